@@ -1,0 +1,429 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ComponentSpec is what every group kind lets a user say about its members.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.volumes) || self.volumes.all(v, !has(v.mounts) || v.mounts.all(m, !m.mountPath.startsWith('/etc/pd') && !m.mountPath.startsWith('/etc/ti')))",message="volumes[].mounts[].mountPath may not lie below a configuration directory of the component (/etc/pd, /etc/ti...): choose another path"
+type ComponentSpec struct {
+	// Version of the component: the image's tag, such as v8.5.7. A group needs
+	// it; an entry of a TidbCluster takes the cluster's when it names none.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Image is a complete image reference to use in place of
+	// pingcap/<component>:<version>, for mirrors and own builds.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`
+	// +optional
+	Image string `json:"image,omitempty"`
+	// ImagePullPolicy of the component's container.
+	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
+	// +kubebuilder:default=IfNotPresent
+	// +optional
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+	// ImagePullSecrets name Secrets of the namespace to pull images with.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
+	// Resources of the component's container.
+	// +optional
+	Resources Resources `json:"resources,omitempty"`
+	// Config is the component's own configuration file, in TOML. Keys that the
+	// operator owns (addresses, names, data directories) are refused.
+	// +kubebuilder:validation:MaxLength=131072
+	// +optional
+	Config string `json:"config,omitempty"`
+	// Volumes are the persistent volumes of each member, one claim each, named
+	// <volume>-<pod>.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Volumes []Volume `json:"volumes,omitempty"`
+	// NodeSelector that a node must match to run a member.
+	// +kubebuilder:validation:MaxProperties=32
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// Tolerations of the pods.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	Tolerations []Toleration `json:"tolerations,omitempty"`
+	// Affinity of the pods, as in a PodSpec (node affinity, pod affinity, pod
+	// anti-affinity). Checked when it is decoded. Default: members of one group
+	// prefer different nodes.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	// +optional
+	Affinity *runtime.RawExtension `json:"affinity,omitempty"`
+	// TopologySpreadConstraints of the pods; the selector is the group's own
+	// members.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=topologyKey
+	// +optional
+	TopologySpreadConstraints []TopologySpread `json:"topologySpreadConstraints,omitempty"`
+	// Env adds environment variables to the component's container.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Env []EnvVar `json:"env,omitempty"`
+	// Labels are added to the pods, in place.
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('groups.tidb.dev/') && !k.startsWith('app.kubernetes.io/'))",message="labels may not begin with groups.tidb.dev/ or app.kubernetes.io/: these belong to the operators; choose another prefix"
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations are added to the pods, in place.
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('groups.tidb.dev/'))",message="annotations may not begin with groups.tidb.dev/: these belong to the operators; choose another prefix"
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// PriorityClassName of the pods.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+	// ServiceAccountName of the pods. Default: the namespace's default account,
+	// whose token is not mounted.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+	// SecurityContext of the pods, as in a PodSpec. Checked when it is decoded.
+	// Default: non-root user 1000, which also owns the volumes (fsGroup), and
+	// the runtime's default seccomp profile.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	// +optional
+	SecurityContext *runtime.RawExtension `json:"securityContext,omitempty"`
+	// TerminationGracePeriodSeconds of the pods, in seconds. Default: PD 30,
+	// TiKV 60, TiFlash 60, TiDB preStopDelay + drain timeout + 5.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	// +optional
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+	// Overlay is merged onto the rendered pod as a strategic merge patch:
+	// {metadata: {labels, annotations}, spec: PodSpec}. Checked when it is
+	// decoded. It may add containers, volumes and any other field, and may not
+	// rename the component's container or remove what the operators wrote.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	// +optional
+	Overlay *runtime.RawExtension `json:"overlay,omitempty"`
+	// PersistentVolumeClaimRetentionPolicy says what becomes of the claims of
+	// members that leave. Both default to Retain.
+	// +kubebuilder:default={}
+	// +optional
+	PersistentVolumeClaimRetentionPolicy ClaimRetention `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
+	// Paused stops the operator from changing anything below this object;
+	// status is still kept.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+	// Suspended stops every pod of the group and keeps claims and objects.
+	// +optional
+	Suspended bool `json:"suspended,omitempty"`
+}
+
+// LocalReference names an object of the same namespace.
+type LocalReference struct {
+	// Name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Name string `json:"name"`
+}
+
+// Resources are the requests and limits of a container.
+type Resources struct {
+	// Requests by resource name (cpu, memory, ...).
+	// +kubebuilder:validation:MaxProperties=16
+	// +optional
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+	// Limits by resource name (cpu, memory, ...).
+	// +kubebuilder:validation:MaxProperties=16
+	// +optional
+	Limits corev1.ResourceList `json:"limits,omitempty"`
+}
+
+// Volume is a persistent volume of each member.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.storage) || !isQuantity(self.storage) || !isQuantity(oldSelf.storage) || quantity(self.storage).compareTo(quantity(oldSelf.storage)) >= 0",message="storage may only grow: set it back to its former size"
+type Volume struct {
+	// Name of the volume, unique in the group; the claim is <name>-<pod>.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// Storage asked for, a quantity such as 100Gi, above zero.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))",message="storage must be a quantity above zero, such as 100Gi"
+	Storage resource.Quantity `json:"storage"`
+	// StorageClassName of the claim. Default: the cluster's default class.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	StorageClassName *string `json:"storageClassName,omitempty"`
+	// Mounts of the volume. Without mounts it is a data volume: it is mounted
+	// at the component's data directory (/var/lib/pd, /var/lib/tikv; TiFlash:
+	// /data0, /data1, ... in order).
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	Mounts []VolumeMount `json:"mounts,omitempty"`
+}
+
+// VolumeMount is one place where a volume is mounted.
+type VolumeMount struct {
+	// MountPath is an absolute path.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^/[^:]+$`
+	MountPath string `json:"mountPath"`
+	// SubPath below the volume's root. Default: the root itself.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	SubPath string `json:"subPath,omitempty"`
+}
+
+// Toleration is a pod's toleration of node taints.
+type Toleration struct {
+	// Key of the taint; empty with operator Exists matches every taint.
+	// +kubebuilder:validation:MaxLength=316
+	// +optional
+	Key string `json:"key,omitempty"`
+	// Operator between key and value. Default: Equal.
+	// +kubebuilder:validation:Enum=Exists;Equal
+	// +optional
+	Operator corev1.TolerationOperator `json:"operator,omitempty"`
+	// Value of the taint.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Value string `json:"value,omitempty"`
+	// Effect to tolerate. Default: all.
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+	// +optional
+	Effect corev1.TaintEffect `json:"effect,omitempty"`
+	// TolerationSeconds that a NoExecute taint is tolerated, in seconds.
+	// +optional
+	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
+}
+
+// TopologySpread spreads the members of a group over a topology.
+type TopologySpread struct {
+	// TopologyKey is a node label, such as topology.kubernetes.io/zone.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	TopologyKey string `json:"topologyKey"`
+	// MaxSkew between the fullest and the emptiest domain.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:default=1
+	// +optional
+	MaxSkew int32 `json:"maxSkew,omitempty"`
+	// WhenUnsatisfiable says whether the skew binds the scheduler.
+	// +kubebuilder:validation:Enum=DoNotSchedule;ScheduleAnyway
+	// +kubebuilder:default=DoNotSchedule
+	// +optional
+	WhenUnsatisfiable corev1.UnsatisfiableConstraintAction `json:"whenUnsatisfiable,omitempty"`
+	// MinDomains that must exist. Default: 1.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	MinDomains *int32 `json:"minDomains,omitempty"`
+}
+
+// EnvVar is an environment variable: a value, or a key of a ConfigMap or Secret.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.value), has(self.configMapKeyRef), has(self.secretKeyRef)].filter(x, x).size() <= 1",message="at most one of value, configMapKeyRef and secretKeyRef may be set"
+type EnvVar struct {
+	// Name of the variable.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_]*$`
+	// +kubebuilder:validation:XValidation:rule="!(self in ['POD_NAME','NAMESPACE'])",message="POD_NAME and NAMESPACE are set by the operator: choose another name"
+	Name string `json:"name"`
+	// Value of the variable.
+	// +kubebuilder:validation:MaxLength=32768
+	// +optional
+	Value string `json:"value,omitempty"`
+	// ConfigMapKeyRef takes the value from a ConfigMap of the namespace.
+	// +optional
+	ConfigMapKeyRef *KeyReference `json:"configMapKeyRef,omitempty"`
+	// SecretKeyRef takes the value from a Secret of the namespace; the kubelet
+	// reads it, the operators never do.
+	// +optional
+	SecretKeyRef *KeyReference `json:"secretKeyRef,omitempty"`
+}
+
+// KeyReference names one key of an object of the namespace.
+type KeyReference struct {
+	// Name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Key in the object's data.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
+}
+
+// ClaimPolicy says what becomes of a claim.
+// +kubebuilder:validation:Enum=Retain;Delete
+type ClaimPolicy string
+
+const (
+	// RetainClaim keeps the claim.
+	RetainClaim ClaimPolicy = "Retain"
+	// DeleteClaim deletes the claim once its pod has gone.
+	DeleteClaim ClaimPolicy = "Delete"
+)
+
+// ClaimRetention has the meaning of a StatefulSet's
+// persistentVolumeClaimRetentionPolicy.
+type ClaimRetention struct {
+	// WhenDeleted applies when the group itself is deleted.
+	// +kubebuilder:default=Retain
+	// +optional
+	WhenDeleted ClaimPolicy `json:"whenDeleted,omitempty"`
+	// WhenScaled applies when a member is removed by a scale-in.
+	// +kubebuilder:default=Retain
+	// +optional
+	WhenScaled ClaimPolicy `json:"whenScaled,omitempty"`
+}
+
+// ServiceSpec shapes the Service that clients connect to. All of it changes in
+// place.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.loadBalancerSourceRanges) || self.type == 'LoadBalancer'",message="loadBalancerSourceRanges needs type LoadBalancer"
+// +kubebuilder:validation:XValidation:rule="!has(self.loadBalancerClass) || self.type == 'LoadBalancer'",message="loadBalancerClass needs type LoadBalancer"
+// +kubebuilder:validation:XValidation:rule="!has(self.externalTrafficPolicy) || self.type != 'ClusterIP'",message="externalTrafficPolicy needs type NodePort or LoadBalancer"
+// +kubebuilder:validation:XValidation:rule="!has(self.ports) || self.type != 'ClusterIP' || self.ports.all(p, !has(p.nodePort))",message="ports[].nodePort needs type NodePort or LoadBalancer"
+type ServiceSpec struct {
+	// Type of the Service.
+	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
+	// +kubebuilder:default=ClusterIP
+	// +optional
+	Type corev1.ServiceType `json:"type,omitempty"`
+	// Annotations of the Service, for cloud load balancers.
+	// +kubebuilder:validation:MaxProperties=32
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Labels of the Service.
+	// +kubebuilder:validation:MaxProperties=32
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// Ports overrides the port or node port of the named ports (PD: client;
+	// TiDB: mysql, status).
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Ports []ServicePort `json:"ports,omitempty"`
+	// LoadBalancerClass of a Service of type LoadBalancer.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	LoadBalancerClass *string `json:"loadBalancerClass,omitempty"`
+	// LoadBalancerSourceRanges are CIDRs that may connect.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=43
+	// +kubebuilder:validation:items:XValidation:rule="isCIDR(self)",message="loadBalancerSourceRanges must be CIDRs such as 10.0.0.0/8"
+	// +listType=atomic
+	// +optional
+	LoadBalancerSourceRanges []string `json:"loadBalancerSourceRanges,omitempty"`
+	// ExternalTrafficPolicy of a Service of type NodePort or LoadBalancer.
+	// +kubebuilder:validation:Enum=Cluster;Local
+	// +optional
+	ExternalTrafficPolicy corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty"`
+}
+
+// ServicePort overrides one named port of a Service.
+type ServicePort struct {
+	// Name of the port.
+	// +kubebuilder:validation:Enum=client;mysql;status
+	Name string `json:"name"`
+	// Port of the Service. Default: the component's own port.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	Port int32 `json:"port,omitempty"`
+	// NodePort to use. Default: one that the API server chooses.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	NodePort int32 `json:"nodePort,omitempty"`
+}
+
+// Sidecar is a small helper container beside the component.
+type Sidecar struct {
+	// Image of the container.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:default="busybox:1.37.0"
+	// +optional
+	Image string `json:"image,omitempty"`
+	// Resources of the container.
+	// +optional
+	Resources Resources `json:"resources,omitempty"`
+	// Disabled leaves the container out.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// GroupStatus is what every group reports. Nothing in it changes by itself:
+// an idle group is never written.
+type GroupStatus struct {
+	// ObservedGeneration is the generation that this status was computed for.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions, by type. docs/conditions.md explains each.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Replicas is the number of Instances that exist.
+	Replicas int32 `json:"replicas"`
+	// ReadyReplicas is the number of Instances that are Ready.
+	ReadyReplicas int32 `json:"readyReplicas"`
+	// UpdatedReplicas is the number of Instances at UpdateRevision.
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+	// Selector of the group's pods, for /scale.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// CurrentRevision is the newest revision that every Instance has reached.
+	// +optional
+	CurrentRevision string `json:"currentRevision,omitempty"`
+	// UpdateRevision is the revision that the spec asks for.
+	// +optional
+	UpdateRevision string `json:"updateRevision,omitempty"`
+	// Version that every ready Instance runs, once all of them do.
+	// +optional
+	Version string `json:"version,omitempty"`
+}
+
+// Group is implemented by the four group kinds.
+// +kubebuilder:object:generate=false
+type Group interface {
+	metav1.Object
+	runtime.Object
+	// GroupKind returns the kind's name.
+	GroupKind() string
+	// Component returns the value of LabelComponent.
+	Component() string
+	// PDGroupName returns the PDGroup that the group belongs to; a PDGroup
+	// answers its own name.
+	PDGroupName() string
+	// GetReplicas returns the number of members asked for.
+	GetReplicas() int32
+	// GetComponentSpec returns the part of the spec that all groups share.
+	GetComponentSpec() *ComponentSpec
+	// GetGroupStatus returns the part of the status that all groups share.
+	GetGroupStatus() *GroupStatus
+}

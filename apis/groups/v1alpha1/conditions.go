@@ -1,0 +1,229 @@
+package v1alpha1
+
+import "slices"
+
+// Condition types. The core types stand on every kind; the others on the kinds
+// that ConditionTable names.
+const (
+	// ConditionReady is set by the operator of the object's kind, last in every
+	// reconcile and from the other conditions alone: it serves now and may be
+	// depended on. It stays True through a healthy rolling restart.
+	ConditionReady = "Ready"
+	// ConditionUpToDate is set by the operator of the object's kind in every
+	// reconcile: everything below the object matches its spec.
+	ConditionUpToDate = "UpToDate"
+	// ConditionReconciling is set by the operator of the object's kind while it
+	// works towards the spec, and removed when it has arrived or stalled.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is set by the operator of the object's kind when a person
+	// must act before it can go on, and removed when it can.
+	ConditionStalled = "Stalled"
+	// ConditionPaused is set by the operator of the object's kind while
+	// spec.paused keeps it from acting, and removed afterwards.
+	ConditionPaused = "Paused"
+	// ConditionDependenciesReady is set by the operator of a waiting group in
+	// every reconcile: the groups that it waits for are Ready.
+	ConditionDependenciesReady = "DependenciesReady"
+
+	// ConditionBootstrapped is set by the pdgroup operator when PD has first
+	// answered with a cluster ID. It never goes back.
+	ConditionBootstrapped = "Bootstrapped"
+	// ConditionQuorumHealthy is set by the pdgroup operator in every reconcile:
+	// PD has a leader and a majority of its members is healthy.
+	ConditionQuorumHealthy = "QuorumHealthy"
+	// ConditionStoresHealthy is set by the tikvgroup and tiflashgroup operators
+	// in every reconcile: every store of the group is Up.
+	ConditionStoresHealthy = "StoresHealthy"
+
+	// ConditionPodReady is set by the instance operator in every reconcile: the
+	// pod exists, runs and passes its readiness probe.
+	ConditionPodReady = "PodReady"
+	// ConditionVolumesReady is set by the instance operator in every reconcile:
+	// every claim exists, is the one that the pod was started with, and does
+	// not stand in the pod's way.
+	ConditionVolumesReady = "VolumesReady"
+	// ConditionJoined is set by the group's operator: the database lists the
+	// member.
+	ConditionJoined = "Joined"
+	// ConditionHealthy is set by the group's operator: the database calls the
+	// member healthy.
+	ConditionHealthy = "Healthy"
+	// ConditionDrained is set by the group's operator when the member has left
+	// the database: the permission to stop the pod for good.
+	ConditionDrained = "Drained"
+)
+
+// Reasons, the closed set. Each is CamelCase and stands in ConditionTable.
+const (
+	ReasonReady               = "Ready"
+	ReasonNotReady            = "NotReady"
+	ReasonUpToDate            = "UpToDate"
+	ReasonProgressing         = "Progressing"
+	ReasonCreating            = "Creating"
+	ReasonScaling             = "Scaling"
+	ReasonRestartPending      = "RestartPending"
+	ReasonNewRendering        = "NewRendering"
+	ReasonScaleInPending      = "ScaleInPending"
+	ReasonWaitingForPDGroup   = "WaitingForPDGroup"
+	ReasonWaitingForTiKVGroup = "WaitingForTiKVGroup"
+	ReasonWaitingForInstances = "WaitingForInstances"
+	ReasonWaitingForMembers   = "WaitingForMembers"
+	ReasonWaitingForGroups    = "WaitingForGroups"
+	ReasonDependenciesReady   = "DependenciesReady"
+	ReasonInvalidSpec         = "InvalidSpec"
+	ReasonClusterIDMismatch   = "ClusterIDMismatch"
+	ReasonNameConflict        = "NameConflict"
+	ReasonPaused              = "Paused"
+	ReasonSuspended           = "Suspended"
+	ReasonDeleting            = "Deleting"
+	ReasonRequestFailed       = "RequestFailed"
+
+	ReasonBootstrapped       = "Bootstrapped"
+	ReasonBootstrapping      = "Bootstrapping"
+	ReasonQuorumHealthy      = "QuorumHealthy"
+	ReasonQuorumLost         = "QuorumLost"
+	ReasonMembersUnhealthy   = "MembersUnhealthy"
+	ReasonPDUnreachable      = "PDUnreachable"
+	ReasonStoresHealthy      = "StoresHealthy"
+	ReasonStoresUnhealthy    = "StoresUnhealthy"
+	ReasonRegistering        = "Registering"
+	ReasonNoInstances        = "NoInstances"
+	ReasonStoreTombstone     = "StoreTombstone"
+	ReasonMemberHealthy      = "MemberHealthy"
+	ReasonMemberUnhealthy    = "MemberUnhealthy"
+	ReasonMemberJoined       = "MemberJoined"
+	ReasonMemberNotListed    = "MemberNotListed"
+	ReasonMemberLeft         = "MemberLeft"
+	ReasonNotDrained         = "NotDrained"
+	ReasonPodReady           = "PodReady"
+	ReasonPodMissing         = "PodMissing"
+	ReasonPodPending         = "PodPending"
+	ReasonPodUnschedulable   = "PodUnschedulable"
+	ReasonPodNotReady        = "PodNotReady"
+	ReasonPodFailed          = "PodFailed"
+	ReasonPodRejected        = "PodRejected"
+	ReasonPodTerminating     = "PodTerminating"
+	ReasonPodOfAnotherOwner  = "PodOfAnotherOwner"
+	ReasonImagePullFailed    = "ImagePullFailed"
+	ReasonContainerCrashing  = "ContainerCrashing"
+	ReasonContainerConfig    = "ContainerConfigError"
+	ReasonVolumesReady       = "VolumesReady"
+	ReasonClaimPending       = "ClaimPending"
+	ReasonClaimLost          = "ClaimLost"
+	ReasonClaimRetired       = "ClaimRetired"
+	ReasonClaimRejected      = "ClaimRejected"
+	ReasonClaimTerminating   = "ClaimTerminating"
+	ReasonStorageClassAbsent = "StorageClassMissing"
+	ReasonMissingReference   = "MissingReference"
+	ReasonGatesPending       = "GatesPending"
+)
+
+// Polarity says which status of a condition is the good one.
+type Polarity string
+
+const (
+	// PositivePolarity conditions are good when True.
+	PositivePolarity Polarity = "Positive"
+	// NegativePolarity conditions are present only when True, and tell of
+	// something unusual.
+	NegativePolarity Polarity = "Negative"
+)
+
+// ConditionInfo describes one condition type.
+// +kubebuilder:object:generate=false
+type ConditionInfo struct {
+	// Type of the condition.
+	Type string
+	// Kinds that carry it.
+	Kinds []string
+	// Polarity of the condition.
+	Polarity Polarity
+	// SetBy names the operator that writes it.
+	SetBy string
+	// Latch conditions never go back once True.
+	Latch bool
+	// Reasons that it may carry.
+	Reasons []string
+	// Meaning of True, in a sentence.
+	Meaning string
+}
+
+// Has reports whether the condition may carry a reason.
+func (i ConditionInfo) Has(reason string) bool { return slices.Contains(i.Reasons, reason) }
+
+// On reports whether the condition may stand on a kind.
+func (i ConditionInfo) On(kind string) bool { return slices.Contains(i.Kinds, kind) }
+
+// Kinds returns every kind of the group, in the order of the documents.
+func Kinds() []string {
+	return []string{KindTidbCluster, KindPDGroup, KindTiKVGroup, KindTiDBGroup, KindTiFlashGroup, KindInstance}
+}
+
+// ConditionTable returns what every condition means, who sets it and which
+// reasons it may carry: the writers, the status checker of the tests and
+// docs/conditions.md all read it.
+func ConditionTable() []ConditionInfo {
+	own := "the operator of the object's kind"
+	// What keeps an object from its goal is the same list for Ready, UpToDate
+	// and Reconciling: they repeat the most pressing one.
+	blocked := []string{
+		ReasonProgressing, ReasonCreating, ReasonScaling, ReasonRestartPending, ReasonNewRendering, ReasonScaleInPending,
+		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForMembers, ReasonWaitingForGroups,
+		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
+		ReasonBootstrapping, ReasonQuorumLost, ReasonMembersUnhealthy, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone,
+		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
+		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
+		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
+	}
+	with := func(first ...string) []string { return append(first, blocked...) }
+	return []ConditionInfo{
+		{Type: ConditionReady, Kinds: Kinds(), Polarity: PositivePolarity, SetBy: own, Reasons: with(ReasonReady),
+			Meaning: "It serves now and may be depended on. Stays True through a healthy rolling restart."},
+		{Type: ConditionUpToDate, Kinds: Kinds(), Polarity: PositivePolarity, SetBy: own, Reasons: with(ReasonUpToDate),
+			Meaning: "Everything below the object matches its spec."},
+		{Type: ConditionReconciling, Kinds: Kinds(), Polarity: NegativePolarity, SetBy: own, Reasons: with(),
+			Meaning: "The operator works towards the spec or waits for another object; the message names it."},
+		{Type: ConditionStalled, Kinds: Kinds(), Polarity: NegativePolarity, SetBy: own, Reasons: with(),
+			Meaning: "A person must act; the message says what to do. Nothing has been touched."},
+		{Type: ConditionPaused, Kinds: Kinds(), Polarity: NegativePolarity, SetBy: own, Reasons: []string{ReasonPaused},
+			Meaning: "spec.paused keeps the operator from acting."},
+		{Type: ConditionDependenciesReady, Kinds: []string{KindTiKVGroup, KindTiDBGroup, KindTiFlashGroup}, Polarity: PositivePolarity,
+			SetBy:   "the operator of the waiting group",
+			Reasons: []string{ReasonDependenciesReady, ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup},
+			Meaning: "The groups that this one waits for are Ready at their current generation."},
+		{Type: ConditionBootstrapped, Kinds: []string{KindPDGroup}, Polarity: PositivePolarity, SetBy: "pdgroup", Latch: true,
+			Reasons: []string{ReasonBootstrapped, ReasonBootstrapping},
+			Meaning: "PD has a cluster ID, in status.clusterID. Never goes back."},
+		{Type: ConditionQuorumHealthy, Kinds: []string{KindPDGroup}, Polarity: PositivePolarity, SetBy: "pdgroup",
+			Reasons: []string{ReasonQuorumHealthy, ReasonQuorumLost, ReasonBootstrapping, ReasonMembersUnhealthy, ReasonPDUnreachable, ReasonClusterIDMismatch, ReasonSuspended},
+			Meaning: "PD has a leader and a majority of its members is healthy."},
+		{Type: ConditionStoresHealthy, Kinds: []string{KindTiKVGroup, KindTiFlashGroup}, Polarity: PositivePolarity, SetBy: "tikvgroup, tiflashgroup",
+			Reasons: []string{ReasonStoresHealthy, ReasonStoresUnhealthy, ReasonRegistering, ReasonPDUnreachable, ReasonNoInstances, ReasonSuspended, ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup},
+			Meaning: "Every store of the group is Up."},
+		{Type: ConditionPodReady, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "instance",
+			Reasons: []string{ReasonPodReady, ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner, ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig, ReasonMissingReference, ReasonSuspended, ReasonInvalidSpec},
+			Meaning: "The pod exists, runs and passes its readiness probe."},
+		{Type: ConditionVolumesReady, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "instance",
+			Reasons: []string{ReasonVolumesReady, ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonInvalidSpec},
+			Meaning: "Every claim exists and is the one that the pod was started with."},
+		{Type: ConditionJoined, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "the operator of the Instance's group",
+			Reasons: []string{ReasonMemberJoined, ReasonMemberNotListed, ReasonPDUnreachable},
+			Meaning: "The database lists the member."},
+		{Type: ConditionHealthy, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "the operator of the Instance's group",
+			Reasons: []string{ReasonMemberHealthy, ReasonMemberUnhealthy, ReasonMemberNotListed, ReasonPDUnreachable, ReasonRegistering, ReasonStoreTombstone},
+			Meaning: "The database calls the member healthy."},
+		{Type: ConditionDrained, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "the operator of the Instance's group",
+			Reasons: []string{ReasonMemberLeft, ReasonNotDrained},
+			Meaning: "The member has left the database: its pod may stop for good."},
+	}
+}
+
+// LookupCondition returns the row of a condition type, and whether there is one.
+func LookupCondition(conditionType string) (ConditionInfo, bool) {
+	for _, info := range ConditionTable() {
+		if info.Type == conditionType {
+			return info, true
+		}
+	}
+	return ConditionInfo{}, false
+}

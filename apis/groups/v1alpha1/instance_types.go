@@ -1,0 +1,210 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// InstanceSpec is written by the operator of the group alone. A change of it is
+// that operator's permission to act: the instance operator never asks whether a
+// pod may stop, it was asked before.
+type InstanceSpec struct {
+	// Group that the Instance belongs to.
+	Group InstanceGroup `json:"group"`
+	// Slot of the Instance in its group; the Instance's name is <group>-<slot>.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="slot is immutable"
+	Slot int32 `json:"slot"`
+	// Revision of PodTemplate. A pod of another revision is replaced if the
+	// difference needs a restart, else changed in place.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Revision string `json:"revision"`
+	// PodTemplate is the pod to run, as a PodTemplateSpec.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	PodTemplate runtime.RawExtension `json:"podTemplate"`
+	// VolumeClaimTemplates are the claims of the pod; each is named
+	// <name>-<instance> and mounted by a pod volume of that name.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	VolumeClaimTemplates []VolumeClaimTemplate `json:"volumeClaimTemplates,omitempty"`
+	// ReadinessGates are condition types that the group's operator must set to
+	// True before the Instance is Ready.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=set
+	// +optional
+	ReadinessGates []string `json:"readinessGates,omitempty"`
+	// Retire says that the member is being drained to be removed; it may be
+	// taken back until the Instance is deleted.
+	// +optional
+	Retire bool `json:"retire,omitempty"`
+	// Suspended stops the pod and keeps the claims.
+	// +optional
+	Suspended bool `json:"suspended,omitempty"`
+	// Paused stops the instance operator from changing anything; status is
+	// still kept.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+	// ClaimRetention says what becomes of the claims when the Instance is
+	// deleted: WhenScaled if Retire was set, else WhenDeleted.
+	// +kubebuilder:default={}
+	// +optional
+	ClaimRetention ClaimRetention `json:"claimRetention,omitempty"`
+	// ClaimLoss says what to do when a claim that a pod has used is gone:
+	// Recreate makes an empty one; Hold starts no pod and reports ClaimLost
+	// until the group's operator replaces the Instance, because a member that
+	// forgot its data must not come back under its old name.
+	// +kubebuilder:validation:Enum=Recreate;Hold
+	// +kubebuilder:default=Hold
+	// +optional
+	ClaimLoss ClaimLossPolicy `json:"claimLoss,omitempty"`
+}
+
+// ClaimLossPolicy says what to do about a lost claim.
+type ClaimLossPolicy string
+
+const (
+	// RecreateLostClaim makes an empty claim in place of a lost one.
+	RecreateLostClaim ClaimLossPolicy = "Recreate"
+	// HoldOnClaimLoss starts no pod without the claim that it had.
+	HoldOnClaimLoss ClaimLossPolicy = "Hold"
+)
+
+// InstanceGroup names the group of an Instance.
+type InstanceGroup struct {
+	// Kind of the group.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// Name of the group.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+}
+
+// VolumeClaimTemplate is one claim of an Instance.
+type VolumeClaimTemplate struct {
+	// Name of the volume.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=20
+	Name string `json:"name"`
+	// Storage asked for.
+	Storage resource.Quantity `json:"storage"`
+	// StorageClassName of the claim; unset means the default class.
+	// +optional
+	StorageClassName *string `json:"storageClassName,omitempty"`
+}
+
+// InstanceStatus is written by two: the instance operator reports everything of
+// Kubernetes, the group's operator reports Member and the member conditions.
+type InstanceStatus struct {
+	// ObservedGeneration is the generation that the instance operator computed
+	// this status for.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions, by type. docs/conditions.md explains each.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// PodUID of the pod that exists now.
+	// +optional
+	PodUID types.UID `json:"podUID,omitempty"`
+	// PodIP of the pod that exists now.
+	// +optional
+	PodIP string `json:"podIP,omitempty"`
+	// NodeName that the pod is bound to.
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
+	// Revision that the pod runs.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// Volumes, one per claim.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Volumes []VolumeStatus `json:"volumes,omitempty"`
+	// Member is what the group's operator knows of the member in the database.
+	// +optional
+	Member *MemberStatus `json:"member,omitempty"`
+}
+
+// VolumeStatus is the state of one claim.
+type VolumeStatus struct {
+	// Name of the volume.
+	Name string `json:"name"`
+	// ClaimName is the name of the claim.
+	ClaimName string `json:"claimName"`
+	// ClaimUID of the claim that the pod was started with. Written before the
+	// pod is made, so that a later claim of the same name is known to be
+	// another one.
+	// +optional
+	ClaimUID types.UID `json:"claimUID,omitempty"`
+	// Phase of the claim: Pending, Bound, Lost, Missing.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+	// Capacity that the volume has.
+	// +optional
+	Capacity *resource.Quantity `json:"capacity,omitempty"`
+	// StorageClassName of the claim.
+	// +optional
+	StorageClassName string `json:"storageClassName,omitempty"`
+}
+
+// MemberStatus is a member as the database knows it.
+type MemberStatus struct {
+	// ID of the member or store, in decimal.
+	// +optional
+	ID string `json:"id,omitempty"`
+	// Name of the member.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// State in the component's own words (PD: Leader, Follower; stores: Up,
+	// Disconnected, Down, Offline, Tombstone).
+	// +optional
+	State string `json:"state,omitempty"`
+	// Address that it advertises.
+	// +optional
+	Address string `json:"address,omitempty"`
+}
+
+// Instance is one member of a group: one pod and its claims.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=tinst,categories={tidb}
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Group",type=string,JSONPath=`.spec.group.name`
+// +kubebuilder:printcolumn:name="Member",type=string,JSONPath=`.status.member.state`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.nodeName`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="ID",type=string,priority=1,JSONPath=`.status.member.id`
+// +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.revision`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Instance struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is written by the operator of the group.
+	Spec InstanceSpec `json:"spec"`
+	// Status is written by the instance operator and the group's operator.
+	// +optional
+	Status InstanceStatus `json:"status,omitempty"`
+}
+
+// InstanceList is a list of Instances.
+//
+// +kubebuilder:object:root=true
+type InstanceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Instance `json:"items"`
+}

@@ -1,0 +1,75 @@
+package v1alpha1
+
+// Labels and annotations that the operators write. Users' own labels may not
+// begin with LabelPrefix.
+const (
+	// LabelPrefix is the prefix of every label and annotation of the suite.
+	LabelPrefix = "groups.tidb.dev/"
+
+	// LabelManagedBy is Kubernetes' recommended label; its value on every
+	// object of the suite is ManagedBy. Caches select on it.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// LabelName is Kubernetes' recommended label; its value is "tidb".
+	LabelName = "app.kubernetes.io/name"
+	// LabelComponent is Kubernetes' recommended label: pd, tikv, tidb, tiflash.
+	LabelComponent = "app.kubernetes.io/component"
+	// LabelCluster is Kubernetes' recommended instance label; its value is the
+	// name of the PDGroup, because sharing a PDGroup is what makes a cluster.
+	LabelCluster = "app.kubernetes.io/instance"
+	// LabelGroup is the name of the group object that an object belongs to.
+	LabelGroup = LabelPrefix + "group"
+	// LabelInstance is the name of the Instance that a pod or claim belongs to.
+	LabelInstance = LabelPrefix + "instance"
+	// LabelRevision is the revision that a pod runs.
+	LabelRevision = LabelPrefix + "revision"
+	// LabelVolume is the name of the volume that a claim is for.
+	LabelVolume = LabelPrefix + "volume"
+	// LabelUmbrella is, on a group, the name of the TidbCluster that made it.
+	LabelUmbrella = LabelPrefix + "tidbcluster"
+
+	// AnnotationTemplate holds, on a pod, the rendered template that it was
+	// made from, so that a later template can be compared with it.
+	AnnotationTemplate = LabelPrefix + "template"
+	// AnnotationApplied holds the hash of what an operator last applied, so
+	// that a write that would change nothing is not sent.
+	AnnotationApplied = LabelPrefix + "applied"
+	// AnnotationRetired marks a claim whose member has left its cluster for
+	// good. Such a claim is never mounted again; its slot is skipped while it
+	// exists. The value is the reason.
+	AnnotationRetired = LabelPrefix + "retired"
+
+	// FinalizerInstance is held by the instance operator on Instances until
+	// the pod is gone and the claim retention has been applied.
+	FinalizerInstance = LabelPrefix + "instance"
+	// FinalizerGroup is held by a group's operator on the group until its
+	// Instances are gone.
+	FinalizerGroup = LabelPrefix + "group"
+	// FinalizerMember is held by a group's operator on an Instance whose member
+	// has to leave the database before its pod may stop.
+	FinalizerMember = LabelPrefix + "member"
+
+	// ManagedBy is the value of LabelManagedBy.
+	ManagedBy = "tidb-groups"
+)
+
+// Values of LabelComponent.
+const (
+	ComponentPD      = "pd"
+	ComponentTiKV    = "tikv"
+	ComponentTiDB    = "tidb"
+	ComponentTiFlash = "tiflash"
+)
+
+// Ports of the components, by the defaults of the real servers.
+const (
+	PortPDClient          int32 = 2379
+	PortPDPeer            int32 = 2380
+	PortTiKV              int32 = 20160
+	PortTiKVStatus        int32 = 20180
+	PortTiDB              int32 = 4000
+	PortTiDBStatus        int32 = 10080
+	PortTiFlash           int32 = 3930
+	PortTiFlashProxy      int32 = 20170
+	PortTiFlashMetrics    int32 = 8234
+	PortTiFlashProxyState int32 = 20292
+)

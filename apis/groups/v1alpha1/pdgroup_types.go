@@ -1,0 +1,124 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// PDTemplate describes the PD members of one TiDB cluster.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.volumes) && self.volumes.filter(v, !has(v.mounts)).size() == 1",message="volumes must have exactly one data volume, which is the one without mounts: it is mounted at /var/lib/pd"
+// +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.ports) || self.service.ports.all(p, p.name == 'client')",message="service.ports of a PDGroup may only name client"
+type PDTemplate struct {
+	ComponentSpec `json:",inline"`
+	// Replicas is the number of PD members, best odd. It cannot be changed
+	// until the group is Bootstrapped.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=7
+	// +kubebuilder:default=3
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Service that clients find PD by; its name is the group's.
+	// +kubebuilder:default={type: ClusterIP}
+	// +optional
+	Service *ServiceSpec `json:"service,omitempty"`
+}
+
+// PDGroupSpec is a PDTemplate.
+type PDGroupSpec struct {
+	PDTemplate `json:",inline"`
+}
+
+// PDGroupStatus is what the pdgroup operator has found.
+type PDGroupStatus struct {
+	GroupStatus `json:",inline"`
+	// ClusterID of PD, written once. A PD that answers with another one is
+	// never used.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+	// Leader is the name of the member that leads PD.
+	// +optional
+	Leader string `json:"leader,omitempty"`
+	// Members as PD lists them.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Members []PDMember `json:"members,omitempty"`
+}
+
+// PDMember is a member of PD, as PD lists it.
+type PDMember struct {
+	// Name of the member, which is the name of its Instance and pod.
+	Name string `json:"name"`
+	// ID that etcd gave it, in decimal.
+	// +optional
+	ID string `json:"id,omitempty"`
+	// Healthy as PD's own health check says.
+	Healthy bool `json:"healthy"`
+	// ClientURL that it advertises.
+	// +optional
+	ClientURL string `json:"clientURL,omitempty"`
+}
+
+// PDGroup is the PD members of one TiDB cluster. Everything that names the
+// same PDGroup is one cluster.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:shortName=pdg,categories={tidb,tidb-groups}
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Members",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
+// +kubebuilder:printcolumn:name="Leader",type=string,JSONPath=`.status.leader`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Cluster ID",type=string,priority=1,JSONPath=`.status.clusterID`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 40 characters of a-z, 0-9 and -, and begin with a letter: Services and pods are named after it"
+// +kubebuilder:validation:XValidation:rule="self.spec.replicas == oldSelf.spec.replicas || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'Bootstrapped' && c.status == 'True'))",message="spec.replicas cannot change until PD has bootstrapped: wait for condition Bootstrapped, or delete the group and create it anew"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag such as v8.5.7"
+type PDGroup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is asked for.
+	Spec PDGroupSpec `json:"spec"`
+	// Status is what the pdgroup operator has found.
+	// +optional
+	Status PDGroupStatus `json:"status,omitempty"`
+}
+
+// PDGroupList is a list of PDGroups.
+//
+// +kubebuilder:object:root=true
+type PDGroupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PDGroup `json:"items"`
+}
+
+// GroupKind implements Group.
+func (g *PDGroup) GroupKind() string { return KindPDGroup }
+
+// Component implements Group.
+func (g *PDGroup) Component() string { return ComponentPD }
+
+// PDGroupName implements Group.
+func (g *PDGroup) PDGroupName() string { return g.Name }
+
+// GetReplicas implements Group.
+func (g *PDGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
+
+// GetComponentSpec implements Group.
+func (g *PDGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
+
+// GetGroupStatus implements Group.
+func (g *PDGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
+
+// replicas reads an optional replica count; the schema's defaults fill it in,
+// so nil only occurs on objects that no API server has seen.
+func replicas(n *int32) int32 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}

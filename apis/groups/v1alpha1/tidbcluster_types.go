@@ -1,0 +1,157 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// TidbClusterSpec is a whole TiDB cluster in one object: each entry becomes one
+// group object, and nothing else.
+type TidbClusterSpec struct {
+	// Version of every component that does not name its own.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`
+	Version string `json:"version"`
+	// PD becomes PDGroup <name>-pd.
+	PD PDEntry `json:"pd"`
+	// TiKV groups: <name>-tikv for the one without a name, <name>-tikv-<group>
+	// for the others.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	TiKV []TiKVEntry `json:"tikv,omitempty"`
+	// TiDB groups, named likewise with -tidb.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	TiDB []TiDBEntry `json:"tidb,omitempty"`
+	// TiFlash groups, named likewise with -tiflash.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	TiFlash []TiFlashEntry `json:"tiflash,omitempty"`
+	// Paused is handed to every group.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+	// Suspended is handed to every group.
+	// +optional
+	Suspended bool `json:"suspended,omitempty"`
+}
+
+// PDEntry is one PD group of a TidbCluster.
+type PDEntry struct {
+	PDTemplate `json:",inline"`
+}
+
+// TiKVEntry is one TiKV group of a TidbCluster.
+type TiKVEntry struct {
+	// Name of the group within the cluster; empty for the main one.
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+	// +kubebuilder:default=""
+	// +optional
+	Name         string `json:"name"`
+	TiKVTemplate `json:",inline"`
+}
+
+// TiDBEntry is one TiDB group of a TidbCluster.
+type TiDBEntry struct {
+	// Name of the group within the cluster; empty for the main one.
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+	// +kubebuilder:default=""
+	// +optional
+	Name         string `json:"name"`
+	TiDBTemplate `json:",inline"`
+}
+
+// TiFlashEntry is one TiFlash group of a TidbCluster.
+type TiFlashEntry struct {
+	// Name of the group within the cluster; empty for the main one.
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+	// +kubebuilder:default=""
+	// +optional
+	Name            string `json:"name"`
+	TiFlashTemplate `json:",inline"`
+}
+
+// TidbClusterStatus mirrors the groups.
+type TidbClusterStatus struct {
+	// ObservedGeneration is the generation that this status was computed for.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions, by type. docs/conditions.md explains each.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// ClusterID of PD.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+	// Endpoint that MySQL clients connect to, host:port.
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+	// Groups, one per entry of the spec, in the order pd, tikv, tidb, tiflash.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Groups []GroupSummary `json:"groups,omitempty"`
+}
+
+// GroupSummary mirrors one group.
+type GroupSummary struct {
+	// Name of the group object.
+	Name string `json:"name"`
+	// Kind of the group object.
+	Kind string `json:"kind"`
+	// Ready is the status of the group's Ready condition; Unknown while the
+	// group has no current one.
+	Ready metav1.ConditionStatus `json:"ready"`
+	// Replicas asked for.
+	Replicas int32 `json:"replicas"`
+	// ReadyReplicas as the group reports them.
+	ReadyReplicas int32 `json:"readyReplicas"`
+	// Message of the group's Ready condition.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// TidbCluster is a whole TiDB cluster in one object.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=tc,categories={tidb,tidb-groups}
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
+// +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.endpoint`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Cluster ID",type=string,priority=1,JSONPath=`.status.clusterID`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 32",message="metadata.name must be at most 32 characters of a-z, 0-9 and -, and begin with a letter: every object is named after it"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.tikv) || self.spec.tikv.all(g, size(self.metadata.name) + size(g.name) <= 34)",message="metadata.name and spec.tikv[].name together may have at most 34 characters, because the group's name has at most 40"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.tidb) || self.spec.tidb.all(g, size(self.metadata.name) + size(g.name) <= 34)",message="metadata.name and spec.tidb[].name together may have at most 34 characters, because the group's name has at most 40"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.tiflash) || self.spec.tiflash.all(g, size(self.metadata.name) + size(g.name) <= 31)",message="metadata.name and spec.tiflash[].name together may have at most 31 characters, because the group's name has at most 40"
+// +kubebuilder:validation:XValidation:rule="self.spec.pd.replicas == oldSelf.spec.pd.replicas || (has(self.status) && has(self.status.clusterID))",message="spec.pd.replicas cannot change until PD has bootstrapped: wait for status.clusterID, or delete the cluster and create it anew"
+type TidbCluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is asked for.
+	Spec TidbClusterSpec `json:"spec"`
+	// Status mirrors the groups.
+	// +optional
+	Status TidbClusterStatus `json:"status,omitempty"`
+}
+
+// TidbClusterList is a list of TidbClusters.
+//
+// +kubebuilder:object:root=true
+type TidbClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []TidbCluster `json:"items"`
+}

@@ -1,0 +1,159 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// TiDBTemplate describes a group of TiDB servers, which speak MySQL.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.volumes) || self.volumes.all(v, has(v.mounts))",message="volumes of a TiDBGroup must have mounts: TiDB has no data directory"
+// +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.ports) || self.service.ports.all(p, p.name != 'client')",message="service.ports of a TiDBGroup may only name mysql and status"
+// +kubebuilder:validation:XValidation:rule="has(self.bootstrapSQL) ? (has(oldSelf.bootstrapSQL) && self.bootstrapSQL == oldSelf.bootstrapSQL) : true",message="bootstrapSQL takes effect only when the cluster is made: it may be removed later, not added or changed; run the SQL with a client instead"
+type TiDBTemplate struct {
+	ComponentSpec `json:",inline"`
+	// Replicas is the number of servers.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:default=2
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Service that MySQL clients connect to; its name is the group's.
+	// +kubebuilder:default={type: ClusterIP}
+	// +optional
+	Service *ServiceSpec `json:"service,omitempty"`
+	// Readiness is how a server is found ready to serve.
+	// +kubebuilder:default={type: HTTP}
+	// +optional
+	Readiness *Readiness `json:"readiness,omitempty"`
+	// Shutdown is how a server is stopped without breaking connections.
+	// +kubebuilder:default={}
+	// +optional
+	Shutdown *Shutdown `json:"shutdown,omitempty"`
+	// SlowLog is the sidecar that prints the slow query log.
+	// +kubebuilder:default={}
+	// +optional
+	SlowLog *Sidecar `json:"slowLog,omitempty"`
+	// BootstrapSQL is run once, when the first server of the cluster starts.
+	// +optional
+	BootstrapSQL *KeyReference `json:"bootstrapSQL,omitempty"`
+	// ServerLabels are set on every server, beside zone, which comes from its
+	// node. They change in place.
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['host','zone','region']))",message="serverLabels may not set host, zone or region: these come from the node"
+	// +optional
+	ServerLabels map[string]StoreLabelValue `json:"serverLabels,omitempty"`
+}
+
+// TiDBGroupSpec is a TiDBTemplate and the PDGroup that it belongs to.
+type TiDBGroupSpec struct {
+	TiDBTemplate `json:",inline"`
+	// PDGroup that the servers belong to, in the same namespace. Immutable.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="pdGroup is immutable: create another group instead"
+	PDGroup LocalReference `json:"pdGroup"`
+}
+
+// Readiness is the kind of readiness probe.
+//
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Command') == (has(self.command) && size(self.command) > 0)",message="readiness.command goes with type Command, and type Command needs it"
+type Readiness struct {
+	// Type of the probe: HTTP asks the status port, TCP connects to the MySQL
+	// port, Command runs Command in the container.
+	// +kubebuilder:validation:Enum=HTTP;TCP;Command
+	// +kubebuilder:default=HTTP
+	// +optional
+	Type ReadinessType `json:"type,omitempty"`
+	// Command to run with type Command; exit code 0 is ready.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	Command []string `json:"command,omitempty"`
+}
+
+// ReadinessType is a kind of readiness probe.
+type ReadinessType string
+
+const (
+	// ReadinessHTTP asks GET /status on the status port.
+	ReadinessHTTP ReadinessType = "HTTP"
+	// ReadinessTCP connects to the MySQL port.
+	ReadinessTCP ReadinessType = "TCP"
+	// ReadinessCommand runs a command in the container.
+	ReadinessCommand ReadinessType = "Command"
+)
+
+// Shutdown is how a TiDB server is stopped.
+type Shutdown struct {
+	// DelaySeconds between leaving the Service and being told to stop, in
+	// seconds, so that load balancers notice.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	// +kubebuilder:default=10
+	// +optional
+	DelaySeconds *int64 `json:"delaySeconds,omitempty"`
+	// DrainSeconds that a stopping server waits for running transactions, in
+	// seconds.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	// +kubebuilder:default=15
+	// +optional
+	DrainSeconds *int64 `json:"drainSeconds,omitempty"`
+}
+
+// TiDBGroupStatus is what the tidbgroup operator has found.
+type TiDBGroupStatus struct {
+	GroupStatus `json:",inline"`
+	// Endpoint that MySQL clients connect to, host:port.
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+}
+
+// TiDBGroup is a group of TiDB servers with one configuration.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:shortName=dbg,categories={tidb,tidb-groups}
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Servers",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
+// +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.endpoint`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 40 characters of a-z, 0-9 and -, and begin with a letter: Services and pods are named after it"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag such as v8.5.7"
+type TiDBGroup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is asked for.
+	Spec TiDBGroupSpec `json:"spec"`
+	// Status is what the tidbgroup operator has found.
+	// +optional
+	Status TiDBGroupStatus `json:"status,omitempty"`
+}
+
+// TiDBGroupList is a list of TiDBGroups.
+//
+// +kubebuilder:object:root=true
+type TiDBGroupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []TiDBGroup `json:"items"`
+}
+
+// GroupKind implements Group.
+func (g *TiDBGroup) GroupKind() string { return KindTiDBGroup }
+
+// Component implements Group.
+func (g *TiDBGroup) Component() string { return ComponentTiDB }
+
+// PDGroupName implements Group.
+func (g *TiDBGroup) PDGroupName() string { return g.Spec.PDGroup.Name }
+
+// GetReplicas implements Group.
+func (g *TiDBGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
+
+// GetComponentSpec implements Group.
+func (g *TiDBGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
+
+// GetGroupStatus implements Group.
+func (g *TiDBGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }

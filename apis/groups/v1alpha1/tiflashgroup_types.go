@@ -1,0 +1,98 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// TiFlashTemplate describes a group of TiFlash stores.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.volumes) && self.volumes.exists(v, !has(v.mounts))",message="volumes must have at least one data volume, which is one without mounts: they are mounted at /data0, /data1, ... in order"
+type TiFlashTemplate struct {
+	ComponentSpec `json:",inline"`
+	// Replicas is the number of stores.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:default=1
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// ProxyConfig is the configuration file of TiFlash's Raft proxy, in TOML.
+	// Keys that the operator owns are refused.
+	// +kubebuilder:validation:MaxLength=131072
+	// +optional
+	ProxyConfig string `json:"proxyConfig,omitempty"`
+	// StoreLabels are added to the stores' labels in PD, beside those that come
+	// from node labels by PD's location-labels. They change in place.
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['host','zone','region','engine']) && !k.startsWith('$') && !k.startsWith('k/'))",message="storeLabels may not set host, zone, region (these come from the node), engine, or a key that begins with $ or k/"
+	// +optional
+	StoreLabels map[string]StoreLabelValue `json:"storeLabels,omitempty"`
+	// LogTailer is the sidecar that prints TiFlash's log files.
+	// +kubebuilder:default={}
+	// +optional
+	LogTailer *Sidecar `json:"logTailer,omitempty"`
+}
+
+// TiFlashGroupSpec is a TiFlashTemplate and the PDGroup that it belongs to.
+type TiFlashGroupSpec struct {
+	TiFlashTemplate `json:",inline"`
+	// PDGroup that the stores belong to, in the same namespace. Immutable.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="pdGroup is immutable: create another group instead"
+	PDGroup LocalReference `json:"pdGroup"`
+}
+
+// TiFlashGroupStatus is what the tiflashgroup operator has found.
+type TiFlashGroupStatus struct {
+	GroupStatus      `json:",inline"`
+	StoreGroupStatus `json:",inline"`
+}
+
+// TiFlashGroup is a group of TiFlash stores with one configuration.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:shortName=flg,categories={tidb,tidb-groups}
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Stores",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
+// +kubebuilder:printcolumn:name="PD",type=string,JSONPath=`.spec.pdGroup.name`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 40 characters of a-z, 0-9 and -, and begin with a letter: Services and pods are named after it"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag such as v8.5.7"
+type TiFlashGroup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is asked for.
+	Spec TiFlashGroupSpec `json:"spec"`
+	// Status is what the tiflashgroup operator has found.
+	// +optional
+	Status TiFlashGroupStatus `json:"status,omitempty"`
+}
+
+// TiFlashGroupList is a list of TiFlashGroups.
+//
+// +kubebuilder:object:root=true
+type TiFlashGroupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []TiFlashGroup `json:"items"`
+}
+
+// GroupKind implements Group.
+func (g *TiFlashGroup) GroupKind() string { return KindTiFlashGroup }
+
+// Component implements Group.
+func (g *TiFlashGroup) Component() string { return ComponentTiFlash }
+
+// PDGroupName implements Group.
+func (g *TiFlashGroup) PDGroupName() string { return g.Spec.PDGroup.Name }
+
+// GetReplicas implements Group.
+func (g *TiFlashGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
+
+// GetComponentSpec implements Group.
+func (g *TiFlashGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
+
+// GetGroupStatus implements Group.
+func (g *TiFlashGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }

@@ -1,0 +1,117 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// TiKVTemplate describes a group of TiKV stores. Several groups may share one
+// PDGroup.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.volumes) && self.volumes.filter(v, !has(v.mounts)).size() == 1",message="volumes must have exactly one data volume, which is the one without mounts: it is mounted at /var/lib/tikv"
+type TiKVTemplate struct {
+	ComponentSpec `json:",inline"`
+	// Replicas is the number of stores.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:default=3
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// StoreLabels are added to the stores' labels in PD, beside those that come
+	// from node labels by PD's location-labels. They change in place.
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['host','zone','region','engine']) && !k.startsWith('$') && !k.startsWith('k/'))",message="storeLabels may not set host, zone, region (these come from the node), engine, or a key that begins with $ or k/"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[$]?[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$') && self[k].matches('^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$'))",message="keys and values of storeLabels must begin and end with a letter or digit and hold only letters, digits and -_./ (PD's rule)"
+	// +optional
+	StoreLabels map[string]StoreLabelValue `json:"storeLabels,omitempty"`
+}
+
+// TiKVGroupSpec is a TiKVTemplate and the PDGroup that it belongs to.
+type TiKVGroupSpec struct {
+	TiKVTemplate `json:",inline"`
+	// PDGroup that the stores belong to, in the same namespace. Immutable.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="pdGroup is immutable: create another group instead"
+	PDGroup LocalReference `json:"pdGroup"`
+}
+
+// StoreLabelValue is the value of a store's or server's label.
+// +kubebuilder:validation:MaxLength=63
+type StoreLabelValue string
+
+// StoreStatus is a store as PD lists it.
+type StoreStatus struct {
+	// Instance that the store belongs to.
+	Instance string `json:"instance"`
+	// ID that PD gave the store, in decimal.
+	// +optional
+	ID string `json:"id,omitempty"`
+	// State as PD names it: Up, Disconnected, Down, Offline, Tombstone.
+	// +optional
+	State string `json:"state,omitempty"`
+}
+
+// StoreGroupStatus is what a group of stores reports beside GroupStatus.
+type StoreGroupStatus struct {
+	// Stores, one per Instance that has registered with PD.
+	// +listType=map
+	// +listMapKey=instance
+	// +kubebuilder:validation:MaxItems=2000
+	// +optional
+	Stores []StoreStatus `json:"stores,omitempty"`
+}
+
+// TiKVGroupStatus is what the tikvgroup operator has found.
+type TiKVGroupStatus struct {
+	GroupStatus      `json:",inline"`
+	StoreGroupStatus `json:",inline"`
+}
+
+// TiKVGroup is a group of TiKV stores with one configuration.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:shortName=kvg,categories={tidb,tidb-groups}
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Stores",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
+// +kubebuilder:printcolumn:name="PD",type=string,JSONPath=`.spec.pdGroup.name`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 40 characters of a-z, 0-9 and -, and begin with a letter: Services and pods are named after it"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag such as v8.5.7"
+type TiKVGroup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is asked for.
+	Spec TiKVGroupSpec `json:"spec"`
+	// Status is what the tikvgroup operator has found.
+	// +optional
+	Status TiKVGroupStatus `json:"status,omitempty"`
+}
+
+// TiKVGroupList is a list of TiKVGroups.
+//
+// +kubebuilder:object:root=true
+type TiKVGroupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []TiKVGroup `json:"items"`
+}
+
+// GroupKind implements Group.
+func (g *TiKVGroup) GroupKind() string { return KindTiKVGroup }
+
+// Component implements Group.
+func (g *TiKVGroup) Component() string { return ComponentTiKV }
+
+// PDGroupName implements Group.
+func (g *TiKVGroup) PDGroupName() string { return g.Spec.PDGroup.Name }
+
+// GetReplicas implements Group.
+func (g *TiKVGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
+
+// GetComponentSpec implements Group.
+func (g *TiKVGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
+
+// GetGroupStatus implements Group.
+func (g *TiKVGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
