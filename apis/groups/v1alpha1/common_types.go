@@ -427,3 +427,28 @@ type Group interface {
 	// GetGroupStatus returns the part of the status that all groups share.
 	GetGroupStatus() *GroupStatus
 }
+
+// GroupsIn returns the groups of a list of one of the four group kinds, none of
+// any other list.
+func GroupsIn(list runtime.Object) []Group {
+	var out []Group
+	switch l := list.(type) {
+	case *PDGroupList:
+		for i := range l.Items {
+			out = append(out, &l.Items[i])
+		}
+	case *TiKVGroupList:
+		for i := range l.Items {
+			out = append(out, &l.Items[i])
+		}
+	case *TiDBGroupList:
+		for i := range l.Items {
+			out = append(out, &l.Items[i])
+		}
+	case *TiFlashGroupList:
+		for i := range l.Items {
+			out = append(out, &l.Items[i])
+		}
+	}
+	return out
+}

@@ -1,0 +1,70 @@
+# One page on purpose. Everything works in a clean clone with Go alone; the tools
+# are pinned in shared/tools, built from source once and cached (see
+# shared/testkit/binaries). Every module is used on its own, without go.work.
+
+MODULES   = apis shared operators deploy e2e
+OPERATORS = $(notdir $(patsubst %/controller,%,$(wildcard operators/*/controller)))
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  ?= -s -w -X github.com/tidb-groups/tidb-groups/shared/operator.version=$(VERSION)
+PROVIDER ?= local
+IMAGES   ?= standin
+# What "generate" writes, and the command for the generated documents.
+GENERATED      = apis/groups/*/zz_generated.*.go deploy/crds deploy/bases/*/role.yaml docs/conditions.md
+GENERATE_DOCS ?= $(if $(wildcard deploy/docs/cmd),go -C deploy run ./docs/cmd/...)
+
+SHELL = /bin/bash -o pipefail
+TOOL  = go -C shared run ./testkit/binaries/cmd/toolbin
+export GOWORK = off
+export CGO_ENABLED = 0
+export PROVIDER IMAGES
+.DEFAULT_GOAL = help
+.PHONY: help build generate verify lint test e2e demo demo-down images tidy
+
+# $(call each,what,commands) runs the commands inside every module that has packages.
+each = @set -e; for module in $(MODULES); do ( cd $$module; [ -n "$$(go list ./... 2>/dev/null)" ] || exit 0; echo "$(1) $$module"; $(2) ); done
+# A checksum of every generated file, to see whether generating changes any.
+sums = find $(wildcard $(GENERATED)) -type f | sort | xargs sha256sum
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build every module; programs go into bin/
+	$(call each,build,go build ./... && mains="$$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...)" && \
+		if [ -n "$$mains" ]; then go build -trimpath -ldflags "$(LDFLAGS)" -o $(CURDIR)/bin/ $$mains; fi)
+
+generate: ## Write deepcopy code, CRDs, RBAC and generated documents
+	@set -e; gen="$$($(TOOL) controller-gen)"; mkdir -p deploy/crds; cd apis; \
+		"$$gen" object paths=./...; "$$gen" crd paths=./... output:crd:artifacts:config=../deploy/crds
+	@set -e; gen="$$($(TOOL) controller-gen)"; cd operators; for name in $(OPERATORS); do mkdir -p ../deploy/bases/$$name; \
+		"$$gen" rbac:roleName=$$name-operator paths=./$$name/controller output:rbac:artifacts:config=../deploy/bases/$$name; done
+	$(GENERATE_DOCS)
+
+verify: ## Fail when generated files, go.mod files or formatting are not as they should be
+	$(call each,tidy?,go mod tidy -diff)
+	@set -e; before="$$($(sums))"; $(MAKE) --no-print-directory generate; after="$$($(sums))"; \
+		diff <(echo "$$before") <(echo "$$after") || { echo "generated files were out of date: commit what 'make generate' wrote"; exit 1; }
+	@bad="$$(gofmt -l $(MODULES))"; [ -z "$$bad" ] || { echo "not formatted, run gofmt -w:"; echo "$$bad"; exit 1; }
+	$(call each,vet,go vet -tags e2e ./...)
+
+lint: ## Run golangci-lint, as configured in .golangci.yaml
+	@$(TOOL) golangci-lint >/dev/null
+	$(call each,lint,"$$(go -C ../shared run ./testkit/binaries/cmd/toolbin golangci-lint)" run ./...)
+
+test: ## Run every test that needs neither root nor containers
+	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
+	$(call each,test,go test -timeout 15m ./...)
+
+e2e: ## Run the end-to-end suite; PROVIDER=local|kind|kubeconfig IMAGES=standin|upstream
+	go -C e2e test -tags e2e ./suite/... -v -timeout 30m
+
+demo: ## Start a local Kubernetes with a TiDB cluster in it (needs root on Linux)
+	go -C e2e run ./cmd/demo up
+
+demo-down: ## Stop what "make demo" started
+	go -C e2e run ./cmd/demo down
+
+images: ## Build the images of the operators and of the stand-ins
+	go -C e2e run ./images/cmd/images
+
+tidy: ## Tidy the go.mod of every module
+	$(call each,tidy,go mod tidy)

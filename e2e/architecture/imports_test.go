@@ -1,0 +1,119 @@
+package architecture
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
+)
+
+func TestEveryModuleImportsOnlyWhatTheTableAllows(t *testing.T) {
+	root, err := binaries.Root()
+	require.NoError(t, err)
+	for _, m := range table() {
+		t.Run(m.name, func(t *testing.T) {
+			packages, err := list(t.Context(), filepath.Join(root, m.name))
+			require.NoError(t, err)
+			owner := owners(packages)
+			for _, p := range packages {
+				if under(p.ImportPath, prefix+m.name) {
+					checkDirect(t, m, p, owner)
+				} else if sibling, ours := strings.CutPrefix(p.ImportPath, prefix); ours {
+					name, _, _ := strings.Cut(sibling, "/")
+					assert.Contains(t, m.siblings, name, "%s depends on %s", m.name, p.ImportPath)
+				}
+			}
+		})
+	}
+}
+
+// owners maps each package that is not of the standard library to its module.
+func owners(packages []pkg) map[string]string {
+	owner := map[string]string{}
+	for _, p := range packages {
+		if p.Module != nil {
+			owner[p.ImportPath] = p.Module.Path
+		}
+	}
+	return owner
+}
+
+// checkDirect checks what one package imports by itself.
+func checkDirect(t *testing.T, m module, p pkg, owner map[string]string) {
+	t.Helper()
+	if m.anything {
+		return
+	}
+	check := func(imports, allowed []string, kind string) {
+		for _, path := range imports {
+			from, external := owner[path]
+			if !external || strings.HasPrefix(from, prefix) {
+				continue // the standard library, or checked as a sibling
+			}
+			assert.True(t, slices.Contains(allowed, from), "%s of %s imports %s of module %s, which the table does not allow",
+				kind, p.ImportPath, path, from)
+		}
+	}
+	allowed := allowedExternal(m)
+	check(p.Imports, allowed, "the code")
+	check(slices.Concat(p.TestImports, p.XTestImports), slices.Concat(allowed, m.testExternal), "a test")
+}
+
+// allowedExternal is a module's own list with those of its siblings.
+func allowedExternal(m module) []string {
+	allowed := slices.Clone(m.external)
+	for _, other := range table() {
+		if slices.Contains(m.siblings, other.name) {
+			allowed = append(allowed, other.external...)
+		}
+	}
+	return allowed
+}
+
+func TestNoOperatorDependsOnAnother(t *testing.T) {
+	root, err := binaries.Root()
+	require.NoError(t, err)
+	packages, err := list(t.Context(), filepath.Join(root, "operators"))
+	require.NoError(t, err)
+	operatorOf := func(path string) string {
+		rest, found := strings.CutPrefix(path, prefix+"operators/")
+		if !found {
+			return ""
+		}
+		name, _, _ := strings.Cut(rest, "/")
+		return name
+	}
+	for _, p := range packages {
+		own := operatorOf(p.ImportPath)
+		if own == "" {
+			continue
+		}
+		for _, path := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			if other := operatorOf(path); other != "" {
+				assert.Equal(t, own, other, "%s imports %s", p.ImportPath, path)
+			}
+		}
+	}
+}
+
+func TestDeployUsesOnlyPurePartsOfOperators(t *testing.T) {
+	root, err := binaries.Root()
+	require.NoError(t, err)
+	packages, err := list(t.Context(), filepath.Join(root, "deploy"))
+	require.NoError(t, err)
+	for _, p := range packages {
+		if !under(p.ImportPath, prefix+"deploy") {
+			continue
+		}
+		for _, path := range p.Imports {
+			if under(path, prefix+"operators") {
+				assert.True(t, strings.HasSuffix(path, "/controller"), "%s imports %s", p.ImportPath, path)
+			}
+		}
+	}
+}

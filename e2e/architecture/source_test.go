@@ -1,0 +1,156 @@
+package architecture
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
+)
+
+// operatorFolders returns the folder of every operator.
+func operatorFolders(t *testing.T) []string {
+	t.Helper()
+	root, err := binaries.Root()
+	require.NoError(t, err)
+	folders, err := filepath.Glob(filepath.Join(root, "operators", "*", "controller"))
+	require.NoError(t, err)
+	for i, folder := range folders {
+		folders[i] = filepath.Dir(folder)
+	}
+	return folders
+}
+
+func TestEveryOperatorHasAShortMain(t *testing.T) {
+	for _, folder := range operatorFolders(t) {
+		text, err := os.ReadFile(filepath.Join(folder, "main.go"))
+		if assert.NoError(t, err) {
+			assert.LessOrEqual(t, bytes.Count(text, []byte("\n")), mainLines, "lines of %s/main.go", filepath.Base(folder))
+		}
+	}
+}
+
+func TestEveryOperatorHasTheSameFiles(t *testing.T) {
+	want := slices.Sorted(slices.Values(controllerFiles()))
+	for _, folder := range operatorFolders(t) {
+		t.Run(filepath.Base(folder), func(t *testing.T) {
+			paths, err := filepath.Glob(filepath.Join(folder, "controller", "*.go"))
+			require.NoError(t, err)
+			var got []string
+			for _, path := range paths {
+				if name := filepath.Base(path); !strings.HasSuffix(name, "_test.go") {
+					got = append(got, name)
+				}
+			}
+			assert.Equal(t, want, slices.Sorted(slices.Values(got)))
+		})
+	}
+}
+
+func TestPureFilesReachNothing(t *testing.T) {
+	for _, folder := range operatorFolders(t) {
+		for _, name := range pureFiles() {
+			path := filepath.Join(folder, "controller", name)
+			if _, err := os.Stat(path); os.IsNotExist(err) {
+				continue // TestEveryOperatorHasTheSameFiles tells
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+			where := filepath.Base(folder) + "/controller/" + name
+			for _, imported := range file.Imports {
+				importPath, err := strconv.Unquote(imported.Path.Value)
+				require.NoError(t, err)
+				for _, bad := range impure() {
+					assert.False(t, under(importPath, bad), "%s imports %s", where, importPath)
+				}
+			}
+			for _, clock := range []string{"Now", "Since", "Until", "After", "NewTimer", "NewTicker"} {
+				assert.Zero(t, calls(file, "time", clock), "%s uses time.%s: the time is an argument", where, clock)
+			}
+			assert.Zero(t, calls(file, "metav1", "Now"), "%s uses metav1.Now: the time is an argument", where)
+		}
+	}
+}
+
+func TestPackageNamesSayWhatPackagesAreFor(t *testing.T) {
+	eachSource(t, func(path string, file *ast.File) {
+		assert.NotContains(t, emptyNames(), file.Name.Name, path)
+		assert.NotContains(t, emptyNames(), filepath.Base(filepath.Dir(path)), path)
+	})
+}
+
+func TestNothingSleeps(t *testing.T) {
+	eachSource(t, func(path string, file *ast.File) {
+		assert.Zero(t, calls(file, "time", "Sleep"), "%s sleeps: wait for a condition with a deadline", path)
+	})
+}
+
+func TestEveryPackageHasADoc(t *testing.T) {
+	documented := map[string]bool{}
+	eachSource(t, func(path string, file *ast.File) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		dir := filepath.Dir(path)
+		documented[dir] = documented[dir] || file.Doc != nil
+	})
+	for dir, ok := range documented {
+		assert.True(t, ok, "%s has no package comment", dir)
+	}
+}
+
+// calls counts the uses of a function of a package, by the package's usual name.
+func calls(file *ast.File, pkg, function string) int {
+	count := 0
+	ast.Inspect(file, func(node ast.Node) bool {
+		if selector, ok := node.(*ast.SelectorExpr); ok && selector.Sel.Name == function {
+			if ident, ok := selector.X.(*ast.Ident); ok && ident.Name == pkg {
+				count++
+			}
+		}
+		return true
+	})
+	return count
+}
+
+// eachSource visits every Go file of every module, with its path from the root.
+func eachSource(t *testing.T, visit func(path string, file *ast.File)) {
+	t.Helper()
+	root, err := binaries.Root()
+	require.NoError(t, err)
+	for _, m := range table() {
+		err := filepath.WalkDir(filepath.Join(root, m.name), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if entry.IsDir() && (entry.Name() == "testdata" || entry.Name() == "vendor") {
+				return fs.SkipDir
+			}
+			if entry.IsDir() || !strings.HasSuffix(path, ".go") {
+				return nil
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			relative, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			visit(relative, file)
+			return nil
+		})
+		require.NoError(t, err)
+	}
+}

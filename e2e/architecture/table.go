@@ -1,0 +1,100 @@
+package architecture
+
+// prefix begins the import path of every module of the suite.
+const prefix = "github.com/tidb-groups/tidb-groups/"
+
+// module is one row of the import table.
+type module struct {
+	name string
+	// siblings are the modules of the suite that it may depend on, by any path.
+	siblings []string
+	// external are the modules that its code, tests excepted, may import. A
+	// sibling's external modules are allowed as well: their types show in its API.
+	external []string
+	// testExternal are further modules that its tests may import.
+	testExternal []string
+	// anything lifts the restriction on external modules.
+	anything bool
+}
+
+// table is the import table.
+func table() []module {
+	testing := []string{"github.com/stretchr/testify", "pgregory.net/rapid"}
+	return []module{
+		{
+			name:         "apis",
+			external:     []string{"k8s.io/api", "k8s.io/apimachinery"},
+			testExternal: testing,
+		},
+		{
+			name:     "shared",
+			siblings: []string{"apis"},
+			external: []string{
+				"github.com/go-logr/logr", // controller-runtime's own logging interface
+				"github.com/pelletier/go-toml/v2",
+				"github.com/pingcap/kvproto", // types of PD's client
+				"github.com/pingcap/log",     // the logger of PD's client, to be silenced
+				"github.com/prometheus/client_golang",
+				"github.com/stretchr/testify", // testkit
+				"github.com/tikv/pd/client",
+				"go.uber.org/zap",                // the logger behind logr
+				"k8s.io/apiextensions-apiserver", // testkit
+				"k8s.io/client-go",
+				"k8s.io/klog/v2", // client-go's logger, to be led into ours
+				"k8s.io/utils",
+				"sigs.k8s.io/controller-runtime",
+				"sigs.k8s.io/json", // strict decoding
+				"sigs.k8s.io/yaml",
+			},
+			testExternal: testing,
+		},
+		{
+			name:         "operators",
+			siblings:     []string{"apis", "shared"},
+			testExternal: testing,
+		},
+		{
+			name:     "deploy",
+			siblings: []string{"apis", "shared", "operators"},
+			external: []string{
+				"github.com/spf13/cobra",
+				"k8s.io/cli-runtime",
+				"sigs.k8s.io/kustomize/api",
+				"sigs.k8s.io/kustomize/kyaml",
+			},
+			testExternal: testing,
+		},
+		{
+			name:     "e2e",
+			siblings: []string{"apis", "shared", "operators", "deploy"},
+			anything: true,
+		},
+	}
+}
+
+// pureFiles are the files of an operator that decide and do nothing else.
+func pureFiles() []string { return []string{"plan.go", "report.go", "safe.go", "template.go"} }
+
+// impure are import paths, with all below them, through which a file could read
+// or change the world. Names and types of Kubernetes objects are data.
+func impure() []string {
+	return []string{
+		"context", "crypto/rand", "io/fs", "k8s.io/client-go", "math/rand", "net", "os",
+		"sigs.k8s.io/controller-runtime", "syscall",
+		prefix + "shared/apply", prefix + "shared/lease", prefix + "shared/operator",
+		prefix + "shared/pd", prefix + "shared/watch",
+	}
+}
+
+// controllerFiles are the files that every operator has in controller/.
+func controllerFiles() []string {
+	return append([]string{"act.go", "controller.go", "doc.go", "observe.go"}, pureFiles()...)
+}
+
+// mainLines is how long an operator's main.go may be.
+const mainLines = 40
+
+// emptyNames say nothing about what a package is for.
+func emptyNames() []string {
+	return []string{"common", "helper", "helpers", "manager", "misc", "util", "utils"}
+}

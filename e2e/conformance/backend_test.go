@@ -1,0 +1,327 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pingcap/kvproto/pkg/metapb"
+	"github.com/pingcap/kvproto/pkg/pdpb"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tidb-groups/tidb-groups/e2e/model"
+	"github.com/tidb-groups/tidb-groups/e2e/model/pdsim"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/pd"
+)
+
+var memberNames = []string{"pd-1", "pd-2", "pd-3"}
+
+// backend is a PD of three members under a clock that the test moves.
+type backend interface {
+	// URL is where a member answers.
+	URL(member string) string
+	// Kill ends a member's process; its data stays.
+	Kill(t *testing.T, member string)
+	// Revive starts a killed member with its data.
+	Revive(t *testing.T, member string)
+	// Rejoin starts a removed member anew, without data.
+	Rejoin(t *testing.T, member string)
+	// Bootstrap, Put and Heartbeat are what a store says.
+	Bootstrap(t *testing.T, s model.StoreMeta)
+	Put(t *testing.T, s model.StoreMeta)
+	Heartbeat(t *testing.T, store uint64)
+	// SafePoint is what TiDB's garbage collection says.
+	SafePoint(t *testing.T, at uint64)
+	// Close ends everything.
+	Close()
+}
+
+// each runs a test against everything that stands in for PD.
+func each(t *testing.T, test func(t *testing.T, p *play)) {
+	t.Helper()
+	t.Run("the PD stand-in over a real etcd", func(t *testing.T) {
+		clock := model.NewManualClock(time.Now())
+		b := newStandin(t, clock)
+		defer b.Close()
+		test(t, newPlay(b, clock))
+	})
+	t.Run("the simulation in process", func(t *testing.T) {
+		clock := model.NewManualClock(time.Now())
+		b := newSim(t, clock)
+		defer b.Close()
+		test(t, newPlay(b, clock))
+	})
+}
+
+// sim is the in-process simulation.
+type sim struct{ pd *pdsim.PD }
+
+func newSim(t *testing.T, clock model.Clock) *sim {
+	t.Helper()
+	p, err := pdsim.New(pdsim.Options{
+		Members: memberNames, Election: -1, Transfer: -1,
+		Cluster: model.Options{Clock: clock, Config: map[string]any{
+			"replication": map[string]any{"location-labels": []any{"zone", "host"}},
+		}},
+	})
+	require.NoError(t, err)
+	return &sim{pd: p}
+}
+
+func (b *sim) URL(member string) string { return b.pd.URL(member) }
+
+func (b *sim) Close() { _ = b.pd.Close() }
+
+func (b *sim) Kill(t *testing.T, member string) {
+	require.NoError(t, b.pd.SetHealthy(member, false))
+}
+
+func (b *sim) Revive(t *testing.T, member string) {
+	require.NoError(t, b.pd.SetHealthy(member, true))
+}
+
+func (b *sim) Rejoin(t *testing.T, member string) {
+	require.NoError(t, b.pd.Join(member))
+}
+
+func (b *sim) Bootstrap(t *testing.T, s model.StoreMeta) {
+	require.NoError(t, b.pd.Cluster().Bootstrap(s, 2, 3))
+}
+
+func (b *sim) Put(t *testing.T, s model.StoreMeta) {
+	require.NoError(t, b.pd.Cluster().PutStore(s))
+}
+
+func (b *sim) Heartbeat(t *testing.T, store uint64) {
+	require.NoError(t, b.pd.Cluster().Heartbeat(store, model.StoreStats{Capacity: 10 << 30, Available: 9 << 30, Used: 1 << 30}))
+}
+
+func (b *sim) SafePoint(t *testing.T, at uint64) {
+	_, err := b.pd.Cluster().UpdateServiceSafePoint(model.GCWorker, time.Hour, at)
+	require.NoError(t, err)
+}
+
+// standin is three PD stand-ins in this process, spoken to over the network only.
+type standin struct {
+	dir     string
+	clock   model.Clock
+	cfg     map[string]pd.Config
+	servers map[string]*pd.Server
+	conns   map[string]*grpc.ClientConn
+}
+
+func newStandin(t *testing.T, clock model.Clock) *standin {
+	t.Helper()
+	b := &standin{
+		dir: t.TempDir(), clock: clock,
+		cfg: map[string]pd.Config{}, servers: map[string]*pd.Server{}, conns: map[string]*grpc.ClientConn{},
+	}
+	var cluster []string
+	for _, name := range memberNames {
+		cfg := pd.DefaultConfig()
+		cfg.Name, cfg.DataDir = name, filepath.Join(b.dir, name)
+		cfg.ClientURLs, cfg.PeerURLs = freeURL(t), freeURL(t)
+		cfg.LogFile = filepath.Join(b.dir, name+".log")
+		cfg.Clock = clock
+		cfg.PriorityInterval = 200 * time.Millisecond
+		cfg.Sections = map[string]any{"replication": map[string]any{"location-labels": []any{"zone", "host"}}}
+		b.cfg[name] = cfg
+		cluster = append(cluster, name+"="+cfg.PeerURLs)
+	}
+	type started struct {
+		name   string
+		server *pd.Server
+		err    error
+	}
+	results := make(chan started)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for _, name := range memberNames {
+		cfg := b.cfg[name]
+		cfg.InitialCluster = strings.Join(cluster, ",")
+		b.cfg[name] = cfg
+		go func() {
+			s, err := pd.Start(ctx, cfg)
+			results <- started{name, s, err}
+		}()
+	}
+	for range memberNames {
+		r := <-results
+		require.NoError(t, r.err)
+		b.servers[r.name] = r.server
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		for _, name := range memberNames {
+			if data, err := os.ReadFile(filepath.Join(b.dir, name+".log")); err == nil {
+				t.Logf("log of %s:\n%s", name, data)
+			}
+		}
+	})
+	return b
+}
+
+// freeURL takes a port that was free a moment ago.
+func freeURL(t *testing.T) string {
+	t.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	return "http://" + l.Addr().String()
+}
+
+func (b *standin) URL(member string) string { return b.cfg[member].ClientURLs }
+
+func (b *standin) Close() {
+	for _, c := range b.conns {
+		_ = c.Close()
+	}
+	for _, s := range b.servers {
+		s.Close()
+	}
+}
+
+func (b *standin) Kill(t *testing.T, member string) {
+	require.Contains(t, b.servers, member)
+	b.servers[member].Close()
+	delete(b.servers, member)
+}
+
+func (b *standin) Revive(t *testing.T, member string) {
+	b.start(t, member)
+}
+
+// start does not wait: a member without a majority of others is not ready for long.
+func (b *standin) start(t *testing.T, member string) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	s, err := pd.Start(ctx, b.cfg[member])
+	require.NoError(t, err)
+	b.servers[member] = s
+}
+
+func (b *standin) Rejoin(t *testing.T, member string) {
+	if s, ok := b.servers[member]; ok {
+		s.Close()
+		delete(b.servers, member)
+	}
+	require.NoError(t, os.RemoveAll(filepath.Join(b.dir, member)))
+	cfg := b.cfg[member]
+	cfg.InitialCluster = ""
+	var join []string
+	for name := range b.servers {
+		join = append(join, b.cfg[name].ClientURLs)
+	}
+	cfg.Join = strings.Join(join, ",")
+	b.cfg[member] = cfg
+	b.start(t, member)
+}
+
+// leader calls the leader, wherever it is by now.
+func (b *standin) leader(t *testing.T, call func(ctx context.Context, c pdpb.PDClient, h *pdpb.RequestHeader) error) {
+	var last error
+	require.Eventually(t, func() bool {
+		for name, s := range b.servers {
+			if !s.IsLeader() {
+				continue
+			}
+			conn, ok := b.conns[name]
+			if !ok {
+				addr := strings.TrimPrefix(b.cfg[name].ClientURLs, "http://")
+				conn, last = grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+				if last != nil {
+					return false
+				}
+				b.conns[name] = conn
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			last = call(ctx, pdpb.NewPDClient(conn), &pdpb.RequestHeader{ClusterId: s.ClusterID()})
+			return last == nil
+		}
+		return false
+	}, 15*time.Second, 20*time.Millisecond, "no leader answered: %v", &last)
+}
+
+func metaPB(s model.StoreMeta) *metapb.Store {
+	out := &metapb.Store{
+		Id: s.ID, Address: s.Address, PeerAddress: s.PeerAddress, StatusAddress: s.StatusAddress, Version: s.Version,
+		GitHash: s.GitHash, DeployPath: s.DeployPath, StartTimestamp: s.StartTimestamp,
+	}
+	for _, l := range s.Labels {
+		out.Labels = append(out.Labels, &metapb.StoreLabel{Key: l.Key, Value: l.Value})
+	}
+	return out
+}
+
+func headerError(h *pdpb.ResponseHeader) error {
+	if e := h.GetError(); e != nil {
+		return fmt.Errorf("%s: %s", e.GetType(), e.GetMessage())
+	}
+	return nil
+}
+
+func (b *standin) Bootstrap(t *testing.T, s model.StoreMeta) {
+	b.leader(t, func(ctx context.Context, c pdpb.PDClient, h *pdpb.RequestHeader) error {
+		res, err := c.Bootstrap(ctx, &pdpb.BootstrapRequest{
+			Header: h, Store: metaPB(s), Region: &metapb.Region{Id: 2, Peers: []*metapb.Peer{{Id: 3, StoreId: s.ID}}},
+		})
+		if err != nil {
+			return err
+		}
+		return headerError(res.GetHeader())
+	})
+}
+
+func (b *standin) Put(t *testing.T, s model.StoreMeta) {
+	b.leader(t, func(ctx context.Context, c pdpb.PDClient, h *pdpb.RequestHeader) error {
+		res, err := c.PutStore(ctx, &pdpb.PutStoreRequest{Header: h, Store: metaPB(s)})
+		if err != nil {
+			return err
+		}
+		return headerError(res.GetHeader())
+	})
+}
+
+func (b *standin) Heartbeat(t *testing.T, store uint64) {
+	b.leader(t, func(ctx context.Context, c pdpb.PDClient, h *pdpb.RequestHeader) error {
+		res, err := c.StoreHeartbeat(ctx, &pdpb.StoreHeartbeatRequest{Header: h, Stats: &pdpb.StoreStats{
+			StoreId: store, Capacity: 10 << 30, Available: 9 << 30, UsedSize: 1 << 30,
+		}})
+		if err != nil {
+			return err
+		}
+		return headerError(res.GetHeader())
+	})
+}
+
+func (b *standin) SafePoint(t *testing.T, at uint64) {
+	b.leader(t, func(ctx context.Context, c pdpb.PDClient, h *pdpb.RequestHeader) error {
+		res, err := c.UpdateServiceGCSafePoint(ctx, &pdpb.UpdateServiceGCSafePointRequest{
+			Header: h, ServiceId: []byte(model.GCWorker), TTL: 9223372036854775807, SafePoint: at,
+		})
+		if err != nil {
+			return err
+		}
+		return headerError(res.GetHeader())
+	})
+}
+
+var httpClient = &http.Client{
+	Timeout:   10 * time.Second,
+	Transport: &http.Transport{DisableKeepAlives: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	},
+}

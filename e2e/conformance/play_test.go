@@ -1,0 +1,258 @@
+package conformance_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/e2e/model"
+)
+
+// play is a scenario that runs against a backend.
+type play struct {
+	b      backend
+	clock  *model.ManualClock
+	alive  map[uint64]bool
+	recs   map[string]recording
+	played map[string]bool
+	agreed int
+	ids    map[string]string // recorded member id → name of the member
+}
+
+func newPlay(b backend, clock *model.ManualClock) *play {
+	return &play{b: b, clock: clock, alive: map[uint64]bool{}, played: map[string]bool{}, ids: map[string]string{
+		"2194382149107567694": "pd-2",
+	}}
+}
+
+// call makes a request of a member and returns the whole answer.
+func (p *play) call(t *testing.T, method, member, path, body string) (int, map[string]string, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, p.b.URL(member)+path, strings.NewReader(body))
+	require.NoError(t, err)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := httpClient.Do(req)
+	require.NoError(t, err, "%s %s of %s", method, path, member)
+	data, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	header := map[string]string{}
+	for k := range res.Header {
+		header[k] = strings.Join(res.Header[k], ",")
+	}
+	return res.StatusCode, header, data
+}
+
+// get reads JSON of a member that answers 200.
+func (p *play) get(t *testing.T, member, path string, into any) {
+	t.Helper()
+	status, _, body := p.call(t, http.MethodGet, member, path, "")
+	require.Equal(t, http.StatusOK, status, "%s: %s", path, body)
+	require.NoError(t, json.Unmarshal(body, into))
+}
+
+// rec plays recorded calls, one after the other, and compares the answers.
+func (p *play) rec(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		r, ok := p.recs[name]
+		require.True(t, ok, "no recording %s", name)
+		require.False(t, p.played[name], "%s is played twice", name)
+		p.played[name] = true
+		found := p.compare(t, r)
+		if assert.Empty(t, found, "%s: %s %s", name, r.Request.Method, r.Request.URL) {
+			p.agreed++
+		}
+	}
+}
+
+// eventually plays one recorded call until the answers agree.
+func (p *play) eventually(t *testing.T, name string) {
+	t.Helper()
+	r, ok := p.recs[name]
+	require.True(t, ok, "no recording %s", name)
+	p.played[name] = true
+	var found []string
+	ok = assert.Eventually(t, func() bool {
+		found = p.compare(t, r)
+		return len(found) == 0
+	}, 15*time.Second, 100*time.Millisecond, name)
+	if assert.True(t, ok, "%s: %v", name, found) {
+		p.agreed++
+	}
+}
+
+func (p *play) compare(t *testing.T, r recording) []string {
+	t.Helper()
+	member := "pd-" + r.Request.URL[len("http://127.0.0.1:2790"):][:1]
+	path := r.Request.URL[len("http://127.0.0.1:27901"):]
+	for recorded, name := range p.ids {
+		if strings.Contains(path, recorded) {
+			path = strings.ReplaceAll(path, recorded, p.memberID(t, member, name))
+		}
+	}
+	body := ""
+	if r.Request.Body != nil {
+		body = *r.Request.Body
+	}
+	status, header, data := p.call(t, r.Request.Method, member, path, body)
+	return compare(p, r, status, header, data)
+}
+
+type membersBody struct {
+	Header struct {
+		ClusterID json.Number `json:"cluster_id"`
+	} `json:"header"`
+	Members []memberBody `json:"members"`
+	Leader  memberBody   `json:"leader"`
+}
+
+type memberBody struct {
+	Name string      `json:"name"`
+	ID   json.Number `json:"member_id"`
+}
+
+func (p *play) memberID(t *testing.T, ask, name string) string {
+	t.Helper()
+	var m membersBody
+	p.get(t, ask, "/pd/api/v1/members", &m)
+	for _, x := range m.Members {
+		if x.Name == name {
+			return x.ID.String()
+		}
+	}
+	require.Fail(t, "no member "+name)
+	return ""
+}
+
+func (p *play) names(t *testing.T, ask string) []string {
+	t.Helper()
+	var m membersBody
+	p.get(t, ask, "/pd/api/v1/members", &m)
+	var out []string
+	for _, x := range m.Members {
+		out = append(out, x.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// leader waits until a member says that want leads; empty means anybody.
+func (p *play) leader(t *testing.T, ask, want string) string {
+	t.Helper()
+	name := ""
+	require.Eventually(t, func() bool {
+		status, _, body := p.call(t, http.MethodGet, ask, "/pd/api/v1/members", "")
+		var m membersBody
+		if status != http.StatusOK || json.Unmarshal(body, &m) != nil {
+			return false
+		}
+		name = m.Leader.Name
+		return name != "" && (want == "" || name == want)
+	}, 20*time.Second, 20*time.Millisecond, "leader %q instead of %q", &name, want)
+	return name
+}
+
+// lead makes a member the leader.
+func (p *play) lead(t *testing.T, member string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		p.call(t, http.MethodPost, member, "/pd/api/v1/leader/transfer/"+member, "")
+		status, _, body := p.call(t, http.MethodGet, member, "/pd/api/v1/leader", "")
+		var m memberBody
+		return status == http.StatusOK && json.Unmarshal(body, &m) == nil && m.Name == member
+	}, 20*time.Second, 100*time.Millisecond, "%s does not lead", member)
+}
+
+// run lets time pass, while the live stores send their heartbeats every ten seconds.
+func (p *play) run(t *testing.T, d time.Duration) {
+	t.Helper()
+	const step = 5 * time.Second
+	for d > 0 {
+		p.clock.Advance(min(step, d))
+		d -= step
+		p.beat(t)
+	}
+}
+
+func (p *play) beat(t *testing.T) {
+	t.Helper()
+	for id, alive := range p.alive {
+		if alive {
+			p.b.Heartbeat(t, id)
+		}
+	}
+}
+
+// store is a store as the recorded ones were.
+func (p *play) store(id uint64, port, host, zone string) model.StoreMeta {
+	return model.StoreMeta{
+		ID: id, Address: "127.0.0.1:2760" + port, PeerAddress: "127.0.0.1:2760" + port, StatusAddress: "127.0.0.1:2765" + port,
+		Version: "8.5.3", GitHash: "tikvsim", DeployPath: "/", StartTimestamp: p.clock.Now().Unix(),
+		Labels: []model.Label{{Key: "host", Value: host}, {Key: "zone", Value: zone}},
+	}
+}
+
+// up3 makes three stores that serve.
+func (p *play) up3(t *testing.T) {
+	t.Helper()
+	p.b.Bootstrap(t, p.store(1, "1", "h1", "z1"))
+	p.serve3(t)
+}
+
+func (p *play) serve3(t *testing.T) {
+	t.Helper()
+	p.b.Put(t, p.store(4, "2", "h2", "z2"))
+	p.b.Put(t, p.store(5, "3", "h3", "z3"))
+	p.alive[1], p.alive[4], p.alive[5] = true, true, true
+	p.run(t, time.Minute)
+}
+
+func (p *play) add(t *testing.T, s model.StoreMeta) {
+	t.Helper()
+	p.b.Put(t, s)
+	p.alive[s.ID] = true
+}
+
+type storeBody struct {
+	Store struct {
+		ID        uint64 `json:"id"`
+		StateName string `json:"state_name"`
+		NodeState int    `json:"node_state"`
+	} `json:"store"`
+	Status struct {
+		Leaders int `json:"leader_count"`
+		Regions int `json:"region_count"`
+	} `json:"status"`
+}
+
+// states are the stores' states as a member shows them, by id.
+func (p *play) states(t *testing.T, ask string) map[uint64]string {
+	t.Helper()
+	var body struct {
+		Stores []storeBody `json:"stores"`
+	}
+	p.get(t, ask, "/pd/api/v1/stores", &body)
+	out := map[uint64]string{}
+	for _, s := range body.Stores {
+		out[s.Store.ID] = s.Store.StateName
+	}
+	return out
+}
+
+// expect makes a call and returns the text or JSON of its answer.
+func (p *play) expect(t *testing.T, want int, method, member, path, body string) string {
+	t.Helper()
+	status, _, data := p.call(t, method, member, path, body)
+	require.Equal(t, want, status, "%s %s of %s: %s", method, path, member, data)
+	return strings.TrimSpace(string(data))
+}

@@ -1,0 +1,217 @@
+package conformance_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// excluded are recordings that are not compared, and why.
+var excluded = map[string]string{
+	"50-operators-while-offline": "PD prints the steps of an operator there; the model moves a peer at once and never has one under way",
+}
+
+// recorded is how many recordings there are.
+const recorded = 222
+
+func TestEveryRecordedAnswerIsGivenAgain(t *testing.T) {
+	recs := recordings(t)
+	require.Len(t, recs, recorded)
+	each(t, func(t *testing.T, p *play) {
+		p.recs = recs
+		scenario(t, p)
+		missing := []string{}
+		for name := range recs {
+			if _, ok := excluded[name]; !ok && !p.played[name] {
+				missing = append(missing, name)
+			}
+		}
+		sort.Strings(missing)
+		assert.Empty(t, missing, "recordings that are neither played nor excluded")
+		assert.Equal(t, recorded-len(excluded), p.agreed)
+		t.Logf("%d of %d recordings compared, %d agree", len(p.played), recorded, p.agreed)
+		for _, name := range slices.Sorted(maps.Keys(excluded)) {
+			t.Logf("excluded %s: %s", name, excluded[name])
+		}
+	})
+}
+
+// prefix returns the recordings of one stage, in the order in which they were made.
+func (p *play) prefix(prefix string) []string {
+	var out []string
+	for name := range p.recs {
+		if strings.HasPrefix(name, prefix) {
+			out = append(out, name)
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return p.recs[out[i]].At < p.recs[out[j]].At })
+	return out
+}
+
+// scenario is what happened while the recordings were made.
+func scenario(t *testing.T, p *play) {
+	p.leader(t, "pd-1", "")
+	p.lead(t, "pd-1")
+	p.rec(t, p.prefix("00-")...)
+
+	p.b.Bootstrap(t, p.store(1, "1", "h1", "z1"))
+	p.rec(t, p.prefix("01-")...)
+	p.serve3(t)
+	p.b.SafePoint(t, 470602298259931136)
+	p.rec(t, p.prefix("10-")...)
+	p.rec(t, p.prefix("20-")...)
+
+	p.add(t, p.store(420, "4", "h4", "z2"))
+	p.beat(t)
+	p.rec(t, "30-operators-while-balancing", "30-progress-preparing")
+	p.run(t, time.Minute)
+	p.rec(t, "30-stores-4-up")
+
+	p.evictions(t)
+	p.removals(t)
+	p.silence(t)
+	p.leaders(t)
+	p.membership(t)
+	p.quorum(t)
+	p.deadStores(t)
+}
+
+func (p *play) evictions(t *testing.T) {
+	p.rec(t, p.prefix("40-")...)
+	p.clock.Advance(2 * time.Second)
+	for _, name := range p.prefix("41-") {
+		// A second store was evicted only for a moment.
+		p.rec(t, name)
+		p.clock.Advance(time.Second)
+	}
+	p.run(t, 20*time.Second)
+	p.rec(t, p.prefix("42-")...)
+	p.run(t, 20*time.Second)
+	p.rec(t, p.prefix("43-")...)
+	p.run(t, 20*time.Second)
+}
+
+func (p *play) removals(t *testing.T) {
+	for _, name := range p.prefix("50-") {
+		if _, not := excluded[name]; !not {
+			p.rec(t, name)
+		}
+	}
+	p.rec(t, p.prefix("51-")...)
+	p.run(t, 40*time.Second)
+	p.rec(t, "52-delete-store")
+	p.run(t, 10*time.Second)
+	p.rec(t, "52-progress-removing-10s")
+	p.alive[420] = false
+	p.run(t, time.Minute)
+	p.rec(t, p.prefix("53-")...)
+	p.rec(t, p.prefix("54-")...)
+}
+
+// silence is a store that is killed: first Disconnected, then Down.
+func (p *play) silence(t *testing.T) {
+	p.add(t, p.store(658, "4", "h4", "z2"))
+	p.run(t, time.Minute)
+	p.rec(t, p.prefix("60-")...)
+	p.alive[5] = false
+	p.run(t, 30*time.Second)
+	p.rec(t, "61-store-disconnected", "61-stores-check-up-while-disconnected",
+		"61-stores-check-disconnected-while-disconnected", "61-stores-check-down-while-disconnected")
+	p.run(t, 35*time.Second)
+	p.rec(t, "61-store-down", "61-stores-check-up-while-down", "61-stores-check-disconnected-while-down",
+		"61-stores-check-down-while-down", "61-down-peer", "61-miss-peer")
+	p.alive[5] = true
+	p.run(t, time.Minute)
+}
+
+func (p *play) leaders(t *testing.T) {
+	p.rec(t, "70-leader-transfer")
+	p.leader(t, "pd-1", "pd-2")
+	p.rec(t, "70-leader-after", "70-members-after-transfer", "70-leader-transfer-to-self", "70-leader-transfer-unknown",
+		"70-leader-resign")
+	p.leader(t, "pd-1", "")
+	// The call may meet the moment between two leaders.
+	p.eventually(t, "72-leader-priority")
+	p.leader(t, "pd-1", "pd-1")
+	p.eventually(t, "72-members-with-priority")
+	p.rec(t, "72-priority-unknown")
+
+	p.expect(t, http.StatusOK, http.MethodPost, "pd-1", "/pd/api/v1/members/name/pd-1", `{"leader-priority":0}`)
+	p.beat(t)
+	p.expect(t, http.StatusOK, http.MethodPost, "pd-1", "/pd/api/v1/schedulers", `{"name":"evict-leader-scheduler","store_id":5}`)
+	p.lead(t, "pd-2")
+	p.rec(t, p.prefix("71-")...)
+	p.expect(t, http.StatusOK, http.MethodDelete, "pd-2", "/pd/api/v1/schedulers/evict-leader-scheduler-5", "")
+	p.run(t, 30*time.Second)
+}
+
+func (p *play) membership(t *testing.T) {
+	p.rec(t, "80-member-delete-unknown-name", "80-member-delete-unknown-id", "80-member-delete-bad-id")
+	// etcd counts a member only after five seconds.
+	p.eventually(t, "80-member-delete-name")
+	p.eventually(t, "80-members-after-delete")
+	p.rec(t, "80-health-after-delete", "80-removed-member-members")
+
+	p.b.Rejoin(t, "pd-3")
+	p.eventually(t, "81-members-after-rejoin")
+	p.eventually(t, "81-v2-ready-rejoined")
+	p.rec(t, "82-member-delete-leader")
+
+	p.b.Kill(t, "pd-2")
+	p.leader(t, "pd-1", "")
+	p.lead(t, "pd-1")
+	p.eventually(t, "83-health-one-member-gone")
+	p.eventually(t, "83-members-one-gone")
+	p.eventually(t, "84-member-delete-by-id-dead")
+	p.b.Rejoin(t, "pd-2")
+	p.clock.Advance(10 * time.Second)
+	p.eventually(t, "85-member-delete-leader")
+	p.leader(t, "pd-2", "")
+	p.b.Rejoin(t, "pd-1")
+	p.clock.Advance(10 * time.Second)
+	p.leader(t, "pd-1", "")
+}
+
+func (p *play) quorum(t *testing.T) {
+	p.lead(t, "pd-2")
+	p.run(t, 30*time.Second)
+	p.rec(t, "73-leader-transfer")
+	p.leader(t, "pd-2", "pd-3")
+	p.eventually(t, "73-stores-just-after-leader-change")
+	p.run(t, 30*time.Second)
+
+	p.b.Kill(t, "pd-1")
+	p.eventually(t, "90-health-one-dead")
+	p.eventually(t, "90-members-one-dead")
+	p.b.Kill(t, "pd-3")
+	p.eventually(t, "91-noquorum-health")
+	for _, name := range p.prefix("91-") {
+		if !p.played[name] {
+			p.eventually(t, name)
+		}
+	}
+	p.b.Revive(t, "pd-3")
+	p.b.Revive(t, "pd-1")
+	p.leader(t, "pd-2", "")
+}
+
+// deadStores are removed while they are Down.
+func (p *play) deadStores(t *testing.T) {
+	p.run(t, 20*time.Second)
+	p.alive[658] = false
+	p.run(t, 65*time.Second)
+	p.rec(t, "95-delete-down-store")
+	p.run(t, time.Minute)
+	p.rec(t, "95-progress")
+
+	p.alive[5] = false
+	p.run(t, 65*time.Second)
+	p.rec(t, p.prefix("96-")...)
+}

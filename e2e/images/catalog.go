@@ -1,0 +1,154 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
+)
+
+// DefaultVersion is the database version that the stand-in images are tagged with.
+const DefaultVersion = "v8.5.7"
+
+// Names of the images that every node needs before the first pod can run.
+const (
+	PauseRef   = "tidb-groups/pause:dev"
+	CoreDNSRef = "tidb-groups/coredns:dev"
+	BusyboxRef = "busybox:1.37.0"
+)
+
+// busyboxPath is where Debian's package busybox-static puts its only binary.
+const busyboxPath = "/bin/busybox"
+
+// nobody is the user that images without a need for root run as.
+const nobody = "65532:65532"
+
+// Sets of images, in the order in which a demo needs them.
+const (
+	SetBase      = "base"
+	SetOperators = "operators"
+	SetStandins  = "standins"
+)
+
+// recipe makes one image. Exactly one of the sources is set.
+type recipe struct {
+	set string
+	ref string
+	// pkg is a main package of this repository.
+	pkg string
+	// program is the name of a program that the test kit builds.
+	program string
+	// busybox takes the machine's static busybox with links for its applets.
+	busybox bool
+	// path of the binary in the image, which is also its entrypoint.
+	path string
+	user string
+}
+
+// catalog lists every image that this package can make.
+func catalog() []recipe {
+	recipes := []recipe{
+		{set: SetBase, ref: PauseRef, pkg: "./e2e/images/cmd/pause", path: "/pause", user: nobody},
+		{set: SetBase, ref: CoreDNSRef, program: "coredns", path: "/coredns"},
+		{set: SetBase, ref: BusyboxRef, busybox: true, path: "/bin/busybox"},
+	}
+	for _, name := range []string{"pdgroup", "tikvgroup", "tidbgroup", "tiflashgroup", "instance", "tidbcluster"} {
+		recipes = append(recipes, recipe{
+			set: SetOperators, ref: "tidb-groups/" + name + "-operator:dev",
+			pkg: "./operators/" + name, path: "/operator", user: nobody,
+		})
+	}
+	for _, s := range []struct{ image, binary, path string }{
+		{"pd", "pd-server", "/pd-server"},
+		{"tikv", "tikv-server", "/tikv-server"},
+		{"tidb", "tidb-server", "/tidb-server"},
+		{"tiflash", "tiflash", "/tiflash/tiflash"},
+	} {
+		recipes = append(recipes, recipe{
+			set: SetStandins, ref: "pingcap/" + s.image + ":" + DefaultVersion,
+			pkg: "./e2e/standin/cmd/" + s.binary, path: s.path,
+		})
+	}
+	return recipes
+}
+
+// Refs returns the names of all images that can be built.
+func Refs() []string {
+	var refs []string
+	for _, r := range catalog() {
+		refs = append(refs, r.ref)
+	}
+	return refs
+}
+
+// choose returns the recipes of the named sets or images; no name means all.
+func choose(names []string) ([]recipe, error) {
+	if len(names) == 0 {
+		return catalog(), nil
+	}
+	var chosen []recipe
+	for _, name := range names {
+		found := false
+		for _, r := range catalog() {
+			if name == r.set || name == r.ref {
+				chosen, found = append(chosen, r), true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("choose image %q: unknown; sets are %s, %s, %s and images are %s", name,
+				SetBase, SetOperators, SetStandins, strings.Join(Refs(), ", "))
+		}
+	}
+	return chosen, nil
+}
+
+// spec resolves a recipe to files on this machine. The binaries of repository
+// packages must have been built into dir.
+func (r recipe) spec(ctx context.Context, dir string) (Spec, error) {
+	s := Spec{Ref: r.ref, Entrypoint: []string{r.path}, User: r.user, Env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}}
+	source := ""
+	switch {
+	case r.pkg != "":
+		source = filepath.Join(dir, filepath.Base(r.pkg))
+	case r.program != "":
+		path, err := binaries.Path(ctx, r.program)
+		if err != nil {
+			return Spec{}, fmt.Errorf("find binary of image %s: %w", r.ref, err)
+		}
+		source = path
+	case r.busybox:
+		// A shell must start when no command is given, and the applets are called by name.
+		s.Entrypoint, s.Cmd = nil, []string{"/bin/sh"}
+		source = busyboxPath
+		links, err := applets(ctx)
+		if err != nil {
+			return Spec{}, err
+		}
+		s.Files = links
+	}
+	s.Files = append(s.Files, File{Path: r.path, Source: source, Mode: 0o755})
+	return s, nil
+}
+
+// applets returns a link for every program that busybox can play.
+func applets(ctx context.Context) ([]File, error) {
+	if _, err := os.Stat(busyboxPath); err != nil {
+		return nil, errors.New("find " + busyboxPath + ": it is not there; install Debian's busybox-static: apt-get install -y busybox-static")
+	}
+	out, err := exec.CommandContext(ctx, busyboxPath, "--list-full").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list busybox applets: %w", err)
+	}
+	var files []File
+	for line := range strings.Lines(string(out)) {
+		if p := "/" + strings.TrimSpace(line); p != busyboxPath && p != "/" {
+			files = append(files, File{Path: p, Link: busyboxPath})
+		}
+	}
+	return files, nil
+}

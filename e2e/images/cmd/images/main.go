@@ -1,0 +1,46 @@
+// Command images builds the images of the local cluster and prints one line
+// per image: name, digest and the archive's path.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidb-groups/tidb-groups/e2e/images"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "images:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	return &cobra.Command{
+		Use:           "images [set or image]...",
+		Short:         "Build container images as archives, without a container engine",
+		Long:          "Build container images as archives that `ctr images import` reads. Without names all are built; sets are base, operators and standins.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			archives, err := images.Build(cmd.Context(), names...)
+			if err != nil {
+				return err
+			}
+			for _, a := range archives {
+				if _, err := fmt.Fprintln(cmd.OutOrStdout(), a.Ref, a.Digest, a.Path); err != nil {
+					return fmt.Errorf("print image: %w", err)
+				}
+			}
+			return nil
+		},
+	}
+}

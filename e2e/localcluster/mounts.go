@@ -1,0 +1,66 @@
+package localcluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mountsBelow returns the mount points below dir (not dir itself), the latest
+// first, from the content of /proc/self/mountinfo.
+func mountsBelow(mountinfo, dir string) []string {
+	var found []string
+	for line := range strings.Lines(mountinfo) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		if point := unescape(fields[4]); strings.HasPrefix(point, dir+"/") {
+			found = append(found, point)
+		}
+	}
+	slices.Reverse(found)
+	return found
+}
+
+// unescape undoes the octal escapes that mountinfo has for blanks.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if code, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(code))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// unmountBelow unmounts everything below dir. What is busy is detached: it goes
+// away with its last user.
+func unmountBelow(dir string) error {
+	content, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return fmt.Errorf("list mounts: %w", err)
+	}
+	var errs []error
+	for _, point := range mountsBelow(string(content), dir) {
+		err := unix.Unmount(point, unix.UMOUNT_NOFOLLOW)
+		if errors.Is(err, unix.EBUSY) {
+			err = unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		}
+		// Several mounts on one point and propagation make some vanish early.
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, fmt.Errorf("unmount %s: %w", point, err))
+		}
+	}
+	return errors.Join(errs...)
+}

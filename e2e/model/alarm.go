@@ -1,0 +1,34 @@
+package model
+
+import (
+	"fmt"
+	"time"
+)
+
+// AlarmKind says which of the things that must never happen has happened.
+type AlarmKind string
+
+// The alarms. Any of them fails the run that it is raised in.
+const (
+	// LostRegionMajority means that fewer than a majority of a region's voters are alive.
+	LostRegionMajority AlarmKind = "LostRegionMajority"
+	// LostPDMajority means that fewer than a majority of the PD members are alive.
+	LostPDMajority AlarmKind = "LostPDMajority"
+	// SecondClusterID means that a second PD cluster was born where there was one already.
+	SecondClusterID AlarmKind = "SecondClusterID"
+	// LostData means that the data of a majority of a region's voters is gone for good.
+	LostData AlarmKind = "LostData"
+)
+
+// Alarm is one thing that must never happen, at the moment it happened.
+type Alarm struct {
+	At      time.Time `json:"at"`
+	Kind    AlarmKind `json:"kind"`
+	Subject string    `json:"subject"`
+	Message string    `json:"message"`
+}
+
+// String renders the alarm on one line.
+func (a Alarm) String() string {
+	return fmt.Sprintf("%s %s %s: %s", a.At.UTC().Format(time.RFC3339Nano), a.Kind, a.Subject, a.Message)
+}

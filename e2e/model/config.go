@@ -1,0 +1,282 @@
+package model
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// configDefaults is PD's configuration as a fresh PD shows it.
+//
+//go:embed config_defaults.json
+var configDefaults []byte
+
+func defaultConfig() (map[string]json.RawMessage, error) {
+	cfg := map[string]json.RawMessage{}
+	if err := json.Unmarshal(configDefaults, &cfg); err != nil {
+		return nil, fmt.Errorf("decode default configuration: %w", err)
+	}
+	return cfg, nil
+}
+
+// ConfigKeys returns the known keys of PD's configuration as a tree of
+// defaults: sections are maps, leaves are values.
+func ConfigKeys() (map[string]any, error) {
+	cfg := map[string]any{}
+	if err := json.Unmarshal(configDefaults, &cfg); err != nil {
+		return nil, fmt.Errorf("decode default configuration: %w", err)
+	}
+	return cfg, nil
+}
+
+// online are the sections that can be changed while PD runs.
+var online = []string{"schedule", "replication", "pd-server", "log", "replication-mode", "controller", "keyspace", "micro-service"}
+
+// Config returns the whole configuration, without what is a member's own.
+func (c *Cluster) Config() map[string]json.RawMessage {
+	c.lock()
+	defer c.mu.Unlock()
+	cfg := maps.Clone(c.st.Config)
+	cfg["cluster-version"] = mustJSON(c.st.ClusterVersion)
+	cfg["schedule"] = mustJSON(c.scheduleSection())
+	return cfg
+}
+
+// ConfigSection returns one section, for example "schedule" or "replication".
+func (c *Cluster) ConfigSection(name string) map[string]any {
+	c.lock()
+	defer c.mu.Unlock()
+	if name == "schedule" {
+		return c.scheduleSection()
+	}
+	return c.section(name)
+}
+
+func (c *Cluster) scheduleSection() map[string]any {
+	s := c.section("schedule")
+	limits := map[string]StoreLimit{}
+	for id, l := range c.storeLimits() {
+		limits[fmt.Sprint(id)] = l
+	}
+	s["store-limit"] = limits
+	return s
+}
+
+// SetConfig changes single items, each named "section.key".
+func (c *Cluster) SetConfig(items map[string]any) error {
+	c.lock()
+	defer c.mu.Unlock()
+	before := maps.Clone(c.st.Config)
+	for _, item := range slices.Sorted(maps.Keys(items)) {
+		section, key, ok := strings.Cut(item, ".")
+		if !ok {
+			section, key = findSection(c.st.Config, item), item
+		}
+		if section == "cluster-version" || item == "cluster-version" {
+			c.st.ClusterVersion = fmt.Sprint(items[item])
+			continue
+		}
+		if !slices.Contains(online, section) {
+			c.st.Config = before
+			return badInput("config prefix %s not found", section)
+		}
+		if err := c.setItem(section, key, items[item]); err != nil {
+			c.st.Config = before
+			return err
+		}
+	}
+	c.syncDefaultRule()
+	return c.save()
+}
+
+func findSection(cfg map[string]json.RawMessage, key string) string {
+	for _, section := range online {
+		m := map[string]json.RawMessage{}
+		if err := json.Unmarshal(cfg[section], &m); err == nil {
+			if _, ok := m[key]; ok {
+				return section
+			}
+		}
+	}
+	return key
+}
+
+// SetConfigSection changes items of one section.
+func (c *Cluster) SetConfigSection(section string, items map[string]any) error {
+	full := make(map[string]any, len(items))
+	for k, v := range items {
+		full[section+"."+k] = v
+	}
+	return c.SetConfig(full)
+}
+
+// ClusterVersion is the lowest version of the stores.
+func (c *Cluster) ClusterVersion() string {
+	c.lock()
+	defer c.mu.Unlock()
+	return c.st.ClusterVersion
+}
+
+// overlayConfig lays sections of pd.toml over the defaults. Keys that are not
+// online (addresses, data-dir, …) are a member's own and left aside.
+func (c *Cluster) overlayConfig(cfg map[string]any) error {
+	for _, section := range slices.Sorted(maps.Keys(cfg)) {
+		items, ok := cfg[section].(map[string]any)
+		if !ok || !slices.Contains(online, section) {
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(items)) {
+			if _, nested := items[key].(map[string]any); nested {
+				continue
+			}
+			if err := c.setItem(section, key, items[key]); err != nil {
+				return fmt.Errorf("set %s.%s: %w", section, key, err)
+			}
+		}
+	}
+	return nil
+}
+
+// setItem sets one value, with the type of the value that it replaces.
+func (c *Cluster) setItem(section, key string, value any) error {
+	s := c.section(section)
+	old, ok := s[key]
+	if !ok {
+		return badInput("config item %s not found", key)
+	}
+	v, err := coerce(key, old, value)
+	if err != nil {
+		return err
+	}
+	s[key] = v
+	c.st.Config[section] = mustJSON(s)
+	return nil
+}
+
+// coerce gives a value the form in which PD shows it: durations and booleans
+// are strings there, lists of labels are joined by commas.
+func coerce(key string, old, value any) (any, error) {
+	switch was := old.(type) {
+	case string:
+		if list, ok := value.([]any); ok {
+			parts := make([]string, len(list))
+			for i, p := range list {
+				parts[i] = fmt.Sprint(p)
+			}
+			value = strings.Join(parts, ",")
+		}
+		text := fmt.Sprint(value)
+		if was == "true" || was == "false" {
+			if text != "true" && text != "false" {
+				return nil, badInput("%s: invalid boolean %q", key, text)
+			}
+			return text, nil
+		}
+		if _, err := time.ParseDuration(was); err == nil {
+			d, err := time.ParseDuration(text)
+			if err != nil {
+				return nil, badInput("%s", err.Error())
+			}
+			return d.String(), nil
+		}
+		return text, nil
+	case float64:
+		n, err := number(value)
+		if err != nil {
+			return nil, badInput("%s: %s", key, err.Error())
+		}
+		return n, nil
+	case bool:
+		b, ok := value.(bool)
+		if !ok {
+			return nil, badInput("%s: invalid boolean %v", key, value)
+		}
+		return b, nil
+	default:
+		return value, nil
+	}
+}
+
+func number(value any) (float64, error) {
+	switch v := value.(type) {
+	case float64:
+		return v, nil
+	case int64:
+		return float64(v), nil
+	case int:
+		return float64(v), nil
+	default:
+		var f float64
+		if _, err := fmt.Sscan(fmt.Sprint(value), &f); err != nil {
+			return 0, fmt.Errorf("invalid number %v", value)
+		}
+		return f, nil
+	}
+}
+
+// section returns a copy of one section.
+func (c *Cluster) section(name string) map[string]any {
+	return maps.Clone(c.parsed(name))
+}
+
+// parsed returns one section, decoded once per change. It must not be written to.
+func (c *Cluster) parsed(name string) map[string]any {
+	raw := c.st.Config[name]
+	if e, ok := c.sections[name]; ok && string(e.raw) == string(raw) {
+		return e.items
+	}
+	items := map[string]any{}
+	// Every section was read from or written as JSON by this package.
+	if err := json.Unmarshal(raw, &items); err != nil {
+		items = map[string]any{}
+	}
+	c.sections[name] = section{raw: raw, items: items}
+	return items
+}
+
+type section struct {
+	raw   json.RawMessage
+	items map[string]any
+}
+
+func (c *Cluster) duration(name, key string) time.Duration {
+	text, _ := c.parsed(name)[key].(string)
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0
+	}
+	return d
+}
+
+func (c *Cluster) maxReplicas() int {
+	n, _ := c.parsed("replication")["max-replicas"].(float64)
+	return int(n)
+}
+
+func (c *Cluster) locationLabels() []string {
+	text, _ := c.parsed("replication")["location-labels"].(string)
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+// MaxReplicas is the number of voters that each region shall have.
+func (c *Cluster) MaxReplicas() int {
+	c.lock()
+	defer c.mu.Unlock()
+	return c.maxReplicas()
+}
+
+// mustJSON encodes values made of maps, strings and numbers only.
+func mustJSON(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return data
+}

@@ -1,0 +1,80 @@
+package pdapi
+
+import (
+	"net/http"
+
+	"github.com/tidb-groups/tidb-groups/e2e/model"
+)
+
+func (s *Server) ruleRoutes(mux *http.ServeMux) {
+	mux.HandleFunc("GET /pd/api/v1/config/rules", s.bootstrapped(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
+		reply(w, http.StatusOK, c.Rules(""))
+	}))
+	mux.HandleFunc("GET /pd/api/v1/config/rules/group/{group}", s.bootstrapped(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+		reply(w, http.StatusOK, c.Rules(r.PathValue("group")))
+	}))
+	mux.HandleFunc("GET /pd/api/v1/config/rule/{group}/{id}", s.bootstrapped(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+		rule, ok := c.Rule(r.PathValue("group"), r.PathValue("id"))
+		if !ok {
+			reply(w, http.StatusNotFound, nil)
+			return
+		}
+		reply(w, http.StatusOK, rule)
+	}))
+	mux.HandleFunc("POST /pd/api/v1/config/rule", s.bootstrapped(setRule))
+	mux.HandleFunc("DELETE /pd/api/v1/config/rule/{group}/{id}", s.bootstrapped(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+		if err := c.DeleteRule(r.PathValue("group"), r.PathValue("id")); err != nil {
+			replyError(w, err)
+			return
+		}
+		reply(w, http.StatusOK, "Delete rule successfully.")
+	}))
+	mux.HandleFunc("POST /pd/api/v1/config/rule_group", s.bootstrapped(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+		var g model.RuleGroup
+		if !decode(w, r, &g) {
+			return
+		}
+		if err := c.SetRuleGroup(g); err != nil {
+			replyError(w, err)
+			return
+		}
+		reply(w, http.StatusOK, "Update rule group successfully.")
+	}))
+	mux.HandleFunc("GET /pd/api/v1/config/rule_groups", s.bootstrapped(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
+		groups := []model.RuleGroup{}
+		for _, b := range c.RuleBundles() {
+			groups = append(groups, b.Group)
+		}
+		reply(w, http.StatusOK, groups)
+	}))
+	mux.HandleFunc("GET /pd/api/v1/config/placement-rule", s.bootstrapped(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
+		out := []map[string]any{}
+		for _, b := range c.RuleBundles() {
+			out = append(out, map[string]any{
+				"group_id": b.Group.ID, "group_index": b.Group.Index, "group_override": b.Group.Override, "rules": b.Rules,
+			})
+		}
+		reply(w, http.StatusOK, out)
+	}))
+	mux.HandleFunc("GET /pd/api/v1/config/region-label/rules", s.bootstrapped(func(w http.ResponseWriter, _ *http.Request, _ *model.Cluster) {
+		reply(w, http.StatusOK, []any{})
+	}))
+}
+
+func setRule(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+	var rule model.Rule
+	if !decode(w, r, &rule) {
+		return
+	}
+	switch rule.Role {
+	case "voter", "leader", "follower", "learner":
+	default:
+		reply(w, http.StatusBadRequest, "[PD:placement:ErrRuleContent]invalid rule content, invalid role "+rule.Role)
+		return
+	}
+	if err := c.SetRule(rule); err != nil {
+		replyError(w, err)
+		return
+	}
+	reply(w, http.StatusOK, "Update rule successfully.")
+}

@@ -1,0 +1,12 @@
+// Package pdsim runs a whole PD in process: members with majority arithmetic in
+// place of Raft, PD's HTTP API on loopback listeners, and one [model.Cluster]
+// behind them.
+//
+// A test (or the rig) starts one per PDGroup, drives the stores through
+// [PD.Cluster], and kills, revives, adds and empties members. What must never
+// happen raises an alarm.
+//
+//	pd, err := pdsim.New(pdsim.Options{Members: []string{"basic-pd-0", "basic-pd-1", "basic-pd-2"}})
+//	defer pd.Close()
+//	http.Client{Transport: pd.Transport()} // reaches the members by their advertised names
+package pdsim

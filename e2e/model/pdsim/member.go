@@ -1,0 +1,202 @@
+package pdsim
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sort"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/e2e/model"
+	"github.com/tidb-groups/tidb-groups/e2e/model/pdapi"
+)
+
+// healthInterval is how long a member must have been up for etcd to count on it.
+const healthInterval = 5 * time.Second
+
+var (
+	errMemberNotFound = errors.New("etcdserver: member not found")
+	errUnhealthy      = errors.New("etcdserver: unhealthy cluster")
+)
+
+func (n *node) clientURL() string {
+	if f := n.pd.opts.ClientURL; f != nil {
+		return f(n.name)
+	}
+	return "http://" + n.addr
+}
+
+func (n *node) member() model.Member {
+	peer := "http://" + n.name + ":2380"
+	if f := n.pd.opts.PeerURL; f != nil {
+		peer = f(n.name)
+	}
+	return model.Member{
+		Name: n.name, ID: n.id, LeaderPriority: n.priority,
+		ClientURLs: []string{n.clientURL()}, PeerURLs: []string{peer},
+	}
+}
+
+// view is what one member sees of the members.
+type view struct{ n *node }
+
+var _ model.Members = view{}
+
+func (v view) lock() func() {
+	v.n.pd.mu.Lock()
+	v.n.pd.settle()
+	return v.n.pd.mu.Unlock
+}
+
+// ClusterID implements model.Members.
+func (v view) ClusterID() uint64 { return v.n.pd.id }
+
+// Self implements model.Members.
+func (v view) Self() model.Member {
+	defer v.lock()()
+	return v.n.member()
+}
+
+// IsLeader implements model.Members.
+func (v view) IsLeader() bool {
+	defer v.lock()()
+	return v.n.pd.leader == v.n
+}
+
+// Leader implements model.Members.
+func (v view) Leader() (model.Member, bool) {
+	defer v.lock()()
+	if v.n.known == nil {
+		return model.Member{}, false
+	}
+	return v.n.known.member(), true
+}
+
+// RaftLeader implements model.Members.
+func (v view) RaftLeader() (model.Member, bool) {
+	defer v.lock()()
+	if v.n.pd.leader == nil {
+		return model.Member{}, false
+	}
+	return v.n.pd.leader.member(), true
+}
+
+// List implements model.Members.
+func (v view) List(context.Context) ([]model.Member, error) {
+	defer v.lock()()
+	var out []model.Member
+	for _, n := range v.n.pd.voters() {
+		out = append(out, n.member())
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].ID < out[j].ID })
+	return out, nil
+}
+
+// Healthy implements model.Members.
+func (v view) Healthy(_ context.Context, members []model.Member) map[uint64]bool {
+	defer v.lock()()
+	out := map[uint64]bool{}
+	for _, m := range members {
+		for _, n := range v.n.pd.nodes {
+			if n.id == m.ID {
+				out[m.ID] = n.alive
+			}
+		}
+	}
+	return out
+}
+
+// Transfer implements model.Members.
+func (v view) Transfer(_ context.Context, name string) error {
+	defer v.lock()()
+	p := v.n.pd
+	for _, n := range p.voters() {
+		if n.name == name || name == "" && n != p.leader {
+			p.pending, p.pendingAt = n, p.clock.Now()
+			return nil
+		}
+	}
+	return &model.Error{Text: "no valid pd to transfer etcd leader", Status: http.StatusInternalServerError}
+}
+
+// Remove implements model.Members with etcd's rules for it.
+func (v view) Remove(_ context.Context, id uint64) error {
+	defer v.lock()()
+	p := v.n.pd
+	var victim *node
+	active := 0
+	voters := p.voters()
+	for _, n := range voters {
+		if n.id == id {
+			victim = n
+		}
+		if n == p.leader || n.alive && p.clock.Now().Sub(n.upSince) >= healthInterval {
+			active++
+		}
+	}
+	if victim == nil {
+		return errMemberNotFound
+	}
+	// A dead member is no part of the quorum and may always go.
+	if victim.alive && active-1 < 1+(len(voters)-1)/2 {
+		return errUnhealthy
+	}
+	victim.removed = true
+	return nil
+}
+
+// SetPriority implements model.Members.
+func (v view) SetPriority(_ context.Context, id uint64, priority int) error {
+	defer v.lock()()
+	for _, n := range v.n.pd.voters() {
+		if n.id == id {
+			n.priority = priority
+		}
+	}
+	return nil
+}
+
+// handler answers as the one client port of a PD does.
+func (n *node) handler() http.Handler {
+	api := &pdapi.Server{
+		Members: view{n},
+		Cluster: n.pd.Cluster,
+		Build:   n.pd.opts.Build,
+		Started: n.started,
+		Local: map[string]any{
+			"name": n.name, "client-urls": n.clientURL(), "advertise-client-urls": n.clientURL(),
+			"peer-urls": n.member().PeerURLs[0], "advertise-peer-urls": n.member().PeerURLs[0],
+			"data-dir": "/var/lib/pd", "initial-cluster": "", "initial-cluster-state": "new",
+			"initial-cluster-token": "pd-cluster", "join": "", "force-new-cluster": false,
+		},
+		Transport: n.pd.Transport(),
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/pd/", api.Handler())
+	mux.HandleFunc("GET /health", n.etcdHealth)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "404 page not found", http.StatusNotFound)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", "*")
+		h.Set("Access-Control-Allow-Methods", "POST, GET, OPTIONS, PUT, DELETE")
+		h.Set("Access-Control-Allow-Headers", "accept, content-type, authorization")
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// etcdHealth is etcd's own endpoint, the only one that tells of lost quorum.
+func (n *node) etcdHealth(w http.ResponseWriter, _ *http.Request) {
+	n.pd.mu.Lock()
+	n.pd.settle()
+	ok := n.pd.leader != nil
+	n.pd.mu.Unlock()
+	if !ok {
+		http.Error(w, `{"health":"false","reason":"RAFT NO LEADER"}`, http.StatusServiceUnavailable)
+		return
+	}
+	if _, err := w.Write([]byte(`{"health":"true","reason":""}`)); err != nil {
+		return
+	}
+}

@@ -1,0 +1,422 @@
+package pdsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/e2e/model"
+	"github.com/tidb-groups/tidb-groups/e2e/model/pdapi"
+)
+
+// Options set a simulated PD up.
+type Options struct {
+	// Members are the names of the first members; nil means pd-0, pd-1, pd-2.
+	Members []string
+	// ClientURL gives the advertised client URL of a member; nil means the
+	// address of its listener.
+	ClientURL func(name string) string
+	// PeerURL gives the advertised peer URL; nil means a made-up one.
+	PeerURL func(name string) string
+	// Services are host:port names that Transport takes to any live member.
+	Services []string
+	// ClusterID is the id that is born; 0 derives one from the members' names.
+	ClusterID uint64
+	// Election is how long the members take to find another leader, by the
+	// clock of Cluster; 0 means 3 s, negative means none.
+	Election time.Duration
+	// Transfer is how long a submitted transfer takes; 0 means 500 ms, negative none.
+	Transfer time.Duration
+	// Build is what the members say they are; the zero value means pdapi.DefaultBuild.
+	Build pdapi.Build
+	// Cluster sets the stores' half up. Its Save is taken by the simulation.
+	Cluster model.Options
+}
+
+// PD is a simulated PD. Its methods are safe for concurrent use.
+type PD struct {
+	mu        sync.Mutex
+	opts      Options
+	clock     model.Clock
+	id        uint64
+	nodes     []*node
+	leader    *node // nil while there is none
+	lostAt    time.Time
+	pending   *node
+	pendingAt time.Time
+	cluster   *model.Cluster
+	saved     []byte
+	alarms    []model.Alarm
+	past      []model.Alarm // of clusters of former leaders
+	born      int
+}
+
+// node is one member, or what is left of one.
+type node struct {
+	pd       *PD
+	name     string
+	id       uint64
+	priority int
+	alive    bool
+	removed  bool
+	upSince  time.Time
+	known    *node // the leader that it last knew
+	addr     string
+	server   *http.Server
+	started  time.Time
+}
+
+// New starts the members, elects the first of them, and returns.
+func New(opts Options) (*PD, error) {
+	if opts.Members == nil {
+		opts.Members = []string{"pd-0", "pd-1", "pd-2"}
+	}
+	if opts.Election == 0 {
+		opts.Election = 3 * time.Second
+	}
+	if opts.Transfer == 0 {
+		opts.Transfer = 500 * time.Millisecond
+	}
+	if opts.Build == (pdapi.Build{}) {
+		opts.Build = pdapi.DefaultBuild()
+	}
+	if opts.Cluster.Clock == nil {
+		opts.Cluster.Clock = model.SystemClock{}
+	}
+	p := &PD{opts: opts, clock: opts.Cluster.Clock, id: opts.ClusterID}
+	if p.id == 0 {
+		p.id = hash(fmt.Sprint(opts.Members)) | 1
+	}
+	p.opts.Cluster.Save = func(data []byte) error {
+		p.saved = slices.Clone(data)
+		return nil
+	}
+	c, err := model.NewCluster(p.opts.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	data, err := c.Encode()
+	if err != nil {
+		return nil, err
+	}
+	p.cluster, p.saved, p.born = c, data, 1
+	for _, name := range opts.Members {
+		if _, err := p.start(name); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.nodes {
+		// The first members have known each other for long.
+		n.upSince = p.clock.Now().Add(-time.Hour)
+	}
+	p.setLeader(p.nodes[0])
+	return p, nil
+}
+
+// Close stops all listeners.
+func (p *PD) Close() error {
+	p.mu.Lock()
+	nodes := slices.Clone(p.nodes)
+	p.mu.Unlock()
+	var errs []error
+	for _, n := range nodes {
+		if n.server != nil {
+			errs = append(errs, n.server.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Cluster is what the leader knows: stores, regions, schedulers. It is nil
+// while there is no leader.
+func (p *PD) Cluster() *model.Cluster {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settle()
+	if p.leader == nil {
+		return nil
+	}
+	return p.cluster
+}
+
+// ClusterID is the id of the cluster.
+func (p *PD) ClusterID() uint64 { return p.id }
+
+// Leader is the name of the leader, empty while there is none.
+func (p *PD) Leader() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settle()
+	if p.leader == nil {
+		return ""
+	}
+	return p.leader.name
+}
+
+// URL is where a member's listener is reached on loopback: that of the latest
+// one of the name, which may have been removed and still run.
+func (p *PD) URL(name string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range slices.Backward(p.nodes) {
+		if n.name == name {
+			return "http://" + n.addr
+		}
+	}
+	return ""
+}
+
+// URLs are the loopback URLs of all members, in the order in which they joined.
+func (p *PD) URLs() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for _, n := range p.nodes {
+		if !n.removed {
+			out = append(out, "http://"+n.addr)
+		}
+	}
+	return out
+}
+
+// SetHealthy kills a member's process or starts it again with its data. It
+// raises an alarm when a majority is lost.
+func (p *PD) SetHealthy(name string, healthy bool) error {
+	p.mu.Lock()
+	n := p.node(name)
+	if n == nil {
+		p.mu.Unlock()
+		return fmt.Errorf("no PD member %s", name)
+	}
+	if n.alive == healthy {
+		p.mu.Unlock()
+		return nil
+	}
+	n.alive = healthy
+	n.upSince = p.clock.Now()
+	server := n.server
+	n.server = nil
+	p.settle()
+	p.checkMajority()
+	p.mu.Unlock()
+	if !healthy {
+		if err := server.Close(); err != nil {
+			return fmt.Errorf("stop PD member %s: %w", name, err)
+		}
+		return nil
+	}
+	return n.listen()
+}
+
+// Join adds a member and starts it, as pd-server does with --join. A member of
+// that name that is still listed must be removed first.
+func (p *PD) Join(name string) error {
+	p.mu.Lock()
+	p.settle()
+	switch {
+	case p.leader == nil:
+		p.mu.Unlock()
+		return errors.New("join PD: no leader")
+	case p.node(name) != nil:
+		p.mu.Unlock()
+		return fmt.Errorf("join PD: missing data or join a duplicated pd: %s", name)
+	}
+	p.mu.Unlock()
+	_, err := p.start(name)
+	return err
+}
+
+// Bootstrap is what a member does that starts with --initial-cluster and
+// without data. While there is a cluster already, a second id is born, which is
+// an alarm; the member is not added.
+func (p *PD) Bootstrap(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.born++
+	p.raise(model.SecondClusterID, name, fmt.Sprintf("started a new cluster beside %d", p.id))
+}
+
+// Alarms are all alarms so far, of the members and of the stores.
+func (p *PD) Alarms() []model.Alarm {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := append(slices.Clone(p.alarms), p.past...)
+	return append(out, p.cluster.Alarms()...)
+}
+
+// DialContext connects to the members by the names that they advertise, and to
+// any live one by the names of Options.Services. A dead one refuses.
+func (p *PD) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	p.mu.Lock()
+	target := ""
+	for _, n := range p.nodes {
+		u, err := url.Parse(n.clientURL())
+		service := slices.Contains(p.opts.Services, addr) && n.alive && !n.removed
+		if (err == nil && u.Host == addr) || service {
+			target = n.addr
+			if n.alive {
+				break
+			}
+		}
+	}
+	p.mu.Unlock()
+	if target == "" {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: fmt.Errorf("no PD member at %s", addr)}
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, target)
+}
+
+// Transport carries HTTP requests by DialContext. It keeps no connection.
+func (p *PD) Transport() *http.Transport {
+	return &http.Transport{DialContext: p.DialContext, DisableKeepAlives: true}
+}
+
+func (p *PD) start(name string) (*node, error) {
+	p.mu.Lock()
+	now := p.clock.Now()
+	n := &node{pd: p, name: name, id: hash(fmt.Sprintf("%s/%d", name, len(p.nodes))), alive: true, upSince: now, started: now, known: p.leader}
+	p.nodes = append(p.nodes, n)
+	p.mu.Unlock()
+	return n, n.listen()
+}
+
+func (n *node) listen() error {
+	at := n.addr
+	if at == "" {
+		at = "127.0.0.1:0"
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(context.Background(), "tcp", at)
+	if err != nil {
+		return fmt.Errorf("listen for PD member %s: %w", n.name, err)
+	}
+	n.pd.mu.Lock()
+	n.addr = l.Addr().String()
+	server := &http.Server{Handler: n.handler(), ReadHeaderTimeout: 10 * time.Second}
+	n.server = server
+	n.pd.mu.Unlock()
+	go func() {
+		if err := server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			n.pd.mu.Lock()
+			n.alive = false
+			n.pd.mu.Unlock()
+		}
+	}()
+	return nil
+}
+
+// settle elects a leader where one is due, and carries out transfers.
+func (p *PD) settle() {
+	now := p.clock.Now()
+	if p.leader != nil && (!p.leader.alive || p.leader.removed || !p.quorum()) {
+		p.leader, p.lostAt = nil, now
+		p.pending = nil
+	}
+	if p.leader == nil {
+		if !p.quorum() || now.Before(p.lostAt.Add(p.opts.Election)) {
+			return
+		}
+		p.setLeader(p.candidate())
+		return
+	}
+	if p.pending != nil && !now.Before(p.pendingAt.Add(p.opts.Transfer)) {
+		to := p.pending
+		p.pending = nil
+		if to.alive && !to.removed && to != p.leader {
+			p.setLeader(to)
+		}
+	}
+	// Members give way to one of higher priority.
+	if best := p.candidate(); best.priority > p.leader.priority {
+		p.setLeader(best)
+	}
+}
+
+func (p *PD) candidate() *node {
+	var best *node
+	for _, n := range p.nodes {
+		if n.alive && !n.removed && (best == nil || n.priority > best.priority) {
+			best = n
+		}
+	}
+	return best
+}
+
+// setLeader makes n lead. A new leader loads what the last one saved.
+func (p *PD) setLeader(n *node) {
+	if p.leader == n {
+		return
+	}
+	if n.known != nil || p.leader != nil {
+		c, err := model.LoadCluster(p.saved, p.opts.Cluster)
+		if err != nil {
+			// What was saved was encoded by the same package.
+			p.raise(model.LostData, "pd", err.Error())
+			return
+		}
+		p.past = append(p.past, p.cluster.Alarms()...)
+		p.cluster = c
+	}
+	p.leader = n
+	for _, o := range p.nodes {
+		if o.alive && !o.removed {
+			o.known = n
+		}
+	}
+}
+
+func (p *PD) voters() []*node {
+	return slices.DeleteFunc(slices.Clone(p.nodes), func(n *node) bool { return n.removed })
+}
+
+func (p *PD) quorum() bool {
+	alive, total := 0, 0
+	for _, n := range p.voters() {
+		total++
+		if n.alive {
+			alive++
+		}
+	}
+	return total > 0 && alive >= total/2+1
+}
+
+func (p *PD) checkMajority() {
+	if !p.quorum() {
+		p.raise(model.LostPDMajority, "pd", "fewer than a majority of the PD members are alive")
+	}
+}
+
+func (p *PD) raise(kind model.AlarmKind, subject, message string) {
+	a := model.Alarm{At: p.clock.Now(), Kind: kind, Subject: subject, Message: message}
+	p.alarms = append(p.alarms, a)
+	if p.opts.Cluster.OnAlarm != nil {
+		p.opts.Cluster.OnAlarm(a)
+	}
+}
+
+// node finds a member that is still listed.
+func (p *PD) node(name string) *node {
+	for _, n := range p.nodes {
+		if n.name == name && !n.removed {
+			return n
+		}
+	}
+	return nil
+}
+
+func hash(s string) uint64 {
+	h := fnv.New64a()
+	// A hash never fails to be written to.
+	_, _ = h.Write([]byte(s))
+	return h.Sum64()
+}

@@ -1,0 +1,520 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// index counts what lies on each store.
+type index struct {
+	peers    map[uint64]int
+	leaders  map[uint64]int
+	learners map[uint64]int
+}
+
+func (c *Cluster) index() index {
+	idx := index{peers: map[uint64]int{}, leaders: map[uint64]int{}, learners: map[uint64]int{}}
+	for _, r := range c.st.Regions {
+		for _, p := range r.Peers {
+			idx.peers[p.StoreID]++
+			if p.Learner {
+				idx.learners[p.StoreID]++
+			}
+			if p.ID == r.Leader {
+				idx.leaders[p.StoreID]++
+			}
+		}
+	}
+	return idx
+}
+
+// RegionView is a region as PD shows it.
+type RegionView struct {
+	Region
+	// Down holds the peers on stores that have been silent for long.
+	Down []DownPeer
+}
+
+// DownPeer is a peer that its leader reports as silent.
+type DownPeer struct {
+	Peer    Peer
+	Seconds int
+}
+
+// LeaderPeer returns the leading peer.
+func (r Region) LeaderPeer() (Peer, bool) {
+	i := slices.IndexFunc(r.Peers, func(p Peer) bool { return p.ID == r.Leader })
+	if i < 0 {
+		return Peer{}, false
+	}
+	return r.Peers[i], true
+}
+
+// Regions returns all regions in key order.
+func (c *Cluster) Regions() ([]RegionView, error) {
+	c.lock()
+	defer c.mu.Unlock()
+	if !c.bootstrapped() {
+		return nil, ErrNotBootstrapped
+	}
+	now := c.now()
+	out := make([]RegionView, 0, len(c.st.Regions))
+	for _, r := range c.st.Regions {
+		v := RegionView{Region: *r}
+		v.Peers = slices.Clone(r.Peers)
+		for _, p := range r.Peers {
+			s := c.st.Stores[p.StoreID]
+			if s == nil || s.LastHeartbeat.IsZero() {
+				continue
+			}
+			if silent := now.Sub(s.lastSeen); silent > 30*time.Second && c.opts.Timing.Disconnected < silent {
+				v.Down = append(v.Down, DownPeer{Peer: p, Seconds: int(silent.Seconds())})
+			}
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// RegionCheck names a defect that regions can be asked for.
+type RegionCheck string
+
+// The defects of regions.
+const (
+	MissPeer    RegionCheck = "miss-peer"
+	ExtraPeer   RegionCheck = "extra-peer"
+	DownPeers   RegionCheck = "down-peer"
+	PendingPeer RegionCheck = "pending-peer"
+	OfflinePeer RegionCheck = "offline-peer"
+	LearnerPeer RegionCheck = "learner-peer"
+	EmptyRegion RegionCheck = "empty-region"
+)
+
+// CheckRegions returns the regions that have a defect.
+func (c *Cluster) CheckRegions(check RegionCheck) ([]RegionView, error) {
+	all, err := c.Regions()
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	want := c.maxReplicas()
+	return slices.DeleteFunc(all, func(r RegionView) bool {
+		switch check {
+		case MissPeer:
+			return voters(&r.Region) >= want
+		case ExtraPeer:
+			return voters(&r.Region) <= want
+		case DownPeers:
+			return len(r.Down) == 0
+		case LearnerPeer:
+			return voters(&r.Region) == len(r.Peers)
+		case PendingPeer, OfflinePeer, EmptyRegion:
+			// Peers move at once here, so that none is ever pending. PD does not
+			// count a peer on an Offline store while its rule is still fulfilled.
+			return true
+		default:
+			return true
+		}
+	}), nil
+}
+
+// SetStoreAlive tells the model what is physically true of a store's process,
+// which PD itself never knows. From then on a region whose voters die raises an
+// alarm at once, not when PD notices.
+func (c *Cluster) SetStoreAlive(id uint64, alive bool) {
+	c.lock()
+	defer c.mu.Unlock()
+	s := c.st.Stores[id]
+	if s == nil {
+		return
+	}
+	s.liveness = livenessDead
+	if alive {
+		s.liveness = livenessAlive
+	}
+	c.checkMajorities()
+}
+
+// LoseStoreData tells the model that the data of a store is gone for good.
+func (c *Cluster) LoseStoreData(id uint64) {
+	c.lock()
+	defer c.mu.Unlock()
+	s := c.st.Stores[id]
+	if s == nil {
+		return
+	}
+	s.liveness, s.dataLost = livenessDead, true
+	c.checkMajorities()
+}
+
+func (c *Cluster) checkMajorities() {
+	for _, r := range c.st.Regions {
+		total, alive, kept := 0, 0, 0
+		for _, p := range r.Peers {
+			s := c.st.Stores[p.StoreID]
+			if p.Learner || s == nil {
+				continue
+			}
+			total++
+			if s.liveness != livenessDead {
+				alive++
+			}
+			if !s.dataLost {
+				kept++
+			}
+		}
+		subject := fmt.Sprintf("region %d", r.ID)
+		if total > 0 && alive < total/2+1 {
+			c.raise(LostRegionMajority, subject, "%d of %d voters alive", alive, total)
+		} else {
+			// It may be lost again later, which is another alarm.
+			delete(c.alarmed, string(LostRegionMajority)+"/"+subject)
+		}
+		if total > 0 && kept < total/2+1 {
+			c.raise(LostData, subject, "data of %d of %d voters left", kept, total)
+		}
+	}
+}
+
+// split makes a grown cluster of one region, once, when its first store serves.
+func (c *Cluster) split(s *Store) {
+	if len(c.st.Regions) != 1 || c.opts.Regions <= 1 {
+		return
+	}
+	first := c.st.Regions[0]
+	first.End = tableKey(0)
+	for i := 1; i < c.opts.Regions; i++ {
+		r := &Region{ID: c.newID(), Start: tableKey(i - 1), ConfVer: first.ConfVer, Version: uint64(i) + 1}
+		if i < c.opts.Regions-1 {
+			r.End = tableKey(i)
+		}
+		for _, p := range first.Peers {
+			q := Peer{ID: c.newID(), StoreID: p.StoreID}
+			r.Peers = append(r.Peers, q)
+			if p.ID == first.Leader {
+				r.Leader = q.ID
+			}
+		}
+		c.st.Regions = append(c.st.Regions, r)
+	}
+	first.Version = uint64(c.opts.Regions)
+	// A young cluster has data on its first store only; replicas are made from now on.
+	s.Node = NodeServing
+	c.dirty = true
+}
+
+// tableKey is the encoded start of the i-th table, in hexadecimal.
+func tableKey(i int) string {
+	return fmt.Sprintf("7480000000000000FF%02X%02X000000000000F8", (i+2)*2%256, (i+2)*2/256)
+}
+
+// advance lets everything happen that has happened by itself until now.
+func (c *Cluster) advance(now time.Time) {
+	const finest, coarsest = time.Second, time.Minute
+	if !c.bootstrapped() {
+		c.lastStep = now
+		return
+	}
+	step := finest
+	for c.lastStep.Before(now) {
+		next := c.lastStep.Add(step)
+		if next.After(now) {
+			next = now
+		}
+		elapsed := next.Sub(c.lastStep).Seconds()
+		c.lastStep = next
+		c.peerCredit += elapsed * c.opts.Timing.PeerMoves
+		c.leaderCredit += elapsed * c.opts.Timing.LeaderMoves
+		moved := c.elect(next)
+		for c.leaderCredit >= 1 && c.moveLeader(next) {
+			c.leaderCredit--
+			moved = true
+		}
+		for c.peerCredit >= 1 && c.movePeer(next) {
+			c.peerCredit--
+			moved = true
+		}
+		// Idle time can't be saved up for later.
+		c.peerCredit, c.leaderCredit = min(c.peerCredit, 1), min(c.leaderCredit, 1)
+		moved = c.bury() || moved
+		c.dirty = c.dirty || moved
+		if moved {
+			c.promote(next)
+			step = finest
+		} else {
+			step = min(2*step, coarsest)
+		}
+	}
+}
+
+// bury turns Offline stores without peers into tombstones.
+func (c *Cluster) bury() bool {
+	var idx index
+	buried := false
+	for id, s := range c.st.Stores {
+		if s.State != StoreOffline {
+			continue
+		}
+		if idx.peers == nil {
+			idx = c.index()
+		}
+		if idx.peers[id] == 0 {
+			s.State, s.Node = StoreTombstone, NodeRemoved
+			c.dropFromSchedulers(id)
+			buried = true
+		}
+	}
+	return buried
+}
+
+// dead says whether the other peers of a region would elect another leader.
+func (c *Cluster) dead(s *Store, now time.Time) bool {
+	if s == nil || s.liveness == livenessDead {
+		return true
+	}
+	return s.liveness == livenessUnknown && now.Sub(s.lastSeen) > c.opts.Timing.Disconnected
+}
+
+// elect gives regions whose leader is dead another one, as Raft does by itself.
+func (c *Cluster) elect(now time.Time) bool {
+	moved := false
+	for _, r := range c.st.Regions {
+		p, ok := r.LeaderPeer()
+		if ok && !c.dead(c.st.Stores[p.StoreID], now) {
+			continue
+		}
+		alive, total := []Peer{}, 0
+		for _, q := range r.Peers {
+			if q.Learner {
+				continue
+			}
+			total++
+			if !c.dead(c.st.Stores[q.StoreID], now) {
+				alive = append(alive, q)
+			}
+		}
+		if len(alive) >= total/2+1 {
+			r.Leader = alive[int(r.ID)%len(alive)].ID
+			moved = true
+		}
+	}
+	return moved
+}
+
+// moveLeader moves one leader, first away from stores that shall have none,
+// then for balance. It says whether there was one to move.
+func (c *Cluster) moveLeader(now time.Time) bool {
+	evicted := c.evicted()
+	idx := c.index()
+	barred := func(id uint64) bool {
+		s := c.st.Stores[id]
+		return s == nil || evicted[id] || s.State != StoreUp || c.dead(s, now) || isTiFlash(s)
+	}
+	var best *Region
+	var bestPeer uint64
+	gain := 1
+	for _, r := range c.st.Regions {
+		from, ok := r.LeaderPeer()
+		if !ok || c.dead(c.st.Stores[from.StoreID], now) {
+			continue
+		}
+		for _, to := range r.Peers {
+			if to.ID == from.ID || to.Learner || barred(to.StoreID) {
+				continue
+			}
+			g := idx.leaders[from.StoreID] - idx.leaders[to.StoreID]
+			if barred(from.StoreID) {
+				g += 1 << 20
+			}
+			if g > gain {
+				gain, best, bestPeer = g, r, to.ID
+			}
+		}
+	}
+	if best == nil {
+		return false
+	}
+	best.Leader = bestPeer
+	return true
+}
+
+// movePeer makes one change to the replicas of one region: a missing one is
+// added, one on a store that leaves or is Down is replaced, one too many is
+// dropped, or one is moved for balance.
+func (c *Cluster) movePeer(now time.Time) bool {
+	idx := c.index()
+	want := c.maxReplicas()
+	for _, r := range c.st.Regions {
+		if n := voters(r); n < want {
+			if to := c.bestTarget(r, 0, idx, now); to != nil {
+				c.addPeer(r, to.Meta.ID)
+				return true
+			}
+		}
+		for i, p := range r.Peers {
+			if !c.leaving(p.StoreID, now) {
+				continue
+			}
+			if voters(r) > want && !p.Learner {
+				c.dropPeer(r, i, now)
+				return true
+			}
+			if to := c.bestTarget(r, p.StoreID, idx, now); to != nil {
+				c.addPeer(r, to.Meta.ID)
+				c.dropPeer(r, i, now)
+				return true
+			}
+		}
+		if voters(r) > want {
+			c.dropPeer(r, c.fullest(r, idx), now)
+			return true
+		}
+	}
+	return c.balancePeer(idx, now)
+}
+
+func (c *Cluster) leaving(id uint64, now time.Time) bool {
+	s := c.st.Stores[id]
+	if s == nil || s.State != StoreUp {
+		return true
+	}
+	// A store that this PD has not heard of yet is not called Down by its patrol.
+	return c.stateName(s, now) == "Down" && !s.LastHeartbeat.IsZero() &&
+		now.Sub(s.lastSeen) > c.duration("schedule", "max-store-down-time")
+}
+
+// bestTarget is the store for one more peer of r, in the place of the peer on
+// the store without (0 for none): the best isolated, then the emptiest.
+func (c *Cluster) bestTarget(r *Region, without uint64, idx index, now time.Time) *Store {
+	var best *Store
+	bestScore := -1
+	for id, s := range c.st.Stores {
+		if !c.eligible(s, now) || slices.ContainsFunc(r.Peers, func(p Peer) bool { return p.StoreID == id }) {
+			continue
+		}
+		score := c.isolation(r, s, without)
+		better := best == nil || score > bestScore ||
+			score == bestScore && (idx.peers[id] < idx.peers[best.Meta.ID] ||
+				idx.peers[id] == idx.peers[best.Meta.ID] && id < best.Meta.ID)
+		if better {
+			best, bestScore = s, score
+		}
+	}
+	return best
+}
+
+func (c *Cluster) eligible(s *Store, now time.Time) bool {
+	return s.State == StoreUp && !isTiFlash(s) && c.stateName(s, now) == "Up" && s.liveness != livenessDead
+}
+
+// isolation scores how far a store is from the other peers of a region by the
+// location labels: higher is better.
+func (c *Cluster) isolation(r *Region, s *Store, without uint64) int {
+	levels := c.locationLabels()
+	score := 0
+	for _, p := range r.Peers {
+		other := c.st.Stores[p.StoreID]
+		if p.StoreID == without || other == nil || p.StoreID == s.Meta.ID {
+			continue
+		}
+		for i, key := range levels {
+			if labelOf(s, key) != labelOf(other, key) {
+				// A different zone outweighs any number of different hosts.
+				weight := 1
+				for range len(levels) - 1 - i {
+					weight *= 100
+				}
+				score += weight
+				break
+			}
+		}
+	}
+	return score
+}
+
+func labelOf(s *Store, key string) string {
+	for _, l := range s.Meta.Labels {
+		if strings.EqualFold(l.Key, key) {
+			return l.Value
+		}
+	}
+	return ""
+}
+
+// balancePeer moves one peer from a full store to an empty one where that harms no isolation.
+func (c *Cluster) balancePeer(idx index, now time.Time) bool {
+	var bestRegion *Region
+	var bestTo uint64
+	var bestAt int
+	gain := 2
+	for to, s := range c.st.Stores {
+		if !c.eligible(s, now) {
+			continue
+		}
+		for _, r := range c.st.Regions {
+			if slices.ContainsFunc(r.Peers, func(p Peer) bool { return p.StoreID == to }) {
+				continue
+			}
+			for i, p := range r.Peers {
+				from := c.st.Stores[p.StoreID]
+				g := idx.peers[p.StoreID] - idx.peers[to]
+				if p.Learner || from == nil || g <= gain || !c.eligible(from, now) {
+					continue
+				}
+				if c.isolation(r, s, p.StoreID) >= c.isolation(r, from, p.StoreID) {
+					gain, bestRegion, bestTo, bestAt = g, r, to, i
+				}
+			}
+		}
+	}
+	if bestRegion == nil {
+		return false
+	}
+	c.addPeer(bestRegion, bestTo)
+	c.dropPeer(bestRegion, bestAt, now)
+	return true
+}
+
+func (c *Cluster) addPeer(r *Region, store uint64) {
+	r.Peers = append(r.Peers, Peer{ID: c.newID(), StoreID: store})
+	r.ConfVer++
+}
+
+// dropPeer removes the i-th peer, and hands its leadership over first.
+func (c *Cluster) dropPeer(r *Region, i int, now time.Time) {
+	gone := r.Peers[i]
+	r.Peers = slices.Delete(r.Peers, i, i+1)
+	r.ConfVer++
+	if gone.ID != r.Leader {
+		return
+	}
+	for _, p := range r.Peers {
+		if !p.Learner && !c.dead(c.st.Stores[p.StoreID], now) {
+			r.Leader = p.ID
+			return
+		}
+	}
+}
+
+func (c *Cluster) fullest(r *Region, idx index) int {
+	at := 0
+	for i, p := range r.Peers {
+		if p.ID != r.Leader && (r.Peers[at].ID == r.Leader || idx.peers[p.StoreID] > idx.peers[r.Peers[at].StoreID]) {
+			at = i
+		}
+	}
+	return at
+}
+
+func voters(r *Region) int {
+	n := 0
+	for _, p := range r.Peers {
+		if !p.Learner {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,217 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// act carries a plan out. A claim that it creates is put into the snapshot, so
+// that the status which follows records it. A conflict as Err says that the
+// plan rests on an old version of something.
+func (r *reconciler) act(ctx context.Context, s *snapshot, p *plan) step.Outcome {
+	if p.addFinalizer {
+		if err := r.finalizer(ctx, s.instance, controllerutil.AddFinalizer); err != nil {
+			return step.Fail(v1alpha1.ReasonRequestFailed, err)
+		}
+	}
+	var all []step.Outcome
+	for _, c := range p.createClaims {
+		all = append(all, r.createClaim(ctx, s, c))
+	}
+	for _, c := range p.patchClaims {
+		all = append(all, r.patchClaim(ctx, s, c))
+	}
+	for _, c := range p.deleteClaims {
+		all = append(all, r.deleteClaim(ctx, s, c))
+	}
+	if p.createPod != nil {
+		all = append(all, r.createPod(ctx, s, p.createPod))
+	}
+	if p.patchPod != nil {
+		all = append(all, r.patchPod(ctx, s, p.patchPod))
+	}
+	if p.deletePod != nil {
+		all = append(all, r.deletePod(ctx, s, p.deletePod))
+	}
+	worst := step.Worst(all...)
+	if p.removeFinalizer && worst.Kind == step.KindDone {
+		if err := r.finalizer(ctx, s.instance, controllerutil.RemoveFinalizer); err != nil {
+			return step.Fail(v1alpha1.ReasonRequestFailed, err)
+		}
+	}
+	return worst
+}
+
+// finalizer adds or removes ours. The list is written whole, so the write must
+// meet the version that it was computed from.
+func (r *reconciler) finalizer(ctx context.Context, instance *v1alpha1.Instance, change func(client.Object, string) bool) error {
+	changed := instance.DeepCopy()
+	change(changed, v1alpha1.FinalizerInstance)
+	patch := client.MergeFromWithOptions(instance, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(r.Name)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("change finalizers of Instance %s: %w", instance.Name, err)
+	}
+	return nil
+}
+
+func (r *reconciler) createClaim(ctx context.Context, s *snapshot, c claimCreation) step.Outcome {
+	claim := c.claim.DeepCopy()
+	if err := r.Client.Create(ctx, claim, client.FieldOwner(r.Name)); err != nil {
+		return rejected(v1alpha1.ReasonClaimRejected, fmt.Errorf("create claim %s: %w", claim.Name, err))
+	}
+	s.volumes[c.index].claim = claim
+	r.tell(s, claim, "ClaimCreated", "created claim %s", claim.Name)
+	return step.Done()
+}
+
+func (r *reconciler) patchClaim(ctx context.Context, s *snapshot, c claimPatch) step.Outcome {
+	if err := r.patch(ctx, c.claim, c.body); err != nil {
+		return rejected(v1alpha1.ReasonClaimRejected, fmt.Errorf("change claim %s: %w", c.claim.Name, err))
+	}
+	r.tell(s, c.claim, c.event, "changed claim %s: %s", c.claim.Name, c.why)
+	return step.Done()
+}
+
+func (r *reconciler) deleteClaim(ctx context.Context, s *snapshot, c claimDeletion) step.Outcome {
+	live := &corev1.PersistentVolumeClaim{}
+	if done, err := r.confirm(ctx, s, c.claim, live); done || err != nil {
+		return failed(err)
+	}
+	if c.unbound && live.Spec.VolumeName != "" {
+		return failed(outdated(live.Name))
+	}
+	if err := r.remove(ctx, live); err != nil {
+		return failed(fmt.Errorf("delete claim %s: %w", live.Name, err))
+	}
+	r.tell(s, live, "ClaimDeleted", "deleted claim %s: %s", live.Name, c.why)
+	return step.Done()
+}
+
+func (r *reconciler) createPod(ctx context.Context, s *snapshot, pod *corev1.Pod) step.Outcome {
+	created := pod.DeepCopy()
+	if err := r.Client.Create(ctx, created, client.FieldOwner(r.Name)); err != nil {
+		return rejected(v1alpha1.ReasonPodRejected, fmt.Errorf("create pod %s: %w", pod.Name, err))
+	}
+	s.pod = created
+	r.tell(s, created, "PodCreated", "created pod %s of revision %s", pod.Name, s.instance.Spec.Revision)
+	return step.Done()
+}
+
+func (r *reconciler) patchPod(ctx context.Context, s *snapshot, p *podPatch) step.Outcome {
+	if err := r.patch(ctx, p.pod, p.body); err != nil {
+		return rejected(v1alpha1.ReasonPodRejected, fmt.Errorf("change pod %s: %w", p.pod.Name, err))
+	}
+	r.tell(s, p.pod, "PodUpdated", "changed pod %s in place: %s", p.pod.Name, p.why)
+	return step.Done()
+}
+
+func (r *reconciler) deletePod(ctx context.Context, s *snapshot, d *podDeletion) step.Outcome {
+	live := &corev1.Pod{}
+	if done, err := r.confirm(ctx, s, d.pod, live); done || err != nil {
+		return failed(err)
+	}
+	if d.next != nil {
+		trial := d.next.DeepCopy()
+		trial.Name, trial.GenerateName = "", d.next.Name+"-"
+		if err := r.Client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(r.Name)); apierrors.IsInvalid(err) {
+			return step.Fail(v1alpha1.ReasonPodRejected, fmt.Errorf("pod %s is left running, its replacement is invalid: %w", live.Name, err))
+		}
+	}
+	if err := r.remove(ctx, live); err != nil {
+		return failed(fmt.Errorf("delete pod %s: %w", live.Name, err))
+	}
+	r.tell(s, live, "PodDeleted", "deleted pod %s: %s", live.Name, d.why)
+	return step.Done()
+}
+
+// confirm reads an object that is to be deleted, and the Instance, from the API
+// server. It is done if the object is gone or going; it is a conflict if either
+// is not what the plan was made for.
+func (r *reconciler) confirm(ctx context.Context, s *snapshot, seen, live client.Object) (bool, error) {
+	instance := &v1alpha1.Instance{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.instance), instance); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read Instance %s: %w", s.instance.Name, err)
+	}
+	if instance.UID != s.instance.UID || instance.Generation != s.instance.Generation {
+		return false, outdated(s.instance.Name)
+	}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(seen), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("read %T %s: %w", live, seen.GetName(), err)
+	case live.GetUID() != seen.GetUID():
+		return false, outdated(seen.GetName())
+	}
+	return live.GetDeletionTimestamp() != nil, nil
+}
+
+// remove deletes exactly the object that was read.
+func (r *reconciler) remove(ctx context.Context, live client.Object) error {
+	return client.IgnoreNotFound(r.Client.Delete(ctx, live, client.Preconditions{
+		UID: ptr.To(live.GetUID()), ResourceVersion: ptr.To(live.GetResourceVersion()),
+	}))
+}
+
+// patch sends a JSON merge patch.
+func (r *reconciler) patch(ctx context.Context, object client.Object, body map[string]any) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode patch: %w", err)
+	}
+	changed, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("copy %T: not an object", object)
+	}
+	return client.IgnoreNotFound(r.Client.Patch(ctx, changed, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(r.Name)))
+}
+
+// tell records a side effect as an Event of the Instance.
+func (r *reconciler) tell(s *snapshot, related client.Object, reason, format string, args ...any) {
+	r.Recorder.Eventf(s.instance, related, corev1.EventTypeNormal, reason, "Reconcile", format, args...)
+}
+
+// outdated is the conflict of a plan with what there is by now.
+func outdated(name string) error {
+	return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "instances"}, name, errors.New("it has changed meanwhile"))
+}
+
+// failed turns an error, or none, into an outcome.
+func failed(err error) step.Outcome {
+	if err == nil {
+		return step.Done()
+	}
+	return step.Fail(v1alpha1.ReasonRequestFailed, err)
+}
+
+// rejected turns the API server's answer to a write into an outcome. What is
+// invalid stays invalid until the spec changes; what is forbidden, by a quota
+// for example, may be allowed later.
+func rejected(reason string, err error) step.Outcome {
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return stall(reason, "%v: correct the spec of the group", err)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return wait("namespace", v1alpha1.ReasonDeleting, "the namespace is being deleted: nothing can be created in it")
+	case apierrors.IsForbidden(err):
+		return step.Fail(reason, err)
+	case apierrors.IsAlreadyExists(err):
+		// It came into being after we looked: look again.
+		return step.Fail(reason, outdated(reason))
+	}
+	return failed(err)
+}

@@ -1,0 +1,124 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=instances,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=instances/status,verbs=patch
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=instances/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// conflictDelay is how soon a write that met a newer object is planned anew.
+const conflictDelay = 50 * time.Millisecond
+
+// Definition returns the instance operator.
+func Definition() operator.Definition {
+	return operator.Definition{
+		Name:  "instance",
+		Kind:  v1alpha1.KindInstance,
+		List:  func() client.ObjectList { return &v1alpha1.InstanceList{} },
+		Setup: setup,
+	}
+}
+
+type reconciler struct {
+	operator.Env
+}
+
+func setup(_ context.Context, env operator.Env) error {
+	r := &reconciler{Env: env}
+	err := ctrl.NewControllerManagedBy(env.Manager).
+		Named(env.Name).
+		For(&v1alpha1.Instance{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(instanceOf)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(instanceOf)).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.waitingForVolumes)).
+		WithOptions(env.Controller).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("add controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile brings one Instance a step closer to its spec.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	instance := &v1alpha1.Instance{}
+	if err := r.Client.Get(ctx, request.NamespacedName, instance); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	s := r.observe(ctx, instance)
+	if s.gone {
+		return reconcile.Result{}, nil
+	}
+	p := makePlan(s)
+	acted := r.act(ctx, s, p)
+	switch {
+	case acted.Err != nil && apierrors.IsConflict(acted.Err):
+		// What was planned rests on an old version: plan again, say nothing.
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	case p.removeFinalizer && acted.Kind == step.KindDone:
+		return reconcile.Result{}, nil
+	}
+	found := report(s, p, acted, r.Now())
+	if err := r.Status.Write(ctx, s.instance, found.before, found.after, found.transitions); err != nil {
+		if apierrors.IsConflict(err) {
+			return reconcile.Result{RequeueAfter: conflictDelay}, nil
+		}
+		return reconcile.Result{}, err
+	}
+	if found.outcome.Kind == step.KindStall {
+		return reconcile.Result{RequeueAfter: found.outcome.After}, nil
+	}
+	return found.outcome.Result()
+}
+
+// instanceOf returns the Instance that a pod or claim belongs to, by its
+// controller or, where it has none, by its label.
+func instanceOf(_ context.Context, object client.Object) []reconcile.Request {
+	name := object.GetLabels()[v1alpha1.LabelInstance]
+	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == v1alpha1.KindInstance {
+		name = owner.Name
+	}
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+}
+
+// waitingForVolumes returns the Instances whose volumes are not ready: a
+// StorageClass that comes or goes may matter to them.
+func (r *reconciler) waitingForVolumes(ctx context.Context, _ client.Object) []reconcile.Request {
+	list := &v1alpha1.InstanceList{}
+	if err := r.Client.List(ctx, list); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list Instances that wait for volumes")
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if !meta.IsStatusConditionTrue(list.Items[i].Status.Conditions, v1alpha1.ConditionVolumesReady) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}

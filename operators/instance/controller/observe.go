@@ -1,0 +1,156 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+)
+
+// defaultClassAnnotation marks the StorageClass that claims without one get.
+const defaultClassAnnotation = "storageclass.kubernetes.io/is-default-class"
+
+// snapshot is everything that a plan may rest on.
+type snapshot struct {
+	instance *v1alpha1.Instance
+	// gone says that the Instance does not exist any more.
+	gone bool
+	// err says that something could not be read: nothing else in the snapshot
+	// but the Instance is to be relied on.
+	err error
+	// template is the decoded spec.podTemplate; nil with templateErr.
+	template    *corev1.PodTemplateSpec
+	templateErr error
+	// pod of the Instance's name, whoever owns it; nil if there is none.
+	pod *corev1.Pod
+	// volumes in the order of the spec.
+	volumes []volume
+	// strays are claims of the Instance that its spec does not name any more.
+	strays []*corev1.PersistentVolumeClaim
+	// classes by name.
+	classes map[string]*storagev1.StorageClass
+}
+
+// volume is one entry of spec.volumeClaimTemplates and what there is of it.
+type volume struct {
+	template v1alpha1.VolumeClaimTemplate
+	// name of the claim.
+	name string
+	// recorded is the UID of the claim that the pod was, or is about to be,
+	// started with; empty if none was recorded.
+	recorded types.UID
+	// claim that exists; nil if none does.
+	claim *corev1.PersistentVolumeClaim
+}
+
+// observe reads everything. What the caches do not hold is read from the API
+// server: they select by label and may lag. Where something is still to be
+// made, so is the Instance: a pod must not be made from an old spec, and a
+// claim that was recorded must not be taken for one that was not.
+func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *snapshot {
+	s := &snapshot{instance: instance}
+	s.pod, s.err = get(ctx, r, instance, instance.Name, &corev1.Pod{})
+	if s.err != nil {
+		return s
+	}
+	if s.pod == nil || !allRecorded(instance) {
+		live := &v1alpha1.Instance{}
+		err := r.Live.Get(ctx, client.ObjectKeyFromObject(instance), live)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && live.UID != instance.UID:
+			s.gone = true
+			return s
+		case err != nil:
+			s.err = fmt.Errorf("read Instance %s: %w", instance.Name, err)
+			return s
+		}
+		s.instance = live
+	}
+	s.template, s.templateErr = decodeTemplate(s.instance.Spec.PodTemplate)
+	for _, t := range s.instance.Spec.VolumeClaimTemplates {
+		v := volume{template: t, name: names.Claim(t.Name, s.instance.Name), recorded: recordedClaim(s.instance, t.Name)}
+		if v.claim, s.err = get(ctx, r, s.instance, v.name, &corev1.PersistentVolumeClaim{}); s.err != nil {
+			return s
+		}
+		s.volumes = append(s.volumes, v)
+	}
+	if s.instance.DeletionTimestamp != nil {
+		s.strays, s.err = r.strays(ctx, s)
+	}
+	if s.err == nil {
+		s.classes, s.err = r.storageClasses(ctx)
+	}
+	return s
+}
+
+// get reads an object from the cache and, if it is not there, from the API
+// server; nil if it is not there either.
+func get[T client.Object](ctx context.Context, r *reconciler, instance *v1alpha1.Instance, name string, into T) (T, error) {
+	var none T
+	key := client.ObjectKey{Namespace: instance.Namespace, Name: name}
+	err := r.Client.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		err = r.Live.Get(ctx, key, into)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("read %T %s: %w", into, name, err)
+	}
+	return into, nil
+}
+
+// strays lists claims that carry the Instance's label, which its spec does not
+// name.
+func (r *reconciler) strays(ctx context.Context, s *snapshot) ([]*corev1.PersistentVolumeClaim, error) {
+	list := &corev1.PersistentVolumeClaimList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(s.instance.Namespace), client.MatchingLabels{v1alpha1.LabelInstance: s.instance.Name}); err != nil {
+		return nil, fmt.Errorf("list claims of Instance %s: %w", s.instance.Name, err)
+	}
+	var out []*corev1.PersistentVolumeClaim
+	for i := range list.Items {
+		claim := &list.Items[i]
+		if !slices.ContainsFunc(s.volumes, func(v volume) bool { return v.name == claim.Name }) {
+			out = append(out, claim)
+		}
+	}
+	return out, nil
+}
+
+func (r *reconciler) storageClasses(ctx context.Context) (map[string]*storagev1.StorageClass, error) {
+	list := &storagev1.StorageClassList{}
+	if err := r.Client.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list StorageClasses: %w", err)
+	}
+	out := make(map[string]*storagev1.StorageClass, len(list.Items))
+	for i := range list.Items {
+		out[list.Items[i].Name] = &list.Items[i]
+	}
+	return out, nil
+}
+
+// recordedClaim returns the UID of the claim that status records for a volume.
+func recordedClaim(instance *v1alpha1.Instance, volumeName string) types.UID {
+	for _, v := range instance.Status.Volumes {
+		if v.Name == volumeName {
+			return v.ClaimUID
+		}
+	}
+	return ""
+}
+
+// allRecorded says whether status records a claim for every volume.
+func allRecorded(instance *v1alpha1.Instance) bool {
+	return !slices.ContainsFunc(instance.Spec.VolumeClaimTemplates, func(t v1alpha1.VolumeClaimTemplate) bool {
+		return recordedClaim(instance, t.Name) == ""
+	})
+}

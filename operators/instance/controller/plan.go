@@ -1,0 +1,382 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// plan is what to do next and why. It holds at most one disruptive action.
+type plan struct {
+	addFinalizer    bool
+	createClaims    []claimCreation
+	patchClaims     []claimPatch
+	deleteClaims    []claimDeletion
+	createPod       *corev1.Pod
+	patchPod        *podPatch
+	deletePod       *podDeletion
+	removeFinalizer bool
+	// withdraw holds volumes whose recorded claim was never bound and is to be
+	// made anew: its record goes first.
+	withdraw []string
+	// outcome is what remains to be done or waited for once the plan has been
+	// carried out.
+	outcome step.Outcome
+}
+
+type claimCreation struct {
+	// index in snapshot.volumes.
+	index int
+	claim *corev1.PersistentVolumeClaim
+}
+
+type claimPatch struct {
+	claim *corev1.PersistentVolumeClaim
+	body  map[string]any
+	// event and why tell a person.
+	event, why string
+}
+
+type claimDeletion struct {
+	claim *corev1.PersistentVolumeClaim
+	why   string
+	// unbound says that the claim goes only if it has no volume yet.
+	unbound bool
+}
+
+type podPatch struct {
+	pod  *corev1.Pod
+	body map[string]any
+	why  string
+}
+
+type podDeletion struct {
+	pod *corev1.Pod
+	why string
+	// next is the pod that takes the place of one that could go on running. If
+	// the API server calls it invalid, nothing is stopped.
+	next *corev1.Pod
+}
+
+// makePlan decides what to do next.
+func makePlan(s *snapshot) *plan {
+	instance := s.instance
+	p := &plan{outcome: step.Done()}
+	deleting := instance.DeletionTimestamp != nil
+	switch {
+	case s.err != nil:
+		p.outcome = step.Fail(v1alpha1.ReasonRequestFailed, s.err)
+		return p
+	case deleting && !slices.Contains(instance.Finalizers, v1alpha1.FinalizerInstance):
+		// Nothing of ours is left; others hold the Instance.
+		p.outcome = wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted and waits for finalizers of others")
+		return p
+	case deleting && !draining(instance):
+		planDeletion(s, p)
+		return p
+	}
+	planRun(s, p)
+	if deleting && p.outcome.Kind == step.KindDone {
+		p.outcome = wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted: the operator of %s %s takes the member out of the database first and then removes finalizer %s",
+			instance.Spec.Group.Kind, instance.Spec.Group.Name, v1alpha1.FinalizerMember)
+	}
+	if instance.Spec.Paused {
+		*p = plan{outcome: p.outcome}
+	}
+	return p
+}
+
+// planRun plans for an Instance that is to run or to be suspended.
+func planRun(s *snapshot, p *plan) {
+	instance := s.instance
+	if s.templateErr != nil {
+		p.outcome = stall(v1alpha1.ReasonInvalidSpec, "spec.podTemplate: %v: correct it; nothing has been touched", s.templateErr)
+		return
+	}
+	p.addFinalizer = !slices.Contains(instance.Finalizers, v1alpha1.FinalizerInstance)
+	if !instance.Spec.Suspended {
+		for at := range s.volumes {
+			planClaim(s, p, at)
+		}
+	}
+	planPod(s, p)
+}
+
+// planClaim creates a claim or keeps the labels and size of an existing one.
+func planClaim(s *snapshot, p *plan, at int) {
+	v := s.volumes[at]
+	switch {
+	case obstacle(s, v).Kind != step.KindDone:
+	case v.claim == nil:
+		p.createClaims = append(p.createClaims, claimCreation{index: at, claim: renderClaim(s.instance, s.template, v.template)})
+	case replaceable(s, v) && v.recorded != "":
+		p.withdraw = append(p.withdraw, v.template.Name)
+	case replaceable(s, v):
+		p.deleteClaims = append(p.deleteClaims, claimDeletion{claim: v.claim, unbound: true, why: "it has another StorageClass than the spec and was never bound"})
+	default:
+		if body := claimChanges(s, v); body != nil {
+			p.patchClaims = append(p.patchClaims, claimPatch{claim: v.claim, body: body, event: "ClaimUpdated", why: "labels or size differ from the spec"})
+		}
+	}
+}
+
+// claimChanges returns the patch that brings a claim's labels and size to the
+// spec, nil if there is nothing to change. A claim never shrinks.
+func claimChanges(s *snapshot, v volume) map[string]any {
+	labels := map[string]any{}
+	for key, value := range claimLabels(s.instance, s.template, v.template.Name) {
+		if v.claim.Labels[key] != value {
+			labels[key] = value
+		}
+	}
+	body := map[string]any{}
+	if len(labels) > 0 {
+		body["metadata"] = map[string]any{"labels": labels}
+	}
+	requested := v.claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	if v.claim.Status.Phase == corev1.ClaimBound && v.template.Storage.Cmp(requested) > 0 {
+		body["spec"] = map[string]any{"resources": map[string]any{"requests": map[string]any{string(corev1.ResourceStorage): v.template.Storage.String()}}}
+	}
+	if len(body) == 0 {
+		return nil
+	}
+	return identified(body, v.claim.UID)
+}
+
+// planPod creates, changes in place, replaces or stops the pod.
+func planPod(s *snapshot, p *plan) {
+	instance, pod := s.instance, s.pod
+	if pod == nil {
+		planNewPod(s, p)
+		return
+	}
+	if ownerOf(instance, pod) == foreignPod {
+		p.outcome = stall(v1alpha1.ReasonPodOfAnotherOwner, "pod %s exists and belongs to somebody else: delete or rename it: kubectl describe pod %s -n %s", pod.Name, pod.Name, pod.Namespace)
+		return
+	}
+	switch {
+	case pod.DeletionTimestamp != nil:
+		p.outcome = terminating(pod)
+	case instance.Spec.Suspended:
+		if p.outcome = maySuspend(s); p.outcome.Kind == step.KindDone {
+			p.deletePod = &podDeletion{pod: pod, why: "the Instance is suspended"}
+			p.outcome = terminating(pod)
+		}
+	case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
+		p.deletePod = &podDeletion{pod: pod, why: "it has ended: " + ending(pod)}
+		p.outcome = wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended (%s) and is made anew", pod.Name, ending(pod))
+	default:
+		planChange(s, p)
+	}
+}
+
+// planNewPod makes the pod if there is to be one and its claims allow.
+func planNewPod(s *snapshot, p *plan) {
+	if s.instance.Spec.Suspended {
+		return
+	}
+	if s.instance.DeletionTimestamp != nil && slices.Contains(s.instance.Finalizers, metav1.FinalizerDeleteDependents) {
+		return // deleted with --cascade=foreground: the garbage collector would delete it at once
+	}
+	if p.outcome = mayStart(s); p.outcome.Kind != step.KindDone {
+		return
+	}
+	pod, err := renderPod(s.instance, s.template)
+	if err != nil {
+		p.outcome = stall(v1alpha1.ReasonInvalidSpec, "spec.podTemplate: %v", err)
+		return
+	}
+	p.createPod = pod
+	p.outcome = wait("pod", v1alpha1.ReasonCreating, "pod %s is being created", pod.Name)
+}
+
+// planChange compares the running pod with the spec. A template that changes
+// under the same revision is the same thing said in another way: the pod stays,
+// and remembers the new template.
+func planChange(s *snapshot, p *plan) {
+	instance, pod := s.instance, s.pod
+	change := revision.Change{}
+	if pod.Labels[v1alpha1.LabelRevision] != instance.Spec.Revision {
+		change = difference(pod, s.template)
+	}
+	next, err := renderPod(instance, s.template)
+	if err != nil {
+		p.outcome = stall(v1alpha1.ReasonInvalidSpec, "spec.podTemplate: %v", err)
+		return
+	}
+	if change.Restart {
+		if block := mayRestart(s); block.Kind != step.KindDone {
+			block.Message = fmt.Sprintf("restart for %s is put off: %s", change.Text, block.Message)
+			p.outcome = block
+			return
+		}
+		p.deletePod = &podDeletion{pod: pod, why: "restart for " + change.Text, next: next}
+		p.outcome = wait("pod", v1alpha1.ReasonRestartPending, "pod %s is restarted for %s", pod.Name, change.Text)
+		return
+	}
+	if body := podChanges(instance, pod, next, s.template); body != nil {
+		p.patchPod = &podPatch{pod: pod, body: body, why: "labels and annotations follow the spec"}
+	}
+}
+
+// difference compares a pod with a template by the template that the pod
+// remembers.
+func difference(pod *corev1.Pod, template *corev1.PodTemplateSpec) revision.Change {
+	old := remembered(pod)
+	if old == nil {
+		return revision.Change{Text: "revision: the pod has lost the template that it was made from", Restart: true}
+	}
+	return revision.Difference(old, template)
+}
+
+// remembered returns the template that a pod carries, nil if it carries none
+// that can be read.
+func remembered(pod *corev1.Pod) *corev1.PodTemplateSpec {
+	old := &corev1.PodTemplateSpec{}
+	if err := json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationTemplate]), old); err != nil {
+		return nil
+	}
+	return old
+}
+
+// podChanges returns the patch that brings labels, annotations and owner of a
+// pod to what they would be on a new one, nil if there is nothing to change.
+// Only what an earlier template brought is taken away.
+func podChanges(instance *v1alpha1.Instance, pod, next *corev1.Pod, template *corev1.PodTemplateSpec) map[string]any {
+	old := remembered(pod)
+	if old == nil {
+		old = template
+	}
+	metadata := map[string]any{}
+	if labels := changes(pod.Labels, next.Labels, old.Labels); len(labels) > 0 {
+		metadata["labels"] = labels
+	}
+	if annotations := changes(pod.Annotations, next.Annotations, old.Annotations); len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	if ownerOf(instance, pod) == orphanPod {
+		metadata["ownerReferences"] = append(slices.Clone(pod.OwnerReferences), ownerReference(instance))
+	}
+	if len(metadata) == 0 {
+		return nil
+	}
+	return identified(map[string]any{"metadata": metadata}, pod.UID)
+}
+
+// changes returns a merge patch from have to wanted, in which keys that were
+// wanted before and are not any more become null.
+func changes(have, wanted, before map[string]string) map[string]any {
+	out := map[string]any{}
+	for key, value := range wanted {
+		if current, ok := have[key]; !ok || current != value {
+			out[key] = value
+		}
+	}
+	for key := range before {
+		_, still := wanted[key]
+		if _, there := have[key]; there && !still {
+			out[key] = nil
+		}
+	}
+	return out
+}
+
+// identified adds the UID to a patch, so that it never meets another object of
+// the same name.
+func identified(body map[string]any, uid types.UID) map[string]any {
+	metadata, ok := body["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		body["metadata"] = metadata
+	}
+	metadata["uid"] = string(uid)
+	return body
+}
+
+// planDeletion stops the pod, then applies the claim retention, then lets the
+// Instance go. Nothing of the spec but the retention counts here, so that it
+// ends in every state.
+func planDeletion(s *snapshot, p *plan) {
+	instance, pod := s.instance, s.pod
+	if slices.Contains(instance.Finalizers, metav1.FinalizerOrphanDependents) {
+		// Deleted with --cascade=orphan: the pod is to stay. The garbage
+		// collector takes our reference from it first.
+		p.outcome = wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted without its pod: Kubernetes' garbage collector must release pod %s first", instance.Name)
+		return
+	}
+	owner := foreignPod
+	if pod != nil {
+		owner = ownerOf(instance, pod)
+	}
+	if owner == ownPod {
+		p.outcome = terminating(pod)
+		if pod.DeletionTimestamp == nil {
+			p.deletePod = &podDeletion{pod: pod, why: "the Instance is being deleted"}
+		}
+		return
+	}
+	p.removeFinalizer = true
+	if owner == orphanPod {
+		return // the pod runs on, so its claims stay as they are
+	}
+	for _, claim := range claimsOf(s) {
+		planRetention(instance, claim, p)
+	}
+}
+
+// claimsOf returns the claims that are the Instance's by label and not retired.
+func claimsOf(s *snapshot) []*corev1.PersistentVolumeClaim {
+	all := slices.Clone(s.strays)
+	for _, v := range s.volumes {
+		all = append(all, v.claim)
+	}
+	return slices.DeleteFunc(all, func(c *corev1.PersistentVolumeClaim) bool {
+		return c == nil || c.Labels[v1alpha1.LabelInstance] != s.instance.Name || c.DeletionTimestamp != nil || c.Annotations[v1alpha1.AnnotationRetired] != ""
+	})
+}
+
+// planRetention deletes, retires or leaves a claim of a deleted Instance.
+func planRetention(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim, p *plan) {
+	policy, name := instance.Spec.ClaimRetention.WhenDeleted, "whenDeleted"
+	if instance.Spec.Retire {
+		policy, name = instance.Spec.ClaimRetention.WhenScaled, "whenScaled"
+	}
+	left := instance.Spec.Retire || meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionDrained)
+	switch {
+	case policy == v1alpha1.DeleteClaim:
+		p.deleteClaims = append(p.deleteClaims, claimDeletion{claim: claim, why: "spec.claimRetention." + name + " is Delete"})
+	case left:
+		body := map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+			v1alpha1.AnnotationRetired: fmt.Sprintf("the member of Instance %s was removed", instance.Name),
+		}}}
+		p.patchClaims = append(p.patchClaims, claimPatch{claim: claim, body: identified(body, claim.UID), event: "ClaimRetired", why: "its member has left the cluster"})
+	}
+}
+
+// terminating waits for a pod to stop.
+func terminating(pod *corev1.Pod) step.Outcome {
+	if pod.Spec.NodeName == "" {
+		return wait("pod", v1alpha1.ReasonPodTerminating, "pod %s is being stopped", pod.Name)
+	}
+	return wait("pod", v1alpha1.ReasonPodTerminating, "pod %s is being stopped on node %s; if the node is gone for good: kubectl delete node %s", pod.Name, pod.Spec.NodeName, pod.Spec.NodeName)
+}
+
+// ending says how a pod ended.
+func ending(pod *corev1.Pod) string {
+	switch {
+	case pod.Status.Reason != "" && pod.Status.Message != "":
+		return pod.Status.Reason + ": " + pod.Status.Message
+	case pod.Status.Reason != "":
+		return pod.Status.Reason
+	}
+	return string(pod.Status.Phase)
+}

@@ -1,0 +1,436 @@
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// part is what the instance operator owns in the status of an Instance.
+type part struct {
+	ObservedGeneration int64                   `json:"observedGeneration,omitempty"`
+	Conditions         []metav1.Condition      `json:"conditions,omitempty"`
+	PodUID             types.UID               `json:"podUID,omitempty"`
+	PodIP              string                  `json:"podIP,omitempty"`
+	NodeName           string                  `json:"nodeName,omitempty"`
+	Revision           string                  `json:"revision,omitempty"`
+	Volumes            []v1alpha1.VolumeStatus `json:"volumes,omitempty"`
+}
+
+// finding is what a reconcile has found out.
+type finding struct {
+	before, after part
+	transitions   []metav1.Condition
+	outcome       step.Outcome
+}
+
+// report computes conditions and status.
+func report(s *snapshot, p *plan, acted step.Outcome, now time.Time) finding {
+	instance := s.instance
+	before := partOf(instance)
+	set := conditions.New(before.Conditions, instance.Generation, now)
+	if s.err != nil {
+		return unread(s, p, before, set)
+	}
+	volumes, pod := volumesOutcome(s, acted), podOutcome(s, p, acted)
+	put(set, v1alpha1.ConditionVolumesReady, volumes, v1alpha1.ReasonVolumesReady, volumesSummary(s))
+	put(set, v1alpha1.ConditionPodReady, pod, v1alpha1.ReasonPodReady, podSummary(s))
+
+	deleting := instance.DeletionTimestamp != nil
+	suspended := instance.Spec.Suspended && !deleting
+	all := []step.Outcome{acted, p.outcome}
+	if !suspended {
+		first, second := volumes, pod
+		if scheduledFirst(s) {
+			first, second = pod, volumes
+		}
+		all = append(all, first, second, gates(instance))
+	}
+	outcome := step.Worst(all...)
+	set.Finish(conditions.Verdict{
+		Serving:   set.Is(v1alpha1.ConditionPodReady) && set.Is(v1alpha1.ConditionVolumesReady) && gates(instance).Kind == step.KindDone && outcome.Kind != step.KindStall,
+		Summary:   podSummary(s),
+		Outcome:   outcome,
+		Paused:    instance.Spec.Paused && !(deleting && !draining(instance)),
+		Suspended: suspended,
+	})
+	after := part{ObservedGeneration: instance.Generation, Conditions: set.List(), Volumes: volumeStatus(s, p)}
+	if pod := s.pod; pod != nil && ownerOf(instance, pod) != foreignPod {
+		after.PodUID, after.PodIP, after.NodeName = pod.UID, pod.Status.PodIP, pod.Spec.NodeName
+		after.Revision = pod.Labels[v1alpha1.LabelRevision]
+		if p.patchPod != nil && acted.Kind == step.KindDone {
+			after.Revision = instance.Spec.Revision
+		}
+	}
+	return finding{before: before, after: after, transitions: set.Transitions(), outcome: outcome}
+}
+
+// unread reports that something could not be read: what was known before
+// stands, but is not called current.
+func unread(s *snapshot, p *plan, before part, set *conditions.Set) finding {
+	for _, c := range []struct{ kind, reason string }{
+		{v1alpha1.ConditionPodReady, v1alpha1.ReasonPodPending},
+		{v1alpha1.ConditionVolumesReady, v1alpha1.ReasonClaimPending},
+	} {
+		set.Unknown(c.kind, c.reason, "not known: "+p.outcome.Message)
+	}
+	set.Finish(conditions.Verdict{
+		Serving: meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionReady),
+		Summary: "it was ready when it could last be looked at", Outcome: p.outcome, Paused: s.instance.Spec.Paused,
+	})
+	after := before
+	after.ObservedGeneration, after.Conditions = s.instance.Generation, set.List()
+	return finding{before: before, after: after, transitions: set.Transitions(), outcome: p.outcome}
+}
+
+// put sets a condition of our own from an outcome: True when it is Done.
+func put(set *conditions.Set, kind string, o step.Outcome, reason, summary string) {
+	if o.Kind == step.KindDone {
+		set.True(kind, reason, summary)
+		return
+	}
+	if o.Reason == v1alpha1.ReasonCreating {
+		o.Reason = v1alpha1.ReasonClaimPending
+	}
+	set.False(kind, o.Reason, o.Message)
+}
+
+// own lists the condition types that the instance operator sets.
+func own() []string {
+	return []string{
+		v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
+		v1alpha1.ConditionPaused, v1alpha1.ConditionPodReady, v1alpha1.ConditionVolumesReady,
+	}
+}
+
+// partOf returns our part of the status that an Instance carries, in the order
+// in which report lists it.
+func partOf(instance *v1alpha1.Instance) part {
+	status := instance.Status
+	out := part{
+		ObservedGeneration: status.ObservedGeneration, PodUID: status.PodUID, PodIP: status.PodIP, NodeName: status.NodeName,
+		Revision: status.Revision, Volumes: slices.Clone(status.Volumes),
+	}
+	table, types := v1alpha1.ConditionTable(), own()
+	for _, info := range table {
+		if c := meta.FindStatusCondition(status.Conditions, info.Type); c != nil && slices.Contains(types, info.Type) {
+			out.Conditions = append(out.Conditions, *c)
+		}
+	}
+	rank := func(v v1alpha1.VolumeStatus) int {
+		return slices.IndexFunc(instance.Spec.VolumeClaimTemplates, func(t v1alpha1.VolumeClaimTemplate) bool { return t.Name == v.Name })
+	}
+	slices.SortStableFunc(out.Volumes, func(a, b v1alpha1.VolumeStatus) int { return cmp.Compare(rank(a), rank(b)) })
+	return out
+}
+
+// volumeStatus reports every volume and records the claim that a pod may be
+// started with.
+func volumeStatus(s *snapshot, p *plan) []v1alpha1.VolumeStatus {
+	var out []v1alpha1.VolumeStatus
+	for _, v := range s.volumes {
+		status := v1alpha1.VolumeStatus{Name: v.template.Name, ClaimName: v.name, ClaimUID: v.recorded, Phase: "Missing"}
+		if claim := v.claim; claim != nil && ours(s.instance, claim) {
+			status.Phase = string(cmp.Or(claim.Status.Phase, corev1.ClaimPending))
+			if capacity, ok := claim.Status.Capacity[corev1.ResourceStorage]; ok {
+				status.Capacity = &capacity
+			}
+			if claim.Spec.StorageClassName != nil {
+				status.StorageClassName = *claim.Spec.StorageClassName
+			}
+			switch {
+			case slices.Contains(p.withdraw, v.template.Name):
+				status.ClaimUID = ""
+			case recordable(s, v):
+				status.ClaimUID = claim.UID
+			}
+		}
+		out = append(out, status)
+	}
+	return out
+}
+
+// recordable says whether the claim that exists is the one to start a pod with.
+func recordable(s *snapshot, v volume) bool {
+	if s.instance.DeletionTimestamp != nil && !draining(s.instance) {
+		return false
+	}
+	return !s.instance.Spec.Paused && obstacle(s, v).Kind == step.KindDone && !(v.recorded == "" && replaceable(s, v))
+}
+
+// volumesOutcome says what is wrong with the volumes, the worst first.
+func volumesOutcome(s *snapshot, acted step.Outcome) step.Outcome {
+	var all []step.Outcome
+	for _, v := range s.volumes {
+		all = append(all, obstacle(s, v))
+		switch {
+		case v.claim == nil && acted.Reason == v1alpha1.ReasonClaimRejected:
+			all = append(all, acted)
+		case v.claim == nil && s.templateErr != nil:
+			all = append(all, wait("instance", v1alpha1.ReasonInvalidSpec, "claim %s is not created: spec.podTemplate is invalid", v.name))
+		case v.claim == nil:
+			all = append(all, wait("claim", v1alpha1.ReasonClaimPending, "claim %s does not exist yet", v.name))
+		case v.claim.Status.Phase != corev1.ClaimBound:
+			all = append(all, unbound(s, v))
+		}
+	}
+	return step.Worst(all...)
+}
+
+// unbound says why a claim has no volume yet.
+func unbound(s *snapshot, v volume) step.Outcome {
+	namespace := s.instance.Namespace
+	if v.claim.Spec.StorageClassName == nil {
+		if !slices.ContainsFunc(classesOf(s), isDefault) {
+			return wait("storageclass", v1alpha1.ReasonStorageClassAbsent, "claim %s names no StorageClass and none is the default: name one in the group's volumes, or annotate one with %s=true", v.name, defaultClassAnnotation)
+		}
+		return wait("claim", v1alpha1.ReasonClaimPending, "claim %s waits for the default StorageClass to be given to it: kubectl describe pvc %s -n %s", v.name, v.name, namespace)
+	}
+	name := *v.claim.Spec.StorageClassName
+	if name == "" {
+		return wait("claim", v1alpha1.ReasonClaimPending, "claim %s waits for a PersistentVolume without StorageClass: create one that fits: kubectl describe pvc %s -n %s", v.name, v.name, namespace)
+	}
+	class := s.classes[name]
+	if class == nil {
+		return wait("storageclass", v1alpha1.ReasonStorageClassAbsent, "StorageClass %s of claim %s does not exist: create it, or name another in the group's volumes: kubectl get storageclass", name, v.name)
+	}
+	if waitsForPod(class) && (s.pod == nil || s.pod.Spec.NodeName == "") {
+		return wait("claim", v1alpha1.ReasonClaimPending, "claim %s gets its volume from StorageClass %s when its pod is scheduled", v.name, name)
+	}
+	return wait("claim", v1alpha1.ReasonClaimPending, "claim %s waits for provisioner %s of StorageClass %s: does it run? kubectl describe pvc %s -n %s", v.name, class.Provisioner, name, v.name, namespace)
+}
+
+func classesOf(s *snapshot) []*storagev1.StorageClass {
+	out := make([]*storagev1.StorageClass, 0, len(s.classes))
+	for _, c := range s.classes {
+		out = append(out, c)
+	}
+	return out
+}
+
+func isDefault(class *storagev1.StorageClass) bool {
+	return class.Annotations[defaultClassAnnotation] == "true"
+}
+
+func waitsForPod(class *storagev1.StorageClass) bool {
+	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// scheduledFirst says whether the claims wait for the pod, rather than the pod
+// for the claims.
+func scheduledFirst(s *snapshot) bool {
+	for _, v := range s.volumes {
+		if v.claim == nil {
+			return false
+		}
+		if v.claim.Status.Phase == corev1.ClaimBound {
+			continue
+		}
+		if v.claim.Spec.StorageClassName == nil {
+			return false
+		}
+		if class := s.classes[*v.claim.Spec.StorageClassName]; class == nil || !waitsForPod(class) {
+			return false
+		}
+	}
+	return s.pod != nil
+}
+
+func volumesSummary(s *snapshot) string {
+	if len(s.volumes) == 0 {
+		return "it has no volumes"
+	}
+	var claims []string
+	for _, v := range s.volumes {
+		claims = append(claims, v.name)
+	}
+	return "bound: " + strings.Join(claims, ", ")
+}
+
+func podSummary(s *snapshot) string {
+	if s.pod == nil {
+		return fmt.Sprintf("pod %s does not exist", s.instance.Name)
+	}
+	return fmt.Sprintf("pod %s is ready on node %s", s.pod.Name, s.pod.Spec.NodeName)
+}
+
+// podOutcome says what is wrong with the pod.
+func podOutcome(s *snapshot, p *plan, acted step.Outcome) step.Outcome {
+	pod, name := s.pod, s.instance.Name
+	switch {
+	case pod == nil && s.instance.Spec.Suspended:
+		return wait("instance", v1alpha1.ReasonSuspended, "pod %s is stopped: the Instance is suspended", name)
+	case pod == nil && s.templateErr != nil:
+		return wait("instance", v1alpha1.ReasonInvalidSpec, "pod %s is not created: spec.podTemplate is invalid", name)
+	case pod == nil && acted.Reason == v1alpha1.ReasonPodRejected:
+		return acted
+	case pod == nil && s.instance.Spec.Paused:
+		return wait("instance", v1alpha1.ReasonPodMissing, "pod %s is not created: the Instance is paused", name)
+	case pod == nil && p.outcome.Kind != step.KindDone:
+		return wait("pod", v1alpha1.ReasonPodMissing, "pod %s does not exist: %s", name, p.outcome.Message)
+	case pod == nil:
+		return wait("pod", v1alpha1.ReasonPodMissing, "pod %s does not exist", name)
+	case ownerOf(s.instance, pod) == foreignPod:
+		return wait("pod", v1alpha1.ReasonPodOfAnotherOwner, "pod %s belongs to somebody else", name)
+	case pod.DeletionTimestamp != nil:
+		return terminating(pod)
+	case pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded:
+		return wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended: %s", name, ending(pod))
+	case podIs(pod, corev1.PodReady):
+		return step.Done()
+	}
+	if unschedulable := podCondition(pod, corev1.PodScheduled); unschedulable != nil && unschedulable.Status == corev1.ConditionFalse {
+		if unschedulable.Reason == corev1.PodReasonUnschedulable {
+			return wait("pod", v1alpha1.ReasonPodUnschedulable, "pod %s fits on no node: %s: add nodes, or change resources or placement: kubectl describe pod %s -n %s", name, stable(unschedulable.Message), name, pod.Namespace)
+		}
+		return wait("pod", v1alpha1.ReasonPodPending, "pod %s is kept from being scheduled (%s): kubectl describe pod %s -n %s", name, unschedulable.Reason, name, pod.Namespace)
+	}
+	if pod.Spec.NodeName == "" {
+		return wait("pod", v1alpha1.ReasonPodPending, "pod %s waits for the scheduler", name)
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if o := containerOutcome(pod, c); o.Kind != step.KindDone {
+			return o
+		}
+	}
+	return notReady(pod)
+}
+
+// containerOutcome says what keeps a container from running; Done if it runs or
+// is about to. The messages hold neither counters nor back-off times, and stay
+// the same while a container goes round in a crash loop.
+func containerOutcome(pod *corev1.Pod, c corev1.ContainerStatus) step.Outcome {
+	describe := fmt.Sprintf("kubectl describe pod %s -n %s", pod.Name, pod.Namespace)
+	if waiting := c.State.Waiting; waiting != nil {
+		switch waiting.Reason {
+		case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError":
+			return wait("pod", v1alpha1.ReasonImagePullFailed, "image %s of container %s in pod %s cannot be pulled: check its name, the registry and imagePullSecrets: %s", c.Image, c.Name, pod.Name, describe)
+		case "InvalidImageName":
+			return wait("pod", v1alpha1.ReasonImagePullFailed, "image %s of container %s in pod %s is not a valid image name: correct image or version in the group", c.Image, c.Name, pod.Name)
+		case "ErrImageNeverPull":
+			return wait("pod", v1alpha1.ReasonImagePullFailed, "image %s of container %s in pod %s is not on node %s and imagePullPolicy is Never: load it there", c.Image, c.Name, pod.Name, pod.Spec.NodeName)
+		case "CreateContainerConfigError":
+			if strings.Contains(waiting.Message, "not found") || strings.Contains(waiting.Message, "couldn't find") {
+				return wait("pod", v1alpha1.ReasonMissingReference, "container %s in pod %s cannot start: %s: create it; the kubelet tries again by itself", c.Name, pod.Name, waiting.Message)
+			}
+			return wait("pod", v1alpha1.ReasonContainerConfig, "container %s in pod %s cannot start: %s: %s", c.Name, pod.Name, waiting.Message, describe)
+		case "CreateContainerError", "RunContainerError", "StartError", "PostStartHookError":
+			return wait("pod", v1alpha1.ReasonContainerConfig, "container %s in pod %s cannot start (%s): %s", c.Name, pod.Name, waiting.Reason, describe)
+		}
+	}
+	ended := c.State.Terminated
+	if ended == nil {
+		ended = c.LastTerminationState.Terminated
+	}
+	initDone := c.State.Terminated != nil && c.State.Terminated.ExitCode == 0 && isInit(pod, c.Name)
+	switch {
+	case c.Ready || initDone:
+		return step.Done()
+	case ended != nil:
+		return wait("pod", v1alpha1.ReasonContainerCrashing, "container %s in pod %s stopped with exit code %d (%s) and is not ready since: kubectl logs %s -c %s -n %s --previous",
+			c.Name, pod.Name, ended.ExitCode, cmp.Or(ended.Reason, "Error"), pod.Name, c.Name, pod.Namespace)
+	case c.State.Waiting != nil && c.State.Waiting.Reason == "CrashLoopBackOff":
+		return wait("pod", v1alpha1.ReasonContainerCrashing, "container %s in pod %s stops again and again: kubectl logs %s -c %s -n %s --previous", c.Name, pod.Name, pod.Name, c.Name, pod.Namespace)
+	}
+	return step.Done()
+}
+
+func isInit(pod *corev1.Pod, container string) bool {
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container })
+}
+
+// notReady tells a pod that starts from one that runs and is not ready.
+func notReady(pod *corev1.Pod) step.Outcome {
+	var waiting []string
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Running != nil && !c.Ready {
+			waiting = append(waiting, c.Name)
+		}
+	}
+	switch {
+	case len(waiting) > 0:
+		slices.Sort(waiting)
+		return wait("pod", v1alpha1.ReasonPodNotReady, "container %s in pod %s on node %s runs and is not ready yet: kubectl logs %s -c %s -n %s",
+			strings.Join(waiting, ", "), pod.Name, pod.Spec.NodeName, pod.Name, waiting[0], pod.Namespace)
+	case pod.Status.Phase == corev1.PodRunning:
+		return wait("pod", v1alpha1.ReasonPodNotReady, "pod %s on node %s is not ready: does the node answer? kubectl get node %s", pod.Name, pod.Spec.NodeName, pod.Spec.NodeName)
+	}
+	message := fmt.Sprintf("pod %s is being started on node %s", pod.Name, pod.Spec.NodeName)
+	if needs := mounted(pod); len(needs) > 0 {
+		message += ", which needs " + strings.Join(needs, ", ")
+	}
+	return wait("pod", v1alpha1.ReasonPodPending, "%s", message)
+}
+
+// mounted names what must exist for a pod's volumes to be mounted. The kubelet
+// does not say in a pod's status which of it is missing.
+func mounted(pod *corev1.Pod) []string {
+	var out []string
+	required := func(optional *bool) bool { return optional == nil || !*optional }
+	for _, v := range pod.Spec.Volumes {
+		switch {
+		case v.Secret != nil && required(v.Secret.Optional):
+			out = append(out, "Secret "+v.Secret.SecretName)
+		case v.ConfigMap != nil && required(v.ConfigMap.Optional):
+			out = append(out, "ConfigMap "+v.ConfigMap.Name)
+		}
+	}
+	return out
+}
+
+// stable takes out of the scheduler's message what changes by itself: how many
+// nodes there are, and what preemption would do.
+func stable(message string) string {
+	message, _, _ = strings.Cut(message, " preemption:")
+	if _, rest, ok := strings.Cut(message, "available: "); ok {
+		message = rest
+	}
+	var reasons []string
+	for reason := range strings.SplitSeq(strings.TrimSuffix(strings.TrimSpace(message), "."), ", ") {
+		reasons = append(reasons, strings.TrimLeft(reason, "0123456789 "))
+	}
+	slices.Sort(reasons)
+	return strings.Join(slices.Compact(reasons), ", ")
+}
+
+// gates says which readiness gate is not open yet. What the group's operator
+// last said stands, also if the spec has changed since: it asks the database,
+// not the spec.
+func gates(instance *v1alpha1.Instance) step.Outcome {
+	group := instance.Spec.Group.Kind + " " + instance.Spec.Group.Name
+	for _, gate := range instance.Spec.ReadinessGates {
+		c := meta.FindStatusCondition(instance.Status.Conditions, gate)
+		switch {
+		case c == nil:
+			return wait("instance", v1alpha1.ReasonGatesPending, "the operator of %s has not set condition %s yet: is it running?", group, gate)
+		case c.Status != metav1.ConditionTrue:
+			return wait("instance", v1alpha1.ReasonGatesPending, "%s is %s for %s: %s", gate, c.Status, group, c.Message)
+		}
+	}
+	return step.Done()
+}
+
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
+	if at < 0 {
+		return nil
+	}
+	return &pod.Status.Conditions[at]
+}
+
+func podIs(pod *corev1.Pod, kind corev1.PodConditionType) bool {
+	c := podCondition(pod, kind)
+	return c != nil && c.Status == corev1.ConditionTrue
+}

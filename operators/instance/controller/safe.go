@@ -1,0 +1,153 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+const (
+	// deadline of a wait that a watch is to end before.
+	deadline = time.Minute
+	// recheck is how soon a state that nothing reports the end of, such as a
+	// stranger's pod, is looked at again.
+	recheck = 15 * time.Second
+)
+
+// obstacle says what about a volume forbids to start a pod on it; Done if
+// nothing does.
+func obstacle(s *snapshot, v volume) step.Outcome {
+	namespace := s.instance.Namespace
+	lost := s.instance.Spec.ClaimLoss != v1alpha1.RecreateLostClaim && v.recorded != "" && (v.claim == nil || v.claim.UID != v.recorded)
+	switch {
+	case v.claim != nil && !ours(s.instance, v.claim):
+		return stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to somebody else and is not touched: delete it or let it be renamed: kubectl describe pvc %s -n %s", v.name, v.name, namespace)
+	case v.claim != nil && v.claim.DeletionTimestamp != nil:
+		return wait("claim", v1alpha1.ReasonClaimTerminating, "claim %s is being deleted and goes away when its pod does: replace the member with its data: kubectl delete instance %s -n %s", v.name, s.instance.Name, namespace)
+	case lost:
+		return stall(v1alpha1.ReasonClaimLost, "claim %s with the data of the member is gone: the operator of %s %s must replace the member; by hand: kubectl delete instance %s -n %s",
+			v.name, s.instance.Spec.Group.Kind, s.instance.Spec.Group.Name, s.instance.Name, namespace)
+	case v.claim != nil && v.claim.Annotations[v1alpha1.AnnotationRetired] != "":
+		return stall(v1alpha1.ReasonClaimRetired, "claim %s holds the data of a member that has left the cluster (%s): if nobody needs it: kubectl delete pvc %s -n %s",
+			v.name, v.claim.Annotations[v1alpha1.AnnotationRetired], v.name, namespace)
+	case v.claim != nil && v.claim.Status.Phase == corev1.ClaimLost:
+		return stall(v1alpha1.ReasonClaimLost, "claim %s has lost its volume %s: restore the volume, or replace the member: kubectl delete instance %s -n %s", v.name, v.claim.Spec.VolumeName, s.instance.Name, namespace)
+	}
+	return step.Done()
+}
+
+// mayStart says what keeps the pod from being made: it needs every claim, and
+// every claim recorded. Done if nothing does.
+func mayStart(s *snapshot) step.Outcome {
+	var all []step.Outcome
+	for _, v := range s.volumes {
+		all = append(all, obstacle(s, v))
+		switch {
+		case v.claim == nil:
+			all = append(all, wait("claim", v1alpha1.ReasonCreating, "claim %s is being created", v.name))
+		case v.recorded != v.claim.UID:
+			all = append(all, wait("instance", v1alpha1.ReasonCreating, "claim %s is being recorded for pod %s", v.name, s.instance.Name))
+		}
+	}
+	return step.Worst(all...)
+}
+
+// mayRestart says what keeps the pod from being stopped although it is wanted
+// back: one that could not be started again is left alone. Done if nothing
+// does.
+func mayRestart(s *snapshot) step.Outcome {
+	var all []step.Outcome
+	for _, v := range s.volumes {
+		all = append(all, obstacle(s, v))
+	}
+	return step.Worst(all...)
+}
+
+// maySuspend says what keeps the pod from being stopped with its claims kept:
+// a claim that is being deleted would go with it. Done if nothing does.
+func maySuspend(s *snapshot) step.Outcome {
+	for _, v := range s.volumes {
+		if v.claim != nil && v.claim.DeletionTimestamp != nil {
+			return obstacle(s, v)
+		}
+	}
+	return step.Done()
+}
+
+// ours says whether a claim may be used by the Instance: it carries the
+// Instance's label, or nobody's.
+func ours(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim) bool {
+	if name := claim.Labels[v1alpha1.LabelInstance]; name != "" {
+		return name == instance.Name
+	}
+	manager := claim.Labels[v1alpha1.LabelManagedBy]
+	return len(claim.OwnerReferences) == 0 && (manager == "" || manager == v1alpha1.ManagedBy)
+}
+
+// replaceable says whether a claim was made with another StorageClass than the
+// spec now asks for and may be made anew, because no volume was ever bound to
+// it and no node prepares one.
+func replaceable(s *snapshot, v volume) bool {
+	if v.claim == nil || v.claim.DeletionTimestamp != nil || v.claim.Spec.VolumeName != "" || v.claim.Status.Phase == corev1.ClaimBound ||
+		v.claim.Labels[v1alpha1.LabelInstance] != s.instance.Name || (s.pod != nil && s.pod.Spec.NodeName != "") {
+		return false
+	}
+	have, wanted := v.claim.Spec.StorageClassName, v.template.StorageClassName
+	switch {
+	case wanted != nil:
+		return have == nil || *have != *wanted
+	case have == nil || *have == "":
+		return false
+	default:
+		// The API server writes the default class into a claim without one; a
+		// class that does not exist cannot have been it.
+		return s.classes[*have] == nil
+	}
+}
+
+// podOwner says whose a pod is.
+type podOwner string
+
+const (
+	// ownPod is controlled by the Instance.
+	ownPod podOwner = "own"
+	// orphanPod is ours by its labels and controlled by nobody.
+	orphanPod podOwner = "orphan"
+	// foreignPod is somebody else's.
+	foreignPod podOwner = "foreign"
+)
+
+func ownerOf(instance *v1alpha1.Instance, pod *corev1.Pod) podOwner {
+	controller := metav1.GetControllerOf(pod)
+	switch {
+	case controller != nil && controller.UID == instance.UID:
+		return ownPod
+	case controller == nil && pod.Labels[v1alpha1.LabelInstance] == instance.Name && pod.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy:
+		return orphanPod
+	}
+	return foreignPod
+}
+
+// draining says whether the operator of the group still has to take the member
+// out of the database before its pod may stop for good.
+func draining(instance *v1alpha1.Instance) bool {
+	return slices.Contains(instance.Finalizers, v1alpha1.FinalizerMember)
+}
+
+func wait(source, reason, format string, args ...any) step.Outcome {
+	return step.Wait(source, deadline, reason, fmt.Sprintf(format, args...))
+}
+
+// stall returns the end of a step that only a person can help. It is looked at
+// again after a while, because what helps may happen where no watch sees it.
+func stall(reason, format string, args ...any) step.Outcome {
+	o := step.Stall(reason, fmt.Sprintf(format, args...))
+	o.After = recheck
+	return o
+}

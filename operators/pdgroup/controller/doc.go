@@ -1,0 +1,19 @@
+// Package controller is the operator of PDGroups.
+//
+// It reads PDGroups, their Instances, Services, ConfigMaps and
+// ControllerRevisions, and asks PD for its members and their health. It writes
+// Instances, Services, ConfigMaps and ControllerRevisions, the status of
+// PDGroups and, of each Instance's status, the member and the conditions Joined
+// and Healthy.
+//
+// Conditions set: Ready, UpToDate, Reconciling, Stalled, Paused, Bootstrapped,
+// QuorumHealthy. Conditions needed: an Instance's Ready. Events: one for each
+// Instance applied and for each condition that turns.
+//
+// Bootstrap: slots 0…n-1 start together with --initial-cluster naming all of
+// them. Once PD answers with a cluster ID and a quorum, the ID is written to
+// status, Bootstrapped latches, and from then on every template says --join. A
+// claim that a member has used and that is gone holds its Instance back
+// (claimLoss: Hold), so that a member that forgot its data can never found a
+// second cluster with the first one's arguments.
+package controller

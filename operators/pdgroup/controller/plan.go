@@ -1,0 +1,85 @@
+package controller
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// groupPlan is a group.Plan and what PD alone adds to it.
+type groupPlan struct {
+	group.Plan
+	// ClusterID to record; empty while there is none.
+	ClusterID string
+}
+
+// plan decides what to do about a PDGroup. It is pure.
+func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
+	template, files, problems := render(g)
+	r := group.Rendering{
+		Template: template, Problems: problems, Files: files,
+		Inputs:         inputs(g),
+		Services:       services(g),
+		Gate:           gate.Result{Open: true},
+		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
+		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
+		CreateLimit:    func() (int, string) { return createLimit(g, s) },
+		Safe:           func(i *v1alpha1.Instance) string { return safe(s, i) },
+	}
+	if !bootstrapped(g, s) {
+		r.Adjust = func(_ int32, template *corev1.PodTemplateSpec) { foundCluster(g, template) }
+	}
+	children, err := group.MakePlan(g, s, r)
+	p := groupPlan{Plan: children, ClusterID: clusterID(g, s)}
+	if mismatch := clusterIDMismatch(g, s); mismatch != "" {
+		p.Outcome = step.Worst(step.Stall(v1alpha1.ReasonClusterIDMismatch, mismatch), p.Outcome)
+	}
+	return p, err
+}
+
+// bootstrapped reports whether PD has a cluster ID that we know of. It never
+// goes back: the ID in status is written once.
+func bootstrapped(g *v1alpha1.PDGroup, s group.Snapshot) bool { return clusterID(g, s) != "" }
+
+// clusterID returns the cluster ID in status or, if there is none yet, that of
+// a PD that has a quorum.
+func clusterID(g *v1alpha1.PDGroup, s group.Snapshot) string {
+	if g.Status.ClusterID != "" {
+		return g.Status.ClusterID
+	}
+	if s.PD.Err == nil && s.PD.HasQuorum() {
+		return s.PD.ClusterID
+	}
+	return ""
+}
+
+// clusterIDMismatch says that the PD that answers is not the one of this group.
+func clusterIDMismatch(g *v1alpha1.PDGroup, s group.Snapshot) string {
+	if g.Status.ClusterID == "" || s.PD.Err != nil || s.PD.ClusterID == "" || s.PD.ClusterID == g.Status.ClusterID {
+		return ""
+	}
+	return fmt.Sprintf("PD answers with cluster ID %s, but this group's is %s: a PD of another cluster answers on its name; stop it, or restore the claims of this group's members", s.PD.ClusterID, g.Status.ClusterID)
+}
+
+// createLimit lets all members of a new cluster start together, and later
+// members join one at a time, each when those before it are healthy: every
+// join changes what a majority is.
+func createLimit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
+	if !bootstrapped(g, s) {
+		return int(g.GetReplicas()), ""
+	}
+	for _, i := range s.Instances {
+		if !group.InstanceReady(i) {
+			return 0, fmt.Sprintf("members join one at a time: waiting for Instance %s", i.Name)
+		}
+	}
+	if s.PD.Err != nil || !s.PD.HasQuorum() {
+		return 0, "members join one at a time: waiting for PD to have a quorum"
+	}
+	return 1, "members join one at a time"
+}

@@ -1,0 +1,148 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// States of a PD member, as an Instance shows them.
+const (
+	stateLeader   = "Leader"
+	stateFollower = "Follower"
+)
+
+// report computes the status of a PDGroup. It is pure.
+func report(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.PDGroupStatus, *conditions.Set) {
+	set := conditions.New(g.Status.Conditions, g.Generation, now)
+	status := v1alpha1.PDGroupStatus{ClusterID: p.ClusterID, Leader: g.Status.Leader, Members: g.Status.Members}
+	if p.ClusterID != "" {
+		set.True(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "PD has cluster ID "+p.ClusterID)
+	} else {
+		set.False(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapping, "PD has not answered with a cluster ID yet")
+	}
+	if usable(g, s) {
+		status.Leader = s.PD.Leader
+		status.Members = nil
+		for _, m := range s.PD.Members {
+			status.Members = append(status.Members, v1alpha1.PDMember{Name: m.Name, ID: m.ID, Healthy: m.Healthy, ClientURL: m.ClientURL})
+		}
+	}
+	quorum(g, s, set)
+	serving, unsure := serves(g, set, now)
+	if p.Outcome.Kind == step.KindDone && !g.Spec.Suspended && g.DeletionTimestamp == nil {
+		p.Outcome = unsure
+	}
+	status.GroupStatus = group.Report(g, s, p.Plan, outcome, set, serving)
+	return status, set
+}
+
+// usable reports whether what PD answered is this group's PD.
+func usable(g *v1alpha1.PDGroup, s group.Snapshot) bool {
+	return s.PD.Err == nil && clusterIDMismatch(g, s) == ""
+}
+
+// quorum sets QuorumHealthy.
+func quorum(g *v1alpha1.PDGroup, s group.Snapshot, set *conditions.Set) {
+	const condition = v1alpha1.ConditionQuorumHealthy
+	healthy := 0
+	for _, m := range s.PD.Members {
+		if m.Healthy {
+			healthy++
+		}
+	}
+	switch {
+	case g.Spec.Suspended:
+		set.False(condition, v1alpha1.ReasonSuspended, "suspended")
+	case clusterIDMismatch(g, s) != "":
+		set.False(condition, v1alpha1.ReasonClusterIDMismatch, clusterIDMismatch(g, s))
+	case s.PD.Err != nil && !set.Is(v1alpha1.ConditionBootstrapped):
+		set.False(condition, v1alpha1.ReasonBootstrapping, "PD does not answer yet")
+	case s.PD.Err != nil && ready(s) == 0:
+		set.False(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer and no Instance is ready")
+	case s.PD.Err != nil:
+		set.Unknown(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer: "+s.PD.Err.Error())
+	case !s.PD.HasQuorum():
+		set.False(condition, v1alpha1.ReasonQuorumLost, fmt.Sprintf("%d of %d members are healthy and the leader is %q: start the missing members again", healthy, len(s.PD.Members), s.PD.Leader))
+	default:
+		set.True(condition, v1alpha1.ReasonQuorumHealthy, fmt.Sprintf("%d of %d members are healthy", healthy, len(s.PD.Members)))
+	}
+}
+
+// silence is how long PD may fail to answer before a group that was Ready is
+// not any more: a change of PD's leader takes some seconds.
+const silence = 30 * time.Second
+
+// serves reports whether PD may be depended on and, if it does not answer as it
+// should, why and when to look again.
+func serves(g *v1alpha1.PDGroup, set *conditions.Set, now time.Time) (bool, step.Outcome) {
+	if !set.Is(v1alpha1.ConditionBootstrapped) {
+		return false, unmet(set, v1alpha1.ConditionBootstrapped)
+	}
+	if set.Is(v1alpha1.ConditionQuorumHealthy) {
+		return true, step.Done()
+	}
+	waiting := unmet(set, v1alpha1.ConditionQuorumHealthy)
+	quorum := set.Get(v1alpha1.ConditionQuorumHealthy)
+	if quorum.Status == metav1.ConditionUnknown && set.Was(v1alpha1.ConditionReady) {
+		if left := silence - now.Sub(quorum.LastTransitionTime.Time); left > 0 {
+			return true, step.After(left, waiting.Reason, waiting.Message)
+		}
+	}
+	return false, waiting
+}
+
+// unmet waits for PD to make a condition True.
+func unmet(set *conditions.Set, condition string) step.Outcome {
+	c := set.Get(condition)
+	return step.Wait("PD", time.Minute, c.Reason, c.Message)
+}
+
+func ready(s group.Snapshot) int {
+	n := 0
+	for _, i := range s.Instances {
+		if group.InstanceReady(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// members reports every Instance's member as PD lists it. While PD cannot be
+// asked nothing new is known, and what was reported last is left standing.
+func members(g *v1alpha1.PDGroup, s group.Snapshot, now time.Time) []group.Member {
+	if !usable(g, s) {
+		return nil
+	}
+	var out []group.Member
+	for _, i := range s.Instances {
+		set := conditions.New(i.Status.Conditions, i.Generation, now)
+		member, listed := s.PD.Member(i.Name)
+		if !listed {
+			set.False(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberNotListed, "PD does not list member "+i.Name)
+			set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberNotListed, "PD does not list member "+i.Name)
+			out = append(out, group.Member{Instance: i, Conditions: set.List()})
+			continue
+		}
+		set.True(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberJoined, "PD lists member "+i.Name)
+		if member.Healthy {
+			set.True(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberHealthy, "PD calls the member healthy")
+		} else {
+			set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "PD calls the member unhealthy")
+		}
+		state := stateFollower
+		if s.PD.Leader == member.Name {
+			state = stateLeader
+		}
+		out = append(out, group.Member{Instance: i, Conditions: set.List(),
+			Status: &v1alpha1.MemberStatus{ID: member.ID, Name: member.Name, State: state, Address: member.ClientURL}})
+	}
+	return slices.Clip(out)
+}

@@ -1,0 +1,130 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+const (
+	configDir  = "/etc/pd"
+	configFile = "pd.toml"
+	dataDir    = "/var/lib/pd"
+	// graceSeconds is long enough for PD to hand its leadership over and close
+	// its files.
+	graceSeconds = 30
+	joinFlag     = "--join="
+)
+
+// ownedKeys returns the configuration keys that the operator sets, by flag or
+// in the file.
+func ownedKeys() []string {
+	return []string{
+		"name", "data-dir", "client-urls", "peer-urls", "advertise-client-urls", "advertise-peer-urls",
+		"initial-cluster", "initial-cluster-state", "initial-cluster-token", "join", "force-new-cluster",
+	}
+}
+
+// ports returns PD's ports.
+func ports() []workload.Port {
+	return []workload.Port{{Name: "client", Number: v1alpha1.PortPDClient}, {Name: "peer", Number: v1alpha1.PortPDPeer}}
+}
+
+// services returns the group's Services: clients use the first, members the
+// headless one.
+func services(g *v1alpha1.PDGroup) []*corev1.Service {
+	return []*corev1.Service{workload.ClientService(g, g.Spec.Service, ports()[:1]), workload.PeerService(g, ports())}
+}
+
+// inputs returns the part of the spec that a member is rendered from.
+func inputs(g *v1alpha1.PDGroup) any {
+	return group.Inputs(g, nil)
+}
+
+// render renders the pod and the configuration file of a member that joins.
+func render(g *v1alpha1.PDGroup) (corev1.PodTemplateSpec, map[string]string, []string) {
+	files, problems := config(g)
+	configMap, err := group.ConfigMapName(g.Name, files)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace)
+	template, more := workload.Template(g, workload.Main{
+		Repository: "pingcap/pd",
+		Command:    []string{"/pd-server"},
+		Args: []string{
+			"--name=$(POD_NAME)",
+			"--data-dir=" + dataDir,
+			fmt.Sprintf("--client-urls=http://0.0.0.0:%d", v1alpha1.PortPDClient),
+			fmt.Sprintf("--peer-urls=http://0.0.0.0:%d", v1alpha1.PortPDPeer),
+			fmt.Sprintf("--advertise-client-urls=http://%s:%d", host, v1alpha1.PortPDClient),
+			fmt.Sprintf("--advertise-peer-urls=http://%s:%d", host, v1alpha1.PortPDPeer),
+			"--config=" + configDir + "/" + configFile,
+			joinFlag + names.PDURL(g.Name, g.Namespace, v1alpha1.PortPDClient),
+		},
+		Ports:     ports(),
+		DataPath:  func(int) string { return dataDir },
+		ConfigDir: configDir,
+		ConfigMap: configMap,
+		// PD's own ready call is no probe: it answers 200 without a quorum and
+		// 500 before the first store has registered. Whether a member is
+		// healthy is for the gates Joined and Healthy, which PD answers; the
+		// kubelet only asks whether it listens.
+		Readiness: &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("client")}},
+			PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 3, SuccessThreshold: 1,
+		},
+		GraceSeconds: graceSeconds,
+		MetricsPort:  v1alpha1.PortPDClient,
+	})
+	return template, files, append(problems, more...)
+}
+
+// config renders pd.toml: the user's, and the token that keeps the members of
+// different groups from ever founding one cluster together.
+func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
+	user, err := tomlconfig.Parse("spec.config", g.Spec.Config)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	var problems []string
+	for _, key := range tomlconfig.Conflicts(user, ownedKeys()) {
+		problems = append(problems, tomlconfig.OwnedMessage("spec.config", key))
+	}
+	text, err := tomlconfig.Render(tomlconfig.Merge(user, map[string]any{"initial-cluster-token": string(g.UID)}))
+	if err != nil {
+		return nil, append(problems, "spec.config: "+err.Error())
+	}
+	return map[string]string{configFile: text}, problems
+}
+
+// foundCluster changes a template from joining to founding: every member of the
+// first generation names all of them.
+func foundCluster(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec) {
+	members := make([]string, 0, g.GetReplicas())
+	for slot := range g.GetReplicas() {
+		pod := names.Instance(g.Name, slot)
+		members = append(members, fmt.Sprintf("%s=http://%s:%d", pod, names.PodHost(pod, g.Name, g.Namespace), v1alpha1.PortPDPeer))
+	}
+	for c := range template.Spec.Containers {
+		container := &template.Spec.Containers[c]
+		if container.Name != g.Component() {
+			continue
+		}
+		container.Args = slices.Clone(container.Args)
+		for i, arg := range container.Args {
+			if strings.HasPrefix(arg, joinFlag) {
+				container.Args[i] = "--initial-cluster=" + strings.Join(members, ",")
+			}
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// act carries a plan out and nothing else. A group that cannot be applied keeps
+// no other from being.
+func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p clusterPlan) step.Outcome {
+	outcome := step.Done()
+	for _, change := range p.Apply {
+		outcome = step.Worst(outcome, r.applyGroup(ctx, c, change))
+	}
+	for _, g := range p.Prune {
+		outcome = step.Worst(outcome, r.prune(ctx, c, g))
+	}
+	return outcome
+}
+
+func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, change groupChange) step.Outcome {
+	var live client.Object
+	if change.live != nil {
+		live = change.live
+	}
+	result, err := apply.Object(ctx, r.Client, r.Name, change.desired, live)
+	name := change.desired.GroupKind() + " " + change.desired.GetName()
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return step.Stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s is refused: %v", name, err))
+	case err != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	case result != apply.Unchanged:
+		r.Recorder.Eventf(c, change.desired, corev1.EventTypeNormal, string(result), "Apply", "%s %s", result, name)
+	}
+	return step.Done()
+}
+
+// prune deletes a group that the spec does not name any more, exactly the one
+// that was seen. Its claims stay, unless its own policy says otherwise.
+func (r *Reconciler) prune(ctx context.Context, c *v1alpha1.TidbCluster, seen v1alpha1.Group) step.Outcome {
+	live, ok := seen.DeepCopyObject().(v1alpha1.Group)
+	if !ok {
+		return step.Done()
+	}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(seen), live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return step.Done()
+		}
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get %s %s: %w", seen.GroupKind(), seen.GetName(), err))
+	}
+	if owner := metav1.GetControllerOf(live); owner == nil || owner.UID != c.UID || live.GetUID() != seen.GetUID() {
+		return step.Done()
+	}
+	err := r.Client.Delete(ctx, live, client.Preconditions{UID: ptr.To(live.GetUID()), ResourceVersion: ptr.To(live.GetResourceVersion())})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("delete %s %s: %w", seen.GroupKind(), seen.GetName(), err))
+	}
+	r.Recorder.Eventf(c, seen, corev1.EventTypeNormal, "Pruned", "Delete", "deleted %s %s: the spec does not name it any more", seen.GroupKind(), seen.GetName())
+	return step.Done()
+}

@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/watch"
+)
+
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=tidbclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=tidbclusters/status,verbs=patch
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=tidbclusters/finalizers,verbs=update
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;tikvgroups;tidbgroups;tiflashgroups,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconciler reconciles TidbClusters.
+type Reconciler struct{ operator.Env }
+
+// Definition describes the operator to operator.Main.
+func Definition() operator.Definition {
+	return operator.Definition{
+		Name: "tidbcluster", Kind: v1alpha1.KindTidbCluster,
+		List:  func() client.ObjectList { return &v1alpha1.TidbClusterList{} },
+		Setup: func(_ context.Context, env operator.Env) error { return (&Reconciler{env}).setup() },
+	}
+}
+
+func (r *Reconciler) setup() error {
+	changed := builder.WithPredicates(watch.Changed())
+	err := ctrl.NewControllerManagedBy(r.Manager).
+		For(&v1alpha1.TidbCluster{}, builder.WithPredicates(watch.Spec())).
+		Owns(&v1alpha1.PDGroup{}, changed).
+		Owns(&v1alpha1.TiKVGroup{}, changed).
+		Owns(&v1alpha1.TiDBGroup{}, changed).
+		Owns(&v1alpha1.TiFlashGroup{}, changed).
+		WithOptions(r.Controller).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("build controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile brings one TidbCluster closer to its spec.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	c := &v1alpha1.TidbCluster{}
+	if err := r.Client.Get(ctx, request.NamespacedName, c); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s, err := r.observe(ctx, c)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	p := plan(c, s)
+	r.Outcomes.Count("plan", p.Outcome)
+
+	outcome := r.Outcomes.Count("act", r.act(ctx, c, p))
+
+	status, set := report(c, s, p, outcome, r.Now())
+	if err := r.Status.Write(ctx, c, c.Status, status, set.Transitions()); err != nil {
+		return ctrl.Result{}, err
+	}
+	return step.Worst(outcome, p.Outcome).Result()
+}

@@ -1,0 +1,103 @@
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// waitDeadline is after how long the operator looks again by itself at what a
+// watch should have reported.
+const waitDeadline = time.Minute
+
+// clusterPlan is what to do about a TidbCluster, and why.
+type clusterPlan struct {
+	// Apply are the groups to apply, each with its live object, nil if none.
+	Apply []groupChange
+	// Prune are groups of ours that the spec does not name any more.
+	Prune []v1alpha1.Group
+	// Outcome is why the cluster is not what its spec asks for.
+	Outcome step.Outcome
+}
+
+type groupChange struct{ desired, live v1alpha1.Group }
+
+// plan decides what to do about a TidbCluster. It is pure.
+func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
+	var p clusterPlan
+	if c.DeletionTimestamp != nil {
+		p.Outcome = step.Wait("groups", waitDeadline, v1alpha1.ReasonDeleting, "the groups are being deleted")
+		return p
+	}
+	wanted := groups(c)
+	named := map[groupKey]bool{}
+	for _, g := range wanted {
+		key := keyOf(g)
+		named[key] = true
+		live := s.groups[key]
+		if live != nil && !ours(c, live) {
+			p.Outcome = step.Worst(p.Outcome, step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf(
+				"%s %s exists and was not made by this TidbCluster: rename one of the two, or delete the group (kubectl -n %s delete %s %s)",
+				key.kind, key.name, c.Namespace, key.kind, key.name)))
+			continue
+		}
+		p.Apply = append(p.Apply, groupChange{desired: g, live: live})
+	}
+	for key, g := range s.groups {
+		if owner := metav1.GetControllerOf(g); owner != nil && owner.UID == c.UID && !named[key] && g.GetDeletionTimestamp() == nil {
+			p.Prune = append(p.Prune, g)
+		}
+	}
+	slices.SortFunc(p.Prune, func(a, b v1alpha1.Group) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	p.Outcome = step.Worst(p.Outcome, mirror(p.Apply))
+	return p
+}
+
+// ours reports whether a group was made by the cluster, or by one of its name
+// that was deleted with its groups left behind.
+func ours(c *v1alpha1.TidbCluster, g v1alpha1.Group) bool {
+	if owner := metav1.GetControllerOf(g); owner != nil {
+		return owner.UID == c.UID
+	}
+	return g.GetLabels()[v1alpha1.LabelUmbrella] == c.Name
+}
+
+// mirror passes on why the first group that is not what its spec asks for is
+// not; a group that needs a person comes first.
+func mirror(changes []groupChange) step.Outcome {
+	worst := step.Done()
+	for _, change := range changes {
+		worst = step.Worst(worst, groupOutcome(change))
+	}
+	return worst
+}
+
+// groupOutcome reads one group's conditions.
+func groupOutcome(change groupChange) step.Outcome {
+	name := change.desired.GroupKind() + " " + change.desired.GetName()
+	if change.live == nil {
+		return step.Wait("groups", waitDeadline, v1alpha1.ReasonCreating, "creating "+name)
+	}
+	conditions, generation := change.live.GetGroupStatus().Conditions, change.live.GetGeneration()
+	if c := gate.Current(conditions, generation, v1alpha1.ConditionStalled); c != nil {
+		return step.Stall(c.Reason, name+": "+c.Message)
+	}
+	for _, conditionType := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate} {
+		c := gate.Current(conditions, generation, conditionType)
+		switch {
+		case c == nil:
+			return step.Wait("groups", waitDeadline, v1alpha1.ReasonWaitingForGroups, name+" has no current status: is its operator running?")
+		case c.Status == metav1.ConditionTrue, c.Reason == v1alpha1.ReasonSuspended, conditionType == v1alpha1.ConditionReady && change.live.GetReplicas() == 0:
+		default:
+			return step.Wait("groups", waitDeadline, c.Reason, name+": "+c.Message)
+		}
+	}
+	return step.Done()
+}

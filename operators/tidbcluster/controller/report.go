@@ -1,0 +1,61 @@
+package controller
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// report computes the status of a TidbCluster. It is pure.
+func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Outcome, now time.Time) (v1alpha1.TidbClusterStatus, *conditions.Set) {
+	set := conditions.New(c.Status.Conditions, c.Generation, now)
+	status := v1alpha1.TidbClusterStatus{ObservedGeneration: c.Generation}
+	serving, ready := true, 0
+	for _, g := range groups(c) {
+		summary := summarize(g, s.groups[keyOf(g)])
+		status.Groups = append(status.Groups, summary)
+		switch {
+		case summary.Ready == metav1.ConditionTrue:
+			ready++
+		case summary.Replicas > 0:
+			serving = false
+		}
+		switch live := s.groups[keyOf(g)].(type) {
+		case *v1alpha1.PDGroup:
+			status.ClusterID = live.Status.ClusterID
+		case *v1alpha1.TiDBGroup:
+			if status.Endpoint == "" {
+				status.Endpoint = live.Status.Endpoint
+			}
+		}
+	}
+	set.Finish(conditions.Verdict{
+		Serving: serving && !c.Spec.Suspended,
+		Summary: fmt.Sprintf("%d of %d groups are Ready", ready, len(status.Groups)),
+		Outcome: step.Worst(outcome, p.Outcome),
+		Paused:  c.Spec.Paused, Suspended: c.Spec.Suspended,
+	})
+	status.Conditions = set.List()
+	return status, set
+}
+
+// summarize mirrors one group; live is nil while there is none.
+func summarize(wanted, live v1alpha1.Group) v1alpha1.GroupSummary {
+	out := v1alpha1.GroupSummary{
+		Name: wanted.GetName(), Kind: wanted.GroupKind(), Replicas: wanted.GetReplicas(), Ready: metav1.ConditionUnknown,
+	}
+	if live == nil {
+		return out
+	}
+	out.ReadyReplicas = live.GetGroupStatus().ReadyReplicas
+	if ready := gate.Current(live.GetGroupStatus().Conditions, live.GetGeneration(), v1alpha1.ConditionReady); ready != nil {
+		out.Ready, out.Message = ready.Status, ready.Message
+	}
+	return out
+}

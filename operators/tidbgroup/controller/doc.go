@@ -1,0 +1,13 @@
+// Package controller is the operator of TiDBGroups.
+//
+// It reads TiDBGroups, their Instances, Services, ConfigMaps and
+// ControllerRevisions, the PDGroup and TiKVGroups that they depend on, and node
+// labels. It writes Instances, Services, ConfigMaps and ControllerRevisions, the
+// status of TiDBGroups and, of each Instance's status, the member. It sets the
+// labels of running servers through their status port.
+//
+// Conditions set: Ready, UpToDate, Reconciling, Stalled, Paused,
+// DependenciesReady. Conditions needed: Ready of the PDGroup and of one
+// TiKVGroup of that PDGroup, an Instance's Ready. Events: one for each Instance
+// applied and for each condition that turns.
+package controller

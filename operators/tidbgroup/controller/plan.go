@@ -1,0 +1,101 @@
+package controller
+
+import (
+	"maps"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/topology"
+)
+
+// lookAgain is how soon a user's object that is not watched is looked for again.
+const lookAgain = 2 * time.Second
+
+// groupPlan is a group.Plan and what TiDB alone adds to it.
+type groupPlan struct {
+	group.Plan
+	// Dependencies is the gate that the group stands before.
+	Dependencies gate.Result
+	// DependencyReason names which dependency is missing.
+	DependencyReason string
+	// Labels to give to running servers.
+	Labels []labelling
+}
+
+// labelling is one server's labels.
+type labelling struct {
+	// Instance of the server, namespace/name.
+	Instance string
+	// Pod of the server by UID, and since when it is ready: a server that
+	// restarts in either sense has forgotten its labels.
+	Pod, Since string
+	// Host to reach the server at.
+	Host string
+	// Labels to give.
+	Labels map[string]string
+}
+
+// plan decides what to do about a TiDBGroup. It is pure.
+func plan(g *v1alpha1.TiDBGroup, s snapshot) (groupPlan, error) {
+	template, files, problems := render(g)
+	open, reason := dependencies(g, s)
+	r := group.Rendering{
+		Template: template, Problems: problems, Files: files,
+		Inputs:   inputs(g),
+		Services: services(g),
+		Gate:     open, GateReason: reason,
+		ClaimLoss: v1alpha1.RecreateLostClaim,
+		Safe:      safe,
+	}
+	missing := s.BootstrapSQL != "" && open.Open
+	if missing {
+		r.Gate, r.GateReason = gate.Result{Message: s.BootstrapSQL}, v1alpha1.ReasonMissingReference
+	}
+	children, err := group.MakePlan(g, s.Snapshot, r)
+	p := groupPlan{Plan: children, Dependencies: open, DependencyReason: reason}
+	if missing && p.Outcome.Kind == step.KindWait && p.Outcome.Reason == v1alpha1.ReasonMissingReference {
+		p.Outcome = step.After(lookAgain, p.Outcome.Reason, p.Outcome.Message)
+	}
+	if g.DeletionTimestamp == nil && !g.Spec.Paused && !g.Spec.Suspended {
+		p.Labels = labels(g, s)
+	}
+	return p, err
+}
+
+// dependencies is what TiDB needs before it can start: PD, and a store to keep
+// its data on.
+func dependencies(g *v1alpha1.TiDBGroup, s snapshot) (gate.Result, string) {
+	if pd := gate.PDGroup(g.PDGroupName(), s.PDGroup); !pd.Open {
+		return pd, v1alpha1.ReasonWaitingForPDGroup
+	}
+	return gate.AnyTiKVGroup(g.PDGroupName(), s.TiKVGroups), v1alpha1.ReasonWaitingForTiKVGroup
+}
+
+// labels finds the running servers that do not have the labels they should.
+func labels(g *v1alpha1.TiDBGroup, s snapshot) []labelling {
+	user := map[string]string{}
+	for k, v := range g.Spec.ServerLabels {
+		user[k] = string(v)
+	}
+	var out []labelling
+	for _, i := range s.Instances {
+		ready := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady)
+		if ready == nil || ready.Status != "True" || i.Status.PodIP == "" || i.DeletionTimestamp != nil {
+			continue
+		}
+		want := topology.ServerLabels(s.Nodes[i.Status.NodeName], user)
+		next := labelling{
+			Instance: i.Namespace + "/" + i.Name, Host: i.Status.PodIP, Labels: want,
+			Pod: string(i.Status.PodUID), Since: ready.LastTransitionTime.UTC().Format(time.RFC3339),
+		}
+		last := s.Labelled[next.Instance]
+		if len(want) == 0 || last.Pod == next.Pod && last.Since == next.Since && maps.Equal(want, last.Labels) {
+			continue
+		}
+		out = append(out, next)
+	}
+	return out
+}

@@ -1,0 +1,70 @@
+package controller
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// States of a TiDB server, as an Instance shows them.
+const (
+	stateServing  = "Serving"
+	stateStarting = "Starting"
+)
+
+// report computes the status of a TiDBGroup. It is pure.
+func report(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiDBGroupStatus, *conditions.Set) {
+	set := conditions.New(g.Status.Conditions, g.Generation, now)
+	if p.Dependencies.Open {
+		set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonDependenciesReady, "PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready")
+	} else {
+		set.False(v1alpha1.ConditionDependenciesReady, p.DependencyReason, p.Dependencies.Message)
+	}
+	// One server that answers is a service; how many do is for UpToDate.
+	serving := group.Count(s.Snapshot, "").Ready > 0
+	status := v1alpha1.TiDBGroupStatus{
+		GroupStatus: group.Report(g, s.Snapshot, p.Plan, outcome, set, serving),
+		Endpoint:    endpoint(g, s),
+	}
+	return status, set
+}
+
+// endpoint is where MySQL clients connect to: the load balancer's address if
+// there is one, else the Service's name.
+func endpoint(g *v1alpha1.TiDBGroup, s snapshot) string {
+	port := workload.ServicePortNumber(g.Spec.Service, ports()[0])
+	if service := s.Services[g.Name]; service != nil && service.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		for _, in := range service.Status.LoadBalancer.Ingress {
+			if host := in.Hostname + in.IP; host != "" {
+				return fmt.Sprintf("%s:%d", host, port)
+			}
+		}
+	}
+	return fmt.Sprintf("%s:%d", names.ServiceHost(g.Name, g.Namespace), port)
+}
+
+// members reports every Instance's server. TiDB keeps no membership: a server
+// serves when its readiness probe says so.
+func members(s snapshot) []group.Member {
+	var out []group.Member
+	for _, i := range s.Instances {
+		state := stateStarting
+		if c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady); c != nil && c.Status == "True" {
+			state = stateServing
+		}
+		out = append(out, group.Member{Instance: i, Status: &v1alpha1.MemberStatus{
+			Name: i.Name, State: state,
+			Address: fmt.Sprintf("%s:%d", names.PodHost(i.Name, i.Spec.Group.Name, i.Namespace), v1alpha1.PortTiDB),
+		}})
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+package controller
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// labelTimeout bounds one request to a server's status port.
+const labelTimeout = 5 * time.Second
+
+// setLabels gives a running server its labels.
+type setLabels func(ctx context.Context, host string, labels map[string]string) error
+
+// servers remembers which labels the running servers were given. A server
+// forgets them when it restarts, and so does this memory when the operator
+// does; giving them again is harmless.
+type servers struct {
+	set setLabels
+
+	mu     sync.Mutex
+	labels map[string]labelling
+}
+
+func newServers(set setLabels) *servers {
+	return &servers{set: set, labels: map[string]labelling{}}
+}
+
+// known returns what every server was given, by Instance.
+func (s *servers) known() map[string]labelling {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.labels)
+}
+
+// give sets the labels of a server and remembers it.
+func (s *servers) give(ctx context.Context, l labelling) error {
+	ctx, cancel := context.WithTimeout(ctx, labelTimeout)
+	defer cancel()
+	if err := s.set(ctx, l.Host, l.Labels); err != nil {
+		return fmt.Errorf("label TiDB server %s: %w", l.Instance, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.labels[l.Instance] = l
+	return nil
+}
+
+// httpLabels posts labels to a server's status port, as TiDB's HTTP API wants
+// them since v6.3.
+func httpLabels(ctx context.Context, host string, labels map[string]string) error {
+	body, err := json.Marshal(labels)
+	if err != nil {
+		return fmt.Errorf("encode labels: %w", err)
+	}
+	url := "http://" + net.JoinHostPort(host, strconv.Itoa(int(v1alpha1.PortTiDBStatus))) + "/labels"
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("build request to %s: %w", url, err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("post to %s: %w", url, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode == http.StatusOK {
+		return nil
+	}
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 256))
+	if err != nil {
+		return fmt.Errorf("post to %s: %s", url, response.Status)
+	}
+	return fmt.Errorf("post to %s: %s: %s", url, response.Status, answer)
+}

@@ -1,0 +1,155 @@
+package controller
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+const (
+	configDir    = "/etc/tidb"
+	configFile   = "tidb.toml"
+	bootstrapDir = "/etc/tidb-bootstrap"
+	bootstrapSQL = "bootstrap.sql"
+	logDir       = "/var/log/tidb"
+	slowLogFile  = logDir + "/slow.log"
+	logVolume    = "tidb-groups-log"
+	sqlVolume    = "tidb-groups-bootstrap"
+	// closing is how long a server that has drained may take to close, seconds.
+	closing = 5
+)
+
+// ownedKeys returns the configuration keys that the operator sets, by flag or
+// in the file.
+func ownedKeys() []string {
+	return []string{
+		"store", "path", "host", "port", "advertise-address", "initialize-sql-file", "graceful-wait-before-shutdown",
+		"status.report-status", "status.status-host", "status.status-port", "log.slow-query-file",
+	}
+}
+
+// ports returns TiDB's ports.
+func ports() []workload.Port {
+	return []workload.Port{{Name: "mysql", Number: v1alpha1.PortTiDB}, {Name: "status", Number: v1alpha1.PortTiDBStatus}}
+}
+
+// services returns the group's Services: clients use the first, servers find
+// each other by the headless one.
+func services(g *v1alpha1.TiDBGroup) []*corev1.Service {
+	return []*corev1.Service{workload.ClientService(g, g.Spec.Service, ports()), workload.PeerService(g, ports()[1:])}
+}
+
+// inputs returns the part of the spec that a server is rendered from.
+func inputs(g *v1alpha1.TiDBGroup) any {
+	return group.Inputs(g, map[string]any{
+		"readiness": g.Spec.Readiness, "shutdown": g.Spec.Shutdown, "slowLog": g.Spec.SlowLog, "bootstrapSQL": g.Spec.BootstrapSQL,
+	})
+}
+
+// render renders the pod and the configuration file of a server.
+func render(g *v1alpha1.TiDBGroup) (corev1.PodTemplateSpec, map[string]string, []string) {
+	files, problems := config(g)
+	configMap, err := group.ConfigMapName(g.Name, files)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	delay, drain := shutdown(g)
+	m := workload.Main{
+		Repository: "pingcap/tidb",
+		Command:    []string{"/tidb-server"},
+		Args: []string{
+			"--store=tikv",
+			fmt.Sprintf("--path=%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace), v1alpha1.PortPDClient),
+			"--host=0.0.0.0",
+			fmt.Sprintf("-P=%d", v1alpha1.PortTiDB),
+			"--report-status=true",
+			"--status-host=0.0.0.0",
+			fmt.Sprintf("--status=%d", v1alpha1.PortTiDBStatus),
+			"--advertise-address=" + names.PodHost("$(POD_NAME)", g.Name, g.Namespace),
+			"--config=" + configDir + "/" + configFile,
+			"--log-slow-query=" + slowLogFile,
+		},
+		Ports:        ports(),
+		ConfigDir:    configDir,
+		ConfigMap:    configMap,
+		Readiness:    readiness(g.Spec.Readiness),
+		GraceSeconds: delay + drain + closing,
+		MetricsPort:  v1alpha1.PortTiDBStatus,
+		Mounts:       []corev1.VolumeMount{{Name: logVolume, MountPath: logDir}},
+		Volumes:      []corev1.Volume{{Name: logVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+	}
+	if delay > 0 {
+		m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: delay}}}
+	}
+	if log := g.Spec.SlowLog; log != nil && !log.Disabled {
+		m.Sidecars = append(m.Sidecars, workload.Tailer("slowlog", log, m.Mounts, slowLogFile))
+	}
+	if sql := g.Spec.BootstrapSQL; sql != nil {
+		m.Args = append(m.Args, "--initialize-sql-file="+bootstrapDir+"/"+bootstrapSQL)
+		m.Mounts = append(m.Mounts, corev1.VolumeMount{Name: sqlVolume, MountPath: bootstrapDir, ReadOnly: true})
+		m.Volumes = append(m.Volumes, corev1.Volume{Name: sqlVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: sql.Name},
+			Items:                []corev1.KeyToPath{{Key: sql.Key, Path: bootstrapSQL}},
+		}}})
+	}
+	template, more := workload.Template(g, m)
+	return template, files, append(problems, more...)
+}
+
+// config renders tidb.toml.
+func config(g *v1alpha1.TiDBGroup) (map[string]string, []string) {
+	user, err := tomlconfig.Parse("spec.config", g.Spec.Config)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	var problems []string
+	for _, key := range tomlconfig.Conflicts(user, ownedKeys()) {
+		problems = append(problems, tomlconfig.OwnedMessage("spec.config", key))
+	}
+	_, drain := shutdown(g)
+	text, err := tomlconfig.Render(tomlconfig.Merge(user, map[string]any{"graceful-wait-before-shutdown": drain}))
+	if err != nil {
+		return nil, append(problems, "spec.config: "+err.Error())
+	}
+	return map[string]string{configFile: text}, problems
+}
+
+// shutdown returns for how long a server that has left the Service goes on
+// serving, and then waits for what still runs, in seconds.
+func shutdown(g *v1alpha1.TiDBGroup) (delay, drain int64) {
+	delay, drain = 10, 15
+	if s := g.Spec.Shutdown; s != nil {
+		if s.DelaySeconds != nil {
+			delay = *s.DelaySeconds
+		}
+		if s.DrainSeconds != nil {
+			drain = *s.DrainSeconds
+		}
+	}
+	return delay, drain
+}
+
+// readiness returns the probe that the user chose; the status port by default.
+func readiness(r *v1alpha1.Readiness) *corev1.Probe {
+	probe := &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 2, FailureThreshold: 3, SuccessThreshold: 1}
+	kind := v1alpha1.ReadinessHTTP
+	if r != nil && r.Type != "" {
+		kind = r.Type
+	}
+	switch kind {
+	case v1alpha1.ReadinessTCP:
+		probe.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromString("mysql")}
+	case v1alpha1.ReadinessCommand:
+		probe.Exec = &corev1.ExecAction{Command: r.Command}
+	case v1alpha1.ReadinessHTTP:
+		probe.HTTPGet = &corev1.HTTPGetAction{Path: "/status", Port: intstr.FromString("status"), Scheme: corev1.URISchemeHTTP}
+	}
+	return probe
+}

@@ -1,0 +1,284 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Result says what an apply did.
+type Result string
+
+const (
+	// Unchanged sent nothing.
+	Unchanged Result = "Unchanged"
+	// Created made the object.
+	Created Result = "Created"
+	// Updated changed the object.
+	Updated Result = "Updated"
+)
+
+// Object applies desired. live is the object as the caller last saw it, nil if
+// it saw none; with live, the write carries its UID, so that an object that was
+// deleted and made anew in the meantime is refused with a conflict instead of
+// being overwritten. Without live, an existing object is adopted if its fields
+// allow.
+func Object(ctx context.Context, c client.Client, owner string, desired, live client.Object) (Result, error) {
+	want, err := content(c.Scheme(), desired)
+	if err != nil {
+		return Unchanged, err
+	}
+	sum, err := Hash(want.Object)
+	if err != nil {
+		return Unchanged, err
+	}
+	annotations := want.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.AnnotationApplied] = sum
+	want.SetAnnotations(annotations)
+
+	result := Created
+	if live != nil {
+		result = Updated
+		have, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+		if err != nil {
+			return Unchanged, fmt.Errorf("convert live %s %s: %w", want.GetKind(), want.GetName(), err)
+		}
+		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && Holds(have, withoutType(want.Object)) {
+			return Unchanged, nil
+		}
+		want.SetUID(live.GetUID())
+	}
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(owner), client.ForceOwnership); err != nil {
+		return Unchanged, fmt.Errorf("apply %s %s: %w", want.GetKind(), want.GetName(), err)
+	}
+	return result, nil
+}
+
+// Status applies the owner's part of the status of an object. live must be the
+// object as last read. A field that the owner applied before and now leaves out
+// is removed. It always sends: the caller knows whether anything differs.
+func Status(ctx context.Context, c client.Client, owner string, live client.Object, status any) (Result, error) {
+	gvk, err := apiutil.GVKForObject(live, c.Scheme())
+	if err != nil {
+		return Unchanged, fmt.Errorf("find kind of %s: %w", live.GetName(), err)
+	}
+	fields, err := toMap(status)
+	if err != nil {
+		return Unchanged, fmt.Errorf("convert status of %s %s: %w", gvk.Kind, live.GetName(), err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
+	u.SetGroupVersionKind(gvk)
+	u.SetName(live.GetName())
+	u.SetNamespace(live.GetNamespace())
+	u.SetUID(live.GetUID())
+	if err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner), client.ForceOwnership); err != nil {
+		return Unchanged, fmt.Errorf("apply status of %s %s: %w", gvk.Kind, live.GetName(), err)
+	}
+	return Updated, nil
+}
+
+// content renders an object for server-side apply: with its kind, without
+// status and without what only the API server may set.
+func content(scheme *runtime.Scheme, obj client.Object) (*unstructured.Unstructured, error) {
+	gvk, err := apiutil.GVKForObject(obj, scheme)
+	if err != nil {
+		return nil, fmt.Errorf("find kind of %s: %w", obj.GetName(), err)
+	}
+	m, err := toMap(obj)
+	if err != nil {
+		return nil, fmt.Errorf("convert %s %s: %w", gvk.Kind, obj.GetName(), err)
+	}
+	u := &unstructured.Unstructured{Object: m}
+	u.SetGroupVersionKind(gvk)
+	delete(m, "status")
+	for _, field := range []string{"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation"} {
+		unstructured.RemoveNestedField(m, "metadata", field)
+	}
+	return u, nil
+}
+
+// toMap converts through JSON, dropping nulls and empty objects, which mean
+// "not said" in server-side apply.
+func toMap(v any) (map[string]any, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	u := map[string]any{}
+	if err := json.Unmarshal(raw, &u); err != nil {
+		return nil, err
+	}
+	integers(u)
+	return u, nil
+}
+
+// integers turns whole float64 values, which is what encoding/json makes of
+// numbers, into int64, which is what unstructured objects hold; it also drops
+// nulls.
+func integers(m map[string]any) {
+	for k, v := range m {
+		if v == nil {
+			delete(m, k)
+			continue
+		}
+		m[k] = integer(v)
+	}
+}
+
+func integer(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		integers(x)
+	case []any:
+		for i := range x {
+			x[i] = integer(x[i])
+		}
+	case float64:
+		if x == float64(int64(x)) {
+			return int64(x)
+		}
+	}
+	return v
+}
+
+// Hash returns a short digest of a JSON value in which empty fields do not
+// count, so that a field that a later version adds and leaves empty changes no
+// hash.
+func Hash(v any) (string, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("encode for hashing: %w", err)
+	}
+	var tree any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return "", fmt.Errorf("decode for hashing: %w", err)
+	}
+	tree, _ = prune(tree)
+	raw, err = json.Marshal(tree)
+	if err != nil {
+		return "", fmt.Errorf("encode for hashing: %w", err)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:5]), nil
+}
+
+// prune drops nulls, empty strings, empty maps and empty lists, and reports
+// whether anything is left.
+func prune(v any) (any, bool) {
+	switch x := v.(type) {
+	case map[string]any:
+		for k, e := range x {
+			if e, ok := prune(e); ok {
+				x[k] = e
+			} else {
+				delete(x, k)
+			}
+		}
+		return x, len(x) > 0
+	case []any:
+		// Elements of a list keep their place: an empty one may mean something.
+		for i := range x {
+			x[i], _ = prune(x[i])
+		}
+		return x, len(x) > 0
+	case string:
+		return x, x != ""
+	case nil:
+		return nil, false
+	}
+	return v, true
+}
+
+func withoutType(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		if k != "apiVersion" && k != "kind" {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// Holds reports whether have contains want: every field of want with an equal
+// value. Lists of objects that have a name or key are compared by it; other
+// lists must be equal.
+func Holds(have, want any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		h, ok := have.(map[string]any)
+		if !ok {
+			return len(w) == 0 && have == nil
+		}
+		for k, v := range w {
+			if !Holds(h[k], v) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return listHolds(have, w)
+	}
+	return equality.Semantic.DeepEqual(have, want)
+}
+
+func listHolds(have any, want []any) bool {
+	h, ok := have.([]any)
+	if !ok {
+		return len(want) == 0 && have == nil
+	}
+	if key := listKey(want); key != "" {
+		byKey := make(map[any]any, len(h))
+		for _, e := range h {
+			if m, ok := e.(map[string]any); ok {
+				byKey[m[key]] = e
+			}
+		}
+		for _, e := range want {
+			if m, ok := e.(map[string]any); !ok || !Holds(byKey[m[key]], e) {
+				return false
+			}
+		}
+		return true
+	}
+	if len(h) != len(want) {
+		return false
+	}
+	for i := range want {
+		if !Holds(h[i], want[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// listKey returns the field that identifies the elements of a list of objects,
+// empty if there is none.
+func listKey(list []any) string {
+	for _, key := range []string{"uid", "name", "type", "topologyKey"} {
+		seen := map[any]bool{}
+		for _, e := range list {
+			m, ok := e.(map[string]any)
+			if !ok || m[key] == nil || seen[m[key]] {
+				break
+			}
+			seen[m[key]] = true
+		}
+		if len(list) > 0 && len(seen) == len(list) {
+			return key
+		}
+	}
+	return ""
+}

@@ -1,0 +1,117 @@
+package conditions
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// maxMessage is how long a message may get; the API allows 32768 characters,
+// but a person reads one line.
+const maxMessage = 512
+
+// Set is the conditions that one operator owns on one object, under
+// construction.
+type Set struct {
+	old        []metav1.Condition
+	list       []metav1.Condition
+	generation int64
+	now        metav1.Time
+}
+
+// New returns an empty Set for an object of a generation that carries old.
+func New(old []metav1.Condition, generation int64, now time.Time) *Set {
+	return &Set{old: old, generation: generation, now: metav1.NewTime(now)}
+}
+
+// Put sets a condition. The transition time is kept while the status is.
+func (s *Set) Put(conditionType string, status metav1.ConditionStatus, reason, message string) {
+	c := metav1.Condition{
+		Type: conditionType, Status: status, Reason: reason, Message: line(message),
+		ObservedGeneration: s.generation, LastTransitionTime: s.now,
+	}
+	if before := meta.FindStatusCondition(s.old, conditionType); before != nil && before.Status == status {
+		c.LastTransitionTime = before.LastTransitionTime
+	}
+	if at := slices.IndexFunc(s.list, func(x metav1.Condition) bool { return x.Type == conditionType }); at >= 0 {
+		s.list[at] = c
+		return
+	}
+	s.list = append(s.list, c)
+}
+
+// True sets a condition to True.
+func (s *Set) True(conditionType, reason, message string) {
+	s.Put(conditionType, metav1.ConditionTrue, reason, message)
+}
+
+// False sets a condition to False.
+func (s *Set) False(conditionType, reason, message string) {
+	s.Put(conditionType, metav1.ConditionFalse, reason, message)
+}
+
+// Unknown sets a condition to Unknown.
+func (s *Set) Unknown(conditionType, reason, message string) {
+	s.Put(conditionType, metav1.ConditionUnknown, reason, message)
+}
+
+// Is reports whether the Set has the condition at True.
+func (s *Set) Is(conditionType string) bool {
+	return meta.IsStatusConditionTrue(s.list, conditionType)
+}
+
+// Get returns a condition of the Set; the zero Condition if it has none.
+func (s *Set) Get(conditionType string) metav1.Condition {
+	if c := meta.FindStatusCondition(s.list, conditionType); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+// Was reports whether the object carried the condition at True before.
+func (s *Set) Was(conditionType string) bool {
+	return meta.IsStatusConditionTrue(s.old, conditionType)
+}
+
+// List returns the conditions in the order of the table.
+func (s *Set) List() []metav1.Condition {
+	table := v1alpha1.ConditionTable()
+	rank := func(c metav1.Condition) int {
+		return slices.IndexFunc(table, func(i v1alpha1.ConditionInfo) bool { return i.Type == c.Type })
+	}
+	out := slices.Clone(s.list)
+	slices.SortStableFunc(out, func(a, b metav1.Condition) int { return rank(a) - rank(b) })
+	return out
+}
+
+// Transitions returns the conditions whose status differs from what the object
+// carried before, and of which a person wants to hear: those that appeared
+// good or turned bad.
+func (s *Set) Transitions() []metav1.Condition {
+	var out []metav1.Condition
+	for _, c := range s.List() {
+		before := meta.FindStatusCondition(s.old, c.Type)
+		switch {
+		case before != nil && before.Status == c.Status && before.Reason == c.Reason:
+		case before == nil && c.Status != metav1.ConditionTrue:
+		case before != nil && before.Status == c.Status && c.Type != v1alpha1.ConditionStalled:
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// line makes a message a single line of bounded length.
+func line(message string) string {
+	message = strings.Join(strings.Fields(message), " ")
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+}

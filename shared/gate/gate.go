@@ -1,0 +1,71 @@
+package gate
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Result of a gate.
+type Result struct {
+	// Open says that the work behind the gate may go on.
+	Open bool
+	// Message says what the gate waits for and who must act; empty when open.
+	Message string
+}
+
+// Current returns a condition that was computed for the object's current
+// generation, nil if there is none.
+func Current(conditions []metav1.Condition, generation int64, conditionType string) *metav1.Condition {
+	c := meta.FindStatusCondition(conditions, conditionType)
+	if c == nil || c.ObservedGeneration != generation {
+		return nil
+	}
+	return c
+}
+
+// Require opens if the object has the condition at True for its current
+// generation.
+func Require(kind string, object metav1.Object, conditions []metav1.Condition, conditionType string) Result {
+	name := kind + " " + object.GetName()
+	if object.GetDeletionTimestamp() != nil {
+		return Result{Message: name + " is being deleted"}
+	}
+	c := Current(conditions, object.GetGeneration(), conditionType)
+	switch {
+	case c == nil:
+		return Result{Message: fmt.Sprintf("%s has no current condition %s: is its operator running?", name, conditionType)}
+	case c.Status == metav1.ConditionTrue:
+		return Result{Open: true}
+	default:
+		return Result{Message: fmt.Sprintf("%s is not %s: %s", name, conditionType, c.Message)}
+	}
+}
+
+// PDGroup opens if the PDGroup is Ready; pd is nil when there is none of that
+// name.
+func PDGroup(name string, pd *v1alpha1.PDGroup) Result {
+	if pd == nil {
+		return Result{Message: fmt.Sprintf("PDGroup %s does not exist: create it, or name an existing one in spec.pdGroup.name", name)}
+	}
+	return Require(v1alpha1.KindPDGroup, pd, pd.Status.Conditions, v1alpha1.ConditionReady)
+}
+
+// AnyTiKVGroup opens if at least one TiKVGroup of the PDGroup is Ready.
+func AnyTiKVGroup(pdGroup string, groups []*v1alpha1.TiKVGroup) Result {
+	message := fmt.Sprintf("no TiKVGroup names PDGroup %s: create one with spec.pdGroup.name %s", pdGroup, pdGroup)
+	for _, g := range groups {
+		if g.PDGroupName() != pdGroup {
+			continue
+		}
+		result := Require(v1alpha1.KindTiKVGroup, g, g.Status.Conditions, v1alpha1.ConditionReady)
+		if result.Open {
+			return result
+		}
+		message = result.Message
+	}
+	return Result{Message: message}
+}

@@ -1,0 +1,66 @@
+package group
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// Act carries a plan out and nothing else. It returns how that ended: Done
+// leaves the word to the plan's own outcome.
+func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, plan Plan) step.Outcome {
+	for _, service := range plan.Services {
+		var live client.Object
+		if have, ok := s.Services[service.Name]; ok {
+			live = have
+		}
+		if o := applyOne(ctx, env, g, service, live); o.Kind != step.KindDone {
+			return o
+		}
+	}
+	if plan.ConfigMap != nil {
+		if o := applyOne(ctx, env, g, plan.ConfigMap, nil); o.Kind != step.KindDone {
+			return o
+		}
+	}
+	if plan.Revision != nil {
+		if o := applyOne(ctx, env, g, plan.Revision, nil); o.Kind != step.KindDone {
+			return o
+		}
+	}
+	for _, change := range plan.Instances {
+		var live client.Object
+		if change.Live != nil {
+			live = change.Live
+		}
+		if o := applyOne(ctx, env, g, change.Desired, live); o.Kind != step.KindDone {
+			return o
+		}
+	}
+	return step.Done()
+}
+
+// applyOne applies an object and tells a person about it. What the API server
+// refuses as invalid is for a person to mend; everything else is tried again.
+func applyOne(ctx context.Context, env operator.Env, g v1alpha1.Group, desired, live client.Object) step.Outcome {
+	result, err := apply.Object(ctx, env.Client, env.Name, desired, live)
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return step.Stall(v1alpha1.ReasonInvalidSpec, err.Error())
+	case err != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	if result != apply.Unchanged {
+		if _, isInstance := desired.(*v1alpha1.Instance); isInstance {
+			env.Recorder.Eventf(g, desired, corev1.EventTypeNormal, string(result), "Apply", "%s Instance %s", result, desired.GetName())
+		}
+	}
+	return step.Done()
+}

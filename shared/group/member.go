@@ -1,0 +1,31 @@
+package group
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// Member is what a group's operator reports of one Instance.
+type Member struct {
+	// Instance that the report is about.
+	Instance *v1alpha1.Instance
+	// Status of the member, nil if it is not known.
+	Status *v1alpha1.MemberStatus
+	// Conditions Joined, Healthy and Drained, those that are known.
+	Conditions []metav1.Condition
+}
+
+// WriteMembers writes the members' part of the Instances' status.
+func WriteMembers(ctx context.Context, env operator.Env, members []Member) step.Outcome {
+	for _, m := range members {
+		if err := env.Status.WriteMember(ctx, m.Instance, m.Status, m.Conditions); err != nil {
+			return step.Fail(v1alpha1.ReasonRequestFailed, err)
+		}
+	}
+	return step.Done()
+}

@@ -1,0 +1,84 @@
+package group
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// Counts of a group's Instances.
+type Counts struct {
+	// Exist, Ready and Updated count Instances; Updated ones are at the wanted
+	// revision.
+	Exist, Ready, Updated int32
+}
+
+// Count counts the Instances of a snapshot.
+func Count(s Snapshot, revision string) Counts {
+	var c Counts
+	for _, i := range s.Instances {
+		if i.DeletionTimestamp != nil {
+			continue
+		}
+		c.Exist++
+		if InstanceReady(i) {
+			c.Ready++
+		}
+		if i.Spec.Revision == revision && revision != "" {
+			c.Updated++
+		}
+	}
+	return c
+}
+
+// InstanceReady reports whether an Instance is Ready at its current generation.
+func InstanceReady(i *v1alpha1.Instance) bool {
+	c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady)
+	return c != nil && c.Status == metav1.ConditionTrue
+}
+
+// Report fills the part of the status that all groups share. serving is the
+// component's own word on whether the group does its work.
+func Report(g v1alpha1.Group, s Snapshot, plan Plan, outcome step.Outcome, set *conditions.Set, serving bool) v1alpha1.GroupStatus {
+	spec, before := g.GetComponentSpec(), g.GetGroupStatus()
+	counts := Count(s, plan.Target.Hash)
+	set.Finish(conditions.Verdict{
+		Serving:   serving && !spec.Suspended,
+		Summary:   summary(g, counts),
+		Outcome:   step.Worst(outcome, plan.Outcome),
+		Paused:    spec.Paused,
+		Suspended: spec.Suspended,
+	})
+	status := v1alpha1.GroupStatus{
+		ObservedGeneration: g.GetGeneration(),
+		Conditions:         set.List(),
+		Replicas:           counts.Exist,
+		ReadyReplicas:      counts.Ready,
+		UpdatedReplicas:    counts.Updated,
+		Selector:           workload.SelectorText(g),
+		CurrentRevision:    before.CurrentRevision,
+		UpdateRevision:     plan.Target.Hash,
+		Version:            before.Version,
+	}
+	if status.UpdateRevision == "" {
+		status.UpdateRevision = before.UpdateRevision
+	}
+	if plan.Target.Hash != "" && counts.Exist > 0 && counts.Updated == counts.Exist && counts.Ready == counts.Exist {
+		status.CurrentRevision = plan.Target.Hash
+		status.Version = spec.Version
+	}
+	return status
+}
+
+func summary(g v1alpha1.Group, c Counts) string {
+	if g.GetReplicas() == 0 {
+		return "spec.replicas is 0"
+	}
+	return fmt.Sprintf("%d of %d Instances are ready", c.Ready, g.GetReplicas())
+}

@@ -1,0 +1,66 @@
+package names
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Group returns the name of the group object that a TidbCluster makes for a
+// component; name is empty for the main group of the component.
+func Group(cluster, component, name string) string {
+	if name == "" {
+		return cluster + "-" + component
+	}
+	return cluster + "-" + component + "-" + name
+}
+
+// Instance returns the name of the Instance, and of the pod, in a slot.
+func Instance(group string, slot int32) string {
+	return group + "-" + strconv.Itoa(int(slot))
+}
+
+// Claim returns the name of the claim of a volume of an Instance.
+func Claim(volume, instance string) string { return volume + "-" + instance }
+
+// PeerService returns the name of a group's headless Service.
+func PeerService(group string) string { return group + "-peer" }
+
+// Revision returns the name of a group's ControllerRevision and of its
+// ConfigMap.
+func Revision(group, hash string) string { return group + "-" + hash }
+
+// ServiceHost returns the DNS name of a Service, without the cluster's domain
+// so that it resolves under any.
+func ServiceHost(service, namespace string) string {
+	return service + "." + namespace + ".svc"
+}
+
+// PodHost returns the DNS name of a group's pod.
+func PodHost(pod, group, namespace string) string {
+	return pod + "." + ServiceHost(PeerService(group), namespace)
+}
+
+// PDURL returns where the members of a PDGroup are reached by clients.
+func PDURL(pdGroup, namespace string, port int32) string {
+	return fmt.Sprintf("http://%s:%d", ServiceHost(pdGroup, namespace), port)
+}
+
+// PodOfHost returns the pod that an address made by PodHost belongs to, with or
+// without scheme and port, if it is one of the given group and namespace.
+func PodOfHost(address, group, namespace string) (string, bool) {
+	host := address
+	if _, rest, ok := strings.Cut(host, "://"); ok {
+		host = rest
+	}
+	host, _, _ = strings.Cut(host, ":")
+	pod, rest, ok := strings.Cut(host, ".")
+	if !ok || pod == "" {
+		return "", false
+	}
+	want := ServiceHost(PeerService(group), namespace)
+	if rest != want && !strings.HasPrefix(rest, want+".") {
+		return "", false
+	}
+	return pod, true
+}

@@ -1,0 +1,63 @@
+package operator
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/status"
+)
+
+// Definition is what one operator brings.
+type Definition struct {
+	// Name of the operator, such as pdgroup. It is the field owner of all its
+	// writes, the leader lease is named after it.
+	Name string
+	// Kind that it reconciles.
+	Kind string
+	// List returns an empty list of the kind, for metrics.
+	List func() client.ObjectList
+	// Cached says which objects the cache holds besides the suite's own kinds,
+	// and by which selector.
+	Cached map[client.Object]cache.ByObject
+	// NeedsPD says that the operator asks PD.
+	NeedsPD bool
+	// Setup adds the controller to the manager.
+	Setup func(ctx context.Context, env Env) error
+}
+
+// Env is what Setup gets: everything that an operator needs from outside.
+type Env struct {
+	// Name of the operator.
+	Name string
+	// Manager to add the controller to.
+	Manager ctrl.Manager
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Scheme of all kinds.
+	Scheme *runtime.Scheme
+	// Status writes status as the operator.
+	Status status.Writer
+	// Recorder of Events.
+	Recorder events.EventRecorder
+	// PD polls PD; nil unless the Definition needs it.
+	PD *pd.Poller
+	// ClusterScoped says that all namespaces are watched, and with them what
+	// belongs to none, such as nodes.
+	ClusterScoped bool
+	// Controller options, concurrency and timeouts, from the flags.
+	Controller controller.Options
+	// Outcomes counts the ends of steps.
+	Outcomes Outcomes
+	// Now is the clock.
+	Now func() time.Time
+}

@@ -1,0 +1,109 @@
+package operator
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// Flags are the command line of every operator. docs/development.md lists them.
+type Flags struct {
+	// Namespaces to watch, comma-separated; empty means all.
+	Namespaces string
+	// MetricsAddress to serve Prometheus metrics on; "0" turns them off.
+	MetricsAddress string
+	// ProbeAddress to serve /healthz and /readyz on; "0" turns them off.
+	ProbeAddress string
+	// LeaderElect lets only one of several replicas act.
+	LeaderElect bool
+	// LeaderElectionNamespace holds the lease; empty means the pod's own.
+	LeaderElectionNamespace string
+	// Concurrency is how many objects are reconciled at once.
+	Concurrency int
+	// ReconcileTimeout bounds one reconcile.
+	ReconcileTimeout time.Duration
+	// ClientQPS limits requests to the API server per second; negative means no
+	// limit of our own: the API server's priority and fairness decides.
+	ClientQPS float64
+	// ClientBurst goes with ClientQPS.
+	ClientBurst int
+	// LogLevel is debug, info or error.
+	LogLevel string
+	// LogFormat is json or text.
+	LogFormat string
+	// PDURL is where a PDGroup is reached; {name} and {namespace} are replaced.
+	PDURL string
+	// Version prints the version and exits.
+	Version bool
+}
+
+// parse reads the command line of an operator.
+func parse(name string, args []string) (Flags, error) {
+	var f Flags
+	set := flag.NewFlagSet(name+"-operator", flag.ContinueOnError)
+	set.StringVar(&f.Namespaces, "namespaces", "", "comma-separated namespaces to watch; empty means all")
+	set.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8080", "address to serve Prometheus metrics on; 0 turns them off")
+	set.StringVar(&f.ProbeAddress, "health-probe-bind-address", ":8081", "address to serve /healthz and /readyz on; 0 turns them off")
+	set.BoolVar(&f.LeaderElect, "leader-elect", false, "let only one of several replicas act")
+	set.StringVar(&f.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the leader lease; empty means the pod's own")
+	set.IntVar(&f.Concurrency, "concurrency", 8, "how many objects are reconciled at once")
+	set.DurationVar(&f.ReconcileTimeout, "reconcile-timeout", time.Minute, "bound on one reconcile")
+	set.Float64Var(&f.ClientQPS, "kube-client-qps", -1, "requests per second to the API server; negative means no client-side limit")
+	set.IntVar(&f.ClientBurst, "kube-client-burst", 0, "burst that goes with kube-client-qps")
+	set.StringVar(&f.LogLevel, "log-level", "info", "debug, info or error")
+	set.StringVar(&f.LogFormat, "log-format", "json", "json or text")
+	set.StringVar(&f.PDURL, "pd-url", "http://{name}.{namespace}.svc:2379", "where a PDGroup is reached; {name} and {namespace} are replaced")
+	set.BoolVar(&f.Version, "version", false, "print the version and exit")
+	if err := set.Parse(args); err != nil {
+		return f, fmt.Errorf("parse flags: %w", err)
+	}
+	if set.NArg() > 0 {
+		return f, fmt.Errorf("parse flags: unexpected argument %q", set.Arg(0))
+	}
+	if f.Concurrency < 1 {
+		return f, fmt.Errorf("flag --concurrency is %d: it must be at least 1", f.Concurrency)
+	}
+	if _, err := f.logOptions(); err != nil {
+		return f, err
+	}
+	return f, nil
+}
+
+// logOptions returns how to log.
+func (f Flags) logOptions() ([]zap.Opts, error) {
+	opts := []zap.Opts{}
+	switch f.LogFormat {
+	case "json":
+		opts = append(opts, zap.JSONEncoder(func(c *zapcore.EncoderConfig) { c.EncodeTime = zapcore.ISO8601TimeEncoder }))
+	case "text":
+		opts = append(opts, zap.ConsoleEncoder())
+	default:
+		return nil, fmt.Errorf("flag --log-format is %q: it must be json or text", f.LogFormat)
+	}
+	switch f.LogLevel {
+	case "debug":
+		opts = append(opts, zap.Level(zapcore.DebugLevel))
+	case "info":
+		opts = append(opts, zap.Level(zapcore.InfoLevel))
+	case "error":
+		opts = append(opts, zap.Level(zapcore.ErrorLevel))
+	default:
+		return nil, fmt.Errorf("flag --log-level is %q: it must be debug, info or error", f.LogLevel)
+	}
+	return append(opts, zap.StacktraceLevel(zapcore.PanicLevel)), nil
+}
+
+// namespaces returns the namespaces to watch, none for all.
+func (f Flags) namespaces() []string {
+	var out []string
+	for n := range strings.SplitSeq(f.Namespaces, ",") {
+		if n = strings.TrimSpace(n); n != "" {
+			out = append(out, n)
+		}
+	}
+	return out
+}

@@ -1,0 +1,175 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/status"
+)
+
+// gracefulShutdown bounds how long running reconciles may take to finish after
+// SIGTERM; the pods' termination grace of 15 s is longer.
+const gracefulShutdown = 10 * time.Second
+
+// Main runs an operator until SIGTERM or SIGINT and returns its exit code.
+func Main(definition Definition) int {
+	flags, err := parse(definition.Name, os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		say(os.Stderr, "%s-operator: %v; run with --help for the flags\n", definition.Name, err)
+		return 2
+	case flags.Version:
+		say(os.Stdout, "%s-operator %s\n", definition.Name, Version())
+		return 0
+	}
+	options, err := flags.logOptions()
+	if err != nil {
+		say(os.Stderr, "%s-operator: %v\n", definition.Name, err)
+		return 2
+	}
+	logger := zap.New(options...)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		logger.Error(err, "no connection to Kubernetes: run in a pod, or set KUBECONFIG")
+		return 1
+	}
+	if err := Run(ctrl.SetupSignalHandler(), cfg, definition, flags); err != nil {
+		logger.Error(err, "stopped")
+		return 1
+	}
+	return 0
+}
+
+// Run runs an operator until the context ends. Tests call it directly, several
+// operators in one process.
+func Run(ctx context.Context, cfg *rest.Config, definition Definition, flags Flags) error {
+	manager, err := NewManager(ctx, cfg, definition, flags, pd.NewDialer(flags.PDURL))
+	if err != nil {
+		return err
+	}
+	if err := manager.Start(ctx); err != nil {
+		return fmt.Errorf("run %s operator: %w", definition.Name, err)
+	}
+	return nil
+}
+
+// NewManager builds the manager of an operator with its controller; dial
+// reaches PD.
+func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, flags Flags, dial pd.Dialer) (ctrl.Manager, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, fmt.Errorf("build scheme: %w", err)
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst = float32(flags.ClientQPS), flags.ClientBurst
+	cfg.UserAgent = "tidb-groups/" + definition.Name
+
+	manager, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: scheme,
+		Cache:  cacheOptions(flags.namespaces(), definition.Cached),
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+
+		Metrics:                       metricsserver.Options{BindAddress: flags.MetricsAddress},
+		HealthProbeBindAddress:        flags.ProbeAddress,
+		LeaderElection:                flags.LeaderElect,
+		LeaderElectionID:              "tidb-groups-" + definition.Name,
+		LeaderElectionNamespace:       flags.LeaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       ptr.To(gracefulShutdown),
+		Controller: config.Controller{
+			MaxConcurrentReconciles: flags.Concurrency,
+			ReconciliationTimeout:   flags.ReconcileTimeout,
+			RecoverPanic:            ptr.To(true),
+			// Several managers of one process, as in tests, may run the same
+			// controller.
+			SkipNameValidation: ptr.To(true),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build manager: %w", err)
+	}
+	env := Env{
+		Name:     definition.Name,
+		Manager:  manager,
+		Client:   manager.GetClient(),
+		Live:     manager.GetAPIReader(),
+		Scheme:   scheme,
+		Recorder: manager.GetEventRecorder(definition.Name),
+
+		ClusterScoped: len(flags.namespaces()) == 0,
+		Controller: controller.Options{
+			MaxConcurrentReconciles: flags.Concurrency,
+			RateLimiter:             rateLimiter(),
+		},
+		Now: time.Now,
+	}
+	env.Status = status.Writer{Client: env.Client, Owner: definition.Name, Recorder: env.Recorder}
+	if env.Outcomes, err = newOutcomes(ctrlmetrics.Registry, definition.Kind); err != nil {
+		return nil, err
+	}
+	if definition.NeedsPD {
+		env.PD = pd.NewPoller(dial)
+		if err := manager.Add(env.PD); err != nil {
+			return nil, fmt.Errorf("add PD poller: %w", err)
+		}
+	}
+	if err := definition.Setup(ctx, env); err != nil {
+		return nil, fmt.Errorf("set up %s operator: %w", definition.Name, err)
+	}
+	if err := observe(ctrlmetrics.Registry, env, definition); err != nil {
+		return nil, err
+	}
+	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("add health check: %w", err)
+	}
+	if err := manager.AddReadyzCheck("caches", cachesSynced(manager)); err != nil {
+		return nil, fmt.Errorf("add readiness check: %w", err)
+	}
+	return manager, nil
+}
+
+// Version returns the version that the binary was built as: the module's, or
+// the commit's, if the build knew one.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	version := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			version += " (" + s.Value + ")"
+		}
+	}
+	return version
+}
+
+// say prints for a person; a terminal that is gone is nobody's loss.
+func say(w io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(w, format, args...)
+}

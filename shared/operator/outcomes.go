@@ -1,0 +1,43 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// Outcomes counts how the steps of reconciling end.
+type Outcomes struct {
+	kind    string
+	counter *prometheus.CounterVec
+}
+
+// newOutcomes registers the counter, or finds it registered by another operator
+// of the same process.
+func newOutcomes(registry prometheus.Registerer, kind string) (Outcomes, error) {
+	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tidb_groups_reconcile_outcomes_total",
+		Help: "Ends of reconciling, by step (plan, act, report) and outcome (Done, Wait, After, Fail, Stall).",
+	}, []string{"kind", "step", "outcome"})
+	if err := registry.Register(counter); err != nil {
+		already := prometheus.AlreadyRegisteredError{}
+		if !errors.As(err, &already) {
+			return Outcomes{}, fmt.Errorf("register metrics of %s: %w", kind, err)
+		}
+		existing, ok := already.ExistingCollector.(*prometheus.CounterVec)
+		if !ok {
+			return Outcomes{}, fmt.Errorf("register metrics of %s: %w", kind, err)
+		}
+		counter = existing
+	}
+	return Outcomes{kind: kind, counter: counter}, nil
+}
+
+// Count counts the end of a step and returns it.
+func (o Outcomes) Count(name string, outcome step.Outcome) step.Outcome {
+	o.counter.WithLabelValues(o.kind, name, string(outcome.Kind)).Inc()
+	return outcome
+}

@@ -1,0 +1,144 @@
+package pd
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	pdhttp "github.com/tikv/pd/client/http"
+)
+
+// storesAnswer is what of PD's answer to /stores is of interest. The client
+// library's own type leaves out the node state, by which a store that has just
+// registered is told from a dead one.
+type storesAnswer struct {
+	Stores []storeAnswer `json:"stores"`
+}
+
+// storeAnswer is one store of a storesAnswer.
+type storeAnswer struct {
+	Store struct {
+		ID            uint64              `json:"id"`
+		Address       string              `json:"address"`
+		StatusAddress string              `json:"status_address"`
+		Version       string              `json:"version"`
+		StateName     string              `json:"state_name"`
+		NodeState     int                 `json:"node_state"`
+		Labels        []pdhttp.StoreLabel `json:"labels"`
+		LastHeartbeat int64               `json:"last_heartbeat"`
+	} `json:"store"`
+	Status struct {
+		LastHeartbeat time.Time `json:"last_heartbeat_ts"`
+	} `json:"status"`
+}
+
+// replicateAnswer is what of PD's answer to /config/replicate is of interest.
+type replicateAnswer struct {
+	MaxReplicas    int    `json:"max-replicas"`
+	LocationLabels string `json:"location-labels"`
+	PlacementRules flag   `json:"enable-placement-rules"`
+}
+
+// flag is a bool that PD writes as a string.
+type flag bool
+
+// UnmarshalJSON reads true and "true".
+func (f *flag) UnmarshalJSON(data []byte) error {
+	value, err := strconv.ParseBool(string(bytes.Trim(data, `"`)))
+	if err != nil {
+		return fmt.Errorf("read %s as a boolean: %w", data, err)
+	}
+	*f = flag(value)
+	return nil
+}
+
+var _ json.Unmarshaler = (*flag)(nil)
+
+// addMembers puts the cluster's identity, its members and its leader into a
+// view. They come from one answer, so that they belong together, and an answer
+// that contradicts itself is not believed: a member that was removed and still
+// runs goes on answering.
+func (v *View) addMembers(call string, answer pdhttp.MembersInfo) error {
+	switch {
+	case answer.Header.GetClusterId() == 0:
+		return &Malformed{Call: call, Why: "it has no cluster ID"}
+	case answer.Leader.GetMemberId() == 0:
+		return &Malformed{Call: call, Why: "there is no leader"}
+	}
+	v.ClusterID = decimal(answer.Header.GetClusterId())
+	v.Leader = answer.Leader.GetName()
+	listed := false
+	for _, m := range answer.Members {
+		listed = listed || m.GetMemberId() == answer.Leader.GetMemberId()
+		v.Members = append(v.Members, Member{
+			Name: m.GetName(), ID: decimal(m.GetMemberId()),
+			ClientURL: first(m.GetClientUrls()), PeerURL: first(m.GetPeerUrls()),
+		})
+	}
+	if !listed {
+		return &Malformed{Call: call, Why: fmt.Sprintf("the leader %s is not among the members", v.Leader)}
+	}
+	slices.SortFunc(v.Members, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return nil
+}
+
+// addHealth marks the members that are healthy. Who is not listed as a member
+// is passed over.
+func (v *View) addHealth(answer []pdhttp.Health) {
+	healthy := make(map[string]bool, len(answer))
+	for _, h := range answer {
+		healthy[decimal(h.MemberID)] = h.Health
+	}
+	for i := range v.Members {
+		v.Members[i].Healthy = healthy[v.Members[i].ID]
+	}
+}
+
+// addStores puts the stores into a view.
+func (v *View) addStores(answer storesAnswer) {
+	v.Bootstrapped = true
+	slices.SortFunc(answer.Stores, func(a, b storeAnswer) int { return cmp.Compare(a.Store.ID, b.Store.ID) })
+	for _, s := range answer.Stores {
+		if s.Store.StateName == StateTombstone {
+			continue
+		}
+		labels := make(map[string]string, len(s.Store.Labels))
+		for _, l := range s.Store.Labels {
+			labels[l.Key] = l.Value
+		}
+		v.Stores = append(v.Stores, Store{
+			ID: decimal(s.Store.ID), Address: s.Store.Address, StatusAddress: s.Store.StatusAddress,
+			State: s.Store.StateName, Version: s.Store.Version, Labels: labels,
+			// Node state 0 is "preparing". Once it has left it the store was
+			// alive, even if PD has forgotten when it last heard of it.
+			Started: s.Store.NodeState > 0 || s.Store.LastHeartbeat > 0 || s.Status.LastHeartbeat.Unix() > 0,
+		})
+	}
+}
+
+// addReplicate puts the configuration of replication into a view.
+func (v *View) addReplicate(answer replicateAnswer) {
+	v.MaxReplicas = answer.MaxReplicas
+	v.PlacementRules = bool(answer.PlacementRules)
+	for label := range strings.SplitSeq(answer.LocationLabels, ",") {
+		if label = strings.TrimSpace(label); label != "" {
+			v.LocationLabels = append(v.LocationLabels, label)
+		}
+	}
+}
+
+func decimal(id uint64) string { return strconv.FormatUint(id, 10) }
+
+func first(urls []string) string {
+	if len(urls) == 0 {
+		return ""
+	}
+	return urls[0]
+}

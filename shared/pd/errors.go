@@ -1,0 +1,110 @@
+package pd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+)
+
+// ErrNotBootstrapped is PD's answer to calls about stores while no store has
+// ever registered. It means "no TiKV yet", not "broken".
+var ErrNotBootstrapped = errors.New("no store has registered with PD yet")
+
+// notBootstrapped is how PD spells ErrNotBootstrapped.
+const notBootstrapped = "[PD:cluster:ErrNotBootstrapped]"
+
+// maxBody is how much of an answer's body an error quotes, in bytes.
+const maxBody = 256
+
+// Unreachable means that PD gave no answer.
+type Unreachable struct {
+	// URL that was asked, without path.
+	URL string
+	// Cause of the failure.
+	Cause error
+}
+
+// Error describes the failure without what differs from one attempt to the
+// next, such as local ports.
+func (e *Unreachable) Error() string {
+	return fmt.Sprintf("PD at %s does not answer: %s", e.URL, describe(e.Cause))
+}
+
+// Unwrap returns the cause.
+func (e *Unreachable) Unwrap() error { return e.Cause }
+
+// Refused means that PD answered with another status than 200.
+type Refused struct {
+	// Call that was refused.
+	Call string
+	// Status is the HTTP status.
+	Status int
+	// Body of the answer, one line, shortened.
+	Body string
+}
+
+// Error quotes PD.
+func (e *Refused) Error() string {
+	if e.Body == "" {
+		return fmt.Sprintf("PD refused %s with %d %s", e.Call, e.Status, http.StatusText(e.Status))
+	}
+	return fmt.Sprintf("PD refused %s with %d: %s", e.Call, e.Status, e.Body)
+}
+
+// Is makes errors.Is(err, ErrNotBootstrapped) work.
+func (e *Refused) Is(target error) bool {
+	return target == ErrNotBootstrapped && strings.Contains(e.Body, notBootstrapped)
+}
+
+// Malformed means that PD answered 200 with something that must not be used.
+type Malformed struct {
+	// Call that was answered.
+	Call string
+	// Why the answer is of no use.
+	Why string
+}
+
+// Error says why the answer is of no use.
+func (e *Malformed) Error() string {
+	return fmt.Sprintf("PD's answer to %s cannot be used: %s", e.Call, e.Why)
+}
+
+// describe names the cause of a network error. The text must be the same for
+// the same cause: it is compared between polls and ends in a status. The net
+// package's own texts carry local ports.
+func describe(err error) string {
+	var (
+		dns     *net.DNSError
+		errno   syscall.Errno
+		timeout net.Error
+	)
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "no such host " + dns.Name
+	case errors.As(err, &dns):
+		return "the name " + dns.Name + " could not be resolved"
+	case errors.Is(err, context.Canceled):
+		return "the call was given up"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "no answer in time"
+	case errors.As(err, &errno):
+		return errno.Error()
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection was closed"
+	}
+	return "network error"
+}
+
+// quote makes a body fit for an error message.
+func quote(body []byte) string {
+	text := strings.Trim(strings.Join(strings.Fields(string(body)), " "), `"`)
+	if len(text) > maxBody {
+		text = strings.ToValidUTF8(text[:maxBody], "") + "..."
+	}
+	return text
+}

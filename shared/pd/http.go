@@ -1,0 +1,219 @@
+package pd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	pdhttp "github.com/tikv/pd/client/http"
+	"github.com/tikv/pd/client/servicediscovery"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// caller is how the operators name themselves towards PD.
+const caller = "tidb-groups"
+
+// The calls, as errors and metrics name them.
+const (
+	callMembers        = "members"
+	callHealth         = "health"
+	callStores         = "stores"
+	callReplicate      = "replicate-config"
+	callStoreLabels    = "set-store-labels"
+	callPlacementRules = "enable-placement-rules"
+)
+
+// DialerOption changes what NewDialer returns.
+type DialerOption func(*dialer)
+
+type dialer struct {
+	metrics *Metrics
+}
+
+// WithMetrics observes every call.
+func WithMetrics(metrics *Metrics) DialerOption {
+	return func(d *dialer) { d.metrics = metrics }
+}
+
+// NewDialer returns a Dialer that reaches a PDGroup by a URL made of a
+// template, in which {name} and {namespace} stand for the PDGroup's, like
+// http://{name}.{namespace}.svc:2379.
+func NewDialer(urlTemplate string, options ...DialerOption) Dialer {
+	d := dialer{}
+	for _, option := range options {
+		option(&d)
+	}
+	return func(pd types.NamespacedName) (Client, error) {
+		address := strings.NewReplacer("{name}", pd.Name, "{namespace}", pd.Namespace).Replace(urlTemplate)
+		client, err := newClient(address, d.metrics)
+		if err != nil {
+			return nil, fmt.Errorf("dial PDGroup %s: %w", pd, err)
+		}
+		return client, nil
+	}
+}
+
+// httpClient is a Client on PD's HTTP API. It has no goroutines of its own.
+type httpClient struct {
+	url       string
+	pd        pdhttp.Client
+	transport quietTransport
+	metrics   *Metrics
+}
+
+func newClient(address string, metrics *Metrics) (*httpClient, error) {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("read PD's URL: %w", err)
+	}
+	if parsed.Scheme != "http" || parsed.Host == "" || strings.Trim(parsed.Path, "/") != "" {
+		return nil, fmt.Errorf("read PD's URL %q: it must be like http://host:port", address)
+	}
+	base := parsed.Scheme + "://" + parsed.Host
+	discovery := servicediscovery.NewMockPDServiceDiscovery([]string{base}, nil)
+	if err := discovery.Init(); err != nil {
+		return nil, fmt.Errorf("name PD's URL to its client: %w", err)
+	}
+	transport := newQuietTransport()
+	return &httpClient{
+		url: base, transport: transport, metrics: metrics,
+		pd: pdhttp.NewClientWithServiceDiscovery(caller, discovery,
+			pdhttp.WithHTTPClient(&http.Client{Transport: transport})),
+	}, nil
+}
+
+// View implements Client. The calls go over one connection, and so to one
+// member; the connection is given up afterwards, so that the next poll goes to
+// a member that the Service lists then.
+func (c *httpClient) View(ctx context.Context) (View, error) {
+	defer c.transport.CloseIdleConnections()
+	view := View{}
+	if err := c.ask(ctx, &view); err != nil {
+		return View{Err: err}, err
+	}
+	return view, nil
+}
+
+func (c *httpClient) ask(ctx context.Context, view *View) error {
+	var (
+		members   pdhttp.MembersInfo
+		health    []pdhttp.Health
+		stores    storesAnswer
+		replicate replicateAnswer
+	)
+	if err := fetch(ctx, c, callMembers, &members, pdhttp.Client.GetMembers); err != nil {
+		return err
+	}
+	if err := view.addMembers(callMembers, members); err != nil {
+		return err
+	}
+	if err := fetch(ctx, c, callHealth, &health, pdhttp.Client.GetHealthStatus); err != nil {
+		return err
+	}
+	view.addHealth(health)
+	err := fetch(ctx, c, callStores, &stores, pdhttp.Client.GetStores)
+	switch {
+	case err == nil:
+		view.addStores(stores)
+	case !errors.Is(err, ErrNotBootstrapped):
+		return err
+	}
+	if err := fetch(ctx, c, callReplicate, &replicate, pdhttp.Client.GetReplicateConfig); err != nil {
+		return err
+	}
+	view.addReplicate(replicate)
+	return nil
+}
+
+// fetch makes a call of the PD client, of which only the request is used.
+func fetch[T any](ctx context.Context, c *httpClient, name string, into any, get func(pdhttp.Client, context.Context) (T, error)) error {
+	return c.call(ctx, name, into, func(pd pdhttp.Client) error {
+		_, err := get(pd, ctx)
+		return err
+	})
+}
+
+// SetStoreLabels implements Client.
+func (c *httpClient) SetStoreLabels(ctx context.Context, storeID string, labels map[string]string) error {
+	id, err := strconv.ParseInt(storeID, 10, 64)
+	if err != nil {
+		return fmt.Errorf("set labels of store %q: %w", storeID, err)
+	}
+	err = c.call(ctx, callStoreLabels, nil, func(pd pdhttp.Client) error {
+		return pd.SetStoreLabels(ctx, id, labels)
+	})
+	if err != nil {
+		return fmt.Errorf("set labels of store %s: %w", storeID, err)
+	}
+	return nil
+}
+
+// EnablePlacementRules implements Client.
+func (c *httpClient) EnablePlacementRules(ctx context.Context) error {
+	err := c.call(ctx, callPlacementRules, nil, func(pd pdhttp.Client) error {
+		// PD writes and reads this boolean as a string.
+		return pd.SetConfig(ctx, map[string]any{"replication.enable-placement-rules": "true"})
+	})
+	if err != nil {
+		return fmt.Errorf("enable placement rules: %w", err)
+	}
+	return nil
+}
+
+// Close implements Client. The PD client's own Close is not called: it does no
+// more than this, and logs.
+func (c *httpClient) Close() { c.transport.CloseIdleConnections() }
+
+// call makes one call and decodes the answer, if into is not nil. The PD
+// client's own handling of answers is replaced: it logs what is not 200 and
+// loses the status.
+func (c *httpClient) call(ctx context.Context, name string, into any, do func(pdhttp.Client) error) error {
+	begin, code := time.Now(), codeNone
+	handled := false
+	err := do(c.pd.WithRespHandler(func(resp *http.Response, _ any) error {
+		handled = true
+		if resp.StatusCode != 0 {
+			code = strconv.Itoa(resp.StatusCode)
+		}
+		return c.read(name, resp, into)
+	}))
+	c.metrics.observe(name, code, time.Since(begin))
+	switch {
+	case err == nil, handled:
+		return err
+	case ctx.Err() != nil:
+		return &Unreachable{URL: c.url, Cause: ctx.Err()}
+	}
+	return &Unreachable{URL: c.url, Cause: err}
+}
+
+func (c *httpClient) read(name string, resp *http.Response, into any) (err error) {
+	if f, ok := resp.Body.(failure); ok {
+		return &Unreachable{URL: c.url, Cause: f.cause}
+	}
+	defer func() {
+		if closeErr := resp.Body.Close(); closeErr != nil && err == nil {
+			err = &Unreachable{URL: c.url, Cause: closeErr}
+		}
+	}()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	switch {
+	case err != nil:
+		return &Unreachable{URL: c.url, Cause: err}
+	case resp.StatusCode != http.StatusOK:
+		return &Refused{Call: name, Status: resp.StatusCode, Body: quote(body)}
+	case into == nil:
+		return nil
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return &Malformed{Call: name, Why: err.Error()}
+	}
+	return nil
+}

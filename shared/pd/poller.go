@@ -1,0 +1,218 @@
+package pd
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// errStartedTwice is a mistake in the wiring of an operator.
+var errStartedTwice = errors.New("the poller of PD has been started before")
+
+// Poller asks each PD that is watched once per process, however many groups
+// are interested, and keeps the latest View of it. Each PD has a goroutine of
+// its own: one that does not answer never delays another.
+//
+// A Poller is a Runnable of a controller-runtime manager; it polls from Start
+// on. All its methods return at once and may be used concurrently.
+type Poller struct {
+	dial   Dialer
+	timing Timing
+
+	mu          sync.Mutex
+	ctx         context.Context // of Start; nil before
+	running     sync.WaitGroup
+	watches     map[types.NamespacedName]*watch
+	subscribers []subscriber
+}
+
+var (
+	_ manager.Runnable               = (*Poller)(nil)
+	_ manager.LeaderElectionRunnable = (*Poller)(nil)
+)
+
+// PollerOption changes a new Poller.
+type PollerOption func(*Poller)
+
+// WithTiming polls at other times than DefaultTiming.
+func WithTiming(timing Timing) PollerOption {
+	return func(p *Poller) { p.timing = timing }
+}
+
+// NewPoller returns a Poller that watches nothing yet.
+func NewPoller(dial Dialer, options ...PollerOption) *Poller {
+	p := &Poller{dial: dial, timing: DefaultTiming(), watches: map[types.NamespacedName]*watch{}}
+	for _, option := range options {
+		option(p)
+	}
+	return p
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: only who acts
+// asks.
+func (p *Poller) NeedLeaderElection() bool { return true }
+
+// Start polls until the context ends and returns when the last poll has
+// ended. It may be called once.
+func (p *Poller) Start(ctx context.Context) error {
+	p.mu.Lock()
+	if p.ctx != nil {
+		p.mu.Unlock()
+		return errStartedTwice
+	}
+	p.ctx = ctx
+	for _, w := range p.watches {
+		p.run(w)
+	}
+	p.mu.Unlock()
+	<-ctx.Done()
+	p.running.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.watches {
+		w.close()
+	}
+	return nil
+}
+
+// Watch asks for a PD to be polled, at once for the first time. Moving says
+// that the caller waits for something to change in PD: it is then polled
+// often. Call it in every reconcile; it is cheap, and the latest call counts.
+func (p *Poller) Watch(pd types.NamespacedName, moving bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.watches[pd]
+	if w == nil {
+		w = newWatch(pd)
+		w.moving = moving
+		p.watches[pd] = w
+		p.run(w)
+		return
+	}
+	if moving && !w.moving {
+		w.kick()
+	}
+	w.moving = moving
+}
+
+// Forget stops polling a PD and drops what is known of it.
+func (p *Poller) Forget(pd types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.watches[pd]
+	if w == nil {
+		return
+	}
+	delete(p.watches, pd)
+	w.stop()
+	w.close()
+}
+
+// Kick polls a PD soon, because something was just done to it or to its pods.
+// Kicks that come close together make one poll. A PD that is not watched is
+// not polled.
+func (p *Poller) Kick(pd types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.watches[pd]; w != nil {
+		w.kick()
+	}
+}
+
+// View returns what the latest poll of a PD found; false if it has not been
+// polled yet or is not watched.
+func (p *Poller) View(pd types.NamespacedName) (View, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.watches[pd]
+	if w == nil || !w.known {
+		return View{}, false
+	}
+	return w.view, true
+}
+
+// Client returns the client that a PD is polled with; of a PD that is not
+// watched, a new one that the caller closes.
+func (p *Poller) Client(pd types.NamespacedName) (Client, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.watches[pd]; w != nil {
+		return w.open(p.dial)
+	}
+	return p.dial(pd)
+}
+
+// run starts the goroutine of a watch if the Poller has been started and the
+// watch has none. The caller holds the lock.
+func (p *Poller) run(w *watch) {
+	if p.ctx == nil || p.ctx.Err() != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(p.ctx)
+	w.stop = stop
+	p.running.Go(func() {
+		defer stop()
+		p.loop(ctx, w)
+	})
+}
+
+// loop polls one PD until the context ends.
+func (p *Poller) loop(ctx context.Context, w *watch) {
+	pace := p.timing.pace()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	begin := time.Time{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.kicked:
+			timer.Reset(time.Until(begin.Add(pace.kicked())))
+			continue
+		case <-timer.C:
+		}
+		begin = time.Now()
+		changed, failed, moving := p.poll(ctx, w)
+		timer.Reset(pace.next(changed, failed, moving))
+	}
+}
+
+// poll asks one PD once, keeps the answer and tells the subscribers if it
+// differs from the one before.
+func (p *Poller) poll(ctx context.Context, w *watch) (changed, failed, moving bool) {
+	view := p.ask(ctx, w)
+	p.mu.Lock()
+	if p.watches[w.pd] != w || ctx.Err() != nil {
+		// Forgotten, or stopping: a poll that was cut off says nothing.
+		p.mu.Unlock()
+		return false, view.Err != nil, false
+	}
+	changed = !w.known || !w.view.Equal(view)
+	w.view, w.known = view, true
+	moving = w.moving
+	p.mu.Unlock()
+	if changed {
+		p.tell(w.pd)
+	}
+	return changed, view.Err != nil, moving
+}
+
+func (p *Poller) ask(ctx context.Context, w *watch) View {
+	p.mu.Lock()
+	client, err := w.open(p.dial)
+	p.mu.Unlock()
+	if err != nil {
+		return View{Err: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.timing.Deadline)
+	defer cancel()
+	view, err := client.View(ctx)
+	if err != nil {
+		return View{Err: err}
+	}
+	return view
+}

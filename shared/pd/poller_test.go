@@ -1,0 +1,358 @@
+package pd_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+)
+
+// fake is a PD whose answers the test decides. The tests run in a bubble in
+// which time passes only when everybody waits.
+type fake struct {
+	mu     sync.Mutex
+	view   pd.View
+	hang   bool
+	polls  []time.Duration // since begin
+	begin  time.Time
+	closed int
+}
+
+func (f *fake) View(ctx context.Context) (pd.View, error) {
+	f.mu.Lock()
+	f.polls = append(f.polls, time.Since(f.begin))
+	view, hang := f.view, f.hang
+	f.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return pd.View{}, ctx.Err()
+	}
+	return view, view.Err
+}
+
+func (f *fake) SetStoreLabels(context.Context, string, map[string]string) error { return nil }
+func (f *fake) EnablePlacementRules(context.Context) error                      { return nil }
+
+func (f *fake) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed++
+}
+
+func (f *fake) set(view pd.View) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.view = view
+}
+
+// take returns when the polls since the last take began.
+func (f *fake) take() []time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	polls := f.polls
+	f.polls = nil
+	return polls
+}
+
+// bench is a running Poller with a fake PD for each name, and what its events
+// enqueued.
+type bench struct {
+	*pd.Poller
+	fakes map[types.NamespacedName]*fake
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	stop  func()
+}
+
+func newBench(t *testing.T, handlers ...handler.EventHandler) *bench {
+	t.Helper()
+	b := &bench{fakes: map[types.NamespacedName]*fake{basic: {begin: time.Now()}, other: {begin: time.Now()}}}
+	b.Poller = pd.NewPoller(func(name types.NamespacedName) (pd.Client, error) {
+		f := b.fakes[name]
+		if f == nil {
+			return nil, errors.New("no such PD")
+		}
+		return f, nil
+	})
+	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, b.Events(handlers...).Start(ctx, b.queue))
+	ended := make(chan error, 1)
+	go func() { ended <- b.Start(ctx) }()
+	synctest.Wait()
+	b.stop = func() {
+		cancel()
+		assert.NoError(t, <-ended)
+		b.queue.ShutDown()
+	}
+	return b
+}
+
+var other = types.NamespacedName{Namespace: "default", Name: "other-pd"}
+
+// pass lets time pass.
+func pass(d time.Duration) {
+	timer := time.NewTimer(d)
+	<-timer.C
+	synctest.Wait()
+}
+
+// woken drains the queue.
+func (b *bench) woken() []string {
+	var out []string
+	for b.queue.Len() > 0 {
+		request, _ := b.queue.Get()
+		b.queue.Done(request)
+		out = append(out, request.Name)
+	}
+	return out
+}
+
+func seconds(values ...float64) []time.Duration {
+	var out []time.Duration
+	for _, v := range values {
+		out = append(out, time.Duration(v*float64(time.Second)))
+	}
+	return out
+}
+
+func view(leader string) pd.View { return pd.View{Leader: leader} }
+
+func TestASteadyPDIsPolledEveryTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		b.fakes[basic].set(view("a"))
+		_, ok := b.View(basic)
+		assert.False(t, ok)
+		b.Watch(basic, false)
+		pass(25 * time.Second)
+		assert.Equal(t, seconds(0, 10, 20), b.fakes[basic].take())
+		v, ok := b.View(basic)
+		assert.True(t, ok)
+		assert.Equal(t, "a", v.Leader)
+		assert.Equal(t, []string{"basic-pd"}, b.woken(), "only the first poll found something new")
+		pass(60 * time.Second)
+		assert.Empty(t, b.woken(), "an idle PD wakes nobody up")
+	})
+}
+
+func TestWhileSomethingMovesPollsStartFastAndSlowDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		b.Watch(basic, true)
+		pass(4 * time.Second)
+		assert.Equal(t, seconds(0, 0.2, 0.5, 0.95, 1.625, 2.625, 3.625), b.fakes[basic].take())
+
+		b.fakes[basic].set(view("b"))
+		pass(1100 * time.Millisecond)
+		assert.Equal(t, seconds(4.625, 4.825), b.fakes[basic].take(), "a change makes it fast again")
+
+		b.Watch(basic, false)
+		pass(20 * time.Second)
+		assert.Equal(t, seconds(5.125, 15.125), b.fakes[basic].take(), "and steady when it no longer moves")
+	})
+}
+
+func TestAKickPollsSoonAndKicksAreCoalesced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		b.Watch(basic, false)
+		pass(5 * time.Second)
+		for range 100 {
+			b.Kick(basic)
+		}
+		pass(0)
+		for range 100 {
+			b.Kick(basic)
+		}
+		pass(time.Second)
+		assert.Equal(t, seconds(0, 5, 5.1), b.fakes[basic].take())
+		b.Kick(other)
+		b.Watch(basic, true)
+		b.Watch(basic, true)
+		pass(0)
+		assert.Equal(t, seconds(6), b.fakes[basic].take(), "what begins to move is polled at once")
+		assert.Empty(t, b.fakes[other].take(), "nobody watches it")
+	})
+}
+
+func TestABlackHoleDelaysNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		b.fakes[basic].hang = true
+		b.Watch(basic, true)
+		b.Watch(other, true)
+		pass(1100 * time.Millisecond)
+		assert.Equal(t, seconds(0), b.fakes[basic].take())
+		assert.Equal(t, seconds(0, 0.2, 0.5, 0.95), b.fakes[other].take())
+		_, ok := b.View(basic)
+		assert.False(t, ok)
+		pass(time.Second)
+		v, ok := b.View(basic)
+		assert.True(t, ok, "the deadline of a poll is two seconds")
+		assert.ErrorIs(t, v.Err, context.DeadlineExceeded)
+	})
+}
+
+func TestABrokenPDIsAskedLessAndLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		f := b.fakes[basic]
+		f.set(view("a"))
+		b.Watch(basic, false)
+		pass(5 * time.Second)
+		f.set(pd.View{Err: errors.New("down")})
+		pass(45 * time.Second)
+		assert.Equal(t, seconds(0, 10, 11, 13, 17, 25, 35, 45), f.take())
+		assert.Equal(t, []string{"basic-pd"}, b.woken())
+		pass(6 * time.Second)
+		f.take()
+		for range 40 {
+			b.Kick(basic)
+			pass(100 * time.Millisecond)
+		}
+		assert.LessOrEqual(t, len(f.take()), 5, "an open breaker lets one kick through in a second")
+		f.set(view("a"))
+		pass(10 * time.Second)
+		assert.Equal(t, []string{"basic-pd"}, b.woken(), "it is back")
+	})
+}
+
+func TestForgettingEndsPollsAndDropsTheView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		f := b.fakes[basic]
+		b.Watch(basic, true)
+		pass(time.Millisecond)
+		c, err := b.Client(basic)
+		require.NoError(t, err)
+		assert.Same(t, f, c)
+		b.Forget(basic)
+		b.Forget(basic)
+		f.take()
+		pass(time.Minute)
+		assert.Empty(t, f.take())
+		_, ok := b.View(basic)
+		assert.False(t, ok)
+		assert.Equal(t, 1, f.closed)
+
+		b.woken()
+		f.hang = true
+		b.Watch(basic, true)
+		pass(time.Second)
+		b.Forget(basic)
+		f.mu.Lock()
+		f.hang = false
+		f.mu.Unlock()
+		b.Watch(basic, true)
+		pass(time.Millisecond)
+		v, ok := b.View(basic)
+		assert.True(t, ok)
+		assert.NoError(t, v.Err, "the poll that was cut off says nothing")
+	})
+}
+
+func TestWhatIsWatchedBeforeTheStartIsPolledFromTheStartOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{begin: time.Now()}
+		p := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return f, nil })
+		assert.True(t, p.NeedLeaderElection())
+		p.Watch(basic, false)
+		pass(time.Minute)
+		assert.Empty(t, f.take())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Start(ctx) }()
+		pass(time.Second)
+		assert.Equal(t, seconds(60), f.take())
+		assert.Error(t, p.Start(ctx), "starting twice is a mistake")
+		cancel()
+		require.NoError(t, <-ended)
+		assert.Equal(t, 1, f.closed)
+		p.Watch(other, true)
+		pass(time.Minute)
+		assert.Empty(t, f.take(), "after the end nothing is polled")
+	})
+}
+
+func TestAFailureToDialIsAView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		unknown := types.NamespacedName{Namespace: "default", Name: "unknown"}
+		b.Watch(unknown, false)
+		pass(time.Second)
+		v, ok := b.View(unknown)
+		assert.True(t, ok)
+		assert.EqualError(t, v.Err, "no such PD")
+		_, err := b.Client(unknown)
+		assert.EqualError(t, err, "no such PD")
+		c, err := b.Client(other)
+		require.NoError(t, err)
+		assert.Same(t, b.fakes[other], c)
+	})
+}
+
+func TestEventsMayWakeOthersThanThePDGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: "group-of-" + o.GetName()}}}
+		}))
+		defer b.stop()
+		late, cancel := context.WithCancel(t.Context())
+		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		defer q.ShutDown()
+		require.NoError(t, b.Events().Start(late, q))
+		b.Watch(basic, false)
+		pass(time.Second)
+		assert.Equal(t, []string{"group-of-basic-pd"}, b.woken())
+		assert.Equal(t, 1, q.Len())
+		cancel()
+		b.fakes[basic].set(view("b"))
+		pass(10 * time.Second)
+		assert.Equal(t, []string{"group-of-basic-pd"}, b.woken())
+		assert.Equal(t, 1, q.Len(), "a controller that has ended is not told")
+	})
+}
+
+func TestManyCallersAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		var callers sync.WaitGroup
+		for i := range 8 {
+			callers.Go(func() {
+				for n := range 200 {
+					b.fakes[basic].set(view(strconv.Itoa(n)))
+					b.Watch(basic, n%2 == 0)
+					b.Kick(basic)
+					b.View(basic)
+					if n%50 == i {
+						b.Forget(basic)
+					}
+					_, err := b.Client(basic)
+					assert.NoError(t, err)
+				}
+			})
+		}
+		callers.Wait()
+		b.stop()
+	})
+}

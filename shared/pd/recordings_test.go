@@ -1,0 +1,110 @@
+package pd_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+)
+
+const (
+	membersPath   = "/pd/api/v1/members"
+	healthPath    = "/pd/api/v1/health"
+	storesPath    = "/pd/api/v1/stores"
+	replicatePath = "/pd/api/v1/config/replicate"
+)
+
+var basic = types.NamespacedName{Namespace: "default", Name: "basic-pd"}
+
+// answer is what the server says to one path.
+type answer struct {
+	status int
+	body   string
+}
+
+// recording reads an answer of a real PD.
+func recording(t *testing.T, name string) answer {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+	require.NoError(t, err)
+	var file struct {
+		Response struct {
+			Status int             `json:"status"`
+			Raw    *string         `json:"body_raw"`
+			Body   json.RawMessage `json:"body"`
+		} `json:"response"`
+	}
+	require.NoError(t, json.Unmarshal(data, &file))
+	if file.Response.Raw != nil {
+		return answer{status: file.Response.Status, body: *file.Response.Raw}
+	}
+	return answer{status: file.Response.Status, body: string(file.Response.Body)}
+}
+
+// standIn answers each path with a fixed answer and remembers what it was
+// asked.
+type standIn struct {
+	*httptest.Server
+	mu       sync.Mutex
+	answers  map[string]answer
+	requests []string
+	bodies   []string
+}
+
+func newStandIn(t *testing.T, answers map[string]answer) *standIn {
+	t.Helper()
+	s := &standIn{answers: answers}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+		s.bodies = append(s.bodies, string(body))
+		a, ok := s.answers[r.URL.Path]
+		if !ok {
+			a = answer{status: http.StatusNotFound, body: "404 page not found"}
+		}
+		w.WriteHeader(a.status)
+		_, err = io.WriteString(w, a.body)
+		assert.NoError(t, err)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// replay serves recordings for the four calls of a View.
+func replay(t *testing.T, members, health, stores, replicate string) *standIn {
+	t.Helper()
+	return newStandIn(t, map[string]answer{
+		membersPath: recording(t, members), healthPath: recording(t, health),
+		storesPath: recording(t, stores), replicatePath: recording(t, replicate),
+	})
+}
+
+func dial(t *testing.T, url string, options ...pd.DialerOption) pd.Client {
+	t.Helper()
+	client, err := pd.NewDialer(url, options...)(basic)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return client
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}

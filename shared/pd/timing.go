@@ -1,0 +1,76 @@
+package pd
+
+import "time"
+
+// Timing says how often a PD is polled.
+type Timing struct {
+	// Deadline of one poll.
+	Deadline time.Duration
+	// Spacing is the least time between the beginnings of two polls.
+	Spacing time.Duration
+	// Steady is the time between polls while nothing is expected to change.
+	Steady time.Duration
+	// Fast is the time between polls while something moves, at first.
+	Fast time.Duration
+	// Slow is the time between polls while something moves but does not
+	// change, and the first after a failure while nothing moves.
+	Slow time.Duration
+	// Breaker is the number of failures in a row after which kicks make no
+	// more than one poll in Slow.
+	Breaker int
+}
+
+// DefaultTiming polls every 10 s when steady and, while something moves, from
+// every 200 ms to every second.
+func DefaultTiming() Timing {
+	return Timing{
+		Deadline: 2 * time.Second,
+		Spacing:  100 * time.Millisecond,
+		Steady:   10 * time.Second,
+		Fast:     200 * time.Millisecond,
+		Slow:     time.Second,
+		Breaker:  5,
+	}
+}
+
+// pace is the course of the polls of one PD.
+type pace struct {
+	Timing
+	moved    time.Duration // the last wait while something moved; 0 if none
+	failures int           // in a row
+}
+
+func (t Timing) pace() *pace { return &pace{Timing: t} }
+
+// kicked returns the least time from the beginning of one poll to that of one
+// that was asked for, and polls fast from there on.
+func (p *pace) kicked() time.Duration {
+	p.moved = 0
+	if p.failures >= p.Breaker {
+		return p.Slow
+	}
+	return p.Spacing
+}
+
+// next returns how long to wait after a poll.
+func (p *pace) next(changed, failed, moving bool) time.Duration {
+	if failed {
+		p.failures++
+	} else {
+		p.failures = 0
+	}
+	switch {
+	case moving && (changed || p.moved == 0):
+		p.moved = p.Fast
+		return p.moved
+	case moving:
+		p.moved = min(p.moved*3/2, p.Slow)
+		return p.moved
+	case failed:
+		// 1 s, 2 s, 4 s, … : a failure is often over soon.
+		p.moved = 0
+		return min(p.Slow<<min(p.failures-1, 16), p.Steady)
+	}
+	p.moved = 0
+	return p.Steady
+}

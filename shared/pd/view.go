@@ -1,0 +1,146 @@
+package pd
+
+import (
+	"maps"
+	"slices"
+)
+
+// View is what one poll of a PD found. Nothing in it changes by itself while
+// PD is idle. A View is shared between its readers: do not change it.
+type View struct {
+	// ClusterID in decimal; empty if unknown.
+	ClusterID string
+	// Leader is the name of the member that leads; empty if there is none.
+	Leader string
+	// Members that PD lists, sorted by name.
+	Members []Member
+	// Bootstrapped says that a store has registered with PD at least once.
+	// False is not a failure: no TiKV has started yet.
+	Bootstrapped bool
+	// Stores sorted by ID, without tombstones.
+	Stores []Store
+	// LocationLabels, most significant first.
+	LocationLabels []string
+	// MaxReplicas of a region.
+	MaxReplicas int
+	// PlacementRules says that placement rules are enabled.
+	PlacementRules bool
+	// Err is why PD could not be asked; the other fields are empty then.
+	Err error
+}
+
+// Member of PD.
+type Member struct {
+	// Name that the member gave itself; empty until it has started for the
+	// first time.
+	Name string
+	// ID in decimal.
+	ID string
+	// ClientURL is the first of the URLs that clients may use.
+	ClientURL string
+	// PeerURL is the first of the URLs that members use.
+	PeerURL string
+	// Healthy says that the leader reaches the member.
+	Healthy bool
+}
+
+// Store is a TiKV or TiFlash that has registered with PD.
+type Store struct {
+	// ID in decimal.
+	ID string
+	// Address that the store advertises, host:port.
+	Address string
+	// StatusAddress is where the store answers about itself, host:port.
+	StatusAddress string
+	// State is PD's word for it: Up, Disconnected, Down or Offline. After a
+	// change of PD's leader every store is Disconnected for some seconds.
+	State string
+	// Version that the store reports.
+	Version string
+	// Labels that PD places replicas by.
+	Labels map[string]string
+	// Started says that the store has sent a heartbeat. A store that has only
+	// registered is Down as well, but it is being prepared and not dead.
+	Started bool
+}
+
+// The states of a store, as PD names them.
+const (
+	// StateUp serves.
+	StateUp = "Up"
+	// StateDisconnected has not been heard of for 20 s.
+	StateDisconnected = "Disconnected"
+	// StateDown has not been heard of for max-store-down-time, or never.
+	StateDown = "Down"
+	// StateOffline is giving its regions away.
+	StateOffline = "Offline"
+	// StateTombstone has left.
+	StateTombstone = "Tombstone"
+)
+
+// HasQuorum reports whether there is a leader and a majority of the members
+// is healthy.
+func (v View) HasQuorum() bool {
+	if v.Err != nil || v.Leader == "" {
+		return false
+	}
+	healthy := 0
+	for _, m := range v.Members {
+		if m.Healthy {
+			healthy++
+		}
+	}
+	return healthy >= len(v.Members)/2+1
+}
+
+// Member returns the member of a name.
+func (v View) Member(name string) (Member, bool) {
+	at := slices.IndexFunc(v.Members, func(m Member) bool { return m.Name == name })
+	if name == "" || at < 0 {
+		return Member{}, false
+	}
+	return v.Members[at], true
+}
+
+// StoreAt returns the store that advertises an address, host:port.
+func (v View) StoreAt(address string) (Store, bool) {
+	at := slices.IndexFunc(v.Stores, func(s Store) bool { return s.Address == address })
+	if address == "" || at < 0 {
+		return Store{}, false
+	}
+	return v.Stores[at], true
+}
+
+// Store returns the store of an ID.
+func (v View) Store(id string) (Store, bool) {
+	at := slices.IndexFunc(v.Stores, func(s Store) bool { return s.ID == id })
+	if at < 0 {
+		return Store{}, false
+	}
+	return v.Stores[at], true
+}
+
+// Equal reports whether two views say the same. Errors are the same if they
+// read the same.
+func (v View) Equal(w View) bool {
+	return v.ClusterID == w.ClusterID && v.Leader == w.Leader && v.Bootstrapped == w.Bootstrapped &&
+		v.MaxReplicas == w.MaxReplicas && v.PlacementRules == w.PlacementRules &&
+		slices.Equal(v.Members, w.Members) &&
+		slices.EqualFunc(v.Stores, w.Stores, Store.Equal) &&
+		slices.Equal(v.LocationLabels, w.LocationLabels) &&
+		text(v.Err) == text(w.Err)
+}
+
+// Equal reports whether PD says the same of two stores.
+func (s Store) Equal(t Store) bool {
+	return s.ID == t.ID && s.Address == t.Address && s.StatusAddress == t.StatusAddress &&
+		s.State == t.State && s.Version == t.Version && s.Started == t.Started &&
+		maps.Equal(s.Labels, t.Labels)
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

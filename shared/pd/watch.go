@@ -1,0 +1,47 @@
+package pd
+
+import "k8s.io/apimachinery/pkg/types"
+
+// watch is the interest in one PD. The Poller's lock guards it.
+type watch struct {
+	pd     types.NamespacedName
+	moving bool
+	kicked chan struct{} // holds at most one kick
+	stop   func()
+	client Client // nil until it is needed
+	view   View
+	known  bool // view has been polled
+}
+
+func newWatch(pd types.NamespacedName) *watch {
+	return &watch{pd: pd, kicked: make(chan struct{}, 1), stop: func() {}}
+}
+
+// kick never blocks: a second kick before the first is heard adds nothing.
+func (w *watch) kick() {
+	select {
+	case w.kicked <- struct{}{}:
+	default:
+	}
+}
+
+// open returns the client, which is dialed when it is first needed and again
+// after a failure to dial.
+func (w *watch) open(dial Dialer) (Client, error) {
+	if w.client != nil {
+		return w.client, nil
+	}
+	client, err := dial(w.pd)
+	if err != nil {
+		return nil, err
+	}
+	w.client = client
+	return client, nil
+}
+
+func (w *watch) close() {
+	if w.client != nil {
+		w.client.Close()
+		w.client = nil
+	}
+}

@@ -1,0 +1,138 @@
+package revision
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Change is the first difference between two templates.
+type Change struct {
+	// Text says what differs: path, old and new value. Empty when nothing does.
+	Text string
+	// Restart says that the pod must be made anew for it.
+	Restart bool
+}
+
+// Difference returns the first difference between two pod templates, those that
+// need a restart before those that do not. Labels and annotations are changed
+// in place; everything else in a pod is immutable, or as good as, in
+// Kubernetes.
+func Difference(old, wanted *corev1.PodTemplateSpec) Change {
+	if text := diff("spec", tree(old.Spec), tree(wanted.Spec)); text != "" {
+		return Change{Text: text, Restart: true}
+	}
+	return Change{Text: diff("metadata", tree(old.ObjectMeta), tree(wanted.ObjectMeta))}
+}
+
+// tree turns a typed value into what JSON would make of it. The types are
+// Kubernetes' own, which always encode.
+func tree(v any) any {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("unencodable: %v", err)
+	}
+	var out any
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return fmt.Sprintf("undecodable: %v", err)
+	}
+	return out
+}
+
+// diff walks two trees in order and describes the first difference.
+func diff(path string, old, wanted any) string {
+	switch w := wanted.(type) {
+	case map[string]any:
+		o, ok := old.(map[string]any)
+		if !ok && old != nil {
+			break
+		}
+		for _, key := range slices.Sorted(mapKeys(w, o)) {
+			if text := diff(path+"."+key, o[key], w[key]); text != "" {
+				return text
+			}
+		}
+		return ""
+	case []any:
+		o, ok := old.([]any)
+		if !ok && old != nil {
+			break
+		}
+		return diffList(path, o, w)
+	case nil:
+		switch o := old.(type) {
+		case map[string]any:
+			return diff(path, o, map[string]any{})
+		case []any:
+			return diff(path, o, []any{})
+		}
+	}
+	if show(old) == show(wanted) {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s → %s", path, show(old), show(wanted))
+}
+
+func diffList(path string, old, wanted []any) string {
+	for i := range max(len(old), len(wanted)) {
+		at := path + "[" + label(old, wanted, i) + "]"
+		switch {
+		case i >= len(old):
+			return at + " added"
+		case i >= len(wanted):
+			return at + " removed"
+		}
+		if text := diff(at, old[i], wanted[i]); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// label names a list entry by its name if it has one, else by its index.
+func label(old, wanted []any, i int) string {
+	for _, list := range [][]any{wanted, old} {
+		if i < len(list) {
+			if m, ok := list[i].(map[string]any); ok {
+				if name, ok := m["name"].(string); ok {
+					return name
+				}
+			}
+		}
+	}
+	return strconv.Itoa(i)
+}
+
+func show(v any) string {
+	if v == nil {
+		return "none"
+	}
+	if s, ok := v.(string); ok {
+		return s
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(raw)
+}
+
+// mapKeys yields the keys of two maps, those in both only once.
+func mapKeys[V any](a, b map[string]V) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for k := range a {
+			if !yield(k) {
+				return
+			}
+		}
+		for k := range b {
+			if _, both := a[k]; !both && !yield(k) {
+				return
+			}
+		}
+	}
+}

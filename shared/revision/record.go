@@ -1,0 +1,111 @@
+package revision
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+)
+
+// Record is a rendering: everything that a member is made of.
+type Record struct {
+	// Inputs is the hash of the user's part of the spec that was rendered.
+	Inputs string `json:"inputs"`
+	// Template of the pod.
+	Template corev1.PodTemplateSpec `json:"template"`
+	// Claims of the pod.
+	Claims []v1alpha1.VolumeClaimTemplate `json:"claims,omitempty"`
+	// Files of the configuration, by name; the template mounts them.
+	Files map[string]string `json:"files,omitempty"`
+}
+
+// Hash returns the short digest that names the rendering. Inputs do not count:
+// two spellings of one thing are one revision.
+func (r Record) Hash() (string, error) {
+	r.Inputs = ""
+	return apply.Hash(r)
+}
+
+// Target is the rendering that a group's members should have.
+type Target struct {
+	Record
+	// Hash names the rendering.
+	Hash string
+	// Stored says that a ControllerRevision holds it.
+	Stored bool
+	// Number of its ControllerRevision.
+	Number int64
+	// NewRendering is the first difference to what this operator would render
+	// from the same inputs; empty when there is none.
+	NewRendering string
+}
+
+// Resolve decides which rendering is wanted: the stored one of the same inputs
+// if there is one, the newest of several, else the new one.
+func Resolve(rendered Record, stored []appsv1.ControllerRevision) (Target, error) {
+	hash, err := rendered.Hash()
+	if err != nil {
+		return Target{}, err
+	}
+	target := Target{Record: rendered, Hash: hash, Number: 1}
+	newestFirst := slices.Clone(stored)
+	slices.SortFunc(newestFirst, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
+	if len(newestFirst) > 0 {
+		target.Number = newestFirst[0].Revision + 1
+	}
+	for _, s := range newestFirst {
+		var old Record
+		if err := json.Unmarshal(s.Data.Raw, &old); err != nil {
+			return Target{}, fmt.Errorf("decode ControllerRevision %s: %w", s.Name, err)
+		}
+		if old.Inputs != rendered.Inputs {
+			continue
+		}
+		oldHash, err := old.Hash()
+		if err != nil {
+			return Target{}, err
+		}
+		target.Record, target.Stored, target.Number = old, true, s.Revision
+		if oldHash != hash {
+			target.NewRendering = firstDifference(old, rendered)
+		}
+		target.Hash = oldHash
+		return target, nil
+	}
+	return target, nil
+}
+
+// Object returns the ControllerRevision that stores the target for a group.
+func (t Target) Object(group, namespace string, labels map[string]string) (*appsv1.ControllerRevision, error) {
+	raw, err := json.Marshal(t.Record)
+	if err != nil {
+		return nil, fmt.Errorf("encode revision %s: %w", t.Hash, err)
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: names.Revision(group, t.Hash), Namespace: namespace, Labels: labels},
+		Data:       runtime.RawExtension{Raw: raw},
+		Revision:   t.Number,
+	}, nil
+}
+
+// firstDifference describes how two renderings of the same inputs differ.
+func firstDifference(old, rendered Record) string {
+	if d := Difference(&old.Template, &rendered.Template); d.Text != "" {
+		return d.Text
+	}
+	for _, name := range slices.Sorted(mapKeys(rendered.Files, old.Files)) {
+		if old.Files[name] != rendered.Files[name] {
+			return "file " + name
+		}
+	}
+	return "volume claims"
+}

@@ -1,0 +1,3 @@
+// Package status writes what an operator has found: once per reconcile, only
+// if it differs from what the object carries, with an Event per transition.
+package status

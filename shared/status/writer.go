@@ -1,0 +1,83 @@
+package status
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/apply"
+)
+
+// Writer writes status as one field owner.
+type Writer struct {
+	// Client to write with.
+	Client client.Client
+	// Owner is the field owner, which is the operator's name.
+	Owner string
+	// Recorder of Events.
+	Recorder events.EventRecorder
+}
+
+// Write applies the whole status of an object whose only writer this is.
+// before is the status that the object carries. Transitions become Events once
+// the status has been written.
+func (w Writer) Write(ctx context.Context, object client.Object, before, after any, transitions []metav1.Condition) error {
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	if _, err := apply.Status(ctx, w.Client, w.Owner, object, after); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	for _, c := range transitions {
+		w.transition(object, c)
+	}
+	return nil
+}
+
+// transition records an Event for a condition that changed.
+func (w Writer) transition(object client.Object, c metav1.Condition) {
+	if c.Type == v1alpha1.ConditionReconciling {
+		return
+	}
+	info, known := v1alpha1.LookupCondition(c.Type)
+	bad := c.Status != metav1.ConditionTrue
+	if known && info.Polarity == v1alpha1.NegativePolarity {
+		bad = !bad
+	}
+	eventType := corev1.EventTypeNormal
+	if bad && (c.Type == v1alpha1.ConditionStalled || c.Reason == v1alpha1.ReasonQuorumLost) {
+		eventType = corev1.EventTypeWarning
+	}
+	w.Recorder.Eventf(object, nil, eventType, c.Reason, c.Type, "%s is %s: %s", c.Type, c.Status, c.Message)
+}
+
+// memberPart is what a group's operator owns in the status of an Instance.
+type memberPart struct {
+	Conditions []metav1.Condition     `json:"conditions,omitempty"`
+	Member     *v1alpha1.MemberStatus `json:"member,omitempty"`
+}
+
+// WriteMember applies the group operator's part of an Instance's status: the
+// member and the member conditions.
+func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, member *v1alpha1.MemberStatus, conditions []metav1.Condition) error {
+	before := memberPart{Member: instance.Status.Member}
+	for _, c := range conditions {
+		if have := meta.FindStatusCondition(instance.Status.Conditions, c.Type); have != nil {
+			before.Conditions = append(before.Conditions, *have)
+		}
+	}
+	after := memberPart{Conditions: conditions, Member: member}
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	if _, err := apply.Status(ctx, w.Client, w.Owner, instance, after); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package step
+
+import (
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// Kind is one of the five ends.
+type Kind string
+
+const (
+	// KindDone has nothing left to do.
+	KindDone Kind = "Done"
+	// KindWait waits for a watch to report something.
+	KindWait Kind = "Wait"
+	// KindAfter looks again after a while.
+	KindAfter Kind = "After"
+	// KindFail failed and is tried again with backoff.
+	KindFail Kind = "Fail"
+	// KindStall needs a person to act.
+	KindStall Kind = "Stall"
+)
+
+// Outcome is how a step ended, and why.
+type Outcome struct {
+	// Kind of the end.
+	Kind Kind
+	// Reason is a condition reason; empty for Done.
+	Reason string
+	// Message is one line for a person, naming who must act.
+	Message string
+	// Source names what will wake a Wait up.
+	Source string
+	// After is when to look again: a Wait's deadline, an After's delay.
+	After time.Duration
+	// Err of a Fail.
+	Err error
+}
+
+// Done returns the end of a step that has nothing left to do.
+func Done() Outcome { return Outcome{Kind: KindDone} }
+
+// Wait returns the end of a step that a watch on source will wake up, or the
+// deadline if it does not.
+func Wait(source string, deadline time.Duration, reason, message string) Outcome {
+	return Outcome{Kind: KindWait, Source: source, After: deadline, Reason: reason, Message: message}
+}
+
+// After returns the end of a step that looks again after d.
+func After(d time.Duration, reason, message string) Outcome {
+	return Outcome{Kind: KindAfter, After: d, Reason: reason, Message: message}
+}
+
+// Fail returns the end of a step that failed.
+func Fail(reason string, err error) Outcome {
+	return Outcome{Kind: KindFail, Reason: reason, Message: err.Error(), Err: err}
+}
+
+// Stall returns the end of a step that only a person can help.
+func Stall(reason, message string) Outcome {
+	return Outcome{Kind: KindStall, Reason: reason, Message: message}
+}
+
+// severity orders outcomes by how pressing they are for a person.
+func (o Outcome) severity() int {
+	switch o.Kind {
+	case KindStall:
+		return 4
+	case KindFail:
+		return 3
+	case KindWait:
+		return 2
+	case KindAfter:
+		return 1
+	case KindDone:
+		return 0
+	}
+	return 0
+}
+
+// Worst returns the most pressing of outcomes, the first among equals; Done of
+// none.
+func Worst(outcomes ...Outcome) Outcome {
+	worst := Done()
+	for _, o := range outcomes {
+		if o.severity() > worst.severity() {
+			worst = o
+		}
+	}
+	return worst
+}
+
+// Result translates the outcome for controller-runtime. A Stall is not
+// retried: what a person changes wakes the object up.
+func (o Outcome) Result() (ctrl.Result, error) {
+	switch o.Kind {
+	case KindFail:
+		return ctrl.Result{}, o.Err
+	case KindWait, KindAfter:
+		return ctrl.Result{RequeueAfter: o.After}, nil
+	case KindDone, KindStall:
+	}
+	return ctrl.Result{}, nil
+}

@@ -1,0 +1,42 @@
+package step_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+func TestTheMostPressingOutcomeWins(t *testing.T) {
+	stall := step.Stall("InvalidSpec", "fix it")
+	fail := step.Fail("RequestFailed", errors.New("no"))
+	wait := step.Wait("PDGroup", time.Minute, "WaitingForPDGroup", "wait")
+	after := step.After(time.Second, "Progressing", "soon")
+
+	assert.Equal(t, step.Done(), step.Worst())
+	assert.Equal(t, stall, step.Worst(after, wait, fail, stall))
+	assert.Equal(t, fail, step.Worst(after, wait, fail))
+	assert.Equal(t, wait, step.Worst(after, wait, step.Done()))
+	assert.Equal(t, after, step.Worst(step.Done(), after))
+}
+
+func TestEveryWaitHasADeadline(t *testing.T) {
+	result, err := step.Wait("PDGroup", time.Minute, "WaitingForPDGroup", "wait").Result()
+	assert.NoError(t, err)
+	assert.Equal(t, ctrl.Result{RequeueAfter: time.Minute}, result)
+}
+
+func TestOnlyAFailureIsRetriedWithBackoff(t *testing.T) {
+	boom := errors.New("boom")
+	_, err := step.Fail("RequestFailed", boom).Result()
+	assert.ErrorIs(t, err, boom)
+	for _, o := range []step.Outcome{step.Done(), step.Stall("InvalidSpec", "fix it")} {
+		result, err := o.Result()
+		assert.NoError(t, err)
+		assert.Zero(t, result)
+	}
+}

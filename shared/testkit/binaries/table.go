@@ -1,0 +1,89 @@
+package binaries
+
+import (
+	"maps"
+	"slices"
+)
+
+// toolModule is one folder under shared/tools: a go.mod that pins a module, and
+// the programs that are built from it.
+type toolModule struct {
+	// dir is the folder's name below shared/tools.
+	dir string
+	// pins is the module path whose required version names the cache folder.
+	pins string
+	// versionVars are the string variables that are set to the pinned version.
+	versionVars []string
+	// semverPackages are packages whose gitMajor and gitMinor are set as well.
+	semverPackages []string
+	// estimate is how long the first build of the whole module takes on two
+	// cores, as shown to the person who waits for it.
+	estimate string
+}
+
+// program is one executable of a tool module.
+type program struct {
+	module toolModule
+	pkg    string
+	// builds is the file that the compiler writes when it is not the name.
+	builds string
+}
+
+func (p program) output(name string) string {
+	if p.builds != "" {
+		return p.builds
+	}
+	return name
+}
+
+// programs returns every program that is known, by name.
+func programs() map[string]program {
+	kubernetes := toolModule{
+		dir:  "kubernetes",
+		pins: "k8s.io/kubernetes",
+		versionVars: []string{
+			"k8s.io/component-base/version.gitVersion",
+			"k8s.io/client-go/pkg/version.gitVersion",
+		},
+		semverPackages: []string{
+			"k8s.io/component-base/version",
+			"k8s.io/client-go/pkg/version",
+		},
+		estimate: "4 minutes",
+	}
+	table := map[string]program{
+		"etcd": {
+			module: toolModule{dir: "etcd", pins: "go.etcd.io/etcd/server/v3", estimate: "20 seconds"},
+			pkg:    "go.etcd.io/etcd/server/v3",
+			builds: "server",
+		},
+		"coredns": {
+			module: toolModule{dir: "coredns", pins: "github.com/coredns/coredns", estimate: "3 minutes"},
+			pkg:    "github.com/coredns/coredns",
+		},
+		"controller-gen": {
+			module: toolModule{dir: "controller-gen", pins: "sigs.k8s.io/controller-tools", estimate: "30 seconds"},
+			pkg:    "sigs.k8s.io/controller-tools/cmd/controller-gen",
+		},
+		"golangci-lint": {
+			module: toolModule{
+				dir:         "golangci-lint",
+				pins:        "github.com/golangci/golangci-lint/v2",
+				versionVars: []string{"main.version"},
+				estimate:    "3 minutes",
+			},
+			pkg: "github.com/golangci/golangci-lint/v2/cmd/golangci-lint",
+		},
+	}
+	for _, name := range []string{
+		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl",
+	} {
+		table[name] = program{module: kubernetes, pkg: "k8s.io/kubernetes/cmd/" + name}
+	}
+	return table
+}
+
+// Names returns the name of every program that [Path] knows, sorted.
+func Names() []string {
+	return slices.Sorted(maps.Keys(programs()))
+}

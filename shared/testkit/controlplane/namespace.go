@@ -1,0 +1,55 @@
+package controlplane
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// requestTimeout bounds each request of a helper.
+const requestTimeout = 30 * time.Second
+
+// Namespace creates a namespace for one test, named after it and unique, with
+// the service account that pods need, and returns its name. It is deleted when
+// the test ends.
+func Namespace(t testing.TB, c client.Client) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+	defer cancel()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix(t.Name())}}
+	if err := c.Create(ctx, namespace); err != nil {
+		t.Fatalf("create namespace: %v", err)
+	}
+	t.Cleanup(func() {
+		// The test's own context has ended by now.
+		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+		defer cancel()
+		if err := client.IgnoreNotFound(c.Delete(ctx, namespace)); err != nil {
+			t.Logf("delete namespace %s: %v", namespace.Name, err)
+		}
+	})
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "default"}}
+	if err := c.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatalf("create service account default in %s: %v", namespace.Name, err)
+	}
+	return namespace.Name
+}
+
+// namespacePrefix turns a test's name into the beginning of a namespace's.
+func namespacePrefix(test string) string {
+	const longest = 40 // leaves room for the suffix, and for names derived from the namespace's
+	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(test), "-")
+	name = strings.TrimPrefix(name, "test")
+	name = strings.Trim(name[:min(len(name), longest)], "-")
+	if name == "" {
+		name = "test"
+	}
+	return name + "-"
+}

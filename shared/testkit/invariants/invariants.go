@@ -1,0 +1,195 @@
+package invariants
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	groups "github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Check returns one sentence per invariant that the object's status breaks, each
+// beginning with the object's kind and name; none means that all hold.
+//
+// Objects of other API groups break nothing. Neither does an object without any
+// condition: no operator has seen it yet, which is right where the operator of
+// its kind is not installed.
+func Check(obj *unstructured.Unstructured) []string {
+	if obj.GroupVersionKind().Group != groups.GroupName {
+		return nil
+	}
+	c := checker{obj: obj}
+	conditions, ok := c.conditions()
+	if !ok || len(conditions) == 0 {
+		return c.broken
+	}
+	c.each(conditions)
+	if !slices.ContainsFunc(conditions, setByOwnOperator) {
+		return c.broken
+	}
+	c.core(conditions)
+	c.unconverged(conditions)
+	return c.broken
+}
+
+// setByOwnOperator says whether the operator of the object's own kind sets the
+// condition. On an Instance, its group's operator may well be the first to write.
+func setByOwnOperator(condition metav1.Condition) bool {
+	switch condition.Type {
+	case groups.ConditionJoined, groups.ConditionHealthy, groups.ConditionDrained:
+		return false
+	default:
+		return true
+	}
+}
+
+type checker struct {
+	obj    *unstructured.Unstructured
+	broken []string
+}
+
+func (c *checker) report(format string, args ...any) {
+	name := c.obj.GetName()
+	if namespace := c.obj.GetNamespace(); namespace != "" {
+		name = namespace + "/" + name
+	}
+	c.broken = append(c.broken, fmt.Sprintf("%s %s: ", c.obj.GetKind(), name)+fmt.Sprintf(format, args...))
+}
+
+// conditions decodes status.conditions. It is false when they cannot be judged.
+func (c *checker) conditions() ([]metav1.Condition, bool) {
+	entries, found, err := unstructured.NestedSlice(c.obj.Object, "status", "conditions")
+	if err != nil {
+		c.report("status.conditions is not a list: %v", err)
+		return nil, false
+	}
+	if !found {
+		return nil, true
+	}
+	conditions := make([]metav1.Condition, len(entries))
+	for i, entry := range entries {
+		fields, ok := entry.(map[string]any)
+		if !ok {
+			c.report("status.conditions[%d] is not an object", i)
+			return nil, false
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &conditions[i]); err != nil {
+			c.report("status.conditions[%d] is not a condition: %v", i, err)
+			return nil, false
+		}
+	}
+	return conditions, true
+}
+
+// reasonPattern is stricter than the API's own: CamelCase, so that reasons stay
+// words of a closed set.
+var reasonPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+
+// each checks every condition on its own.
+func (c *checker) each(conditions []metav1.Condition) {
+	table := groups.ConditionTable()
+	seen := map[string]bool{}
+	for _, condition := range conditions {
+		if seen[condition.Type] {
+			c.report("%s is there twice", condition.Type)
+		}
+		seen[condition.Type] = true
+
+		switch condition.Status {
+		case metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown:
+		default:
+			c.report("%s has status %q", condition.Type, condition.Status)
+		}
+		switch generation := c.obj.GetGeneration(); {
+		case condition.ObservedGeneration <= 0:
+			c.report("%s has no observedGeneration", condition.Type)
+		case condition.ObservedGeneration > generation:
+			c.report("%s has observedGeneration %d, but the object's generation is only %d",
+				condition.Type, condition.ObservedGeneration, generation)
+		}
+		if !reasonPattern.MatchString(condition.Reason) {
+			c.report("%s has reason %q, which is not a CamelCase word", condition.Type, condition.Reason)
+		}
+		if strings.TrimSpace(condition.Message) == "" {
+			c.report("%s has no message", condition.Type)
+		}
+		if strings.ContainsAny(condition.Message, "\r\n") {
+			c.report("%s has a message of several lines: %q", condition.Type, condition.Message)
+		}
+		if condition.LastTransitionTime.IsZero() {
+			c.report("%s has no lastTransitionTime", condition.Type)
+		}
+		c.documented(table, condition)
+	}
+}
+
+// documented checks a condition against the table that the documentation is
+// generated from.
+func (c *checker) documented(table []groups.ConditionInfo, condition metav1.Condition) {
+	at := slices.IndexFunc(table, func(info groups.ConditionInfo) bool {
+		return info.Type == condition.Type && slices.Contains(info.Kinds, c.obj.GetKind())
+	})
+	if at < 0 {
+		c.report("%s is not a condition of this kind", condition.Type)
+		return
+	}
+	info := table[at]
+	if info.Polarity == groups.NegativePolarity && condition.Status != metav1.ConditionTrue {
+		c.report("%s is %s, but may only be present when True", condition.Type, condition.Status)
+	}
+	if !slices.Contains(info.Reasons, condition.Reason) {
+		c.report("%s has reason %s, which is not one of its documented reasons", condition.Type, condition.Reason)
+	}
+}
+
+// core checks how the core conditions go together.
+func (c *checker) core(conditions []metav1.Condition) {
+	ready, stalled, reconciling := status(conditions, groups.ConditionReady),
+		status(conditions, groups.ConditionStalled), status(conditions, groups.ConditionReconciling)
+	if reconciling == metav1.ConditionTrue && stalled == metav1.ConditionTrue {
+		c.report("Reconciling and Stalled are both True")
+	}
+	if ready == metav1.ConditionTrue && stalled == metav1.ConditionTrue {
+		c.report("Ready and Stalled are both True")
+	}
+	for _, core := range []string{groups.ConditionReady, groups.ConditionUpToDate} {
+		if status(conditions, core) == "" {
+			c.report("%s is missing", core)
+		}
+	}
+}
+
+// unconverged checks that an object that has not arrived says why: with a
+// reason and a message on a condition that is not as it should be.
+func (c *checker) unconverged(conditions []metav1.Condition) {
+	if status(conditions, groups.ConditionReady) == metav1.ConditionTrue &&
+		status(conditions, groups.ConditionUpToDate) == metav1.ConditionTrue {
+		return
+	}
+	negative := []string{groups.ConditionReconciling, groups.ConditionStalled, groups.ConditionPaused}
+	named := slices.ContainsFunc(conditions, func(condition metav1.Condition) bool {
+		good := metav1.ConditionTrue
+		if slices.Contains(negative, condition.Type) {
+			good = metav1.ConditionFalse
+		}
+		return condition.Status != good && condition.Reason != "" && strings.TrimSpace(condition.Message) != ""
+	})
+	if !named {
+		c.report("it is not converged, and no condition says why")
+	}
+}
+
+// status returns the status of a condition, or "" when it is absent.
+func status(conditions []metav1.Condition, conditionType string) metav1.ConditionStatus {
+	for _, condition := range conditions {
+		if condition.Type == conditionType {
+			return condition.Status
+		}
+	}
+	return ""
+}

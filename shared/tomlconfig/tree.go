@@ -1,0 +1,228 @@
+package tomlconfig
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// Tree is a TOML document: tables are map[string]any, arrays are []any, and
+// values are string, int64, float64, bool, time.Time or one of the local date
+// and time types of go-toml. The zero Tree is an empty document.
+type Tree map[string]any
+
+// Parse reads the TOML that a user wrote into a field of a spec. The error
+// names the field, line and column, and what to do.
+func Parse(field, text string) (Tree, error) {
+	root := map[string]any{}
+	err := toml.Unmarshal([]byte(text), &root)
+	if err == nil {
+		return Tree(root), nil
+	}
+	message := strings.TrimPrefix(err.Error(), "toml: ")
+	var decode *toml.DecodeError
+	if errors.As(err, &decode) {
+		line, column := decode.Position()
+		return nil, fmt.Errorf("%s: not valid TOML at line %d, column %d: %s: correct it there", field, line, column, message)
+	}
+	return nil, fmt.Errorf("%s: not valid TOML: %s: correct it", field, message)
+}
+
+// Render writes a Tree down. The same Tree always gives the same text: keys
+// are sorted. The error means that the Tree holds what TOML cannot say.
+func Render(tree Tree) (string, error) {
+	text, err := toml.Marshal(map[string]any(tree))
+	if err != nil {
+		return "", fmt.Errorf("render TOML: %w", err)
+	}
+	return string(text), nil
+}
+
+// Conflicts returns those of the owned keys that a Tree sets, in their order.
+// An owned key names a value or a whole table; its parts are joined by dots
+// and quoted as in TOML where they contain dots themselves. A value in the
+// place of a table that an owned key goes through conflicts as well. Letters
+// are compared without case, as some of the servers do.
+func Conflicts(tree Tree, owned []string) []string {
+	var conflicts []string
+	for _, key := range owned {
+		if sets(tree, split(key)) {
+			conflicts = append(conflicts, key)
+		}
+	}
+	return conflicts
+}
+
+func sets(value any, path []string) bool {
+	table, ok := asTable(value)
+	if !ok || len(path) == 0 {
+		return true
+	}
+	for name, below := range table {
+		if strings.EqualFold(name, path[0]) && sets(below, path[1:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// OwnedMessage tells the user that a key of his is not his to set.
+func OwnedMessage(field, key string) string {
+	return fmt.Sprintf("%s: key %q is set by the operator: remove it", field, key)
+}
+
+// Check returns an error that names the first of the owned keys that a Tree
+// sets, nil if there is none.
+func Check(field string, tree Tree, owned []string) error {
+	if conflicts := Conflicts(tree, owned); len(conflicts) > 0 {
+		return errors.New(OwnedMessage(field, conflicts[0]))
+	}
+	return nil
+}
+
+// Merge returns the user's Tree with the operator's values put in; these win.
+// The operator's keys may be dotted, and its values tables, which are merged
+// key by key, arrays or scalars of any Go type that TOML can say. Neither
+// argument is changed.
+func Merge(user Tree, operator map[string]any) Tree {
+	merged, ok := normal(map[string]any(user)).(map[string]any)
+	if !ok || merged == nil {
+		merged = map[string]any{}
+	}
+	for _, key := range sortedKeys(operator) {
+		put(merged, split(key), normal(operator[key]))
+	}
+	return Tree(merged)
+}
+
+// put sets a value below a table and makes the tables on the way.
+func put(table map[string]any, path []string, value any) {
+	name := path[0]
+	if len(path) > 1 {
+		below, ok := table[name].(map[string]any)
+		if !ok {
+			below = map[string]any{}
+			table[name] = below
+		}
+		put(below, path[1:], value)
+		return
+	}
+	from, isTable := value.(map[string]any)
+	into, wasTable := table[name].(map[string]any)
+	if !isTable || !wasTable {
+		table[name] = value
+		return
+	}
+	for key, below := range from {
+		put(into, []string{key}, below)
+	}
+}
+
+// Equal reports whether two Trees mean the same. Numbers with and without a
+// fraction differ, as they do in TOML.
+func Equal(a, b Tree) bool {
+	return same(normal(map[string]any(a)), normal(map[string]any(b)))
+}
+
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		other, ok := b.(map[string]any)
+		if !ok || len(a) != len(other) {
+			return false
+		}
+		for key, value := range a {
+			if below, ok := other[key]; !ok || !same(value, below) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		other, ok := b.([]any)
+		return ok && slices.EqualFunc(a, other, same)
+	case time.Time:
+		other, ok := b.(time.Time)
+		return ok && a.Equal(other)
+	case float64:
+		other, ok := b.(float64)
+		return ok && (a == other || math.IsNaN(a) && math.IsNaN(other))
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// normal returns a deep copy in the types that Parse gives.
+func normal(value any) any {
+	switch value.(type) {
+	case time.Time, toml.LocalDate, toml.LocalTime, toml.LocalDateTime:
+		return value
+	}
+	v := reflect.ValueOf(value)
+	switch {
+	case !v.IsValid():
+		return nil
+	case v.Kind() == reflect.String:
+		return v.String()
+	case v.Kind() == reflect.Bool:
+		return v.Bool()
+	case v.CanInt():
+		return v.Int()
+	case v.CanUint() && v.Uint() <= math.MaxInt64:
+		return int64(v.Uint())
+	case v.CanFloat():
+		return v.Float()
+	case v.Kind() == reflect.Map && v.Type().Key().Kind() == reflect.String:
+		table := make(map[string]any, v.Len())
+		for key, below := range v.Seq2() {
+			table[key.String()] = normal(below.Interface())
+		}
+		return table
+	case v.Kind() == reflect.Slice || v.Kind() == reflect.Array:
+		array := make([]any, v.Len())
+		for i := range array {
+			array[i] = normal(v.Index(i).Interface())
+		}
+		return array
+	}
+	return value
+}
+
+func asTable(value any) (map[string]any, bool) {
+	switch t := value.(type) {
+	case Tree:
+		return t, true
+	case map[string]any:
+		return t, true
+	}
+	return nil, false
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// split takes a key apart at the dots outside of quotes. What is not a key of
+// TOML is one part: the operators' own keys are tested, not checked.
+func split(key string) []string {
+	parser := unstable.Parser{}
+	parser.Reset([]byte(key + " = 0"))
+	if !parser.NextExpression() || parser.Expression().Kind != unstable.KeyValue {
+		return []string{key}
+	}
+	var parts []string
+	for keys := parser.Expression().Key(); keys.Next(); {
+		parts = append(parts, string(keys.Node().Data))
+	}
+	return parts
+}

@@ -1,0 +1,3 @@
+// Package watch says which events wake which objects up, and drops those that
+// cannot matter.
+package watch

@@ -1,0 +1,87 @@
+package watch
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Spec passes events of a reconciler's own kind that its own status writes did
+// not cause: a new generation, changed labels or annotations, a deletion.
+func Spec() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			!equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+			!equality.Semantic.DeepEqual(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
+			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
+			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	}}
+}
+
+// Changed drops updates that changed nothing, which informers send on a resync.
+func Changed() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+	}}
+}
+
+// NodeLabels passes events of nodes whose labels or schedulability changed.
+func NodeLabels() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+			e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+	}}
+}
+
+// GroupsOf wakes the groups up that depend on what an object of the same
+// namespace says. pdGroup tells from the object which PDGroup it speaks for;
+// list returns an empty list of the groups' kind.
+func GroupsOf(reader client.Reader, list func() client.ObjectList, pdGroup func(client.Object) string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+		return requests(ctx, reader, list(), object.GetNamespace(), pdGroup(object))
+	})
+}
+
+// AllGroups wakes every group up; it is for objects outside of namespaces.
+func AllGroups(reader client.Reader, list func() client.ObjectList) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		return requests(ctx, reader, list(), metav1.NamespaceAll, "")
+	})
+}
+
+// ByName is the pdGroup function of PDGroups themselves, and of what the PD
+// poller reports.
+func ByName(object client.Object) string { return object.GetName() }
+
+// ByPDGroup is the pdGroup function of groups that name a PDGroup.
+func ByPDGroup(object client.Object) string {
+	if g, ok := object.(v1alpha1.Group); ok {
+		return g.PDGroupName()
+	}
+	return ""
+}
+
+// requests lists the groups of a PDGroup, all groups if it is empty. A list
+// that fails wakes nobody: the cache that it reads from is not there, and then
+// neither is the event.
+func requests(ctx context.Context, reader client.Reader, list client.ObjectList, namespace, pdGroup string) []reconcile.Request {
+	if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for _, g := range v1alpha1.GroupsIn(list) {
+		if pdGroup == "" || g.PDGroupName() == pdGroup {
+			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: g.GetNamespace(), Name: g.GetName()}})
+		}
+	}
+	return out
+}

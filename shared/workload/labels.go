@@ -1,0 +1,68 @@
+package workload
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Selector returns the labels that select a group's pods. They never change.
+func Selector(g v1alpha1.Group) map[string]string {
+	return map[string]string{
+		v1alpha1.LabelManagedBy: v1alpha1.ManagedBy,
+		v1alpha1.LabelComponent: g.Component(),
+		v1alpha1.LabelGroup:     g.GetName(),
+	}
+}
+
+// Labels returns the labels of every object of a group.
+func Labels(g v1alpha1.Group) map[string]string {
+	out := Selector(g)
+	out[v1alpha1.LabelName] = "tidb"
+	out[v1alpha1.LabelCluster] = g.PDGroupName()
+	return out
+}
+
+// SelectorText returns Selector as /scale wants it.
+func SelectorText(g v1alpha1.Group) string {
+	return labels.SelectorFromSet(Selector(g)).String()
+}
+
+// Owner returns the controller reference to a group.
+func Owner(g v1alpha1.Group) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion().String(), Kind: g.GroupKind(), Name: g.GetName(), UID: g.GetUID(),
+		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+	}
+}
+
+// GroupVersionKind returns the kind of a group.
+func GroupVersionKind(g v1alpha1.Group) schema.GroupVersionKind {
+	return v1alpha1.GroupVersion().WithKind(g.GroupKind())
+}
+
+// Meta returns the metadata of an object that a group owns.
+func Meta(g v1alpha1.Group, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: g.GetNamespace(), Labels: Labels(g),
+		OwnerReferences: []metav1.OwnerReference{Owner(g)},
+	}
+}
+
+// merged returns base with extra laid over it, nil if both are empty.
+func merged(base, extra map[string]string) map[string]string {
+	if len(base)+len(extra) == 0 {
+		return nil
+	}
+	out := maps.Clone(extra)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, base)
+	return out
+}

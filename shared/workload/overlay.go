@@ -1,0 +1,137 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	sigsjson "sigs.k8s.io/json"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// overlay merges the user's overlay onto a pod and checks that nothing that the
+// operators rely on was taken away.
+func overlay(pod corev1.PodTemplateSpec, raw *runtime.RawExtension, mainContainer string) (corev1.PodTemplateSpec, string) {
+	if raw == nil || len(raw.Raw) == 0 {
+		return pod, ""
+	}
+	if problem := checkOverlay(raw.Raw); problem != "" {
+		return pod, problem
+	}
+	base, err := json.Marshal(pod)
+	if err != nil {
+		return pod, fmt.Sprintf("spec.overlay: encode the pod: %v", err)
+	}
+	patched, err := strategicpatch.StrategicMergePatch(base, raw.Raw, corev1.PodTemplateSpec{})
+	if err != nil {
+		return pod, fmt.Sprintf("spec.overlay: %v: write it as {metadata, spec} of a pod", err)
+	}
+	var out corev1.PodTemplateSpec
+	if err := json.Unmarshal(patched, &out); err != nil {
+		return pod, fmt.Sprintf("spec.overlay: %v: write it as {metadata, spec} of a pod", err)
+	}
+	return out, lost(pod, out, mainContainer)
+}
+
+// checkOverlay finds unknown fields, which a merge would silently drop, and
+// metadata that is not the user's.
+func checkOverlay(raw []byte) string {
+	var tree map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return fmt.Sprintf("spec.overlay: %v: write it as {metadata, spec} of a pod", err)
+	}
+	for key := range tree {
+		if key != "metadata" && key != "spec" {
+			return fmt.Sprintf("spec.overlay.%s: unknown field: only metadata and spec are merged; remove it", key)
+		}
+	}
+	if meta, ok := tree["metadata"].(map[string]any); ok {
+		for key := range meta {
+			if key != "labels" && key != "annotations" {
+				return fmt.Sprintf("spec.overlay.metadata.%s: only labels and annotations are merged; remove it", key)
+			}
+		}
+	}
+	plain, err := json.Marshal(withoutDirectives(tree))
+	if err != nil {
+		return fmt.Sprintf("spec.overlay: %v", err)
+	}
+	if err := strict(plain, &corev1.PodTemplateSpec{}); err != nil {
+		return fmt.Sprintf("spec.overlay: %v: correct the field's name or type (kubectl explain pod.spec)", err)
+	}
+	return ""
+}
+
+// withoutDirectives drops the keys that steer a strategic merge, such as
+// $patch, which no type knows.
+func withoutDirectives(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(x))
+		for k, e := range x {
+			if !strings.HasPrefix(k, "$") {
+				out[k] = withoutDirectives(e)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, 0, len(x))
+		for _, e := range x {
+			out = append(out, withoutDirectives(e))
+		}
+		return out
+	}
+	return v
+}
+
+// lost names what an overlay took away that must stay.
+func lost(before, after corev1.PodTemplateSpec, mainContainer string) string {
+	for key, value := range before.Labels {
+		if (strings.HasPrefix(key, v1alpha1.LabelPrefix) || strings.HasPrefix(key, "app.kubernetes.io/")) && after.Labels[key] != value {
+			return fmt.Sprintf("spec.overlay.metadata.labels[%s]: %q belongs to the operator: remove it from the overlay", key, after.Labels[key])
+		}
+	}
+	main := func(p corev1.PodTemplateSpec) *corev1.Container {
+		at := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == mainContainer })
+		if at < 0 {
+			return nil
+		}
+		return &p.Spec.Containers[at]
+	}
+	old, now := main(before), main(after)
+	if old == nil {
+		return ""
+	}
+	if now == nil {
+		return fmt.Sprintf("spec.overlay.spec.containers: container %q is gone: an overlay may not remove it", mainContainer)
+	}
+	if !slices.Equal(old.Command, now.Command) {
+		return fmt.Sprintf("spec.overlay.spec.containers[%s].command: belongs to the operator: remove it from the overlay", mainContainer)
+	}
+	if after.Spec.Subdomain != before.Spec.Subdomain || after.Spec.Hostname != before.Spec.Hostname {
+		return "spec.overlay.spec: hostname and subdomain belong to the operator: remove them from the overlay"
+	}
+	for _, v := range before.Spec.Volumes {
+		if !slices.ContainsFunc(after.Spec.Volumes, func(x corev1.Volume) bool { return x.Name == v.Name }) {
+			return fmt.Sprintf("spec.overlay.spec.volumes: volume %q is gone: an overlay may not remove it", v.Name)
+		}
+	}
+	return ""
+}
+
+// strict decodes JSON and refuses unknown and duplicate fields.
+func strict(raw []byte, into any) error {
+	problems, err := sigsjson.UnmarshalStrict(raw, into)
+	if err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return problems[0]
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package workload
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+)
+
+// Port is a named port of a component.
+type Port struct {
+	// Name of the port, in container and Service.
+	Name string
+	// Number of the port.
+	Number int32
+}
+
+// PeerService returns the headless Service that gives every pod its DNS name,
+// before it is ready too, because members must find each other to become so.
+func PeerService(g v1alpha1.Group, ports []Port) *corev1.Service {
+	s := &corev1.Service{ObjectMeta: Meta(g, names.PeerService(g.GetName()))}
+	s.Spec = corev1.ServiceSpec{
+		Type: corev1.ServiceTypeClusterIP, ClusterIP: corev1.ClusterIPNone,
+		Selector: Selector(g), PublishNotReadyAddresses: true, Ports: servicePorts(ports, nil),
+	}
+	return s
+}
+
+// ClientService returns the Service that clients connect to, shaped by the
+// user.
+func ClientService(g v1alpha1.Group, spec *v1alpha1.ServiceSpec, ports []Port) *corev1.Service {
+	if spec == nil {
+		spec = &v1alpha1.ServiceSpec{}
+	}
+	s := &corev1.Service{ObjectMeta: Meta(g, g.GetName())}
+	s.Labels = merged(s.Labels, spec.Labels)
+	s.Annotations = merged(nil, spec.Annotations)
+	s.Spec = corev1.ServiceSpec{
+		Type: spec.Type, Selector: Selector(g), Ports: servicePorts(ports, spec.Ports),
+		LoadBalancerClass: spec.LoadBalancerClass, LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges,
+		ExternalTrafficPolicy: spec.ExternalTrafficPolicy,
+	}
+	if s.Spec.Type == "" {
+		s.Spec.Type = corev1.ServiceTypeClusterIP
+	}
+	return s
+}
+
+// ServicePortNumber returns the number that a named port has on the Service.
+func ServicePortNumber(spec *v1alpha1.ServiceSpec, port Port) int32 {
+	if spec != nil {
+		for _, p := range spec.Ports {
+			if p.Name == port.Name && p.Port != 0 {
+				return p.Port
+			}
+		}
+	}
+	return port.Number
+}
+
+func servicePorts(ports []Port, overrides []v1alpha1.ServicePort) []corev1.ServicePort {
+	out := make([]corev1.ServicePort, 0, len(ports))
+	for _, p := range ports {
+		sp := corev1.ServicePort{Name: p.Name, Port: p.Number, TargetPort: intstr.FromString(p.Name), Protocol: corev1.ProtocolTCP}
+		for _, o := range overrides {
+			if o.Name != p.Name {
+				continue
+			}
+			if o.Port != 0 {
+				sp.Port = o.Port
+			}
+			sp.NodePort = o.NodePort
+		}
+		out = append(out, sp)
+	}
+	return out
+}
+
+// ContainerPorts returns the ports as a container declares them.
+func ContainerPorts(ports []Port) []corev1.ContainerPort {
+	out := make([]corev1.ContainerPort, 0, len(ports))
+	for _, p := range ports {
+		out = append(out, corev1.ContainerPort{Name: p.Name, ContainerPort: p.Number, Protocol: corev1.ProtocolTCP})
+	}
+	return out
+}

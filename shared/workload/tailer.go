@@ -1,0 +1,27 @@
+package workload
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// tailScript prints files as they grow and ends at once when it is told to: a
+// bare tail as the first process of a container ignores SIGTERM, and the pod
+// would only stop when its grace period is over. The files are its arguments.
+const tailScript = `tail -n0 -F "$@" & trap 'kill $!' TERM INT; wait $!`
+
+// Tailer returns a sidecar that prints log files to its standard output.
+func Tailer(name string, sidecar *v1alpha1.Sidecar, mounts []corev1.VolumeMount, files ...string) corev1.Container {
+	return corev1.Container{
+		Name:            name,
+		Image:           sidecar.Image,
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Command:         append([]string{"sh", "-c", tailScript, strings.Join([]string{name, "tailer"}, "-")}, files...),
+		Resources:       ContainerResources(sidecar.Resources),
+		VolumeMounts:    mounts,
+		SecurityContext: Unprivileged(false),
+	}
+}
