@@ -8,12 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/pingcap/kvproto/pkg/metapb"
 	"github.com/pingcap/kvproto/pkg/pdpb"
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -34,6 +37,8 @@ type backend interface {
 	Revive(t *testing.T, member string)
 	// Rejoin starts a removed member anew, without data.
 	Rejoin(t *testing.T, member string)
+	// AddUnstarted adds a member that nobody has started.
+	AddUnstarted(t *testing.T, peerURL string)
 	// Bootstrap, Put and Heartbeat are what a store says.
 	Bootstrap(t *testing.T, s model.StoreMeta)
 	Put(t *testing.T, s model.StoreMeta)
@@ -48,12 +53,14 @@ type backend interface {
 func each(t *testing.T, test func(t *testing.T, p *play)) {
 	t.Helper()
 	t.Run("the PD stand-in over a real etcd", func(t *testing.T) {
+		t.Parallel()
 		clock := model.NewManualClock(time.Now())
 		b := newStandin(t, clock)
 		defer b.Close()
 		test(t, newPlay(b, clock))
 	})
 	t.Run("the simulation in process", func(t *testing.T) {
+		t.Parallel()
 		clock := model.NewManualClock(time.Now())
 		b := newSim(t, clock)
 		defer b.Close()
@@ -66,8 +73,13 @@ type sim struct{ pd *pdsim.PD }
 
 func newSim(t *testing.T, clock model.Clock) *sim {
 	t.Helper()
+	return newSimWith(t, clock, -1)
+}
+
+func newSimWith(t *testing.T, clock model.Clock, transfer time.Duration) *sim {
+	t.Helper()
 	p, err := pdsim.New(pdsim.Options{
-		Members: memberNames, Election: -1, Transfer: -1,
+		Members: memberNames, Election: -1, Transfer: transfer,
 		Cluster: model.Options{Clock: clock, Config: map[string]any{
 			"replication": map[string]any{"location-labels": []any{"zone", "host"}},
 		}},
@@ -91,6 +103,8 @@ func (b *sim) Revive(t *testing.T, member string) {
 func (b *sim) Rejoin(t *testing.T, member string) {
 	require.NoError(t, b.pd.Join(member))
 }
+
+func (b *sim) AddUnstarted(_ *testing.T, peerURL string) { b.pd.AddUnstarted(peerURL) }
 
 func (b *sim) Bootstrap(t *testing.T, s model.StoreMeta) {
 	require.NoError(t, b.pd.Cluster().Bootstrap(s, 2, 3))
@@ -171,14 +185,32 @@ func newStandin(t *testing.T, clock model.Clock) *standin {
 	return b
 }
 
-// freeURL takes a port that was free a moment ago.
+// ports gives every member of every test its own ports. They lie below those that
+// the system gives to outgoing connections, so that nothing else takes them.
+var ports struct {
+	sync.Mutex
+	last int
+}
+
 func freeURL(t *testing.T) string {
 	t.Helper()
+	ports.Lock()
+	defer ports.Unlock()
+	if ports.last == 0 {
+		ports.last = 20000 + os.Getpid()%100*100
+	}
 	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	return "http://" + l.Addr().String()
+	for {
+		ports.last++
+		require.Less(t, ports.last, 32000, "no port is free")
+		addr := fmt.Sprintf("127.0.0.1:%d", ports.last)
+		l, err := lc.Listen(t.Context(), "tcp", addr)
+		if err != nil {
+			continue
+		}
+		require.NoError(t, l.Close())
+		return "http://" + addr
+	}
 }
 
 func (b *standin) URL(member string) string { return b.cfg[member].ClientURLs }
@@ -226,6 +258,18 @@ func (b *standin) Rejoin(t *testing.T, member string) {
 	cfg.Join = strings.Join(join, ",")
 	b.cfg[member] = cfg
 	b.start(t, member)
+}
+
+func (b *standin) AddUnstarted(t *testing.T, peerURL string) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{b.URL("pd-1")}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err := client.MemberAdd(ctx, []string{peerURL})
+		return err == nil
+	}, 15*time.Second, 200*time.Millisecond)
 }
 
 // leader calls the leader, wherever it is by now.

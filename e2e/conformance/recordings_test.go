@@ -22,6 +22,7 @@ var excluded = map[string]string{
 const recorded = 222
 
 func TestEveryRecordedAnswerIsGivenAgain(t *testing.T) {
+	t.Parallel()
 	recs := recordings(t)
 	require.Len(t, recs, recorded)
 	each(t, func(t *testing.T, p *play) {
@@ -159,7 +160,19 @@ func (p *play) membership(t *testing.T) {
 	p.eventually(t, "80-members-after-delete")
 	p.rec(t, "80-health-after-delete", "80-removed-member-members")
 
+	start := time.Now()
 	p.b.Rejoin(t, "pd-3")
+	// etcd refuses the next call only to a member that it has known for less than
+	// five seconds, and needs seven itself when the first message of the new
+	// member was too early. Then it is started once more.
+	for range 5 {
+		if time.Since(start) < 3*time.Second {
+			break
+		}
+		p.b.Kill(t, "pd-3")
+		start = time.Now()
+		p.b.Revive(t, "pd-3")
+	}
 	p.eventually(t, "81-members-after-rejoin")
 	p.eventually(t, "81-v2-ready-rejoined")
 	p.rec(t, "82-member-delete-leader")

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -134,7 +135,7 @@ func programs() []string {
 // later, and nothing on a healthy cluster.
 func (c *Cluster) Up(ctx context.Context) error {
 	if os.Geteuid() != 0 {
-		return errors.New("start local cluster: it needs root (mounts, network namespaces and control groups); run the command with sudo")
+		return needsRoot(missingPackages(requirements(), has))
 	}
 	unlock, err := c.lock(ctx)
 	if err != nil {
@@ -150,6 +151,16 @@ func (c *Cluster) Up(ctx context.Context) error {
 	}
 	c.say("cluster is up: KUBECONFIG=%s", c.Kubeconfig())
 	return nil
+}
+
+// needsRoot tells an ordinary user what to type.
+func needsRoot(missing []string) error {
+	const why = "start local cluster: it needs root (mounts, network namespaces and control groups); run the command with sudo"
+	if len(missing) == 0 {
+		return errors.New(why)
+	}
+	return fmt.Errorf("%s, which also installs the missing Debian packages %s, or install them first: sudo sh -c '%s'",
+		why, strings.Join(missing, ", "), installCommand(missing))
 }
 
 // prepare gets everything that daemons need before the first of them starts.
@@ -319,7 +330,7 @@ func (c *Cluster) Down(ctx context.Context) error {
 	// A directory that was never made cannot have left anything behind.
 	if _, err := os.Stat(c.layout.mark()); errors.Is(err, fs.ErrNotExist) {
 		c.say("no cluster in %s", c.layout.root)
-		return os.Remove(c.lockFile())
+		return errors.Join(c.layout.remove(), os.Remove(c.lockFile()))
 	}
 	var errs []error
 	// Kubelets and containerds first: they would start again what is killed.

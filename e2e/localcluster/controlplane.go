@@ -24,21 +24,26 @@ const (
 // all are within a few seconds; a build may run beside.
 const readyLimit = 90 * time.Second
 
+func etcdURL() string { return fmt.Sprintf("https://%s:%d", gateway, etcdPort) }
+
 func (c *Cluster) etcd() process {
 	l := c.layout
-	client := fmt.Sprintf("http://127.0.0.1:%d", etcdPort)
-	peer := fmt.Sprintf("http://127.0.0.1:%d", etcdPeerPort)
+	peer := fmt.Sprintf("http://%s:%d", gateway, etcdPeerPort) // nobody comes: there is one member
+	info := fmt.Sprintf("http://%s:%d", gateway, etcdInfoPort)
 	return process{
 		name: "etcd", path: c.bin("etcd"), limit: readyLimit,
 		args: []string{
 			"--name=local", "--data-dir=" + l.etcd(), "--log-level=warn",
-			"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+			"--listen-client-urls=" + etcdURL(), "--advertise-client-urls=" + etcdURL(),
+			"--client-cert-auth=true", "--trusted-ca-file=" + l.pki("ca.crt"),
+			"--cert-file=" + l.pki("etcd.crt"), "--key-file=" + l.pki("etcd.key"),
+			"--listen-metrics-urls=" + info,
 			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
 			"--initial-cluster=local=" + peer,
 			// The state need not survive a power failure, only killed processes.
 			"--unsafe-no-fsync",
 		},
-		ready: httpReady(http.DefaultTransport, client+"/health"),
+		ready: httpReady(http.DefaultTransport, info+"/health"),
 	}
 }
 
@@ -47,8 +52,9 @@ func (c *Cluster) apiServer() process {
 	return process{
 		name: "kube-apiserver", path: c.bin("kube-apiserver"), limit: readyLimit,
 		args: []string{
-			fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", etcdPort),
-			"--bind-address=0.0.0.0", "--secure-port=" + strconv.Itoa(apiPort),
+			"--etcd-servers=" + etcdURL(), "--etcd-cafile=" + l.pki("ca.crt"),
+			"--etcd-certfile=" + l.pki("apiserver-etcd.crt"), "--etcd-keyfile=" + l.pki("apiserver-etcd.key"),
+			"--bind-address=" + gateway, "--secure-port=" + strconv.Itoa(apiPort),
 			"--advertise-address=" + gateway,
 			"--service-cluster-ip-range=" + serviceRange,
 			"--authorization-mode=Node,RBAC",

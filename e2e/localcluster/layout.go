@@ -41,17 +41,29 @@ func (l layout) create() error {
 	if len(entries) > 0 {
 		return fmt.Errorf("state directory %s is not empty and was not made by this program; choose another one with --dir or $%s", l.root, DirEnv)
 	}
-	if err := os.MkdirAll(l.root, 0o755); err != nil {
+	// The directory appears together with its mark: one without would belong to
+	// nobody if this process were killed in between.
+	if err := os.MkdirAll(l.unborn(), 0o755); err != nil {
 		return fmt.Errorf("create state directory: %w", err)
 	}
-	if err := os.WriteFile(l.mark(), []byte("State of a tidb-groups local cluster. Remove it with: localcluster down\n"), 0o644); err != nil {
+	text := "State of a tidb-groups local cluster. Remove it with: localcluster down\n"
+	if err := os.WriteFile(filepath.Join(l.unborn(), markFile), []byte(text), 0o644); err != nil {
 		return fmt.Errorf("mark state directory: %w", err)
+	}
+	if err := os.Rename(l.unborn(), l.root); err != nil {
+		return fmt.Errorf("publish state directory: %w", err)
 	}
 	return nil
 }
 
+// unborn is the state directory before it has its name.
+func (l layout) unborn() string { return l.root + ".new" }
+
 // remove deletes the state directory. It must be free of mounts.
 func (l layout) remove() error {
+	if err := os.RemoveAll(l.unborn()); err != nil {
+		return fmt.Errorf("remove unfinished state directory: %w", err)
+	}
 	if _, err := os.Stat(l.mark()); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil

@@ -16,8 +16,10 @@ const DirEnv = "TIDB_GROUPS_LOCAL"
 // defaultDir holds the state when neither an option nor the environment says otherwise.
 const defaultDir = "/var/lib/tidb-groups-local"
 
-// Fixed addresses. The bridge's own address is where kube-apiserver listens;
-// pods get theirs from 10.244.1.0 on, so that the two never meet.
+// Fixed addresses. The control plane listens on the bridge's own address and
+// nowhere else: it is not reachable from outside, and does not get into the way
+// of whatever else uses these ports on the machine. Pods get their addresses
+// from 10.244.1.0 on, so that the two never meet.
 const (
 	podRange     = "10.244.0.0/16"
 	podFirst     = "10.244.1.1"
@@ -27,8 +29,9 @@ const (
 	serviceAPI   = "10.96.0.1"
 	serviceDNS   = "10.96.0.10"
 	apiPort      = 6443
-	etcdPort     = 23790
-	etcdPeerPort = 23800
+	etcdPort     = 2379
+	etcdPeerPort = 2380
+	etcdInfoPort = 2381
 	region       = "local"
 )
 

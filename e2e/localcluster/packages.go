@@ -82,7 +82,8 @@ func installCommand(packages []string) string {
 	return "apt-get update && apt-get install -y --no-install-recommends " + strings.Join(packages, " ")
 }
 
-// ensurePackages installs the missing Debian packages, or says how to.
+// ensurePackages installs the missing Debian packages, or says how to. Only
+// root comes this far.
 func (c *Cluster) ensurePackages(ctx context.Context) error {
 	missing := missingPackages(requirements(), has)
 	if len(missing) == 0 {
@@ -91,9 +92,6 @@ func (c *Cluster) ensurePackages(ctx context.Context) error {
 	if _, ok := lookup("apt-get"); !ok {
 		return fmt.Errorf("find Debian packages: missing %s, and this is no Debian (no apt-get); install what holds the same programs. On Debian the command is: %s",
 			strings.Join(missing, ", "), installCommand(missing))
-	}
-	if os.Geteuid() != 0 {
-		return fmt.Errorf("find Debian packages: missing %s; install them with: sudo sh -c '%s'", strings.Join(missing, ", "), installCommand(missing))
 	}
 	c.say("installing Debian packages: %s", strings.Join(missing, " "))
 	for _, args := range [][]string{

@@ -35,6 +35,8 @@ func certificates() []identityCert {
 			"localhost", "127.0.0.1", gateway, serviceAPI,
 			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 		}},
+		{name: "etcd", commonName: "etcd", server: true, hosts: []string{gateway}},
+		{name: "apiserver-etcd", commonName: "kube-apiserver-etcd-client"},
 		{name: "apiserver-kubelet", commonName: "kube-apiserver-kubelet-client", organization: []string{"system:masters"}},
 		{name: "admin", commonName: "kubernetes-admin", organization: []string{"system:masters"}},
 		{name: "controller-manager", commonName: "system:kube-controller-manager"},

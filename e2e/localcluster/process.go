@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -144,7 +143,7 @@ func (p processes) start(d process) (identity, error) {
 	// long as this process lives.
 	go func() { _ = cmd.Wait() }()
 	if !ok {
-		return identity{}, fmt.Errorf("it ended at once; last lines of %s:\n%s", file, tail(file, 15))
+		return identity{}, fmt.Errorf("it ended at once; last lines of %s:\n%s", file, tail(file))
 	}
 	return id, p.record(d.name, id)
 }
@@ -165,7 +164,7 @@ func (p processes) await(ctx context.Context, d process, id identity) error {
 		return nil
 	}
 	file := p.layout.logFile(d.name)
-	return fmt.Errorf("wait for %s to be ready: %w; last lines of %s:\n%s", d.name, err, file, tail(file, 15))
+	return fmt.Errorf("wait for %s to be ready: %w; last lines of %s:\n%s", d.name, err, file, tail(file))
 }
 
 // poll calls probe until it is done, at once and then at intervals, and returns
@@ -194,24 +193,14 @@ func poll(ctx context.Context, limit time.Duration, probe func(context.Context) 
 	}
 }
 
-// end kills one daemon and forgets it.
-func (p processes) end(ctx context.Context, name string) error {
-	if id, ok := p.recorded(name); ok {
-		if err := kill(ctx, func(pid int) bool { return pid == id.PID && id.alive() }); err != nil {
-			return fmt.Errorf("end %s: %w", name, err)
-		}
-	}
-	if err := os.Remove(p.layout.pidFile(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("forget %s: %w", name, err)
-	}
-	return nil
-}
-
 // tailBytes is how much of a log's end is looked at for its last lines.
 const tailBytes = 64 << 10
 
+// tailLines is how many lines of a log an error shows.
+const tailLines = 15
+
 // tail returns the last lines of a file, or why there are none.
-func tail(file string, lines int) string {
+func tail(file string) string {
 	f, err := os.Open(file)
 	if err != nil {
 		return "(" + err.Error() + ")"
@@ -226,9 +215,5 @@ func tail(file string, lines int) string {
 	if err != nil {
 		return "(" + err.Error() + ")"
 	}
-	all := strings.Split(strings.TrimRight(string(content), "\n"), "\n")
-	if len(all) > lines {
-		all = all[len(all)-lines:]
-	}
-	return strings.Join(all, "\n")
+	return lastLines(string(content), tailLines)
 }

@@ -76,8 +76,10 @@ func (c *Cluster) awaitReady(ctx context.Context) error {
 	}
 	deployments := client.AppsV1().Deployments(metav1.NamespaceSystem)
 	err = await(ctx, dnsLimit, "Deployment kube-system/coredns to be available", "coredns", &appsv1.Deployment{}, source{
-		list:  func(o metav1.ListOptions) (runtime.Object, error) { return deployments.List(ctx, o) },
-		watch: func(o metav1.ListOptions) (watch.Interface, error) { return deployments.Watch(ctx, o) },
+		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return deployments.List(ctx, o)
+		},
+		watch: deployments.Watch,
 	}, func(o runtime.Object) (bool, string) {
 		d, ok := o.(*appsv1.Deployment)
 		if !ok {
@@ -130,7 +132,7 @@ func (c *Cluster) awaitNode(ctx context.Context, name string) error {
 	// its kubelet reports: only what is newer than its process counts.
 	id, running := c.processes.recorded(name + "/kubelet")
 	if !running {
-		return fmt.Errorf("wait for node %s: its kubelet does not run; last lines of its log:\n%s", name, tail(c.layout.logFile(name+"/kubelet"), 15))
+		return fmt.Errorf("wait for node %s: its kubelet does not run; last lines of its log:\n%s", name, tail(c.layout.logFile(name+"/kubelet")))
 	}
 	since, err := id.startedAt(time.Now())
 	if err != nil {
@@ -138,8 +140,8 @@ func (c *Cluster) awaitNode(ctx context.Context, name string) error {
 	}
 	list := client.CoreV1().Nodes()
 	err = await(ctx, nodeLimit, "node "+name+" to be Ready", name, &corev1.Node{}, source{
-		list:  func(o metav1.ListOptions) (runtime.Object, error) { return list.List(ctx, o) },
-		watch: func(o metav1.ListOptions) (watch.Interface, error) { return list.Watch(ctx, o) },
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list.List(ctx, o) },
+		watch: list.Watch,
 	}, func(o runtime.Object) (bool, string) {
 		n, ok := o.(*corev1.Node)
 		if !ok {
@@ -148,7 +150,7 @@ func (c *Cluster) awaitNode(ctx context.Context, name string) error {
 		return nodeReady(n, since)
 	})
 	if err != nil {
-		return fmt.Errorf("%w; last lines of its kubelet's log:\n%s", err, tail(c.layout.logFile(name+"/kubelet"), 15))
+		return fmt.Errorf("%w; last lines of its kubelet's log:\n%s", err, tail(c.layout.logFile(name+"/kubelet")))
 	}
 	return nil
 }
@@ -170,8 +172,8 @@ func nodeReady(n *corev1.Node, since time.Time) (bool, string) {
 
 // source is where await gets objects from.
 type source struct {
-	list  func(metav1.ListOptions) (runtime.Object, error)
-	watch func(metav1.ListOptions) (watch.Interface, error)
+	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
 // await watches one named object until a condition holds. The error tells what
@@ -183,8 +185,12 @@ func await(ctx context.Context, limit time.Duration, what, name string, kind run
 	only := func(o metav1.ListOptions) metav1.ListOptions { o.FieldSelector = selector; return o }
 	last := "it does not exist"
 	_, err := toolswatch.UntilWithSync(ctx, &cache.ListWatch{
-		ListFunc:  func(o metav1.ListOptions) (runtime.Object, error) { return s.list(only(o)) },
-		WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) { return s.watch(only(o)) },
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return s.list(ctx, only(o))
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return s.watch(ctx, only(o))
+		},
 	}, kind, nil, func(e watch.Event) (bool, error) {
 		if e.Type == watch.Deleted {
 			last = "it was deleted"

@@ -29,10 +29,7 @@ const (
 func (c *Cluster) removeStrays() error {
 	below := c.layout.root + "/"
 	return errors.Join(
-		removeEntries(containerLogs, func(file string) bool {
-			target, err := os.Readlink(file)
-			return err == nil && strings.HasPrefix(target, below)
-		}),
+		removeEntries(containerLogs, func(file string) bool { return pointsInto(file, below) }),
 		removeEntries(cniResults, func(file string) bool {
 			// The result names the network namespace, which lies in our directory.
 			content, err := os.ReadFile(file)
@@ -44,6 +41,11 @@ func (c *Cluster) removeStrays() error {
 		removeEmpty(filepath.Dir(pluginSocket), "/var/lib/kubelet"),
 		removeEmpty("/run/containerd/s", "/run/containerd"),
 	)
+}
+
+func pointsInto(link, below string) bool {
+	target, err := os.Readlink(link)
+	return err == nil && strings.HasPrefix(target, below)
 }
 
 func removeEntries(dir string, ours func(file string) bool) error {

@@ -2,6 +2,8 @@ package group
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +22,8 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 		var live client.Object
 		if have, ok := s.Services[service.Name]; ok {
 			live = have
+		} else if o := stranger(ctx, env, g, service.Name); o.Kind != step.KindDone {
+			return o
 		}
 		if o := applyOne(ctx, env, g, service, live); o.Kind != step.KindDone {
 			return o
@@ -43,6 +47,30 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 		if o := applyOne(ctx, env, g, change.Desired, live); o.Kind != step.KindDone {
 			return o
 		}
+	}
+	return step.Done()
+}
+
+// lookAgain is after how long a name that somebody else holds is looked at
+// again: nothing tells when he lets go of it.
+const lookAgain = time.Minute
+
+// stranger stalls before a Service that somebody else has made under one of the
+// group's names. The cache holds only what the suite made, and a write would
+// take the Service over.
+func stranger(ctx context.Context, env operator.Env, g v1alpha1.Group, name string) step.Outcome {
+	var service corev1.Service
+	err := env.Live.Get(ctx, client.ObjectKey{Namespace: g.GetNamespace(), Name: name}, &service)
+	switch {
+	case apierrors.IsNotFound(err):
+		return step.Done()
+	case err != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Service %s: %w", name, err))
+	}
+	if conflict := conflicts(g, Snapshot{Services: map[string]*corev1.Service{name: &service}}); conflict != "" {
+		o := step.Stall(v1alpha1.ReasonNameConflict, conflict)
+		o.After = lookAgain
+		return o
 	}
 	return step.Done()
 }

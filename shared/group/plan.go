@@ -99,6 +99,7 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 	}
 	if conflict := conflicts(g, s); conflict != "" {
 		plan.Outcome = step.Stall(v1alpha1.ReasonNameConflict, conflict)
+		plan.Outcome.After = lookAgain
 		return plan, nil
 	}
 	target, err := resolve(s, r)

@@ -3,6 +3,7 @@ package group
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -27,7 +28,7 @@ func Count(s Snapshot, revision string) Counts {
 			continue
 		}
 		c.Exist++
-		if InstanceReady(i) {
+		if InstanceServes(i) {
 			c.Ready++
 		}
 		if i.Spec.Revision == revision && revision != "" {
@@ -35,6 +36,13 @@ func Count(s Snapshot, revision string) Counts {
 		}
 	}
 	return c
+}
+
+// InstanceServes reports whether an Instance was Ready when its operator last
+// looked, be it at an older generation: a change of its spec does not stop a pod
+// by itself, and what follows from the change is reported when it happens.
+func InstanceServes(i *v1alpha1.Instance) bool {
+	return meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady)
 }
 
 // InstanceReady reports whether an Instance is Ready at its current generation.

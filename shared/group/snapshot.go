@@ -189,9 +189,16 @@ func nodes(ctx context.Context, c client.Reader, instances []*v1alpha1.Instance)
 }
 
 // Moving reports whether a group is on its way to its spec, so that PD is worth
-// asking often.
+// asking often. A paused or suspended group stays where it is.
 func Moving(g v1alpha1.Group) bool {
-	for _, t := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate} {
+	wanted := []string{v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate}
+	switch spec := g.GetComponentSpec(); {
+	case spec.Paused:
+		return false
+	case spec.Suspended:
+		wanted = wanted[1:]
+	}
+	for _, t := range wanted {
 		c := gate.Current(g.GetGroupStatus().Conditions, g.GetGeneration(), t)
 		if c == nil || c.Status != metav1.ConditionTrue {
 			return true

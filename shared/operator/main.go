@@ -68,7 +68,11 @@ func Main(definition Definition) int {
 // Run runs an operator until the context ends. Tests call it directly, several
 // operators in one process.
 func Run(ctx context.Context, cfg *rest.Config, definition Definition, flags Flags) error {
-	manager, err := NewManager(ctx, cfg, definition, flags, pd.NewDialer(flags.PDURL))
+	metrics, err := pd.NewMetrics(ctrlmetrics.Registry)
+	if err != nil {
+		return fmt.Errorf("register metrics of PD calls: %w", err)
+	}
+	manager, err := NewManager(ctx, cfg, definition, flags, pd.NewDialer(flags.PDURL, pd.WithMetrics(metrics)))
 	if err != nil {
 		return err
 	}
@@ -153,20 +157,25 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 	return manager, nil
 }
 
-// Version returns the version that the binary was built as: the module's, or
-// the commit's, if the build knew one.
+// version is set by the build (-X).
+var version string
+
+// Version returns the version that the binary was built as; without one, the
+// commit's, if the build knew it.
 func Version() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
 	}
-	version := info.Main.Version
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" {
-			version += " (" + s.Value + ")"
+			return s.Value
 		}
 	}
-	return version
+	return info.Main.Version
 }
 
 // say prints for a person; a terminal that is gone is nobody's loss.

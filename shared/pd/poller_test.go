@@ -293,6 +293,23 @@ func TestWhatIsWatchedBeforeTheStartIsPolledFromTheStartOn(t *testing.T) {
 	})
 }
 
+func TestTheTimingCanBeChosen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{begin: time.Now()}
+		timing := pd.DefaultTiming()
+		timing.Steady = time.Minute
+		p := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return f, nil }, pd.WithTiming(timing))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Start(ctx) }()
+		p.Watch(basic, false)
+		pass(90 * time.Second)
+		assert.Equal(t, seconds(0, 60), f.take())
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
 func TestAFailureToDialIsAView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

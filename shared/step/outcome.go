@@ -32,7 +32,8 @@ type Outcome struct {
 	Message string
 	// Source names what will wake a Wait up.
 	Source string
-	// After is when to look again: a Wait's deadline, an After's delay.
+	// After is when to look again: a Wait's deadline, an After's delay; a
+	// Stall's, if nothing will tell that a person has acted.
 	After time.Duration
 	// Err of a Fail.
 	Err error
@@ -92,14 +93,14 @@ func Worst(outcomes ...Outcome) Outcome {
 }
 
 // Result translates the outcome for controller-runtime. A Stall is not
-// retried: what a person changes wakes the object up.
+// retried, unless After says when: what a person changes wakes the object up.
 func (o Outcome) Result() (ctrl.Result, error) {
 	switch o.Kind {
 	case KindFail:
 		return ctrl.Result{}, o.Err
-	case KindWait, KindAfter:
+	case KindWait, KindAfter, KindStall:
 		return ctrl.Result{RequeueAfter: o.After}, nil
-	case KindDone, KindStall:
+	case KindDone:
 	}
 	return ctrl.Result{}, nil
 }

@@ -90,11 +90,13 @@ type ComponentSpec struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// PriorityClassName of the pods.
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// ServiceAccountName of the pods. Default: the namespace's default account,
 	// whose token is not mounted.
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// SecurityContext of the pods, as in a PodSpec. Checked when it is decoded.
@@ -142,6 +144,8 @@ type LocalReference struct {
 }
 
 // Resources are the requests and limits of a container.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || self.requests.all(k, !(k in self.limits) || quantity(string(self.requests[k])).compareTo(quantity(string(self.limits[k]))) <= 0)",message="resources.requests may not exceed resources.limits: raise the limit or lower the request"
 type Resources struct {
 	// Requests by resource name (cpu, memory, ...).
 	// +kubebuilder:validation:MaxProperties=16
@@ -155,7 +159,7 @@ type Resources struct {
 
 // Volume is a persistent volume of each member.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.storage) || !isQuantity(self.storage) || !isQuantity(oldSelf.storage) || quantity(self.storage).compareTo(quantity(oldSelf.storage)) >= 0",message="storage may only grow: set it back to its former size"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.storage) || !isQuantity(self.storage) || !isQuantity(oldSelf.storage) || quantity(self.storage).compareTo(quantity(oldSelf.storage)) >= 0",messageExpression="'storage may only grow: set it back from ' + string(self.storage) + ' to ' + string(oldSelf.storage)",fieldPath=".storage"
 type Volume struct {
 	// Name of the volume, unique in the group; the claim is <name>-<pod>.
 	// +kubebuilder:validation:MinLength=1
@@ -170,6 +174,7 @@ type Volume struct {
 	// StorageClassName of the claim. Default: the cluster's default class.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 	// Mounts of the volume. Without mounts it is a data volume: it is mounted
@@ -177,7 +182,8 @@ type Volume struct {
 	// /data0, /data1, ... in order).
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=mountPath
 	// +optional
 	Mounts []VolumeMount `json:"mounts,omitempty"`
 }
@@ -195,6 +201,10 @@ type VolumeMount struct {
 }
 
 // Toleration is a pod's toleration of node taints.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.operator) || self.operator != 'Exists' || !has(self.value) || self.value == ''",message="tolerations[].value goes with operator Equal: remove it, or use Equal"
+// +kubebuilder:validation:XValidation:rule="(has(self.key) && self.key != '') || (has(self.operator) && self.operator == 'Exists')",message="tolerations[].key may only be empty with operator Exists: name a key, or use Exists"
+// +kubebuilder:validation:XValidation:rule="!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",message="tolerations[].tolerationSeconds needs effect NoExecute"
 type Toleration struct {
 	// Key of the taint; empty with operator Exists matches every taint.
 	// +kubebuilder:validation:MaxLength=316
@@ -218,10 +228,13 @@ type Toleration struct {
 }
 
 // TopologySpread spreads the members of a group over a topology.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",message="minDomains needs whenUnsatisfiable DoNotSchedule"
 type TopologySpread struct {
 	// TopologyKey is a node label, such as topology.kubernetes.io/zone.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	TopologyKey string `json:"topologyKey"`
 	// MaxSkew between the fullest and the emptiest domain.
 	// +kubebuilder:validation:Minimum=1
@@ -268,10 +281,12 @@ type KeyReference struct {
 	// Name of the object.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Name string `json:"name"`
 	// Key in the object's data.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
 	Key string `json:"key"`
 }
 
@@ -306,6 +321,7 @@ type ClaimRetention struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.loadBalancerClass) || self.type == 'LoadBalancer'",message="loadBalancerClass needs type LoadBalancer"
 // +kubebuilder:validation:XValidation:rule="!has(self.externalTrafficPolicy) || self.type != 'ClusterIP'",message="externalTrafficPolicy needs type NodePort or LoadBalancer"
 // +kubebuilder:validation:XValidation:rule="!has(self.ports) || self.type != 'ClusterIP' || self.ports.all(p, !has(p.nodePort))",message="ports[].nodePort needs type NodePort or LoadBalancer"
+// +kubebuilder:validation:XValidation:rule="!has(self.ports) || self.ports.all(p, !has(p.port) || self.ports.filter(q, has(q.port) && q.port == p.port).size() == 1)",message="ports[].port must differ from each other"
 type ServiceSpec struct {
 	// Type of the Service.
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer

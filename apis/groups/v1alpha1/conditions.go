@@ -89,6 +89,7 @@ const (
 	ReasonRegistering        = "Registering"
 	ReasonNoInstances        = "NoInstances"
 	ReasonStoreTombstone     = "StoreTombstone"
+	ReasonStoreMismatch      = "StoreMismatch"
 	ReasonMemberHealthy      = "MemberHealthy"
 	ReasonMemberUnhealthy    = "MemberUnhealthy"
 	ReasonMemberJoined       = "MemberJoined"
@@ -170,7 +171,7 @@ func ConditionTable() []ConditionInfo {
 		ReasonProgressing, ReasonCreating, ReasonScaling, ReasonRestartPending, ReasonNewRendering, ReasonScaleInPending,
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForMembers, ReasonWaitingForGroups,
 		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
-		ReasonBootstrapping, ReasonQuorumLost, ReasonMembersUnhealthy, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone,
+		ReasonBootstrapping, ReasonQuorumLost, ReasonMembersUnhealthy, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
 		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
 		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
@@ -198,7 +199,7 @@ func ConditionTable() []ConditionInfo {
 			Reasons: []string{ReasonQuorumHealthy, ReasonQuorumLost, ReasonBootstrapping, ReasonMembersUnhealthy, ReasonPDUnreachable, ReasonClusterIDMismatch, ReasonSuspended},
 			Meaning: "PD has a leader and a majority of its members is healthy."},
 		{Type: ConditionStoresHealthy, Kinds: []string{KindTiKVGroup, KindTiFlashGroup}, Polarity: PositivePolarity, SetBy: "tikvgroup, tiflashgroup",
-			Reasons: []string{ReasonStoresHealthy, ReasonStoresUnhealthy, ReasonRegistering, ReasonPDUnreachable, ReasonNoInstances, ReasonSuspended, ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup},
+			Reasons: []string{ReasonStoresHealthy, ReasonStoresUnhealthy, ReasonRegistering, ReasonStoreMismatch, ReasonPDUnreachable, ReasonNoInstances, ReasonSuspended, ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup},
 			Meaning: "Every store of the group is Up."},
 		{Type: ConditionPodReady, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "instance",
 			Reasons: []string{ReasonPodReady, ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner, ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig, ReasonMissingReference, ReasonSuspended, ReasonInvalidSpec},
@@ -207,10 +208,10 @@ func ConditionTable() []ConditionInfo {
 			Reasons: []string{ReasonVolumesReady, ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonInvalidSpec},
 			Meaning: "Every claim exists and is the one that the pod was started with."},
 		{Type: ConditionJoined, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "the operator of the Instance's group",
-			Reasons: []string{ReasonMemberJoined, ReasonMemberNotListed, ReasonPDUnreachable},
+			Reasons: []string{ReasonMemberJoined, ReasonMemberNotListed, ReasonStoreMismatch, ReasonPDUnreachable},
 			Meaning: "The database lists the member."},
 		{Type: ConditionHealthy, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "the operator of the Instance's group",
-			Reasons: []string{ReasonMemberHealthy, ReasonMemberUnhealthy, ReasonMemberNotListed, ReasonPDUnreachable, ReasonRegistering, ReasonStoreTombstone},
+			Reasons: []string{ReasonMemberHealthy, ReasonMemberUnhealthy, ReasonMemberNotListed, ReasonPDUnreachable, ReasonRegistering, ReasonStoreTombstone, ReasonStoreMismatch},
 			Meaning: "The database calls the member healthy."},
 		{Type: ConditionDrained, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "the operator of the Instance's group",
 			Reasons: []string{ReasonMemberLeft, ReasonNotDrained},

@@ -22,6 +22,7 @@ type TiFlashTemplate struct {
 	// from node labels by PD's location-labels. They change in place.
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['host','zone','region','engine']) && !k.startsWith('$') && !k.startsWith('k/'))",message="storeLabels may not set host, zone, region (these come from the node), engine, or a key that begins with $ or k/"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[$]?[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$') && self[k].matches('^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$'))",message="keys and values of storeLabels must begin and end with a letter or digit and hold only letters, digits and -_./ (PD's rule)"
 	// +optional
 	StoreLabels map[string]StoreLabelValue `json:"storeLabels,omitempty"`
 	// LogTailer is the sidecar that prints TiFlash's log files.
@@ -58,7 +59,7 @@ type TiFlashGroupStatus struct {
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 40 characters of a-z, 0-9 and -, and begin with a letter: Services and pods are named after it"
-// +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag such as v8.5.7"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag such as v8.5.7",fieldPath=".spec.version"
 type TiFlashGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -20,6 +20,9 @@ var (
 )
 
 func (n *node) clientURL() string {
+	if n.peerURL != "" {
+		return ""
+	}
 	if f := n.pd.opts.ClientURL; f != nil {
 		return f(n.name)
 	}
@@ -27,6 +30,9 @@ func (n *node) clientURL() string {
 }
 
 func (n *node) member() model.Member {
+	if n.peerURL != "" {
+		return model.Member{ID: n.id, PeerURLs: []string{n.peerURL}}
+	}
 	peer := "http://" + n.name + ":2380"
 	if f := n.pd.opts.PeerURL; f != nil {
 		peer = f(n.name)

@@ -52,10 +52,42 @@ type PD struct {
 	pending   *node
 	pendingAt time.Time
 	cluster   *model.Cluster
-	saved     []byte
+	disk      disk
 	alarms    []model.Alarm
 	past      []model.Alarm // of clusters of former leaders
-	born      int
+}
+
+// disk is what the members keep together: the state of the leader in office. It
+// has a lock of its own, since it is written with the cluster's lock held.
+type disk struct {
+	mu    sync.Mutex
+	data  []byte
+	terms int
+}
+
+// office opens a new term and returns the options for its cluster, whose writes
+// are refused once the next term has begun.
+func (d *disk) office(opts model.Options) model.Options {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.terms++
+	term := d.terms
+	opts.Save = func(data []byte) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.terms != term {
+			return errors.New("not leader")
+		}
+		d.data = slices.Clone(data)
+		return nil
+	}
+	return opts
+}
+
+func (d *disk) load() []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.data)
 }
 
 // node is one member, or what is left of one.
@@ -69,6 +101,7 @@ type node struct {
 	upSince  time.Time
 	known    *node // the leader that it last knew
 	addr     string
+	peerURL  string // of one that was never started
 	server   *http.Server
 	started  time.Time
 }
@@ -94,19 +127,14 @@ func New(opts Options) (*PD, error) {
 	if p.id == 0 {
 		p.id = hash(fmt.Sprint(opts.Members)) | 1
 	}
-	p.opts.Cluster.Save = func(data []byte) error {
-		p.saved = slices.Clone(data)
-		return nil
-	}
-	c, err := model.NewCluster(p.opts.Cluster)
+	c, err := model.NewCluster(p.disk.office(opts.Cluster))
 	if err != nil {
 		return nil, err
 	}
-	data, err := c.Encode()
-	if err != nil {
+	if p.disk.data, err = c.Encode(); err != nil {
 		return nil, err
 	}
-	p.cluster, p.saved, p.born = c, data, 1
+	p.cluster = c
 	for _, name := range opts.Members {
 		if _, err := p.start(name); err != nil {
 			return nil, errors.Join(err, p.Close())
@@ -235,13 +263,24 @@ func (p *PD) Join(name string) error {
 	return err
 }
 
+// AddUnstarted adds a member to the list that nobody has started: it has no name
+// and counts for the majority.
+func (p *PD) AddUnstarted(peerURL string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.nodes = append(p.nodes, &node{
+		pd: p, id: hash(fmt.Sprintf("%s/%d", peerURL, len(p.nodes))), peerURL: peerURL, upSince: p.clock.Now(),
+	})
+	p.settle()
+	p.checkMajority()
+}
+
 // Bootstrap is what a member does that starts with --initial-cluster and
 // without data. While there is a cluster already, a second id is born, which is
 // an alarm; the member is not added.
 func (p *PD) Bootstrap(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.born++
 	p.raise(model.SecondClusterID, name, fmt.Sprintf("started a new cluster beside %d", p.id))
 }
 
@@ -358,7 +397,7 @@ func (p *PD) setLeader(n *node) {
 		return
 	}
 	if n.known != nil || p.leader != nil {
-		c, err := model.LoadCluster(p.saved, p.opts.Cluster)
+		c, err := model.LoadCluster(p.disk.load(), p.disk.office(p.opts.Cluster))
 		if err != nil {
 			// What was saved was encoded by the same package.
 			p.raise(model.LostData, "pd", err.Error())

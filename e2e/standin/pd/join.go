@@ -64,8 +64,8 @@ func (c *Config) selfAsCluster() string {
 	return c.Name + "=" + strings.ReplaceAll(c.AdvertisePeerURLs, ",", ","+c.Name+"=")
 }
 
-// errJoin is what waiting does not mend.
-type errJoin struct{ error }
+// joinError is what waiting does not mend.
+type joinError struct{ error }
 
 // askToJoin tries until it is let in, since etcd refuses a new member for some
 // seconds after the last change.
@@ -76,7 +76,7 @@ func (c *Config) askToJoin(ctx context.Context, tlsConfig *tls.Config, log *zap.
 	defer again.Stop()
 	for {
 		cluster, err := c.addSelf(ctx, tlsConfig, log)
-		var final errJoin
+		var final joinError
 		if err == nil || errors.As(err, &final) {
 			return cluster, err
 		}
@@ -103,10 +103,10 @@ func (c *Config) addSelf(ctx context.Context, tlsConfig *tls.Config, log *zap.Lo
 	}
 	for _, m := range list.Members {
 		if m.Name == "" {
-			return "", errJoin{errors.New("there is a member that has not joined successfully")}
+			return "", joinError{errors.New("there is a member that has not joined successfully")}
 		}
 		if m.Name == c.Name {
-			return "", errJoin{errors.New("missing data or join a duplicated pd")}
+			return "", joinError{errors.New("missing data or join a duplicated pd")}
 		}
 	}
 	added, err := client.MemberAdd(ctx, strings.Split(c.AdvertisePeerURLs, ","))
@@ -120,7 +120,7 @@ func (c *Config) addSelf(ctx context.Context, tlsConfig *tls.Config, log *zap.Lo
 			name = c.Name
 		}
 		if name == "" {
-			return "", errJoin{errors.New("there is a member that has not joined successfully")}
+			return "", joinError{errors.New("there is a member that has not joined successfully")}
 		}
 		for _, u := range m.PeerURLs {
 			parts = append(parts, name+"="+u)

@@ -2,6 +2,7 @@ package pd
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"sort"
 	"strconv"
@@ -85,27 +86,67 @@ func (s *Server) members() []model.Member {
 	return out
 }
 
-// priorities are read from this member's own data. A member that can't read
-// them any more has none to tell.
+// priorities are those that watchPriorities has heard of.
 func (s *Server) priorities() map[uint64]int {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return maps.Clone(s.priority)
+}
+
+// watchPriorities keeps the leader priorities of all members at hand, so that
+// the members can be listed without a quorum and by a member that was removed.
+func (s *Server) watchPriorities(ctx context.Context) {
 	prefix := s.key("member/")
-	res, err := s.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithSerializable())
-	if err != nil {
-		return nil
-	}
-	out := map[uint64]int{}
-	for _, kv := range res.Kvs {
-		id, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(string(kv.Key), prefix), "/leader_priority"), 10, 64)
+	for ctx.Err() == nil {
+		from, err := s.readPriorities(ctx, prefix)
 		if err != nil {
-			continue
+			// The request has waited for a quorum already; a stopped server never has one again.
+			select {
+			case <-s.etcd.Server.StopNotify():
+				return
+			default:
+				continue
+			}
 		}
-		if n, err := strconv.Atoi(string(kv.Value)); err == nil {
-			out[id] = n
+		for res := range s.client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(from+1)) {
+			for _, ev := range res.Events {
+				s.setPriority(prefix, string(ev.Kv.Key), string(ev.Kv.Value))
+			}
+		}
+		select {
+		case <-s.etcd.Server.StopNotify():
+			return
+		default:
 		}
 	}
-	return out
+}
+
+func (s *Server) readPriorities(ctx context.Context, prefix string) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	res, err := s.client.Get(ctx, prefix, clientv3.WithPrefix())
+	if err != nil {
+		return 0, err
+	}
+	for _, kv := range res.Kvs {
+		s.setPriority(prefix, string(kv.Key), string(kv.Value))
+	}
+	return res.Header.Revision, nil
+}
+
+// setPriority takes over one key; a deleted one has no value.
+func (s *Server) setPriority(prefix, key, value string) {
+	id, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(key, prefix), "/leader_priority"), 10, 64)
+	if err != nil {
+		return
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		n = 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.priority[id] = n
 }
 
 // Healthy implements model.Members: it asks every member whether it is there,
@@ -170,7 +211,12 @@ func (s *Server) Remove(ctx context.Context, id uint64) error {
 	if _, err := s.client.Delete(ctx, s.priorityKey(id)); err != nil {
 		return err
 	}
+	_, listed := s.member(id)
 	_, err := s.client.MemberRemove(ctx, id)
+	if _, still := s.member(id); err != nil && listed && !still {
+		// A leader that removes itself may stop before it has its own answer.
+		return nil
+	}
 	return err
 }
 

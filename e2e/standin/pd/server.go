@@ -47,6 +47,7 @@ type Server struct {
 	known     *model.Member // the leader that this member last heard of
 	term      *term         // non-nil while this member leads
 	ready     bool
+	priority  map[uint64]int // of leaders, by member
 }
 
 // Start starts a member and returns once it answers, or when ctx is done.
@@ -66,7 +67,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, log: log, started: time.Now(),
+		cfg: cfg, log: log, started: time.Now(), priority: map[uint64]int{},
 		http: &http.Client{Transport: &http.Transport{TLSClientConfig: tlsConfig, DisableKeepAlives: true}},
 	}
 	ecfg, err := s.etcdConfig()
@@ -96,6 +97,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		s.Close()
 		return nil, err
 	}
+	s.done.Go(func() { s.watchPriorities(runCtx) })
 	s.done.Go(func() { s.leaderLoop(runCtx) })
 	s.log.Info("ready", "cluster", s.ClusterID(), "member-id", uint64(s.etcd.Server.MemberID()))
 	return s, nil

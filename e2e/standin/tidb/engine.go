@@ -37,7 +37,8 @@ type engine struct {
 	// one lets statements on tables run one by one: a session of the engine in
 	// memory puts back every table that it has read, so that two at a time
 	// would undo each other's writes.
-	one sync.Mutex
+	one    sync.Mutex
+	replay *memory.Session // runs what other servers logged
 }
 
 // provider adds TiDB's functions to the databases in memory.
@@ -86,6 +87,8 @@ func newEngine(log *slog.Logger, c *Config) (*engine, error) {
 	}
 	accounts.AddLockedSuperUser(edit, replayUser, "localhost", "")
 	edit.Close()
+	client := sql.Client{User: replayUser, Address: "localhost"}
+	e.replay = memory.NewSession(sql.NewBaseSessionWithClientServer("", client, 0), data)
 	return e, nil
 }
 
@@ -116,11 +119,7 @@ func systemVariables() []sql.SystemVariable {
 func (e *engine) run(ctx context.Context, database, script string) error {
 	e.one.Lock()
 	defer e.one.Unlock()
-	base := sql.NewBaseSessionWithClientServer("", sql.Client{User: replayUser, Address: "localhost"}, 0)
-	session := memory.NewSession(base, e.data)
-	if database != "" {
-		session.SetCurrentDatabase(database)
-	}
+	e.replay.SetCurrentDatabase(database)
 	parts, err := sqlparser.SplitStatementToPieces(script)
 	if err != nil {
 		return fmt.Errorf("split script: %w", err)
@@ -130,7 +129,7 @@ func (e *engine) run(ctx context.Context, database, script string) error {
 		if strings.TrimSpace(statement) == "" {
 			continue
 		}
-		one := sql.NewContext(ctx, sql.WithSession(session), sql.WithPid(e.pids.Add(1)), sql.WithQuery(statement))
+		one := sql.NewContext(ctx, sql.WithSession(e.replay), sql.WithPid(e.pids.Add(1)), sql.WithQuery(statement))
 		_, rows, _, err := e.gms.Query(one, statement)
 		if err != nil {
 			return fmt.Errorf("run %.80q: %w", statement, err)

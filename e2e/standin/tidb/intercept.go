@@ -101,7 +101,7 @@ func (i *interceptor) StmtExecute(ctx context.Context, chain server.Chain, c *my
 		if err != nil {
 			return fmt.Errorf("write statement out: %w", err)
 		}
-		written = string(text)
+		written = text
 	}
 	return i.around(ctx, c, written, func() string { return written }, func() error { return chain.ComStmtExecute(ctx, c, prepare, callback) })
 }

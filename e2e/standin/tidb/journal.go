@@ -89,11 +89,12 @@ func (j *journal) append(ctx context.Context, database, sql string) error {
 	return nil
 }
 
-// replay runs all there is and returns the revision up to which that was.
-func (j *journal) replay(ctx context.Context) (int64, error) {
+// replay runs all there is after a revision, and returns the revision up to
+// which that was.
+func (j *journal) replay(ctx context.Context, after int64) (int64, error) {
 	for {
 		all, cancel := context.WithTimeout(ctx, etcdTimeout)
-		res, err := j.etcd.Get(all, journalPrefix, clientv3.WithPrefix(),
+		res, err := j.etcd.Get(all, journalPrefix, clientv3.WithPrefix(), clientv3.WithMinModRev(after+1),
 			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
 		cancel()
 		if err != nil {
@@ -111,6 +112,8 @@ func (j *journal) replay(ctx context.Context) (int64, error) {
 }
 
 // follow runs what the other servers log after the revision, until ctx ends.
+// After a watch that broke off it reads what it missed, since a watch can't
+// begin at a revision that has been compacted away.
 func (j *journal) follow(ctx context.Context, revision int64) error {
 	for ctx.Err() == nil {
 		// Without a leader a watch would wait in silence for ever.
@@ -125,8 +128,11 @@ func (j *journal) follow(ctx context.Context, revision int64) error {
 				revision = e.Kv.ModRevision
 			}
 		}
-		if err := process.Wait(ctx, time.Second/5); err != nil {
+		if process.Wait(ctx, time.Second/5) != nil {
 			break
+		}
+		if missed, err := j.replay(ctx, revision); err == nil {
+			revision = missed
 		}
 	}
 	return nil

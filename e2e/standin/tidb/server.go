@@ -67,15 +67,15 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, top.close()) }()
-	journal0 := &journal{log: log, etcd: top.etcd, server: top.snapshot().ID, run: engine.run}
-	if err := journal0.initialize(ctx, script); err != nil {
+	statements := &journal{log: log, etcd: top.etcd, server: top.snapshot().ID, run: engine.run}
+	if err := statements.initialize(ctx, script); err != nil {
 		return err
 	}
-	revision, err := journal0.replay(ctx)
+	revision, err := statements.replay(ctx, 0)
 	if err != nil {
 		return err
 	}
-	s := &serving{log: log, c: c, engine: engine, journal: journal0, top: top, slow: slow}
+	s := &serving{log: log, c: c, engine: engine, journal: statements, top: top, slow: slow}
 	if err := s.open(ctx); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 	return process.All(last,
 		func(context.Context) error { defer cancel(); return s.run(ctx, last) },
 		top.run,
-		func(ctx context.Context) error { return journal0.follow(ctx, revision) })
+		func(ctx context.Context) error { return statements.follow(ctx, revision) })
 }
 
 func readScript(c *Config) (string, error) {

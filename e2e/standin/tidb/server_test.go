@@ -122,8 +122,10 @@ func shape(v any) any {
 		out := map[string]any{}
 		for key, value := range v {
 			if key == "all_servers_info" {
-				for _, one := range value.(map[string]any) {
-					value = map[string]any{"each": one}
+				if servers, ok := value.(map[string]any); ok {
+					for _, one := range servers {
+						value = map[string]any{"each": one}
+					}
 				}
 			}
 			if key == "labels" || key == "Deprecated" {

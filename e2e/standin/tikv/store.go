@@ -180,8 +180,7 @@ func (s *Store) bootstrap(ctx context.Context, first bool) error {
 	})
 }
 
-// Run sends heartbeats until ctx ends, the first at once. A failed one waits
-// for its next turn, as TiKV's does.
+// Run sends heartbeats until ctx ends, the first at once.
 func (s *Store) Run(ctx context.Context) error {
 	return process.All(ctx, s.beat, s.regions.report)
 }
@@ -191,16 +190,7 @@ func (s *Store) beat(ctx context.Context) error {
 	defer every.Stop()
 	for last := s.started; ; {
 		now := time.Now()
-		err := s.pd.Do(ctx, "send store heartbeat", func(ctx context.Context, pd pdpb.PDClient) error {
-			res, err := pd.StoreHeartbeat(ctx, &pdpb.StoreHeartbeatRequest{Header: s.pd.Header(), Stats: s.stats(last, now)})
-			if err != nil {
-				return err
-			}
-			if e := res.GetHeader().GetError(); e.GetType() == pdpb.ErrorType_STORE_TOMBSTONE {
-				return fmt.Errorf("this store is a tombstone: %w", process.ErrPermanent)
-			}
-			return process.HeaderError(res.GetHeader())
-		})
+		err := s.sendBeat(ctx, last, now)
 		switch {
 		case err == nil:
 			last = now
@@ -217,6 +207,23 @@ func (s *Store) beat(ctx context.Context) error {
 		case <-every.C:
 		}
 	}
+}
+
+// sendBeat tries until the next heartbeat is due, since PD's leader may just
+// have changed.
+func (s *Store) sendBeat(ctx context.Context, last, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, s.heartbeat)
+	defer cancel()
+	return s.pd.Retry(ctx, "send store heartbeat", func(ctx context.Context, pd pdpb.PDClient) error {
+		res, err := pd.StoreHeartbeat(ctx, &pdpb.StoreHeartbeatRequest{Header: s.pd.Header(), Stats: s.stats(last, now)})
+		if err != nil {
+			return err
+		}
+		if e := res.GetHeader().GetError(); e.GetType() == pdpb.ErrorType_STORE_TOMBSTONE {
+			return fmt.Errorf("this store is a tombstone: %w", process.ErrPermanent)
+		}
+		return process.HeaderError(res.GetHeader())
+	})
 }
 
 func (s *Store) stats(from, to time.Time) *pdpb.StoreStats {

@@ -196,7 +196,6 @@ func planNewPod(s *snapshot, p *plan) {
 		return
 	}
 	p.createPod = pod
-	p.outcome = wait("pod", v1alpha1.ReasonCreating, "pod %s is being created", pod.Name)
 }
 
 // planChange compares the running pod with the spec. A template that changes

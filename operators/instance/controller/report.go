@@ -50,15 +50,7 @@ func report(s *snapshot, p *plan, acted step.Outcome, now time.Time) finding {
 
 	deleting := instance.DeletionTimestamp != nil
 	suspended := instance.Spec.Suspended && !deleting
-	all := []step.Outcome{acted, p.outcome}
-	if !suspended {
-		first, second := volumes, pod
-		if scheduledFirst(s) {
-			first, second = pod, volumes
-		}
-		all = append(all, first, second, gates(instance))
-	}
-	outcome := step.Worst(all...)
+	outcome := worst(s, p, acted, volumes, pod, suspended)
 	set.Finish(conditions.Verdict{
 		Serving:   set.Is(v1alpha1.ConditionPodReady) && set.Is(v1alpha1.ConditionVolumesReady) && gates(instance).Kind == step.KindDone && outcome.Kind != step.KindStall,
 		Summary:   podSummary(s),
@@ -75,6 +67,27 @@ func report(s *snapshot, p *plan, acted step.Outcome, now time.Time) finding {
 		}
 	}
 	return finding{before: before, after: after, transitions: set.Transitions(), outcome: outcome}
+}
+
+// worst picks what a person should hear first: among equals what the operator
+// does, then the cause rather than what follows from it.
+func worst(s *snapshot, p *plan, acted, volumes, pod step.Outcome, suspended bool) step.Outcome {
+	all := []step.Outcome{acted}
+	if p.outcome.Reason != v1alpha1.ReasonCreating {
+		all = append(all, p.outcome)
+	}
+	switch {
+	case suspended:
+	case scheduledFirst(s):
+		all = append(all, pod, volumes)
+	default:
+		all = append(all, volumes, pod)
+	}
+	all = append(all, p.outcome)
+	if !suspended {
+		all = append(all, gates(s.instance))
+	}
+	return step.Worst(all...)
 }
 
 // unread reports that something could not be read: what was known before
@@ -393,12 +406,13 @@ func mounted(pod *corev1.Pod) []string {
 // stable takes out of the scheduler's message what changes by itself: how many
 // nodes there are, and what preemption would do.
 func stable(message string) string {
-	message, _, _ = strings.Cut(message, " preemption:")
 	if _, rest, ok := strings.Cut(message, "available: "); ok {
 		message = rest
 	}
+	// What follows the first sentence is about preemption.
+	message, _, _ = strings.Cut(message, ". ")
 	var reasons []string
-	for reason := range strings.SplitSeq(strings.TrimSuffix(strings.TrimSpace(message), "."), ", ") {
+	for reason := range strings.SplitSeq(strings.TrimRight(message, ". "), ", ") {
 		reasons = append(reasons, strings.TrimLeft(reason, "0123456789 "))
 	}
 	slices.Sort(reasons)

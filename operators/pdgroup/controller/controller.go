@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	r.Outcomes.Count("plan", p.Outcome)
 
-	outcome := r.Outcomes.Count("act", group.Act(ctx, r.Env, g, s, p.Plan))
+	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set := report(g, s, p, outcome, r.Now())
 	outcome = step.Worst(outcome, r.Outcomes.Count("report", group.WriteMembers(ctx, r.Env, members(g, s, r.Now()))))

@@ -65,7 +65,7 @@ func quorum(g *v1alpha1.PDGroup, s group.Snapshot, set *conditions.Set) {
 		set.False(condition, v1alpha1.ReasonClusterIDMismatch, clusterIDMismatch(g, s))
 	case s.PD.Err != nil && !set.Is(v1alpha1.ConditionBootstrapped):
 		set.False(condition, v1alpha1.ReasonBootstrapping, "PD does not answer yet")
-	case s.PD.Err != nil && ready(s) == 0:
+	case s.PD.Err != nil && group.Count(s, "").Ready == 0:
 		set.False(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer and no Instance is ready")
 	case s.PD.Err != nil:
 		set.Unknown(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer: "+s.PD.Err.Error())
@@ -76,10 +76,6 @@ func quorum(g *v1alpha1.PDGroup, s group.Snapshot, set *conditions.Set) {
 	}
 }
 
-// silence is how long PD may fail to answer before a group that was Ready is
-// not any more: a change of PD's leader takes some seconds.
-const silence = 30 * time.Second
-
 // serves reports whether PD may be depended on and, if it does not answer as it
 // should, why and when to look again.
 func serves(g *v1alpha1.PDGroup, set *conditions.Set, now time.Time) (bool, step.Outcome) {
@@ -89,30 +85,16 @@ func serves(g *v1alpha1.PDGroup, set *conditions.Set, now time.Time) (bool, step
 	if set.Is(v1alpha1.ConditionQuorumHealthy) {
 		return true, step.Done()
 	}
-	waiting := unmet(set, v1alpha1.ConditionQuorumHealthy)
-	quorum := set.Get(v1alpha1.ConditionQuorumHealthy)
-	if quorum.Status == metav1.ConditionUnknown && set.Was(v1alpha1.ConditionReady) {
-		if left := silence - now.Sub(quorum.LastTransitionTime.Time); left > 0 {
-			return true, step.After(left, waiting.Reason, waiting.Message)
-		}
+	if set.Get(v1alpha1.ConditionQuorumHealthy).Status == metav1.ConditionUnknown {
+		return group.Silent(set, v1alpha1.ConditionQuorumHealthy, now)
 	}
-	return false, waiting
+	return false, unmet(set, v1alpha1.ConditionQuorumHealthy)
 }
 
 // unmet waits for PD to make a condition True.
 func unmet(set *conditions.Set, condition string) step.Outcome {
 	c := set.Get(condition)
 	return step.Wait("PD", time.Minute, c.Reason, c.Message)
-}
-
-func ready(s group.Snapshot) int {
-	n := 0
-	for _, i := range s.Instances {
-		if group.InstanceReady(i) {
-			n++
-		}
-	}
-	return n
 }
 
 // members reports every Instance's member as PD lists it. While PD cannot be

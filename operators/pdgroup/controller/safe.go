@@ -12,7 +12,7 @@ func safe(s group.Snapshot, victim *v1alpha1.Instance) string {
 	if member, listed := s.PD.Member(victim.Name); listed && member.Healthy && s.PD.Err == nil {
 		return "its member is healthy, and this version does not restart healthy members: delete the Instance to restart it"
 	}
-	if group.InstanceReady(victim) {
+	if group.InstanceServes(victim) {
 		return "it is Ready, and this version does not restart members that serve: delete the Instance to restart it"
 	}
 	return ""

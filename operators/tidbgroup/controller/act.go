@@ -13,7 +13,7 @@ import (
 func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p groupPlan) step.Outcome {
 	outcome := group.Act(ctx, r.Env, g, s.Snapshot, p.Plan)
 	for _, l := range p.Labels {
-		if err := r.servers.give(ctx, l); err != nil {
+		if err := r.servers.Give(ctx, l); err != nil {
 			outcome = step.Worst(outcome, step.Fail(v1alpha1.ReasonRequestFailed, err))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -31,7 +32,7 @@ import (
 // Reconciler reconciles TiDBGroups.
 type Reconciler struct {
 	operator.Env
-	servers *servers
+	servers *statusport.Servers
 }
 
 // Definition describes the operator to operator.Main.
@@ -40,7 +41,7 @@ func Definition() operator.Definition {
 		Name: "tidbgroup", Kind: v1alpha1.KindTiDBGroup,
 		List: list,
 		Setup: func(_ context.Context, env operator.Env) error {
-			return (&Reconciler{env, newServers(httpLabels)}).setup()
+			return (&Reconciler{env, statusport.New(statusport.HTTP)}).setup()
 		},
 	}
 }

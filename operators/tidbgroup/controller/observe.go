@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 )
 
@@ -18,7 +19,7 @@ type snapshot struct {
 	// BootstrapSQL says what is wrong with spec.bootstrapSQL; empty if nothing.
 	BootstrapSQL string
 	// Labelled is what each running server was last given, by Instance.
-	Labelled map[string]labelling
+	Labelled map[string]statusport.Labelling
 }
 
 // observe reads everything that plan and report decide from.
@@ -27,7 +28,7 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiDBGroup) (snapsh
 	if err != nil {
 		return snapshot{}, err
 	}
-	s := snapshot{Snapshot: common, Labelled: r.servers.known()}
+	s := snapshot{Snapshot: common, Labelled: r.servers.Known()}
 	if g.Spec.BootstrapSQL != nil && len(s.Instances) == 0 {
 		s.BootstrapSQL, err = r.bootstrapSQL(ctx, g)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -22,20 +23,7 @@ type groupPlan struct {
 	// DependencyReason names which dependency is missing.
 	DependencyReason string
 	// Labels to give to running servers.
-	Labels []labelling
-}
-
-// labelling is one server's labels.
-type labelling struct {
-	// Instance of the server, namespace/name.
-	Instance string
-	// Pod of the server by UID, and since when it is ready: a server that
-	// restarts in either sense has forgotten its labels.
-	Pod, Since string
-	// Host to reach the server at.
-	Host string
-	// Labels to give.
-	Labels map[string]string
+	Labels []statusport.Labelling
 }
 
 // plan decides what to do about a TiDBGroup. It is pure.
@@ -75,19 +63,19 @@ func dependencies(g *v1alpha1.TiDBGroup, s snapshot) (gate.Result, string) {
 }
 
 // labels finds the running servers that do not have the labels they should.
-func labels(g *v1alpha1.TiDBGroup, s snapshot) []labelling {
+func labels(g *v1alpha1.TiDBGroup, s snapshot) []statusport.Labelling {
 	user := map[string]string{}
 	for k, v := range g.Spec.ServerLabels {
 		user[k] = string(v)
 	}
-	var out []labelling
+	var out []statusport.Labelling
 	for _, i := range s.Instances {
 		ready := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady)
 		if ready == nil || ready.Status != "True" || i.Status.PodIP == "" || i.DeletionTimestamp != nil {
 			continue
 		}
 		want := topology.ServerLabels(s.Nodes[i.Status.NodeName], user)
-		next := labelling{
+		next := statusport.Labelling{
 			Instance: i.Namespace + "/" + i.Name, Host: i.Status.PodIP, Labels: want,
 			Pod: string(i.Status.PodUID), Since: ready.LastTransitionTime.UTC().Format(time.RFC3339),
 		}

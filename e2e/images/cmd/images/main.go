@@ -15,12 +15,17 @@ import (
 )
 
 func main() {
+	os.Exit(run())
+}
+
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := command().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "images:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 func command() *cobra.Command {

@@ -13,7 +13,7 @@ import (
 
 func main() {
 	// The engine's tables of collations are most of the heap and never change.
-	debug.SetGCPercent(25)
+	debug.SetGCPercent(40)
 	os.Exit(process.Main(os.Stderr, "tidb", run))
 }
 

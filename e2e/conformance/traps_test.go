@@ -1,0 +1,263 @@
+package conformance_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/e2e/model"
+)
+
+// The traps are what surprises in a real PD. Each is a test of its own against
+// everything that stands in for PD, so that no operator is ever tested against a
+// kinder one.
+
+func TestTrap01ReadyAndPingSayNothingAboutQuorum(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *play) {
+		p.lead(t, "pd-1")
+		p.expect(t, http.StatusInternalServerError, http.MethodGet, "pd-1", "/pd/api/v2/ready", "")
+		p.expect(t, http.StatusOK, http.MethodGet, "pd-2", "/pd/api/v2/ready", "")
+		body := p.expect(t, http.StatusInternalServerError, http.MethodGet, "pd-1", "/pd/api/v1/stores", "")
+		assert.Contains(t, body, "ErrNotBootstrapped", "no store yet is not broken")
+
+		p.lead(t, "pd-2")
+		p.b.Kill(t, "pd-1")
+		p.b.Kill(t, "pd-3")
+		require.Eventually(t, func() bool {
+			status, _, _ := p.call(t, http.MethodGet, "pd-2", "/health", "")
+			return status == http.StatusServiceUnavailable
+		}, 15*time.Second, 100*time.Millisecond, "etcd's own health tells of the lost quorum")
+		require.Eventually(t, func() bool {
+			status, _, _ := p.call(t, http.MethodGet, "pd-2", "/pd/api/v1/members", "")
+			return status == http.StatusInternalServerError
+		}, 15*time.Second, 100*time.Millisecond)
+		for _, path := range []string{"/pd/api/v2/ready", "/pd/api/v1/ping", "/pd/api/v1/health"} {
+			p.expect(t, http.StatusOK, http.MethodGet, "pd-2", path, "")
+		}
+		for _, path := range []string{"/pd/api/v1/members", "/pd/api/v1/leader", "/pd/api/v1/stores"} {
+			body := p.expect(t, http.StatusInternalServerError, http.MethodGet, "pd-2", path, "")
+			assert.Equal(t, "[PD:apiutil:ErrRedirect]redirect failed", body)
+		}
+	})
+}
+
+func TestTrap02AfterALeaderChangeEveryStoreIsDisconnectedUntilItsHeartbeat(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *play) {
+		p.lead(t, "pd-1")
+		p.up3(t)
+		assert.Equal(t, map[uint64]string{1: "Up", 4: "Up", 5: "Up"}, p.states(t, "pd-1"))
+		p.lead(t, "pd-2")
+		assert.Equal(t, map[uint64]string{1: "Disconnected", 4: "Disconnected", 5: "Disconnected"}, p.states(t, "pd-1"))
+		p.b.Heartbeat(t, 4)
+		assert.Equal(t, map[uint64]string{1: "Disconnected", 4: "Up", 5: "Disconnected"}, p.states(t, "pd-1"))
+		p.beat(t)
+		assert.Equal(t, map[uint64]string{1: "Up", 4: "Up", 5: "Up"}, p.states(t, "pd-1"))
+	})
+}
+
+func TestTrap03AStoreIsDownBeforeItsFirstHeartbeat(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *play) {
+		p.leader(t, "pd-1", "")
+		p.up3(t)
+		p.b.Put(t, p.store(420, "4", "h4", "z2"))
+		var s storeBody
+		p.get(t, "pd-1", "/pd/api/v1/store/420", &s)
+		assert.Equal(t, "Down", s.Store.StateName)
+		assert.Zero(t, s.Store.NodeState)
+		p.b.Heartbeat(t, 420)
+		p.get(t, "pd-1", "/pd/api/v1/store/420", &s)
+		assert.Equal(t, "Up", s.Store.StateName)
+	})
+}
+
+func TestTrap04ASilentStoreIsDisconnectedLongBeforeItIsDown(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *play) {
+		p.leader(t, "pd-1", "")
+		p.up3(t)
+		p.alive[5] = false
+		p.run(t, 15*time.Second)
+		assert.Equal(t, "Up", p.states(t, "pd-1")[5])
+		p.run(t, 15*time.Second)
+		var s storeBody
+		p.get(t, "pd-1", "/pd/api/v1/store/5", &s)
+		assert.Equal(t, "Disconnected", s.Store.StateName)
+		assert.Zero(t, s.Status.Leaders, "its leaders are gone long before it is Down")
+		assert.NotZero(t, s.Status.Regions)
+		p.run(t, 29*time.Minute)
+		assert.Equal(t, "Disconnected", p.states(t, "pd-1")[5])
+		p.run(t, time.Minute)
+		assert.Equal(t, "Down", p.states(t, "pd-1")[5])
+	})
+}
+
+func TestTrap05RemovalIsRefusedWhileTooFewStoresWouldRemain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *play) {
+		p.leader(t, "pd-1", "")
+		p.up3(t)
+		p.alive[5] = false
+		p.run(t, 31*time.Minute)
+		body := p.expect(t, http.StatusBadRequest, http.MethodDelete, "pd-1", "/pd/api/v1/store/5", "")
+		assert.Contains(t, body, "ErrStoresNotEnough", "even though the victim is Down")
+		p.expect(t, http.StatusBadRequest, http.MethodPost, "pd-1", "/pd/api/v1/store/5/state?state=Tombstone", "")
+		p.expect(t, http.StatusOK, http.MethodPost, "pd-1", "/pd/api/v1/store/1/state?state=Up", "")
+		p.expect(t, http.StatusNotFound, http.MethodDelete, "pd-1", "/pd/api/v1/store/77", "")
+
+		p.add(t, p.store(420, "4", "h4", "z2"))
+		p.beat(t)
+		p.expect(t, http.StatusOK, http.MethodDelete, "pd-1", "/pd/api/v1/store/5", "")
+		p.expect(t, http.StatusOK, http.MethodDelete, "pd-1", "/pd/api/v1/store/5", "")
+		p.expect(t, http.StatusOK, http.MethodPost, "pd-1", "/pd/api/v1/store/5/state?state=Up", "")
+		p.expect(t, http.StatusOK, http.MethodDelete, "pd-1", "/pd/api/v1/store/5?force=true", "")
+		p.run(t, 2*time.Minute)
+		p.expect(t, http.StatusGone, http.MethodDelete, "pd-1", "/pd/api/v1/store/5", "")
+		p.expect(t, http.StatusGone, http.MethodPost, "pd-1", "/pd/api/v1/store/5/state?state=Up", "")
+	})
+}
+
+func TestTrap06OfflineTakesUntilThePeersHaveMovedAndTombstonesAreHidden(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *play) {
+		p.leader(t, "pd-1", "")
+		p.up3(t)
+		p.add(t, p.store(420, "4", "h4", "z2"))
+		p.run(t, time.Minute)
+		p.expect(t, http.StatusOK, http.MethodDelete, "pd-1", "/pd/api/v1/store/420", "")
+		body := p.expect(t, http.StatusOK, http.MethodGet, "pd-1", "/pd/api/v1/stores/progress?id=420", "")
+		assert.Contains(t, body, "1.7976931348623157e+308", "how long it takes is not known at first")
+		p.clock.Advance(5 * time.Second)
+		assert.Equal(t, "Offline", p.states(t, "pd-1")[420])
+		p.clock.Advance(time.Minute)
+		assert.NotContains(t, p.states(t, "pd-1"), uint64(420), "a tombstone is not in the list")
+		var s storeBody
+		p.get(t, "pd-1", "/pd/api/v1/store/420", &s)
+		assert.Equal(t, "Tombstone", s.Store.StateName)
+		p.expect(t, http.StatusNotFound, http.MethodGet, "pd-1", "/pd/api/v1/stores/progress?id=420", "")
+	})
+}
+
+func TestTrap07EvictLeaderIsOneSchedulerWithAListOfStores(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *play) {
+		p.lead(t, "pd-1")
+		p.up3(t)
+		const list = "/pd/api/v1/scheduler-config/evict-leader-scheduler/list"
+		evicted := func() []string {
+			var body struct {
+				Stores map[string]any `json:"store-id-ranges"`
+			}
+			p.get(t, "pd-1", list, &body)
+			var ids []string
+			for id := range body.Stores {
+				ids = append(ids, id)
+			}
+			slices.Sort(ids)
+			return ids
+		}
+		p.expect(t, http.StatusNotFound, http.MethodGet, "pd-1", list, "")
+		for _, id := range []string{"4", "4", "5"} {
+			p.expect(t, http.StatusOK, http.MethodPost, "pd-1", "/pd/api/v1/schedulers",
+				`{"name":"evict-leader-scheduler","store_id":`+id+`}`)
+		}
+		assert.Equal(t, []string{"4", "5"}, evicted())
+		p.expect(t, http.StatusTemporaryRedirect, http.MethodGet, "pd-1", "/pd/api/v1/scheduler-config/evict-leader-scheduler", "")
+		p.expect(t, http.StatusInternalServerError, http.MethodPost, "pd-1", "/pd/api/v1/schedulers",
+			`{"name":"evict-leader-scheduler","store_id":77}`)
+		p.run(t, 10*time.Second)
+		var s storeBody
+		p.get(t, "pd-1", "/pd/api/v1/store/4", &s)
+		assert.Zero(t, s.Status.Leaders)
+
+		p.lead(t, "pd-2")
+		assert.Equal(t, []string{"4", "5"}, evicted(), "it survives a change of the leader")
+		p.beat(t)
+		p.expect(t, http.StatusOK, http.MethodDelete, "pd-1", "/pd/api/v1/schedulers/evict-leader-scheduler-4", "")
+		p.expect(t, http.StatusNotFound, http.MethodDelete, "pd-1", "/pd/api/v1/schedulers/evict-leader-scheduler-4", "")
+		p.run(t, 10*time.Second)
+		p.get(t, "pd-1", "/pd/api/v1/store/4", &s)
+		assert.NotZero(t, s.Status.Leaders, "leaders come back")
+	})
+}
+
+func TestTrap08ASubmittedTransferMustBeConfirmed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *play) {
+		p.lead(t, "pd-1")
+		body := p.expect(t, http.StatusOK, http.MethodPost, "pd-1", "/pd/api/v1/leader/transfer/pd-2", "")
+		assert.Contains(t, body, "submitted")
+		p.leader(t, "pd-1", "pd-2")
+		p.expect(t, http.StatusInternalServerError, http.MethodPost, "pd-1", "/pd/api/v1/leader/transfer/pd-99", "")
+		p.expect(t, http.StatusOK, http.MethodPost, "pd-1", "/pd/api/v1/leader/transfer/pd-2", "")
+		assert.Equal(t, "pd-2", p.leader(t, "pd-1", ""))
+	})
+	t.Run("the simulation says submitted before anything has happened", func(t *testing.T) {
+		t.Parallel()
+		clock := model.NewManualClock(time.Now())
+		b := newSimWith(t, clock, 0)
+		defer b.Close()
+		p := newPlay(b, clock)
+		p.expect(t, http.StatusOK, http.MethodPost, "pd-1", "/pd/api/v1/leader/transfer/pd-2", "")
+		assert.Equal(t, "pd-1", p.leader(t, "pd-1", ""))
+		clock.Advance(time.Second)
+		assert.Equal(t, "pd-2", p.leader(t, "pd-1", ""))
+	})
+}
+
+func TestTrap09ARemovedMemberThatStillRunsGoesOnAnswering(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *play) {
+		p.lead(t, "pd-1")
+		p.expect(t, http.StatusNotFound, http.MethodDelete, "pd-2", "/pd/api/v1/members/name/pd-99", "")
+		p.expect(t, http.StatusInternalServerError, http.MethodDelete, "pd-2", "/pd/api/v1/members/id/12345", "")
+		remove := func(name string) {
+			require.Eventually(t, func() bool {
+				status, _, _ := p.call(t, http.MethodDelete, "pd-2", "/pd/api/v1/members/name/"+name, "")
+				return status == http.StatusOK
+			}, 15*time.Second, 200*time.Millisecond)
+		}
+		remove("pd-3")
+		require.Eventually(t, func() bool {
+			return slices.Equal(p.names(t, "pd-1"), []string{"pd-1", "pd-2"})
+		}, 10*time.Second, 50*time.Millisecond)
+		status, _, body := p.call(t, http.MethodGet, "pd-3", "/pd/api/v1/members", "")
+		assert.Equal(t, http.StatusOK, status, "the removed member answers")
+		var m membersBody
+		require.NoError(t, json.Unmarshal(body, &m))
+		assert.Len(t, m.Members, 2, "and is not in its own list")
+		p.b.Rejoin(t, "pd-3")
+		p.clock.Advance(10 * time.Second)
+		require.Eventually(t, func() bool { return len(p.names(t, "pd-1")) == 3 }, 10*time.Second, 50*time.Millisecond)
+		p.leader(t, "pd-2", "pd-1")
+		remove("pd-1")
+		require.Eventually(t, func() bool { return p.leader(t, "pd-2", "") != "pd-1" },
+			15*time.Second, 50*time.Millisecond, "removing the leader itself is accepted, and another one leads")
+	})
+}
+
+func TestTrap10AMemberThatWasAddedAndHasNotStartedHasNoName(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *play) {
+		p.leader(t, "pd-1", "")
+		p.b.AddUnstarted(t, "http://127.0.0.1:1")
+		require.Eventually(t, func() bool {
+			return slices.Equal(p.names(t, "pd-1"), []string{"", "pd-1", "pd-2", "pd-3"})
+		}, 10*time.Second, 50*time.Millisecond)
+		var health []struct {
+			Name   string `json:"name"`
+			Health bool   `json:"health"`
+		}
+		p.get(t, "pd-1", "/pd/api/v1/health", &health)
+		for _, h := range health {
+			assert.Equal(t, h.Name != "", h.Health)
+		}
+	})
+}

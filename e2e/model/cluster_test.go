@@ -1,0 +1,276 @@
+package model_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/e2e/model"
+)
+
+type world struct {
+	t     *testing.T
+	clock *model.ManualClock
+	c     *model.Cluster
+	alive map[uint64]bool
+	saved []byte
+	fail  error
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, clock: model.NewManualClock(time.Unix(1_800_000_000, 0)), alive: map[uint64]bool{}}
+	c, err := model.NewCluster(w.options())
+	require.NoError(t, err)
+	w.c = c
+	return w
+}
+
+func (w *world) options() model.Options {
+	return model.Options{
+		Clock: w.clock, Config: map[string]any{"replication": map[string]any{"location-labels": []any{"zone"}}},
+		Save: func(data []byte) error {
+			if w.fail == nil {
+				w.saved = append([]byte(nil), data...)
+			}
+			return w.fail
+		},
+	}
+}
+
+func meta(id uint64, labels ...string) model.StoreMeta {
+	m := model.StoreMeta{ID: id, Address: fmt.Sprintf("s%d:20160", id), Version: "8.5.7"}
+	for i := 0; i+1 < len(labels); i += 2 {
+		m.Labels = append(m.Labels, model.Label{Key: labels[i], Value: labels[i+1]})
+	}
+	return m
+}
+
+func (w *world) put(m model.StoreMeta) {
+	w.t.Helper()
+	if w.c.Bootstrapped() {
+		require.NoError(w.t, w.c.PutStore(m))
+	} else {
+		require.NoError(w.t, w.c.Bootstrap(m, 1001, 1002))
+	}
+	w.alive[m.ID] = true
+}
+
+func (w *world) run(d time.Duration) {
+	w.t.Helper()
+	for ; d > 0; d -= 10 * time.Second {
+		w.clock.Advance(min(d, 10*time.Second))
+		for id, alive := range w.alive {
+			if alive {
+				require.NoError(w.t, w.c.Heartbeat(id, model.StoreStats{Capacity: 1 << 30}))
+			}
+		}
+	}
+}
+
+func (w *world) store(id uint64) model.StoreView {
+	w.t.Helper()
+	v, err := w.c.Store(id)
+	require.NoError(w.t, err)
+	return v
+}
+
+func (w *world) up3() {
+	w.t.Helper()
+	for id := uint64(1); id <= 3; id++ {
+		w.put(meta(id, "zone", fmt.Sprint("z", id)))
+	}
+	w.run(2 * time.Minute)
+}
+
+func TestRegionsAreReplicatedAndTheirLeadersBalanced(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	for id := uint64(1); id <= 3; id++ {
+		v := w.store(id)
+		assert.Equal(t, "Up", v.StateName)
+		assert.Equal(t, 104, v.Regions)
+		assert.InDelta(t, 35, v.Leaders, 3)
+	}
+	miss, err := w.c.CheckRegions(model.MissPeer)
+	require.NoError(t, err)
+	assert.Empty(t, miss)
+}
+
+func TestReplicasStayInDifferentZones(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	w.put(meta(4, "zone", "z3"))
+	w.run(3 * time.Minute)
+	assert.Equal(t, 104, w.store(1).Regions)
+	assert.Equal(t, 104, w.store(2).Regions)
+	assert.InDelta(t, 52, w.store(3).Regions, 2)
+	assert.InDelta(t, 52, w.store(4).Regions, 2)
+	assert.Equal(t, model.NodeServing, w.store(4).Node)
+}
+
+func TestATiFlashStoreGetsNoVoters(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	w.put(meta(4, "zone", "z4", "engine", "tiflash"))
+	w.run(3 * time.Minute)
+	assert.Zero(t, w.store(4).Regions)
+	assert.Equal(t, "Up", w.store(4).StateName)
+}
+
+func TestAnOfflineStoreKeepsItsPeersWhileThereIsNoOtherPlace(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	require.NoError(t, w.c.RemoveStore(3, true))
+	w.run(10 * time.Minute)
+	assert.Equal(t, "Offline", w.store(3).StateName)
+	assert.Equal(t, 104, w.store(3).Regions)
+	w.put(meta(4, "zone", "z3"))
+	delete(w.alive, 3)
+	w.run(5 * time.Minute)
+	assert.Equal(t, "Tombstone", w.store(3).StateName)
+	assert.Equal(t, 104, w.store(4).Regions)
+}
+
+func TestAStoreThatIsRemovedAndBroughtBackKeepsWhatHasNotMoved(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	w.put(meta(4, "zone", "z3"))
+	w.run(3 * time.Minute)
+	before := w.store(4).Regions
+	require.NoError(t, w.c.RemoveStore(4, false))
+	w.clock.Advance(5 * time.Second)
+	require.NoError(t, w.c.SetStoreState(4, "Up"))
+	v := w.store(4)
+	assert.Equal(t, "Up", v.StateName)
+	assert.Less(t, v.Regions, before)
+	assert.Positive(t, v.Regions)
+}
+
+func TestASecondStoreOnTheSameAddressIsRefusedUntilTheFirstIsGone(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	twin := meta(9, "zone", "z3")
+	twin.Address = "s3:20160"
+	require.ErrorContains(t, w.c.PutStore(twin), "duplicated store address")
+	require.NoError(t, w.c.RemoveStore(3, true))
+	require.NoError(t, w.c.PutStore(twin))
+}
+
+func TestAnotherPDTakesOverWhatWasSaved(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	_, err := w.c.AddEvictLeader(2)
+	require.NoError(t, err)
+	id, err := w.c.AllocID()
+	require.NoError(t, err)
+	require.NoError(t, w.c.Tick())
+	next, err := model.LoadCluster(w.saved, w.options())
+	require.NoError(t, err)
+	w.c = next
+	assert.Equal(t, "Disconnected", w.store(1).StateName)
+	assert.Equal(t, 104, w.store(1).Regions)
+	evicted, ok, err := w.c.Evicted()
+	require.NoError(t, err)
+	assert.True(t, ok)
+	assert.Equal(t, []uint64{2}, evicted)
+	later, err := w.c.AllocID()
+	require.NoError(t, err)
+	assert.Greater(t, later, id, "no id is given out twice")
+	w.run(10 * time.Second)
+	assert.Equal(t, "Up", w.store(1).StateName)
+}
+
+func TestAChangeThatCanNotBeSavedIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.fail = errors.New("no quorum")
+	require.ErrorContains(t, w.c.Bootstrap(meta(1), 2, 3), "no quorum")
+	assert.False(t, w.c.Bootstrapped())
+}
+
+func TestAlarmsAreRaisedTheMomentAMajorityDies(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	w.c.SetStoreAlive(1, false)
+	assert.Empty(t, w.c.Alarms())
+	w.c.SetStoreAlive(2, false)
+	alarms := w.c.Alarms()
+	require.Len(t, alarms, 104, "one for every region")
+	assert.Equal(t, model.LostRegionMajority, alarms[0].Kind)
+	w.c.SetStoreAlive(1, true)
+	w.c.SetStoreAlive(2, true)
+	w.c.LoseStoreData(1)
+	w.c.LoseStoreData(2)
+	assert.Contains(t, fmt.Sprint(w.c.Alarms()), string(model.LostData))
+}
+
+func TestDeadStoresAreLeftByTheirLeadersAtOnceWhenTheTruthIsKnown(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	w.c.SetStoreAlive(1, false)
+	w.clock.Advance(time.Second)
+	assert.Zero(t, w.store(1).Leaders)
+	assert.Equal(t, "Up", w.store(1).StateName, "PD has not noticed yet")
+}
+
+func TestConfigurationKeepsTypesAndRefusesWhatItDoesNotKnow(t *testing.T) {
+	w := newWorld(t)
+	for name, test := range map[string]struct {
+		key   string
+		value any
+		err   string
+	}{
+		"a duration is normalised":      {"schedule.max-store-down-time", "90m", ""},
+		"a wrong duration is refused":   {"schedule.max-store-down-time", "xyz", "invalid duration"},
+		"a number may come as text":     {"schedule.leader-schedule-limit", "7", ""},
+		"a wrong number is refused":     {"schedule.leader-schedule-limit", "many", "invalid number"},
+		"a truth may come as a boolean": {"replication.enable-placement-rules", false, ""},
+		"an unknown key is refused":     {"schedule.no-such-key", 1, "config item no-such-key not found"},
+		"an unknown section is refused": {"nowhere.key", 1, "config prefix nowhere not found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := w.c.SetConfig(map[string]any{test.key: test.value})
+			if test.err == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, test.err)
+		})
+	}
+	assert.Equal(t, "1h30m0s", w.c.ConfigSection("schedule")["max-store-down-time"])
+	assert.Equal(t, "false", w.c.ConfigSection("replication")["enable-placement-rules"])
+}
+
+func TestDaysPassQuicklyForAnIdleCluster(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	start := time.Now()
+	w.clock.Advance(24 * time.Hour)
+	assert.Equal(t, "Down", w.store(1).StateName)
+	assert.Less(t, time.Since(start), 2*time.Second)
+}
+
+func BenchmarkAPollOfAnIdleCluster(b *testing.B) {
+	clock := model.NewManualClock(time.Now())
+	c, err := model.NewCluster(model.Options{Clock: clock})
+	require.NoError(b, err)
+	require.NoError(b, c.Bootstrap(meta(1), 2, 3))
+	require.NoError(b, c.PutStore(meta(2)))
+	require.NoError(b, c.PutStore(meta(3)))
+	for range 30 {
+		clock.Advance(10 * time.Second)
+		for id := uint64(1); id <= 3; id++ {
+			require.NoError(b, c.Heartbeat(id, model.StoreStats{}))
+		}
+	}
+	for b.Loop() {
+		clock.Advance(time.Second)
+		if _, err := c.Stores(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package pdsim_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	pdhttp "github.com/tikv/pd/client/http"
+	"github.com/tikv/pd/client/servicediscovery"
+
+	"github.com/tidb-groups/tidb-groups/e2e/model"
+	"github.com/tidb-groups/tidb-groups/e2e/model/pdsim"
+)
+
+func newPD(t *testing.T) (*pdsim.PD, *model.ManualClock) {
+	t.Helper()
+	clock := model.NewManualClock(time.Now())
+	p, err := pdsim.New(pdsim.Options{
+		Members:   []string{"basic-pd-0", "basic-pd-1", "basic-pd-2"},
+		ClientURL: func(name string) string { return "http://" + name + ".basic-pd-peer.ns.svc:2379" },
+		Services:  []string{"basic-pd.ns.svc:2379"},
+		Cluster:   model.Options{Clock: clock},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	return p, clock
+}
+
+func get(t *testing.T, p *pdsim.PD, url string) (int, error) {
+	t.Helper()
+	client := &http.Client{Transport: p.Transport(), Timeout: 5 * time.Second}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	res, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	require.NoError(t, res.Body.Close())
+	return res.StatusCode, nil
+}
+
+func TestMembersAreReachedByTheNamesThatTheyAdvertise(t *testing.T) {
+	p, _ := newPD(t)
+	for _, host := range []string{"basic-pd-2.basic-pd-peer.ns.svc:2379", "basic-pd.ns.svc:2379"} {
+		status, err := get(t, p, "http://"+host+"/pd/api/v1/members")
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusOK, status)
+	}
+	_, err := get(t, p, "http://other.ns.svc:2379/pd/api/v1/members")
+	require.Error(t, err)
+}
+
+func TestADeadMemberRefusesConnectionsAndTheServiceFindsAnother(t *testing.T) {
+	p, clock := newPD(t)
+	require.NoError(t, p.SetHealthy("basic-pd-0", false))
+	_, err := get(t, p, "http://basic-pd-0.basic-pd-peer.ns.svc:2379/pd/api/v1/ping")
+	require.Error(t, err)
+	assert.Empty(t, p.Leader(), "an election takes its time")
+	clock.Advance(3 * time.Second)
+	assert.Equal(t, "basic-pd-1", p.Leader())
+	status, err := get(t, p, "http://basic-pd.ns.svc:2379/pd/api/v1/members")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, status)
+	assert.Empty(t, p.Alarms())
+	require.NoError(t, p.SetHealthy("basic-pd-0", true))
+	_, err = get(t, p, "http://basic-pd-0.basic-pd-peer.ns.svc:2379/pd/api/v1/ping")
+	require.NoError(t, err)
+}
+
+func TestALostMajorityAndASecondClusterAreAlarms(t *testing.T) {
+	p, _ := newPD(t)
+	require.NoError(t, p.SetHealthy("basic-pd-0", false))
+	require.NoError(t, p.SetHealthy("basic-pd-1", false))
+	p.Bootstrap("basic-pd-0")
+	var kinds []model.AlarmKind
+	for _, a := range p.Alarms() {
+		kinds = append(kinds, a.Kind)
+	}
+	assert.Equal(t, []model.AlarmKind{model.LostPDMajority, model.SecondClusterID}, kinds)
+	assert.Nil(t, p.Cluster())
+}
+
+func TestAMemberOfAListedNameMayNotJoin(t *testing.T) {
+	p, _ := newPD(t)
+	require.ErrorContains(t, p.Join("basic-pd-0"), "duplicated pd")
+	require.NoError(t, p.Join("basic-pd-3"))
+	assert.Len(t, p.URLs(), 4)
+}
+
+func TestTheOfficialHTTPClientWorks(t *testing.T) {
+	p, clock := newPD(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	require.NoError(t, p.Cluster().Bootstrap(model.StoreMeta{ID: 1, Address: "tikv-0:20160", Version: "8.5.7"}, 2, 3))
+	clock.Advance(time.Second)
+	require.NoError(t, p.Cluster().Heartbeat(1, model.StoreStats{Capacity: 1 << 30}))
+	discovery := servicediscovery.NewMockPDServiceDiscovery([]string{"http://basic-pd.ns.svc:2379"}, nil)
+	require.NoError(t, discovery.Init())
+	client := pdhttp.NewClientWithServiceDiscovery("test", discovery,
+		pdhttp.WithHTTPClient(&http.Client{Transport: p.Transport()}))
+	defer client.Close()
+	stores, err := client.GetStores(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 1, stores.Count)
+	assert.Equal(t, "Up", stores.Stores[0].Store.StateName)
+}

@@ -1,0 +1,94 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/e2e/images"
+)
+
+// Names of the providers.
+const (
+	Local      = "local"
+	Kind       = "kind"
+	Kubeconfig = "kubeconfig"
+)
+
+// Images to run.
+const (
+	// StandIns are the images that this repository builds: no database, but
+	// what the operators see of one.
+	StandIns = "standin"
+	// Upstream are the real images of PingCAP.
+	Upstream = "upstream"
+)
+
+// Provider is a Kubernetes with the images loaded.
+type Provider interface {
+	// Name of the provider.
+	Name() string
+	// Up starts the cluster if it does not run, and loads the images.
+	Up(ctx context.Context) error
+	// Down stops what Up started, and nothing else.
+	Down(ctx context.Context) error
+	// Kubeconfig is the path of a file that reaches the cluster.
+	Kubeconfig() string
+	// Registry is what operator images are prefixed with; empty if they are
+	// loaded under their own names.
+	Registry() string
+}
+
+// Nodes is implemented by providers whose nodes can be lost.
+type Nodes interface {
+	// StopNode makes a node fail like a machine that loses its power.
+	StopNode(ctx context.Context, name string) error
+	// StartNode brings it back.
+	StartNode(ctx context.Context, name string) error
+}
+
+// Options of New.
+type Options struct {
+	// Name of the provider; empty means local.
+	Name string
+	// Images to run; empty means stand-ins.
+	Images string
+	// Out gets a line per step.
+	Out io.Writer
+}
+
+// FromEnvironment reads PROVIDER and IMAGES.
+func FromEnvironment(out io.Writer) Options {
+	return Options{Name: os.Getenv("PROVIDER"), Images: os.Getenv("IMAGES"), Out: out}
+}
+
+// New returns a provider, or an error that says what is missing on this machine
+// for it.
+func New(o Options) (Provider, error) {
+	if o.Images == "" {
+		o.Images = StandIns
+	}
+	if o.Images != StandIns && o.Images != Upstream {
+		return nil, fmt.Errorf("IMAGES is %q: it must be %s or %s", o.Images, StandIns, Upstream)
+	}
+	switch o.Name {
+	case "", Local:
+		return newLocal(o)
+	case Kind:
+		return newKind(o)
+	case Kubeconfig:
+		return newKubeconfig(o)
+	}
+	return nil, fmt.Errorf("PROVIDER is %q: it must be one of %s", o.Name, strings.Join([]string{Local, Kind, Kubeconfig}, ", "))
+}
+
+// sets returns the images to load, as images.Build names them: the operators
+// always, the stand-ins unless the real ones are pulled.
+func (o Options) sets() []string {
+	if o.Images == Upstream {
+		return []string{images.SetOperators}
+	}
+	return []string{images.SetOperators, images.SetStandins, images.BusyboxRef}
+}

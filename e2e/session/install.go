@@ -1,0 +1,47 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Namespace that the operators run in.
+const Namespace = "tidb-groups-system"
+
+// overlay is the kustomization of all six operators.
+const overlay = "deploy/overlays/default"
+
+// Install applies the operators as the README says. With a registry, their
+// images are taken from it.
+func (s *Session) Install(ctx context.Context, registry string) error {
+	path := overlay
+	if registry != "" {
+		dir, err := os.MkdirTemp(filepath.Join(s.Root, "deploy", "overlays"), ".registry-")
+		if err != nil {
+			return fmt.Errorf("make overlay: %w", err)
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(registryOverlay(registry)), 0o600); err != nil {
+			return fmt.Errorf("write overlay: %w", err)
+		}
+		path = dir
+	}
+	if _, err := s.Kubectl(ctx, "apply", "-k", path); err != nil {
+		return fmt.Errorf("install operators: %w", err)
+	}
+	if _, err := s.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd", "-l", "app.kubernetes.io/part-of=tidb-groups"); err != nil {
+		return fmt.Errorf("wait for the kinds: %w", err)
+	}
+	return nil
+}
+
+func registryOverlay(registry string) string {
+	text := "resources: [../default]\nimages:\n"
+	for _, name := range []string{"pdgroup", "tikvgroup", "tidbgroup", "tiflashgroup", "instance", "tidbcluster"} {
+		image := "tidb-groups/" + name + "-operator"
+		text += fmt.Sprintf("- {name: %s, newName: %s/%s}\n", image, registry, image)
+	}
+	return text
+}

@@ -1,0 +1,168 @@
+//go:build e2e
+
+package suite_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/deploy/tree"
+	"github.com/tidb-groups/tidb-groups/e2e/provider"
+)
+
+// The demo as assertions: one TidbCluster from nothing to Ready, used, disturbed
+// and deleted. Parity: PD-01, PD-02, PD-19, KV-01, KV-02, DB-01, DB-02, DB-07,
+// DB-15, FL-01, FL-02, FL-03, GRP-01, GRP-08.
+func TestATidbClusterFromNothingToReady(t *testing.T) {
+	ns := namespace(t, "e2e-basic")
+	began := time.Now()
+	apply(t, ns, "deploy/samples/basic.yaml")
+	nodes := awaitAll(t, ns, 1)
+	t.Logf("everything was Ready after %s", time.Since(began).Round(100*time.Millisecond))
+
+	t.Run("every object of the sample is there", func(t *testing.T) {
+		for kind, groups := range map[string]map[string]int{
+			"PDGroup": {"basic-pd": 3}, "TiKVGroup": {"basic-tikv": 3}, "TiDBGroup": {"basic-tidb": 2}, "TiFlashGroup": {"basic-tiflash": 1},
+		} {
+			for name, replicas := range groups {
+				g := find(nodes, kind, name)
+				if assert.NotNil(t, g, "%s %s", kind, name) {
+					assert.Len(t, g.Children, replicas)
+				}
+			}
+		}
+	})
+	t.Run("a MySQL client is answered", func(t *testing.T) { query(t, ns) })
+	t.Run("members are spread over the nodes", func(t *testing.T) {
+		assert.Len(t, nodesOf(t, ns, "basic-pd"), 3)
+		assert.Len(t, nodesOf(t, ns, "basic-tikv"), 3)
+	})
+	t.Run("a deleted pod comes back as the same member with the same data", func(t *testing.T) {
+		before := instance(t, ns, "basic-tikv-1")
+		id := clusterID(t, ns)
+		_, err := shared.session.Kubectl(t.Context(), "delete", "pod", "-n", ns, "basic-tikv-1", "basic-pd-2", "basic-tidb-0")
+		require.NoError(t, err)
+		await(t, ns, "pod basic-tikv-1 replaced and everything Ready", func(nodes []*tree.Node) bool {
+			return instance(t, ns, "basic-tikv-1").Status.PodUID != before.Status.PodUID && tree.Done(nodes)
+		})
+		assert.Equal(t, before.Status.Member.ID, instance(t, ns, "basic-tikv-1").Status.Member.ID)
+		assert.Equal(t, id, clusterID(t, ns))
+		query(t, ns)
+	})
+	t.Run("more replicas join a living cluster", func(t *testing.T) {
+		_, err := shared.session.Kubectl(t.Context(), "patch", "-n", ns, "tidbcluster", "basic", "--type=json",
+			"-p", `[{"op":"replace","path":"/spec/tikv/0/replicas","value":4}]`)
+		require.NoError(t, err)
+		await(t, ns, "four stores", func(nodes []*tree.Node) bool {
+			g := find(nodes, "TiKVGroup", "basic-tikv")
+			return g != nil && len(g.Children) == 4 && tree.Done(nodes)
+		})
+	})
+	t.Run("deleting the cluster keeps the claims", func(t *testing.T) {
+		_, err := shared.session.Kubectl(t.Context(), "delete", "-n", ns, "tidbcluster", "basic", "--timeout=60s")
+		require.NoError(t, err)
+		await(t, ns, "no object left", func(nodes []*tree.Node) bool { return len(nodes) == 0 && instances(t, ns) == 0 })
+		var claims corev1.PersistentVolumeClaimList
+		require.NoError(t, shared.session.Client.List(t.Context(), &claims, client.InNamespace(ns)))
+		assert.Len(t, claims.Items, 3+4+1)
+		for _, c := range claims.Items {
+			assert.Nil(t, c.DeletionTimestamp, c.Name)
+		}
+	})
+}
+
+// An idle cluster causes no write at all (P9).
+func TestAnIdleClusterIsNotWritten(t *testing.T) {
+	ns := namespace(t, "e2e-idle")
+	apply(t, ns, "deploy/samples/groups-only.yaml")
+	awaitReady(t, ns)
+	idle := idleTime(t)
+	before := versions(t, ns)
+	timer := time.NewTimer(idle)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+		t.Fatal("ended early")
+	}
+	assert.Equal(t, before, versions(t, ns), "resourceVersions after %s", idle)
+}
+
+// Operators are missed and found again: groups wait without an error for an
+// operator that is not there, and one that is killed gives its lease back.
+func TestOperatorsComeAndGo(t *testing.T) {
+	if shared.provider.Name() != provider.Local {
+		t.Skip("scales the operators of the whole cluster: only on a cluster of our own")
+	}
+	ns := namespace(t, "e2e-operators")
+	scale(t, "tiflashgroup", 0)
+	apply(t, ns, "deploy/samples/basic.yaml")
+	await(t, ns, "all but TiFlash", func(nodes []*tree.Node) bool {
+		flash, tidb := find(nodes, "TiFlashGroup", "basic-tiflash"), find(nodes, "TiDBGroup", "basic-tidb")
+		return flash != nil && tidb != nil && tidb.State == tree.Good && flash.State == tree.Waiting && len(flash.Children) == 0
+	})
+	scale(t, "tiflashgroup", 1)
+	awaitAll(t, ns, 1)
+}
+
+// query connects as the demo tells people to.
+func query(t *testing.T, ns string) {
+	t.Helper()
+	if shared.provider.Name() != provider.Local {
+		t.Skip("Services are reached from the host only on the local cluster")
+	}
+	var service corev1.Service
+	require.NoError(t, shared.session.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "basic-tidb"}, &service))
+	db, err := sql.Open("mysql", fmt.Sprintf("root@tcp(%s:4000)/", service.Spec.ClusterIP))
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, db.Close()) }()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var version string
+	require.NoError(t, db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version))
+	assert.Contains(t, version, "TiDB")
+}
+
+func nodesOf(t *testing.T, ns, group string) map[string]bool {
+	t.Helper()
+	var list v1alpha1.InstanceList
+	require.NoError(t, shared.session.Client.List(t.Context(), &list, client.InNamespace(ns), client.MatchingLabels{v1alpha1.LabelGroup: group}))
+	out := map[string]bool{}
+	for _, i := range list.Items {
+		out[i.Status.NodeName] = true
+	}
+	return out
+}
+
+func instance(t *testing.T, ns, name string) *v1alpha1.Instance {
+	t.Helper()
+	var i v1alpha1.Instance
+	require.NoError(t, shared.session.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: name}, &i))
+	return &i
+}
+
+func instances(t *testing.T, ns string) int {
+	t.Helper()
+	var list v1alpha1.InstanceList
+	require.NoError(t, shared.session.Client.List(t.Context(), &list, client.InNamespace(ns)))
+	return len(list.Items)
+}
+
+func clusterID(t *testing.T, ns string) string {
+	t.Helper()
+	var g v1alpha1.PDGroup
+	require.NoError(t, shared.session.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "basic-pd"}, &g))
+	require.NotEmpty(t, g.Status.ClusterID)
+	return g.Status.ClusterID
+}

@@ -1,0 +1,142 @@
+//go:build e2e
+
+package suite_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/deploy/tree"
+	"github.com/tidb-groups/tidb-groups/e2e/provider"
+	"github.com/tidb-groups/tidb-groups/e2e/session"
+)
+
+const (
+	// upTimeout bounds building images and starting Kubernetes.
+	upTimeout = 25 * time.Minute
+	// readyTimeout bounds the way from applied to Ready.
+	readyTimeout = 3 * time.Minute
+)
+
+// world is what the tests share: one cluster with the operators installed.
+type world struct {
+	provider provider.Provider
+	session  *session.Session
+}
+
+var shared world
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctx, cancel := context.WithTimeout(context.Background(), upTimeout)
+	defer cancel()
+	p, err := provider.New(provider.FromEnvironment(os.Stdout))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	if os.Getenv("KEEP") == "" {
+		defer func() {
+			if err := p.Down(context.Background()); err != nil {
+				fmt.Fprintln(os.Stderr, "e2e: stop the cluster:", err)
+			}
+		}()
+	}
+	if err := p.Up(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	s, err := session.New(ctx, p.Kubeconfig())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	if err := s.Install(ctx, p.Registry()); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	shared = world{provider: p, session: s}
+	return m.Run()
+}
+
+// namespace makes a namespace for a test and deletes it afterwards; when the
+// test failed, it says first how everything stood.
+func namespace(t *testing.T, name string) string {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := shared.session.Kubectl(ctx, "create", "namespace", name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+		defer cancel()
+		if t.Failed() {
+			describe(ctx, t, name)
+		}
+		if _, err := shared.session.Kubectl(ctx, "delete", "namespace", name, "--wait=true", "--timeout=120s"); err != nil {
+			t.Errorf("delete namespace: %v", err)
+		}
+	})
+	return name
+}
+
+// describe prints how a namespace stands.
+func describe(ctx context.Context, t *testing.T, namespace string) {
+	nodes, err := shared.session.Trees(ctx, namespace)
+	t.Logf("trees of %s (%v):\n%s", namespace, err, tree.Draw(nodes, tree.Style{}))
+	for _, args := range [][]string{
+		{"get", "pods,pvc,svc", "-n", namespace, "-o", "wide"},
+		{"get", "events", "-n", namespace, "--sort-by=.lastTimestamp"},
+		{"logs", "-n", session.Namespace, "-l", "app.kubernetes.io/part-of=tidb-groups", "--tail=20", "--prefix"},
+	} {
+		out, err := shared.session.Kubectl(ctx, args...)
+		t.Logf("kubectl %v (%v):\n%s", args, err, out)
+	}
+}
+
+// apply applies a file to a namespace.
+func apply(t *testing.T, namespace, file string) {
+	t.Helper()
+	if _, err := shared.session.Kubectl(t.Context(), "apply", "-n", namespace, "-f", file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitAll waits until the namespace has n trees and everything in them is
+// Ready and UpToDate.
+func awaitAll(t *testing.T, namespace string, n int) []*tree.Node {
+	t.Helper()
+	var last []*tree.Node
+	await(t, namespace, fmt.Sprintf("%d trees, all Ready", n), func(nodes []*tree.Node) bool {
+		last = nodes
+		return len(nodes) == n && tree.Done(nodes)
+	})
+	return last
+}
+
+// await follows a namespace until its trees are as wished.
+func await(t *testing.T, namespace, wish string, good func([]*tree.Node) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), readyTimeout, fmt.Errorf("not within %s: %s", readyTimeout, wish))
+	defer cancel()
+	if err := shared.session.Follow(ctx, namespace, good); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// find returns the node of a kind and name.
+func find(nodes []*tree.Node, kind, name string) *tree.Node {
+	for _, n := range nodes {
+		if n.Kind == kind && n.Name == name {
+			return n
+		}
+		if below := find(n.Children, kind, name); below != nil {
+			return below
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+//go:build e2e
+
+package suite_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/deploy/tree"
+	"github.com/tidb-groups/tidb-groups/e2e/session"
+)
+
+// awaitReady waits until whatever is in the namespace is Ready.
+func awaitReady(t *testing.T, namespace string) {
+	t.Helper()
+	await(t, namespace, "everything Ready", func(nodes []*tree.Node) bool { return len(nodes) > 0 && tree.Done(nodes) })
+}
+
+// idleTime is how long an idle cluster is looked at: IDLE, else half a minute.
+func idleTime(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("IDLE")
+	if text == "" {
+		return 30 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	require.NoError(t, err, "IDLE")
+	return d
+}
+
+// versions returns the resourceVersion of every object that the suite has in a
+// namespace.
+func versions(t *testing.T, namespace string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for kind, list := range map[string]client.ObjectList{
+		"TidbCluster": &v1alpha1.TidbClusterList{}, "PDGroup": &v1alpha1.PDGroupList{}, "TiKVGroup": &v1alpha1.TiKVGroupList{},
+		"TiDBGroup": &v1alpha1.TiDBGroupList{}, "TiFlashGroup": &v1alpha1.TiFlashGroupList{}, "Instance": &v1alpha1.InstanceList{},
+		"Pod": &corev1.PodList{}, "PersistentVolumeClaim": &corev1.PersistentVolumeClaimList{}, "Service": &corev1.ServiceList{},
+		"ConfigMap": &corev1.ConfigMapList{}, "ControllerRevision": &appsv1.ControllerRevisionList{},
+	} {
+		require.NoError(t, shared.session.Client.List(t.Context(), list, client.InNamespace(namespace)))
+		require.NoError(t, meta.EachListItem(list, func(o runtime.Object) error {
+			m, err := meta.Accessor(o)
+			if err == nil {
+				out[kind+"/"+m.GetName()] = m.GetResourceVersion()
+			}
+			return err
+		}))
+	}
+	return out
+}
+
+// scale scales an operator and waits until that is done.
+func scale(t *testing.T, operator string, replicas int) {
+	t.Helper()
+	name := operator + "-operator"
+	_, err := shared.session.Kubectl(t.Context(), "scale", "-n", session.Namespace, "deployment", name, fmt.Sprintf("--replicas=%d", replicas))
+	require.NoError(t, err)
+	_, err = shared.session.Kubectl(t.Context(), "rollout", "status", "-n", session.Namespace, "deployment", name, "--timeout=60s")
+	require.NoError(t, err)
+}

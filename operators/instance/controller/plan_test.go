@@ -1,0 +1,170 @@
+package controller
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// actions names what a plan would do.
+func actions(p *plan) string {
+	var out []string
+	say := func(yes bool, what string) {
+		if yes {
+			out = append(out, what)
+		}
+	}
+	say(p.addFinalizer, "+finalizer")
+	say(len(p.withdraw) > 0, "withdraw")
+	say(len(p.createClaims) > 0, "+claim")
+	for _, c := range p.patchClaims {
+		say(true, c.event)
+	}
+	say(len(p.deleteClaims) > 0, "-claim")
+	say(p.createPod != nil, "+pod")
+	say(p.patchPod != nil, "~pod")
+	say(p.deletePod != nil, "-pod")
+	say(p.removeFinalizer, "-finalizer")
+	return strings.Join(out, " ")
+}
+
+func TestPlan(t *testing.T) {
+	failedPod := func(s *snapshot) {
+		s.pod.Status.Phase, s.pod.Status.Reason, s.pod.Status.Message = corev1.PodFailed, "Evicted", "the node was low on memory"
+	}
+	otherClass := func(s *snapshot) { s.volumes[0].template.StorageClassName = ptr.To("slow") }
+	unscheduled := func(s *snapshot) { s.pod.Spec.NodeName = "" }
+	grown := func(s *snapshot) { s.volumes[0].template.Storage = resource.MustParse("2Gi") }
+	shrunk := func(s *snapshot) { s.volumes[0].template.Storage = resource.MustParse("1Mi") }
+	invalid := func(s *snapshot) { s.template, s.templateErr = nil, errors.New("unknown field") }
+	unlabelled := func(s *snapshot) { s.volumes[0].claim.Labels = nil }
+	strangersClaim := func(s *snapshot) { s.volumes[0].claim.Labels = map[string]string{v1alpha1.LabelManagedBy: "helm"} }
+	forgetful := func(s *snapshot) { delete(s.pod.Annotations, v1alpha1.AnnotationTemplate) }
+	unreadable := func(s *snapshot) { s.err = errors.New("timeout") }
+
+	for name, c := range map[string]struct {
+		world   []func(*snapshot)
+		actions string
+		reason  string
+	}{
+		"nothing is done when everything is as it should be":            {nil, "", ""},
+		"the finalizer comes before anything, with the claim":           {[]func(*snapshot){finalizers(), noPod, noClaim, unrecorded}, "+finalizer +claim", v1alpha1.ReasonCreating},
+		"a pod waits until its claim is recorded":                       {[]func(*snapshot){noPod, unrecorded}, "", v1alpha1.ReasonCreating},
+		"a pod is made once its claim is recorded":                      {[]func(*snapshot){noPod}, "+pod", ""},
+		"a pod is made on a pending claim, which may wait for it":       {[]func(*snapshot){noPod, pendingClaim}, "+pod", ""},
+		"no pod is made when a claim is lost":                           {[]func(*snapshot){noPod, noClaim}, "", v1alpha1.ReasonClaimLost},
+		"no pod is made when a claim is another one":                    {[]func(*snapshot){noPod, otherClaim}, "", v1alpha1.ReasonClaimLost},
+		"a lost claim is made anew when that is wanted":                 {[]func(*snapshot){noPod, noClaim, recreate}, "+claim", v1alpha1.ReasonCreating},
+		"another claim is recorded when that is wanted":                 {[]func(*snapshot){noPod, otherClaim, recreate}, "", v1alpha1.ReasonCreating},
+		"a pod that runs without its claim is not touched":              {[]func(*snapshot){noClaim}, "", ""},
+		"no pod is made on a retired claim":                             {[]func(*snapshot){noPod, retired}, "", v1alpha1.ReasonClaimRetired},
+		"no pod is made on a claim that is being deleted":               {[]func(*snapshot){noPod, terminatingClaim}, "", v1alpha1.ReasonClaimTerminating},
+		"no pod is made on a claim of somebody else":                    {[]func(*snapshot){noPod, unrecorded, strangersClaim}, "", v1alpha1.ReasonClaimRejected},
+		"a claim without labels is adopted":                             {[]func(*snapshot){noPod, unrecorded, unlabelled}, "ClaimUpdated", v1alpha1.ReasonCreating},
+		"a claim that should be larger grows":                           {[]func(*snapshot){grown}, "ClaimUpdated", ""},
+		"a claim never shrinks":                                         {[]func(*snapshot){shrunk}, "", ""},
+		"the record of a never bound claim of another class goes first": {[]func(*snapshot){pendingClaim, otherClass, unscheduled}, "withdraw", ""},
+		"then the never bound claim goes":                               {[]func(*snapshot){pendingClaim, otherClass, unscheduled, unrecorded}, "-claim", ""},
+		"a bound claim of another class stays":                          {[]func(*snapshot){otherClass}, "", ""},
+		"a pending claim stays while a node may use it":                 {[]func(*snapshot){pendingClaim, otherClass}, "", ""},
+		"a new image restarts the pod":                                  {[]func(*snapshot){revised(image("pingcap/pd:v9"))}, "-pod", v1alpha1.ReasonRestartPending},
+		"new labels do not restart the pod":                             {[]func(*snapshot){revised(label("team", "red"))}, "~pod", ""},
+		"the same template under a new revision does not restart it":    {[]func(*snapshot){revised()}, "~pod", ""},
+		"a template said in another way does not restart the pod":       {[]func(*snapshot){respelled(args("--join=x"))}, "~pod", ""},
+		"a pod that has lost its template restarts for a new revision":  {[]func(*snapshot){forgetful, revised()}, "-pod", v1alpha1.ReasonRestartPending},
+		"a pod that has lost its template gets it back":                 {[]func(*snapshot){forgetful}, "~pod", ""},
+		"no restart while the claim is being deleted":                   {[]func(*snapshot){revised(image("x")), terminatingClaim}, "", v1alpha1.ReasonClaimTerminating},
+		"no restart when the claim is lost":                             {[]func(*snapshot){revised(image("x")), noClaim}, "", v1alpha1.ReasonClaimLost},
+		"a pod that is terminating is waited for":                       {[]func(*snapshot){terminatingPod, revised(image("x"))}, "", v1alpha1.ReasonPodTerminating},
+		"an evicted pod is made anew":                                   {[]func(*snapshot){failedPod}, "-pod", v1alpha1.ReasonPodFailed},
+		"a pod of somebody else is not touched":                         {[]func(*snapshot){foreign, revised(image("x"))}, "", v1alpha1.ReasonPodOfAnotherOwner},
+		"a pod of ours without owner is taken back":                     {[]func(*snapshot){ownerless}, "~pod", ""},
+		"a suspended pod is stopped":                                    {[]func(*snapshot){suspended}, "-pod", v1alpha1.ReasonPodTerminating},
+		"suspended and stopped is done":                                 {[]func(*snapshot){suspended, noPod}, "", ""},
+		"a suspended pod runs on while its claim is being deleted":      {[]func(*snapshot){suspended, terminatingClaim}, "", v1alpha1.ReasonClaimTerminating},
+		"paused, a restart is only told":                                {[]func(*snapshot){paused, revised(image("x"))}, "", v1alpha1.ReasonRestartPending},
+		"paused, no finalizer and no claim is made":                     {[]func(*snapshot){paused, finalizers(), noPod, noClaim, unrecorded}, "", v1alpha1.ReasonCreating},
+		"an invalid template touches nothing":                           {[]func(*snapshot){invalid, noPod}, "", v1alpha1.ReasonInvalidSpec},
+		"what could not be read touches nothing":                        {[]func(*snapshot){unreadable, noPod}, "", v1alpha1.ReasonRequestFailed},
+		"deleted, the member is drained first":                          {[]func(*snapshot){deleting, member}, "", v1alpha1.ReasonDeleting},
+		"draining, a pod that went away comes back":                     {[]func(*snapshot){deleting, member, noPod}, "+pod", v1alpha1.ReasonDeleting},
+		"draining in a foreground deletion, the pod stays away":         {[]func(*snapshot){deleting, finalizers(v1alpha1.FinalizerInstance, v1alpha1.FinalizerMember, metav1.FinalizerDeleteDependents), noPod}, "", v1alpha1.ReasonDeleting},
+		"deleted, the pod goes":                                         {[]func(*snapshot){deleting}, "-pod", v1alpha1.ReasonPodTerminating},
+		"deleted, the pod is waited for":                                {[]func(*snapshot){deleting, terminatingPod}, "", v1alpha1.ReasonPodTerminating},
+		"deleted, claims are retained":                                  {[]func(*snapshot){deleting, noPod}, "-finalizer", ""},
+		"deleted, claims go when that is wanted":                        {[]func(*snapshot){deleting, noPod, deleteClaims}, "-claim -finalizer", ""},
+		"deleted, a claim of somebody else never goes":                  {[]func(*snapshot){deleting, noPod, deleteClaims, strangersClaim}, "-finalizer", ""},
+		"deleted, a retired claim never goes":                           {[]func(*snapshot){deleting, noPod, deleteClaims, retired}, "-finalizer", ""},
+		"deleted after a scale-in, claims are retired":                  {[]func(*snapshot){deleting, noPod, retire}, "ClaimRetired -finalizer", ""},
+		"deleted after it was drained, claims are retired":              {[]func(*snapshot){deleting, noPod, drained}, "ClaimRetired -finalizer", ""},
+		"deleted while paused, it goes":                                 {[]func(*snapshot){deleting, paused}, "-pod", v1alpha1.ReasonPodTerminating},
+		"deleted while suspended, it goes":                              {[]func(*snapshot){deleting, suspended, noPod}, "-finalizer", ""},
+		"deleted with an invalid template, it goes":                     {[]func(*snapshot){deleting, invalid}, "-pod", v1alpha1.ReasonPodTerminating},
+		"deleted with a claim lost, it goes":                            {[]func(*snapshot){deleting, noPod, noClaim}, "-finalizer", ""},
+		"deleted beside a pod of somebody else, it goes":                {[]func(*snapshot){deleting, foreign}, "-finalizer", ""},
+		"deleted with --cascade=orphan, the pod is released first":      {[]func(*snapshot){deleting, finalizers(v1alpha1.FinalizerInstance, metav1.FinalizerOrphanDependents)}, "", v1alpha1.ReasonDeleting},
+		"deleted with --cascade=orphan, pod and claims stay":            {[]func(*snapshot){deleting, ownerless, deleteClaims}, "-finalizer", ""},
+		"deleted without our finalizer, nothing is left to do":          {[]func(*snapshot){deleting, finalizers("x")}, "", v1alpha1.ReasonDeleting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := makePlan(world(t, c.world...))
+			assert.Equal(t, c.actions, actions(p))
+			assert.Equal(t, c.reason, p.outcome.Reason, p.outcome.Message)
+			if p.outcome.Kind == step.KindWait || p.outcome.Kind == step.KindAfter || p.outcome.Kind == step.KindStall {
+				assert.NotZero(t, p.outcome.After, "no wait without deadline")
+			}
+		})
+	}
+}
+
+func TestRestartNamesTheFirstDifference(t *testing.T) {
+	p := makePlan(world(t, revised(image("pingcap/pd:v9"))))
+	assert.Contains(t, p.deletePod.why, "spec.containers[pd].image: pingcap/pd:v8.5.7 → pingcap/pd:v9")
+	assert.NotNil(t, p.deletePod.next)
+}
+
+func TestInPlaceChangesTakeAwayOnlyWhatATemplateBrought(t *testing.T) {
+	s := world(t, revised(func(t *corev1.PodTemplateSpec) {
+		t.Labels = map[string]string{"team": "red"}
+		t.Annotations = nil
+	}))
+	s.pod.Labels["by-a-person"] = "stays"
+	p := makePlan(s)
+	metadata, ok := p.patchPod.body["metadata"].(map[string]any)
+	assert.True(t, ok)
+	assert.Equal(t, map[string]any{"team": "red", "app.kubernetes.io/component": nil, v1alpha1.LabelRevision: "r2"}, metadata["labels"])
+	annotations, ok := metadata["annotations"].(map[string]any)
+	assert.True(t, ok)
+	assert.Contains(t, annotations, "note")
+	assert.Nil(t, annotations["note"])
+	assert.Contains(t, annotations, v1alpha1.AnnotationTemplate)
+	assert.Equal(t, "pod-uid", metadata["uid"])
+}
+
+// A group's operator may say the same revision in another way (PD's
+// --initial-cluster becomes --join). A later change of labels must not bring
+// that difference up as a reason to restart.
+func TestLabelsChangeInPlaceAfterATemplateWasSaidInAnotherWay(t *testing.T) {
+	s := world(t, respelled(args("--join=x")))
+	p := makePlan(s)
+	metadata, ok := p.patchPod.body["metadata"].(map[string]any)
+	assert.True(t, ok)
+	annotations, ok := metadata["annotations"].(map[string]any)
+	assert.True(t, ok)
+	text, ok := annotations[v1alpha1.AnnotationTemplate].(string)
+	assert.True(t, ok)
+	s.pod.Annotations[v1alpha1.AnnotationTemplate] = text
+	assert.Empty(t, actions(makePlan(s)), "it is done once")
+
+	revised(args("--join=x"), label("team", "red"))(s)
+	assert.Equal(t, "~pod", actions(makePlan(s)))
+}

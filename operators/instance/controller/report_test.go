@@ -1,0 +1,213 @@
+package controller
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
+)
+
+// judge reports on a world, checks what must hold of every status, and returns
+// the Instance as it would then be.
+func judge(t *testing.T, acted step.Outcome, changes ...func(*snapshot)) (*v1alpha1.Instance, finding) {
+	t.Helper()
+	s := world(t, changes...)
+	found := report(s, makePlan(s), acted, clock())
+	i := s.instance.DeepCopy()
+	i.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindInstance}
+	i.Status.Conditions = found.after.Conditions
+	i.Status.ObservedGeneration, i.Status.Volumes = found.after.ObservedGeneration, found.after.Volumes
+	i.Status.PodUID, i.Status.PodIP, i.Status.NodeName, i.Status.Revision = found.after.PodUID, found.after.PodIP, found.after.NodeName, found.after.Revision
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(i)
+	require.NoError(t, err)
+	assert.Empty(t, invariants.Check(&unstructured.Unstructured{Object: content}))
+	return i, found
+}
+
+func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
+	gate := func(s *snapshot) { s.instance.Spec.ReadinessGates = []string{v1alpha1.ConditionHealthy} }
+	unhealthy := func(s *snapshot) {
+		s.instance.Status.Conditions = append(s.instance.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMemberUnhealthy, Message: "no answer", ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(clock()),
+		})
+	}
+	noClass := func(s *snapshot) { s.classes = nil }
+	lateBinding := func(s *snapshot) {
+		s.classes["fast"].VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
+	}
+	noClassNamed := func(s *snapshot) { s.volumes[0].claim.Spec.StorageClassName = nil }
+	staticVolume := func(s *snapshot) { s.volumes[0].claim.Spec.StorageClassName = ptr.To("") }
+	lostVolume := func(s *snapshot) { s.volumes[0].claim.Status.Phase = corev1.ClaimLost }
+	unschedulable := func(s *snapshot) {
+		s.pod.Spec.NodeName = ""
+		s.pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			Message: "0/3 nodes are available: 2 node(s) had untolerated taint(s), 1 Insufficient cpu. no new claims to deallocate, preemption: 0/3 nodes are available",
+		}}}
+	}
+	gated := func(s *snapshot) {
+		unschedulable(s)
+		s.pod.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated
+	}
+	unseen := func(s *snapshot) {
+		s.pod.Spec.NodeName, s.pod.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
+	}
+	preparing := func(s *snapshot) {
+		s.pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
+		s.pod.Spec.Volumes = append(s.pod.Spec.Volumes,
+			corev1.Volume{Name: "a", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "tls"}}},
+			corev1.Volume{Name: "b", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "basic-pd-r1"}}}})
+	}
+	silent := func(s *snapshot) { s.pod.Status.Conditions[1].Status = corev1.ConditionFalse }
+	oom := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}
+	invalid := func(s *snapshot) { s.template, s.templateErr = nil, errors.New(`unknown field "contaners"`) }
+	evicted := func(s *snapshot) { s.pod.Status.Phase, s.pod.Status.Reason = corev1.PodFailed, "Evicted" }
+	strangersClaim := func(s *snapshot) { s.volumes[0].claim.Labels = map[string]string{v1alpha1.LabelInstance: "other-0"} }
+
+	done := step.Done()
+	for name, c := range map[string]struct {
+		acted   step.Outcome
+		world   []func(*snapshot)
+		reason  string
+		stalled bool
+		says    string
+	}{
+		"an image that cannot be pulled":           {done, []func(*snapshot){waitingPod("ErrImagePull", "rpc error: 17")}, v1alpha1.ReasonImagePullFailed, false, "image pingcap/pd:v8.5.7 of container pd in pod basic-pd-0"},
+		"an image name that is none":               {done, []func(*snapshot){waitingPod("InvalidImageName", "")}, v1alpha1.ReasonImagePullFailed, false, "correct image or version"},
+		"an image that may not be pulled":          {done, []func(*snapshot){waitingPod("ErrImageNeverPull", "")}, v1alpha1.ReasonImagePullFailed, false, "node n1"},
+		"a Secret that is missing":                 {done, []func(*snapshot){waitingPod("CreateContainerConfigError", `secret "root" not found`)}, v1alpha1.ReasonMissingReference, false, `secret "root" not found`},
+		"a key that is missing":                    {done, []func(*snapshot){waitingPod("CreateContainerConfigError", "couldn't find key k in ConfigMap ns/c")}, v1alpha1.ReasonMissingReference, false, "key k"},
+		"a configuration that the kubelet refuses": {done, []func(*snapshot){waitingPod("CreateContainerConfigError", "container has runAsNonRoot")}, v1alpha1.ReasonContainerConfig, false, "runAsNonRoot"},
+		"a container that cannot be created":       {done, []func(*snapshot){waitingPod("CreateContainerError", "id 4711")}, v1alpha1.ReasonContainerConfig, false, "CreateContainerError"},
+		"a container in a crash loop":              {done, []func(*snapshot){waitingPod("CrashLoopBackOff", "back-off 40s")}, v1alpha1.ReasonContainerCrashing, false, "kubectl logs basic-pd-0 -c pd -n ns --previous"},
+		"a container out of memory":                {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: oom})}, v1alpha1.ReasonContainerCrashing, false, "exit code 137 (OOMKilled)"},
+		"a container started after a crash":        {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: oom})}, v1alpha1.ReasonContainerCrashing, false, "exit code 137 (OOMKilled)"},
+		"a probe that fails":                       {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container pd in pod basic-pd-0 on node n1"},
+		"a node that does not answer":              {done, []func(*snapshot){silent}, v1alpha1.ReasonPodNotReady, false, "kubectl get node n1"},
+		"a pod that fits nowhere":                  {done, []func(*snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): add nodes"},
+		"a pod that is gated":                      {done, []func(*snapshot){gated}, v1alpha1.ReasonPodPending, false, "SchedulingGated"},
+		"a pod that nobody has scheduled yet":      {done, []func(*snapshot){unseen}, v1alpha1.ReasonPodPending, false, "waits for the scheduler"},
+		"a pod that is being prepared":             {done, []func(*snapshot){preparing}, v1alpha1.ReasonPodPending, false, "needs Secret tls, ConfigMap basic-pd-r1"},
+		"a pod that was evicted":                   {done, []func(*snapshot){evicted}, v1alpha1.ReasonPodFailed, false, "Evicted"},
+		"a pod that is being stopped":              {done, []func(*snapshot){terminatingPod}, v1alpha1.ReasonPodTerminating, false, "kubectl delete node n1"},
+		"a pod of somebody else":                   {done, []func(*snapshot){foreign}, v1alpha1.ReasonPodOfAnotherOwner, true, "delete or rename it"},
+		"a pod that a quota forbids":               {step.Fail(v1alpha1.ReasonPodRejected, errors.New("exceeded quota")), []func(*snapshot){noPod}, v1alpha1.ReasonPodRejected, false, "exceeded quota"},
+		"a pod that is invalid":                    {stall(v1alpha1.ReasonPodRejected, "spec.containers[0].image: required"), []func(*snapshot){noPod}, v1alpha1.ReasonPodRejected, true, "image: required"},
+		"a template that is invalid":               {done, []func(*snapshot){invalid, noPod}, v1alpha1.ReasonInvalidSpec, true, `spec.podTemplate: unknown field "contaners"`},
+		"an invalid template beside a running pod": {done, []func(*snapshot){invalid}, v1alpha1.ReasonInvalidSpec, true, "nothing has been touched"},
+		"a StorageClass that does not exist":       {done, []func(*snapshot){pendingClaim, noClass, unseen}, v1alpha1.ReasonStorageClassAbsent, false, "StorageClass fast of claim data-basic-pd-0 does not exist"},
+		"no default StorageClass":                  {done, []func(*snapshot){pendingClaim, noClassNamed, unseen}, v1alpha1.ReasonStorageClassAbsent, false, "none is the default"},
+		"a provisioner that does not work":         {done, []func(*snapshot){pendingClaim, unschedulable}, v1alpha1.ReasonClaimPending, false, "provisioner disk.example of StorageClass fast"},
+		"a pod that fits nowhere, claims waiting":  {done, []func(*snapshot){pendingClaim, lateBinding, unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "fits on no node"},
+		"a volume that nobody has made":            {done, []func(*snapshot){pendingClaim, staticVolume, unseen}, v1alpha1.ReasonClaimPending, false, "PersistentVolume without StorageClass"},
+		"a claim that a quota forbids":             {step.Fail(v1alpha1.ReasonClaimRejected, errors.New("exceeded quota")), []func(*snapshot){noPod, noClaim, unrecorded}, v1alpha1.ReasonClaimRejected, false, "exceeded quota"},
+		"a claim of another Instance":              {done, []func(*snapshot){noPod, unrecorded, strangersClaim}, v1alpha1.ReasonClaimRejected, true, "belongs to somebody else"},
+		"a claim that is lost":                     {done, []func(*snapshot){noPod, noClaim}, v1alpha1.ReasonClaimLost, true, "the operator of PDGroup basic-pd must replace the member"},
+		"a claim that is lost under a running pod": {done, []func(*snapshot){otherClaim}, v1alpha1.ReasonClaimLost, true, "data-basic-pd-0"},
+		"a claim whose volume is lost":             {done, []func(*snapshot){lostVolume}, v1alpha1.ReasonClaimLost, true, "lost its volume pv"},
+		"a claim that is retired":                  {done, []func(*snapshot){noPod, retired}, v1alpha1.ReasonClaimRetired, true, "kubectl delete pvc data-basic-pd-0 -n ns"},
+		"a claim that is being deleted":            {done, []func(*snapshot){terminatingClaim}, v1alpha1.ReasonClaimTerminating, false, "kubectl delete instance basic-pd-0 -n ns"},
+		"a gate that nobody has set":               {done, []func(*snapshot){gate}, v1alpha1.ReasonGatesPending, false, "the operator of PDGroup basic-pd has not set condition Healthy yet"},
+		"a gate that is closed":                    {done, []func(*snapshot){gate, unhealthy}, v1alpha1.ReasonGatesPending, false, "Healthy is False for PDGroup basic-pd: no answer"},
+		"a namespace that is being deleted":        {wait("namespace", v1alpha1.ReasonDeleting, "the namespace is being deleted"), []func(*snapshot){noPod}, v1alpha1.ReasonDeleting, false, "namespace"},
+		"a member that is being drained":           {done, []func(*snapshot){deleting, member}, v1alpha1.ReasonDeleting, false, v1alpha1.FinalizerMember},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i, found := judge(t, c.acted, c.world...)
+			upToDate := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate)
+			assert.Equal(t, metav1.ConditionFalse, upToDate.Status)
+			assert.Equal(t, c.reason, upToDate.Reason)
+			assert.Contains(t, upToDate.Message, c.says)
+			assert.Equal(t, c.stalled, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionStalled))
+			assert.True(t, found.outcome.After > 0 || found.outcome.Kind == step.KindFail, "no wait without deadline")
+		})
+	}
+}
+
+func TestReadyIsThePodTheVolumesAndTheGates(t *testing.T) {
+	i, found := judge(t, step.Done())
+	assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady))
+	assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionUpToDate))
+	assert.Equal(t, step.KindDone, found.outcome.Kind)
+	assert.Equal(t, "r1", i.Status.Revision)
+	assert.Equal(t, "n1", i.Status.NodeName)
+	assert.Equal(t, "Bound", i.Status.Volumes[0].Phase)
+	assert.Equal(t, "1Gi", i.Status.Volumes[0].Capacity.String())
+}
+
+func TestTheSameWorldTwiceIsTheSameStatus(t *testing.T) {
+	s := world(t, terminatingClaim)
+	first := report(s, makePlan(s), step.Done(), clock())
+	s.instance.Status.Conditions = first.after.Conditions
+	second := report(s, makePlan(s), step.Done(), clock().Add(time.Hour))
+	assert.Equal(t, first.after, second.after)
+	assert.Empty(t, second.transitions)
+}
+
+func TestACrashLoopKeepsOneMessage(t *testing.T) {
+	crash := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}}
+	messages := map[string]bool{}
+	for _, c := range []corev1.ContainerStatus{
+		{State: crash},
+		{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 10s"}}, LastTerminationState: crash, RestartCount: 1},
+		{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: crash, RestartCount: 2},
+		{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 20s"}}, LastTerminationState: crash, RestartCount: 2},
+	} {
+		i, _ := judge(t, step.Done(), notReadyPod(c))
+		messages[meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady).Message] = true
+	}
+	assert.Len(t, messages, 1)
+}
+
+func TestSuspendedIsUpToDateOnceThePodIsGone(t *testing.T) {
+	i, _ := judge(t, step.Done(), suspended, noPod)
+	ready := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady)
+	assert.Equal(t, v1alpha1.ReasonSuspended, ready.Reason)
+	assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionUpToDate))
+	assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionVolumesReady))
+}
+
+func TestPausedTellsWhatItWouldDoAndIsReady(t *testing.T) {
+	i, _ := judge(t, step.Done(), paused, revised(image("x")))
+	assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPaused))
+	assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady))
+	assert.Contains(t, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate).Message, "restarted for spec.containers[pd].image")
+}
+
+func TestClaimsAreRecordedOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		world []func(*snapshot)
+		uid   string
+	}{
+		"a claim that was not recorded is":                      {[]func(*snapshot){noPod, unrecorded}, "claim-uid"},
+		"a recorded claim stays recorded when another one came": {[]func(*snapshot){otherClaim}, "claim-uid"},
+		"a recorded claim stays recorded when it is gone":       {[]func(*snapshot){noClaim}, "claim-uid"},
+		"another claim is recorded when that is wanted":         {[]func(*snapshot){otherClaim, recreate}, "other-uid"},
+		"a retired claim is not recorded":                       {[]func(*snapshot){noPod, unrecorded, retired}, ""},
+		"a claim that is being deleted is not recorded":         {[]func(*snapshot){noPod, unrecorded, terminatingClaim}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i, _ := judge(t, step.Done(), c.world...)
+			assert.Equal(t, c.uid, string(i.Status.Volumes[0].ClaimUID))
+		})
+	}
+}
+
+func TestWhatCouldNotBeReadIsUnknownAndForgetsNothing(t *testing.T) {
+	i, found := judge(t, step.Done(), func(s *snapshot) { s.err = errors.New("timeout") })
+	assert.Equal(t, metav1.ConditionUnknown, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady).Status)
+	assert.Equal(t, "claim-uid", string(found.after.Volumes[0].ClaimUID))
+}

@@ -1,0 +1,85 @@
+package controller
+
+import (
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/store"
+)
+
+// groupPlan is a group.Plan and what TiFlash alone adds to it.
+type groupPlan struct {
+	group.Plan
+	// Dependencies are the groups that this one waits for.
+	Dependencies store.Gate
+	// Start is what the first pod, and each that is added, waits for: the
+	// dependencies and PD's placement rules.
+	Start store.Gate
+	// EnablePlacementRules says to turn them on in PD.
+	EnablePlacementRules bool
+	// Labels to set in PD.
+	Labels []store.LabelChange
+}
+
+// plan decides what to do about a TiFlashGroup. It is pure.
+func plan(g *v1alpha1.TiFlashGroup, s group.Snapshot) (groupPlan, error) {
+	template, files, problems := render(g)
+	p := groupPlan{Dependencies: dependencies(g, s)}
+	p.Start = start(g, s, p.Dependencies)
+	var err error
+	p.Plan, err = group.MakePlan(g, s, group.Rendering{
+		Template: template, Problems: problems, Files: files,
+		Inputs:         inputs(g),
+		Services:       services(g),
+		Gate:           p.Start.Result,
+		GateReason:     p.Start.Reason,
+		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
+		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
+		Safe:           func(i *v1alpha1.Instance) string { return safe(g, s, i) },
+	})
+	if err != nil || g.DeletionTimestamp != nil {
+		return p, err
+	}
+	matches := matches(g, s)
+	p.Outcome = step.Worst(p.Outcome, store.Problem(matches))
+	if !g.Spec.Paused && p.Outcome.Kind != step.KindStall {
+		_, silence := store.Distrust(g, s)
+		p.EnablePlacementRules = silence == "" && !s.PD.PlacementRules && g.GetReplicas() > 0
+		p.Labels = store.LabelChanges(s, matches, g.Spec.StoreLabels)
+		p.Outcome = step.Worst(p.Outcome, store.LabelsPending(p.Labels))
+	}
+	return p, nil
+}
+
+// dependencies opens when PD and some TiKV serve.
+func dependencies(g *v1alpha1.TiFlashGroup, s group.Snapshot) store.Gate {
+	if pd := gate.PDGroup(g.PDGroupName(), s.PDGroup); !pd.Open {
+		return store.Gate{Result: pd, Reason: v1alpha1.ReasonWaitingForPDGroup}
+	}
+	return store.Gate{Result: gate.AnyTiKVGroup(g.PDGroupName(), s.TiKVGroups), Reason: v1alpha1.ReasonWaitingForTiKVGroup}
+}
+
+// start opens when the dependencies are met and PD's placement rules are on.
+func start(g *v1alpha1.TiFlashGroup, s group.Snapshot, dependencies store.Gate) store.Gate {
+	if !dependencies.Open {
+		return dependencies
+	}
+	reason, silence := store.Distrust(g, s)
+	switch {
+	case silence != "":
+		return store.Gate{Result: gate.Result{Message: "PD has not said whether placement rules are on: " + silence}, Reason: reason}
+	case !s.PD.PlacementRules:
+		return store.Gate{Result: gate.Result{Message: "turning PD's placement rules on (replication.enable-placement-rules), which TiFlash needs"}, Reason: v1alpha1.ReasonProgressing}
+	}
+	return store.Gate{Result: gate.Result{Open: true}}
+}
+
+// matches returns the Instances with their stores; none while PD says nothing
+// that may be used.
+func matches(g *v1alpha1.TiFlashGroup, s group.Snapshot) []store.Match {
+	if _, silence := store.Distrust(g, s); silence != "" {
+		return nil
+	}
+	return store.Matches(g, s, v1alpha1.PortTiFlash)
+}

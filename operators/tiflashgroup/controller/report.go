@@ -1,0 +1,36 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/store"
+)
+
+// report computes the status of a TiFlashGroup. It is pure.
+func report(g *v1alpha1.TiFlashGroup, s group.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiFlashGroupStatus, *conditions.Set) {
+	set := conditions.New(g.Status.Conditions, g.Generation, now)
+	status := v1alpha1.TiFlashGroupStatus{}
+	store.PutDependencies(p.Dependencies, "PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
+	matches := matches(g, s)
+	store.PutHealth(g, s, matches, p.Start, set)
+	status.Stores = g.Status.Stores
+	if _, silence := store.Distrust(g, s); silence == "" || len(s.Instances) == 0 {
+		status.Stores = store.Statuses(matches)
+	}
+	serving, unsure := store.Serves(g, s, set, now)
+	if p.Outcome.Kind == step.KindDone && !g.Spec.Suspended && g.DeletionTimestamp == nil {
+		p.Outcome = unsure
+	}
+	status.GroupStatus = group.Report(g, s, p.Plan, outcome, set, serving)
+	return status, set
+}
+
+// members reports every Instance's store as PD lists it. While PD cannot be
+// asked nothing new is known, and what was reported last is left standing.
+func members(g *v1alpha1.TiFlashGroup, s group.Snapshot, now time.Time) []group.Member {
+	return store.Members(matches(g, s), now)
+}

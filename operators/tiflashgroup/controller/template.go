@@ -1,0 +1,138 @@
+package controller
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/store"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+const (
+	configDir = "/etc/tiflash"
+	// graceSeconds is long enough for TiFlash to close its files.
+	graceSeconds = 60
+)
+
+// ports returns TiFlash's ports.
+func ports() []workload.Port {
+	return []workload.Port{
+		{Name: "flash", Number: v1alpha1.PortTiFlash}, {Name: "proxy", Number: v1alpha1.PortTiFlashProxy},
+		{Name: "metrics", Number: v1alpha1.PortTiFlashMetrics}, {Name: "proxy-status", Number: v1alpha1.PortTiFlashProxyState},
+	}
+}
+
+// services returns the group's only Service, which gives the stores their
+// names: whoever talks to TiFlash learns its address from PD.
+func services(g *v1alpha1.TiFlashGroup) []*corev1.Service {
+	return []*corev1.Service{workload.PeerService(g, ports())}
+}
+
+// inputs returns the part of the spec that a member is rendered from.
+func inputs(g *v1alpha1.TiFlashGroup) any {
+	return group.Inputs(g, map[string]any{"proxyConfig": g.Spec.ProxyConfig, "logTailer": g.Spec.LogTailer})
+}
+
+// dataPath returns where the n-th data volume is mounted.
+func dataPath(n int) string { return fmt.Sprintf("/data%d", n) }
+
+// render renders the pod and the configuration files of a member.
+func render(g *v1alpha1.TiFlashGroup) (corev1.PodTemplateSpec, map[string]string, []string) {
+	c, problems := config(g)
+	problems = append(problems, store.CheckLabels(g.Spec.StoreLabels)...)
+	tailers, more := logTailers(g, c.logs)
+	problems = append(problems, more...)
+	configMap, err := group.ConfigMapName(g.Name, c.files)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace)
+	template, more := workload.Template(g, workload.Main{
+		Repository: "pingcap/tiflash",
+		Command:    []string{"/tiflash/tiflash"},
+		Args: []string{
+			"server",
+			"--config-file=" + configDir + "/" + configFile,
+			// What differs between members overrides the file, which they share.
+			"--",
+			fmt.Sprintf("--flash.service_addr=%s:%d", host, v1alpha1.PortTiFlash),
+			fmt.Sprintf("--flash.proxy.advertise-addr=%s:%d", host, v1alpha1.PortTiFlashProxy),
+			fmt.Sprintf("--flash.proxy.advertise-status-addr=%s:%d", host, v1alpha1.PortTiFlashProxyState),
+		},
+		Ports:     ports(),
+		DataPath:  dataPath,
+		ConfigDir: configDir,
+		ConfigMap: configMap,
+		// The proxy's status port answers 200 as soon as TiFlash runs. Whether
+		// its store serves is for the gates Joined and Healthy, which PD
+		// answers.
+		Readiness: &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/tiflash/store-status", Port: intstr.FromString("proxy-status"), Scheme: corev1.URISchemeHTTP}},
+			PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 3, SuccessThreshold: 1,
+		},
+		GraceSeconds: graceSeconds,
+		MetricsPort:  v1alpha1.PortTiFlashMetrics,
+		Sidecars:     tailers,
+	})
+	return template, c.files, append(problems, more...)
+}
+
+// logTailers returns the sidecars that print TiFlash's log files, which it
+// writes nowhere else.
+func logTailers(g *v1alpha1.TiFlashGroup, logs []logFile) ([]corev1.Container, []string) {
+	tailer := g.Spec.LogTailer
+	if tailer == nil {
+		tailer = &v1alpha1.Sidecar{}
+	}
+	if tailer.Disabled {
+		return nil, nil
+	}
+	image := tailer.Image
+	if image == "" {
+		image = "busybox:1.37.0"
+	}
+	var out []corev1.Container
+	var problems []string
+	for _, log := range logs {
+		mount, found := mountOf(g, log.path)
+		if !found {
+			problems = append(problems, fmt.Sprintf("spec.config: %s is %q, which is on no data volume (%s), so that no sidecar can print it: put it on one, or set spec.logTailer.disabled to true",
+				log.key, log.path, strings.Join(dataPaths(g), ", ")))
+			continue
+		}
+		out = append(out, corev1.Container{
+			Name: log.container, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+			Command:         []string{"tail", "-n0", "-F", log.path},
+			Resources:       workload.ContainerResources(tailer.Resources),
+			SecurityContext: workload.Unprivileged(false),
+			VolumeMounts:    []corev1.VolumeMount{mount},
+		})
+	}
+	return out, problems
+}
+
+// mountOf returns the mount of the data volume that a file lies on.
+func mountOf(g *v1alpha1.TiFlashGroup, file string) (corev1.VolumeMount, bool) {
+	n := 0
+	for _, v := range g.Spec.Volumes {
+		if len(v.Mounts) > 0 {
+			continue
+		}
+		if dir := dataPath(n); strings.HasPrefix(path.Clean(file), dir+"/") {
+			return corev1.VolumeMount{Name: v.Name, MountPath: dir, ReadOnly: true}, true
+		}
+		n++
+	}
+	return corev1.VolumeMount{}, false
+}
+
+func dataPaths(g *v1alpha1.TiFlashGroup) []string {
+	return workload.DataPaths(g.GetComponentSpec(), dataPath)
+}

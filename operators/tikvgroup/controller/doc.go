@@ -1,0 +1,19 @@
+// Package controller is the operator of TiKVGroups.
+//
+// It reads TiKVGroups, the PDGroup that each names, their Instances, Services,
+// ConfigMaps and ControllerRevisions, and the labels of nodes where it watches
+// all namespaces; and asks PD for its stores. It writes Instances, Services,
+// ConfigMaps and ControllerRevisions, the status of TiKVGroups and, of each
+// Instance's status, the member and the conditions Joined and Healthy. In PD it
+// sets labels of its own stores.
+//
+// Conditions set: Ready, UpToDate, Reconciling, Stalled, Paused,
+// DependenciesReady, StoresHealthy. Conditions needed: the PDGroup's Ready,
+// before the first pod starts and before each that is added; an Instance's
+// Ready. Events: one for each Instance applied, for each store's labels set and
+// for each condition that turns.
+//
+// What PD answers is used only if it comes from the cluster whose ID stands in
+// the PDGroup's status. An Instance's store is recorded by its ID when it first
+// registers, and no other store is ever taken for it.
+package controller

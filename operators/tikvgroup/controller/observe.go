@@ -1,0 +1,27 @@
+package controller
+
+import (
+	"context"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+)
+
+// observe reads everything that plan and report decide from.
+func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (group.Snapshot, error) {
+	s, err := group.Observe(ctx, r.Env, g, group.Wants{Nodes: true})
+	if err != nil || !asksPD(g, s) {
+		return s, err
+	}
+	moving, err := group.AnyMoving(ctx, r.Env, g, list())
+	if err != nil {
+		return s, err
+	}
+	group.AskPD(r.Env, g, &s, moving)
+	return s, nil
+}
+
+// asksPD reports whether PD can say anything of interest about a group.
+func asksPD(g *v1alpha1.TiKVGroup, s group.Snapshot) bool {
+	return len(s.Instances) > 0 && g.DeletionTimestamp == nil && s.PDGroup != nil
+}

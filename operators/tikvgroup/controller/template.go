@@ -1,0 +1,102 @@
+package controller
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/store"
+	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+const (
+	configDir  = "/etc/tikv"
+	configFile = "tikv.toml"
+	dataDir    = "/var/lib/tikv"
+	// graceSeconds is long enough for TiKV to flush and close its files.
+	graceSeconds = 60
+)
+
+// ownedKeys returns the configuration keys that the operator sets by flag, or
+// in PD.
+func ownedKeys() []string {
+	return []string{
+		"server.addr", "server.advertise-addr", "server.status-addr", "server.advertise-status-addr", "server.labels",
+		"storage.data-dir", "pd.endpoints",
+	}
+}
+
+// ports returns TiKV's ports.
+func ports() []workload.Port {
+	return []workload.Port{{Name: "server", Number: v1alpha1.PortTiKV}, {Name: "status", Number: v1alpha1.PortTiKVStatus}}
+}
+
+// services returns the group's only Service, which gives the stores their
+// names: whoever talks to TiKV learns its address from PD.
+func services(g *v1alpha1.TiKVGroup) []*corev1.Service {
+	return []*corev1.Service{workload.PeerService(g, ports())}
+}
+
+// inputs returns the part of the spec that a member is rendered from.
+func inputs(g *v1alpha1.TiKVGroup) any {
+	return group.Inputs(g, nil)
+}
+
+// render renders the pod and the configuration file of a member.
+func render(g *v1alpha1.TiKVGroup) (corev1.PodTemplateSpec, map[string]string, []string) {
+	files, problems := config(g)
+	problems = append(problems, store.CheckLabels(g.Spec.StoreLabels)...)
+	configMap, err := group.ConfigMapName(g.Name, files)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace)
+	template, more := workload.Template(g, workload.Main{
+		Repository: "pingcap/tikv",
+		Command:    []string{"/tikv-server"},
+		Args: []string{
+			fmt.Sprintf("--pd-endpoints=%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace), v1alpha1.PortPDClient),
+			fmt.Sprintf("--addr=0.0.0.0:%d", v1alpha1.PortTiKV),
+			fmt.Sprintf("--advertise-addr=%s:%d", host, v1alpha1.PortTiKV),
+			fmt.Sprintf("--status-addr=0.0.0.0:%d", v1alpha1.PortTiKVStatus),
+			fmt.Sprintf("--advertise-status-addr=%s:%d", host, v1alpha1.PortTiKVStatus),
+			"--data-dir=" + dataDir,
+			"--config=" + configDir + "/" + configFile,
+		},
+		Ports:     ports(),
+		DataPath:  func(int) string { return dataDir },
+		ConfigDir: configDir,
+		ConfigMap: configMap,
+		// The status port answers 200 as soon as TiKV runs. Whether its store
+		// serves is for the gates Joined and Healthy, which PD answers.
+		Readiness: &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/status", Port: intstr.FromString("status"), Scheme: corev1.URISchemeHTTP}},
+			PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 3, SuccessThreshold: 1,
+		},
+		GraceSeconds: graceSeconds,
+		MetricsPort:  v1alpha1.PortTiKVStatus,
+	})
+	return template, files, append(problems, more...)
+}
+
+// config renders tikv.toml: the user's, less what the operator sets by flag.
+func config(g *v1alpha1.TiKVGroup) (map[string]string, []string) {
+	user, err := tomlconfig.Parse("spec.config", g.Spec.Config)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	var problems []string
+	for _, key := range tomlconfig.Conflicts(user, ownedKeys()) {
+		problems = append(problems, tomlconfig.OwnedMessage("spec.config", key))
+	}
+	text, err := tomlconfig.Render(user)
+	if err != nil {
+		return nil, append(problems, "spec.config: "+err.Error())
+	}
+	return map[string]string{configFile: text}, problems
+}

@@ -1,0 +1,26 @@
+package group
+
+import (
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// silence is how long PD may fail to answer before a group that was Ready is
+// not any more: a change of PD's leader takes some seconds.
+const silence = 30 * time.Second
+
+// Silent reports whether a group of which PD says nothing may still be depended
+// on, and when to look again. condition is the one that is Unknown because of
+// it.
+func Silent(set *conditions.Set, condition string, now time.Time) (bool, step.Outcome) {
+	unknown := set.Get(condition)
+	if set.Was(v1alpha1.ConditionReady) {
+		if left := silence - now.Sub(unknown.LastTransitionTime.Time); left > 0 {
+			return true, step.After(left, unknown.Reason, unknown.Message)
+		}
+	}
+	return false, step.Wait("PD", waitDeadline, unknown.Reason, unknown.Message)
+}

@@ -1,0 +1,134 @@
+package store
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// Gate is what a group waits for before its first pod starts.
+type Gate struct {
+	gate.Result
+	// Reason of the wait.
+	Reason string
+}
+
+// PutDependencies sets DependenciesReady: whether the groups that this one
+// waits for are Ready. ready is the message when they are.
+func PutDependencies(needs Gate, ready string, set *conditions.Set) {
+	if needs.Open {
+		set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonDependenciesReady, ready)
+		return
+	}
+	set.False(v1alpha1.ConditionDependenciesReady, needs.Reason, needs.Message)
+}
+
+// PutHealth sets StoresHealthy: whether every store of the group is Up.
+func PutHealth(g v1alpha1.Group, s group.Snapshot, matches []Match, start Gate, set *conditions.Set) {
+	const condition = v1alpha1.ConditionStoresHealthy
+	_, silence := Distrust(g, s)
+	counts := group.Count(s, "")
+	switch {
+	case g.GetComponentSpec().Suspended:
+		set.False(condition, v1alpha1.ReasonSuspended, "suspended")
+	case len(s.Instances) == 0 && g.GetReplicas() == 0:
+		set.False(condition, v1alpha1.ReasonNoInstances, "spec.replicas is 0")
+	case len(s.Instances) == 0 && !start.Open && (start.Reason == v1alpha1.ReasonWaitingForPDGroup || start.Reason == v1alpha1.ReasonWaitingForTiKVGroup):
+		set.False(condition, start.Reason, start.Message)
+	case len(s.Instances) == 0:
+		set.False(condition, v1alpha1.ReasonNoInstances, "no Instance exists yet")
+	case silence != "" && counts.Ready == 0:
+		set.False(condition, v1alpha1.ReasonPDUnreachable, "no Instance is ready, and "+silence)
+	case silence != "":
+		set.Unknown(condition, v1alpha1.ReasonPDUnreachable, silence)
+	default:
+		reason, message := summary(matches)
+		status := metav1.ConditionFalse
+		if reason == v1alpha1.ReasonStoresHealthy {
+			status = metav1.ConditionTrue
+		}
+		set.Put(condition, status, reason, message)
+	}
+}
+
+// summary says in one reason and line how the stores are.
+func summary(matches []Match) (reason, message string) {
+	up, reason, first := 0, v1alpha1.ReasonStoresHealthy, ""
+	for _, m := range matches {
+		v := m.judge()
+		if v.healthy && m.Store.State != pd.StateUp && !group.InstanceReady(m.Instance) {
+			// Disconnected and without a ready pod: it has not only been
+			// forgotten by a new PD leader.
+			v = verdict{joined: true, reason: v1alpha1.ReasonMemberUnhealthy, message: fmt.Sprintf("store %s is %s", m.Store.ID, m.Store.State)}
+		}
+		if v.healthy {
+			up++
+			continue
+		}
+		worse := v1alpha1.ReasonStoresUnhealthy
+		switch {
+		case v.reason == v1alpha1.ReasonStoreMismatch:
+			worse = v1alpha1.ReasonStoreMismatch
+		case v.reason == v1alpha1.ReasonRegistering, v.reason == v1alpha1.ReasonMemberNotListed && m.Recorded == "":
+			worse = v1alpha1.ReasonRegistering
+		}
+		if rank(worse) > rank(reason) {
+			reason, first = worse, fmt.Sprintf(": Instance %s: %s", m.Instance.Name, v.message)
+		}
+	}
+	return reason, fmt.Sprintf("%d of %d stores are Up%s", up, len(matches), first)
+}
+
+// rank orders the reasons of StoresHealthy by how much they tell.
+func rank(reason string) int {
+	switch reason {
+	case v1alpha1.ReasonRegistering:
+		return 1
+	case v1alpha1.ReasonStoresUnhealthy:
+		return 2
+	case v1alpha1.ReasonStoreMismatch:
+		return 3
+	}
+	return 0
+}
+
+// Serves reports whether the group may be depended on and, if PD does not say,
+// why and when to look again. It serves with all Instances but one Ready, and a
+// group that was Ready goes on serving while it grows. set holds StoresHealthy.
+func Serves(g v1alpha1.Group, s group.Snapshot, set *conditions.Set, now time.Time) (bool, step.Outcome) {
+	ready := group.Count(s, "").Ready
+	enough := ready >= max(1, g.GetReplicas()-1)
+	if !enough && set.Was(v1alpha1.ConditionReady) {
+		enough = ready >= 1 && lost(s) <= 1
+	}
+	if set.Get(v1alpha1.ConditionStoresHealthy).Status != metav1.ConditionUnknown {
+		return enough, step.Done()
+	}
+	tolerated, outcome := group.Silent(set, v1alpha1.ConditionStoresHealthy, now)
+	return enough && tolerated, outcome
+}
+
+// lost counts the members that were part of the database and do not serve now.
+// Those on their way into it do not count.
+func lost(s group.Snapshot) int {
+	n := 0
+	for _, i := range s.Instances {
+		healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
+		switch {
+		case recorded(i) == "", group.InstanceReady(i):
+		case healthy != nil && healthy.Reason == v1alpha1.ReasonRegistering:
+		case healthy == nil, healthy.Status != metav1.ConditionTrue, !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady):
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/topology"
+)
+
+// labelsDeadline bounds all the calls of one SetLabels.
+const labelsDeadline = 5 * time.Second
+
+// LabelChange is labels that a store lacks.
+type LabelChange struct {
+	// Instance that the store belongs to.
+	Instance string
+	// StoreID in decimal.
+	StoreID string
+	// Labels to set; others of the store stay.
+	Labels map[string]string
+}
+
+// labelText is what PD accepts as key and value of a label.
+var labelText = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$`)
+
+// CheckLabels returns what is wrong with the store labels of a spec.
+func CheckLabels(user map[string]v1alpha1.StoreLabelValue) []string {
+	var problems []string
+	for _, key := range slices.Sorted(maps.Keys(user)) {
+		field := fmt.Sprintf("spec.storeLabels[%s]", key)
+		switch {
+		case slices.Contains([]string{"host", "zone", "region"}, key):
+			problems = append(problems, field+": this label comes from the node: remove it")
+		case key == "engine":
+			problems = append(problems, field+": this label tells PD what kind of store it is: remove it")
+		case !labelText.MatchString(key):
+			problems = append(problems, fmt.Sprintf("%s: PD refuses the key %q: begin and end it with a letter or digit and use only letters, digits and -_./", field, key))
+		case !labelText.MatchString(string(user[key])):
+			problems = append(problems, fmt.Sprintf("%s: PD refuses the value %q: begin and end it with a letter or digit and use only letters, digits and -_./", field, user[key]))
+		}
+	}
+	return problems
+}
+
+// LabelChanges returns the labels that the group's stores lack, those of their
+// nodes that PD places replicas by and the user's own.
+func LabelChanges(s group.Snapshot, matches []Match, user map[string]v1alpha1.StoreLabelValue) []LabelChange {
+	own := make(map[string]string, len(user))
+	for key, value := range user {
+		own[key] = string(value)
+	}
+	var out []LabelChange
+	for _, m := range matches {
+		if m.Store == nil || m.Problem != "" || m.Instance.DeletionTimestamp != nil {
+			continue
+		}
+		want := topology.StoreLabels(s.Nodes[m.Instance.Status.NodeName], s.PD.LocationLabels, own)
+		if missing := topology.Missing(want, m.Store.Labels); len(missing) > 0 {
+			out = append(out, LabelChange{Instance: m.Instance.Name, StoreID: m.Store.ID, Labels: missing})
+		}
+	}
+	return out
+}
+
+// LabelsPending waits for PD to list the labels that are being set; Done if
+// none are.
+func LabelsPending(changes []LabelChange) step.Outcome {
+	if len(changes) == 0 {
+		return step.Done()
+	}
+	first := changes[0]
+	return step.Wait("PD", time.Minute, v1alpha1.ReasonProgressing, fmt.Sprintf("setting labels %s of store %s (Instance %s) in PD", text(first.Labels), first.StoreID, first.Instance))
+}
+
+// SetLabels sets labels in PD, of as many stores as it can.
+func SetLabels(ctx context.Context, env operator.Env, g v1alpha1.Group, changes []LabelChange) step.Outcome {
+	if len(changes) == 0 {
+		return step.Done()
+	}
+	key := types.NamespacedName{Namespace: g.GetNamespace(), Name: g.PDGroupName()}
+	client, err := env.PD.Client(key)
+	if err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, labelsDeadline)
+	defer cancel()
+	worst := step.Done()
+	for _, change := range changes {
+		if err := client.SetStoreLabels(ctx, change.StoreID, change.Labels); err != nil {
+			worst = step.Worst(worst, step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("set labels %s of store %s (Instance %s): %w", text(change.Labels), change.StoreID, change.Instance, err)))
+			continue
+		}
+		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "StoreLabelsSet", "SetStoreLabels", "Set labels %s of store %s (Instance %s)", text(change.Labels), change.StoreID, change.Instance)
+	}
+	env.PD.Kick(key)
+	return worst
+}
+
+func text(labels map[string]string) string {
+	parts := make([]string, 0, len(labels))
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, key+"="+labels[key])
+	}
+	return strings.Join(parts, ",")
+}

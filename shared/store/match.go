@@ -1,0 +1,141 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// Match is an Instance and its store.
+type Match struct {
+	// Instance of the group.
+	Instance *v1alpha1.Instance
+	// Address that its store advertises, host:port.
+	Address string
+	// Recorded is the ID of the store that the Instance is known to be; empty
+	// if it has not registered yet.
+	Recorded string
+	// Store as PD lists it, nil if it does not.
+	Store *pd.Store
+	// Problem says that the store is not the one that it should be, and what a
+	// person may do; empty if it is.
+	Problem string
+}
+
+// Matches finds the store of every Instance of a group. port is where a store
+// of the group's kind advertises itself.
+func Matches(g v1alpha1.Group, s group.Snapshot, port int32) []Match {
+	here := map[string][]pd.Store{} // by pod
+	for _, store := range s.PD.Stores {
+		if pod := podOf(g, store, port); pod != "" {
+			here[pod] = append(here[pod], store)
+		}
+	}
+	owner := map[string]string{} // Instance by recorded ID
+	for _, i := range s.Instances {
+		if id := recorded(i); id != "" {
+			owner[id] = i.Name
+		}
+	}
+	out := make([]Match, 0, len(s.Instances))
+	for _, i := range s.Instances {
+		m := Match{
+			Instance: i, Recorded: recorded(i),
+			Address: fmt.Sprintf("%s:%d", names.PodHost(i.Name, g.GetName(), g.GetNamespace()), port),
+		}
+		if m.Recorded == "" {
+			m.adopt(here[i.Name], owner)
+		} else {
+			m.verify(g, s.PD, here[i.Name], port)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// adopt takes the store at the Instance's address for its own, for the first
+// time.
+func (m *Match) adopt(here []pd.Store, owner map[string]string) {
+	candidates := serving(here)
+	if len(candidates) == 0 {
+		candidates = here
+	}
+	switch {
+	case len(candidates) == 0:
+	case len(candidates) > 1:
+		m.Problem = fmt.Sprintf("PD lists stores %s and %s at the address of Instance %s: remove the one that is not running from PD", candidates[0].ID, candidates[1].ID, m.Instance.Name)
+	case owner[candidates[0].ID] != "":
+		m.Problem = fmt.Sprintf("at the address of Instance %s PD lists store %s, which is Instance %s: its claims hold the data of another member; give each Instance its own claims back", m.Instance.Name, candidates[0].ID, owner[candidates[0].ID])
+	default:
+		m.Store = &candidates[0]
+	}
+}
+
+// verify finds the store that the Instance is known to be, and makes sure that
+// no other one has taken its place.
+func (m *Match) verify(g v1alpha1.Group, view pd.View, here []pd.Store, port int32) {
+	for _, other := range serving(here) {
+		if other.ID != m.Recorded {
+			m.Problem = fmt.Sprintf("Instance %s is store %s, but at its address PD lists store %s: its data was lost or replaced; restore its claims, or delete the Instance (kubectl -n %s delete instance %s) to go on with store %s",
+				m.Instance.Name, m.Recorded, other.ID, m.Instance.Namespace, m.Instance.Name, other.ID)
+			return
+		}
+	}
+	store, listed := view.Store(m.Recorded)
+	if !listed {
+		return
+	}
+	if pod := podOf(g, store, port); pod != m.Instance.Name {
+		m.Problem = fmt.Sprintf("Instance %s is store %s, but PD lists that store at %s: another member runs with its data; give each Instance its own claims back", m.Instance.Name, m.Recorded, store.Address)
+		return
+	}
+	m.Store = &store
+}
+
+// Problem stalls a group of which a store is not the one that it should be;
+// Done if there is none.
+func Problem(matches []Match) step.Outcome {
+	for _, m := range matches {
+		if m.Problem != "" {
+			return step.Stall(v1alpha1.ReasonStoreMismatch, m.Problem)
+		}
+	}
+	return step.Done()
+}
+
+// serving leaves out stores that are being removed: a new one may take their
+// address before they are gone.
+func serving(stores []pd.Store) []pd.Store {
+	var out []pd.Store
+	for _, s := range stores {
+		if s.State != pd.StateOffline {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// podOf returns the pod of the group that a store's address belongs to, empty
+// if it is none of them.
+func podOf(g v1alpha1.Group, store pd.Store, port int32) string {
+	if !strings.HasSuffix(store.Address, fmt.Sprintf(":%d", port)) {
+		return ""
+	}
+	pod, ok := names.PodOfHost(store.Address, g.GetName(), g.GetNamespace())
+	if !ok {
+		return ""
+	}
+	return pod
+}
+
+func recorded(i *v1alpha1.Instance) string {
+	if i.Status.Member == nil {
+		return ""
+	}
+	return i.Status.Member.ID
+}
