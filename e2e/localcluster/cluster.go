@@ -49,6 +49,10 @@ func New(o Options) (*Cluster, error) {
 // exists once Up has succeeded.
 func (c *Cluster) Kubeconfig() string { return c.layout.kubeconfig() }
 
+// Kubectl returns the path of a kubectl of the cluster's own version; the file
+// exists once Up has succeeded.
+func (c *Cluster) Kubectl() string { return filepath.Join(c.layout.tools(), "kubectl") }
+
 // Dir returns the state directory.
 func (c *Cluster) Dir() string { return c.layout.root }
 
@@ -179,6 +183,9 @@ func (c *Cluster) prepare(ctx context.Context) (base []images.Archive, err error
 	}
 	c.say("binaries and base images are ready")
 	if err := c.layout.create(); err != nil {
+		return nil, err
+	}
+	if err := c.layout.linkTool("kubectl", c.bin("kubectl")); err != nil {
 		return nil, err
 	}
 	if err := bridgeFilter(ctx); err != nil {

@@ -22,7 +22,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/e2e/localcluster"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
 // testDir keeps the test apart from a demo's cluster; both cannot run at once,
@@ -64,9 +63,7 @@ func open(t *testing.T) *localcluster.Cluster {
 // kubectl runs kubectl and returns what it prints.
 func kubectl(t *testing.T, c *localcluster.Cluster, args ...string) string {
 	t.Helper()
-	path, err := binaries.Path(t.Context(), "kubectl")
-	require.NoError(t, err)
-	out, err := exec.CommandContext(t.Context(), path, append([]string{"--kubeconfig", c.Kubeconfig()}, args...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), c.Kubectl(), append([]string{"--kubeconfig", c.Kubeconfig()}, args...)...).CombinedOutput()
 	require.NoError(t, err, "kubectl %s: %s", strings.Join(args, " "), out)
 	return strings.TrimSpace(string(out))
 }

@@ -17,6 +17,7 @@ const markFile = ".tidb-groups-local"
 
 func (l layout) mark() string                   { return filepath.Join(l.root, markFile) }
 func (l layout) kubeconfig() string             { return filepath.Join(l.root, "kubeconfig") }
+func (l layout) tools() string                  { return filepath.Join(l.root, "bin") }
 func (l layout) pki(name string) string         { return filepath.Join(l.root, "pki", name) }
 func (l layout) config(name string) string      { return filepath.Join(l.root, "config", name) }
 func (l layout) logFile(process string) string  { return filepath.Join(l.root, "logs", process+".log") }
@@ -52,6 +53,24 @@ func (l layout) create() error {
 	}
 	if err := os.Rename(l.unborn(), l.root); err != nil {
 		return fmt.Errorf("publish state directory: %w", err)
+	}
+	return nil
+}
+
+// linkTool gives a program its plain name below the state directory, for people.
+func (l layout) linkTool(name, target string) error {
+	link := filepath.Join(l.tools(), name)
+	if now, err := os.Readlink(link); err == nil && now == target {
+		return nil
+	}
+	if err := os.MkdirAll(l.tools(), 0o755); err != nil {
+		return fmt.Errorf("create directory of tools: %w", err)
+	}
+	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("replace link to %s: %w", name, err)
+	}
+	if err := os.Symlink(target, link); err != nil {
+		return fmt.Errorf("link %s: %w", name, err)
 	}
 	return nil
 }

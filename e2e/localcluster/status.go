@@ -54,7 +54,7 @@ func (c *Cluster) Status(ctx context.Context, out io.Writer) (healthy bool, err 
 	if err := w.Flush(); err != nil {
 		return false, fmt.Errorf("print status: %w", err)
 	}
-	if _, err := fmt.Fprintf(out, "\nexport KUBECONFIG=%s\n", c.Kubeconfig()); err != nil {
+	if _, err := fmt.Fprintf(out, "\nexport KUBECONFIG=%s PATH=%s:$PATH\n", c.Kubeconfig(), c.layout.tools()); err != nil {
 		return false, fmt.Errorf("print status: %w", err)
 	}
 	return healthy && ready && err == nil, nil

@@ -213,7 +213,7 @@ func tableKey(i int) string {
 
 // advance lets everything happen that has happened by itself until now.
 func (c *Cluster) advance(now time.Time) {
-	const finest, coarsest = time.Second, time.Minute
+	const finest = time.Second
 	if !c.bootstrapped() {
 		c.lastStep = now
 		return
@@ -245,9 +245,18 @@ func (c *Cluster) advance(now time.Time) {
 			c.promote(next)
 			step = finest
 		} else {
-			step = min(2*step, coarsest)
+			step = min(2*step, coarsest(now.Sub(c.lastStep)))
 		}
 	}
+}
+
+// coarsest is the longest step through time in which nothing happens. A test
+// that lets days pass does not look at minutes.
+func coarsest(left time.Duration) time.Duration {
+	if left > 2*time.Hour {
+		return 10 * time.Minute
+	}
+	return time.Minute
 }
 
 // bury turns Offline stores without peers into tombstones.

@@ -47,7 +47,7 @@ type Rendering struct {
 	// ClaimLoss policy of the Instances.
 	ClaimLoss v1alpha1.ClaimLossPolicy
 	// Adjust changes the template of one Instance in a way that makes no
-	// revision of its own; nil for none.
+	// revision of its own, whatever an earlier Adjust made of it; nil for none.
 	Adjust func(slot int32, template *corev1.PodTemplateSpec)
 	// CreateLimit bounds how many members are created at once, and says why;
 	// nil means no bound.
@@ -347,9 +347,15 @@ func planInstance(plan *Plan, g v1alpha1.Group, r Rendering, live *v1alpha1.Inst
 	if err := json.Unmarshal(live.Spec.PodTemplate.Raw, &old); err != nil {
 		return nil, "", fmt.Errorf("decode template of Instance %s: %w", live.Name, err)
 	}
-	wanted := plan.Target.Template.DeepCopy()
+	wanted, kept := plan.Target.Template.DeepCopy(), live.Spec.PodTemplate
 	if r.Adjust != nil {
+		// What makes no revision is no reason for a restart either, and is
+		// changed while a restart is pending too.
 		r.Adjust(live.Spec.Slot, wanted)
+		r.Adjust(live.Spec.Slot, &old)
+		if kept.Raw, err = json.Marshal(old); err != nil {
+			return nil, "", fmt.Errorf("encode template of Instance %s: %w", live.Name, err)
+		}
 	}
 	change := revision.Difference(&old, wanted)
 	if !change.Restart {
@@ -359,7 +365,7 @@ func planInstance(plan *Plan, g v1alpha1.Group, r Rendering, live *v1alpha1.Inst
 	if reason := r.Safe(live); reason != "" {
 		// The living member keeps what it runs.
 		desired.Spec.Revision = live.Spec.Revision
-		desired.Spec.PodTemplate = live.Spec.PodTemplate
+		desired.Spec.PodTemplate = kept
 		desired.Spec.VolumeClaimTemplates = live.Spec.VolumeClaimTemplates
 		note := fmt.Sprintf("Instance %s needs a restart (%s): %s", live.Name, change.Text, reason)
 		plan.Notes = append(plan.Notes, note)

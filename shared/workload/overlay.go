@@ -113,6 +113,11 @@ func lost(before, after corev1.PodTemplateSpec, mainContainer string) string {
 	if !slices.Equal(old.Command, now.Command) {
 		return fmt.Sprintf("spec.overlay.spec.containers[%s].command: belongs to the operator: remove it from the overlay", mainContainer)
 	}
+	for _, arg := range old.Args {
+		if !slices.Contains(now.Args, arg) {
+			return fmt.Sprintf("spec.overlay.spec.containers[%s].args: %q is gone: a list of arguments replaces the operator's; remove it from the overlay", mainContainer, arg)
+		}
+	}
 	if after.Spec.Subdomain != before.Spec.Subdomain || after.Spec.Hostname != before.Spec.Hostname {
 		return "spec.overlay.spec: hostname and subdomain belong to the operator: remove them from the overlay"
 	}

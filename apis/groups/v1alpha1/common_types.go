@@ -144,8 +144,6 @@ type LocalReference struct {
 }
 
 // Resources are the requests and limits of a container.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.limits) || self.requests.all(k, !(k in self.limits) || quantity(string(self.requests[k])).compareTo(quantity(string(self.limits[k]))) <= 0)",message="resources.requests may not exceed resources.limits: raise the limit or lower the request"
 type Resources struct {
 	// Requests by resource name (cpu, memory, ...).
 	// +kubebuilder:validation:MaxProperties=16

@@ -74,7 +74,7 @@ type PDMember struct {
 // +kubebuilder:printcolumn:name="Cluster ID",type=string,priority=1,JSONPath=`.status.clusterID`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 40 characters of a-z, 0-9 and -, and begin with a letter: Services and pods are named after it"
-// +kubebuilder:validation:XValidation:rule="self.spec.replicas == oldSelf.spec.replicas || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'Bootstrapped' && c.status == 'True'))",messageExpression="'spec.replicas cannot change from ' + string(oldSelf.spec.replicas) + ' to ' + string(self.spec.replicas) + ' until PD has bootstrapped: wait for condition Bootstrapped, or delete the group and create it anew'",fieldPath=".spec.replicas"
+// +kubebuilder:validation:XValidation:rule="self.spec.replicas == oldSelf.spec.replicas || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'Bootstrapped' && c.status == 'True'))",message="spec.replicas cannot change until PD has bootstrapped: wait for condition Bootstrapped, or delete the group and create it anew",fieldPath=".spec.replicas"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag such as v8.5.7",fieldPath=".spec.version"
 type PDGroup struct {
 	metav1.TypeMeta   `json:",inline"`

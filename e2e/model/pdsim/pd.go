@@ -136,7 +136,7 @@ func New(opts Options) (*PD, error) {
 	}
 	p.cluster = c
 	for _, name := range opts.Members {
-		if _, err := p.start(name); err != nil {
+		if err := p.start(name); err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
 	}
@@ -259,8 +259,7 @@ func (p *PD) Join(name string) error {
 		return fmt.Errorf("join PD: missing data or join a duplicated pd: %s", name)
 	}
 	p.mu.Unlock()
-	_, err := p.start(name)
-	return err
+	return p.start(name)
 }
 
 // AddUnstarted adds a member to the list that nobody has started: it has no name
@@ -320,13 +319,13 @@ func (p *PD) Transport() *http.Transport {
 	return &http.Transport{DialContext: p.DialContext, DisableKeepAlives: true}
 }
 
-func (p *PD) start(name string) (*node, error) {
+func (p *PD) start(name string) error {
 	p.mu.Lock()
 	now := p.clock.Now()
 	n := &node{pd: p, name: name, id: hash(fmt.Sprintf("%s/%d", name, len(p.nodes))), alive: true, upSince: now, started: now, known: p.leader}
 	p.nodes = append(p.nodes, n)
 	p.mu.Unlock()
-	return n, n.listen()
+	return n.listen()
 }
 
 func (n *node) listen() error {

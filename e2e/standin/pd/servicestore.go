@@ -315,7 +315,7 @@ func (v *service) GetOperator(_ context.Context, req *pdpb.GetOperatorRequest) (
 	if _, err := v.leader(req.GetHeader()); err != nil {
 		return nil, err
 	}
-	return &pdpb.GetOperatorResponse{Header: v.failed(pdpb.ErrorType_REGION_NOT_FOUND, errors.New("Not Found"))}, nil
+	return &pdpb.GetOperatorResponse{Header: v.failed(pdpb.ErrorType_REGION_NOT_FOUND, errors.New("not found"))}, nil
 }
 
 func regionPB(r model.RegionView) *pdpb.Region {

@@ -2,10 +2,14 @@ package controller
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 )
+
+// errNoMembers is why there is nobody to ask.
+var errNoMembers = errors.New("no member has been started")
 
 // observe reads everything that plan and report decide from.
 func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.PDGroup) (group.Snapshot, error) {
@@ -13,8 +17,10 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.PDGroup) (group.Sn
 	if err != nil {
 		return s, err
 	}
-	if len(s.Instances) > 0 && g.DeletionTimestamp == nil {
-		group.AskPD(r.Env, g, &s, group.Moving(g))
+	if len(s.Instances) == 0 {
+		s.PD.Err = errNoMembers
+		return s, nil
 	}
+	group.AskPD(r.Env, g, &s, group.Moving(g))
 	return s, nil
 }

@@ -28,11 +28,9 @@ func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
 		Gate:           gate.Result{Open: true},
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
+		Adjust:         func(_ int32, template *corev1.PodTemplateSpec) { foundOrJoin(g, template, !bootstrapped(g, s)) },
 		CreateLimit:    func() (int, string) { return createLimit(g, s) },
 		Safe:           func(i *v1alpha1.Instance) string { return safe(s, i) },
-	}
-	if !bootstrapped(g, s) {
-		r.Adjust = func(_ int32, template *corev1.PodTemplateSpec) { foundCluster(g, template) }
 	}
 	children, err := group.MakePlan(g, s, r)
 	p := groupPlan{Plan: children, ClusterID: clusterID(g, s)}
@@ -72,6 +70,9 @@ func clusterIDMismatch(g *v1alpha1.PDGroup, s group.Snapshot) string {
 func createLimit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 	if !bootstrapped(g, s) {
 		return int(g.GetReplicas()), ""
+	}
+	if clusterIDMismatch(g, s) != "" {
+		return 0, "members join one at a time: waiting for this group's own PD to answer"
 	}
 	for _, i := range s.Instances {
 		if !group.InstanceReady(i) {

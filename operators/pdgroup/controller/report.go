@@ -19,8 +19,10 @@ const (
 	stateFollower = "Follower"
 )
 
-// report computes the status of a PDGroup. It is pure.
-func report(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.PDGroupStatus, *conditions.Set) {
+// report computes the status of a PDGroup, and how the reconcile ends: what PD
+// does not say must be asked again even if everything else has arrived. It is
+// pure.
+func report(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.PDGroupStatus, *conditions.Set, step.Outcome) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
 	status := v1alpha1.PDGroupStatus{ClusterID: p.ClusterID, Leader: g.Status.Leader, Members: g.Status.Members}
 	if p.ClusterID != "" {
@@ -41,7 +43,7 @@ func report(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, outcome step.Out
 		p.Outcome = unsure
 	}
 	status.GroupStatus = group.Report(g, s, p.Plan, outcome, set, serving)
-	return status, set
+	return status, set, step.Worst(outcome, p.Outcome)
 }
 
 // usable reports whether what PD answered is this group's PD.
@@ -69,6 +71,8 @@ func quorum(g *v1alpha1.PDGroup, s group.Snapshot, set *conditions.Set) {
 		set.False(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer and no Instance is ready")
 	case s.PD.Err != nil:
 		set.Unknown(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer: "+s.PD.Err.Error())
+	case !s.PD.HasQuorum() && !set.Is(v1alpha1.ConditionBootstrapped):
+		set.False(condition, v1alpha1.ReasonBootstrapping, fmt.Sprintf("%d of %d members are healthy and none leads yet", healthy, len(s.PD.Members)))
 	case !s.PD.HasQuorum():
 		set.False(condition, v1alpha1.ReasonQuorumLost, fmt.Sprintf("%d of %d members are healthy and the leader is %q: start the missing members again", healthy, len(s.PD.Members), s.PD.Leader))
 	default:

@@ -23,6 +23,7 @@ const (
 	// its files.
 	graceSeconds = 30
 	joinFlag     = "--join="
+	foundFlag    = "--initial-cluster="
 )
 
 // ownedKeys returns the configuration keys that the operator sets, by flag or
@@ -107,13 +108,18 @@ func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
 	return map[string]string{configFile: text}, problems
 }
 
-// foundCluster changes a template from joining to founding: every member of the
-// first generation names all of them.
-func foundCluster(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec) {
-	members := make([]string, 0, g.GetReplicas())
-	for slot := range g.GetReplicas() {
-		pod := names.Instance(g.Name, slot)
-		members = append(members, fmt.Sprintf("%s=http://%s:%d", pod, names.PodHost(pod, g.Name, g.Namespace), v1alpha1.PortPDPeer))
+// foundOrJoin changes a template into one that founds the cluster, in which
+// every member of the first generation names all of them, or into one that
+// joins it.
+func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bool) {
+	start := joinFlag + names.PDURL(g.Name, g.Namespace, v1alpha1.PortPDClient)
+	if found {
+		members := make([]string, 0, g.GetReplicas())
+		for slot := range g.GetReplicas() {
+			pod := names.Instance(g.Name, slot)
+			members = append(members, fmt.Sprintf("%s=http://%s:%d", pod, names.PodHost(pod, g.Name, g.Namespace), v1alpha1.PortPDPeer))
+		}
+		start = foundFlag + strings.Join(members, ",")
 	}
 	for c := range template.Spec.Containers {
 		container := &template.Spec.Containers[c]
@@ -122,8 +128,8 @@ func foundCluster(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec) {
 		}
 		container.Args = slices.Clone(container.Args)
 		for i, arg := range container.Args {
-			if strings.HasPrefix(arg, joinFlag) {
-				container.Args[i] = "--initial-cluster=" + strings.Join(members, ",")
+			if strings.HasPrefix(arg, joinFlag) || strings.HasPrefix(arg, foundFlag) {
+				container.Args[i] = start
 			}
 		}
 	}

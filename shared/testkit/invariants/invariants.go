@@ -149,13 +149,11 @@ func (c *checker) documented(table []groups.ConditionInfo, condition metav1.Cond
 
 // core checks how the core conditions go together.
 func (c *checker) core(conditions []metav1.Condition) {
-	ready, stalled, reconciling := status(conditions, groups.ConditionReady),
-		status(conditions, groups.ConditionStalled), status(conditions, groups.ConditionReconciling)
+	// Ready and Stalled go together: a group serves on while a person mends an
+	// edit of its spec that cannot be followed.
+	stalled, reconciling := status(conditions, groups.ConditionStalled), status(conditions, groups.ConditionReconciling)
 	if reconciling == metav1.ConditionTrue && stalled == metav1.ConditionTrue {
 		c.report("Reconciling and Stalled are both True")
-	}
-	if ready == metav1.ConditionTrue && stalled == metav1.ConditionTrue {
-		c.report("Ready and Stalled are both True")
 	}
 	for _, core := range []string{groups.ConditionReady, groups.ConditionUpToDate} {
 		if status(conditions, core) == "" {

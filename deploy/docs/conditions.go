@@ -1,0 +1,99 @@
+package docs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Conditions returns docs/conditions.md.
+func Conditions() string {
+	var b strings.Builder
+	b.WriteString(`<!-- Written by "make generate" from apis/groups/v1alpha1/conditions.go. Do not edit. -->
+
+# Conditions
+
+Spec flows down, conditions flow up: every ordering rule of the database is a condition that one operator sets and another one waits for.
+The core conditions stand on every kind and mean the same everywhere. ` + "`Reconciling`" + `, ` + "`Stalled`" + ` and ` + "`Paused`" + ` are present only while they
+are True, and the first two never together, so that kstatus, Argo CD, Flux and ` + "`kubectl wait`" + ` understand every object without plug-ins.
+
+Each condition carries the generation that it was computed for (` + "`observedGeneration`" + `); a gate accepts only a current one. The message
+names the object that is waited for and who must act. Reasons come from the closed sets below.
+
+`)
+	common := inAll()
+	b.WriteString("## On every kind\n\n")
+	writeTable(&b, common)
+	for _, kind := range v1alpha1.Kinds() {
+		own := slices.DeleteFunc(v1alpha1.ConditionTable(), func(c v1alpha1.ConditionInfo) bool {
+			return !c.On(kind) || len(c.Kinds) == len(v1alpha1.Kinds())
+		})
+		fmt.Fprintf(&b, "\n## %s\n\n", kind)
+		if len(own) == 0 {
+			b.WriteString("Only the conditions of every kind, mirrored from its groups.\n")
+			continue
+		}
+		b.WriteString("Beside the conditions of every kind:\n\n")
+		writeTable(&b, own)
+	}
+	b.WriteString("\n## Reasons\n\n")
+	b.WriteString("What keeps an object from its goal is one list for the conditions of every kind: they repeat the most pressing reason.\n\n")
+	b.WriteString("| reason | may stand on |\n|---|---|\n")
+	for _, reason := range reasons() {
+		var on []string
+		for _, c := range v1alpha1.ConditionTable() {
+			if c.Has(reason) {
+				on = append(on, "`"+c.Type+"`")
+			}
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", reason, strings.Join(on, ", "))
+	}
+	return b.String()
+}
+
+// inAll returns the conditions that stand on every kind.
+func inAll() []v1alpha1.ConditionInfo {
+	return slices.DeleteFunc(v1alpha1.ConditionTable(), func(c v1alpha1.ConditionInfo) bool {
+		return len(c.Kinds) != len(v1alpha1.Kinds())
+	})
+}
+
+// reasons returns every reason once, in the order of the alphabet.
+func reasons() []string {
+	var all []string
+	for _, c := range v1alpha1.ConditionTable() {
+		all = append(all, c.Reasons...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func writeTable(b *strings.Builder, conditions []v1alpha1.ConditionInfo) {
+	b.WriteString("| condition | meaning of True | polarity | set by | reasons |\n|---|---|---|---|---|\n")
+	for _, c := range conditions {
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", c.Type, c.Meaning, polarity(c), c.SetBy, reasonsOf(c))
+	}
+}
+
+func polarity(c v1alpha1.ConditionInfo) string {
+	switch {
+	case c.Latch:
+		return "good when True, and never goes back"
+	case c.Polarity == v1alpha1.NegativePolarity:
+		return "present only when True"
+	default:
+		return "good when True"
+	}
+}
+
+// reasonsOf lists a condition's reasons, or points to the list below where that
+// would repeat the whole of it.
+func reasonsOf(c v1alpha1.ConditionInfo) string {
+	const few = 20 // more than any condition has that is not of every kind
+	if len(c.Reasons) > few {
+		return "see [Reasons](#reasons)"
+	}
+	return "`" + strings.Join(c.Reasons, "`, `") + "`"
+}

@@ -1,0 +1,138 @@
+package schema
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/yaml"
+)
+
+// MaxBytes is the largest that a CRD file may be: client-side "kubectl apply"
+// keeps a copy of the object in an annotation, which may hold 256 KiB, and the
+// API server stores the object next to that copy.
+const MaxBytes = 100 << 10
+
+// umbrella is the plural of the kind that embeds the others.
+const umbrella = "tidbclusters"
+
+// node is one schema, or any other object of a CRD.
+type node = map[string]any
+
+// FinishDir rewrites every CRD in a directory. Doing so twice changes nothing.
+func FinishDir(dir string) error {
+	paths, err := filepath.Glob(filepath.Join(dir, "groups.tidb.dev_*.yaml"))
+	if err != nil {
+		return fmt.Errorf("list CRDs: %w", err)
+	}
+	if len(paths) == 0 {
+		return fmt.Errorf("list CRDs: none in %s", dir)
+	}
+	for _, path := range paths {
+		in, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("read CRD: %w", err)
+		}
+		out, err := Finish(in)
+		if err != nil {
+			return fmt.Errorf("finish CRD %s: %w", filepath.Base(path), err)
+		}
+		if err := os.WriteFile(path, out, 0o644); err != nil {
+			return fmt.Errorf("write CRD: %w", err)
+		}
+	}
+	return nil
+}
+
+// Finish returns a CRD as it is delivered, from what controller-gen wrote. It
+// is an error if the result is larger than MaxBytes.
+func Finish(in []byte) ([]byte, error) {
+	var crd node
+	if err := yaml.Unmarshal(in, &crd); err != nil {
+		return nil, fmt.Errorf("parse: %w", err)
+	}
+	spec := child(crd, "spec")
+	versions, _ := spec["versions"].([]any)
+	if len(versions) == 0 {
+		return nil, fmt.Errorf("parse: no versions")
+	}
+	for _, v := range versions {
+		version, _ := v.(node)
+		root := child(child(version, "schema"), "openAPIV3Schema")
+		if child(spec, "names")["plural"] == umbrella {
+			trimEntries(root)
+		}
+		walk(root, stringQuantity)
+	}
+	out, err := yaml.Marshal(crd)
+	if err != nil {
+		return nil, fmt.Errorf("write: %w", err)
+	}
+	out = append([]byte("---\n"), out...)
+	if len(out) > MaxBytes {
+		return nil, fmt.Errorf("%d bytes are more than %d: shorten descriptions, or leave more out", len(out), MaxBytes)
+	}
+	return out, nil
+}
+
+// trimEntries leaves out what the umbrella's schema says twice: each entry of
+// the spec is the template of a group kind, which explains every field
+// ("kubectl explain tikvgroup.spec"). The entry's own fields keep their
+// description, what is nested in them does not.
+func trimEntries(root node) {
+	for _, entry := range properties(child(properties(root), "spec")) {
+		fields, _ := entry.(node)
+		if items := child(fields, "items"); items != nil {
+			fields = items
+		}
+		for _, field := range properties(fields) {
+			if schema, ok := field.(node); ok {
+				trimBelow(schema)
+			}
+		}
+	}
+}
+
+// trimBelow removes the descriptions of everything below a schema, and keeps
+// the schema's own.
+func trimBelow(schema node) {
+	own, described := schema["description"]
+	walk(schema, func(s node) { delete(s, "description") })
+	if described {
+		schema["description"] = own
+	}
+}
+
+// stringQuantity makes a quantity that is marked as a string just that.
+// controller-gen takes the mark but still lets integers pass, which CEL's
+// functions for quantities do not take.
+func stringQuantity(s node) {
+	if s["type"] == "string" && s["x-kubernetes-int-or-string"] == true {
+		delete(s, "x-kubernetes-int-or-string")
+		delete(s, "anyOf")
+	}
+}
+
+// walk calls visit for a schema and every schema below it.
+func walk(schema node, visit func(node)) {
+	if schema == nil {
+		return
+	}
+	visit(schema)
+	for _, property := range properties(schema) {
+		below, _ := property.(node)
+		walk(below, visit)
+	}
+	walk(child(schema, "items"), visit)
+	walk(child(schema, "additionalProperties"), visit)
+}
+
+// properties returns a schema's properties, none for other schemas.
+func properties(schema node) node { return child(schema, "properties") }
+
+// child returns an object below another one, nil if there is none.
+func child(of node, key string) node {
+	below, _ := of[key].(node)
+	return below
+}
+
