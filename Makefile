@@ -8,9 +8,8 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 LDFLAGS  ?= -s -w -X github.com/tidb-groups/tidb-groups/shared/operator.version=$(VERSION)
 PROVIDER ?= local
 IMAGES   ?= standin
-# What "generate" writes, and the command for the generated documents.
+# What "generate" writes.
 GENERATED      = apis/groups/*/zz_generated.*.go deploy/crds deploy/bases/*/role.yaml docs/conditions.md
-GENERATE_DOCS ?= $(if $(wildcard deploy/docs/cmd),go -C deploy run ./docs/cmd/...)
 
 SHELL = /bin/bash -o pipefail
 TOOL  = go -C shared run ./testkit/binaries/cmd/toolbin
@@ -37,7 +36,7 @@ generate: ## Write deepcopy code, CRDs, RBAC and generated documents
 		"$$gen" object paths=./...; "$$gen" crd paths=./... output:crd:artifacts:config=../deploy/crds
 	@set -e; gen="$$($(TOOL) controller-gen)"; cd operators; for name in $(OPERATORS); do mkdir -p ../deploy/bases/$$name; \
 		"$$gen" rbac:roleName=$$name-operator paths=./$$name/controller output:rbac:artifacts:config=../deploy/bases/$$name; done
-	$(GENERATE_DOCS)
+	go -C deploy run ./cmd/generate
 
 verify: ## Fail when generated files, go.mod files or formatting are not as they should be
 	$(call each,tidy?,go mod tidy -diff)

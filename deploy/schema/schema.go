@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -60,7 +61,7 @@ func Finish(in []byte) ([]byte, error) {
 		version, _ := v.(node)
 		root := child(child(version, "schema"), "openAPIV3Schema")
 		if child(spec, "names")["plural"] == umbrella {
-			trimEntries(root)
+			trimUmbrella(root)
 		}
 		walk(root, stringQuantity)
 	}
@@ -75,11 +76,12 @@ func Finish(in []byte) ([]byte, error) {
 	return out, nil
 }
 
-// trimEntries leaves out what the umbrella's schema says twice: each entry of
-// the spec is the template of a group kind, which explains every field
-// ("kubectl explain tikvgroup.spec"). The entry's own fields keep their
-// description, what is nested in them does not.
-func trimEntries(root node) {
+// trimUmbrella leaves out what the umbrella's schema would say twice: each entry
+// of its spec is the template of a group kind, which explains every field
+// ("kubectl explain tikvgroup.spec"). The entry's own fields keep the first
+// sentence of their description; what is nested deeper, and the fields of a
+// condition, keep none.
+func trimUmbrella(root node) {
 	for _, entry := range properties(child(properties(root), "spec")) {
 		fields, _ := entry.(node)
 		if items := child(fields, "items"); items != nil {
@@ -88,9 +90,11 @@ func trimEntries(root node) {
 		for _, field := range properties(fields) {
 			if schema, ok := field.(node); ok {
 				trimBelow(schema)
+				firstSentence(schema)
 			}
 		}
 	}
+	trimBelow(child(properties(child(properties(root), "status")), "conditions"))
 }
 
 // trimBelow removes the descriptions of everything below a schema, and keeps
@@ -100,6 +104,15 @@ func trimBelow(schema node) {
 	walk(schema, func(s node) { delete(s, "description") })
 	if described {
 		schema["description"] = own
+	}
+}
+
+// firstSentence shortens the description of a schema.
+func firstSentence(schema node) {
+	text, _ := schema["description"].(string)
+	text = strings.ReplaceAll(text, "\n", " ")
+	if first, _, more := strings.Cut(text, ". "); more {
+		schema["description"] = first + "."
 	}
 }
 
@@ -135,4 +148,3 @@ func child(of node, key string) node {
 	below, _ := of[key].(node)
 	return below
 }
-

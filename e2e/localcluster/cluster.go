@@ -169,6 +169,10 @@ func needsRoot(missing []string) error {
 
 // prepare gets everything that daemons need before the first of them starts.
 func (c *Cluster) prepare(ctx context.Context) (base []images.Archive, err error) {
+	// First, because it can refuse, and building can take minutes.
+	if err := c.layout.create(); err != nil {
+		return nil, err
+	}
 	if err := c.ensurePackages(ctx); err != nil {
 		return nil, err
 	}
@@ -182,9 +186,6 @@ func (c *Cluster) prepare(ctx context.Context) (base []images.Archive, err error
 		return nil, err
 	}
 	c.say("binaries and base images are ready")
-	if err := c.layout.create(); err != nil {
-		return nil, err
-	}
 	if err := c.layout.linkTool("kubectl", c.bin("kubectl")); err != nil {
 		return nil, err
 	}

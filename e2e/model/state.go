@@ -80,7 +80,8 @@ type Store struct {
 	lastSaved   time.Time
 	liveness    Liveness
 	dataLost    bool
-	removeStart int // peers when the removal began
+	nextBeat    time.Time // of a store known to be alive
+	removeStart int       // peers when the removal began
 	removeSince time.Time
 }
 

@@ -114,15 +114,21 @@ func (c *Cluster) Heartbeat(id uint64, stats StoreStats) error {
 		return storeRemoved(id)
 	}
 	now := c.now()
-	first := s.LastHeartbeat.IsZero()
-	s.LastHeartbeat, s.lastSeen, s.stats, s.heard = now, now, stats, true
-	c.split(s)
-	c.promote(now)
-	if first || now.Sub(s.lastSaved) >= c.opts.Timing.SaveHeartbeat || c.dirty {
-		s.lastSaved = now
+	c.beat(s, stats, now)
+	if c.dirty {
 		return c.save()
 	}
 	return nil
+}
+
+func (c *Cluster) beat(s *Store, stats StoreStats, now time.Time) {
+	if s.LastHeartbeat.IsZero() || now.Sub(s.lastSaved) >= c.opts.Timing.SaveHeartbeat {
+		s.lastSaved = now
+		c.dirty = true
+	}
+	s.LastHeartbeat, s.lastSeen, s.stats, s.heard = now, now, stats, true
+	c.split(s)
+	c.promote(now)
 }
 
 // promote turns stores that have been filled from Preparing to Serving.

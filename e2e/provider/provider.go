@@ -92,3 +92,10 @@ func (o Options) sets() []string {
 	}
 	return []string{images.SetOperators, images.SetStandins, images.BusyboxRef}
 }
+
+// say prints a line of progress; an output that is gone is nobody's loss.
+func say(out io.Writer, line string) {
+	if out != nil {
+		_, _ = fmt.Fprintln(out, line)
+	}
+}

@@ -39,14 +39,23 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 			return o
 		}
 	}
+	changed := ""
 	for _, change := range plan.Instances {
 		var live client.Object
 		if change.Live != nil {
 			live = change.Live
 		}
-		if o := applyOne(ctx, env, g, change.Desired, live); o.Kind != step.KindDone {
+		result, o := applyResult(ctx, env, g, change.Desired, live)
+		if o.Kind != step.KindDone {
 			return o
 		}
+		if result != apply.Unchanged && changed == "" {
+			changed = change.Desired.Name
+		}
+	}
+	if changed != "" && plan.Outcome.Kind == step.KindDone {
+		// The plan was made from what the Instances said of their old specs.
+		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonProgressing, "Instance "+changed+" has just been changed")
 	}
 	return step.Done()
 }
@@ -78,17 +87,23 @@ func stranger(ctx context.Context, env operator.Env, g v1alpha1.Group, name stri
 // applyOne applies an object and tells a person about it. What the API server
 // refuses as invalid is for a person to mend; everything else is tried again.
 func applyOne(ctx context.Context, env operator.Env, g v1alpha1.Group, desired, live client.Object) step.Outcome {
+	_, o := applyResult(ctx, env, g, desired, live)
+	return o
+}
+
+// applyResult is applyOne that says what it did.
+func applyResult(ctx context.Context, env operator.Env, g v1alpha1.Group, desired, live client.Object) (apply.Result, step.Outcome) {
 	result, err := apply.Object(ctx, env.Client, env.Name, desired, live)
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return step.Stall(v1alpha1.ReasonInvalidSpec, err.Error())
+		return result, step.Stall(v1alpha1.ReasonInvalidSpec, err.Error())
 	case err != nil:
-		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+		return result, step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
 	if result != apply.Unchanged {
 		if _, isInstance := desired.(*v1alpha1.Instance); isInstance {
 			env.Recorder.Eventf(g, desired, corev1.EventTypeNormal, string(result), "Apply", "%s Instance %s", result, desired.GetName())
 		}
 	}
-	return step.Done()
+	return result, step.Done()
 }

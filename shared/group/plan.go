@@ -229,8 +229,7 @@ func waits(g v1alpha1.Group, s Snapshot, r Rendering, target revision.Target, sl
 	wait := func(source, reason, message string) step.Outcome {
 		return step.Wait(source, waitDeadline, reason, message)
 	}
-	switch {
-	case creating && !r.Gate.Open:
+	if creating && !r.Gate.Open {
 		return wait("PDGroup", r.GateReason, r.Gate.Message)
 	}
 	if o := unready(g, s); o.Kind != step.KindDone {

@@ -40,6 +40,10 @@ type Snapshot struct {
 	Nodes map[string]map[string]string
 	// PD as last polled; its Err says why it is not known.
 	PD pd.View
+	// PDPending says that PD is being asked for the first time since the
+	// operator started. The answer, or that there is none, wakes the group up;
+	// until then nothing new is known and nothing should be reported.
+	PDPending bool
 }
 
 // Wants says what to read beyond what every group needs.
@@ -102,6 +106,7 @@ func AskPD(env operator.Env, g v1alpha1.Group, s *Snapshot, moving bool) {
 	if !known {
 		view.Err = fmt.Errorf("PD of PDGroup %s has not answered yet", key.Name)
 	}
+	s.PDPending = !known
 	s.PD = view
 }
 

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -68,10 +69,18 @@ func Main(definition Definition) int {
 // Run runs an operator until the context ends. Tests call it directly, several
 // operators in one process.
 func Run(ctx context.Context, cfg *rest.Config, definition Definition, flags Flags) error {
-	metrics, err := pd.NewMetrics(ctrlmetrics.Registry)
+	// A registry of its own, so that several operators, and one after the
+	// other, can run in one process.
+	calls := prometheus.NewRegistry()
+	metrics, err := pd.NewMetrics(calls)
 	if err != nil {
 		return fmt.Errorf("register metrics of PD calls: %w", err)
 	}
+	all := prometheus.WrapRegistererWith(prometheus.Labels{"operator": definition.Name}, ctrlmetrics.Registry)
+	if err := all.Register(calls); err != nil {
+		return fmt.Errorf("register metrics of PD calls: %w", err)
+	}
+	defer all.Unregister(calls)
 	manager, err := NewManager(ctx, cfg, definition, flags, pd.NewDialer(flags.PDURL, pd.WithMetrics(metrics)))
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ func PutDependencies(needs Gate, ready string, set *conditions.Set) {
 // PutHealth sets StoresHealthy: whether every store of the group is Up.
 func PutHealth(g v1alpha1.Group, s group.Snapshot, matches []Match, start Gate, set *conditions.Set) {
 	const condition = v1alpha1.ConditionStoresHealthy
-	_, silence := Distrust(g, s)
+	reason, silence := Distrust(g, s)
 	counts := group.Count(s, "")
 	switch {
 	case g.GetComponentSpec().Suspended:
@@ -47,9 +47,9 @@ func PutHealth(g v1alpha1.Group, s group.Snapshot, matches []Match, start Gate, 
 	case len(s.Instances) == 0:
 		set.False(condition, v1alpha1.ReasonNoInstances, "no Instance exists yet")
 	case silence != "" && counts.Ready == 0:
-		set.False(condition, v1alpha1.ReasonPDUnreachable, "no Instance is ready, and "+silence)
+		set.False(condition, reason, "no Instance is ready, and "+silence)
 	case silence != "":
-		set.Unknown(condition, v1alpha1.ReasonPDUnreachable, silence)
+		set.Unknown(condition, reason, silence)
 	default:
 		reason, message := summary(matches)
 		status := metav1.ConditionFalse

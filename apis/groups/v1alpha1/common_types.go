@@ -157,7 +157,7 @@ type Resources struct {
 
 // Volume is a persistent volume of each member.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.storage) || !isQuantity(self.storage) || !isQuantity(oldSelf.storage) || quantity(self.storage).compareTo(quantity(oldSelf.storage)) >= 0",messageExpression="'storage may only grow: set it back from ' + string(self.storage) + ' to ' + string(oldSelf.storage)",fieldPath=".storage"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.storage) || !isQuantity(self.storage) || !isQuantity(oldSelf.storage) || quantity(self.storage).compareTo(quantity(oldSelf.storage)) >= 0",messageExpression="'storage may only grow: set it back from ' + self.storage + ' to ' + oldSelf.storage",fieldPath=".storage"
 type Volume struct {
 	// Name of the volume, unique in the group; the claim is <name>-<pod>.
 	// +kubebuilder:validation:MinLength=1

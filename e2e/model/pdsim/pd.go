@@ -176,6 +176,46 @@ func (p *PD) Cluster() *model.Cluster {
 	return p.cluster
 }
 
+// StartStore is what a store's process does when it starts: it registers, as the
+// first of all if need be, and sends heartbeats by itself from then on, over
+// changes of the leader too.
+func (p *PD) StartStore(meta model.StoreMeta) error {
+	c := p.Cluster()
+	if c == nil {
+		return errors.New("start store: PD has no leader")
+	}
+	var err error
+	if c.Bootstrapped() {
+		err = c.PutStore(meta)
+	} else {
+		err = p.bootstrapStore(c, meta)
+	}
+	if err != nil {
+		return fmt.Errorf("start store %d: %w", meta.ID, err)
+	}
+	c.SetStoreAlive(meta.ID, true)
+	return nil
+}
+
+func (p *PD) bootstrapStore(c *model.Cluster, meta model.StoreMeta) error {
+	region, err := c.AllocID()
+	if err != nil {
+		return err
+	}
+	peer, err := c.AllocID()
+	if err != nil {
+		return err
+	}
+	return c.Bootstrap(meta, region, peer)
+}
+
+// StopStore ends a store's process; its data stays.
+func (p *PD) StopStore(id uint64) {
+	if c := p.Cluster(); c != nil {
+		c.SetStoreAlive(id, false)
+	}
+}
+
 // ClusterID is the id of the cluster.
 func (p *PD) ClusterID() uint64 { return p.id }
 
@@ -236,6 +276,9 @@ func (p *PD) SetHealthy(name string, healthy bool) error {
 	p.settle()
 	p.checkMajority()
 	p.mu.Unlock()
+	if !healthy && server == nil {
+		return nil
+	}
 	if !healthy {
 		if err := server.Close(); err != nil {
 			return fmt.Errorf("stop PD member %s: %w", name, err)
@@ -335,6 +378,11 @@ func (n *node) listen() error {
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(context.Background(), "tcp", at)
+	if err != nil && at != "127.0.0.1:0" {
+		// Somebody else has the port by now. Nobody depends on it: members are
+		// reached by the names that they advertise.
+		l, err = lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	}
 	if err != nil {
 		return fmt.Errorf("listen for PD member %s: %w", n.name, err)
 	}
@@ -396,6 +444,11 @@ func (p *PD) setLeader(n *node) {
 		return
 	}
 	if n.known != nil || p.leader != nil {
+		// Where the regions are is physically true, whoever has written it down.
+		if err := p.cluster.Tick(); err != nil {
+			p.raise(model.LostData, "pd", err.Error())
+			return
+		}
 		c, err := model.LoadCluster(p.disk.load(), p.disk.office(p.opts.Cluster))
 		if err != nil {
 			// What was saved was encoded by the same package.
@@ -403,6 +456,7 @@ func (p *PD) setLeader(n *node) {
 			return
 		}
 		p.past = append(p.past, p.cluster.Alarms()...)
+		c.Inherit(p.cluster)
 		p.cluster = c
 	}
 	p.leader = n

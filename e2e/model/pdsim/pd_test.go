@@ -2,6 +2,7 @@ package pdsim_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -106,4 +107,39 @@ func TestTheOfficialHTTPClientWorks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, stores.Count)
 	assert.Equal(t, "Up", stores.Stores[0].Store.StateName)
+}
+
+func TestStartedStoresBeatByThemselvesOverAChangeOfTheLeader(t *testing.T) {
+	p, clock := newPD(t)
+	for id := uint64(1); id <= 3; id++ {
+		meta := model.StoreMeta{ID: id, Address: fmt.Sprintf("tikv-%d:20160", id), Version: "8.5.7"}
+		require.NoError(t, p.StartStore(meta))
+	}
+	states := func() []string {
+		views, err := p.Cluster().Stores()
+		require.NoError(t, err)
+		var out []string
+		for _, v := range views {
+			out = append(out, v.StateName)
+		}
+		return out
+	}
+	assert.Equal(t, []string{"Down", "Down", "Down"}, states())
+	clock.Advance(10 * time.Second)
+	assert.Equal(t, []string{"Up", "Up", "Up"}, states())
+	clock.Advance(2 * time.Hour)
+	assert.Equal(t, []string{"Up", "Up", "Up"}, states())
+
+	require.NoError(t, p.SetHealthy("basic-pd-0", false))
+	clock.Advance(3 * time.Second)
+	assert.Equal(t, []string{"Disconnected", "Disconnected", "Disconnected"}, states())
+	clock.Advance(10 * time.Second)
+	assert.Equal(t, []string{"Up", "Up", "Up"}, states())
+
+	p.StopStore(2)
+	clock.Advance(time.Minute)
+	assert.Equal(t, []string{"Up", "Disconnected", "Up"}, states())
+	assert.Empty(t, p.Alarms())
+	p.StopStore(3)
+	assert.NotEmpty(t, p.Alarms(), "two of three replicas are dead")
 }

@@ -38,6 +38,8 @@ type Server struct {
 	etcd    *embed.Etcd
 	client  *clientv3.Client
 	http    *http.Client
+	peers   []url.URL
+	relay   *relay
 	started time.Time
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
@@ -78,21 +80,17 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if s.etcd, err = embed.StartEtcd(ecfg); err != nil {
 		return nil, fmt.Errorf("start etcd: %w", err)
 	}
-	select {
-	case <-s.etcd.Server.ReadyNotify():
-	case err := <-s.etcd.Err():
-		s.etcd.Close()
-		return nil, fmt.Errorf("start etcd: %w", err)
-	case <-s.etcd.Server.StopNotify():
-		s.etcd.Close()
-		return nil, errors.New("start etcd: the server stopped, which it does when the member has been removed")
-	case <-ctx.Done():
-		s.etcd.Close()
-		return nil, fmt.Errorf("start etcd: %w", ctx.Err())
-	}
-	s.client = v3client.New(s.etcd.Server)
-	runCtx, cancel := context.WithCancel(context.Background())
+	runCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
+	s.client = v3client.New(s.etcd.Server)
+	if s.relay, err = startRelay(ctx, s.peers, s.etcd.Peers[0].Addr()); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if err := s.waitReady(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
 	if err := s.initCluster(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -103,13 +101,35 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
+func (s *Server) waitReady(ctx context.Context) error {
+	select {
+	case <-s.etcd.Server.ReadyNotify():
+		return nil
+	case err := <-s.etcd.Err():
+		return fmt.Errorf("start etcd: %w", err)
+	case <-s.etcd.Server.StopNotify():
+		return errors.New("start etcd: the server stopped, which it does when the member has been removed")
+	case <-ctx.Done():
+		return fmt.Errorf("start etcd: %w", ctx.Err())
+	}
+}
+
 // Close gives leadership away and stops the member.
 func (s *Server) Close() {
 	s.cancel()
 	s.done.Wait()
 	// A client in process has nothing to close but its watches.
 	_ = s.client.Close()
+	select {
+	case <-s.etcd.Server.ReadyNotify():
+	default:
+		// It waits for a majority, and etcd's Close would wait with it.
+		s.etcd.Server.HardStop()
+	}
 	s.etcd.Close()
+	if s.relay != nil {
+		s.relay.close()
+	}
 	s.log.Info("stopped")
 }
 
@@ -160,13 +180,18 @@ func (s *Server) etcdConfig() (*embed.Config, error) {
 	}
 	var err error
 	for text, into := range map[*string]*[]url.URL{
-		&c.ClientURLs: &e.ListenClientUrls, &c.PeerURLs: &e.ListenPeerUrls,
+		&c.ClientURLs:          &e.ListenClientUrls,
 		&c.AdvertiseClientURLs: &e.AdvertiseClientUrls, &c.AdvertisePeerURLs: &e.AdvertisePeerUrls,
 	} {
 		if *into, err = parseURLs(*text); err != nil {
 			return nil, err
 		}
 	}
+	if s.peers, err = parseURLs(c.PeerURLs); err != nil {
+		return nil, err
+	}
+	// The members' port is the relay's; see there.
+	e.ListenPeerUrls = []url.URL{{Scheme: s.peers[0].Scheme, Host: "127.0.0.1:0"}}
 	api := &pdapi.Server{
 		Members: s, Cluster: s.Cluster, Build: c.Build, Local: c.local(), Started: s.started, Transport: s.http.Transport,
 	}

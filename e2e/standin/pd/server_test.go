@@ -214,3 +214,21 @@ func TestEveryLineOfTheLogSaysWhatThisIs(t *testing.T) {
 		assert.True(t, strings.HasPrefix(line, "stand-in "), line)
 	}
 }
+
+func TestAMemberThatWaitsForAMajorityCanBeStopped(t *testing.T) {
+	cfg := config(t, "pd-0")
+	cfg.InitialCluster = "pd-0=" + cfg.PeerURLs + ",pd-1=http://127.0.0.1:1"
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := pd.Start(ctx, cfg)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	case <-time.After(15 * time.Second):
+		require.Fail(t, "it does not stop")
+	}
+}

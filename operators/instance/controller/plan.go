@@ -160,7 +160,7 @@ func planPod(s *snapshot, p *plan) {
 		return
 	}
 	if ownerOf(instance, pod) == foreignPod {
-		p.outcome = stall(v1alpha1.ReasonPodOfAnotherOwner, "pod %s exists and belongs to somebody else: delete or rename it: kubectl describe pod %s -n %s", pod.Name, pod.Name, pod.Namespace)
+		p.outcome = stall(v1alpha1.ReasonPodOfAnotherOwner, "pod %s exists and belongs to somebody else and is not touched: delete or rename it: kubectl describe pod %s -n %s", pod.Name, pod.Name, pod.Namespace)
 		return
 	}
 	switch {

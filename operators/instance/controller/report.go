@@ -52,10 +52,10 @@ func report(s *snapshot, p *plan, acted step.Outcome, now time.Time) finding {
 	suspended := instance.Spec.Suspended && !deleting
 	outcome := worst(s, p, acted, volumes, pod, suspended)
 	set.Finish(conditions.Verdict{
-		Serving:   set.Is(v1alpha1.ConditionPodReady) && set.Is(v1alpha1.ConditionVolumesReady) && gates(instance).Kind == step.KindDone && outcome.Kind != step.KindStall,
+		Serving:   set.Is(v1alpha1.ConditionPodReady) && set.Is(v1alpha1.ConditionVolumesReady) && gates(instance).Kind == step.KindDone,
 		Summary:   podSummary(s),
 		Outcome:   outcome,
-		Paused:    instance.Spec.Paused && !(deleting && !draining(instance)),
+		Paused:    instance.Spec.Paused && (!deleting || draining(instance)),
 		Suspended: suspended,
 	})
 	after := part{ObservedGeneration: instance.Generation, Conditions: set.List(), Volumes: volumeStatus(s, p)}
@@ -180,7 +180,10 @@ func recordable(s *snapshot, v volume) bool {
 	if s.instance.DeletionTimestamp != nil && !draining(s.instance) {
 		return false
 	}
-	return !s.instance.Spec.Paused && obstacle(s, v).Kind == step.KindDone && !(v.recorded == "" && replaceable(s, v))
+	if s.instance.Spec.Paused || (v.recorded == "" && replaceable(s, v)) {
+		return false
+	}
+	return obstacle(s, v).Kind == step.KindDone
 }
 
 // volumesOutcome says what is wrong with the volumes, the worst first.

@@ -27,7 +27,7 @@ func obstacle(s *snapshot, v volume) step.Outcome {
 	lost := s.instance.Spec.ClaimLoss != v1alpha1.RecreateLostClaim && v.recorded != "" && (v.claim == nil || v.claim.UID != v.recorded)
 	switch {
 	case v.claim != nil && !ours(s.instance, v.claim):
-		return stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to somebody else and is not touched: delete it or let it be renamed: kubectl describe pvc %s -n %s", v.name, v.name, namespace)
+		return stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to somebody else and is not touched: its owner must make room: kubectl describe pvc %s -n %s", v.name, v.name, namespace)
 	case v.claim != nil && v.claim.DeletionTimestamp != nil:
 		return wait("claim", v1alpha1.ReasonClaimTerminating, "claim %s is being deleted and goes away when its pod does: replace the member with its data: kubectl delete instance %s -n %s", v.name, s.instance.Name, namespace)
 	case lost:

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,10 @@ import (
 // +kubebuilder:rbac:groups="",resources=services;configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// pdDeadline is after how long the operator looks again by itself whether PD
+// has been asked.
+const pdDeadline = 5 * time.Second
 
 // Reconciler reconciles PDGroups.
 type Reconciler struct{ operator.Env }
@@ -68,6 +73,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	s, err := r.observe(ctx, g)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if s.PDPending {
+		return step.Wait("PD", pdDeadline, v1alpha1.ReasonBootstrapping, "PD is being asked").Result()
 	}
 	p, err := plan(g, s)
 	if err != nil {

@@ -3,10 +3,14 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
@@ -33,19 +37,37 @@ func Definition() operator.Definition {
 }
 
 func (r *Reconciler) setup() error {
-	changed := builder.WithPredicates(watch.Changed())
+	changed, wants := builder.WithPredicates(watch.Changed()), handler.EnqueueRequestsFromMapFunc(r.clustersOf)
 	err := ctrl.NewControllerManagedBy(r.Manager).
 		For(&v1alpha1.TidbCluster{}, builder.WithPredicates(watch.Spec())).
-		Owns(&v1alpha1.PDGroup{}, changed).
-		Owns(&v1alpha1.TiKVGroup{}, changed).
-		Owns(&v1alpha1.TiDBGroup{}, changed).
-		Owns(&v1alpha1.TiFlashGroup{}, changed).
+		Watches(&v1alpha1.PDGroup{}, wants, changed).
+		Watches(&v1alpha1.TiKVGroup{}, wants, changed).
+		Watches(&v1alpha1.TiDBGroup{}, wants, changed).
+		Watches(&v1alpha1.TiFlashGroup{}, wants, changed).
 		WithOptions(r.Controller).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil
+}
+
+// clustersOf returns the clusters that a group matters to: the one that owns it,
+// and one that wants its name, because somebody else's group stands in its way.
+func (r *Reconciler) clustersOf(ctx context.Context, group client.Object) []reconcile.Request {
+	var list v1alpha1.TidbClusterList
+	if err := r.Client.List(ctx, &list, client.InNamespace(group.GetNamespace())); err != nil {
+		// The cache is not there, and then neither is the event.
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		c := &list.Items[i]
+		if metav1.IsControlledBy(group, c) || strings.HasPrefix(group.GetName(), c.Name+"-") {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c)})
+		}
+	}
+	return out
 }
 
 // Reconcile brings one TidbCluster closer to its spec.

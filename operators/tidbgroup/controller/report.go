@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,7 @@ func report(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, outcome step.Outcome
 		set.False(v1alpha1.ConditionDependenciesReady, p.DependencyReason, p.Dependencies.Message)
 	}
 	// One server that answers is a service; how many do is for UpToDate.
-	serving := group.Count(s.Snapshot, "").Ready > 0
+	serving := slices.ContainsFunc(s.Instances, group.InstanceServes)
 	status := v1alpha1.TiDBGroupStatus{
 		GroupStatus: group.Report(g, s.Snapshot, p.Plan, outcome, set, serving),
 		Endpoint:    endpoint(g, s),

@@ -45,7 +45,7 @@ func plan(g *v1alpha1.TiFlashGroup, s group.Snapshot) (groupPlan, error) {
 	p.Outcome = step.Worst(p.Outcome, store.Problem(matches))
 	if !g.Spec.Paused && p.Outcome.Kind != step.KindStall {
 		_, silence := store.Distrust(g, s)
-		p.EnablePlacementRules = silence == "" && !s.PD.PlacementRules && g.GetReplicas() > 0
+		p.EnablePlacementRules = p.Dependencies.Open && silence == "" && !s.PD.PlacementRules && g.GetReplicas() > 0
 		p.Labels = store.LabelChanges(s, matches, g.Spec.StoreLabels)
 		p.Outcome = step.Worst(p.Outcome, store.LabelsPending(p.Labels))
 	}

@@ -82,7 +82,9 @@ func TestKV01WaitsForPDGroupThenComesUpAndStaysStill(t *testing.T) {
 		assert.Equal(t, []string{"Joined", "Healthy"}, i.Spec.ReadinessGates)
 		assert.Equal(t, v1alpha1.HoldOnClaimLoss, i.Spec.ClaimLoss)
 	}
+	polls := s.PD.Polls()
 	s.Still(2 * time.Second)
+	assert.LessOrEqual(t, s.PD.Polls()-polls, 1, "PD is polled slowly once nothing moves")
 
 	// PD's loss of Ready tears nothing down and is named.
 	s.SetPDGroup(false)
@@ -195,7 +197,10 @@ func TestLeaderChangeAndSilenceOfPDChangeNoMember(t *testing.T) {
 func TestChangesInPlacePauseAndGrowth(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 3)
-	s.Edit(g, func() { g.Spec.Labels = map[string]string{"team": "a"}; g.Spec.Annotations = map[string]string{"note": "b"} })
+	s.Edit(g, func() {
+		g.Spec.Labels = map[string]string{"team": "a"}
+		g.Spec.Annotations = map[string]string{"note": "b"}
+	})
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	for name, i := range s.Instances() {
 		assert.Contains(t, string(i.Spec.PodTemplate.Raw), `"team":"a"`, name)

@@ -20,6 +20,7 @@ type PD struct {
 	nextID int
 	refuse error
 	calls  []string
+	polls  int
 }
 
 func newPD() *PD {
@@ -85,10 +86,18 @@ func (p *PD) Calls() []string {
 	return slices.Clone(p.calls)
 }
 
+// Polls returns how often PD was asked.
+func (p *PD) Polls() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.polls
+}
+
 // View implements pd.Client.
 func (p *PD) View(context.Context) (pd.View, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.polls++
 	if p.view.Err != nil {
 		return pd.View{Err: p.view.Err}, p.view.Err
 	}

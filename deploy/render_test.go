@@ -1,0 +1,415 @@
+package deploy_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+// installed is the namespace that the overlays install into.
+const installed = "tidb-groups-system"
+
+func operators() []string {
+	return []string{"instance", "pdgroup", "tidbcluster", "tidbgroup", "tiflashgroup", "tikvgroup"}
+}
+
+func components() []string {
+	return []string{"debug-logging", "high-availability", "namespaced", "prometheus"}
+}
+
+// render builds one directory of this module as "kubectl apply -k" does.
+func render(t *testing.T, dir string) []*unstructured.Unstructured {
+	t.Helper()
+	return build(t, filesys.MakeFsOnDisk(), dir)
+}
+
+// renderKustomization builds a kustomization that stands in the overlays'
+// directory, as a user's own would.
+func renderKustomization(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	memory := filesys.MakeFsInMemory()
+	for _, top := range []string{"bases", "components", "crds", "overlays"} {
+		require.NoError(t, filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return memory.WriteFile("/"+path, content)
+		}))
+	}
+	require.NoError(t, memory.WriteFile("/overlays/own/kustomization.yaml", []byte(text)))
+	return build(t, memory, "/overlays/own")
+}
+
+func build(t *testing.T, files filesys.FileSystem, dir string) []*unstructured.Unstructured {
+	t.Helper()
+	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, dir)
+	require.NoError(t, err)
+	var out []*unstructured.Unstructured
+	for _, resource := range rendered.Resources() {
+		text, err := resource.AsYAML()
+		require.NoError(t, err)
+		o := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal(text, &o.Object))
+		out = append(out, o)
+	}
+	return out
+}
+
+// every returns the objects of a kind, typed, by name.
+func every[T any](t *testing.T, objects []*unstructured.Unstructured, kind string) map[string]T {
+	t.Helper()
+	out := map[string]T{}
+	for _, o := range objects {
+		if o.GetKind() != kind {
+			continue
+		}
+		var typed T
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, &typed, true))
+		require.NotContains(t, out, o.GetName())
+		out[o.GetName()] = typed
+	}
+	return out
+}
+
+func names(objects []*unstructured.Unstructured, kind string) []string {
+	var out []string
+	for _, o := range objects {
+		if o.GetKind() == kind {
+			out = append(out, o.GetName())
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestOverlaysInstallWhatTheySay(t *testing.T) {
+	for overlay, want := range map[string][]string{
+		"default": operators(),
+		"minimal": {"instance", "pdgroup", "tikvgroup"},
+	} {
+		t.Run(overlay, func(t *testing.T) {
+			objects := render(t, "overlays/"+overlay)
+			var deployments, roles, leaders []string
+			for _, name := range want {
+				deployments = append(deployments, name+"-operator")
+				roles = append(roles, "tidb-groups-"+name+"-operator")
+				leaders = append(leaders, name+"-operator-leader-election")
+			}
+			assert.Equal(t, deployments, names(objects, "Deployment"))
+			assert.Equal(t, deployments, names(objects, "ServiceAccount"))
+			assert.Equal(t, roles, names(objects, "ClusterRole"))
+			assert.Equal(t, roles, names(objects, "ClusterRoleBinding"))
+			assert.Equal(t, leaders, names(objects, "Role"))
+			assert.Equal(t, leaders, names(objects, "RoleBinding"))
+			assert.Len(t, names(objects, "CustomResourceDefinition"), 6)
+			assert.Equal(t, []string{installed}, names(objects, "Namespace"))
+			for _, o := range objects {
+				assert.Equal(t, "tidb-groups", o.GetLabels()["app.kubernetes.io/part-of"], "%s %s", o.GetKind(), o.GetName())
+				assert.Empty(t, o.GetLabels()["app.kubernetes.io/managed-by"], "that label is for what the operators make")
+			}
+			bindingsHold(t, objects)
+		})
+	}
+}
+
+// bindingsHold checks that every binding gives a role that is rendered to a
+// service account that a Deployment uses.
+func bindingsHold(t *testing.T, objects []*unstructured.Unstructured) {
+	t.Helper()
+	check := func(name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		assert.Contains(t, names(objects, ref.Kind), ref.Name, name)
+		require.Len(t, subjects, 1)
+		assert.Contains(t, names(objects, "ServiceAccount"), subjects[0].Name, name)
+		assert.NotEmpty(t, subjects[0].Namespace, name)
+	}
+	for name, b := range every[rbacv1.ClusterRoleBinding](t, objects, "ClusterRoleBinding") {
+		check(name, b.RoleRef, b.Subjects)
+	}
+	for name, b := range every[rbacv1.RoleBinding](t, objects, "RoleBinding") {
+		check(name, b.RoleRef, b.Subjects)
+	}
+	accounts := names(objects, "ServiceAccount")
+	for name, d := range every[appsv1.Deployment](t, objects, "Deployment") {
+		assert.Contains(t, accounts, d.Spec.Template.Spec.ServiceAccountName, name)
+	}
+}
+
+func TestEverySubsetOfOperatorsRenders(t *testing.T) {
+	all := operators()
+	for set := 1; set < 1<<len(all); set++ {
+		text := "namespace: elsewhere\nresources:\n"
+		var want []string
+		for i, name := range all {
+			if set&(1<<i) != 0 {
+				text += "- ../../bases/" + name + "\n"
+				want = append(want, name+"-operator")
+			}
+		}
+		objects := renderKustomization(t, text)
+		require.Equal(t, want, names(objects, "Deployment"))
+		require.Len(t, objects, 7*len(want))
+		bindingsHold(t, objects)
+	}
+}
+
+func TestOperatorsRunUnprivilegedWithProbesAndLimits(t *testing.T) {
+	objects := render(t, "overlays/default")
+	services := every[corev1.Service](t, objects, "Service")
+	for name, d := range every[appsv1.Deployment](t, objects, "Deployment") {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, installed, d.Namespace)
+			assert.EqualValues(t, 1, *d.Spec.Replicas)
+			pod := d.Spec.Template.Spec
+			assert.Equal(t, name, pod.ServiceAccountName)
+			assert.EqualValues(t, 15, *pod.TerminationGracePeriodSeconds)
+			assert.Empty(t, pod.PriorityClassName)
+			assert.True(t, *pod.SecurityContext.RunAsNonRoot)
+			assert.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type)
+			require.Len(t, pod.Containers, 1)
+			c := pod.Containers[0]
+			assert.Equal(t, "tidb-groups/"+name+":dev", c.Image)
+			assert.Empty(t, c.Command, "the image's entrypoint is the operator")
+			assert.Equal(t, []string{"--leader-elect=true"}, c.Args)
+			assert.False(t, *c.SecurityContext.AllowPrivilegeEscalation)
+			assert.True(t, *c.SecurityContext.ReadOnlyRootFilesystem)
+			assert.Equal(t, []corev1.Capability{"ALL"}, c.SecurityContext.Capabilities.Drop)
+			ports := map[string]int32{}
+			for _, p := range c.Ports {
+				ports[p.Name] = p.ContainerPort
+			}
+			assert.Equal(t, map[string]int32{"metrics": 8080, "probes": 8081}, ports)
+			assert.Equal(t, "/healthz", c.LivenessProbe.HTTPGet.Path)
+			assert.Equal(t, "/readyz", c.ReadinessProbe.HTTPGet.Path)
+			assert.Equal(t, "probes", c.LivenessProbe.HTTPGet.Port.StrVal)
+			assert.Equal(t, "probes", c.ReadinessProbe.HTTPGet.Port.StrVal)
+			assert.Equal(t, "20m", c.Resources.Requests.Cpu().String())
+			assert.Equal(t, "32Mi", c.Resources.Requests.Memory().String())
+			assert.Equal(t, "128Mi", c.Resources.Limits.Memory().String())
+			assert.True(t, c.Resources.Limits.Cpu().IsZero(), "a limit on CPU only makes it slow")
+
+			service := services[name+"-metrics"]
+			require.NotEmpty(t, service.Spec.Selector)
+			for key, value := range service.Spec.Selector {
+				assert.Equal(t, value, d.Spec.Template.Labels[key], "the Service finds this operator and no other")
+			}
+			for other, d := range every[appsv1.Deployment](t, objects, "Deployment") {
+				if other != name {
+					assert.NotEqual(t, service.Spec.Selector["app.kubernetes.io/name"], d.Spec.Template.Labels["app.kubernetes.io/name"])
+				}
+			}
+		})
+	}
+}
+
+func TestComponentsChangeWhatTheySay(t *testing.T) {
+	with := func(t *testing.T, component string) []*unstructured.Unstructured {
+		t.Helper()
+		return renderKustomization(t, "namespace: own\nresources: [../default]\ncomponents: [../../components/"+component+"]\n")
+	}
+	t.Run("debug-logging makes every operator talk", func(t *testing.T) {
+		for name, d := range every[appsv1.Deployment](t, with(t, "debug-logging"), "Deployment") {
+			assert.Equal(t, []string{"--leader-elect=true", "--log-level=debug"}, d.Spec.Template.Spec.Containers[0].Args, name)
+		}
+	})
+	t.Run("high-availability runs two of each on two nodes", func(t *testing.T) {
+		deployments := every[appsv1.Deployment](t, with(t, "high-availability"), "Deployment")
+		require.Len(t, deployments, 6)
+		for name, d := range deployments {
+			assert.EqualValues(t, 2, *d.Spec.Replicas, name)
+			terms := d.Spec.Template.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+			require.Len(t, terms, 1)
+			assert.Equal(t, "kubernetes.io/hostname", terms[0].PodAffinityTerm.TopologyKey)
+			assert.Equal(t, []string{"app.kubernetes.io/name"}, terms[0].PodAffinityTerm.MatchLabelKeys)
+			assert.Contains(t, d.Spec.Template.Labels, "app.kubernetes.io/name")
+			assert.Equal(t, "tidb-groups", d.Spec.Template.Labels["app.kubernetes.io/part-of"])
+		}
+	})
+	t.Run("namespaced leaves no right outside the namespace", func(t *testing.T) {
+		objects := with(t, "namespaced")
+		assert.Empty(t, names(objects, "ClusterRole"))
+		assert.Empty(t, names(objects, "ClusterRoleBinding"))
+		assert.Len(t, names(objects, "Role"), 12)
+		bindingsHold(t, objects)
+		for _, o := range objects {
+			if kind := o.GetKind(); kind == "Role" || kind == "RoleBinding" {
+				assert.Equal(t, "own", o.GetNamespace(), o.GetName())
+			}
+		}
+		for name, d := range every[appsv1.Deployment](t, objects, "Deployment") {
+			c := d.Spec.Template.Spec.Containers[0]
+			assert.Contains(t, c.Args, "--namespaces=$(POD_NAMESPACE)", name)
+			require.Len(t, c.Env, 1)
+			assert.Equal(t, "metadata.namespace", c.Env[0].ValueFrom.FieldRef.FieldPath)
+		}
+	})
+	t.Run("prometheus selects the operators and not the databases", func(t *testing.T) {
+		objects := with(t, "prometheus")
+		require.Equal(t, []string{"tidb-groups-operators"}, names(objects, "PodMonitor"))
+		for _, o := range objects {
+			if o.GetKind() != "PodMonitor" {
+				continue
+			}
+			expressions, _, err := unstructured.NestedSlice(o.Object, "spec", "selector", "matchExpressions")
+			require.NoError(t, err)
+			var deployments []any
+			for _, name := range names(objects, "Deployment") {
+				deployments = append(deployments, name)
+			}
+			expression, ok := expressions[0].(map[string]any)
+			require.True(t, ok)
+			assert.ElementsMatch(t, deployments, expression["values"])
+			assert.Equal(t, "own", o.GetNamespace())
+		}
+	})
+	t.Run("all of them go together, over either overlay", func(t *testing.T) {
+		for _, overlay := range []string{"default", "minimal"} {
+			text := "namespace: own\nresources: [../" + overlay + "]\ncomponents:\n"
+			for _, c := range components() {
+				text += "- ../../components/" + c + "\n"
+			}
+			bindingsHold(t, renderKustomization(t, text))
+		}
+	})
+	t.Run("and every one is tested here", func(t *testing.T) {
+		entries, err := os.ReadDir("components")
+		require.NoError(t, err)
+		var found []string
+		for _, e := range entries {
+			found = append(found, e.Name())
+		}
+		assert.Equal(t, components(), found)
+	})
+}
+
+// rights lists what the rules of a role allow, one line per resource:
+// "group/resource: verbs", both sorted.
+func rights(rules []rbacv1.PolicyRule) []string {
+	verbs := map[string][]string{}
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				key := strings.TrimPrefix(group+"/"+resource, "/")
+				for _, name := range rule.ResourceNames {
+					key += " " + name
+				}
+				verbs[key] = append(verbs[key], rule.Verbs...)
+			}
+		}
+	}
+	var out []string
+	for key, list := range verbs {
+		slices.Sort(list)
+		out = append(out, fmt.Sprintf("%s: %s", key, strings.Join(slices.Compact(list), " ")))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// The table of who may do what. A change of it is a decision: the rest of the
+// suite relies on who may not.
+func TestOperatorsMayDoExactlyThis(t *testing.T) {
+	const (
+		read   = "get list watch"
+		own    = "create delete get list patch watch"
+		events = "events.k8s.io/events: create patch"
+	)
+	group := func(name string, more ...string) []string {
+		out := append([]string{
+			"apps/controllerrevisions: " + own,
+			"configmaps: " + own,
+			events,
+			"groups.tidb.dev/instances/status: patch",
+			"groups.tidb.dev/instances: " + own,
+			"groups.tidb.dev/" + name + "/finalizers: update",
+			"groups.tidb.dev/" + name + "/status: patch",
+			"groups.tidb.dev/" + name + ": " + read,
+			"services: " + own,
+		}, more...)
+		slices.Sort(out)
+		return out
+	}
+	golden := map[string][]string{
+		"instance": {
+			events,
+			"groups.tidb.dev/instances/finalizers: update",
+			"groups.tidb.dev/instances/status: patch",
+			"groups.tidb.dev/instances: get list patch watch",
+			"persistentvolumeclaims: " + own,
+			"pods: " + own,
+			"storage.k8s.io/storageclasses: " + read,
+		},
+		"pdgroup":      group("pdgroups"),
+		"tikvgroup":    group("tikvgroups", "groups.tidb.dev/pdgroups: "+read, "nodes: "+read),
+		"tidbgroup":    group("tidbgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "nodes: "+read),
+		"tiflashgroup": group("tiflashgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "nodes: "+read),
+		"tidbcluster": {
+			events,
+			"groups.tidb.dev/pdgroups: " + own,
+			"groups.tidb.dev/tidbclusters/finalizers: update",
+			"groups.tidb.dev/tidbclusters/status: patch",
+			"groups.tidb.dev/tidbclusters: " + read,
+			"groups.tidb.dev/tidbgroups: " + own,
+			"groups.tidb.dev/tiflashgroups: " + own,
+			"groups.tidb.dev/tikvgroups: " + own,
+		},
+	}
+	objects := render(t, "overlays/default")
+	roles := every[rbacv1.ClusterRole](t, objects, "ClusterRole")
+	local := every[rbacv1.Role](t, objects, "Role")
+	for _, name := range operators() {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, golden[name], rights(roles["tidb-groups-"+name+"-operator"].Rules))
+			assert.Equal(t, []string{
+				"coordination.k8s.io/leases tidb-groups-" + name + ": get update",
+				"coordination.k8s.io/leases: create",
+				"events.k8s.io/events: create patch",
+				"events: create patch",
+			}, rights(local[name+"-operator-leader-election"].Rules), "only its own leader lease")
+		})
+	}
+}
+
+func TestWhatNoOperatorOrOnlyOneMayDo(t *testing.T) {
+	roles := every[rbacv1.ClusterRole](t, render(t, "overlays/default"), "ClusterRole")
+	reading := []string{"get", "list", "watch"}
+	for name, role := range roles {
+		for _, rule := range role.Rules {
+			writes := slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains(reading, verb) })
+			for _, resource := range rule.Resources {
+				assert.NotContains(t, append(slices.Clone(rule.Verbs), resource), "*", "%s asks for everything", name)
+				assert.NotContains(t, rule.APIGroups, "*", "%s asks for every group", name)
+				assert.NotEqual(t, "secrets", resource, "%s may not read secrets", name)
+				assert.NotContains(t, []string{"pods/exec", "pods/eviction", "serviceaccounts", "roles", "clusterroles", "rolebindings"}, resource, name)
+				switch resource {
+				case "pods", "persistentvolumeclaims":
+					assert.Equal(t, "tidb-groups-instance-operator", name, "only the instance operator knows %s", resource)
+				case "pdgroups", "tikvgroups", "tidbgroups", "tiflashgroups":
+					if writes {
+						assert.Equal(t, "tidb-groups-tidbcluster-operator", name, "only the umbrella writes %s", resource)
+					}
+				case "nodes", "storageclasses":
+					assert.False(t, writes, "%s may only look at %s", name, resource)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package validation_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func bootstrapped(status string) change {
+	return change{"status", `{replicas: 3, readyReplicas: 3, updatedReplicas: 3, conditions: [
+		{type: Bootstrapped, status: "` + status + `", reason: Bootstrapping, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`}
+}
+
+func TestTransitions(t *testing.T) {
+	sql := change{"spec.bootstrapSQL", "{name: sql, key: init.sql}"}
+	for _, c := range []struct {
+		name string
+		kind string
+		// before is how the object differs from the smallest valid one, status
+		// what its operator has reported, and after what the user then edits.
+		before, status, after []change
+		// refused is what the refusal must say; none means that the edit is taken.
+		refused []string
+	}{
+		{name: "PD's replicas before anything is reported", kind: pd, after: one("spec.replicas", "5"),
+			refused: []string{"spec.replicas", "cannot change until PD has bootstrapped", "wait for condition Bootstrapped, or delete the group"}},
+		{name: "PD's replicas left to the default, then said otherwise", kind: pd, after: one("spec.replicas", "1"), refused: []string{"cannot change until PD has bootstrapped"}},
+		{name: "PD's replicas left to the default, then said the same", kind: pd, after: one("spec.replicas", "3")},
+		{name: "PD's replicas taken out, which brings the default back", kind: pd, before: one("spec.replicas", "5"), after: one("spec.replicas", ""), refused: []string{"cannot change until PD has bootstrapped"}},
+		{name: "PD's replicas while it bootstraps", kind: pd, status: []change{bootstrapped("False")}, after: one("spec.replicas", "5"), refused: []string{"cannot change until PD has bootstrapped"}},
+		{name: "PD's replicas once it has bootstrapped", kind: pd, status: []change{bootstrapped("True")}, after: one("spec.replicas", "5")},
+		{name: "PD's version before it has bootstrapped", kind: pd, after: one("spec.version", "v8.5.8")},
+		{name: "a cluster's PD replicas before there is a cluster ID", kind: cluster, after: one("spec.pd.replicas", "5"),
+			refused: []string{"spec.pd.replicas", "cannot change until PD has bootstrapped", "wait for status.clusterID"}},
+		{name: "a cluster's PD replicas once there is a cluster ID", kind: cluster, status: one("status", "{clusterID: '7123'}"), after: one("spec.pd.replicas", "5")},
+		{name: "a cluster's TiKV replicas at any time", kind: cluster, after: one("spec.tikv[0].replicas", "5")},
+
+		{name: "another PDGroup for a TiKVGroup", kind: tikv, after: one("spec.pdGroup.name", "other"), refused: []string{"spec.pdGroup", "pdGroup is immutable: create another group instead"}},
+		{name: "another PDGroup for a TiDBGroup", kind: tidb, after: one("spec.pdGroup.name", "other"), refused: []string{"spec.pdGroup", "pdGroup is immutable"}},
+		{name: "another PDGroup for a TiFlashGroup", kind: tiflash, after: one("spec.pdGroup.name", "other"), refused: []string{"spec.pdGroup", "pdGroup is immutable"}},
+		{name: "another slot for an Instance", kind: inst, after: one("spec.slot", "1"), refused: []string{"spec.slot", "slot is immutable"}},
+
+		{name: "storage that shrinks", kind: tikv, after: one("spec.volumes[0].storage", "512Mi"), refused: []string{"spec.volumes[0].storage", "storage may only grow: set it back from 512Mi to 1Gi"}},
+		{name: "storage that shrinks inside a cluster", kind: cluster, after: one("spec.tikv[0].volumes[0].storage", "512Mi"), refused: []string{"spec.tikv[0].volumes[0].storage", "storage may only grow"}},
+		{name: "storage that grows", kind: tikv, after: one("spec.volumes[0].storage", "2Gi")},
+		{name: "storage said in another unit", kind: tikv, after: one("spec.volumes[0].storage", "1024Mi")},
+		{name: "storage that shrinks behind a volume put before it", kind: tiflash, before: one("spec.volumes[1]", "{name: data1, storage: 3Gi}"),
+			after: one("spec.volumes", "[{name: data1, storage: 2Gi}, {name: data0, storage: 1Gi}]"), refused: []string{"spec.volumes[0].storage", "from 2Gi to 3Gi"}},
+
+		{name: "bootstrap SQL added later", kind: tidb, after: []change{sql}, refused: []string{"bootstrapSQL takes effect only when the cluster is made", "run the SQL with a client instead"}},
+		{name: "bootstrap SQL changed later", kind: tidb, before: []change{sql}, after: one("spec.bootstrapSQL.key", "other.sql"), refused: []string{"bootstrapSQL takes effect only when the cluster is made"}},
+		{name: "bootstrap SQL taken away later", kind: tidb, before: []change{sql}, after: one("spec.bootstrapSQL", "")},
+		{name: "bootstrap SQL kept through another edit", kind: tidb, before: []change{sql}, after: one("spec.replicas", "3")},
+		{name: "bootstrap SQL added to an entry of a cluster", kind: cluster, after: one("spec.tidb[0].bootstrapSQL", "{name: sql, key: init.sql}"), refused: []string{"spec.tidb[0]", "bootstrapSQL takes effect only"}},
+		{name: "a new entry with bootstrap SQL in an old cluster", kind: cluster, after: one("spec.tidb[1]", "{name: more, bootstrapSQL: {name: sql, key: init.sql}}")},
+		{name: "an entry of a cluster that goes", kind: cluster, after: one("spec.tiflash", "")},
+		{name: "pausing", kind: cluster, after: one("spec.paused", "true")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k, namespace := newClient(t), newNamespace(t)
+			o := apply(t, valid(t, c.kind, namespace), c.before...)
+			require.NoError(t, k.Create(t.Context(), o))
+			if c.status != nil {
+				require.NoError(t, k.Status().Update(t.Context(), apply(t, o, c.status...)))
+			}
+			err := k.Update(t.Context(), apply(t, o, c.after...), client.DryRunAll)
+			if c.refused == nil {
+				require.NoError(t, err)
+				return
+			}
+			require.Error(t, err)
+			assert.True(t, apierrors.IsInvalid(err), "refused for another reason: %v", err)
+			for _, fragment := range c.refused {
+				assert.ErrorContains(t, err, fragment)
+			}
+		})
+	}
+}
+
+func TestStatusIsWrittenWhateverTheReplicas(t *testing.T) {
+	k, namespace := newClient(t), newNamespace(t)
+	o := valid(t, pd, namespace)
+	require.NoError(t, k.Create(t.Context(), o))
+	for _, status := range []string{"False", "True"} {
+		require.NoError(t, k.Status().Update(t.Context(), apply(t, o, bootstrapped(status))))
+	}
+}
+
+func TestTheSchemaFillsInTheDefaults(t *testing.T) {
+	const retain = `{"whenDeleted":"Retain","whenScaled":"Retain"}`
+	for _, c := range []struct {
+		kind string
+		want map[string]string // field → value, in YAML
+	}{
+		{pd, map[string]string{"replicas": "3", "imagePullPolicy": "IfNotPresent", "persistentVolumeClaimRetentionPolicy": retain, "service": "{type: ClusterIP}"}},
+		{tikv, map[string]string{"replicas": "3", "imagePullPolicy": "IfNotPresent", "persistentVolumeClaimRetentionPolicy": retain}},
+		{tidb, map[string]string{"replicas": "2", "imagePullPolicy": "IfNotPresent", "persistentVolumeClaimRetentionPolicy": retain, "service": "{type: ClusterIP}",
+			"readiness": "{type: HTTP}", "shutdown": "{delaySeconds: 10, drainSeconds: 15}", "slowLog": "{image: 'busybox:1.37.0'}"}},
+		{tiflash, map[string]string{"replicas": "1", "imagePullPolicy": "IfNotPresent", "persistentVolumeClaimRetentionPolicy": retain, "logTailer": "{image: 'busybox:1.37.0'}"}},
+		{inst, map[string]string{"claimRetention": retain, "claimLoss": "Hold"}},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			k, namespace := newClient(t), newNamespace(t)
+			o := valid(t, c.kind, namespace)
+			require.NoError(t, k.Create(t.Context(), o))
+			spec, _, err := unstructured.NestedMap(o.Object, "spec")
+			require.NoError(t, err)
+			for field, want := range c.want {
+				expected := apply(t, &unstructured.Unstructured{Object: map[string]any{}}, change{"value", want}).Object["value"]
+				assert.EqualValues(t, number(expected), number(spec[field]), field)
+			}
+		})
+	}
+	t.Run("every entry of a TidbCluster", func(t *testing.T) {
+		k, namespace := newClient(t), newNamespace(t)
+		o := apply(t, valid(t, cluster, namespace), change{"spec.tidb[1]", "{name: more}"})
+		require.NoError(t, k.Create(t.Context(), o))
+		replicas := map[string]int64{}
+		for _, list := range []string{"tikv", "tidb", "tiflash"} {
+			entries, _, err := unstructured.NestedSlice(o.Object, "spec", list)
+			require.NoError(t, err)
+			for _, e := range entries {
+				entry, ok := e.(map[string]any)
+				require.True(t, ok)
+				name, ok := entry["name"].(string)
+				require.True(t, ok, "an entry without a name gets the empty one")
+				count, ok := entry["replicas"].(int64)
+				require.True(t, ok)
+				replicas[list+"/"+name] = count
+			}
+		}
+		assert.Equal(t, map[string]int64{"tikv/": 3, "tidb/": 2, "tidb/more": 2, "tiflash/": 1}, replicas)
+	})
+}
+
+// number turns every number of a value read from YAML or JSON into an int64.
+func number(value any) any {
+	switch v := value.(type) {
+	case float64:
+		return int64(v)
+	case map[string]any:
+		for key, below := range v {
+			v[key] = number(below)
+		}
+	}
+	return value
+}

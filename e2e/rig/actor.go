@@ -1,0 +1,192 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+)
+
+// Delays say how long things take in the simulated world; zero is at once.
+type Delays struct {
+	// Schedule a pod, and bind its claims.
+	Schedule time.Duration
+	// Start from the scheduled pod to the running one.
+	Start time.Duration
+	// Ready from the running pod to the ready one.
+	Ready time.Duration
+	// Stop from the deletion of a pod to its end, at most its grace period.
+	Stop time.Duration
+}
+
+// again is how soon a process that ended with an error is started again.
+const again = 50 * time.Millisecond
+
+// actor plays scheduler, kubelet and volume binder for one namespace. It
+// watches; what it is told of, it does at once.
+type actor struct {
+	client    client.Client
+	databases *Databases
+	addresses *addresses
+	delays    Delays
+	fail      func(error)
+	wake      chan event.GenericEvent
+
+	mu         sync.Mutex
+	seen       map[types.UID]time.Time // pods, when first met in their present state
+	placed     map[types.UID]string    // pods that are on a node, or about to be
+	spread     map[types.UID]string    // the group of each of them
+	processes  map[types.NamespacedName]*process
+}
+
+// newActor starts the actor and returns when its caches are filled.
+func newActor(ctx context.Context, cfg *rest.Config, namespace string, a *actor) error {
+	scheme, err := operator.NewScheme()
+	if err != nil {
+		return fmt.Errorf("build scheme: %w", err)
+	}
+	manager, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: scheme,
+		Cache: cache.Options{
+			DefaultNamespaces: map[string]cache.Config{namespace: {}},
+			DefaultTransform:  cache.TransformStripManagedFields(),
+		},
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+		Controller:             config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	if err != nil {
+		return fmt.Errorf("build pod actor: %w", err)
+	}
+	a.client = manager.GetClient()
+	a.wake = make(chan event.GenericEvent, 64)
+	a.seen, a.placed, a.spread = map[types.UID]time.Time{}, map[types.UID]string{}, map[types.UID]string{}
+	a.processes = map[types.NamespacedName]*process{}
+	err = ctrl.NewControllerManagedBy(manager).
+		Named("pod-actor").
+		For(&corev1.Pod{}).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.Funcs{DeleteFunc: a.claimGone}).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(a.waiting)).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(a.waiting)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(a.waiting)).
+		WatchesRawSource(source.Channel(a.wake, &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 16}).
+		Complete(a)
+	if err != nil {
+		return fmt.Errorf("build pod actor: %w", err)
+	}
+	go func() {
+		if err := manager.Start(ctx); err != nil {
+			a.fail(fmt.Errorf("run pod actor: %w", err))
+		}
+	}()
+	if !manager.GetCache().WaitForCacheSync(ctx) {
+		return fmt.Errorf("fill the pod actor's caches: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// Reconcile brings one pod to where its spec and the simulated world have it.
+func (a *actor) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	pod := &corev1.Pod{}
+	err := a.client.Get(ctx, request.NamespacedName, pod)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, a.stop(request.NamespacedName, "")
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := a.stop(request.NamespacedName, pod.UID); err != nil {
+		return reconcile.Result{}, err
+	}
+	var left time.Duration
+	switch {
+	case pod.DeletionTimestamp != nil:
+		left, err = a.terminate(ctx, pod)
+	case pod.Spec.NodeName == "":
+		left, err = a.schedule(ctx, pod)
+	default:
+		left, err = a.run(ctx, pod)
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		// The pod has changed; its next version is on its way.
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: left}, err
+}
+
+// wait returns how long is left of a delay that began when the pod was first
+// met in the named state.
+func (a *actor) wait(pod *corev1.Pod, state string, delay time.Duration) time.Duration {
+	if delay <= 0 {
+		return 0
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := pod.UID + types.UID("/"+state)
+	begin, known := a.seen[key]
+	if !known {
+		begin = time.Now()
+		a.seen[key] = begin
+	}
+	return max(0, time.Until(begin.Add(delay)))
+}
+
+// terminate stops a pod's processes and removes it, as the kubelet does.
+func (a *actor) terminate(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
+	grace := time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second
+	if left := a.wait(pod, "stop", min(grace, a.delays.Stop)); left > 0 {
+		return left, nil
+	}
+	if err := a.stop(client.ObjectKeyFromObject(pod), ""); err != nil {
+		return 0, err
+	}
+	err := a.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: ptr.To(pod.UID)})
+	return 0, client.IgnoreNotFound(err)
+}
+
+// waiting returns the pods that do not run yet.
+func (a *actor) waiting(ctx context.Context, object client.Object) []reconcile.Request {
+	var options []client.ListOption
+	if object.GetNamespace() != "" {
+		options = append(options, client.InNamespace(object.GetNamespace()))
+	}
+	pods := &corev1.PodList{}
+	if err := a.client.List(ctx, pods, options...); err != nil {
+		a.fail(fmt.Errorf("list pods: %w", err))
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range pods.Items {
+		if pods.Items[i].Status.Phase == corev1.PodPending {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods.Items[i])})
+		}
+	}
+	return out
+}
+
+// claimGone tells the database that a claim's data is gone.
+func (a *actor) claimGone(_ context.Context, e event.DeleteEvent, _ queue) {
+	for _, db := range a.databases.List() {
+		db.LoseClaim(e.Object.GetUID())
+	}
+}

@@ -1,0 +1,65 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// addresses hands out loopback addresses as pods' IPs, so that a pod's ports
+// can be listened on. Processes begin at different ones.
+type addresses struct {
+	mu   sync.Mutex
+	last uint32
+}
+
+func newAddresses() *addresses {
+	return &addresses{last: uint32(os.Getpid()%200+20) << 16} //nolint:gosec // small and positive
+}
+
+func (a *addresses) next() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last++
+	if a.last&0xff == 0xff {
+		a.last += 2
+	}
+	return net.IPv4(127, byte(a.last>>16), byte(a.last>>8), byte(a.last)).String()
+}
+
+// statusPort answers on TiDB's status port at an address of its own.
+type statusPort struct {
+	ip     string
+	server *http.Server
+}
+
+// openStatusPort finds a free address and listens there.
+func openStatusPort(ctx context.Context, from *addresses) (*statusPort, error) {
+	var config net.ListenConfig
+	var errs []error
+	for range 50 {
+		ip := from.next()
+		listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(int(v1alpha1.PortTiDBStatus))))
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		mux := http.NewServeMux()
+		mux.HandleFunc("POST /labels", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+		mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+		p := &statusPort{ip: ip, server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}}
+		go func() { _ = p.server.Serve(listener) }() // ends when it is closed
+		return p, nil
+	}
+	return nil, fmt.Errorf("open TiDB's status port: %w", errors.Join(errs...))
+}
+
+func (p *statusPort) close() { _ = p.server.Close() } // nothing is left to fail

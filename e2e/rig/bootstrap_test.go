@@ -1,0 +1,162 @@
+package rig_test
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/rig"
+)
+
+// basicObjects are the Instances, pods and claims of the basic cluster.
+func basicObjects() (instances, claims []string) {
+	for _, m := range []string{"pd-0", "pd-1", "pd-2", "tidb-0", "tidb-1", "tiflash-0", "tikv-0", "tikv-1", "tikv-2"} {
+		instances = append(instances, "basic-"+m)
+		if !strings.HasPrefix(m, "tidb") {
+			claims = append(claims, "data-basic-"+m)
+		}
+	}
+	return instances, claims
+}
+
+// PD-01, PD-02, KV-01, DB-01, FL-01.
+func TestATidbClusterComesUp(t *testing.T) {
+	r := rig.New(t, plane, rig.Options{ClusterWide: true})
+	r.Start(rig.Operators()...)
+	r.Apply(parse[v1alpha1.TidbCluster](t, basic))
+	r.AwaitConverged(
+		rig.Key{Kind: v1alpha1.KindTidbCluster, Name: "basic"}, rig.Key{Kind: v1alpha1.KindPDGroup, Name: "basic-pd"},
+		rig.Key{Kind: v1alpha1.KindTiKVGroup, Name: "basic-tikv"}, rig.Key{Kind: v1alpha1.KindTiDBGroup, Name: "basic-tidb"},
+		rig.Key{Kind: v1alpha1.KindTiFlashGroup, Name: "basic-tiflash"},
+	)
+
+	instances, claims := basicObjects()
+	r.Watcher.Now(func(o rig.Objects) {
+		assert.Equal(t, instances, o.Names(v1alpha1.KindInstance, ""))
+		assert.Equal(t, instances, o.Names("Pod", ""))
+		assert.Equal(t, claims, o.Names("PersistentVolumeClaim", ""))
+	})
+	for _, name := range []string{"basic-pd", "basic-pd-peer", "basic-tikv-peer", "basic-tidb", "basic-tidb-peer", "basic-tiflash-peer"} {
+		assert.NoError(t, r.Get(&corev1.Service{}, name), "Service %s", name)
+	}
+
+	databases := r.Databases.List()
+	require.Len(t, databases, 1)
+	assert.Equal(t, 1, databases[0].Births(), "cluster IDs that were born")
+	pd := &v1alpha1.PDGroup{}
+	require.NoError(t, r.Get(pd, "basic-pd"))
+	assert.Equal(t, fmt.Sprint(databases[0].Model().ClusterID()), pd.Status.ClusterID)
+	stores, err := databases[0].Model().Cluster().Stores()
+	require.NoError(t, err)
+	assert.Len(t, stores, 4)
+	placed := map[string]bool{}
+	for _, s := range stores {
+		for _, l := range s.Meta.Labels {
+			if l.Key == "zone" && strings.Contains(s.Meta.Address, "tikv") {
+				placed[l.Value] = true
+			}
+		}
+	}
+	assert.Len(t, placed, 3, "zones of the TiKV stores, from their nodes")
+	r.PodsUnchanged()
+	quiet(t, r)
+}
+
+// quiet watches over an idle namespace: no write request, no new version.
+func quiet(t *testing.T, r *rig.Rig) {
+	t.Helper()
+	const idle = 10 * time.Second
+	requests, versions := r.Requests.Counts(), r.Watcher.Versions()
+	deadline := time.NewTimer(idle)
+	defer deadline.Stop()
+	<-deadline.C
+	for request, count := range r.Requests.Since(requests) {
+		assert.False(t, request.Writes(), "%d × %s while idle", count, request)
+	}
+	assert.Equal(t, versions, r.Watcher.Versions(), "versions of objects while idle")
+}
+
+// milestones are the ends of the hops of a bootstrap.
+func milestones(r *rig.Rig, begin time.Time) string {
+	at := func(kind, prefix, what string) time.Time { return r.Watcher.First(kind, prefix, what) }
+	var parts []string
+	last := begin
+	step := func(name string, from, to time.Time) {
+		parts = append(parts, fmt.Sprintf("%s %s", name, to.Sub(from).Round(time.Millisecond)))
+		last = to
+	}
+	step("apply→PD Instances", begin, at(v1alpha1.KindInstance, "basic-pd", "Exists"))
+	step("→PD pods exist", last, at("Pod", "basic-pd", "Exists"))
+	step("→PD pods ready", last, at("Pod", "basic-pd", "Ready"))
+	step("→PDGroup Ready", last, at(v1alpha1.KindPDGroup, "basic-pd", "Ready"))
+	step("→TiKV Instances", last, at(v1alpha1.KindInstance, "basic-tikv", "Exists"))
+	step("→TiKV pods exist", last, at("Pod", "basic-tikv", "Exists"))
+	step("→TiKV pods ready", last, at("Pod", "basic-tikv", "Ready"))
+	tikv := at(v1alpha1.KindTiKVGroup, "basic-tikv", "Ready")
+	step("→TiKVGroup Ready", last, tikv)
+	step("→TiDB Instances", tikv, at(v1alpha1.KindInstance, "basic-tidb", "Exists"))
+	step("→TiDB pods ready", last, at("Pod", "basic-tidb", "Ready"))
+	step("→TiDBGroup Ready", last, at(v1alpha1.KindTiDBGroup, "basic-tidb", "Ready"))
+	step("TiKVGroup Ready→TiFlash Instances", tikv, at(v1alpha1.KindInstance, "basic-tiflash", "Exists"))
+	step("→TiFlash pods ready", last, at("Pod", "basic-tiflash", "Ready"))
+	step("→TiFlashGroup Ready", last, at(v1alpha1.KindTiFlashGroup, "basic-tiflash", "Ready"))
+	step("→PD UpToDate", begin, at(v1alpha1.KindPDGroup, "basic-pd", "UpToDate"))
+	step("→TiKV UpToDate", begin, at(v1alpha1.KindTiKVGroup, "basic-tikv", "UpToDate"))
+	step("→cluster Ready", begin, at(v1alpha1.KindTidbCluster, "basic", "Ready"))
+	step("→cluster UpToDate", begin, at(v1alpha1.KindTidbCluster, "basic", "UpToDate"))
+	return strings.Join(parts, ", ")
+}
+
+// pods is how long the simulated world itself took on the critical path.
+func pods(r *rig.Rig) time.Duration {
+	var sum time.Duration
+	for _, prefix := range []string{"basic-pd", "basic-tikv", "basic-tidb"} {
+		sum += r.Watcher.First("Pod", prefix, "Ready").Sub(r.Watcher.First("Pod", prefix, "Exists"))
+	}
+	return sum
+}
+
+func TestTheSuiteAddsLittleToThePodsOwnTime(t *testing.T) {
+	for run := range 3 {
+		t.Run(fmt.Sprintf("run %d", run), func(t *testing.T) {
+			r := rig.New(t, plane, rig.Options{ClusterWide: true})
+			r.Start(rig.Operators()...)
+			before, used := r.Requests.Counts(), cpuNow()
+			begin := time.Now()
+			r.Apply(parse[v1alpha1.TidbCluster](t, basic))
+			took := r.AwaitConverged(rig.Key{Kind: v1alpha1.KindTidbCluster, Name: "basic"})
+			fmt.Printf("overhead: run %d: %s from apply to everything Ready, %s of it the simulated pods' own (%s); %s; requests: %s; memory of the test process: %s\n",
+				run, took.Round(time.Millisecond), pods(r).Round(time.Millisecond), milestones(r, begin), cpuNow().since(used), rig.ByVerb(r.Requests.Since(before)), memory())
+			if os.Getenv("RIG_LOG") != "" {
+				for request, count := range r.Requests.Since(before) {
+					fmt.Println("request:", count, request)
+				}
+			}
+		})
+	}
+}
+
+// memory is what the process has resident and on its heap: six operators, the
+// simulated world and the tests.
+func memory() string {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return fmt.Sprintf("heap %d MB", m.HeapAlloc>>20)
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			return fmt.Sprintf("resident %s, heap %d MB", strings.TrimSpace(value), m.HeapAlloc>>20)
+		}
+	}
+	return fmt.Sprintf("heap %d MB", m.HeapAlloc>>20)
+}

@@ -1,0 +1,388 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/e2e/model"
+	"github.com/tidb-groups/tidb-groups/e2e/model/pdsim"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+)
+
+const (
+	// heartbeats is how often a store tells PD that it lives.
+	heartbeats = time.Second
+	// election is how long PD members take to find another leader.
+	election = 500 * time.Millisecond
+	// storeCapacity in bytes.
+	storeCapacity = 100 << 30
+)
+
+var (
+	errNoLeader = errors.New("PD has no leader")
+	errNoPD     = errors.New("no PD answers")
+)
+
+// Databases are the databases of a rig, one per PDGroup.
+type Databases struct {
+	ctx context.Context
+	mu  sync.Mutex
+	all map[types.NamespacedName]*Database
+}
+
+// newDatabases returns databases that live until the context ends.
+func newDatabases(ctx context.Context) *Databases {
+	return &Databases{ctx: ctx, all: map[types.NamespacedName]*Database{}}
+}
+
+// Of returns the database of a PDGroup; nobody needs to have started any of it.
+func (d *Databases) Of(group types.NamespacedName) (*Database, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if db := d.all[group]; db != nil {
+		return db, nil
+	}
+	db := &Database{
+		ctx: d.ctx, group: group, data: map[types.UID]string{}, founded: map[string]types.UID{},
+		running: map[string]bool{}, stores: map[types.UID]*store{},
+	}
+	var err error
+	if db.service, err = listen(d.ctx, db); err != nil {
+		return nil, fmt.Errorf("open Service of PDGroup %s: %w", group, err)
+	}
+	d.all[group] = db
+	return db, nil
+}
+
+// Dialer reaches the PD of every PDGroup with the operators' own client.
+func (d *Databases) Dialer() pd.Dialer {
+	return func(group types.NamespacedName) (pd.Client, error) {
+		db, err := d.Of(group)
+		if err != nil {
+			return nil, err
+		}
+		return pd.NewDialer("http://" + db.service)(group)
+	}
+}
+
+// List returns all databases, by name.
+func (d *Databases) List() []*Database {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.SortedFunc(maps.Values(d.all), func(a, b *Database) int { return compare(a.group.String(), b.group.String()) })
+}
+
+// Database is what the pods of one PDGroup make together. What a member knows
+// lies on its claim.
+type Database struct {
+	ctx     context.Context
+	group   types.NamespacedName
+	service string // where PD's Service listens, host:port
+
+	mu      sync.Mutex
+	pd      *pdsim.PD // nil before a quorum of founders has met
+	members []string  // the founders
+	config  map[string]any
+	data    map[types.UID]string
+	founded map[string]types.UID // the first claim of each founder
+	running map[string]bool
+	stores  map[types.UID]*store
+	births  int
+	alarms  []model.Alarm
+}
+
+// store is one store's process and what it keeps on its claim.
+type store struct {
+	id      uint64
+	running bool
+}
+
+// Member is a PD process that starts.
+type Member struct {
+	// Name of the member.
+	Name string
+	// Claim that its data is on.
+	Claim types.UID
+	// InitialCluster are the names in --initial-cluster; empty with --join.
+	InitialCluster []string
+	// Config is its configuration file, decoded.
+	Config map[string]any
+}
+
+// StartMember starts a PD process. An error is one that the process ends with.
+func (d *Database) StartMember(m Member) (failed error) {
+	defer func() { fmt.Println("DEBUG start", time.Now().Format("05.000"), d.group, m.Name, m.Claim, len(m.InitialCluster), failed) }()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if name, kept := d.data[m.Claim]; kept {
+		if name != m.Name {
+			return fmt.Errorf("the data of member %s is on the claim of %s", name, m.Name)
+		}
+		d.running[name] = true
+		return d.up(name)
+	}
+	switch {
+	case len(m.InitialCluster) == 0:
+		return d.join(m)
+	case d.pd != nil && (d.founded[m.Name] != "" || !slices.Contains(d.members, m.Name)):
+		// It has forgotten that there is a cluster, and founds another one.
+		d.births++
+		d.pd.Bootstrap(m.Name)
+		return errors.New("a second cluster was founded")
+	case len(d.members) > 0 && !slices.Equal(d.members, m.InitialCluster):
+		d.raise(model.SecondClusterID, fmt.Sprintf("member %s was given --initial-cluster %v, others %v", m.Name, m.InitialCluster, d.members))
+		return errors.New("member count is unequal")
+	}
+	d.members, d.config = m.InitialCluster, m.Config
+	d.data[m.Claim], d.founded[m.Name], d.running[m.Name] = m.Name, m.Claim, true
+	return d.up(m.Name)
+}
+
+func (d *Database) join(m Member) error {
+	if d.pd == nil {
+		return errNoPD
+	}
+	if err := d.pd.Join(m.Name); err != nil {
+		return err
+	}
+	d.data[m.Claim], d.running[m.Name] = m.Name, true
+	return nil
+}
+
+// up lets a member that has its data take part.
+func (d *Database) up(name string) error {
+	if d.pd != nil {
+		return d.pd.SetHealthy(name, true)
+	}
+	if len(d.running) <= len(d.members)/2 {
+		return nil // it waits for the others
+	}
+	id := fnv.New64a()
+	_, _ = fmt.Fprint(id, d.group, d.founded) // a hash never fails to write
+	peer := func(member string) string { return names.PodHost(member, d.group.Name, d.group.Namespace) }
+	born, err := pdsim.New(pdsim.Options{
+		Members:   d.members,
+		ClientURL: func(member string) string { return "http://" + peer(member) + ":2379" },
+		PeerURL:   func(member string) string { return "http://" + peer(member) + ":2380" },
+		Services:  []string{d.serviceName()},
+		ClusterID: id.Sum64() | 1,
+		Election:  election,
+		Cluster:   model.Options{Config: d.config},
+	})
+	if err != nil {
+		return fmt.Errorf("found PD cluster %s: %w", d.group, err)
+	}
+	for _, member := range d.members {
+		if err := born.SetHealthy(member, d.running[member]); err != nil {
+			return err
+		}
+	}
+	d.pd = born
+	d.births++
+	go d.beat()
+	return nil
+}
+
+func (d *Database) serviceName() string {
+	return names.ServiceHost(d.group.Name, d.group.Namespace) + ":2379"
+}
+
+// StopMember stops a PD process.
+func (d *Database) StopMember(name string) error {
+	fmt.Println("DEBUG stop", time.Now().Format("05.000"), d.group, name, d.running[name])
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.running[name] {
+		return nil
+	}
+	delete(d.running, name)
+	if d.pd == nil {
+		return nil
+	}
+	return d.pd.SetHealthy(name, false)
+}
+
+// Store is a TiKV or TiFlash process that starts.
+type Store struct {
+	// Claim that its data is on.
+	Claim types.UID
+	// Address that it advertises, host:port.
+	Address string
+	// Version without the v.
+	Version string
+	// TiFlash says that it is no TiKV.
+	TiFlash bool
+}
+
+// StartStore starts a store's process, which registers with PD. An error is one
+// that the process ends with.
+func (d *Database) StartStore(s Store) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cluster := d.leader()
+	if cluster == nil {
+		return errNoLeader
+	}
+	if s.TiFlash && cluster.ConfigSection("replication")["enable-placement-rules"] != "true" {
+		return errors.New("PD's placement rules are off")
+	}
+	kept := d.stores[s.Claim]
+	if kept == nil {
+		id, err := cluster.AllocID()
+		if err != nil {
+			return fmt.Errorf("get a store id: %w", err)
+		}
+		kept = &store{id: id}
+	}
+	meta := model.StoreMeta{ID: kept.id, Address: s.Address, Version: s.Version, StartTimestamp: time.Now().Unix()}
+	if s.TiFlash {
+		meta.Labels = []model.Label{{Key: "engine", Value: "tiflash"}}
+	}
+	if err := register(cluster, meta); err != nil {
+		return err
+	}
+	kept.running = true
+	d.stores[s.Claim] = kept
+	return d.sign(cluster, kept)
+}
+
+// register puts a store into PD's books; the first one founds the data.
+func register(cluster *model.Cluster, meta model.StoreMeta) error {
+	if cluster.Bootstrapped() {
+		return cluster.PutStore(meta)
+	}
+	if len(meta.Labels) > 0 {
+		return errors.New("no TiKV has been there yet")
+	}
+	region, err := cluster.AllocID()
+	if err != nil {
+		return fmt.Errorf("get a region id: %w", err)
+	}
+	peer, err := cluster.AllocID()
+	if err != nil {
+		return fmt.Errorf("get a peer id: %w", err)
+	}
+	err = cluster.Bootstrap(meta, region, peer)
+	if errors.Is(err, model.ErrAlreadyBootstrapped) {
+		return cluster.PutStore(meta)
+	}
+	return err
+}
+
+// StopStore stops the process of the store that has its data on a claim.
+func (d *Database) StopStore(claim types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kept := d.stores[claim]
+	if kept == nil {
+		return
+	}
+	kept.running = false
+	if cluster := d.leader(); cluster != nil {
+		cluster.SetStoreAlive(kept.id, false)
+	}
+}
+
+// LoseClaim is told that a claim has gone, and all that was on it.
+func (d *Database) LoseClaim(claim types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if kept := d.stores[claim]; kept != nil {
+		delete(d.stores, claim)
+		if cluster := d.leader(); cluster != nil {
+			cluster.LoseStoreData(kept.id)
+		}
+	}
+}
+
+// Serves says whether a TiDB server could work: PD leads and a store is there.
+func (d *Database) Serves() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cluster := d.leader()
+	return cluster != nil && cluster.Bootstrapped()
+}
+
+// leader returns what the PD leader knows, nil while there is none.
+func (d *Database) leader() *model.Cluster {
+	if d.pd == nil {
+		return nil
+	}
+	return d.pd.Cluster()
+}
+
+// Model returns the simulated PD, nil before it was founded.
+func (d *Database) Model() *pdsim.PD {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pd
+}
+
+// Group is the PDGroup of the database.
+func (d *Database) Group() types.NamespacedName { return d.group }
+
+// Births is how many cluster IDs were ever born.
+func (d *Database) Births() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.births
+}
+
+// Alarms returns all alarms so far.
+func (d *Database) Alarms() []model.Alarm {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := slices.Clone(d.alarms)
+	if d.pd != nil {
+		out = append(out, d.pd.Alarms()...)
+	}
+	return out
+}
+
+func (d *Database) raise(kind model.AlarmKind, message string) {
+	d.alarms = append(d.alarms, model.Alarm{At: time.Now(), Kind: kind, Subject: d.group.String(), Message: message})
+}
+
+// beat sends the stores' heartbeats until the rig ends.
+func (d *Database) beat() {
+	ticker := time.NewTicker(heartbeats)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-d.ctx.Done():
+			d.mu.Lock()
+			_ = d.pd.Close() // nothing is left that could fail by it
+			d.mu.Unlock()
+			return
+		case <-ticker.C:
+		}
+		d.mu.Lock()
+		if cluster := d.leader(); cluster != nil {
+			for _, s := range d.stores {
+				if err := d.sign(cluster, s); err != nil && d.leader() == cluster {
+					d.raise(model.LostData, fmt.Sprintf("heartbeat of store %d: %v", s.id, err))
+				}
+			}
+		}
+		d.mu.Unlock()
+	}
+}
+
+// sign gives a sign of life of a store, if it lives. Each leader of PD has to
+// be told anew.
+func (d *Database) sign(cluster *model.Cluster, s *store) error {
+	cluster.SetStoreAlive(s.id, s.running)
+	if !s.running {
+		return nil
+	}
+	return cluster.Heartbeat(s.id, model.StoreStats{Capacity: storeCapacity, Available: storeCapacity / 2, Used: storeCapacity / 2})
+}

@@ -1,0 +1,371 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
+)
+
+// reasonDeadline is how long an object may be without a word on why it is not
+// what its spec asks for.
+const reasonDeadline = 5 * time.Second
+
+// Kinds of Kubernetes that the watcher looks at beside the suite's own.
+const (
+	kindPod   = "Pod"
+	kindClaim = "PersistentVolumeClaim"
+)
+
+// watched returns what the watcher watches, by kind.
+func watched() map[string]schema.GroupVersionResource {
+	own := func(resource string) schema.GroupVersionResource {
+		return v1alpha1.GroupVersion().WithResource(resource)
+	}
+	core := schema.GroupVersion{Version: "v1"}
+	return map[string]schema.GroupVersionResource{
+		v1alpha1.KindTidbCluster:  own("tidbclusters"),
+		v1alpha1.KindPDGroup:      own("pdgroups"),
+		v1alpha1.KindTiKVGroup:    own("tikvgroups"),
+		v1alpha1.KindTiDBGroup:    own("tidbgroups"),
+		v1alpha1.KindTiFlashGroup: own("tiflashgroups"),
+		v1alpha1.KindInstance:     own("instances"),
+		kindPod:                   core.WithResource("pods"),
+		kindClaim:                 core.WithResource("persistentvolumeclaims"),
+	}
+}
+
+// operatorOf returns the operator that answers for a kind.
+func operatorOf(kind string) string { return strings.ToLower(kind) }
+
+// Key names an object of the watcher's namespace.
+type Key struct {
+	// Kind of the object.
+	Kind string
+	// Name of the object.
+	Name string
+}
+
+// String renders the key as in kubectl.
+func (k Key) String() string { return k.Kind + " " + k.Name }
+
+// Watcher sees every version of every object of a namespace through a watch of
+// its own, and notes what must not be.
+type Watcher struct {
+	client    dynamic.Interface
+	namespace string
+
+	mu         sync.Mutex
+	objects    map[Key]*unstructured.Unstructured
+	versions   int
+	changed    chan struct{} // closed and renewed at every event
+	violations []string
+	timeline   map[string]time.Time // first time of each milestone
+	silent     map[Key]*silence
+	operators  map[string]bool // that run
+	consent    map[string]bool // claims that may go
+	podUIDs    map[string][]types.UID
+}
+
+// silence is an object whose operator has not spoken about its present
+// generation yet.
+type silence struct {
+	generation int64
+	timer      *time.Timer
+}
+
+// watchNamespace starts a watcher and returns when it sees all there is.
+func watchNamespace(ctx context.Context, cfg *rest.Config, namespace string) (*Watcher, error) {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("build watcher: %w", err)
+	}
+	w := &Watcher{
+		client: client, namespace: namespace,
+		objects: map[Key]*unstructured.Unstructured{}, changed: make(chan struct{}),
+		timeline: map[string]time.Time{}, silent: map[Key]*silence{},
+		operators: map[string]bool{}, consent: map[string]bool{}, podUIDs: map[string][]types.UID{},
+	}
+	for kind, resource := range watched() {
+		if err := w.watch(ctx, kind, resource); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+func (w *Watcher) watch(ctx context.Context, kind string, resource schema.GroupVersionResource) error {
+	list, err := w.client.Resource(resource).Namespace(w.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list %s: %w", kind, err)
+	}
+	for i := range list.Items {
+		w.see(ctx, watch.Added, &list.Items[i])
+	}
+	events, err := w.client.Resource(resource).Namespace(w.namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", kind, err)
+	}
+	go func() {
+		defer events.Stop()
+		for event := range events.ResultChan() {
+			object, ok := event.Object.(*unstructured.Unstructured)
+			if !ok || event.Type == watch.Error {
+				w.violate("the watch of %s failed: %v", kind, event.Object)
+				return
+			}
+			w.see(ctx, event.Type, object)
+		}
+		if ctx.Err() == nil {
+			w.violate("the watch of %s ended", kind)
+		}
+	}()
+	return nil
+}
+
+// see takes one version of an object in.
+func (w *Watcher) see(ctx context.Context, event watch.EventType, object *unstructured.Unstructured) {
+	if ctx.Err() != nil {
+		return
+	}
+	key := Key{object.GetKind(), object.GetName()}
+	w.mu.Lock()
+	w.versions++
+	if event == watch.Deleted {
+		delete(w.objects, key)
+	} else {
+		w.objects[key] = object
+	}
+	for _, broken := range invariants.Check(object) {
+		w.note(object, broken)
+	}
+	w.mark(event, object)
+	w.hear(event, object)
+	w.claim(event, object)
+	crowded := event == watch.Added && object.GetKind() == v1alpha1.KindInstance
+	close(w.changed)
+	w.changed = make(chan struct{})
+	w.mu.Unlock()
+	if crowded {
+		w.count(ctx, object)
+	}
+}
+
+// note notes a violation at a version of an object.
+func (w *Watcher) note(object *unstructured.Unstructured, what string) {
+	w.violations = append(w.violations, fmt.Sprintf("%s (resourceVersion %s)", what, object.GetResourceVersion()))
+}
+
+func (w *Watcher) violate(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
+}
+
+// mark keeps the first time at which an object existed and each of its
+// conditions was True, and every UID that a pod of a name ever had.
+func (w *Watcher) mark(event watch.EventType, object *unstructured.Unstructured) {
+	if event == watch.Deleted {
+		return
+	}
+	now := time.Now()
+	first := func(what string) {
+		if name := object.GetKind() + "/" + object.GetName() + "/" + what; w.timeline[name].IsZero() {
+			w.timeline[name] = now
+		}
+	}
+	first("Exists")
+	for _, c := range Conditions(object) {
+		if c.Status == metav1.ConditionTrue {
+			first(c.Type)
+		}
+	}
+	if object.GetKind() == kindPod && !slices.Contains(w.podUIDs[object.GetName()], object.GetUID()) {
+		w.podUIDs[object.GetName()] = append(w.podUIDs[object.GetName()], object.GetUID())
+	}
+}
+
+// hear watches over objects that are changed: the operator has to say something
+// about the new generation in time, be it that it is converged.
+func (w *Watcher) hear(event watch.EventType, object *unstructured.Unstructured) {
+	key := Key{object.GetKind(), object.GetName()}
+	if object.GroupVersionKind().Group != v1alpha1.GroupName {
+		return
+	}
+	before := w.silent[key]
+	spoken := event == watch.Deleted || slices.ContainsFunc(Conditions(object), func(c metav1.Condition) bool {
+		return c.Type == v1alpha1.ConditionReady && c.ObservedGeneration == object.GetGeneration()
+	})
+	switch {
+	case spoken && before != nil:
+		before.timer.Stop()
+		delete(w.silent, key)
+	case spoken:
+	case before == nil || before.generation != object.GetGeneration():
+		if before != nil {
+			before.timer.Stop()
+		}
+		w.silent[key] = w.impatience(key, object.GetGeneration())
+	}
+}
+
+// impatience is what is felt about an object whose operator keeps silent.
+func (w *Watcher) impatience(key Key, generation int64) *silence {
+	return &silence{generation: generation, timer: time.AfterFunc(reasonDeadline, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if still := w.silent[key]; still != nil && still.generation == generation && w.operators[operatorOf(key.Kind)] {
+			w.violations = append(w.violations, fmt.Sprintf("%s: its operator has said nothing about generation %d for %s", key, generation, reasonDeadline))
+		}
+	})}
+}
+
+// claim notes claims that go although nobody consented.
+func (w *Watcher) claim(event watch.EventType, object *unstructured.Unstructured) {
+	if object.GetKind() != kindClaim || w.consent[object.GetName()] {
+		return
+	}
+	if event == watch.Deleted || object.GetDeletionTimestamp() != nil {
+		w.consent[object.GetName()] = true // said once
+		w.note(object, "claim "+object.GetName()+" is deleted without consent")
+	}
+}
+
+// count asks the API server itself whether an Instance that has appeared is one
+// too many.
+func (w *Watcher) count(ctx context.Context, instance *unstructured.Unstructured) {
+	kind, _, _ := unstructured.NestedString(instance.Object, "spec", "group", "kind")
+	name, _, _ := unstructured.NestedString(instance.Object, "spec", "group", "name")
+	w.mu.Lock()
+	have := 0
+	for key, object := range w.objects {
+		k, _, _ := unstructured.NestedString(object.Object, "spec", "group", "kind")
+		n, _, _ := unstructured.NestedString(object.Object, "spec", "group", "name")
+		if key.Kind == v1alpha1.KindInstance && k == kind && n == name && object.GetDeletionTimestamp() == nil {
+			have++
+		}
+	}
+	w.mu.Unlock()
+	resource, known := watched()[kind]
+	if !known {
+		return
+	}
+	group, err := w.client.Resource(resource).Namespace(w.namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return // gone already, and what it owns goes too
+	}
+	if want, found, _ := unstructured.NestedInt64(group.Object, "spec", "replicas"); found && int64(have) > want {
+		w.violate("%s %s has %d Instances, %d are wanted: %s is one too many", kind, name, have, want, instance.GetName())
+	}
+}
+
+// running tells which operators are expected to speak.
+func (w *Watcher) running(name string, runs bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.operators[name] = runs
+	if !runs {
+		return
+	}
+	// Its time begins now.
+	for key, s := range w.silent {
+		if operatorOf(key.Kind) == name {
+			s.timer.Stop()
+			w.silent[key] = w.impatience(key, s.generation)
+		}
+	}
+}
+
+// Consent lets claims go.
+func (w *Watcher) Consent(claims ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range claims {
+		w.consent[name] = true
+	}
+}
+
+// Violations returns what must not have been.
+func (w *Watcher) Violations() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.violations)
+}
+
+// Versions is how many versions of objects were seen.
+func (w *Watcher) Versions() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.versions
+}
+
+// PodUIDs returns every UID that a pod of each name ever had.
+func (w *Watcher) PodUIDs() map[string][]types.UID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[string][]types.UID{}
+	for name, uids := range w.podUIDs {
+		out[name] = slices.Clone(uids)
+	}
+	return out
+}
+
+// First is when an object first existed ("Exists") or had a condition True;
+// zero if never. The last one counts of all objects of the kind whose name
+// begins with prefix.
+func (w *Watcher) First(kind, prefix, what string) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var last time.Time
+	for name, at := range w.timeline {
+		parts := strings.Split(name, "/")
+		if parts[0] == kind && strings.HasPrefix(parts[1], prefix) && parts[2] == what && at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// errNotYet is why a condition has not come true.
+var errNotYet = errors.New("not so yet")
+
+// Await returns once a condition over all objects holds; what it is not content
+// with is what it returns.
+func (w *Watcher) Await(ctx context.Context, holds func(Objects) error) error {
+	last := errNotYet
+	for {
+		w.mu.Lock()
+		changed := w.changed
+		last = holds(Objects{w.objects})
+		w.mu.Unlock()
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), last)
+		}
+	}
+}
+
+// Now calls look with all objects as they are now.
+func (w *Watcher) Now(look func(Objects)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	look(Objects{w.objects})
+}

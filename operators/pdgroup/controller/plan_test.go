@@ -1,0 +1,249 @@
+package controller
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// created returns the names of the Instances that a plan creates.
+func created(p groupPlan) []string {
+	var out []string
+	for _, c := range p.Instances {
+		if c.Live == nil {
+			out = append(out, c.Desired.Name)
+		}
+	}
+	return out
+}
+
+func startArg(t *testing.T, i *v1alpha1.Instance) string {
+	t.Helper()
+	for _, arg := range template(t, *i).Spec.Containers[0].Args {
+		if strings.HasPrefix(arg, joinFlag) || strings.HasPrefix(arg, foundFlag) {
+			return arg
+		}
+	}
+	return ""
+}
+
+func TestPD01TheFirstGenerationFoundsTogether(t *testing.T) {
+	g := stored()
+	p := mustPlan(t, g, group.Snapshot{PD: pd.View{Err: errNoMembers}})
+	assert.Equal(t, []string{"basic-pd-0", "basic-pd-1", "basic-pd-2"}, created(p))
+	for _, c := range p.Instances {
+		assert.Equal(t, "--initial-cluster=basic-pd-0=http://basic-pd-0.basic-pd-peer.ns.svc:2380,"+
+			"basic-pd-1=http://basic-pd-1.basic-pd-peer.ns.svc:2380,basic-pd-2=http://basic-pd-2.basic-pd-peer.ns.svc:2380", startArg(t, c.Desired))
+		assert.Equal(t, v1alpha1.HoldOnClaimLoss, c.Desired.Spec.ClaimLoss, "a member that forgot its data must not found again")
+		assert.Equal(t, []string{"Joined", "Healthy"}, c.Desired.Spec.ReadinessGates)
+	}
+	// A founder that is gone before there is a cluster founds again.
+	s := started(t, g, 3, silent)
+	s.Instances = s.Instances[1:]
+	p = mustPlan(t, g, s)
+	assert.Equal(t, []string{"basic-pd-0"}, created(p))
+	assert.Contains(t, startArg(t, p.Instances[len(p.Instances)-1].Desired), "--initial-cluster=")
+}
+
+func TestPD02OnceThereIsAClusterEveryMemberJoins(t *testing.T) {
+	for name, g := range map[string]*v1alpha1.PDGroup{
+		"when PD answers with a quorum":     stored(),
+		"when the cluster ID was recorded":  stored(founded),
+		"when a restart is pending as well": stored(founded, func(g *v1alpha1.PDGroup) { g.Spec.Config = "lease = 5" }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := started(t, stored(), 3)
+			p := mustPlan(t, g, s)
+			assert.Equal(t, "73", p.ClusterID)
+			require.Len(t, p.Instances, 3)
+			for _, c := range p.Instances {
+				assert.Equal(t, "--join=http://basic-pd.ns.svc:2379", startArg(t, c.Desired))
+				assert.Equal(t, c.Live.Spec.Revision, c.Desired.Spec.Revision, "joining makes no revision")
+			}
+		})
+	}
+}
+
+func TestALabelThatComesWithTheClusterNeedsNoRestart(t *testing.T) {
+	g := stored(founded, func(g *v1alpha1.PDGroup) { g.Spec.Labels = map[string]string{"team": "blue"} })
+	p := mustPlan(t, g, started(t, stored(), 3))
+	for _, c := range p.Instances {
+		assert.Equal(t, p.Target.Hash, c.Desired.Spec.Revision)
+		assert.Equal(t, "blue", template(t, *c.Desired).Labels["team"])
+	}
+	assert.Contains(t, strings.Join(p.Notes, "\n"), "change Instance basic-pd-0 in place: metadata.labels.team: none → blue")
+}
+
+func TestPD03NoSecondClusterIsEverFounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*group.Snapshot)
+		stalls bool
+	}{
+		"when every member is gone":             {func(s *group.Snapshot) { s.Instances, s.PD = nil, pd.View{Err: errNoMembers} }, false},
+		"when PD does not answer":               {silent, false},
+		"when PD lost its quorum":               {func(s *group.Snapshot) { s.PD.Leader = "" }, false},
+		"when PD answers with another ID":       {func(s *group.Snapshot) { s.PD.ClusterID = "999" }, true},
+		"when PD answers without any ID at all": {func(s *group.Snapshot) { s.PD.ClusterID = "" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := stored(founded, replicasOf(5))
+			p := mustPlan(t, g, started(t, stored(), 3, c.change))
+			assert.Equal(t, "73", p.ClusterID)
+			for _, c := range p.Instances {
+				assert.Contains(t, startArg(t, c.Desired), "--join=")
+			}
+			assert.Equal(t, c.stalls, p.Outcome.Kind == step.KindStall)
+			if c.stalls {
+				assert.Empty(t, created(p), "nobody joins a PD that is not ours")
+				assert.Contains(t, p.Outcome.Message, "999")
+			}
+		})
+	}
+	t.Run("an ID without a quorum is not recorded", func(t *testing.T) {
+		s := started(t, stored(), 3, func(s *group.Snapshot) { s.PD.Leader = "" })
+		assert.Empty(t, mustPlan(t, stored(), s).ClusterID)
+	})
+}
+
+func TestPD05MembersJoinOneAtATime(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*group.Snapshot)
+		create []string
+		says   string
+	}{
+		"one when all are ready":        {func(*group.Snapshot) {}, []string{"basic-pd-3"}, "creating 2 of 5 Instances: members join one at a time"},
+		"none while one is not ready":   {unready(1), nil, "Instance basic-pd-1"},
+		"none while PD has no quorum":   {func(s *group.Snapshot) { s.PD.Leader = "" }, nil, "waiting for PD to have a quorum"},
+		"none while PD does not answer": {silent, nil, "waiting for PD to have a quorum"},
+		"none while another PD answers": {func(s *group.Snapshot) { s.PD.ClusterID = "999" }, nil, "999"},
+		"the lowest slot that is free":  {func(s *group.Snapshot) { s.Instances = s.Instances[1:] }, []string{"basic-pd-0"}, "creating 3 of 5"},
+		"none while a deletion is underway": {func(s *group.Snapshot) {
+			s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
+			unready(0)(s)
+		}, nil, "Instance basic-pd-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := mustPlan(t, stored(founded, replicasOf(5)), started(t, stored(), 3, c.change))
+			assert.Equal(t, c.create, created(p))
+			assert.Contains(t, p.Outcome.Message, c.says)
+		})
+	}
+}
+
+func TestAMemberThatServesIsNotRestarted(t *testing.T) {
+	edit := func(g *v1alpha1.PDGroup) { founded(g); g.Spec.Config = "lease = 5" }
+	for name, c := range map[string]struct {
+		change   func(*group.Snapshot)
+		replaced bool
+	}{
+		"one that is ready stays":                          {func(*group.Snapshot) {}, false},
+		"one that PD calls healthy stays":                  {func(s *group.Snapshot) { says(s.Instances[1], "Ready", "False", v1alpha1.ReasonPodNotReady) }, false},
+		"one that is ready stays while PD says nothing":    {silent, false},
+		"one that adds nothing is replaced":                {unready(1), true},
+		"one that adds nothing is replaced without PD too": {func(s *group.Snapshot) { unready(1)(s); silent(s) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := started(t, stored(), 3, c.change)
+			p := mustPlan(t, stored(edit), s)
+			assert.Equal(t, c.replaced, p.Instances[1].Desired.Spec.Revision == p.Target.Hash)
+			assert.Equal(t, step.KindWait, p.Outcome.Kind)
+			assert.NotEqual(t, p.Target.Hash, p.Instances[0].Desired.Spec.Revision)
+		})
+	}
+	t.Run("and the status says what is pending and why", func(t *testing.T) {
+		p := mustPlan(t, stored(edit), started(t, stored(), 3))
+		assert.Equal(t, v1alpha1.ReasonRestartPending, p.Outcome.Reason)
+		assert.Contains(t, p.Outcome.Message, "Instance basic-pd-0 needs a restart (spec.volumes[tidb-groups-config].configMap.name")
+	})
+}
+
+func TestWhatKeepsAPlanFromTouchingAnything(t *testing.T) {
+	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd"}}
+	for name, c := range map[string]struct {
+		edit   func(*v1alpha1.PDGroup)
+		change func(*group.Snapshot)
+		kind   step.Kind
+		reason string
+		says   string
+	}{
+		"a deletion":        {func(g *v1alpha1.PDGroup) { g.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, nil, step.KindWait, "Deleting", "3 Instances are still being deleted"},
+		"a pause":           {func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, nil, step.KindWait, "Paused", "set spec.paused to false"},
+		"invalid TOML":      {func(g *v1alpha1.PDGroup) { g.Spec.Config = "a = [" }, nil, step.KindStall, "InvalidSpec", "spec.config: not valid TOML at line 1"},
+		"a foreign Service": {nil, func(s *group.Snapshot) { s.Services = map[string]*corev1.Service{"basic-pd": foreign} }, step.KindStall, "NameConflict", "Service basic-pd exists and belongs to somebody else"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := stored(founded, replicasOf(5))
+			if c.edit != nil {
+				c.edit(g)
+			}
+			s := started(t, stored(), 3)
+			if c.change != nil {
+				c.change(&s)
+			}
+			p := mustPlan(t, g, s)
+			assert.Equal(t, c.kind, p.Outcome.Kind)
+			assert.Equal(t, c.reason, p.Outcome.Reason)
+			assert.Contains(t, p.Outcome.Message, c.says)
+			assert.Empty(t, p.Services)
+			assert.Nil(t, p.ConfigMap)
+			assert.Nil(t, p.Revision)
+			assert.Empty(t, p.Instances)
+		})
+	}
+}
+
+func TestASuspendedGroupStopsEveryPodAndCreatesNone(t *testing.T) {
+	g := stored(founded, replicasOf(5), func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true })
+	p := mustPlan(t, g, started(t, stored(), 3))
+	assert.Empty(t, created(p))
+	for _, c := range p.Instances {
+		assert.True(t, c.Desired.Spec.Suspended)
+	}
+	assert.Contains(t, p.Outcome.Message, "pod basic-pd-0 is still stopping")
+	p = mustPlan(t, g, started(t, stored(), 3, func(s *group.Snapshot) {
+		for _, i := range s.Instances {
+			i.Status.PodUID = ""
+		}
+	}))
+	assert.Equal(t, step.KindDone, p.Outcome.Kind)
+}
+
+func TestAnUpgradedOperatorChangesNoPodAndSaysSo(t *testing.T) {
+	g := stored(founded)
+	s := started(t, stored(), 3)
+	var record map[string]any
+	require.NoError(t, json.Unmarshal(s.Revisions[0].Data.Raw, &record))
+	text := strings.Replace(string(s.Revisions[0].Data.Raw), "--data-dir=/var/lib/pd", "--data-dir=/old", 1)
+	s.Revisions[0].Data.Raw = []byte(text)
+	before := mustPlan(t, g, s)
+	for _, i := range s.Instances {
+		i.Spec.Revision = before.Target.Hash
+		i.Spec.PodTemplate.Raw = []byte(strings.Replace(string(i.Spec.PodTemplate.Raw), "--data-dir=/var/lib/pd", "--data-dir=/old", 1))
+	}
+	p := mustPlan(t, g, s)
+	assert.Equal(t, v1alpha1.ReasonNewRendering, p.Outcome.Reason)
+	assert.Contains(t, p.Outcome.Message, "--data-dir=/old → --data-dir=/var/lib/pd")
+	for _, c := range p.Instances {
+		assert.Contains(t, string(c.Desired.Spec.PodTemplate.Raw), "--data-dir=/old")
+	}
+	assert.Nil(t, p.Revision)
+}
+
+func TestNothingIsLeftToDoForAGroupThatHasArrived(t *testing.T) {
+	p := mustPlan(t, stored(founded), started(t, stored(), 3))
+	assert.Equal(t, step.Done(), p.Outcome)
+	assert.Empty(t, created(p))
+	assert.Nil(t, p.ConfigMap)
+	assert.Nil(t, p.Revision)
+}

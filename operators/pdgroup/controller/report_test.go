@@ -1,0 +1,118 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+func TestReport(t *testing.T) {
+	paused := func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }
+	suspended := func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }
+	deleting := func(g *v1alpha1.PDGroup) { g.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }
+	noQuorum := func(s *group.Snapshot) { s.PD.Leader = "" }
+	nobody := func(s *group.Snapshot) { s.Instances, s.PD = nil, pd.View{Err: errNoMembers} }
+	stopped := func(s *group.Snapshot) {
+		silent(s)
+		for _, i := range s.Instances {
+			i.Status.PodUID = ""
+			says(i, "Ready", "False", v1alpha1.ReasonSuspended)
+		}
+	}
+	for name, c := range map[string]struct {
+		edit                                  func(*v1alpha1.PDGroup)
+		change                                func(*group.Snapshot)
+		ready, upToDate, bootstrapped, quorum string
+	}{
+		"a new group":                       {nil, nobody, "False/Creating", "False/Creating", "False/Bootstrapping", "False/Bootstrapping"},
+		"members that found their cluster":  {nil, noQuorum, "False/Bootstrapping", "False/Bootstrapping", "False/Bootstrapping", "False/Bootstrapping"},
+		"a cluster that was just founded":   {nil, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
+		"a cluster that serves":             {founded, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
+		"a member that is down":             {founded, unready(1), "True/Ready", "False/ImagePullFailed", "True/Bootstrapped", "True/QuorumHealthy"},
+		"a lost quorum":                     {founded, noQuorum, "False/QuorumLost", "False/QuorumLost", "True/Bootstrapped", "False/QuorumLost"},
+		"a PD that was never heard of":      {founded, silent, "False/PDUnreachable", "False/PDUnreachable", "True/Bootstrapped", "Unknown/PDUnreachable"},
+		"a PD of another cluster":           {founded, func(s *group.Snapshot) { s.PD.ClusterID = "9" }, "False/ClusterIDMismatch", "False/ClusterIDMismatch", "True/Bootstrapped", "False/ClusterIDMismatch"},
+		"an edit that makes no sense":       {func(g *v1alpha1.PDGroup) { founded(g); g.Spec.Config = "=" }, nil, "True/Ready", "False/InvalidSpec", "True/Bootstrapped", "True/QuorumHealthy"},
+		"a pause":                           {func(g *v1alpha1.PDGroup) { founded(g); paused(g) }, nil, "True/Ready", "False/Paused", "True/Bootstrapped", "True/QuorumHealthy"},
+		"a suspension under way":            {func(g *v1alpha1.PDGroup) { founded(g); suspended(g) }, nil, "False/Suspended", "False/Suspended", "True/Bootstrapped", "False/Suspended"},
+		"a suspension that has arrived":     {func(g *v1alpha1.PDGroup) { founded(g); suspended(g) }, stopped, "False/Suspended", "True/UpToDate", "True/Bootstrapped", "False/Suspended"},
+		"a deletion":                        {func(g *v1alpha1.PDGroup) { founded(g); deleting(g) }, nil, "True/Ready", "False/Deleting", "True/Bootstrapped", "True/QuorumHealthy"},
+		"a founded cluster without members": {founded, nobody, "False/Creating", "False/Creating", "True/Bootstrapped", "False/PDUnreachable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := stored()
+			if c.edit != nil {
+				c.edit(g)
+			}
+			s := started(t, stored(), 3)
+			if c.change != nil {
+				c.change(&s)
+			}
+			out, _ := reported(t, g, s, clock())
+			assert.Equal(t, c.ready, condition(out, v1alpha1.ConditionReady), dump(out.Status.Conditions))
+			assert.Equal(t, c.upToDate, condition(out, v1alpha1.ConditionUpToDate))
+			assert.Equal(t, c.bootstrapped, condition(out, v1alpha1.ConditionBootstrapped))
+			assert.Equal(t, c.quorum, condition(out, v1alpha1.ConditionQuorumHealthy))
+			assert.Equal(t, c.edit != nil && g.Status.ClusterID != "" || c.bootstrapped[0] == 'T', out.Status.ClusterID != "")
+			again, _ := reported(t, out, s, clock().Add(time.Hour))
+			if c.quorum[0] != 'U' {
+				assert.Equal(t, out.Status, again.Status, "nothing changes by itself")
+			}
+		})
+	}
+}
+
+func TestASilentPDIsBorneWithForAWhile(t *testing.T) {
+	g := stored(founded)
+	s := started(t, stored(), 3)
+	served, end := reported(t, g, s, clock())
+	assert.Equal(t, step.Done(), end)
+
+	silent(&s)
+	quiet, end := reported(t, served, s, clock())
+	assert.Equal(t, "True/Ready", condition(quiet, v1alpha1.ConditionReady))
+	assert.Equal(t, step.KindAfter, end.Kind, "the operator must look again by itself: nothing will tell it")
+	assert.Equal(t, 30*time.Second, end.After)
+	quiet, end = reported(t, quiet, s, clock().Add(29*time.Second))
+	assert.Equal(t, "True/Ready", condition(quiet, v1alpha1.ConditionReady))
+	assert.Equal(t, time.Second, end.After)
+	quiet, end = reported(t, quiet, s, clock().Add(30*time.Second))
+	assert.Equal(t, "False/PDUnreachable", condition(quiet, v1alpha1.ConditionReady))
+	assert.Equal(t, step.KindWait, end.Kind)
+	assert.Len(t, quiet.Status.Members, 3, "what was known last stays")
+
+	// With no Instance ready there is nothing to bear with.
+	for _, i := range s.Instances {
+		says(i, "Ready", "False", v1alpha1.ReasonPodMissing)
+	}
+	gone, _ := reported(t, served, s, clock())
+	assert.NotEqual(t, "True/Ready", condition(gone, v1alpha1.ConditionReady))
+}
+
+func TestMembersAreReportedAsPDListsThem(t *testing.T) {
+	g := stored(founded)
+	s := started(t, stored(), 3, unready(1))
+	s.PD.Members = s.PD.Members[:2]
+	out := members(g, s, clock())
+	require.Len(t, out, 3)
+	assert.Equal(t, &v1alpha1.MemberStatus{ID: "1", Name: "basic-pd-0", State: "Leader", Address: "http://basic-pd-0"}, out[0].Status)
+	assert.Equal(t, "Follower", out[1].Status.State)
+	assert.True(t, meta.IsStatusConditionTrue(out[1].Conditions, v1alpha1.ConditionJoined))
+	assert.True(t, meta.IsStatusConditionFalse(out[1].Conditions, v1alpha1.ConditionHealthy))
+	assert.Nil(t, out[2].Status)
+	assert.True(t, meta.IsStatusConditionFalse(out[2].Conditions, v1alpha1.ConditionJoined))
+	silent(&s)
+	assert.Empty(t, members(g, s, clock()), "while PD is silent nothing new is known")
+	s = started(t, stored(), 3, func(s *group.Snapshot) { s.PD.ClusterID = "9" })
+	assert.Empty(t, members(g, s, clock()), "another cluster's PD is not asked")
+}

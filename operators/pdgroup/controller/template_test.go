@@ -1,0 +1,101 @@
+package controller
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares objects with a file of testdata.
+func golden(t *testing.T, name string, objects ...any) {
+	t.Helper()
+	var text []byte
+	for _, o := range objects {
+		part, err := yaml.Marshal(o)
+		require.NoError(t, err)
+		text = append(append(text, "---\n"...), part...)
+	}
+	path := filepath.Join("testdata", name+".golden.yaml")
+	if *update {
+		require.NoError(t, os.WriteFile(path, text, 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(text), "run go test with -update if this is meant")
+}
+
+// TestGolden shows what a group becomes. A change of it restarts nobody's pods,
+// but shows as NewRendering on every group: it should be meant.
+func TestGolden(t *testing.T) {
+	g := stored(func(g *v1alpha1.PDGroup) {
+		g.Spec.Config = "lease = 5\n[schedule]\nmax-snapshot-count = 8"
+		g.Spec.Labels = map[string]string{"team": "blue"}
+	})
+	pod, files, problems := render(g)
+	require.Empty(t, problems)
+	founder := pod.DeepCopy()
+	foundOrJoin(g, founder, true)
+	golden(t, "pd", pod, map[string]any{"founder": founder.Spec.Containers[0].Args}, files, services(g)[0], services(g)[1])
+}
+
+func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {
+	for _, key := range ownedKeys() {
+		t.Run(key, func(t *testing.T) {
+			_, _, problems := render(stored(func(g *v1alpha1.PDGroup) { g.Spec.Config = key + ` = "mine"` }))
+			require.Len(t, problems, 1)
+			assert.Contains(t, problems[0], "spec.config")
+			assert.Contains(t, problems[0], `"`+key+`"`)
+			assert.Contains(t, problems[0], "remove it")
+		})
+	}
+}
+
+func TestEveryProblemOfASpecIsToldAtOnce(t *testing.T) {
+	_, _, problems := render(stored(func(g *v1alpha1.PDGroup) {
+		g.Spec.Config = `name = "x"`
+		g.Spec.Affinity = &runtime.RawExtension{Raw: []byte(`{"nodeAffinities":{}}`)}
+		g.Spec.SecurityContext = &runtime.RawExtension{Raw: []byte(`{"runAsUser":"root"}`)}
+		g.Spec.Overlay = &runtime.RawExtension{Raw: []byte(`{"spec":{"contaners":[]}}`)}
+	}))
+	require.Len(t, problems, 4)
+	for i, field := range []string{"spec.config", "spec.affinity", "spec.securityContext", "spec.overlay"} {
+		assert.Contains(t, problems[i], field)
+	}
+}
+
+func TestTwoGroupsNeverShareAToken(t *testing.T) {
+	_, one, _ := render(stored())
+	_, other, _ := render(stored(func(g *v1alpha1.PDGroup) { g.UID = "other" }))
+	assert.NotEqual(t, one[configFile], other[configFile])
+}
+
+func TestWhatChangesNoPodMakesNoRevision(t *testing.T) {
+	hash := func(changes ...func(*v1alpha1.PDGroup)) string {
+		p := mustPlan(t, stored(append(changes, founded)...), started(t, stored(), 3))
+		return p.Target.Hash
+	}
+	base := hash()
+	for name, change := range map[string]func(*v1alpha1.PDGroup){
+		"more members": replicasOf(5),
+		"a suspension": func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true },
+		"a claim policy": func(g *v1alpha1.PDGroup) {
+			g.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted = v1alpha1.DeleteClaim
+		},
+		"a service":          func(g *v1alpha1.PDGroup) { g.Spec.Service = &v1alpha1.ServiceSpec{Type: "NodePort"} },
+		"more storage":       func(g *v1alpha1.PDGroup) { g.Spec.Volumes[0].Storage.Set(2 << 30) },
+		"a comment in TOML?": func(*v1alpha1.PDGroup) {},
+	} {
+		assert.Equal(t, base, hash(change), name)
+	}
+	assert.NotEqual(t, base, hash(func(g *v1alpha1.PDGroup) { g.Spec.Version = "v8.5.8" }))
+}

@@ -1,0 +1,209 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/store/storetest"
+)
+
+var rig *storetest.Rig // what TestMain hands to the tests
+
+func TestMain(m *testing.M) {
+	os.Exit(storetest.Main(m, Definition(), "../../../deploy/crds", func(r *storetest.Rig) { rig = r }))
+}
+
+func newGroup(s *storetest.Stage, name string, replicas int32) *v1alpha1.TiFlashGroup {
+	return &v1alpha1.TiFlashGroup{ObjectMeta: s.Meta(name), Spec: v1alpha1.TiFlashGroupSpec{
+		PDGroup:         v1alpha1.LocalReference{Name: storetest.PDGroupName},
+		TiFlashTemplate: v1alpha1.TiFlashTemplate{ComponentSpec: storetest.Component("data", "more"), Replicas: ptr.To(replicas)},
+	}}
+}
+
+func createTiKVGroup(s *storetest.Stage) {
+	s.T.Helper()
+	s.Create(&v1alpha1.TiKVGroup{ObjectMeta: s.Meta("basic-tikv"), Spec: v1alpha1.TiKVGroupSpec{
+		PDGroup:      v1alpha1.LocalReference{Name: storetest.PDGroupName},
+		TiKVTemplate: v1alpha1.TiKVTemplate{ComponentSpec: storetest.Component("data"), Replicas: ptr.To[int32](1)},
+	}})
+}
+
+// running returns a stage with a group that is Ready.
+func running(t *testing.T, replicas int32) (*storetest.Stage, *v1alpha1.TiFlashGroup) {
+	t.Helper()
+	s := rig.Stage(t)
+	s.CreatePDGroup()
+	s.SetPDGroup(true)
+	createTiKVGroup(s)
+	s.SetTiKVGroup("basic-tikv", true)
+	s.PlayInstances("basic-tiflash", v1alpha1.PortTiFlash)
+	g := newGroup(s, "basic-tiflash", replicas)
+	s.Create(g)
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	return s, g
+}
+
+// FL-01: PD, then TiKV, then placement rules on, and only then a pod.
+func TestFL01WaitsForPDThenTiKVThenPlacementRules(t *testing.T) {
+	t.Parallel()
+	s := rig.Stage(t)
+	s.PD.Change(func(v *pd.View) { v.PlacementRules = false })
+	refused := errors.New("PD refuses placement rules")
+	s.PD.Refuse(refused)
+	g := newGroup(s, "basic-tiflash", 2)
+	s.Create(g)
+	c := s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPDGroup)
+	assert.Contains(t, c.Message, "PDGroup basic-pd does not exist")
+
+	s.CreatePDGroup()
+	s.SetPDGroup(true)
+	c = s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiKVGroup)
+	assert.Contains(t, c.Message, "no TiKVGroup names PDGroup basic-pd")
+	s.Condition(g, v1alpha1.ConditionDependenciesReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiKVGroup)
+	createTiKVGroup(s)
+	s.SetTiKVGroup("basic-tikv", false)
+	require.Eventually(t, func() bool {
+		c = s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiKVGroup)
+		return c.Message == "TiKVGroup basic-tikv is not Ready: the test says so"
+	}, storetest.Patience, 20*time.Millisecond)
+
+	s.SetTiKVGroup("basic-tikv", true)
+	s.Condition(g, v1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, v1alpha1.ReasonDependenciesReady)
+	c = s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRequestFailed)
+	assert.Contains(t, c.Message, refused.Error())
+	assert.Empty(t, s.Instances(), "nothing starts before placement rules are on")
+
+	s.PlayInstances("basic-tiflash", v1alpha1.PortTiFlash)
+	s.PD.Refuse(nil)
+	s.Exist(storetest.Patience, "basic-tiflash-0", "basic-tiflash-1")
+	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionTrue, "")
+	assert.Contains(t, s.PD.Calls(), "placement-rules")
+	require.Len(t, g.Status.Stores, 2)
+	for name, i := range s.Instances() {
+		assert.Equal(t, fmt.Sprintf("%s.basic-tiflash-peer.%s.svc:3930", name, s.Namespace), i.Status.Member.Address)
+		require.Len(t, i.Spec.VolumeClaimTemplates, 2, "FL-02: a claim for each data volume")
+	}
+	polls := s.PD.Polls()
+	s.Still(2 * time.Second)
+	assert.LessOrEqual(t, s.PD.Polls()-polls, 1, "PD is polled slowly once nothing moves")
+}
+
+func TestInstancesFollowWithinASecondOfTheLastGate(t *testing.T) {
+	t.Parallel()
+	s := rig.Stage(t)
+	s.CreatePDGroup()
+	s.SetPDGroup(true)
+	createTiKVGroup(s)
+	g := newGroup(s, "basic-tiflash", 1)
+	s.Create(g)
+	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiKVGroup)
+	s.SetTiKVGroup("basic-tikv", true)
+	s.Exist(time.Second, "basic-tiflash-0")
+}
+
+// KV-18 for TiFlash: labels from node and spec, beside TiFlash's own.
+func TestStoresAreLabelledFromTheirNodesAndTheSpec(t *testing.T) {
+	t.Parallel()
+	s := rig.Stage(t)
+	s.CreatePDGroup()
+	s.SetPDGroup(true)
+	createTiKVGroup(s)
+	s.SetTiKVGroup("basic-tikv", true)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-of-" + s.Namespace, Labels: map[string]string{corev1.LabelTopologyZone: "z1"}}}
+	s.Create(node)
+	s.SetNode("basic-tiflash-0", node.Name)
+	s.PlayInstances("basic-tiflash", v1alpha1.PortTiFlash)
+	g := newGroup(s, "basic-tiflash", 1)
+	g.Spec.StoreLabels = map[string]v1alpha1.StoreLabelValue{"disk": "ssd"}
+	s.Create(g)
+	require.Eventually(t, func() bool {
+		return assert.ObjectsAreEqual(map[string]string{"disk": "ssd", "zone": "z1"}, s.PD.Labels("1"))
+	}, storetest.Patience, 10*time.Millisecond)
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+}
+
+func TestChangesInPlacePauseAndGrowth(t *testing.T) {
+	t.Parallel()
+	s, g := running(t, 1)
+	s.Edit(g, func() {
+		g.Spec.Labels = map[string]string{"team": "a"}
+		g.Spec.Annotations = map[string]string{"note": "b"}
+	})
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+	assert.Contains(t, string(s.Instances()["basic-tiflash-0"].Spec.PodTemplate.Raw), `"team":"a"`)
+
+	s.Edit(g, func() { g.Spec.Paused = true; g.Spec.Replicas = ptr.To[int32](2) })
+	s.Condition(g, v1alpha1.ConditionPaused, metav1.ConditionTrue, "")
+	assert.Len(t, s.Instances(), 1)
+	s.Edit(g, func() { g.Spec.Paused = false })
+	s.Exist(storetest.Patience, "basic-tiflash-0", "basic-tiflash-1")
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+
+	s.Edit(g, func() { g.Spec.ProxyConfig = "log-level = \"debug\"" })
+	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRestartPending)
+	assert.Contains(t, c.Message, "Instance basic-tiflash-0 needs a restart")
+	s.Edit(g, func() { g.Spec.ProxyConfig = "" })
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+}
+
+// FL-03: both files are checked, and each says which one is meant.
+func TestFL03BadConfigurationTouchesNothingAndIsNamed(t *testing.T) {
+	t.Parallel()
+	s, g := running(t, 1)
+	revision := s.Instances()["basic-tiflash-0"].Spec.Revision
+	for _, c := range []struct{ config, proxy, part string }{
+		{"a = [", "", "spec.config: not valid TOML at line 1"},
+		{"", "a = [", "spec.proxyConfig: not valid TOML at line 1"},
+		{"tmp_path = \"/x\"", "", `spec.config: key "tmp_path" is set by the operator`},
+		{"", "[server]\naddr = \"x\"", `spec.proxyConfig: key "server.addr" is set by the operator`},
+		{"[logger]\nlog = \"/elsewhere/x.log\"", "", "spec.config: logger.log"},
+	} {
+		s.Edit(g, func() { g.Spec.Config, g.Spec.ProxyConfig = c.config, c.proxy })
+		stalled := s.Condition(g, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidSpec)
+		assert.Contains(t, stalled.Message, c.part)
+		assert.Equal(t, revision, s.Instances()["basic-tiflash-0"].Spec.Revision)
+	}
+	s.Edit(g, func() { g.Spec.Config, g.Spec.ProxyConfig = "", "" })
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+}
+
+func TestNameOfAnotherGroupIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := rig.Stage(t)
+	s.CreatePDGroup()
+	s.SetPDGroup(true)
+	s.Create(&corev1.Service{ObjectMeta: s.Meta("basic-tiflash-peer"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+	g := newGroup(s, "basic-tiflash", 1)
+	s.Create(g)
+	c := s.Condition(g, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNameConflict)
+	assert.Contains(t, c.Message, "Service basic-tiflash-peer")
+	assert.Empty(t, s.Instances())
+}
+
+func TestDeletedGroupMakesNothingAnew(t *testing.T) {
+	t.Parallel()
+	s, g := running(t, 1)
+	require.NoError(t, s.Client.Delete(t.Context(), g, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonDeleting)
+	require.NoError(t, s.Client.Delete(t.Context(), &v1alpha1.Instance{ObjectMeta: s.Meta("basic-tiflash-0")}))
+	require.Eventually(t, func() bool {
+		g = storetest.Group(s, "basic-tiflash", g)
+		return g.Status.Replicas == 0
+	}, storetest.Patience, 20*time.Millisecond)
+	assert.Empty(t, s.Instances())
+}

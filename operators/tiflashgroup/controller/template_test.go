@@ -1,0 +1,173 @@
+package controller
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/store/storetest"
+	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
+)
+
+// updateGolden makes the tests write the files that they compare with.
+const updateGolden = "UPDATE_GOLDEN"
+
+func sample() *v1alpha1.TiFlashGroup {
+	g := &v1alpha1.TiFlashGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tiflash", Namespace: "shop", UID: "uid", Generation: 1}}
+	g.Spec.ComponentSpec = storetest.Component("data", "more")
+	g.Spec.PDGroup.Name, g.Spec.Replicas = "basic-pd", ptr.To[int32](2)
+	g.Spec.ImagePullPolicy = corev1.PullIfNotPresent
+	g.Spec.Config = "[logger]\nlevel = \"debug\"\n[storage.main]\ncapacity = [10737418240]\n[profiles.default]\nmax_memory_usage = 0\n"
+	g.Spec.ProxyConfig = "log-level = \"info\"\n[raftstore]\napply-pool-size = 4\n"
+	g.Spec.LogTailer = &v1alpha1.Sidecar{Image: "busybox:1.37.0"}
+	return g
+}
+
+func golden(t *testing.T, file string, value any) {
+	t.Helper()
+	text, err := json.MarshalIndent(value, "", "  ")
+	require.NoError(t, err)
+	text = append(text, '\n')
+	if os.Getenv(updateGolden) != "" {
+		require.NoError(t, os.WriteFile(file, text, 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(text), "run with %s=1 if the difference is meant", updateGolden)
+}
+
+func TestRenderedPodIsTheRecordedOne(t *testing.T) {
+	template, files, problems := render(sample())
+	require.Empty(t, problems)
+	golden(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": services(sample())})
+}
+
+// FL-08: no init container rewrites a file: what differs between members is on
+// the command line.
+func TestFL08MembersShareTheirFiles(t *testing.T) {
+	template, files, problems := render(sample())
+	require.Empty(t, problems)
+	assert.Empty(t, template.Spec.InitContainers)
+	main := template.Spec.Containers[0]
+	assert.Equal(t, []string{
+		"server", "--config-file=/etc/tiflash/tiflash.toml", "--",
+		"--flash.service_addr=$(POD_NAME).basic-tiflash-peer.shop.svc:3930",
+		"--flash.proxy.advertise-addr=$(POD_NAME).basic-tiflash-peer.shop.svc:20170",
+		"--flash.proxy.advertise-status-addr=$(POD_NAME).basic-tiflash-peer.shop.svc:20292",
+	}, main.Args)
+	for name, text := range files {
+		assert.NotContains(t, text, "POD_NAME", name)
+	}
+	for _, port := range main.Ports {
+		assert.LessOrEqual(t, len(port.Name), 15)
+	}
+}
+
+func TestFL02EveryDataVolumeHoldsData(t *testing.T) {
+	g := sample()
+	g.Spec.Volumes = append(g.Spec.Volumes,
+		v1alpha1.Volume{Name: "scratch", Mounts: []v1alpha1.VolumeMount{{MountPath: "/scratch"}}},
+		v1alpha1.Volume{Name: "third"})
+	template, files, problems := render(g)
+	require.Empty(t, problems)
+	tree, err := tomlconfig.Parse("tiflash.toml", files["tiflash.toml"])
+	require.NoError(t, err)
+	main, ok := tree["storage"].(map[string]any)["main"].(map[string]any)
+	require.True(t, ok)
+	assert.Equal(t, []any{"/data0/db", "/data1/db", "/data2/db"}, main["dir"])
+	assert.NotNil(t, main["capacity"], "what the user says beside it stays")
+	mounts := map[string]string{}
+	for _, m := range template.Spec.Containers[0].VolumeMounts {
+		mounts[m.Name] = m.MountPath
+	}
+	assert.Equal(t, "/data0", mounts["data"])
+	assert.Equal(t, "/data1", mounts["more"])
+	assert.Equal(t, "/scratch", mounts["scratch"])
+	assert.Equal(t, "/data2", mounts["third"])
+}
+
+func TestFL03LogsArePrintedBySidecars(t *testing.T) {
+	commands := func(g *v1alpha1.TiFlashGroup) map[string][]string {
+		template, _, problems := render(g)
+		require.Empty(t, problems)
+		out := map[string][]string{}
+		for _, c := range template.Spec.Containers[1:] {
+			out[c.Name] = c.Command
+			require.Len(t, c.VolumeMounts, 1)
+			assert.True(t, c.VolumeMounts[0].ReadOnly)
+		}
+		return out
+	}
+	g := sample()
+	assert.Equal(t, map[string][]string{
+		"serverlog": {"tail", "-n0", "-F", "/data0/logs/server.log"},
+		"errorlog":  {"tail", "-n0", "-F", "/data0/logs/error.log"},
+	}, commands(g))
+	g.Spec.Config = "[logger]\nlog = \"/data1/mine.log\"\n"
+	assert.Equal(t, []string{"tail", "-n0", "-F", "/data1/mine.log"}, commands(g)["serverlog"])
+	g.Spec.LogTailer.Disabled = true
+	g.Spec.Config = "[logger]\nlog = \"/elsewhere/mine.log\"\n"
+	assert.Empty(t, commands(g))
+}
+
+// FL-03: both files are the user's, but for the keys that the operator owns.
+func TestFL03OwnedKeysAreRefused(t *testing.T) {
+	for _, key := range ownedKeys() {
+		g := sample()
+		g.Spec.Config = key + " = \"x\""
+		_, _, problems := render(g)
+		require.Len(t, problems, 1, key)
+		assert.Contains(t, problems[0], `spec.config: key "`+key+`" is set by the operator`)
+	}
+	for _, key := range ownedProxyKeys() {
+		g := sample()
+		g.Spec.ProxyConfig = key + " = \"x\""
+		_, _, problems := render(g)
+		require.Len(t, problems, 1, key)
+		assert.Contains(t, problems[0], `spec.proxyConfig: key "`+key+`" is set by the operator`)
+	}
+}
+
+func TestMistakesInTheFilesAreNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.TiFlashGroup)
+		part   string
+	}{
+		"tiflash.toml is no TOML":   {func(g *v1alpha1.TiFlashGroup) { g.Spec.Config = "x = [" }, "spec.config: not valid TOML at line 1"},
+		"proxy.toml is no TOML":     {func(g *v1alpha1.TiFlashGroup) { g.Spec.ProxyConfig = "x = [" }, "spec.proxyConfig: not valid TOML at line 1"},
+		"a log that cannot be read": {func(g *v1alpha1.TiFlashGroup) { g.Spec.Config = "logger.errorlog = \"/data10/x.log\"" }, `spec.config: logger.errorlog is "/data10/x.log"`},
+		"a log that is no path":     {func(g *v1alpha1.TiFlashGroup) { g.Spec.Config = "logger.log = 3" }, "spec.config: logger.log is 3"},
+		"a label that PD would refuse": {func(g *v1alpha1.TiFlashGroup) {
+			g.Spec.StoreLabels = map[string]v1alpha1.StoreLabelValue{"rack": "a b"}
+		}, "spec.storeLabels[rack]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := sample()
+			c.change(g)
+			_, _, problems := render(g)
+			require.Len(t, problems, 1)
+			assert.Contains(t, problems[0], c.part)
+		})
+	}
+}
+
+func TestOnlyWhatMembersAreMadeOfIsInput(t *testing.T) {
+	text := func(change func(*v1alpha1.TiFlashGroup)) string {
+		g := sample()
+		change(g)
+		raw, err := json.Marshal(inputs(g))
+		require.NoError(t, err)
+		return string(raw)
+	}
+	same := text(func(*v1alpha1.TiFlashGroup) {})
+	assert.Equal(t, same, text(func(g *v1alpha1.TiFlashGroup) { g.Spec.StoreLabels = map[string]v1alpha1.StoreLabelValue{"a": "b"} }))
+	assert.NotEqual(t, same, text(func(g *v1alpha1.TiFlashGroup) { g.Spec.ProxyConfig = "" }))
+	assert.NotEqual(t, same, text(func(g *v1alpha1.TiFlashGroup) { g.Spec.LogTailer.Disabled = true }))
+}

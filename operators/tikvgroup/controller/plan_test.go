@@ -1,0 +1,236 @@
+package controller
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+func now() time.Time { return time.Unix(1800000000, 0) }
+
+func is(kind string, ok bool) metav1.Condition {
+	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "Test", Message: "test", ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(now())}
+	if ok {
+		c.Status = metav1.ConditionTrue
+	}
+	return c
+}
+
+// world is a snapshot with a PDGroup and n Instances of the sample at its
+// revision, all of them Ready and their stores Up.
+func world(t *testing.T, g *v1alpha1.TiKVGroup, n int32) group.Snapshot {
+	t.Helper()
+	s := group.Snapshot{PDGroup: &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: "shop", Generation: 1}}}
+	s.PDGroup.Status.ClusterID = "1"
+	s.PDGroup.Status.Conditions = []metav1.Condition{is("Ready", true)}
+	fresh := *g
+	fresh.Spec.Replicas = ptr.To(n)
+	p, err := plan(&fresh, s)
+	require.NoError(t, err)
+	s.PD = pd.View{ClusterID: "1", LocationLabels: []string{"zone"}}
+	for slot, change := range p.Instances {
+		i := change.Desired
+		i.Generation = 1
+		i.Status.NodeName = "n1"
+		i.Status.Conditions = []metav1.Condition{is("Ready", true), is("PodReady", true), is("Joined", true), is("Healthy", true)}
+		i.Status.Member = &v1alpha1.MemberStatus{ID: fmt.Sprint(slot + 1), State: "Up"}
+		s.Instances = append(s.Instances, i)
+		s.PD.Stores = append(s.PD.Stores, pd.Store{ID: fmt.Sprint(slot + 1), State: "Up", Started: true,
+			Address: fmt.Sprintf("basic-tikv-%d.basic-tikv-peer.shop.svc:20160", slot), Labels: map[string]string{"disk": "ssd"}})
+	}
+	return s
+}
+
+func created(p groupPlan) int {
+	n := 0
+	for _, c := range p.Instances {
+		if c.Live == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func TestPlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		exist   int32
+		change  func(*v1alpha1.TiKVGroup, *group.Snapshot)
+		creates int
+		labels  int
+		kind    step.Kind
+		reason  string
+	}{
+		"KV-01: a missing PDGroup starts nothing": {0, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PDGroup = nil }, 0, 0, step.KindWait, v1alpha1.ReasonWaitingForPDGroup},
+		"KV-01: a PDGroup that is not Ready starts nothing": {0, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
+			s.PDGroup.Status.Conditions = []metav1.Condition{is("Ready", false)}
+		}, 0, 0, step.KindWait, v1alpha1.ReasonWaitingForPDGroup},
+		"KV-01: a PDGroup that was Ready for an older spec starts nothing": {0, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PDGroup.Generation = 2 }, 0, 0, step.KindWait, v1alpha1.ReasonWaitingForPDGroup},
+		"KV-01: a Ready PDGroup starts all stores at once":                 {0, nil, 3, 0, step.KindWait, v1alpha1.ReasonCreating},
+		"everything is there":                          {3, nil, 0, 0, step.KindDone, ""},
+		"more replicas are made while the others stay": {2, nil, 1, 0, step.KindWait, v1alpha1.ReasonCreating},
+		"a gate that closes later touches nothing": {3, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
+			s.PDGroup.Status.Conditions = []metav1.Condition{is("Ready", false)}
+		}, 0, 0, step.KindDone, ""},
+		"fewer replicas remove nothing in this version": {3, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Replicas = ptr.To[int32](2) }, 0, 0, step.KindWait, v1alpha1.ReasonScaleInPending},
+		"KV-18: labels of node and spec that stores lack are set": {3, func(g *v1alpha1.TiKVGroup, s *group.Snapshot) {
+			s.Nodes = map[string]map[string]string{"n1": {"topology.kubernetes.io/zone": "z"}}
+		}, 0, 3, step.KindWait, v1alpha1.ReasonProgressing},
+		"KV-18: a label of the spec alone": {3, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.StoreLabels["disk"] = "hdd" }, 0, 3, step.KindWait, v1alpha1.ReasonProgressing},
+		"KV-18: nothing is set while PD is silent": {3, func(g *v1alpha1.TiKVGroup, s *group.Snapshot) {
+			g.Spec.StoreLabels["disk"] = "hdd"
+			s.PD = pd.View{Err: errors.New("no")}
+		}, 0, 0, step.KindDone, ""},
+		"KV-18: nothing is set in the PD of another cluster": {3, func(g *v1alpha1.TiKVGroup, s *group.Snapshot) {
+			g.Spec.StoreLabels["disk"] = "hdd"
+			s.PD.ClusterID = "2"
+		}, 0, 0, step.KindDone, ""},
+		"KV-02: a foreign store stalls": {3, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PD.Stores[1].ID = "99" }, 0, 0, step.KindStall, v1alpha1.ReasonStoreMismatch},
+		"paused changes nothing": {2, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) {
+			g.Spec.Paused = true
+			g.Spec.StoreLabels["disk"] = "hdd"
+		}, 0, 0, step.KindWait, v1alpha1.ReasonPaused},
+		"bad TOML touches nothing": {2, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) {
+			g.Spec.Config = "x = ["
+			g.Spec.StoreLabels["disk"] = "hdd"
+		}, 0, 0, step.KindStall, v1alpha1.ReasonInvalidSpec},
+		"a group that is being deleted makes nothing": {2, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.DeletionTimestamp = ptr.To(metav1.Now()) }, 0, 0, step.KindWait, v1alpha1.ReasonDeleting},
+		"healthy stores are not restarted":            {3, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Version = "v9" }, 0, 0, step.KindWait, v1alpha1.ReasonRestartPending},
+		"no replicas are wanted":                      {0, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Replicas = ptr.To[int32](0) }, 0, 0, step.KindDone, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := sample()
+			s := world(t, g, c.exist)
+			if c.change != nil {
+				c.change(g, &s)
+			}
+			p, err := plan(g, s)
+			require.NoError(t, err)
+			assert.Equal(t, c.creates, created(p))
+			assert.Len(t, p.Labels, c.labels)
+			assert.Equal(t, c.reason, p.Outcome.Reason, p.Outcome.Message)
+			assert.Equal(t, c.kind, p.Outcome.Kind)
+			for _, change := range p.Instances {
+				if change.Live != nil && c.reason != v1alpha1.ReasonCreating {
+					assert.Equal(t, change.Live.Spec.PodTemplate, change.Desired.Spec.PodTemplate, "no pod is touched")
+				}
+			}
+		})
+	}
+}
+
+func TestSafe(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*group.Snapshot)
+		safe   bool
+	}{
+		"a store that is Up stays":                             {func(*group.Snapshot) {}, false},
+		"a store that is Up stays though its pod is not ready": {func(s *group.Snapshot) { s.Instances[0].Status.Conditions[0].Status = "False" }, false},
+		"a Ready Instance stays while PD is silent":            {func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, false},
+		"a broken Instance may be replaced while PD is silent": {func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("no")}; s.Instances[0].Status.Conditions = nil }, true},
+		"a Down store without a ready pod may be replaced":     {func(s *group.Snapshot) { s.PD.Stores[0].State = "Down"; s.Instances[0].Status.Conditions = nil }, true},
+		"an Instance that never registered may be replaced":    {func(s *group.Snapshot) { s.PD.Stores = nil; s.Instances[0].Status = v1alpha1.InstanceStatus{} }, true},
+		"another store at its address says nothing of its own": {func(s *group.Snapshot) { s.PD.Stores[0].ID = "99"; s.Instances[0].Status.Conditions = nil }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := sample()
+			s := world(t, g, 3)
+			c.change(&s)
+			assert.Equal(t, c.safe, safe(g, s, s.Instances[0]) == "")
+		})
+	}
+}
+
+// An Instance that crashes with a wrong image takes a new one, and the others
+// stay.
+func TestMistakeIsUndoneByAnEdit(t *testing.T) {
+	g := sample()
+	s := world(t, g, 3)
+	s.PD.Stores[0].State = "Down"
+	s.Instances[0].Status.Conditions = []metav1.Condition{is("Ready", false)}
+	g.Spec.Version = "v9"
+	p, err := plan(g, s)
+	require.NoError(t, err)
+	for n, change := range p.Instances {
+		assert.Equal(t, n == 0, change.Desired.Spec.Revision == p.Target.Hash, change.Desired.Name)
+	}
+}
+
+func TestReport(t *testing.T) {
+	for name, c := range map[string]struct {
+		exist  int32
+		change func(*v1alpha1.TiKVGroup, *group.Snapshot)
+		want   map[string]string // condition: status/reason
+	}{
+		"everything is there": {3, nil, map[string]string{
+			"Ready": "True/Ready", "UpToDate": "True/UpToDate", "DependenciesReady": "True/DependenciesReady", "StoresHealthy": "True/StoresHealthy"}},
+		"KV-01: the PDGroup is missing": {0, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PDGroup = nil }, map[string]string{
+			"Ready": "False/WaitingForPDGroup", "UpToDate": "False/WaitingForPDGroup", "Reconciling": "True/WaitingForPDGroup", "DependenciesReady": "False/WaitingForPDGroup", "StoresHealthy": "False/WaitingForPDGroup"}},
+		"the PDGroup goes away later": {3, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PDGroup = nil }, map[string]string{
+			"Ready": "False/WaitingForPDGroup", "UpToDate": "False/WaitingForPDGroup", "Reconciling": "True/WaitingForPDGroup", "DependenciesReady": "False/WaitingForPDGroup", "StoresHealthy": "Unknown/WaitingForPDGroup"}},
+		"suspended": {0, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Suspended = true }, map[string]string{
+			"Ready": "False/Suspended", "UpToDate": "True/UpToDate", "DependenciesReady": "True/DependenciesReady", "StoresHealthy": "False/Suspended"}},
+		"paused": {3, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Paused = true }, map[string]string{
+			"Ready": "True/Ready", "UpToDate": "False/Paused", "Paused": "True/Paused", "DependenciesReady": "True/DependenciesReady", "StoresHealthy": "True/StoresHealthy"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := sample()
+			s := world(t, g, c.exist)
+			if c.change != nil {
+				c.change(g, &s)
+			}
+			p, err := plan(g, s)
+			require.NoError(t, err)
+			status, _ := report(g, s, p, step.Done(), now())
+			got := map[string]string{}
+			for _, condition := range status.Conditions {
+				got[condition.Type] = string(condition.Status) + "/" + condition.Reason
+				info, known := v1alpha1.LookupCondition(condition.Type)
+				assert.True(t, known && info.On(v1alpha1.KindTiKVGroup) && info.Has(condition.Reason), "%s/%s", condition.Type, condition.Reason)
+				assert.NotEmpty(t, condition.Message)
+			}
+			assert.Equal(t, c.want, got)
+			again, _ := report(withStatus(g, status), s, p, step.Done(), now().Add(time.Second))
+			if p.Outcome.Kind != step.KindDone || got["Ready"] == "True/Ready" || g.Spec.Suspended {
+				assert.Equal(t, mustJSON(t, status), mustJSON(t, again), "P9: nothing in it changes by itself")
+			}
+		})
+	}
+}
+
+func withStatus(g *v1alpha1.TiKVGroup, status v1alpha1.TiKVGroupStatus) *v1alpha1.TiKVGroup {
+	out := g.DeepCopy()
+	out.Status = status
+	return out
+}
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(raw)
+}
+
+func TestSilentPDLeavesMembersAsTheyWere(t *testing.T) {
+	g := sample()
+	s := world(t, g, 3)
+	require.Len(t, members(g, s, now()), 3)
+	s.PD = pd.View{Err: errors.New("no")}
+	assert.Empty(t, members(g, s, now()))
+	p, err := plan(g, s)
+	require.NoError(t, err)
+	g.Status.Stores = []v1alpha1.StoreStatus{{Instance: "basic-tikv-0", ID: "1", State: "Up"}}
+	status, _ := report(g, s, p, step.Done(), now())
+	assert.Equal(t, g.Status.Stores, status.Stores)
+}

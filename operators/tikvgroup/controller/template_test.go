@@ -1,0 +1,101 @@
+package controller
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/store/storetest"
+)
+
+// updateGolden makes the tests write the files that they compare with.
+const updateGolden = "UPDATE_GOLDEN"
+
+func sample() *v1alpha1.TiKVGroup {
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv", Namespace: "shop", UID: "uid", Generation: 1}}
+	g.Spec.ComponentSpec = storetest.Component("data")
+	g.Spec.PDGroup.Name, g.Spec.Replicas = "basic-pd", ptr.To[int32](3)
+	g.Spec.ImagePullPolicy = corev1.PullIfNotPresent
+	g.Spec.Config = "log-level = \"info\"\n[raft-engine]\ndir = \"/raft\"\n[log.file]\nfilename = \"/logs/tikv.log\"\n"
+	g.Spec.StoreLabels = map[string]v1alpha1.StoreLabelValue{"disk": "ssd"}
+	return g
+}
+
+func golden(t *testing.T, file string, value any) {
+	t.Helper()
+	text, err := json.MarshalIndent(value, "", "  ")
+	require.NoError(t, err)
+	text = append(text, '\n')
+	if os.Getenv(updateGolden) != "" {
+		require.NoError(t, os.WriteFile(file, text, 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(text), "run with %s=1 if the difference is meant", updateGolden)
+}
+
+func TestRenderedPodIsTheRecordedOne(t *testing.T) {
+	template, files, problems := render(sample())
+	require.Empty(t, problems)
+	golden(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": services(sample())})
+}
+
+func TestConfigurationOfTheUserIsCheckedAndKept(t *testing.T) {
+	for name, c := range map[string]struct{ config, problem string }{
+		"nothing":                       {"", ""},
+		"keys of the user's own":        {"[rocksdb]\nwal-dir = \"/wal\"\n[raftstore]\nraftdb-path = \"/r\"\n[server]\ngrpc-concurrency = 8", ""},
+		"no TOML":                       {"x = [", "spec.config: not valid TOML at line 1"},
+		"the listening address":         {"[server]\naddr = \"0.0.0.0:1\"", `"server.addr"`},
+		"the advertised address":        {"server.advertise-addr = \"x:1\"", `"server.advertise-addr"`},
+		"the status address":            {"server.status-addr = \"x:1\"", `"server.status-addr"`},
+		"the advertised status address": {"server.advertise-status-addr = \"x:1\"", `"server.advertise-status-addr"`},
+		"labels":                        {"[server.labels]\nzone = \"z\"", `"server.labels"`},
+		"the data directory":            {"storage.data-dir = \"/x\"", `"storage.data-dir"`},
+		"the endpoints of PD":           {"[pd]\nendpoints = [\"x:1\"]", `"pd.endpoints"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := sample()
+			g.Spec.Config = c.config
+			_, files, problems := render(g)
+			if c.problem == "" {
+				require.Empty(t, problems)
+				assert.Contains(t, files, "tikv.toml")
+				return
+			}
+			require.Len(t, problems, 1)
+			assert.Contains(t, problems[0], c.problem)
+			assert.Contains(t, problems[0], "spec.config")
+		})
+	}
+}
+
+func TestStoreLabelsThatPDWouldRefuseAreRefused(t *testing.T) {
+	g := sample()
+	g.Spec.StoreLabels["zone"] = "mine"
+	_, _, problems := render(g)
+	require.Len(t, problems, 1)
+	assert.Contains(t, problems[0], "spec.storeLabels[zone]")
+}
+
+func TestOnlyWhatMembersAreMadeOfIsInput(t *testing.T) {
+	text := func(change func(*v1alpha1.TiKVGroup)) string {
+		g := sample()
+		change(g)
+		raw, err := json.Marshal(inputs(g))
+		require.NoError(t, err)
+		return string(raw)
+	}
+	same := text(func(*v1alpha1.TiKVGroup) {})
+	assert.Equal(t, same, text(func(g *v1alpha1.TiKVGroup) { g.Spec.StoreLabels = nil }), "store labels change in place")
+	assert.Equal(t, same, text(func(g *v1alpha1.TiKVGroup) { g.Spec.Replicas = ptr.To[int32](9) }))
+	assert.Equal(t, same, text(func(g *v1alpha1.TiKVGroup) { g.Spec.Paused = true }))
+	assert.NotEqual(t, same, text(func(g *v1alpha1.TiKVGroup) { g.Spec.Config = "" }))
+	assert.NotEqual(t, same, text(func(g *v1alpha1.TiKVGroup) { g.Spec.Version = "v9" }))
+}
