@@ -51,11 +51,11 @@ type actor struct {
 	fail      func(error)
 	wake      chan event.GenericEvent
 
-	mu         sync.Mutex
-	seen       map[types.UID]time.Time // pods, when first met in their present state
-	placed     map[types.UID]string    // pods that are on a node, or about to be
-	spread     map[types.UID]string    // the group of each of them
-	processes  map[types.NamespacedName]*process
+	mu        sync.Mutex
+	seen      map[types.UID]time.Time // pods, when first met in their present state
+	placed    map[types.UID]string    // pods that are on a node, or about to be
+	spread    map[types.UID]string    // the group of each of them
+	processes map[types.NamespacedName]*process
 }
 
 // newActor starts the actor and returns when its caches are filled.

@@ -16,6 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/model/pdsim"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 )
 
 const (
@@ -70,7 +71,7 @@ func (d *Databases) Dialer() pd.Dialer {
 		if err != nil {
 			return nil, err
 		}
-		return pd.NewDialer("http://" + db.service)(group)
+		return pdclient.NewDialer("http://" + db.service)(group)
 	}
 }
 
@@ -119,8 +120,7 @@ type Member struct {
 }
 
 // StartMember starts a PD process. An error is one that the process ends with.
-func (d *Database) StartMember(m Member) (failed error) {
-	defer func() { fmt.Println("DEBUG start", time.Now().Format("05.000"), d.group, m.Name, m.Claim, len(m.InitialCluster), failed) }()
+func (d *Database) StartMember(m Member) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if name, kept := d.data[m.Claim]; kept {
@@ -198,7 +198,6 @@ func (d *Database) serviceName() string {
 
 // StopMember stops a PD process.
 func (d *Database) StopMember(name string) error {
-	fmt.Println("DEBUG stop", time.Now().Format("05.000"), d.group, name, d.running[name])
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.running[name] {

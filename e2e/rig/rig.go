@@ -25,7 +25,7 @@ import (
 
 // Patience is how long a rig waits for what must come, on a machine that does
 // much else.
-const Patience = 20 * time.Second
+const Patience = 60 * time.Second
 
 // Options shape a rig. The zero value will do.
 type Options struct {
@@ -241,10 +241,16 @@ func (r *Rig) Get(object client.Object, name string) error {
 // it takes longer than patience. It returns how long it took.
 func (r *Rig) Await(patience time.Duration, what string, holds func(Objects) error) time.Duration {
 	r.t.Helper()
+	return r.AwaitFor(r.t, patience, what, holds)
+}
+
+// AwaitFor is Await that fails a test of its own, a part of the rig's.
+func (r *Rig) AwaitFor(t testing.TB, patience time.Duration, what string, holds func(Objects) error) time.Duration {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(r.ctx, patience)
 	defer cancel()
 	begin := time.Now()
-	require.NoError(r.t, r.Watcher.Await(ctx, holds), what)
+	require.NoError(t, r.Watcher.Await(ctx, holds), what)
 	return time.Since(begin)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,8 +28,9 @@ type Definition struct {
 	// Cached says which objects the cache holds besides the suite's own kinds,
 	// and by which selector.
 	Cached map[client.Object]cache.ByObject
-	// NeedsPD says that the operator asks PD.
-	NeedsPD bool
+	// Dialer reaches PD by a URL template and registers the metrics of the
+	// calls; nil for an operator that never asks PD. It is pdclient.Open.
+	Dialer func(urlTemplate string, registry prometheus.Registerer) (pd.Dialer, error)
 	// Setup adds the controller to the manager.
 	Setup func(ctx context.Context, env Env) error
 }
@@ -49,7 +51,7 @@ type Env struct {
 	Status status.Writer
 	// Recorder of Events.
 	Recorder events.EventRecorder
-	// PD polls PD; nil unless the Definition needs it.
+	// PD polls PD; nil unless the Definition has a Dialer.
 	PD *pd.Poller
 	// ClusterScoped says that all namespaces are watched, and with them what
 	// belongs to none, such as nodes.

@@ -69,19 +69,12 @@ func Main(definition Definition) int {
 // Run runs an operator until the context ends. Tests call it directly, several
 // operators in one process.
 func Run(ctx context.Context, cfg *rest.Config, definition Definition, flags Flags) error {
-	// A registry of its own, so that several operators, and one after the
-	// other, can run in one process.
-	calls := prometheus.NewRegistry()
-	metrics, err := pd.NewMetrics(calls)
+	dial, unregister, err := dialer(definition, flags)
 	if err != nil {
-		return fmt.Errorf("register metrics of PD calls: %w", err)
+		return err
 	}
-	all := prometheus.WrapRegistererWith(prometheus.Labels{"operator": definition.Name}, ctrlmetrics.Registry)
-	if err := all.Register(calls); err != nil {
-		return fmt.Errorf("register metrics of PD calls: %w", err)
-	}
-	defer all.Unregister(calls)
-	manager, err := NewManager(ctx, cfg, definition, flags, pd.NewDialer(flags.PDURL, pd.WithMetrics(metrics)))
+	defer unregister()
+	manager, err := NewManager(ctx, cfg, definition, flags, dial)
 	if err != nil {
 		return err
 	}
@@ -91,8 +84,27 @@ func Run(ctx context.Context, cfg *rest.Config, definition Definition, flags Fla
 	return nil
 }
 
+// dialer returns how the operator reaches PD, nil if it never asks, and what
+// gives its metrics back. They have a registry of their own, so that several
+// operators, and one after the other, can run in one process.
+func dialer(definition Definition, flags Flags) (pd.Dialer, func(), error) {
+	if definition.Dialer == nil {
+		return nil, func() {}, nil
+	}
+	calls := prometheus.NewRegistry()
+	dial, err := definition.Dialer(flags.PDURL, calls)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := prometheus.WrapRegistererWith(prometheus.Labels{"operator": definition.Name}, ctrlmetrics.Registry)
+	if err := all.Register(calls); err != nil {
+		return nil, nil, fmt.Errorf("register metrics of PD calls: %w", err)
+	}
+	return dial, func() { all.Unregister(calls) }, nil
+}
+
 // NewManager builds the manager of an operator with its controller; dial
-// reaches PD.
+// reaches PD and is nil for operators that do not ask it.
 func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, flags Flags, dial pd.Dialer) (ctrl.Manager, error) {
 	scheme, err := NewScheme()
 	if err != nil {
@@ -145,7 +157,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 	if env.Outcomes, err = newOutcomes(ctrlmetrics.Registry, definition.Kind); err != nil {
 		return nil, err
 	}
-	if definition.NeedsPD {
+	if dial != nil {
 		env.PD = pd.NewPoller(dial)
 		if err := manager.Add(env.PD); err != nil {
 			return nil, fmt.Errorf("add PD poller: %w", err)

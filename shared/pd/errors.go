@@ -100,8 +100,8 @@ func describe(err error) string {
 	return "network error"
 }
 
-// quote makes a body fit for an error message.
-func quote(body []byte) string {
+// Quote makes a body fit for an error message: one line, shortened.
+func Quote(body []byte) string {
 	text := strings.Trim(strings.Join(strings.Fields(string(body)), " "), `"`)
 	if len(text) > maxBody {
 		text = strings.ToValidUTF8(text[:maxBody], "") + "..."

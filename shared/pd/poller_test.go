@@ -69,6 +69,8 @@ func (f *fake) take() []time.Duration {
 
 // bench is a running Poller with a fake PD for each name, and what its events
 // enqueued.
+var basic = types.NamespacedName{Namespace: "default", Name: "basic-pd"}
+
 type bench struct {
 	*pd.Poller
 	fakes map[types.NamespacedName]*fake

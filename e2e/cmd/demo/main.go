@@ -9,7 +9,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tidb-groups/tidb-groups/e2e/provider"
 )
@@ -17,6 +19,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ctrl.SetLogger(logr.Discard())
 	root := &cobra.Command{Use: "demo", Short: "From nothing to a Ready TiDB cluster on a real Kubernetes", SilenceUsage: true, SilenceErrors: true}
 	root.AddCommand(
 		&cobra.Command{Use: "up", Short: "Start Kubernetes, the operators and a TiDB cluster", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {

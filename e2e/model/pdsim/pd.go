@@ -426,6 +426,12 @@ func (p *PD) settle() {
 	if best := p.candidate(); best.priority > p.leader.priority {
 		p.setLeader(best)
 	}
+	// One that was away learns who leads now.
+	for _, n := range p.nodes {
+		if n.alive && !n.removed {
+			n.known = p.leader
+		}
+	}
 }
 
 func (p *PD) candidate() *node {

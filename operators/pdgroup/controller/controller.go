@@ -14,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/watch"
 )
@@ -37,7 +38,7 @@ type Reconciler struct{ operator.Env }
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
 	return operator.Definition{
-		Name: "pdgroup", Kind: v1alpha1.KindPDGroup, NeedsPD: true,
+		Name: "pdgroup", Kind: v1alpha1.KindPDGroup, Dialer: pdclient.Open,
 		List:  list,
 		Setup: func(_ context.Context, env operator.Env) error { return (&Reconciler{env}).setup() },
 	}

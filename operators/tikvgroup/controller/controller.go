@@ -13,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/watch"
 )
@@ -34,7 +35,7 @@ type Reconciler struct{ operator.Env }
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
 	return operator.Definition{
-		Name: "tikvgroup", Kind: v1alpha1.KindTiKVGroup, NeedsPD: true,
+		Name: "tikvgroup", Kind: v1alpha1.KindTiKVGroup, Dialer: pdclient.Open,
 		List:  list,
 		Setup: func(_ context.Context, env operator.Env) error { return (&Reconciler{env}).setup() },
 	}

@@ -1,4 +1,4 @@
-package pd
+package pdclient
 
 import (
 	"context"
@@ -11,6 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 
 	pdhttp "github.com/tikv/pd/client/http"
 	"github.com/tikv/pd/client/servicediscovery"
@@ -45,19 +49,28 @@ func WithMetrics(metrics *Metrics) DialerOption {
 // NewDialer returns a Dialer that reaches a PDGroup by a URL made of a
 // template, in which {name} and {namespace} stand for the PDGroup's, like
 // http://{name}.{namespace}.svc:2379.
-func NewDialer(urlTemplate string, options ...DialerOption) Dialer {
+func NewDialer(urlTemplate string, options ...DialerOption) pd.Dialer {
 	d := dialer{}
 	for _, option := range options {
 		option(&d)
 	}
-	return func(pd types.NamespacedName) (Client, error) {
-		address := strings.NewReplacer("{name}", pd.Name, "{namespace}", pd.Namespace).Replace(urlTemplate)
+	return func(group types.NamespacedName) (pd.Client, error) {
+		address := strings.NewReplacer("{name}", group.Name, "{namespace}", group.Namespace).Replace(urlTemplate)
 		client, err := newClient(address, d.metrics)
 		if err != nil {
-			return nil, fmt.Errorf("dial PDGroup %s: %w", pd, err)
+			return nil, fmt.Errorf("dial PDGroup %s: %w", group, err)
 		}
 		return client, nil
 	}
+}
+
+// Open is NewDialer with the metrics of its calls registered.
+func Open(urlTemplate string, registry prometheus.Registerer) (pd.Dialer, error) {
+	metrics, err := NewMetrics(registry)
+	if err != nil {
+		return nil, fmt.Errorf("register metrics of PD calls: %w", err)
+	}
+	return NewDialer(urlTemplate, WithMetrics(metrics)), nil
 }
 
 // httpClient is a Client on PD's HTTP API. It has no goroutines of its own.
@@ -92,16 +105,16 @@ func newClient(address string, metrics *Metrics) (*httpClient, error) {
 // View implements Client. The calls go over one connection, and so to one
 // member; the connection is given up afterwards, so that the next poll goes to
 // a member that the Service lists then.
-func (c *httpClient) View(ctx context.Context) (View, error) {
+func (c *httpClient) View(ctx context.Context) (pd.View, error) {
 	defer c.transport.CloseIdleConnections()
-	view := View{}
+	view := pd.View{}
 	if err := c.ask(ctx, &view); err != nil {
-		return View{Err: err}, err
+		return pd.View{Err: err}, err
 	}
 	return view, nil
 }
 
-func (c *httpClient) ask(ctx context.Context, view *View) error {
+func (c *httpClient) ask(ctx context.Context, view *pd.View) error {
 	var (
 		members   pdhttp.MembersInfo
 		health    []pdhttp.Health
@@ -111,24 +124,24 @@ func (c *httpClient) ask(ctx context.Context, view *View) error {
 	if err := fetch(ctx, c, callMembers, &members, pdhttp.Client.GetMembers); err != nil {
 		return err
 	}
-	if err := view.addMembers(callMembers, members); err != nil {
+	if err := addMembers(view, callMembers, members); err != nil {
 		return err
 	}
 	if err := fetch(ctx, c, callHealth, &health, pdhttp.Client.GetHealthStatus); err != nil {
 		return err
 	}
-	view.addHealth(health)
+	addHealth(view, health)
 	err := fetch(ctx, c, callStores, &stores, pdhttp.Client.GetStores)
 	switch {
 	case err == nil:
-		view.addStores(stores)
-	case !errors.Is(err, ErrNotBootstrapped):
+		addStores(view, stores)
+	case !errors.Is(err, pd.ErrNotBootstrapped):
 		return err
 	}
 	if err := fetch(ctx, c, callReplicate, &replicate, pdhttp.Client.GetReplicateConfig); err != nil {
 		return err
 	}
-	view.addReplicate(replicate)
+	addReplicate(view, replicate)
 	return nil
 }
 
@@ -189,31 +202,31 @@ func (c *httpClient) call(ctx context.Context, name string, into any, do func(pd
 	case err == nil, handled:
 		return err
 	case ctx.Err() != nil:
-		return &Unreachable{URL: c.url, Cause: ctx.Err()}
+		return &pd.Unreachable{URL: c.url, Cause: ctx.Err()}
 	}
-	return &Unreachable{URL: c.url, Cause: err}
+	return &pd.Unreachable{URL: c.url, Cause: err}
 }
 
 func (c *httpClient) read(name string, resp *http.Response, into any) (err error) {
 	if f, ok := resp.Body.(failure); ok {
-		return &Unreachable{URL: c.url, Cause: f.cause}
+		return &pd.Unreachable{URL: c.url, Cause: f.cause}
 	}
 	defer func() {
 		if closeErr := resp.Body.Close(); closeErr != nil && err == nil {
-			err = &Unreachable{URL: c.url, Cause: closeErr}
+			err = &pd.Unreachable{URL: c.url, Cause: closeErr}
 		}
 	}()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	switch {
 	case err != nil:
-		return &Unreachable{URL: c.url, Cause: err}
+		return &pd.Unreachable{URL: c.url, Cause: err}
 	case resp.StatusCode != http.StatusOK:
-		return &Refused{Call: name, Status: resp.StatusCode, Body: quote(body)}
+		return &pd.Refused{Call: name, Status: resp.StatusCode, Body: pd.Quote(body)}
 	case into == nil:
 		return nil
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return &Malformed{Call: name, Why: err.Error()}
+		return &pd.Malformed{Call: name, Why: err.Error()}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package pd
+package pdclient
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 
 	pdhttp "github.com/tikv/pd/client/http"
 )
@@ -63,27 +65,27 @@ var _ json.Unmarshaler = (*flag)(nil)
 // view. They come from one answer, so that they belong together, and an answer
 // that contradicts itself is not believed: a member that was removed and still
 // runs goes on answering.
-func (v *View) addMembers(call string, answer pdhttp.MembersInfo) error {
+func addMembers(v *pd.View, call string, answer pdhttp.MembersInfo) error {
 	switch {
 	case answer.Header.GetClusterId() == 0:
-		return &Malformed{Call: call, Why: "it has no cluster ID"}
+		return &pd.Malformed{Call: call, Why: "it has no cluster ID"}
 	case answer.Leader.GetMemberId() == 0:
-		return &Malformed{Call: call, Why: "there is no leader"}
+		return &pd.Malformed{Call: call, Why: "there is no leader"}
 	}
 	v.ClusterID = decimal(answer.Header.GetClusterId())
 	v.Leader = answer.Leader.GetName()
 	listed := false
 	for _, m := range answer.Members {
 		listed = listed || m.GetMemberId() == answer.Leader.GetMemberId()
-		v.Members = append(v.Members, Member{
+		v.Members = append(v.Members, pd.Member{
 			Name: m.GetName(), ID: decimal(m.GetMemberId()),
 			ClientURL: first(m.GetClientUrls()), PeerURL: first(m.GetPeerUrls()),
 		})
 	}
 	if !listed {
-		return &Malformed{Call: call, Why: fmt.Sprintf("the leader %s is not among the members", v.Leader)}
+		return &pd.Malformed{Call: call, Why: fmt.Sprintf("the leader %s is not among the members", v.Leader)}
 	}
-	slices.SortFunc(v.Members, func(a, b Member) int {
+	slices.SortFunc(v.Members, func(a, b pd.Member) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	return nil
@@ -91,7 +93,7 @@ func (v *View) addMembers(call string, answer pdhttp.MembersInfo) error {
 
 // addHealth marks the members that are healthy. Who is not listed as a member
 // is passed over.
-func (v *View) addHealth(answer []pdhttp.Health) {
+func addHealth(v *pd.View, answer []pdhttp.Health) {
 	healthy := make(map[string]bool, len(answer))
 	for _, h := range answer {
 		healthy[decimal(h.MemberID)] = h.Health
@@ -102,18 +104,18 @@ func (v *View) addHealth(answer []pdhttp.Health) {
 }
 
 // addStores puts the stores into a view.
-func (v *View) addStores(answer storesAnswer) {
+func addStores(v *pd.View, answer storesAnswer) {
 	v.Bootstrapped = true
 	slices.SortFunc(answer.Stores, func(a, b storeAnswer) int { return cmp.Compare(a.Store.ID, b.Store.ID) })
 	for _, s := range answer.Stores {
-		if s.Store.StateName == StateTombstone {
+		if s.Store.StateName == pd.StateTombstone {
 			continue
 		}
 		labels := make(map[string]string, len(s.Store.Labels))
 		for _, l := range s.Store.Labels {
 			labels[l.Key] = l.Value
 		}
-		v.Stores = append(v.Stores, Store{
+		v.Stores = append(v.Stores, pd.Store{
 			ID: decimal(s.Store.ID), Address: s.Store.Address, StatusAddress: s.Store.StatusAddress,
 			State: s.Store.StateName, Version: s.Store.Version, Labels: labels,
 			// Node state 0 is "preparing". Once it has left it the store was
@@ -124,7 +126,7 @@ func (v *View) addStores(answer storesAnswer) {
 }
 
 // addReplicate puts the configuration of replication into a view.
-func (v *View) addReplicate(answer replicateAnswer) {
+func addReplicate(v *pd.View, answer replicateAnswer) {
 	v.MaxReplicas = answer.MaxReplicas
 	v.PlacementRules = bool(answer.PlacementRules)
 	for label := range strings.SplitSeq(answer.LocationLabels, ",") {

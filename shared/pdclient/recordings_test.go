@@ -1,4 +1,4 @@
-package pd_test
+package pdclient_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 )
 
 const (
@@ -94,9 +95,9 @@ func replay(t *testing.T, members, health, stores, replicate string) *standIn {
 	})
 }
 
-func dial(t *testing.T, url string, options ...pd.DialerOption) pd.Client {
+func dial(t *testing.T, url string, options ...pdclient.DialerOption) pd.Client {
 	t.Helper()
-	client, err := pd.NewDialer(url, options...)(basic)
+	client, err := pdclient.NewDialer(url, options...)(basic)
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	return client

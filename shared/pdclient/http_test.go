@@ -1,4 +1,4 @@
-package pd_test
+package pdclient_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 )
 
 func TestViewOfRecordedAnswers(t *testing.T) {
@@ -252,7 +253,7 @@ func TestTheLibraryOfPDLogsNothing(t *testing.T) {
 	undo := log.ReplaceGlobals(zap.New(core), &log.ZapProperties{Core: core, Level: zap.NewAtomicLevel()})
 	defer undo()
 	server := newStandIn(t, map[string]answer{membersPath: recording(t, "91-noquorum-members")})
-	client, err := pd.NewDialer(server.URL)(basic)
+	client, err := pdclient.NewDialer(server.URL)(basic)
 	require.NoError(t, err)
 	_, err = client.View(within(t, 5*time.Second))
 	require.Error(t, err)
@@ -286,12 +287,12 @@ func TestOrders(t *testing.T) {
 
 func TestCallsAreMeasured(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	metrics, err := pd.NewMetrics(registry)
+	metrics, err := pdclient.NewMetrics(registry)
 	require.NoError(t, err)
-	_, err = pd.NewMetrics(registry)
+	_, err = pdclient.NewMetrics(registry)
 	require.Error(t, err)
 	server := replay(t, "00-unbootstrapped-members", "00-unbootstrapped-health", "00-unbootstrapped-stores", "00-unbootstrapped-config-replicate")
-	client := dial(t, server.URL, pd.WithMetrics(metrics))
+	client := dial(t, server.URL, pdclient.WithMetrics(metrics))
 	_, err = client.View(within(t, 5*time.Second))
 	require.NoError(t, err)
 	server.Close()
@@ -309,12 +310,20 @@ func TestCallsAreMeasured(t *testing.T) {
 }
 
 func TestTheURLOfAPDGroup(t *testing.T) {
-	client, err := pd.NewDialer("http://{name}.{namespace}.invalid:2379")(types.NamespacedName{Namespace: "prod", Name: "basic-pd"})
+	client, err := pdclient.NewDialer("http://{name}.{namespace}.invalid:2379")(types.NamespacedName{Namespace: "prod", Name: "basic-pd"})
 	require.NoError(t, err)
 	_, err = client.View(within(t, 5*time.Second))
 	require.ErrorContains(t, err, "PD at http://basic-pd.prod.invalid:2379 does not answer: ")
 	for _, template := range []string{"", "basic-pd:2379", "ftp://x", "http://x/path", "http://", "http://x:port"} {
-		_, err := pd.NewDialer(template)(basic)
+		_, err := pdclient.NewDialer(template)(basic)
 		assert.ErrorContains(t, err, "dial PDGroup default/basic-pd: ", template)
 	}
+}
+
+func TestALongAnswerIsShortened(t *testing.T) {
+	server := newStandIn(t, map[string]answer{membersPath: {500, "\"" + strings.Repeat("long\n", 200) + "\""}})
+	_, err := dial(t, server.URL).View(t.Context())
+	assert.Error(t, err)
+	assert.Less(t, len(err.Error()), 320)
+	assert.NotContains(t, err.Error(), "\n")
 }

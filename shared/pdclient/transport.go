@@ -1,4 +1,4 @@
-package pd
+package pdclient
 
 import (
 	"io"

@@ -1,0 +1,263 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
+)
+
+// clock is a time of whole seconds, as the API keeps it.
+func clock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+// stored is the sample as the API server would return it.
+func stored(changes ...func(*v1alpha1.TiDBGroup)) *v1alpha1.TiDBGroup {
+	return sample("ns", append([]func(*v1alpha1.TiDBGroup){func(g *v1alpha1.TiDBGroup) {
+		g.UID, g.Generation = "group-uid", 2
+	}}, changes...)...)
+}
+
+// ready makes a group that TiDB waits for say that it is Ready.
+func ready(g v1alpha1.Group) {
+	g.SetGeneration(1)
+	set := conditions.New(nil, 1, clock())
+	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "it serves")
+	g.GetGroupStatus().Conditions = set.List()
+}
+
+// open is what is seen when both dependencies are Ready and nothing exists yet.
+func open() snapshot {
+	pd, tikv := pdGroup(), tikvGroup()
+	ready(pd)
+	ready(tikv)
+	return snapshot{Snapshot: group.Snapshot{PDGroup: pd, TiKVGroups: []*v1alpha1.TiKVGroup{tikv}}}
+}
+
+func mustPlan(t *testing.T, g *v1alpha1.TiDBGroup, s snapshot) groupPlan {
+	t.Helper()
+	p, err := plan(g, s)
+	require.NoError(t, err)
+	return p
+}
+
+// started is what is seen of a group whose servers run.
+func started(t *testing.T, g *v1alpha1.TiDBGroup, changes ...func(*snapshot)) snapshot {
+	t.Helper()
+	s := open()
+	p := mustPlan(t, g, s)
+	s.Revisions, s.ConfigMaps = []appsv1.ControllerRevision{*p.Revision}, map[string]bool{p.ConfigMap.Name: true}
+	for _, c := range p.Instances {
+		i := c.Desired
+		i.Generation, i.Status.PodUID, i.Status.PodIP, i.Status.NodeName = 1, types.UID("pod-"+i.Name), "10.0.0.1", "n1"
+		says(i, true, clock())
+		s.Instances = append(s.Instances, i)
+	}
+	for _, change := range changes {
+		change(&s)
+	}
+	return s
+}
+
+func says(i *v1alpha1.Instance, serves bool, since time.Time) {
+	set := conditions.New(nil, i.Generation, since)
+	if serves {
+		set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "the pod runs")
+		set.True(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodReady, "the pod runs")
+	} else {
+		set.False(v1alpha1.ConditionReady, v1alpha1.ReasonImagePullFailed, "no such image")
+		set.False(v1alpha1.ConditionPodReady, v1alpha1.ReasonImagePullFailed, "no such image")
+	}
+	i.Status.Conditions = set.List()
+}
+
+func down(slot int) func(*snapshot) {
+	return func(s *snapshot) { says(s.Instances[slot], false, clock()) }
+}
+
+// reported plans and reports, and checks the invariants of the status.
+func reported(t *testing.T, g *v1alpha1.TiDBGroup, s snapshot) *v1alpha1.TiDBGroup {
+	t.Helper()
+	status, _ := report(g, s, mustPlan(t, g, s), step.Done(), clock())
+	out := g.DeepCopy()
+	out.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindTiDBGroup}
+	out.Status = status
+	raw, err := json.Marshal(out)
+	require.NoError(t, err)
+	object := &unstructured.Unstructured{}
+	require.NoError(t, object.UnmarshalJSON(raw))
+	require.Empty(t, invariants.Check(object))
+	return out
+}
+
+func TestReport(t *testing.T) {
+	closed := func(s *snapshot) { s.PDGroup = nil }
+	empty := func(s *snapshot) { s.Instances = nil }
+	for name, c := range map[string]struct {
+		edit                     func(*v1alpha1.TiDBGroup)
+		change                   []func(*snapshot)
+		ready, upToDate, depends string
+	}{
+		"a group that serves":                     {nil, nil, "True/Ready", "True/UpToDate", "True/DependenciesReady"},
+		"a group that waits for PD":               {nil, []func(*snapshot){empty, closed}, "False/WaitingForPDGroup", "False/WaitingForPDGroup", "False/WaitingForPDGroup"},
+		"a group that waits for TiKV":             {nil, []func(*snapshot){empty, func(s *snapshot) { s.TiKVGroups = nil }}, "False/WaitingForTiKVGroup", "False/WaitingForTiKVGroup", "False/WaitingForTiKVGroup"},
+		"a group that serves on without PD":       {nil, []func(*snapshot){closed}, "True/Ready", "True/UpToDate", "False/WaitingForPDGroup"},
+		"one server is a service":                 {nil, []func(*snapshot){down(0)}, "True/Ready", "False/ImagePullFailed", "True/DependenciesReady"},
+		"no server is none":                       {nil, []func(*snapshot){down(0), down(1)}, "False/ImagePullFailed", "False/ImagePullFailed", "True/DependenciesReady"},
+		"bootstrap SQL that is missing":           {nil, []func(*snapshot){empty, func(s *snapshot) { s.BootstrapSQL = "ConfigMap sql does not exist" }}, "False/MissingReference", "False/MissingReference", "True/DependenciesReady"},
+		"PD comes before bootstrap SQL":           {nil, []func(*snapshot){empty, closed, func(s *snapshot) { s.BootstrapSQL = "ConfigMap sql does not exist" }}, "False/WaitingForPDGroup", "False/WaitingForPDGroup", "False/WaitingForPDGroup"},
+		"an edit that makes no sense":             {func(g *v1alpha1.TiDBGroup) { g.Spec.Config = "=" }, nil, "True/Ready", "False/InvalidSpec", "True/DependenciesReady"},
+		"an edit that needs a restart":            {func(g *v1alpha1.TiDBGroup) { g.Spec.Config = "lease = '1s'" }, nil, "True/Ready", "False/RestartPending", "True/DependenciesReady"},
+		"a server that has not seen its new spec": {nil, []func(*snapshot){func(s *snapshot) { s.Instances[0].Generation, s.Instances[1].Generation = 2, 2 }}, "True/Ready", "False/WaitingForInstances", "True/DependenciesReady"},
+		"a pause":          {func(g *v1alpha1.TiDBGroup) { g.Spec.Paused = true }, nil, "True/Ready", "False/Paused", "True/DependenciesReady"},
+		"a suspension":     {func(g *v1alpha1.TiDBGroup) { g.Spec.Suspended = true }, nil, "False/Suspended", "False/Suspended", "True/DependenciesReady"},
+		"too many servers": {func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(1)) }, nil, "True/Ready", "False/ScaleInPending", "True/DependenciesReady"},
+		"a group of none":  {func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(0)) }, []func(*snapshot){empty}, "False/NotReady", "True/UpToDate", "True/DependenciesReady"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := stored()
+			if c.edit != nil {
+				c.edit(g)
+			}
+			out := reported(t, g, started(t, stored(), c.change...))
+			assert.Equal(t, c.ready, condition(out, v1alpha1.ConditionReady), dump(out.Status.Conditions))
+			assert.Equal(t, c.upToDate, condition(out, v1alpha1.ConditionUpToDate))
+			assert.Equal(t, c.depends, condition(out, v1alpha1.ConditionDependenciesReady))
+		})
+	}
+}
+
+func TestDB02NoServerIsMadeBeforeItsDependenciesAreReady(t *testing.T) {
+	s := open()
+	assert.Len(t, mustPlan(t, stored(), s).Instances, 2)
+	s.TiKVGroups[0].Generation = 2
+	p := mustPlan(t, stored(), s)
+	assert.Empty(t, p.Instances, "an answer to an older question is none")
+	assert.Len(t, p.Services, 2, "what needs no dependency is made at once")
+}
+
+func TestDB09MissingSQLIsLookedForAgain(t *testing.T) {
+	s := open()
+	s.BootstrapSQL = "spec.bootstrapSQL.name: ConfigMap sql does not exist"
+	p := mustPlan(t, stored(), s)
+	assert.Equal(t, step.After(lookAgain, v1alpha1.ReasonMissingReference, s.BootstrapSQL), p.Outcome, "it is not watched")
+	assert.Empty(t, p.Instances)
+}
+
+func TestDB14LabelsAreGivenOncePerPodAndAgainWhenItForgot(t *testing.T) {
+	g := stored(func(g *v1alpha1.TiDBGroup) {
+		g.Spec.Replicas = ptr.To(int32(1))
+		g.Spec.ServerLabels = map[string]v1alpha1.StoreLabelValue{"rack": "r1"}
+	})
+	zone := func(s *snapshot) {
+		s.Nodes = map[string]map[string]string{"n1": {corev1.LabelTopologyZone: "a"}}
+	}
+	first := mustPlan(t, g, started(t, g, zone)).Labels
+	require.Len(t, first, 1)
+	assert.Equal(t, map[string]string{"zone": "a", "rack": "r1"}, first[0].Labels)
+	assert.Equal(t, "ns/basic-tidb-0", first[0].Instance)
+	assert.Equal(t, "10.0.0.1", first[0].Host)
+	known := func(s *snapshot) {
+		zone(s)
+		s.Labelled = map[string]statusport.Labelling{first[0].Instance: first[0]}
+	}
+	for name, c := range map[string]struct {
+		edit   func(*v1alpha1.TiDBGroup)
+		change func(*snapshot)
+		given  bool
+	}{
+		"not again while nothing changed":        {nil, known, false},
+		"again for another pod":                  {nil, func(s *snapshot) { known(s); s.Instances[0].Status.PodUID = "new" }, true},
+		"again when the container has restarted": {nil, func(s *snapshot) { known(s); says(s.Instances[0], true, clock().Add(time.Minute)) }, true},
+		"again when the node's zone changed": {nil, func(s *snapshot) {
+			known(s)
+			s.Nodes["n1"][corev1.LabelTopologyZone] = "b"
+		}, true},
+		"again when the user's labels changed":     {func(g *v1alpha1.TiDBGroup) { g.Spec.ServerLabels["rack"] = "r2" }, known, true},
+		"not while the server does not serve":      {nil, func(s *snapshot) { zone(s); down(0)(s) }, false},
+		"not while the pod has no address":         {nil, func(s *snapshot) { zone(s); s.Instances[0].Status.PodIP = "" }, false},
+		"not while the Instance is deleted":        {nil, func(s *snapshot) { zone(s); s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, false},
+		"not while the group is paused":            {func(g *v1alpha1.TiDBGroup) { g.Spec.Paused = true }, zone, false},
+		"not while the group is suspended":         {func(g *v1alpha1.TiDBGroup) { g.Spec.Suspended = true }, zone, false},
+		"not when there is no label at all":        {func(g *v1alpha1.TiDBGroup) { g.Spec.ServerLabels = nil }, func(*snapshot) {}, false},
+		"the user's alone where nodes are unknown": {nil, func(*snapshot) {}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := g.DeepCopy()
+			s := started(t, g, c.change)
+			if c.edit != nil {
+				c.edit(g)
+			}
+			assert.Equal(t, c.given, len(mustPlan(t, g, s).Labels) == 1)
+		})
+	}
+}
+
+func TestLabelsAreRememberedOnlyIfTheServerTookThem(t *testing.T) {
+	refuse := errors.New("refused")
+	servers := statusport.New(func(ctx context.Context, host string, _ map[string]string) error {
+		_, bounded := ctx.Deadline()
+		assert.True(t, bounded)
+		if host == "bad" {
+			return refuse
+		}
+		return nil
+	})
+	require.ErrorIs(t, servers.Give(t.Context(), statusport.Labelling{Instance: "ns/a", Host: "bad"}), refuse)
+	assert.Empty(t, servers.Known())
+	good := statusport.Labelling{Instance: "ns/a", Host: "good"}
+	require.NoError(t, servers.Give(t.Context(), good))
+	assert.Equal(t, map[string]statusport.Labelling{"ns/a": good}, servers.Known())
+}
+
+func TestEndpoint(t *testing.T) {
+	balancer := func(g *v1alpha1.TiDBGroup) {
+		g.Spec.Service = &v1alpha1.ServiceSpec{Type: "LoadBalancer", Ports: []v1alpha1.ServicePort{{Name: "mysql", Port: 3306}}}
+	}
+	service := func(ingress ...corev1.LoadBalancerIngress) *corev1.Service {
+		s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
+		s.Status.LoadBalancer.Ingress = ingress
+		return s
+	}
+	for name, c := range map[string]struct {
+		edit    func(*v1alpha1.TiDBGroup)
+		service *corev1.Service
+		want    string
+	}{
+		"is the Service's name":                       {func(*v1alpha1.TiDBGroup) {}, nil, "basic-tidb.ns.svc:4000"},
+		"has the Service's port":                      {balancer, nil, "basic-tidb.ns.svc:3306"},
+		"is the balancer's address":                   {balancer, service(corev1.LoadBalancerIngress{IP: "192.0.2.1"}), "192.0.2.1:3306"},
+		"is the balancer's name":                      {balancer, service(corev1.LoadBalancerIngress{}, corev1.LoadBalancerIngress{Hostname: "lb.example"}), "lb.example:3306"},
+		"is the Service's name until there is either": {balancer, service(), "basic-tidb.ns.svc:3306"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open()
+			s.Services = map[string]*corev1.Service{"basic-tidb": c.service}
+			assert.Equal(t, c.want, endpoint(stored(c.edit), s))
+		})
+	}
+}
+
+func TestAServerThatServesIsNotRestarted(t *testing.T) {
+	edit := stored(func(g *v1alpha1.TiDBGroup) { g.Spec.Version = "v8.5.8" })
+	p := mustPlan(t, edit, started(t, stored(), down(1)))
+	assert.NotEqual(t, p.Target.Hash, p.Instances[0].Desired.Spec.Revision)
+	assert.Equal(t, p.Target.Hash, p.Instances[1].Desired.Spec.Revision)
+	assert.Equal(t, v1alpha1.RecreateLostClaim, p.Instances[0].Desired.Spec.ClaimLoss)
+}

@@ -1,0 +1,178 @@
+package controller
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares objects with a file of testdata.
+func golden(t *testing.T, name string, objects ...any) {
+	t.Helper()
+	var text []byte
+	for _, o := range objects {
+		part, err := yaml.Marshal(o)
+		require.NoError(t, err)
+		text = append(append(text, "---\n"...), part...)
+	}
+	path := filepath.Join("testdata", name+".golden.yaml")
+	if *update {
+		require.NoError(t, os.WriteFile(path, text, 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(text), "run go test with -update if this is meant")
+}
+
+// TestGolden shows what a group becomes. A change of it restarts nobody's pods,
+// but shows as NewRendering on every group: it should be meant.
+func TestGolden(t *testing.T) {
+	g := stored(func(g *v1alpha1.TiDBGroup) {
+		g.Spec.Config = "mem-quota-query = 1024"
+		g.Spec.SlowLog = &v1alpha1.Sidecar{Image: "busybox:1.37.0"}
+		g.Spec.BootstrapSQL = &v1alpha1.KeyReference{Name: "sql", Key: "init.sql"}
+	})
+	pod, files, problems := render(g)
+	require.Empty(t, problems)
+	golden(t, "tidb", pod, files, services(g)[0], services(g)[1])
+}
+
+func container(t *testing.T, name string, changes ...func(*v1alpha1.TiDBGroup)) (corev1.PodSpec, *corev1.Container) {
+	t.Helper()
+	pod, _, problems := render(stored(changes...))
+	require.Empty(t, problems)
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == name {
+			return pod.Spec, &pod.Spec.Containers[i]
+		}
+	}
+	return pod.Spec, nil
+}
+
+func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {
+	for _, key := range ownedKeys() {
+		t.Run(key, func(t *testing.T) {
+			_, _, problems := render(stored(func(g *v1alpha1.TiDBGroup) { g.Spec.Config = key + ` = "mine"` }))
+			require.Len(t, problems, 1)
+			assert.Contains(t, problems[0], `"`+key+`"`)
+			assert.Contains(t, problems[0], "spec.config")
+		})
+	}
+	_, _, problems := render(stored(func(g *v1alpha1.TiDBGroup) { g.Spec.Config = "[log" }))
+	require.Len(t, problems, 1)
+	assert.Contains(t, problems[0], "not valid TOML at line 1")
+}
+
+func TestDB03AServerIsStoppedWithoutBreakingConnections(t *testing.T) {
+	for name, c := range map[string]struct {
+		shutdown *v1alpha1.Shutdown
+		own      *int64
+		sleep    *int64
+		drain    string
+		grace    int64
+	}{
+		"by default it stays for 10 s and drains for 15 s": {nil, nil, ptr.To(int64(10)), "= 15", 30},
+		"an empty choice is the default":                   {&v1alpha1.Shutdown{}, nil, ptr.To(int64(10)), "= 15", 30},
+		"the user's times count":                           {&v1alpha1.Shutdown{DelaySeconds: ptr.To(int64(60)), DrainSeconds: ptr.To(int64(600))}, nil, ptr.To(int64(60)), "= 600", 665},
+		"no delay is no hook":                              {&v1alpha1.Shutdown{DelaySeconds: ptr.To(int64(0)), DrainSeconds: ptr.To(int64(0))}, nil, nil, "= 0", 5},
+		"a grace period of the user's own wins":            {nil, ptr.To(int64(7)), ptr.To(int64(10)), "= 15", 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := func(g *v1alpha1.TiDBGroup) { g.Spec.Shutdown, g.Spec.TerminationGracePeriodSeconds = c.shutdown, c.own }
+			pod, tidb := container(t, "tidb", change)
+			assert.Equal(t, c.grace, *pod.TerminationGracePeriodSeconds)
+			if c.sleep == nil {
+				assert.Nil(t, tidb.Lifecycle)
+			} else {
+				assert.Equal(t, *c.sleep, tidb.Lifecycle.PreStop.Sleep.Seconds)
+			}
+			_, files, _ := render(stored(change))
+			assert.Contains(t, files[configFile], "graceful-wait-before-shutdown "+c.drain)
+		})
+	}
+}
+
+func TestDB07ReadinessIsTheUsersChoice(t *testing.T) {
+	for name, c := range map[string]struct {
+		readiness *v1alpha1.Readiness
+		want      corev1.ProbeHandler
+	}{
+		"HTTP by default":      {nil, corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/status", Port: intstr.FromString("status"), Scheme: "HTTP"}}},
+		"HTTP when none named": {&v1alpha1.Readiness{}, corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/status", Port: intstr.FromString("status"), Scheme: "HTTP"}}},
+		"TCP":                  {&v1alpha1.Readiness{Type: "TCP"}, corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("mysql")}}},
+		"a command":            {&v1alpha1.Readiness{Type: "Command", Command: []string{"/ok"}}, corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/ok"}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, tidb := container(t, "tidb", func(g *v1alpha1.TiDBGroup) { g.Spec.Readiness = c.readiness })
+			assert.Equal(t, c.want, tidb.ReadinessProbe.ProbeHandler)
+		})
+	}
+}
+
+func TestDB09BootstrapSQLIsMountedAndNamed(t *testing.T) {
+	pod, tidb := container(t, "tidb", func(g *v1alpha1.TiDBGroup) {
+		g.Spec.BootstrapSQL = &v1alpha1.KeyReference{Name: "sql", Key: "init.sql"}
+	})
+	assert.Contains(t, tidb.Args, "--initialize-sql-file=/etc/tidb-bootstrap/bootstrap.sql")
+	assert.Contains(t, tidb.VolumeMounts, corev1.VolumeMount{Name: sqlVolume, MountPath: "/etc/tidb-bootstrap", ReadOnly: true})
+	last := pod.Volumes[len(pod.Volumes)-1]
+	assert.Equal(t, "sql", last.ConfigMap.Name)
+	assert.Equal(t, []corev1.KeyToPath{{Key: "init.sql", Path: "bootstrap.sql"}}, last.ConfigMap.Items)
+	_, tidb = container(t, "tidb")
+	assert.NotContains(t, tidb.Args, "--initialize-sql-file=/etc/tidb-bootstrap/bootstrap.sql")
+}
+
+func TestDB15TheSlowLogIsPrintedByASidecar(t *testing.T) {
+	for name, c := range map[string]struct {
+		sidecar *v1alpha1.Sidecar
+		there   bool
+	}{
+		"with the image that is named": {&v1alpha1.Sidecar{Image: "mirror/busybox:1"}, true},
+		"not when it is disabled":      {&v1alpha1.Sidecar{Image: "mirror/busybox:1", Disabled: true}, false},
+		"not when nobody asks":         {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, log := container(t, "slowlog", func(g *v1alpha1.TiDBGroup) { g.Spec.SlowLog = c.sidecar })
+			assert.Equal(t, c.there, log != nil)
+			_, tidb := container(t, "tidb", func(g *v1alpha1.TiDBGroup) { g.Spec.SlowLog = c.sidecar })
+			assert.Contains(t, tidb.Args, "--log-slow-query=/var/log/tidb/slow.log")
+			if log != nil {
+				assert.Equal(t, "mirror/busybox:1", log.Image)
+				assert.Contains(t, log.Command, "/var/log/tidb/slow.log")
+				assert.Equal(t, tidb.VolumeMounts[len(tidb.VolumeMounts)-1], log.VolumeMounts[0])
+			}
+		})
+	}
+}
+
+func TestDB01TheServiceIsShapedByTheUser(t *testing.T) {
+	g := stored(func(g *v1alpha1.TiDBGroup) {
+		g.Spec.Service = &v1alpha1.ServiceSpec{Type: "LoadBalancer", Annotations: map[string]string{"a": "b"}, Labels: map[string]string{"c": "d", v1alpha1.LabelManagedBy: "x"},
+			Ports: []v1alpha1.ServicePort{{Name: "mysql", Port: 3306, NodePort: 30000}}, LoadBalancerClass: ptr.To("x"), LoadBalancerSourceRanges: []string{"10.0.0.0/8"}, ExternalTrafficPolicy: "Local"}
+	})
+	s := services(g)[0]
+	assert.Equal(t, corev1.ServiceTypeLoadBalancer, s.Spec.Type)
+	assert.Equal(t, map[string]string{"a": "b"}, s.Annotations)
+	assert.Equal(t, "d", s.Labels["c"])
+	assert.Equal(t, v1alpha1.ManagedBy, s.Labels[v1alpha1.LabelManagedBy], "the operator's labels win")
+	assert.Equal(t, []corev1.ServicePort{
+		{Name: "mysql", Port: 3306, NodePort: 30000, TargetPort: intstr.FromString("mysql"), Protocol: "TCP"},
+		{Name: "status", Port: 10080, TargetPort: intstr.FromString("status"), Protocol: "TCP"},
+	}, s.Spec.Ports)
+	assert.Equal(t, []string{"10.0.0.0/8"}, s.Spec.LoadBalancerSourceRanges)
+	assert.Equal(t, "x", *s.Spec.LoadBalancerClass)
+	assert.EqualValues(t, "Local", s.Spec.ExternalTrafficPolicy)
+	assert.Equal(t, corev1.ServiceTypeClusterIP, services(stored())[0].Spec.Type)
+}

@@ -1,0 +1,138 @@
+package conditions_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
+)
+
+func clock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+// check holds conditions to the invariants of every status.
+func check(t *testing.T, list []metav1.Condition) {
+	t.Helper()
+	g := &v1alpha1.PDGroup{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindPDGroup}}
+	g.Name, g.Generation, g.Status.Conditions = "basic-pd", 3, list
+	raw, err := json.Marshal(g)
+	require.NoError(t, err)
+	object := &unstructured.Unstructured{}
+	require.NoError(t, object.UnmarshalJSON(raw))
+	assert.Empty(t, invariants.Check(object))
+}
+
+// TestFinish enumerates every verdict.
+func TestFinish(t *testing.T) {
+	outcomes := []step.Outcome{
+		step.Done(),
+		step.Wait("PD", time.Minute, v1alpha1.ReasonQuorumLost, "start the members again"),
+		step.Wait("PD", time.Minute, "", "no reason was given"),
+		step.After(time.Second, v1alpha1.ReasonMissingReference, "create it"),
+		step.Fail(v1alpha1.ReasonRequestFailed, errors.New("boom\nand more")),
+		step.Stall(v1alpha1.ReasonInvalidSpec, "correct it"),
+	}
+	for _, serving := range []bool{false, true} {
+		for _, paused := range []bool{false, true} {
+			for _, suspended := range []bool{false, true} {
+				for _, o := range outcomes {
+					name := fmt.Sprintf("serving %v, paused %v, suspended %v, %s %s", serving, paused, suspended, o.Kind, o.Reason)
+					t.Run(name, func(t *testing.T) {
+						set := conditions.New(nil, 3, clock())
+						set.Finish(conditions.Verdict{Serving: serving, Summary: "3 of 3 Instances are ready", Outcome: o, Paused: paused, Suspended: suspended})
+						list := set.List()
+						check(t, list)
+						is := func(kind string) bool { return meta.IsStatusConditionTrue(list, kind) }
+						assert.Equal(t, serving && !suspended, is(v1alpha1.ConditionReady))
+						assert.Equal(t, o.Kind == step.KindDone, is(v1alpha1.ConditionUpToDate))
+						assert.Equal(t, paused, is(v1alpha1.ConditionPaused))
+						assert.Equal(t, o.Kind == step.KindStall && !paused, is(v1alpha1.ConditionStalled))
+						assert.Equal(t, o.Kind != step.KindDone && o.Kind != step.KindStall && !paused, is(v1alpha1.ConditionReconciling))
+						if suspended {
+							assert.Equal(t, v1alpha1.ReasonSuspended, set.Get(v1alpha1.ConditionReady).Reason)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+func TestTheTransitionTimeFollowsTheStatusAlone(t *testing.T) {
+	first := conditions.New(nil, 3, clock())
+	first.False(v1alpha1.ConditionReady, v1alpha1.ReasonCreating, "creating")
+	second := conditions.New(first.List(), 4, clock().Add(time.Hour))
+	second.False(v1alpha1.ConditionReady, v1alpha1.ReasonPodPending, "pending")
+	got := second.Get(v1alpha1.ConditionReady)
+	assert.Equal(t, clock(), got.LastTransitionTime.Time)
+	assert.EqualValues(t, 4, got.ObservedGeneration)
+	third := conditions.New(second.List(), 4, clock().Add(2*time.Hour))
+	third.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "ready")
+	assert.Equal(t, clock().Add(2*time.Hour), third.Get(v1alpha1.ConditionReady).LastTransitionTime.Time)
+	assert.True(t, third.Is(v1alpha1.ConditionReady))
+	assert.False(t, third.Was(v1alpha1.ConditionReady))
+	assert.Zero(t, third.Get(v1alpha1.ConditionStalled))
+}
+
+func TestTheListIsInTheOrderOfTheTable(t *testing.T) {
+	set := conditions.New(nil, 3, clock())
+	set.True(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonQuorumHealthy, "x")
+	set.True(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "x")
+	set.Unknown(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonPDUnreachable, "put twice, kept once")
+	set.Finish(conditions.Verdict{Serving: true, Summary: "x", Outcome: step.Done()})
+	var got []string
+	for _, c := range set.List() {
+		got = append(got, c.Type)
+	}
+	assert.Equal(t, []string{"Ready", "UpToDate", "Bootstrapped", "QuorumHealthy"}, got)
+}
+
+func TestAMessageIsOneLineOfBoundedLength(t *testing.T) {
+	set := conditions.New(nil, 3, clock())
+	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "one\n\ttwo  three")
+	assert.Equal(t, "one two three", set.Get(v1alpha1.ConditionReady).Message)
+	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, strings.Repeat("é", 1000))
+	long := set.Get(v1alpha1.ConditionReady).Message
+	assert.LessOrEqual(t, len(long), 512)
+	assert.True(t, strings.HasSuffix(long, "é..."))
+}
+
+func TestTransitionsAreWhatAPersonWantsToHear(t *testing.T) {
+	put := func(status metav1.ConditionStatus, kind, reason string) func(*conditions.Set) {
+		return func(s *conditions.Set) { s.Put(kind, status, reason, "m") }
+	}
+	nothing := func(*conditions.Set) {}
+	for name, c := range map[string]struct {
+		before, after func(*conditions.Set)
+		told          bool
+	}{
+		"a condition that turns good":           {put("False", "Ready", "Creating"), put("True", "Ready", "Ready"), true},
+		"a condition that turns bad":            {put("True", "Ready", "Ready"), put("False", "Ready", "QuorumLost"), true},
+		"a condition that appears good":         {nothing, put("True", "Ready", "Ready"), true},
+		"not one that begins bad":               {nothing, put("False", "Ready", "Creating"), false},
+		"not another reason of the same status": {put("False", "Ready", "Creating"), put("False", "Ready", "PodPending"), false},
+		"not the same again":                    {put("True", "Ready", "Ready"), put("True", "Ready", "Ready"), false},
+		"another reason to be stalled":          {put("True", "Stalled", "InvalidSpec"), put("True", "Stalled", "NameConflict"), true},
+		"a stall":                               {nothing, put("True", "Stalled", "InvalidSpec"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := conditions.New(nil, 3, clock())
+			c.before(old)
+			set := conditions.New(old.List(), 3, clock())
+			c.after(set)
+			assert.Equal(t, c.told, len(set.Transitions()) == 1)
+		})
+	}
+}

@@ -1,0 +1,305 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+)
+
+const (
+	patience = 20 * time.Second
+	tick     = 20 * time.Millisecond
+)
+
+// What TestMain hands to the tests.
+var (
+	api    client.Client
+	access *rest.Config
+	logs   = &logBuffer{}
+)
+
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) after(n int) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.text.Bytes()[n:])
+}
+
+func TestMain(m *testing.M) {
+	os.Exit(controlplane.Main(m, controlplane.Options{CRDPaths: []string{"../../deploy/crds"}}, func(cp *controlplane.ControlPlane) {
+		ctrl.SetLogger(zap.New(zap.WriteTo(logs)))
+		access = cp.Config
+		scheme, err := NewScheme()
+		if err == nil {
+			api, err = client.New(cp.Config, client.Options{Scheme: scheme})
+		}
+		if err != nil {
+			panic(err)
+		}
+	}))
+}
+
+// toy is a reconciler of PDGroups that says that they are Ready, and panics
+// before one that is called "panics".
+type toy struct {
+	Env
+	mu   sync.Mutex
+	seen map[types.NamespacedName]int
+}
+
+func (r *toy) count(key types.NamespacedName) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen[key]
+}
+
+func (r *toy) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	r.mu.Lock()
+	r.seen[request.NamespacedName]++
+	r.mu.Unlock()
+	if request.Name == "panics" {
+		panic("a bug")
+	}
+	g := &v1alpha1.PDGroup{}
+	if err := r.Client.Get(ctx, request.NamespacedName, g); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	set := conditions.New(g.Status.Conditions, g.Generation, r.Now())
+	set.Finish(conditions.Verdict{Serving: true, Summary: "it serves", Outcome: r.Outcomes.Count("plan", step.Done())})
+	status := g.Status
+	status.Conditions = set.List()
+	return ctrl.Result{}, r.Status.Write(ctx, g, g.Status, status, set.Transitions())
+}
+
+func (r *toy) definition(name string) Definition {
+	return Definition{
+		Name: name, Kind: v1alpha1.KindPDGroup,
+		List: func() client.ObjectList { return &v1alpha1.PDGroupList{} },
+		Dialer: func(string, prometheus.Registerer) (pd.Dialer, error) {
+			return func(types.NamespacedName) (pd.Client, error) { return nil, io.EOF }, nil
+		},
+		Setup: func(_ context.Context, env Env) error {
+			r.Env, r.seen = env, map[types.NamespacedName]int{}
+			return ctrl.NewControllerManagedBy(env.Manager).Named(name).For(&v1alpha1.PDGroup{}).WithOptions(env.Controller).Complete(r)
+		},
+	}
+}
+
+// run runs a toy through Run in a namespace until the returned function is
+// called.
+func run(t *testing.T, namespace, name string, changes ...func(*Flags)) (*toy, func()) {
+	t.Helper()
+	flags, err := parse(name, []string{"--namespaces=" + namespace, "--metrics-bind-address=0", "--health-probe-bind-address=0"})
+	require.NoError(t, err)
+	for _, change := range changes {
+		change(&flags)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	r := &toy{}
+	go func() { done <- Run(ctx, access, r.definition(name), flags) }()
+	var once sync.Once
+	stop := func() {
+		once.Do(func() {
+			cancel()
+			assert.NoError(t, <-done)
+		})
+	}
+	t.Cleanup(stop)
+	return r, stop
+}
+
+func create(t *testing.T, namespace, name string) {
+	t.Helper()
+	g := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
+	g.Spec.Version = "v8.5.7"
+	g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
+	require.NoError(t, api.Create(t.Context(), g))
+}
+
+func isReady(t *testing.T, namespace, name string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var g v1alpha1.PDGroup
+		require.NoError(t, api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &g))
+		return len(g.Status.Conditions) > 0
+	}, patience, tick)
+}
+
+func touch(t *testing.T, namespace, name, note string) {
+	t.Helper()
+	g := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"note":%q}}}`, note))
+	require.NoError(t, api.Patch(t.Context(), g, patch))
+}
+
+// metric returns the value of the first series of a metric with a label.
+func metric(t *testing.T, name, label string) float64 {
+	t.Helper()
+	families, err := ctrlmetrics.Registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetValue() == label {
+					return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				}
+			}
+		}
+	}
+	return 0
+}
+
+func TestAPanicIsContainedAndCounted(t *testing.T) {
+	namespace := controlplane.Namespace(t, api)
+	r, _ := run(t, namespace, "panicky")
+	create(t, namespace, "panics")
+	require.Eventually(t, func() bool { return metric(t, "controller_runtime_reconcile_panics_total", "panicky") > 1 }, patience, tick)
+	create(t, namespace, "sound")
+	isReady(t, namespace, "sound")
+	assert.NotZero(t, r.count(types.NamespacedName{Namespace: namespace, Name: "panics"}))
+}
+
+func TestTwoOperatorsRunInOneProcessAndOneAfterTheOther(t *testing.T) {
+	one, other := controlplane.Namespace(t, api), controlplane.Namespace(t, api)
+	_, stop := run(t, one, "first")
+	run(t, other, "second")
+	create(t, one, "a")
+	create(t, other, "b")
+	isReady(t, one, "a")
+	isReady(t, other, "b")
+	stop()
+	run(t, one, "first")
+	create(t, one, "c")
+	isReady(t, one, "c")
+}
+
+func TestAnIdleOperatorLogsNothing(t *testing.T) {
+	namespace := controlplane.Namespace(t, api)
+	r, _ := run(t, namespace, "silent")
+	create(t, namespace, "a")
+	isReady(t, namespace, "a")
+	key := types.NamespacedName{Namespace: namespace, Name: "a"}
+	reconciled := func() { // at least once more
+		n := r.count(key)
+		touch(t, namespace, "a", fmt.Sprint(n))
+		require.Eventually(t, func() bool { return r.count(key) > n }, patience, tick)
+	}
+	reconciled()
+	line := len(logs.after(0))
+	for range 5 {
+		reconciled()
+	}
+	assert.NotContains(t, logs.after(line), namespace)
+}
+
+func TestMetricsAndProbesAreServed(t *testing.T) {
+	namespace := controlplane.Namespace(t, api)
+	addresses := make([]string, 2)
+	for i := range addresses {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		addresses[i] = listener.Addr().String()
+		require.NoError(t, listener.Close())
+	}
+	run(t, namespace, "measured", func(f *Flags) { f.MetricsAddress, f.ProbeAddress = addresses[0], addresses[1] })
+	create(t, namespace, "a")
+	isReady(t, namespace, "a")
+	get := func(url string) (int, string) {
+		response, err := http.Get(url) //nolint:noctx // a test
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer func() { _ = response.Body.Close() }()
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, string(body)
+	}
+	var text string
+	require.Eventually(t, func() bool {
+		_, text = get("http://" + addresses[0] + "/metrics")
+		return strings.Contains(text, `tidb_groups_objects{condition="Ready",kind="PDGroup",status="True"} 1`)
+	}, patience, tick)
+	assert.Equal(t, 1, strings.Count(text, "# TYPE tidb_groups_objects gauge"))
+	assert.Contains(t, text, `tidb_groups_oldest_unconverged_seconds{kind="PDGroup"} 0`)
+	assert.Contains(t, text, `tidb_groups_reconcile_outcomes_total{kind="PDGroup",outcome="Done",step="plan"}`)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		code, body := get("http://" + addresses[1] + path)
+		assert.Equal(t, http.StatusOK, code, body)
+	}
+}
+
+func TestTheCacheHoldsWhatTheSuiteMadeAndNothingElse(t *testing.T) {
+	namespace := controlplane.Namespace(t, api)
+	for name, labels := range map[string]map[string]string{"ours": {v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}, "foreign": nil} {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels}}
+		s.Spec.Ports = []corev1.ServicePort{{Port: 80}}
+		require.NoError(t, api.Create(t.Context(), s))
+	}
+	r, _ := run(t, namespace, "frugal")
+	create(t, namespace, "a")
+	isReady(t, namespace, "a")
+	var list corev1.ServiceList
+	require.NoError(t, r.Client.List(t.Context(), &list))
+	require.Len(t, list.Items, 1)
+	assert.Equal(t, "ours", list.Items[0].Name)
+	assert.Empty(t, list.Items[0].ManagedFields)
+	assert.False(t, r.ClusterScoped)
+	assert.InDelta(t, -1, r.Manager.GetConfig().QPS, 0, "no client-side limit by default")
+
+	node, err := stripNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}, Annotations: map[string]string{"x": "y"}},
+		Status: corev1.NodeStatus{Phase: "x"}, Spec: corev1.NodeSpec{PodCIDR: "x", Unschedulable: true}})
+	require.NoError(t, err)
+	assert.Equal(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}}, Spec: corev1.NodeSpec{Unschedulable: true}}, node)
+}
+
+func TestFailuresAreRetriedSoonAndThenLessOften(t *testing.T) {
+	limiter := rateLimiter()
+	request := ctrl.Request{}
+	assert.Equal(t, 50*time.Millisecond, limiter.When(request))
+	assert.Equal(t, 100*time.Millisecond, limiter.When(request))
+	for range 20 {
+		limiter.When(request)
+	}
+	assert.Equal(t, 30*time.Second, limiter.When(request))
+}

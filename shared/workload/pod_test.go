@@ -1,0 +1,189 @@
+package workload_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+func group(changes ...func(*v1alpha1.ComponentSpec)) *v1alpha1.PDGroup {
+	g := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: "ns", UID: "uid"}}
+	g.Spec.Version = "v8.5.7"
+	g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
+	for _, change := range changes {
+		change(&g.Spec.ComponentSpec)
+	}
+	return g
+}
+
+func main() workload.Main {
+	return workload.Main{
+		Repository: "pingcap/pd", Command: []string{"/pd-server"}, Args: []string{"--name=$(POD_NAME)", "--join=x"},
+		Ports: []workload.Port{{Name: "client", Number: 2379}}, DataPath: func(int) string { return "/var/lib/pd" },
+		ConfigDir: "/etc/pd", ConfigMap: "config", GraceSeconds: 30, MetricsPort: 2379,
+	}
+}
+
+func overlaid(t *testing.T, overlay string) (corev1.PodTemplateSpec, []string) {
+	t.Helper()
+	return workload.Template(group(func(s *v1alpha1.ComponentSpec) { s.Overlay = &runtime.RawExtension{Raw: []byte(overlay)} }), main())
+}
+
+func TestAnOverlayIsMergedByName(t *testing.T) {
+	for name, c := range map[string]struct {
+		overlay string
+		check   func(*testing.T, corev1.PodSpec)
+	}{
+		"a field of the component's container": {`{"spec":{"containers":[{"name":"pd","env":[{"name":"X","value":"1"}]}]}}`, func(t *testing.T, p corev1.PodSpec) {
+			require.Len(t, p.Containers, 1)
+			assert.Equal(t, "pingcap/pd:v8.5.7", p.Containers[0].Image)
+			var names []string
+			for _, e := range p.Containers[0].Env {
+				names = append(names, e.Name)
+			}
+			assert.ElementsMatch(t, []string{"X", "POD_NAME", "NAMESPACE"}, names)
+		}},
+		"a container beside it":      {`{"spec":{"containers":[{"name":"log","image":"busybox"}]}}`, func(t *testing.T, p corev1.PodSpec) { assert.Len(t, p.Containers, 2) }},
+		"a volume beside ours":       {`{"spec":{"volumes":[{"name":"x","emptyDir":{}}]}}`, func(t *testing.T, p corev1.PodSpec) { assert.Len(t, p.Volumes, 3) }},
+		"a field of the pod":         {`{"spec":{"hostNetwork":true}}`, func(t *testing.T, p corev1.PodSpec) { assert.True(t, p.HostNetwork) }},
+		"a field that is taken away": {`{"spec":{"affinity":null}}`, func(t *testing.T, p corev1.PodSpec) { assert.Nil(t, p.Affinity) }},
+		"a merge directive": {`{"spec":{"securityContext":{"$patch":"replace","runAsUser":7}}}`, func(t *testing.T, p corev1.PodSpec) {
+			assert.EqualValues(t, 7, *p.SecurityContext.RunAsUser)
+			assert.Nil(t, p.SecurityContext.FSGroup)
+		}},
+		"nothing":          {`{}`, func(t *testing.T, p corev1.PodSpec) { assert.Len(t, p.Containers, 1) }},
+		"empty pieces":     {`{"spec":{},"metadata":{}}`, func(t *testing.T, p corev1.PodSpec) { assert.Len(t, p.Containers, 1) }},
+		"pieces of null":   {`{"spec":null,"metadata":null}`, func(t *testing.T, p corev1.PodSpec) { assert.Len(t, p.Containers, 1) }},
+		"an empty overlay": {``, func(t *testing.T, p corev1.PodSpec) { assert.Len(t, p.Containers, 1) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod, problems := overlaid(t, c.overlay)
+			if len(problems) > 0 {
+				assert.Contains(t, problems[0], "spec.overlay", "refused, not broken")
+				return
+			}
+			c.check(t, pod.Spec)
+		})
+	}
+}
+
+func TestAnOverlayThatWouldBreakThePodIsRefused(t *testing.T) {
+	for name, c := range map[string]struct{ overlay, says string }{
+		"an unknown field":                   {`{"spec":{"contaners":[]}}`, `unknown field "spec.contaners"`},
+		"an unknown field deep below":        {`{"spec":{"containers":[{"name":"pd","imag":"x"}]}}`, `unknown field "spec.containers[0].imag"`},
+		"a wrong type":                       {`{"spec":{"hostNetwork":"yes"}}`, "kubectl explain pod.spec"},
+		"another top-level field":            {`{"status":{}}`, "spec.overlay.status"},
+		"metadata that is not the user's":    {`{"metadata":{"name":"x"}}`, "spec.overlay.metadata.name"},
+		"an operator's label":                {`{"metadata":{"labels":{"app.kubernetes.io/component":"x"}}}`, "belongs to the operator"},
+		"the component's container removed":  {`{"spec":{"containers":[{"name":"pd","$patch":"delete"}]}}`, `container "pd" is gone`},
+		"every container replaced":           {`{"spec":{"containers":[{"$patch":"replace"},{"name":"x","image":"x"}]}}`, `container "pd" is gone`},
+		"the component's command":            {`{"spec":{"containers":[{"name":"pd","command":["sh"]}]}}`, "command: belongs to the operator"},
+		"the component's arguments":          {`{"spec":{"containers":[{"name":"pd","args":["--mine"]}]}}`, `args: "--name=$(POD_NAME)" is gone`},
+		"the pod's name in DNS":              {`{"spec":{"subdomain":"x"}}`, "hostname and subdomain belong to the operator"},
+		"the configuration's volume removed": {`{"spec":{"volumes":[{"name":"tidb-groups-config","$patch":"delete"}]}}`, `volume "tidb-groups-config" is gone`},
+		"something that is no object":        {`[]`, "write it as {metadata, spec}"},
+		"something that is no pod":           {`{"spec":[]}`, "spec.overlay"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, problems := overlaid(t, c.overlay)
+			require.Len(t, problems, 1)
+			assert.Contains(t, problems[0], c.says)
+			assert.Contains(t, problems[0], "spec.overlay")
+		})
+	}
+}
+
+func TestAffinityAndSecurityContextAreDecodedStrictly(t *testing.T) {
+	raw := func(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.ComponentSpec)
+		says   string
+	}{
+		"an unknown field of affinity":         {func(s *v1alpha1.ComponentSpec) { s.Affinity = raw(`{"nodeAfinity":{}}`) }, `spec.affinity: unknown field "nodeAfinity"`},
+		"a wrong type in affinity":             {func(s *v1alpha1.ComponentSpec) { s.Affinity = raw(`{"nodeAffinity":7}`) }, "spec.affinity: "},
+		"an unknown field of security context": {func(s *v1alpha1.ComponentSpec) { s.SecurityContext = raw(`{"runAsUsr":1}`) }, `spec.securityContext: unknown field "runAsUsr"`},
+		"a wrong type in the security context": {func(s *v1alpha1.ComponentSpec) { s.SecurityContext = raw(`{"runAsUser":"root"}`) }, "spec.securityContext: "},
+		"the same field of the context twice":  {func(s *v1alpha1.ComponentSpec) { s.SecurityContext = raw(`{"runAsUser":1,"runAsUser":2}`) }, `duplicate field "runAsUser"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, problems := workload.Template(group(c.change), main())
+			require.Len(t, problems, 1)
+			assert.Contains(t, problems[0], c.says)
+			assert.Contains(t, problems[0], "kubectl explain")
+		})
+	}
+	pod, problems := workload.Template(group(func(s *v1alpha1.ComponentSpec) {
+		s.Affinity, s.SecurityContext = raw(`{}`), raw(`{"runAsUser":7}`)
+	}), main())
+	require.Empty(t, problems)
+	assert.Nil(t, pod.Spec.Affinity.PodAntiAffinity, "the user's affinity replaces the default")
+	assert.EqualValues(t, 7, *pod.Spec.SecurityContext.RunAsUser)
+}
+
+func TestEverythingAUserSaysReachesThePod(t *testing.T) {
+	pod, problems := workload.Template(group(func(s *v1alpha1.ComponentSpec) {
+		s.Image = "mirror/pd:x"
+		s.ImagePullPolicy = corev1.PullAlways
+		s.ImagePullSecrets = []v1alpha1.LocalReference{{Name: "pull"}}
+		s.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("2")}
+		s.NodeSelector = map[string]string{"disk": "fast"}
+		s.Tolerations = []v1alpha1.Toleration{{Key: "db", Operator: "Exists", Effect: "NoSchedule", TolerationSeconds: ptr.To(int64(3))}}
+		s.TopologySpreadConstraints = []v1alpha1.TopologySpread{{TopologyKey: "zone", MaxSkew: 2, WhenUnsatisfiable: "DoNotSchedule", MinDomains: ptr.To(int32(3))}}
+		s.Env = []v1alpha1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", ConfigMapKeyRef: &v1alpha1.KeyReference{Name: "c", Key: "k"}}, {Name: "C", SecretKeyRef: &v1alpha1.KeyReference{Name: "s", Key: "k"}}}
+		s.Labels = map[string]string{"team": "blue", v1alpha1.LabelGroup: "forged"}
+		s.Annotations = map[string]string{"note": "one"}
+		s.PriorityClassName, s.ServiceAccountName = "high", "me"
+		s.TerminationGracePeriodSeconds = ptr.To(int64(7))
+		s.Volumes = append(s.Volumes, v1alpha1.Volume{Name: "log", Mounts: []v1alpha1.VolumeMount{{MountPath: "/log", SubPath: "a"}, {MountPath: "/b"}}})
+	}), main())
+	require.Empty(t, problems)
+	c := pod.Spec.Containers[0]
+	assert.Equal(t, "mirror/pd:x", c.Image)
+	assert.Equal(t, corev1.PullAlways, c.ImagePullPolicy)
+	assert.Equal(t, []corev1.LocalObjectReference{{Name: "pull"}}, pod.Spec.ImagePullSecrets)
+	assert.Equal(t, resource.MustParse("2"), c.Resources.Requests["cpu"])
+	assert.Equal(t, map[string]string{"disk": "fast"}, pod.Spec.NodeSelector)
+	assert.Equal(t, []corev1.Toleration{{Key: "db", Operator: "Exists", Effect: "NoSchedule", TolerationSeconds: ptr.To(int64(3))}}, pod.Spec.Tolerations)
+	require.Len(t, pod.Spec.TopologySpreadConstraints, 1)
+	assert.Equal(t, workload.Selector(group()), pod.Spec.TopologySpreadConstraints[0].LabelSelector.MatchLabels)
+	assert.Equal(t, corev1.EnvVar{Name: "A", Value: "1"}, c.Env[2])
+	assert.Equal(t, "c", c.Env[3].ValueFrom.ConfigMapKeyRef.Name)
+	assert.Equal(t, "s", c.Env[4].ValueFrom.SecretKeyRef.Name)
+	assert.Equal(t, "blue", pod.Labels["team"])
+	assert.Equal(t, "basic-pd", pod.Labels[v1alpha1.LabelGroup], "the operator's labels win")
+	assert.Equal(t, "one", pod.Annotations["note"])
+	assert.Equal(t, "high", pod.Spec.PriorityClassName)
+	assert.Equal(t, "me", pod.Spec.ServiceAccountName)
+	assert.True(t, *pod.Spec.AutomountServiceAccountToken)
+	assert.EqualValues(t, 7, *pod.Spec.TerminationGracePeriodSeconds)
+	assert.Subset(t, c.VolumeMounts, []corev1.VolumeMount{{Name: "data", MountPath: "/var/lib/pd"}, {Name: "log", MountPath: "/log", SubPath: "a"}, {Name: "log", MountPath: "/b"}})
+	assert.Equal(t, []string{"/var/lib/pd"}, workload.DataPaths(&group().Spec.ComponentSpec, main().DataPath))
+}
+
+func TestPodsAreUnprivilegedByDefault(t *testing.T) {
+	pod, problems := workload.Template(group(), main())
+	require.Empty(t, problems)
+	assert.True(t, *pod.Spec.SecurityContext.RunAsNonRoot)
+	assert.False(t, *pod.Spec.AutomountServiceAccountToken)
+	for _, c := range append(pod.Spec.Containers, workload.Tailer("log", &v1alpha1.Sidecar{Image: "busybox"}, nil, "/x")) {
+		assert.True(t, *c.SecurityContext.ReadOnlyRootFilesystem)
+		assert.False(t, *c.SecurityContext.AllowPrivilegeEscalation)
+	}
+}
+
+func TestThePeerServiceKnowsMembersBeforeTheyAreReady(t *testing.T) {
+	s := workload.PeerService(group(), main().Ports)
+	assert.Equal(t, "basic-pd-peer", s.Name)
+	assert.True(t, s.Spec.PublishNotReadyAddresses)
+	assert.Equal(t, corev1.ClusterIPNone, s.Spec.ClusterIP)
+	assert.Equal(t, "app.kubernetes.io/component=pd,app.kubernetes.io/managed-by=tidb-groups,groups.tidb.dev/group=basic-pd", workload.SelectorText(group()))
+}
