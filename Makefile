@@ -29,7 +29,7 @@ help: ## Show this help
 
 build: ## Build every module; programs go into bin/
 	$(call each,build,go build ./... && mains="$$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...)" && \
-		if [ -n "$$mains" ]; then go build -trimpath -ldflags "$(LDFLAGS)" -o $(CURDIR)/bin/ $$mains; fi)
+		if [ -n "$$mains" ]; then go build -trimpath -tags grpcnotrace -ldflags "$(LDFLAGS)" -o $(CURDIR)/bin/ $$mains; fi)
 
 generate: ## Write deepcopy code, CRDs, RBAC and generated documents
 	@set -e; gen="$$($(TOOL) controller-gen)"; mkdir -p deploy/crds; cd apis; \

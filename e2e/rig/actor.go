@@ -85,6 +85,7 @@ func newActor(ctx context.Context, cfg *rest.Config, namespace string, a *actor)
 		Named("pod-actor").
 		For(&corev1.Pod{}).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.Funcs{DeleteFunc: a.claimGone}).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(a.waiting)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(a.waiting)).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(a.waiting)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(a.waiting)).

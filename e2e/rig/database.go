@@ -169,8 +169,15 @@ func (d *Database) up(name string) error {
 	id := fnv.New64a()
 	_, _ = fmt.Fprint(id, d.group, d.founded) // a hash never fails to write
 	peer := func(member string) string { return names.PodHost(member, d.group.Name, d.group.Namespace) }
+	var unstarted []string
+	for _, member := range d.members {
+		if d.founded[member] == "" {
+			unstarted = append(unstarted, member)
+		}
+	}
 	born, err := pdsim.New(pdsim.Options{
 		Members:   d.members,
+		Unstarted: unstarted,
 		ClientURL: func(member string) string { return "http://" + peer(member) + ":2379" },
 		PeerURL:   func(member string) string { return "http://" + peer(member) + ":2380" },
 		Services:  []string{d.serviceName()},

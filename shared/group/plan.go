@@ -107,10 +107,6 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 		return plan, err
 	}
 	plan.Target = target
-	if spec.Paused {
-		plan.Outcome = step.Wait(g.GroupKind(), waitDeadline, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on")
-		return plan, nil
-	}
 	plan.Services = r.Services
 	if plan.ConfigMap, err = configMap(g, s, target); err != nil {
 		return plan, err
@@ -123,7 +119,26 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 	if err := planInstances(&plan, g, s, r); err != nil {
 		return plan, err
 	}
+	if spec.Paused {
+		plan = paused(plan, g)
+	}
 	return plan, nil
+}
+
+// paused takes everything that would be done out of a plan and says what that
+// is, if it is anything.
+func paused(plan Plan, g v1alpha1.Group) Plan {
+	held := len(plan.Notes) > 0 || plan.Revision != nil
+	plan.Services, plan.ConfigMap, plan.Revision, plan.Instances = nil, nil, nil, nil
+	if !held {
+		return plan
+	}
+	message := "paused: set spec.paused to false to go on"
+	if len(plan.Notes) > 0 {
+		message += "; next: " + plan.Notes[0]
+	}
+	plan.Outcome = step.Wait(g.GroupKind(), waitDeadline, v1alpha1.ReasonPaused, message)
+	return plan
 }
 
 // resolve finds the wanted revision.
@@ -187,7 +202,6 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	for _, live := range s.Instances {
 		filled = append(filled, live.Spec.Slot)
 		if live.DeletionTimestamp != nil {
-			pending = append(pending, fmt.Sprintf("Instance %s is being deleted", live.Name))
 			continue
 		}
 		desired, wait, err := planInstance(plan, g, r, live)
@@ -242,9 +256,12 @@ func waits(g v1alpha1.Group, s Snapshot, r Rendering, target revision.Target, sl
 		}
 		return wait("Instance", v1alpha1.ReasonCreating, message)
 	}
+	volume := volumeChange(g, s)
 	switch {
 	case len(pending) > 0:
 		return wait("Instance", v1alpha1.ReasonRestartPending, pending[0])
+	case volume != "":
+		return wait("Instance", v1alpha1.ReasonVolumeChangePending, volume)
 	case len(slots.Surplus) > 0:
 		return wait("Instance", v1alpha1.ReasonScaleInPending, fmt.Sprintf("%d Instances more than spec.replicas %d: this version does not remove members; set spec.replicas back to %d",
 			len(slots.Surplus), g.GetReplicas(), len(s.Instances)))
@@ -252,6 +269,22 @@ func waits(g v1alpha1.Group, s Snapshot, r Rendering, target revision.Target, sl
 		return wait(g.GroupKind(), v1alpha1.ReasonNewRendering, "this operator would render the pods differently, and leaves them as they are until the spec changes: "+target.NewRendering)
 	}
 	return step.Done()
+}
+
+// volumeChange names a volume that has another StorageClass than the spec asks
+// for: a volume cannot move.
+func volumeChange(g v1alpha1.Group, s Snapshot) string {
+	for _, wanted := range g.GetComponentSpec().Volumes {
+		for _, i := range s.Instances {
+			for _, v := range i.Status.Volumes {
+				if v.Name == wanted.Name && wanted.StorageClassName != nil && v.StorageClassName != "" && v.StorageClassName != *wanted.StorageClassName {
+					return fmt.Sprintf("volume %s of Instance %s has StorageClass %s, spec.volumes says %s: this version does not move volumes; set it back to %s",
+						v.Name, i.Name, v.StorageClassName, *wanted.StorageClassName, v.StorageClassName)
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // unready passes on the most telling reason of an Instance that is not Ready.
@@ -267,6 +300,9 @@ func unready(g v1alpha1.Group, s Snapshot) step.Outcome {
 	worst := step.Done()
 	for _, i := range s.Instances {
 		o := InstanceOutcome(i)
+		if i.DeletionTimestamp != nil {
+			o = step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted, and made anew then")
+		}
 		if telling(o) > telling(worst) {
 			worst = o
 		}
@@ -285,7 +321,11 @@ func InstanceOutcome(i *v1alpha1.Instance) step.Outcome {
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonWaitingForInstances, "Instance "+i.Name+" has no current condition Ready: is the instance operator running?")
 	}
 	if ready.Status == metav1.ConditionTrue {
-		return step.Done()
+		upToDate := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionUpToDate)
+		if upToDate == nil || upToDate.Status == metav1.ConditionTrue {
+			return step.Done()
+		}
+		ready = upToDate
 	}
 	return step.Wait("Instance", waitDeadline, ready.Reason, "Instance "+i.Name+": "+ready.Message)
 }
@@ -325,7 +365,6 @@ func newInstance(g v1alpha1.Group, r Rendering, target revision.Target, slot int
 		VolumeClaimTemplates: workload.Claims(spec),
 		ReadinessGates:       r.ReadinessGates,
 		Suspended:            spec.Suspended,
-		Paused:               spec.Paused,
 		ClaimRetention:       spec.PersistentVolumeClaimRetentionPolicy,
 		ClaimLoss:            r.ClaimLoss,
 	}

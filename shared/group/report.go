@@ -57,11 +57,11 @@ func Report(g v1alpha1.Group, s Snapshot, plan Plan, outcome step.Outcome, set *
 	spec, before := g.GetComponentSpec(), g.GetGroupStatus()
 	counts := Count(s, plan.Target.Hash)
 	set.Finish(conditions.Verdict{
-		Serving:   serving && !spec.Suspended,
+		Serving:   serving && (!spec.Suspended || spec.Paused),
 		Summary:   summary(g, counts),
 		Outcome:   step.Worst(outcome, plan.Outcome),
 		Paused:    spec.Paused,
-		Suspended: spec.Suspended,
+		Suspended: spec.Suspended && !spec.Paused,
 	})
 	status := v1alpha1.GroupStatus{
 		ObservedGeneration: g.GetGeneration(),

@@ -71,7 +71,8 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group, wants Want
 	if err := env.Client.List(ctx, &revisions, client.InNamespace(g.GetNamespace()), client.MatchingLabels(workload.Selector(g))); err != nil {
 		return s, fmt.Errorf("list ControllerRevisions of %s: %w", g.GetName(), err)
 	}
-	s.Revisions = revisions.Items
+	// Those of a group of the same name that was deleted are about to go.
+	s.Revisions = slices.DeleteFunc(revisions.Items, func(r appsv1.ControllerRevision) bool { return !ours(g, &r) })
 	if s.PDGroup, err = pdGroup(ctx, env.Client, g); err != nil {
 		return s, err
 	}
@@ -151,7 +152,9 @@ func configMaps(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[str
 	}
 	out := map[string]bool{}
 	for i := range list.Items {
-		out[list.Items[i].Name] = true
+		if ours(g, &list.Items[i]) {
+			out[list.Items[i].Name] = true
+		}
 	}
 	return out, nil
 }

@@ -15,17 +15,11 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// Spec passes events of a reconciler's own kind that its own status writes did
-// not cause: a new generation, changed labels or annotations, a deletion.
-func Spec() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-			!equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
-			!equality.Semantic.DeepEqual(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
-			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
-			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
-	}}
-}
+// Own passes every change of a reconciler's own kind, its own status writes
+// included. A reconcile that ran before the last status write had come back
+// through the cache may have found that there was nothing to write; only the
+// write coming back tells that there is.
+func Own() predicate.Predicate { return Changed() }
 
 // Changed drops updates that changed nothing, which informers send on a resync.
 func Changed() predicate.Predicate {

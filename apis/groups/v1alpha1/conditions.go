@@ -60,14 +60,13 @@ const (
 	ReasonUpToDate            = "UpToDate"
 	ReasonProgressing         = "Progressing"
 	ReasonCreating            = "Creating"
-	ReasonScaling             = "Scaling"
 	ReasonRestartPending      = "RestartPending"
 	ReasonNewRendering        = "NewRendering"
 	ReasonScaleInPending      = "ScaleInPending"
+	ReasonVolumeChangePending = "VolumeChangePending"
 	ReasonWaitingForPDGroup   = "WaitingForPDGroup"
 	ReasonWaitingForTiKVGroup = "WaitingForTiKVGroup"
 	ReasonWaitingForInstances = "WaitingForInstances"
-	ReasonWaitingForMembers   = "WaitingForMembers"
 	ReasonWaitingForGroups    = "WaitingForGroups"
 	ReasonDependenciesReady   = "DependenciesReady"
 	ReasonInvalidSpec         = "InvalidSpec"
@@ -82,7 +81,6 @@ const (
 	ReasonBootstrapping      = "Bootstrapping"
 	ReasonQuorumHealthy      = "QuorumHealthy"
 	ReasonQuorumLost         = "QuorumLost"
-	ReasonMembersUnhealthy   = "MembersUnhealthy"
 	ReasonPDUnreachable      = "PDUnreachable"
 	ReasonStoresHealthy      = "StoresHealthy"
 	ReasonStoresUnhealthy    = "StoresUnhealthy"
@@ -168,10 +166,10 @@ func ConditionTable() []ConditionInfo {
 	// What keeps an object from its goal is the same list for Ready, UpToDate
 	// and Reconciling: they repeat the most pressing one.
 	blocked := []string{
-		ReasonProgressing, ReasonCreating, ReasonScaling, ReasonRestartPending, ReasonNewRendering, ReasonScaleInPending,
-		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForMembers, ReasonWaitingForGroups,
+		ReasonProgressing, ReasonCreating, ReasonRestartPending, ReasonNewRendering, ReasonScaleInPending, ReasonVolumeChangePending,
+		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
 		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
-		ReasonBootstrapping, ReasonQuorumLost, ReasonMembersUnhealthy, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
+		ReasonBootstrapping, ReasonQuorumLost, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
 		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
 		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
@@ -196,7 +194,7 @@ func ConditionTable() []ConditionInfo {
 			Reasons: []string{ReasonBootstrapped, ReasonBootstrapping},
 			Meaning: "PD has a cluster ID, in status.clusterID. Never goes back."},
 		{Type: ConditionQuorumHealthy, Kinds: []string{KindPDGroup}, Polarity: PositivePolarity, SetBy: "pdgroup",
-			Reasons: []string{ReasonQuorumHealthy, ReasonQuorumLost, ReasonBootstrapping, ReasonMembersUnhealthy, ReasonPDUnreachable, ReasonClusterIDMismatch, ReasonSuspended},
+			Reasons: []string{ReasonQuorumHealthy, ReasonQuorumLost, ReasonBootstrapping, ReasonPDUnreachable, ReasonClusterIDMismatch, ReasonSuspended},
 			Meaning: "PD has a leader and a majority of its members is healthy."},
 		{Type: ConditionStoresHealthy, Kinds: []string{KindTiKVGroup, KindTiFlashGroup}, Polarity: PositivePolarity, SetBy: "tikvgroup, tiflashgroup",
 			Reasons: []string{ReasonStoresHealthy, ReasonStoresUnhealthy, ReasonRegistering, ReasonStoreMismatch, ReasonPDUnreachable, ReasonNoInstances, ReasonSuspended, ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup},

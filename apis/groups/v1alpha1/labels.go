@@ -41,9 +41,6 @@ const (
 	// FinalizerInstance is held by the instance operator on Instances until
 	// the pod is gone and the claim retention has been applied.
 	FinalizerInstance = LabelPrefix + "instance"
-	// FinalizerGroup is held by a group's operator on the group until its
-	// Instances are gone.
-	FinalizerGroup = LabelPrefix + "group"
 	// FinalizerMember is held by a group's operator on an Instance whose member
 	// has to leave the database before its pod may stop.
 	FinalizerMember = LabelPrefix + "member"

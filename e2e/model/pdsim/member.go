@@ -20,7 +20,7 @@ var (
 )
 
 func (n *node) clientURL() string {
-	if n.peerURL != "" {
+	if n.peerURL != "" || n.unpublished {
 		return ""
 	}
 	if f := n.pd.opts.ClientURL; f != nil {
@@ -36,6 +36,9 @@ func (n *node) member() model.Member {
 	peer := "http://" + n.name + ":2380"
 	if f := n.pd.opts.PeerURL; f != nil {
 		peer = f(n.name)
+	}
+	if n.unpublished {
+		return model.Member{Name: n.name, ID: n.id, PeerURLs: []string{peer}}
 	}
 	return model.Member{
 		Name: n.name, ID: n.id, LeaderPriority: n.priority,

@@ -20,6 +20,9 @@ import (
 type Options struct {
 	// Members are the names of the first members; nil means pd-0, pd-1, pd-2.
 	Members []string
+	// Unstarted are those of the first members that have never run: listed by
+	// name, and without client URLs until SetHealthy starts them.
+	Unstarted []string
 	// ClientURL gives the advertised client URL of a member; nil means the
 	// address of its listener.
 	ClientURL func(name string) string
@@ -102,6 +105,8 @@ type node struct {
 	known    *node // the leader that it last knew
 	addr     string
 	peerURL  string // of one that was never started
+	// unpublished founders have never run.
+	unpublished bool
 	server   *http.Server
 	started  time.Time
 }
@@ -142,12 +147,18 @@ func New(opts Options) (*PD, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var closing error
 	for _, n := range p.nodes {
 		// The first members have known each other for long.
 		n.upSince = p.clock.Now().Add(-time.Hour)
+		if slices.Contains(opts.Unstarted, n.name) {
+			n.alive, n.unpublished, n.known = false, true, nil
+			closing = errors.Join(closing, n.server.Close())
+			n.server = nil
+		}
 	}
-	p.setLeader(p.nodes[0])
-	return p, nil
+	p.setLeader(p.candidate())
+	return p, closing
 }
 
 // Close stops all listeners.
@@ -270,6 +281,7 @@ func (p *PD) SetHealthy(name string, healthy bool) error {
 		return nil
 	}
 	n.alive = healthy
+	n.unpublished = n.unpublished && !healthy
 	n.upSince = p.clock.Now()
 	server := n.server
 	n.server = nil

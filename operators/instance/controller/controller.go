@@ -47,15 +47,16 @@ type reconciler struct {
 
 func setup(_ context.Context, env operator.Env) error {
 	r := &reconciler{Env: env}
-	err := ctrl.NewControllerManagedBy(env.Manager).
+	b := ctrl.NewControllerManagedBy(env.Manager).
 		Named(env.Name).
 		For(&v1alpha1.Instance{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(instanceOf)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(instanceOf)).
-		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.waitingForVolumes)).
-		WithOptions(env.Controller).
-		Complete(r)
-	if err != nil {
+		WithOptions(env.Controller)
+	if env.ClusterScoped {
+		b = b.Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.waitingForVolumes))
+	}
+	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("add controller: %w", err)
 	}
 	return nil

@@ -35,7 +35,8 @@ type snapshot struct {
 	volumes []volume
 	// strays are claims of the Instance that its spec does not name any more.
 	strays []*corev1.PersistentVolumeClaim
-	// classes by name.
+	// classes by name; nil where they may not be read, in a namespaced
+	// installation.
 	classes map[string]*storagev1.StorageClass
 }
 
@@ -85,7 +86,7 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 	if s.instance.DeletionTimestamp != nil {
 		s.strays, s.err = r.strays(ctx, s)
 	}
-	if s.err == nil {
+	if s.err == nil && r.ClusterScoped {
 		s.classes, s.err = r.storageClasses(ctx)
 	}
 	return s

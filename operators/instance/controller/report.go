@@ -208,6 +208,9 @@ func volumesOutcome(s *snapshot, acted step.Outcome) step.Outcome {
 // unbound says why a claim has no volume yet.
 func unbound(s *snapshot, v volume) step.Outcome {
 	namespace := s.instance.Namespace
+	if s.classes == nil {
+		return wait("claim", v1alpha1.ReasonClaimPending, "claim %s has no volume yet: kubectl describe pvc %s -n %s", v.name, v.name, namespace)
+	}
 	if v.claim.Spec.StorageClassName == nil {
 		if !slices.ContainsFunc(classesOf(s), isDefault) {
 			return wait("storageclass", v1alpha1.ReasonStorageClassAbsent, "claim %s names no StorageClass and none is the default: name one in the group's volumes, or annotate one with %s=true", v.name, defaultClassAnnotation)

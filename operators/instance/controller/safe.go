@@ -107,7 +107,7 @@ func replaceable(s *snapshot, v volume) bool {
 	default:
 		// The API server writes the default class into a claim without one; a
 		// class that does not exist cannot have been it.
-		return s.classes[*have] == nil
+		return s.classes != nil && s.classes[*have] == nil
 	}
 }
 

@@ -48,7 +48,7 @@ func list() client.ObjectList { return &v1alpha1.PDGroupList{} }
 
 func (r *Reconciler) setup() error {
 	err := ctrl.NewControllerManagedBy(r.Manager).
-		For(&v1alpha1.PDGroup{}, builder.WithPredicates(watch.Spec())).
+		For(&v1alpha1.PDGroup{}, builder.WithPredicates(watch.Own())).
 		Owns(&v1alpha1.Instance{}, builder.WithPredicates(watch.Changed())).
 		Owns(&corev1.Service{}, builder.WithPredicates(watch.Changed())).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata, builder.WithPredicates(watch.Changed())).

@@ -1,13 +1,16 @@
 package controller
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -28,7 +31,7 @@ func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
 		Gate:           gate.Result{Open: true},
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
-		Adjust:         func(_ int32, template *corev1.PodTemplateSpec) { foundOrJoin(g, template, !bootstrapped(g, s)) },
+		Adjust:         func(slot int32, template *corev1.PodTemplateSpec) { foundOrJoin(g, template, founds(g, s, slot)) },
 		CreateLimit:    func() (int, string) { return createLimit(g, s) },
 		Safe:           func(i *v1alpha1.Instance) string { return safe(s, i) },
 	}
@@ -38,6 +41,23 @@ func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
 		p.Outcome = step.Worst(step.Stall(v1alpha1.ReasonClusterIDMismatch, mismatch), p.Outcome)
 	}
 	return p, err
+}
+
+// founds reports whether the member of a slot starts as a founder: every one
+// before there is a cluster, and afterwards a founder that has never run. PD
+// lists such a one by name and without client URLs, waits for it, and refuses to
+// let it join. While PD does not say, a founder stays one.
+func founds(g *v1alpha1.PDGroup, s group.Snapshot, slot int32) bool {
+	if !bootstrapped(g, s) {
+		return true
+	}
+	name := names.Instance(g.Name, slot)
+	if usable(g, s) {
+		member, listed := s.PD.Member(name)
+		return listed && member.ClientURL == ""
+	}
+	at := slices.IndexFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == name })
+	return at >= 0 && bytes.Contains(s.Instances[at].Spec.PodTemplate.Raw, []byte(foundFlag))
 }
 
 // bootstrapped reports whether PD has a cluster ID that we know of. It never

@@ -70,6 +70,9 @@ func (b *logBuffer) After(n int) string {
 	return string(b.text.Bytes()[n:])
 }
 
+// starting lets one manager at a time take the kind's metrics over.
+var starting sync.Mutex
+
 // world is one namespace in which the operator runs; the test plays the
 // instance operator and PD.
 type world struct {
@@ -187,6 +190,7 @@ func b2i(b bool) int {
 // watcher of the status invariants, and starts the operator.
 func begin(t *testing.T) *world {
 	t.Helper()
+	t.Parallel()
 	w := &world{T: t, ctx: t.Context(), namespace: controlplane.Namespace(t, api), writes: &writes{},
 		pd: &fakePD{err: errors.New("connection refused"), id: "7300000000000000001"}}
 	w.operate()
@@ -214,7 +218,9 @@ func (w *world) start(config *rest.Config, flags operator.Flags) (stop func()) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(background())
 	dial := func(types.NamespacedName) (pd.Client, error) { return w.pd, nil }
+	starting.Lock()
 	manager, err := operator.NewManager(ctx, config, Definition(), flags, dial)
+	starting.Unlock()
 	require.NoError(w, err)
 	done := make(chan error, 1)
 	go func() { done <- manager.Start(ctx) }()

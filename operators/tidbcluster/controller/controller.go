@@ -39,7 +39,7 @@ func Definition() operator.Definition {
 func (r *Reconciler) setup() error {
 	changed, wants := builder.WithPredicates(watch.Changed()), handler.EnqueueRequestsFromMapFunc(r.clustersOf)
 	err := ctrl.NewControllerManagedBy(r.Manager).
-		For(&v1alpha1.TidbCluster{}, builder.WithPredicates(watch.Spec())).
+		For(&v1alpha1.TidbCluster{}, builder.WithPredicates(watch.Own())).
 		Watches(&v1alpha1.PDGroup{}, wants, changed).
 		Watches(&v1alpha1.TiKVGroup{}, wants, changed).
 		Watches(&v1alpha1.TiDBGroup{}, wants, changed).

@@ -55,6 +55,11 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 			p.Prune = append(p.Prune, g)
 		}
 	}
+	if c.Spec.Paused && len(p.Prune) > 0 {
+		p.Outcome = step.Worst(p.Outcome, step.Wait(v1alpha1.KindTidbCluster, waitDeadline, v1alpha1.ReasonPaused,
+			fmt.Sprintf("paused: %d groups that the spec does not name any more are kept; set spec.paused to false to delete them", len(p.Prune))))
+		p.Prune = nil
+	}
 	slices.SortFunc(p.Prune, func(a, b v1alpha1.Group) int { return cmp.Compare(a.GetName(), b.GetName()) })
 	p.Outcome = step.Worst(p.Outcome, mirror(p.Apply))
 	return p

@@ -94,10 +94,6 @@ func logTailers(g *v1alpha1.TiFlashGroup, logs []logFile) ([]corev1.Container, [
 	if tailer.Disabled {
 		return nil, nil
 	}
-	image := tailer.Image
-	if image == "" {
-		image = "busybox:1.37.0"
-	}
 	var out []corev1.Container
 	var problems []string
 	for _, log := range logs {
@@ -107,13 +103,7 @@ func logTailers(g *v1alpha1.TiFlashGroup, logs []logFile) ([]corev1.Container, [
 				log.key, log.path, strings.Join(dataPaths(g), ", ")))
 			continue
 		}
-		out = append(out, corev1.Container{
-			Name: log.container, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
-			Command:         []string{"tail", "-n0", "-F", log.path},
-			Resources:       workload.ContainerResources(tailer.Resources),
-			SecurityContext: workload.Unprivileged(false),
-			VolumeMounts:    []corev1.VolumeMount{mount},
-		})
+		out = append(out, workload.Tailer(log.container, tailer, []corev1.VolumeMount{mount}, log.path))
 	}
 	return out, problems
 }

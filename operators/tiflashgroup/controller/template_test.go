@@ -99,7 +99,8 @@ func TestFL03LogsArePrintedBySidecars(t *testing.T) {
 		require.Empty(t, problems)
 		out := map[string][]string{}
 		for _, c := range template.Spec.Containers[1:] {
-			out[c.Name] = c.Command
+			assert.Equal(t, []string{"sh", "-c"}, c.Command[:2], "a bare tail would ignore SIGTERM")
+			out[c.Name] = c.Command[4:]
 			require.Len(t, c.VolumeMounts, 1)
 			assert.True(t, c.VolumeMounts[0].ReadOnly)
 		}
@@ -107,11 +108,11 @@ func TestFL03LogsArePrintedBySidecars(t *testing.T) {
 	}
 	g := sample()
 	assert.Equal(t, map[string][]string{
-		"serverlog": {"tail", "-n0", "-F", "/data0/logs/server.log"},
-		"errorlog":  {"tail", "-n0", "-F", "/data0/logs/error.log"},
+		"serverlog": {"/data0/logs/server.log"},
+		"errorlog":  {"/data0/logs/error.log"},
 	}, commands(g))
 	g.Spec.Config = "[logger]\nlog = \"/data1/mine.log\"\n"
-	assert.Equal(t, []string{"tail", "-n0", "-F", "/data1/mine.log"}, commands(g)["serverlog"])
+	assert.Equal(t, []string{"/data1/mine.log"}, commands(g)["serverlog"])
 	g.Spec.LogTailer.Disabled = true
 	g.Spec.Config = "[logger]\nlog = \"/elsewhere/mine.log\"\n"
 	assert.Empty(t, commands(g))

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,10 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
+// pdDeadline is after how long the operator looks again by itself whether PD
+// has answered for the first time.
+const pdDeadline = 5 * time.Second
+
 // Reconciler reconciles TiKVGroups.
 type Reconciler struct{ operator.Env }
 
@@ -45,7 +50,7 @@ func list() client.ObjectList { return &v1alpha1.TiKVGroupList{} }
 
 func (r *Reconciler) setup() error {
 	b := ctrl.NewControllerManagedBy(r.Manager).
-		For(&v1alpha1.TiKVGroup{}, builder.WithPredicates(watch.Spec())).
+		For(&v1alpha1.TiKVGroup{}, builder.WithPredicates(watch.Own())).
 		Owns(&v1alpha1.Instance{}, builder.WithPredicates(watch.Changed())).
 		Owns(&corev1.Service{}, builder.WithPredicates(watch.Changed())).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata, builder.WithPredicates(watch.Changed())).
@@ -73,6 +78,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	s, err := r.observe(ctx, g)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if s.PDPending {
+		return step.Wait("PD", pdDeadline, v1alpha1.ReasonPDUnreachable, "PD is being asked").Result()
 	}
 	p, err := plan(g, s)
 	if err != nil {

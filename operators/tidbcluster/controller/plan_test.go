@@ -1,0 +1,155 @@
+package controller
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
+)
+
+// clock is a time of whole seconds, as the API keeps it.
+func clock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+// stored is the sample as the API server would return it.
+func stored(t *testing.T, changes ...func(*v1alpha1.TidbCluster)) *v1alpha1.TidbCluster {
+	t.Helper()
+	c := sample(t, "ns", changes...)
+	c.UID, c.Generation = "cluster-uid", 2
+	return c
+}
+
+// made is what is seen when every group exists and has ended a reconcile so.
+func made(c *v1alpha1.TidbCluster, end step.Outcome, changes ...func(snapshot)) snapshot {
+	s := snapshot{groups: map[groupKey]v1alpha1.Group{}}
+	for _, g := range groups(c) {
+		g.SetGeneration(1)
+		tell(g, end)
+		s.groups[keyOf(g)] = g
+	}
+	for _, change := range changes {
+		change(s)
+	}
+	return s
+}
+
+func tell(g v1alpha1.Group, end step.Outcome) {
+	set := conditions.New(nil, g.GetGeneration(), clock())
+	spec := g.GetComponentSpec()
+	set.Finish(conditions.Verdict{Serving: end.Kind == step.KindDone && g.GetReplicas() > 0, Summary: "as asked for", Outcome: end, Paused: spec.Paused, Suspended: spec.Suspended})
+	g.GetGroupStatus().Conditions = set.List()
+}
+
+func tikv(s snapshot) v1alpha1.Group { return s.groups[groupKey{"TiKVGroup", "basic-tikv"}] }
+
+func TestGroupsAreNamedAndFilledInFromTheCluster(t *testing.T) {
+	c := stored(t, func(c *v1alpha1.TidbCluster) {
+		c.Spec.TiKV = append(c.Spec.TiKV, v1alpha1.TiKVEntry{Name: "big"})
+		c.Spec.TiKV[1].Version = "v9.0.0"
+		c.Spec.TiDB[0].Paused = true
+	})
+	var names []string
+	for _, g := range groups(c) {
+		names = append(names, g.GroupKind()+" "+g.GetName()+" "+g.GetComponentSpec().Version)
+		assert.Equal(t, "basic-pd", g.PDGroupName())
+		assert.Equal(t, "ns", g.GetNamespace())
+		assert.Equal(t, "basic", g.GetLabels()[v1alpha1.LabelUmbrella])
+		assert.Equal(t, g.Component(), g.GetLabels()[v1alpha1.LabelComponent])
+		assert.Equal(t, g.GroupKind() == "TiDBGroup", g.GetComponentSpec().Paused)
+	}
+	assert.Equal(t, []string{"PDGroup basic-pd v8.5.7", "TiKVGroup basic-tikv v8.5.7", "TiKVGroup basic-tikv-big v9.0.0", "TiDBGroup basic-tidb v8.5.7", "TiFlashGroup basic-tiflash v8.5.7"}, names)
+	assert.Empty(t, c.Spec.PD.Version, "the cluster's own spec is not written to")
+	c.Spec.Paused, c.Spec.Suspended = true, true
+	for _, g := range groups(c) {
+		assert.True(t, g.GetComponentSpec().Paused && g.GetComponentSpec().Suspended)
+	}
+}
+
+func TestPlanAndReport(t *testing.T) {
+	down := step.Wait("PD", time.Minute, v1alpha1.ReasonStoresUnhealthy, "store 4 is Down")
+	bad := step.Stall(v1alpha1.ReasonInvalidSpec, "spec.config: correct it")
+	for name, c := range map[string]struct {
+		edit                     func(*v1alpha1.TidbCluster)
+		change                   func(snapshot)
+		ready, upToDate, stalled string
+		says                     string
+		apply, prune             int
+	}{
+		"a cluster that serves":        {nil, nil, "True/Ready", "True/UpToDate", "none", "4 of 4 groups are Ready", 4, 0},
+		"a group that does not exist":  {nil, func(s snapshot) { delete(s.groups, keyOf(tikv(s))) }, "False/Creating", "False/Creating", "none", "creating TiKVGroup basic-tikv", 4, 0},
+		"a group that is not Ready":    {nil, func(s snapshot) { tell(tikv(s), down) }, "False/StoresUnhealthy", "False/StoresUnhealthy", "none", "TiKVGroup basic-tikv: store 4 is Down", 4, 0},
+		"a group that is stalled":      {nil, func(s snapshot) { tell(tikv(s), bad) }, "False/InvalidSpec", "False/InvalidSpec", "True/InvalidSpec", "TiKVGroup basic-tikv: spec.config: correct it", 4, 0},
+		"a stall comes before a wait":  {nil, func(s snapshot) { tell(s.groups[groupKey{"PDGroup", "basic-pd"}], down); tell(tikv(s), bad) }, "False/InvalidSpec", "False/InvalidSpec", "True/InvalidSpec", "TiKVGroup basic-tikv", 4, 0},
+		"a group without an operator":  {nil, func(s snapshot) { tikv(s).GetGroupStatus().Conditions = nil }, "False/WaitingForGroups", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv has no current status: is its operator running?", 4, 0},
+		"a group with an older answer": {nil, func(s snapshot) { tikv(s).SetGeneration(2) }, "False/WaitingForGroups", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv has no current status", 4, 0},
+		"an entry that is gone":        {func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash = nil }, nil, "True/Ready", "True/UpToDate", "none", "3 of 3 groups are Ready", 3, 1},
+		"a deletion":                   {func(c *v1alpha1.TidbCluster) { c.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, nil, "True/Ready", "False/Deleting", "none", "the groups are being deleted", 0, 0},
+		"a group of somebody else": {nil, func(s snapshot) {
+			tikv(s).SetOwnerReferences([]metav1.OwnerReference{{Kind: "TidbCluster", Name: "other", UID: "other", Controller: ptr.To(true)}})
+		}, "True/Ready", "False/NameConflict", "True/NameConflict", "TiKVGroup basic-tikv exists and was not made by this TidbCluster", 3, 0},
+		"a group that lost its owner":     {nil, func(s snapshot) { tikv(s).SetOwnerReferences(nil) }, "True/Ready", "True/UpToDate", "none", "4 of 4", 4, 0},
+		"a group that never had an owner": {nil, func(s snapshot) { tikv(s).SetOwnerReferences(nil); tikv(s).SetLabels(nil) }, "True/Ready", "False/NameConflict", "True/NameConflict", "was not made by this", 3, 0},
+		"a group that is leaving already": {func(c *v1alpha1.TidbCluster) { c.Spec.TiKV = nil }, func(s snapshot) { tikv(s).SetDeletionTimestamp(ptr.To(metav1.NewTime(clock()))) }, "True/Ready", "True/UpToDate", "none", "3 of 3", 3, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := made(stored(t), step.Done())
+			if c.change != nil {
+				c.change(s)
+			}
+			cluster := stored(t)
+			if c.edit != nil {
+				c.edit(cluster)
+			}
+			out := reported(t, cluster, s)
+			assert.Equal(t, c.ready, condition(out, v1alpha1.ConditionReady), dump(out.Status.Conditions))
+			assert.Equal(t, c.upToDate, condition(out, v1alpha1.ConditionUpToDate))
+			assert.Equal(t, c.stalled, condition(out, v1alpha1.ConditionStalled))
+			assert.Contains(t, dump(out.Status.Conditions), c.says)
+			p := plan(cluster, s)
+			assert.Len(t, p.Apply, c.apply)
+			assert.Len(t, p.Prune, c.prune)
+		})
+	}
+}
+
+func TestAClusterThatIsPausedOrSuspendedSaysSo(t *testing.T) {
+	c := stored(t, func(c *v1alpha1.TidbCluster) { c.Spec.Suspended = true })
+	out := reported(t, c, made(c, step.Done()))
+	assert.Equal(t, "False/Suspended", condition(out, v1alpha1.ConditionReady))
+	assert.Equal(t, "True/UpToDate", condition(out, v1alpha1.ConditionUpToDate))
+	c = stored(t, func(c *v1alpha1.TidbCluster) { c.Spec.Paused = true })
+	out = reported(t, c, made(c, step.Wait("PDGroup", time.Minute, v1alpha1.ReasonPaused, "paused")))
+	assert.Equal(t, "True/Paused", condition(out, v1alpha1.ConditionPaused))
+	assert.Equal(t, "False/Paused", condition(out, v1alpha1.ConditionUpToDate))
+	assert.Equal(t, "none", condition(out, v1alpha1.ConditionReconciling))
+}
+
+func TestAGroupOfNoMembersKeepsNothingFromBeingReady(t *testing.T) {
+	c := stored(t, func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash[0].Replicas = ptr.To(int32(0)) })
+	out := reported(t, c, made(c, step.Done()))
+	assert.Equal(t, "True/Ready", condition(out, v1alpha1.ConditionReady), dump(out.Status.Conditions))
+	assert.Equal(t, "True/UpToDate", condition(out, v1alpha1.ConditionUpToDate))
+}
+
+func reported(t *testing.T, c *v1alpha1.TidbCluster, s snapshot) *v1alpha1.TidbCluster {
+	t.Helper()
+	status, _ := report(c, s, plan(c, s), step.Done(), clock())
+	out := c.DeepCopy()
+	out.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindTidbCluster}
+	out.Status = status
+	raw, err := json.Marshal(out)
+	require.NoError(t, err)
+	object := &unstructured.Unstructured{}
+	require.NoError(t, object.UnmarshalJSON(raw))
+	require.Empty(t, invariants.Check(object))
+	return out
+}
