@@ -210,8 +210,7 @@ func mistakes() []mistake {
 // P7, P11: whatever blocks is named in time, with the object and what to do, and
 // undoing the mistake mends it.
 func TestMistakesAreNamedAndMended(t *testing.T) {
-	t.Parallel()
-	r := rig.New(t, plane, rig.Options{Tolerate: takingDown()})
+	r := rig.New(t, plane, rig.Options{Tolerate: takingDown(), ClusterWide: true})
 	r.Start(rig.Operators()...)
 	t.Cleanup(func() {
 		r.Delete(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "k3-class"}})

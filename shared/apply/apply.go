@@ -5,11 +5,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -62,9 +67,23 @@ func Object(ctx context.Context, c client.Client, owner string, desired, live cl
 		want.SetUID(live.GetUID())
 	}
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(owner), client.ForceOwnership); err != nil {
+		if madeAnew(err) {
+			err = apierrors.NewConflict(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: want.GetKind()}, want.GetName(), err)
+		}
 		return Unchanged, fmt.Errorf("apply %s %s: %w", want.GetKind(), want.GetName(), err)
 	}
 	return result, nil
+}
+
+// madeAnew reports whether a write was refused because the object has another
+// UID by now, which the API server calls invalid.
+func madeAnew(err error) bool {
+	_, ok := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	var status apierrors.APIStatus
+	if !ok || !errors.As(err, &status) {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
 // Status applies the owner's part of the status of an object. live must be the

@@ -200,8 +200,8 @@ type VolumeMount struct {
 
 // Toleration is a pod's toleration of node taints.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.operator) || self.operator != 'Exists' || !has(self.value) || self.value == ”",message="tolerations[].value goes with operator Equal: remove it, or use Equal"
-// +kubebuilder:validation:XValidation:rule="(has(self.key) && self.key != ”) || (has(self.operator) && self.operator == 'Exists')",message="tolerations[].key may only be empty with operator Exists: name a key, or use Exists"
+// +kubebuilder:validation:XValidation:rule="!has(self.operator) || self.operator != 'Exists' || !has(self.value) || size(self.value) == 0",message="tolerations[].value goes with operator Equal: remove it, or use Equal"
+// +kubebuilder:validation:XValidation:rule="(has(self.key) && size(self.key) > 0) || (has(self.operator) && self.operator == 'Exists')",message="tolerations[].key may only be empty with operator Exists: name a key, or use Exists"
 // +kubebuilder:validation:XValidation:rule="!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",message="tolerations[].tolerationSeconds needs effect NoExecute"
 type Toleration struct {
 	// Key of the taint; empty with operator Exists matches every taint.

@@ -107,8 +107,8 @@ type node struct {
 	peerURL  string // of one that was never started
 	// unpublished founders have never run.
 	unpublished bool
-	server   *http.Server
-	started  time.Time
+	server      *http.Server
+	started     time.Time
 }
 
 // New starts the members, elects the first of them, and returns.

@@ -257,6 +257,10 @@ func scheduledFirst(s *snapshot) bool {
 		if v.claim.Status.Phase == corev1.ClaimBound {
 			continue
 		}
+		if s.classes == nil {
+			// Nobody knows who waits for whom: the scheduler's word says more.
+			continue
+		}
 		if v.claim.Spec.StorageClassName == nil {
 			return false
 		}

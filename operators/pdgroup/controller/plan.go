@@ -1,9 +1,10 @@
 package controller
 
 import (
-	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -31,7 +32,7 @@ func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
 		Gate:           gate.Result{Open: true},
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
-		Adjust:         func(slot int32, template *corev1.PodTemplateSpec) { foundOrJoin(g, template, founds(g, s, slot)) },
+		Adjust:         func(slot int32, template *corev1.PodTemplateSpec) { foundOrJoin(g, template, founds(g, s, slot), foundArg(s, names.Instance(g.Name, slot))) },
 		CreateLimit:    func() (int, string) { return createLimit(g, s) },
 		Safe:           func(i *v1alpha1.Instance) string { return safe(s, i) },
 	}
@@ -56,8 +57,29 @@ func founds(g *v1alpha1.PDGroup, s group.Snapshot, slot int32) bool {
 		member, listed := s.PD.Member(name)
 		return listed && member.ClientURL == ""
 	}
+	return foundArg(s, name) != ""
+}
+
+// foundArg returns the argument that an Instance founds the cluster with, empty
+// if it does not. Who founded a cluster never changes, however many join later.
+func foundArg(s group.Snapshot, name string) string {
 	at := slices.IndexFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == name })
-	return at >= 0 && bytes.Contains(s.Instances[at].Spec.PodTemplate.Raw, []byte(foundFlag))
+	if at < 0 {
+		return ""
+	}
+	var template corev1.PodTemplateSpec
+	if err := json.Unmarshal(s.Instances[at].Spec.PodTemplate.Raw, &template); err != nil {
+		// MakePlan fails on it with a better word.
+		return ""
+	}
+	for _, c := range template.Spec.Containers {
+		for _, arg := range c.Args {
+			if strings.HasPrefix(arg, foundFlag) {
+				return arg
+			}
+		}
+	}
+	return ""
 }
 
 // bootstrapped reports whether PD has a cluster ID that we know of. It never

@@ -98,7 +98,12 @@ func TestPD03NoSecondClusterIsEverFounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored(founded, replicasOf(5))
-			p := mustPlan(t, g, started(t, stored(), 3, c.change))
+			s := started(t, stored(), 3)
+			for _, joined := range mustPlan(t, stored(founded), s).Instances {
+				joined.Live.Spec = joined.Desired.Spec
+			}
+			c.change(&s)
+			p := mustPlan(t, g, s)
 			assert.Equal(t, "73", p.ClusterID)
 			for _, c := range p.Instances {
 				assert.Contains(t, startArg(t, c.Desired), "--join=")
@@ -246,4 +251,19 @@ func TestNothingIsLeftToDoForAGroupThatHasArrived(t *testing.T) {
 	assert.Empty(t, created(p))
 	assert.Nil(t, p.ConfigMap)
 	assert.Nil(t, p.Revision)
+}
+
+func TestAFounderThatNeverRanKeepsItsListOfFounders(t *testing.T) {
+	for name, change := range map[string]func(*group.Snapshot){
+		"when PD lists it without URLs": func(s *group.Snapshot) { s.PD.Members[1].ClientURL = "" },
+		"when PD does not answer":       silent,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := started(t, stored(), 3, change)
+			p := mustPlan(t, stored(founded, replicasOf(5)), s)
+			arg := startArg(t, p.Instances[1].Desired)
+			assert.Contains(t, arg, "--initial-cluster=")
+			assert.NotContains(t, arg, "basic-pd-4")
+		})
+	}
 }

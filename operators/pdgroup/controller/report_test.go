@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 		"a PD that was never heard of":      {founded, silent, "False/PDUnreachable", "False/PDUnreachable", "True/Bootstrapped", "Unknown/PDUnreachable"},
 		"a PD of another cluster":           {founded, func(s *group.Snapshot) { s.PD.ClusterID = "9" }, "False/ClusterIDMismatch", "False/ClusterIDMismatch", "True/Bootstrapped", "False/ClusterIDMismatch"},
 		"an edit that makes no sense":       {func(g *v1alpha1.PDGroup) { founded(g); g.Spec.Config = "=" }, nil, "True/Ready", "False/InvalidSpec", "True/Bootstrapped", "True/QuorumHealthy"},
-		"a pause":                           {func(g *v1alpha1.PDGroup) { founded(g); paused(g) }, nil, "True/Ready", "False/Paused", "True/Bootstrapped", "True/QuorumHealthy"},
+		"a pause":                           {func(g *v1alpha1.PDGroup) { founded(g); paused(g) }, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
 		"a suspension under way":            {func(g *v1alpha1.PDGroup) { founded(g); suspended(g) }, nil, "False/Suspended", "False/Suspended", "True/Bootstrapped", "False/Suspended"},
 		"a suspension that has arrived":     {func(g *v1alpha1.PDGroup) { founded(g); suspended(g) }, stopped, "False/Suspended", "True/UpToDate", "True/Bootstrapped", "False/Suspended"},
 		"a deletion":                        {func(g *v1alpha1.PDGroup) { founded(g); deleting(g) }, nil, "True/Ready", "False/Deleting", "True/Bootstrapped", "True/QuorumHealthy"},

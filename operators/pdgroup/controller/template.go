@@ -110,10 +110,13 @@ func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
 
 // foundOrJoin changes a template into one that founds the cluster, in which
 // every member of the first generation names all of them, or into one that
-// joins it.
-func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bool) {
+// joins it. before is the argument that it founded with, empty if it has none.
+func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bool, before string) {
 	start := joinFlag + names.PDURL(g.Name, g.Namespace, v1alpha1.PortPDClient)
-	if found {
+	switch {
+	case found && before != "":
+		start = before
+	case found:
 		members := make([]string, 0, g.GetReplicas())
 		for slot := range g.GetReplicas() {
 			pod := names.Instance(g.Name, slot)

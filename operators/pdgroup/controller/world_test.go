@@ -119,6 +119,7 @@ type fakePD struct {
 	err     error
 	founded bool
 	id      string
+	frozen  bool // what runs matters no more
 }
 
 func (f *fakePD) View(context.Context) (pd.View, error) {
@@ -155,6 +156,9 @@ func (f *fakePD) change(c func(*pd.View)) {
 func (f *fakePD) started(running map[string]bool, size int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.frozen {
+		return
+	}
 	if !f.founded {
 		if len(running) < size/2+1 {
 			return
@@ -237,7 +241,7 @@ func (w *world) start(config *rest.Config, flags operator.Flags) (stop func()) {
 
 // follow hands every version of the objects of a kind to do, and checks the
 // invariants of their status.
-func (w *world) follow(list client.ObjectList, do func(client.Object)) {
+func (w *world) follow(list client.ObjectList, do func(client.Object)) (stop func()) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(background())
 	watch, err := api.Watch(ctx, list, client.InNamespace(w.namespace))
@@ -257,11 +261,13 @@ func (w *world) follow(list client.ObjectList, do func(client.Object)) {
 			do(o)
 		}
 	}()
-	w.Cleanup(func() {
+	stop = func() {
 		cancel()
 		watch.Stop()
 		<-done
-	})
+	}
+	w.Cleanup(stop)
+	return stop
 }
 
 // play is the instance operator: a pod runs unless its image is broken, an

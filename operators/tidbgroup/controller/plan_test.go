@@ -125,7 +125,7 @@ func TestReport(t *testing.T) {
 		"an edit that makes no sense":             {func(g *v1alpha1.TiDBGroup) { g.Spec.Config = "=" }, nil, "True/Ready", "False/InvalidSpec", "True/DependenciesReady"},
 		"an edit that needs a restart":            {func(g *v1alpha1.TiDBGroup) { g.Spec.Config = "lease = '1s'" }, nil, "True/Ready", "False/RestartPending", "True/DependenciesReady"},
 		"a server that has not seen its new spec": {nil, []func(*snapshot){func(s *snapshot) { s.Instances[0].Generation, s.Instances[1].Generation = 2, 2 }}, "True/Ready", "False/WaitingForInstances", "True/DependenciesReady"},
-		"a pause":          {func(g *v1alpha1.TiDBGroup) { g.Spec.Paused = true }, nil, "True/Ready", "False/Paused", "True/DependenciesReady"},
+		"a pause":          {func(g *v1alpha1.TiDBGroup) { g.Spec.Paused = true }, nil, "True/Ready", "True/UpToDate", "True/DependenciesReady"},
 		"a suspension":     {func(g *v1alpha1.TiDBGroup) { g.Spec.Suspended = true }, nil, "False/Suspended", "False/Suspended", "True/DependenciesReady"},
 		"too many servers": {func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(1)) }, nil, "True/Ready", "False/ScaleInPending", "True/DependenciesReady"},
 		"a group of none":  {func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(0)) }, []func(*snapshot){empty}, "False/NotReady", "True/UpToDate", "True/DependenciesReady"},

@@ -1,0 +1,127 @@
+package apply_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+)
+
+// api is what TestMain hands to the tests.
+var api client.Client
+
+func TestMain(m *testing.M) {
+	os.Exit(controlplane.Main(m, controlplane.Options{CRDPaths: []string{"../../deploy/crds"}}, func(cp *controlplane.ControlPlane) {
+		scheme := runtime.NewScheme()
+		err := clientgoscheme.AddToScheme(scheme)
+		if err == nil {
+			err = v1alpha1.AddToScheme(scheme)
+		}
+		if err == nil {
+			api, err = client.New(cp.Config, client.Options{Scheme: scheme})
+		}
+		if err != nil {
+			panic(err)
+		}
+	}))
+}
+
+func service(namespace string) *corev1.Service {
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: namespace, Labels: map[string]string{"team": "blue"}}}
+	s.Spec.Ports = []corev1.ServicePort{{Name: "client", Port: 2379, TargetPort: intstr.FromString("client")}}
+	s.Spec.Selector = map[string]string{"a": "b"}
+	return s
+}
+
+func TestObject(t *testing.T) {
+	namespace := controlplane.Namespace(t, api)
+	ctx := t.Context()
+	key := client.ObjectKey{Namespace: namespace, Name: "basic-pd"}
+	read := func() *corev1.Service {
+		s := &corev1.Service{}
+		require.NoError(t, api.Get(ctx, key, s))
+		return s
+	}
+	do := func(desired *corev1.Service, live client.Object) apply.Result {
+		result, err := apply.Object(ctx, api, "test", desired, live)
+		require.NoError(t, err)
+		return result
+	}
+	require.Equal(t, apply.Created, do(service(namespace), nil))
+	first := read()
+	assert.Equal(t, apply.Created, do(service(namespace), nil), "creating twice is harmless")
+	assert.Equal(t, first.ResourceVersion, read().ResourceVersion)
+	assert.Equal(t, apply.Unchanged, do(service(namespace), first), "what is there already is not sent")
+
+	// Fields of others are left alone, and what they changed of ours is not.
+	foreign := read()
+	foreign.Labels["theirs"], foreign.Labels["team"] = "x", "red"
+	require.NoError(t, api.Update(ctx, foreign))
+	assert.Equal(t, apply.Updated, do(service(namespace), read()))
+	assert.Equal(t, map[string]string{"team": "blue", "theirs": "x"}, read().Labels)
+
+	// A field that is not wanted any more is taken back.
+	less := service(namespace)
+	less.Labels = nil
+	assert.Equal(t, apply.Updated, do(less, read()))
+	assert.Equal(t, map[string]string{"theirs": "x"}, read().Labels)
+
+	// An object that was made anew in the meantime is not written over.
+	require.NoError(t, api.Delete(ctx, read()))
+	require.Equal(t, apply.Created, do(service(namespace), nil))
+	more := service(namespace)
+	more.Labels["more"] = "x"
+	_, err := apply.Object(ctx, api, "test", more, first)
+	assert.True(t, apierrors.IsConflict(err), "%v", err)
+
+	more.Spec.Ports[0].Port = 0
+	_, err = apply.Object(ctx, api, "test", more, read())
+	assert.True(t, apierrors.IsInvalid(err), "%v", err)
+	assert.ErrorContains(t, err, "apply Service basic-pd")
+}
+
+func TestStatusHasOneOwnerPerPart(t *testing.T) {
+	namespace := controlplane.Namespace(t, api)
+	ctx := t.Context()
+	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-0", Namespace: namespace}}
+	i.Spec = v1alpha1.InstanceSpec{Group: v1alpha1.InstanceGroup{Kind: "PDGroup", Name: "basic-pd"}, Revision: "r", PodTemplate: runtime.RawExtension{Raw: []byte("{}")},
+		VolumeClaimTemplates: []v1alpha1.VolumeClaimTemplate{{Name: "data", Storage: resource.MustParse("1Gi")}}}
+	require.NoError(t, api.Create(ctx, i))
+	condition := func(kind string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: "True", Reason: "X", Message: "x", LastTransitionTime: metav1.Now(), ObservedGeneration: 1}
+	}
+	for owner, status := range map[string]any{
+		"instance": v1alpha1.InstanceStatus{Conditions: []metav1.Condition{condition("PodReady")}, PodUID: "u"},
+		"pdgroup":  map[string]any{"conditions": []metav1.Condition{condition("Joined")}, "member": v1alpha1.MemberStatus{ID: "7"}},
+	} {
+		result, err := apply.Status(ctx, api, owner, i, status)
+		require.NoError(t, err)
+		assert.Equal(t, apply.Updated, result)
+	}
+	require.NoError(t, api.Get(ctx, client.ObjectKeyFromObject(i), i))
+	assert.Len(t, i.Status.Conditions, 2)
+	assert.Equal(t, "7", i.Status.Member.ID)
+	_, err := apply.Status(ctx, api, "pdgroup", i, map[string]any{})
+	require.NoError(t, err)
+	require.NoError(t, api.Get(ctx, client.ObjectKeyFromObject(i), i))
+	assert.Nil(t, i.Status.Member, "what is left out is taken back")
+	assert.Len(t, i.Status.Conditions, 1)
+	assert.EqualValues(t, "u", i.Status.PodUID)
+
+	require.NoError(t, api.Delete(ctx, i))
+	_, err = apply.Status(ctx, api, "pdgroup", i, map[string]any{"member": v1alpha1.MemberStatus{ID: "8"}})
+	assert.Error(t, err, "a status brings nothing back to life")
+}
