@@ -66,7 +66,8 @@ func TestARestartOfTheOperatorsReplacesNoPod(t *testing.T) {
 	defer settled.Stop()
 	<-settled.C
 	for request, count := range r.Requests.Since(before) {
-		assert.False(t, request.Writes(), "%d × %s after a restart", count, request)
+		// An Event of before may still be on its way when its operator stops.
+		assert.False(t, request.Writes() && request.Resource != "events", "%d × %s after a restart", count, request)
 	}
 	assert.Equal(t, versions, r.Watcher.Versions(), "versions of objects after a restart")
 	r.AwaitConverged(cluster)

@@ -2,7 +2,6 @@ package rig
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -234,9 +233,11 @@ func (w *Watcher) impatience(key Key, generation int64) *silence {
 	})}
 }
 
-// claim notes claims that go although nobody consented.
+// claim notes claims that go although nobody consented. One that never had a
+// volume holds nothing, and may be made anew with another class.
 func (w *Watcher) claim(event watch.EventType, object *unstructured.Unstructured) {
-	if object.GetKind() != kindClaim || w.consent[object.GetName()] {
+	volume, _, _ := unstructured.NestedString(object.Object, "spec", "volumeName")
+	if object.GetKind() != kindClaim || w.consent[object.GetName()] || volume == "" {
 		return
 	}
 	if event == watch.Deleted || object.GetDeletionTimestamp() != nil {
@@ -340,17 +341,13 @@ func (w *Watcher) First(kind, prefix, what string) time.Time {
 	return last
 }
 
-// errNotYet is why a condition has not come true.
-var errNotYet = errors.New("not so yet")
-
 // Await returns once a condition over all objects holds; what it is not content
 // with is what it returns.
 func (w *Watcher) Await(ctx context.Context, holds func(Objects) error) error {
-	last := errNotYet
 	for {
 		w.mu.Lock()
 		changed := w.changed
-		last = holds(Objects{w.objects})
+		last := holds(Objects{w.objects})
 		w.mu.Unlock()
 		if last == nil {
 			return nil

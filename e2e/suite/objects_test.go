@@ -38,6 +38,21 @@ func idleTime(t *testing.T) time.Duration {
 	return d
 }
 
+// quiet is for how long nothing may change before a cluster is called idle.
+const quiet = 15 * time.Second
+
+// pass lets time pass: what is measured here is that nothing happens in it.
+func pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+		t.Error("ended early")
+	}
+}
+
 // versions returns the resourceVersion of every object that the suite has in a
 // namespace.
 func versions(t *testing.T, namespace string) map[string]string {

@@ -44,7 +44,7 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 			Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMemberUnhealthy, Message: "no answer", ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(clock()),
 		})
 	}
-	noClass := func(s *snapshot) { s.classes = nil }
+	noClass := func(s *snapshot) { s.classes = map[string]*storagev1.StorageClass{} }
 	lateBinding := func(s *snapshot) {
 		s.classes["fast"].VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
 	}

@@ -32,9 +32,11 @@ func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
 		Gate:           gate.Result{Open: true},
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
-		Adjust:         func(slot int32, template *corev1.PodTemplateSpec) { foundOrJoin(g, template, founds(g, s, slot), foundArg(s, names.Instance(g.Name, slot))) },
-		CreateLimit:    func() (int, string) { return createLimit(g, s) },
-		Safe:           func(i *v1alpha1.Instance) string { return safe(s, i) },
+		Adjust: func(slot int32, template *corev1.PodTemplateSpec) {
+			foundOrJoin(g, template, founds(g, s, slot), foundArg(s, names.Instance(g.Name, slot)))
+		},
+		CreateLimit: func() (int, string) { return createLimit(g, s) },
+		Safe:        func(i *v1alpha1.Instance) string { return safe(s, i) },
 	}
 	children, err := group.MakePlan(g, s, r)
 	p := groupPlan{Plan: children, ClusterID: clusterID(g, s)}
