@@ -89,12 +89,20 @@ func (s *Set) List() []metav1.Condition {
 	return out
 }
 
-// Transitions returns the conditions whose status differs from what the object
-// carried before, and of which a person wants to hear: those that appeared
-// good or turned bad.
+// told lists the conditions whose turns are worth an Event: the rest follow from
+// them or lead to them, and can be read in status.
+func told() []string {
+	return []string{v1alpha1.ConditionReady, v1alpha1.ConditionStalled, v1alpha1.ConditionPaused, v1alpha1.ConditionBootstrapped, v1alpha1.ConditionQuorumHealthy}
+}
+
+// Transitions returns the conditions of told whose status differs from what the
+// object carried before; one that begins bad is no news.
 func (s *Set) Transitions() []metav1.Condition {
 	var out []metav1.Condition
 	for _, c := range s.List() {
+		if !slices.Contains(told(), c.Type) {
+			continue
+		}
 		before := meta.FindStatusCondition(s.old, c.Type)
 		switch {
 		case before != nil && before.Status == c.Status && before.Reason == c.Reason:

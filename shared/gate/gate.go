@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,9 +41,14 @@ func Require(kind string, object metav1.Object, conditions []metav1.Condition, c
 		return Result{Message: fmt.Sprintf("%s has no current condition %s: is its operator running?", name, conditionType)}
 	case c.Status == metav1.ConditionTrue:
 		return Result{Open: true}
-	default:
-		return Result{Message: fmt.Sprintf("%s is not %s: %s", name, conditionType, c.Message)}
 	}
+	// The other object's own message would change with every step that it takes,
+	// and with it the status of everything that waits. What a person must mend is
+	// worth repeating.
+	if stalled := Current(conditions, object.GetGeneration(), v1alpha1.ConditionStalled); stalled != nil {
+		return Result{Message: fmt.Sprintf("%s is stalled: %s", name, stalled.Message)}
+	}
+	return Result{Message: fmt.Sprintf("%s is not %s yet: kubectl -n %s describe %s %s", name, conditionType, object.GetNamespace(), strings.ToLower(kind), object.GetName())}
 }
 
 // PDGroup opens if the PDGroup is Ready; pd is nil when there is none of that

@@ -27,7 +27,7 @@ func TestPDGroupGate(t *testing.T) {
 	}{
 		"opens on a current Ready":                 {pdGroup(2, 2, metav1.ConditionTrue), true, ""},
 		"refuses an answer to an older generation": {pdGroup(2, 1, metav1.ConditionTrue), false, "is its operator running?"},
-		"repeats why the other one is not ready":   {pdGroup(1, 1, metav1.ConditionFalse), false, "2 of 3 members healthy"},
+		"says how to look at the other one":        {pdGroup(1, 1, metav1.ConditionFalse), false, "describe pdgroup basic-pd"},
 		"says how to mend a missing one":           {nil, false, "spec.pdGroup.name"},
 		"refuses one without any condition":        {&v1alpha1.PDGroup{}, false, "no current condition Ready"},
 		"refuses one that is being deleted":        {deleting, false, "being deleted"},

@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,46 +19,52 @@ import (
 // Act carries a plan out and nothing else. It returns how that ended: Done
 // leaves the word to the plan's own outcome.
 func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, plan Plan) step.Outcome {
+	// What the pods need to start, side by side, and then the Instances.
+	var first []func() step.Outcome
 	for _, service := range plan.Services {
-		var live client.Object
-		if have, ok := s.Services[service.Name]; ok {
-			live = have
-		} else if o := stranger(ctx, env, g, service.Name); o.Kind != step.KindDone {
-			return o
-		}
-		if o := applyOne(ctx, env, g, service, live); o.Kind != step.KindDone {
-			return o
-		}
+		first = append(first, func() step.Outcome { return applyService(ctx, env, g, s, service) })
 	}
 	if plan.ConfigMap != nil {
-		if o := applyOne(ctx, env, g, plan.ConfigMap, nil); o.Kind != step.KindDone {
-			return o
-		}
+		first = append(first, func() step.Outcome { return applyOne(ctx, env, g, plan.ConfigMap, nil) })
 	}
 	if plan.Revision != nil {
-		if o := applyOne(ctx, env, g, plan.Revision, nil); o.Kind != step.KindDone {
-			return o
-		}
+		first = append(first, func() step.Outcome { return applyOne(ctx, env, g, plan.Revision, nil) })
 	}
-	changed := ""
-	for _, change := range plan.Instances {
-		var live client.Object
-		if change.Live != nil {
-			live = change.Live
-		}
-		result, o := applyResult(ctx, env, g, change.Desired, live)
-		if o.Kind != step.KindDone {
-			return o
-		}
-		if result != apply.Unchanged && changed == "" {
-			changed = change.Desired.Name
-		}
+	if o := step.Parallel(first...); o.Kind != step.KindDone {
+		return o
 	}
-	if changed != "" && plan.Outcome.Kind == step.KindDone {
+	changed := make([]bool, len(plan.Instances))
+	var second []func() step.Outcome
+	for i, change := range plan.Instances {
+		second = append(second, func() step.Outcome {
+			var live client.Object
+			if change.Live != nil {
+				live = change.Live
+			}
+			result, o := applyResult(ctx, env, g, change.Desired, live)
+			changed[i] = o.Kind == step.KindDone && result != apply.Unchanged
+			return o
+		})
+	}
+	if o := step.Parallel(second...); o.Kind != step.KindDone {
+		return o
+	}
+	if at := slices.Index(changed, true); at >= 0 && plan.Outcome.Kind == step.KindDone {
 		// The plan was made from what the Instances said of their old specs.
-		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonProgressing, "Instance "+changed+" has just been changed")
+		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonProgressing, "Instance "+plan.Instances[at].Desired.Name+" has just been changed")
 	}
 	return step.Done()
+}
+
+// applyService applies a Service, unless somebody else holds its name.
+func applyService(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, service *corev1.Service) step.Outcome {
+	if have, ok := s.Services[service.Name]; ok {
+		return applyOne(ctx, env, g, service, have)
+	}
+	if o := stranger(ctx, env, g, service.Name); o.Kind != step.KindDone {
+		return o
+	}
+	return applyOne(ctx, env, g, service, nil)
 }
 
 // lookAgain is after how long a name that somebody else holds is looked at

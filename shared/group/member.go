@@ -22,10 +22,14 @@ type Member struct {
 
 // WriteMembers writes the members' part of the Instances' status.
 func WriteMembers(ctx context.Context, env operator.Env, members []Member) step.Outcome {
+	var work []func() step.Outcome
 	for _, m := range members {
-		if err := env.Status.WriteMember(ctx, m.Instance, m.Status, m.Conditions); err != nil {
-			return step.Fail(v1alpha1.ReasonRequestFailed, err)
-		}
+		work = append(work, func() step.Outcome {
+			if err := env.Status.WriteMember(ctx, m.Instance, m.Status, m.Conditions); err != nil {
+				return step.Fail(v1alpha1.ReasonRequestFailed, err)
+			}
+			return step.Done()
+		})
 	}
-	return step.Done()
+	return step.Parallel(work...)
 }

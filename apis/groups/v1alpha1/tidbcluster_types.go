@@ -115,9 +115,9 @@ type GroupSummary struct {
 	Replicas int32 `json:"replicas"`
 	// ReadyReplicas as the group reports them.
 	ReadyReplicas int32 `json:"readyReplicas"`
-	// Message of the group's Ready condition.
+	// Reason of the group's Ready condition.
 	// +optional
-	Message string `json:"message,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // TidbCluster is a whole TiDB cluster in one object.

@@ -38,7 +38,7 @@ func report(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, outcome step.Out
 		}
 	}
 	quorum(g, s, set)
-	serving, unsure := serves(g, set, now)
+	serving, unsure := serves(set, now)
 	if p.Outcome.Kind == step.KindDone && !g.Spec.Suspended && g.DeletionTimestamp == nil {
 		p.Outcome = unsure
 	}
@@ -82,7 +82,7 @@ func quorum(g *v1alpha1.PDGroup, s group.Snapshot, set *conditions.Set) {
 
 // serves reports whether PD may be depended on and, if it does not answer as it
 // should, why and when to look again.
-func serves(g *v1alpha1.PDGroup, set *conditions.Set, now time.Time) (bool, step.Outcome) {
+func serves(set *conditions.Set, now time.Time) (bool, step.Outcome) {
 	if !set.Is(v1alpha1.ConditionBootstrapped) {
 		return false, unmet(set, v1alpha1.ConditionBootstrapped)
 	}

@@ -18,14 +18,14 @@ import (
 // act carries a plan out and nothing else. A group that cannot be applied keeps
 // no other from being.
 func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p clusterPlan) step.Outcome {
-	outcome := step.Done()
+	var work []func() step.Outcome
 	for _, change := range p.Apply {
-		outcome = step.Worst(outcome, r.applyGroup(ctx, c, change))
+		work = append(work, func() step.Outcome { return r.applyGroup(ctx, c, change) })
 	}
 	for _, g := range p.Prune {
-		outcome = step.Worst(outcome, r.prune(ctx, c, g))
+		work = append(work, func() step.Outcome { return r.prune(ctx, c, g) })
 	}
-	return outcome
+	return step.Parallel(work...)
 }
 
 func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, change groupChange) step.Outcome {

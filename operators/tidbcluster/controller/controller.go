@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -24,6 +24,9 @@ import (
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;tikvgroups;tidbgroups;tiflashgroups,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
+// moment is for how long what the groups say is gathered before it is mirrored.
+const moment = 100 * time.Millisecond
+
 // Reconciler reconciles TidbClusters.
 type Reconciler struct{ operator.Env }
 
@@ -37,7 +40,7 @@ func Definition() operator.Definition {
 }
 
 func (r *Reconciler) setup() error {
-	changed, wants := builder.WithPredicates(watch.Changed()), handler.EnqueueRequestsFromMapFunc(r.clustersOf)
+	changed, wants := builder.WithPredicates(watch.Changed()), watch.Gather(moment, r.clustersOf)
 	err := ctrl.NewControllerManagedBy(r.Manager).
 		For(&v1alpha1.TidbCluster{}, builder.WithPredicates(watch.Own())).
 		Watches(&v1alpha1.PDGroup{}, wants, changed).

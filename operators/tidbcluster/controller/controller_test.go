@@ -51,7 +51,7 @@ func TestAClusterBecomesItsGroupsAndMirrorsThem(t *testing.T) {
 	assert.Equal(t, "73", c.Status.ClusterID)
 	assert.Equal(t, "basic-tidb:4000", c.Status.Endpoint)
 	require.Len(t, c.Status.Groups, 4)
-	assert.Equal(t, v1alpha1.GroupSummary{Name: "basic-pd", Kind: "PDGroup", Ready: "True", Replicas: 3, ReadyReplicas: 3, Message: "all Instances are ready"}, c.Status.Groups[0])
+	assert.Equal(t, v1alpha1.GroupSummary{Name: "basic-pd", Kind: "PDGroup", Ready: "True", Replicas: 3, ReadyReplicas: 3, Reason: "Ready"}, c.Status.Groups[0])
 	assert.Equal(t, "4 of 4 groups are Ready", meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady).Message)
 }
 

@@ -55,7 +55,7 @@ func summarize(wanted, live v1alpha1.Group) v1alpha1.GroupSummary {
 	}
 	out.ReadyReplicas = live.GetGroupStatus().ReadyReplicas
 	if ready := gate.Current(live.GetGroupStatus().Conditions, live.GetGeneration(), v1alpha1.ConditionReady); ready != nil {
-		out.Ready, out.Message = ready.Status, ready.Message
+		out.Ready, out.Reason = ready.Status, ready.Reason
 	}
 	return out
 }

@@ -22,7 +22,7 @@ func TestDB02ServersStartTheMomentThatPDAndTiKVAreReady(t *testing.T) {
 
 	pd := pdGroup()
 	w.dependency(pd, false)
-	g = w.within(named, v1alpha1.ConditionReady, "False/WaitingForPDGroup")
+	w.within(named, v1alpha1.ConditionReady, "False/WaitingForPDGroup")
 	w.say(pd, true)
 	g = w.within(named, v1alpha1.ConditionDependenciesReady, "False/WaitingForTiKVGroup")
 	assert.Contains(t, meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady).Message, "no TiKVGroup names PDGroup basic-pd")
