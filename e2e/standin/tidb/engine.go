@@ -20,6 +20,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/go-mysql-server/sql/variables"
+	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
@@ -192,9 +193,12 @@ func exclusive(statement string) bool {
 func (e *engine) listen(l net.Listener, in server.Interceptor) (*server.Server, error) {
 	chain := &server.InterceptorChain{}
 	chain.WithInterceptor(in)
+	sessions := func(e *gms.Engine, m *server.SessionManager, h mysql.Handler) (*gms.Engine, *server.SessionManager, mysql.Handler) {
+		return e, m, withSessions{Handler: h, sessions: m}
+	}
 	s, err := server.NewServer(server.Config{
 		Protocol: "tcp", Address: l.Addr().String(), Listener: e.open.wrap(l), Version: e.version,
-		AllowClearTextWithoutTLS: true, Options: []server.Option{chain.Option()},
+		AllowClearTextWithoutTLS: true, Options: []server.Option{chain.Option(), sessions},
 	}, e.gms, sql.NewContext, memory.NewSessionBuilder(e.data), nil)
 	if err != nil {
 		return nil, fmt.Errorf("make MySQL server: %w", err)

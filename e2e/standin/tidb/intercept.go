@@ -37,13 +37,17 @@ func (i *interceptor) around(ctx context.Context, c *mysql.Conn, query string, s
 	i.running.Add(1)
 	i.total.Add(1)
 	defer i.running.Add(-1)
-	database, start := i.sessions().GetCurrentDB(c), time.Now()
+	database, err := currentDatabase(ctx, i.sessions(), c)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
 	if exclusive(query) {
 		// Also while it is logged, so that the log has the order of running.
 		i.one.Lock()
 		defer i.one.Unlock()
 	}
-	if err := run(); err != nil {
+	if err = run(); err != nil {
 		return err
 	}
 	text := statement()
@@ -52,6 +56,31 @@ func (i *interceptor) around(ctx context.Context, c *mysql.Conn, query string, s
 		return i.journal.append(ctx, database, text)
 	}
 	return nil
+}
+
+// currentDatabase makes the connection's session if need be. The library makes
+// one only when a client names its database at login or runs its first
+// statement, and panics when asked earlier.
+func currentDatabase(ctx context.Context, sessions *server.SessionManager, c *mysql.Conn) (string, error) {
+	session, err := sessions.NewContextWithQuery(ctx, c, "")
+	if err != nil {
+		return "", fmt.Errorf("make session: %w", err)
+	}
+	return session.GetCurrentDatabase(), nil
+}
+
+// withSessions gives a connection its session before the library resets it.
+type withSessions struct {
+	mysql.Handler
+	sessions *server.SessionManager
+}
+
+// ComResetConnection implements mysql.Handler.
+func (h withSessions) ComResetConnection(c *mysql.Conn) error {
+	if _, err := currentDatabase(context.Background(), h.sessions, c); err != nil {
+		return err
+	}
+	return h.Handler.ComResetConnection(c)
 }
 
 // Query implements server.Interceptor.
