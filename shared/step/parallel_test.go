@@ -23,6 +23,6 @@ func TestOnePieceThatFailsKeepsNoOtherFromBeingDone(t *testing.T) {
 
 func TestAPanicComesOutWhereItCanBeContained(t *testing.T) {
 	assert.PanicsWithValue(t, "boom", func() {
-		step.Parallel(func() step.Outcome { return step.Done() }, func() step.Outcome { panic("boom") })
+		step.Parallel(step.Done, func() step.Outcome { panic("boom") })
 	})
 }

@@ -16,7 +16,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/provider"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctrl.SetLogger(logr.Discard())
@@ -35,7 +37,7 @@ func main() {
 	)
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
-		stop()
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
