@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,7 +78,7 @@ func TestFL01WaitsForPDThenTiKVThenPlacementRules(t *testing.T) {
 	s.SetTiKVGroup("basic-tikv", false)
 	require.Eventually(t, func() bool {
 		c = s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiKVGroup)
-		return c.Message == "TiKVGroup basic-tikv is not Ready: the test says so"
+		return strings.HasPrefix(c.Message, "TiKVGroup basic-tikv is not Ready yet: kubectl ")
 	}, storetest.Patience, 20*time.Millisecond)
 
 	s.SetTiKVGroup("basic-tikv", true)

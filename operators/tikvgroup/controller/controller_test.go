@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,7 +61,7 @@ func TestKV01WaitsForPDGroupThenComesUpAndStaysStill(t *testing.T) {
 	s.SetPDGroup(false)
 	require.Eventually(t, func() bool {
 		c = s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPDGroup)
-		return c.Message == "PDGroup basic-pd is not Ready: the test says so"
+		return strings.HasPrefix(c.Message, "PDGroup basic-pd is not Ready yet: kubectl ")
 	}, storetest.Patience, 20*time.Millisecond)
 	s.Exist(time.Second)
 
