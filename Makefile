@@ -15,6 +15,8 @@ SHELL = /bin/bash -o pipefail
 TOOL  = go -C shared run ./testkit/binaries/cmd/toolbin
 export GOWORK = off
 export CGO_ENABLED = 0
+# The flags of every build, so that checks, tests and images share one cache.
+export GOFLAGS = -trimpath -buildvcs=false
 export PROVIDER IMAGES
 .DEFAULT_GOAL = help
 .PHONY: help build generate verify lint test e2e demo demo-down images tidy
@@ -29,7 +31,7 @@ help: ## Show this help
 
 build: ## Build every module; programs go into bin/
 	$(call each,build,go build ./... && mains="$$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...)" && \
-		if [ -n "$$mains" ]; then go build -trimpath -tags grpcnotrace -ldflags "$(LDFLAGS)" -o $(CURDIR)/bin/ $$mains; fi)
+		if [ -n "$$mains" ]; then go build -tags grpcnotrace -ldflags "$(LDFLAGS)" -o $(CURDIR)/bin/ $$mains; fi)
 
 generate: ## Write deepcopy code, CRDs, RBAC and generated documents
 	@set -e; gen="$$($(TOOL) controller-gen)"; mkdir -p deploy/crds; cd apis; \
