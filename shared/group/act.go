@@ -37,6 +37,9 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 	var second []func() step.Outcome
 	for i, change := range plan.Instances {
 		second = append(second, func() step.Outcome {
+			if o := confirm(ctx, env, change); o.Kind != step.KindDone {
+				return o
+			}
 			var live client.Object
 			if change.Live != nil {
 				live = change.Live
@@ -54,6 +57,29 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonProgressing, "Instance "+plan.Instances[at].Desired.Name+" has just been changed")
 	}
 	return step.Done()
+}
+
+// conflictDelay is how soon a plan that met a newer object is made anew.
+const conflictDelay = 50 * time.Millisecond
+
+// confirm looks at an Instance in the API server before it is made or given
+// another revision, which is the permission to stop its pod: the plan must not
+// rest on a cache that lags.
+func confirm(ctx context.Context, env operator.Env, change InstanceChange) step.Outcome {
+	if change.Live != nil && change.Live.Spec.Revision == change.Desired.Spec.Revision {
+		return step.Done()
+	}
+	var there v1alpha1.Instance
+	err := env.Live.Get(ctx, client.ObjectKeyFromObject(change.Desired), &there)
+	switch {
+	case apierrors.IsNotFound(err) && change.Live == nil:
+		return step.Done()
+	case err != nil && !apierrors.IsNotFound(err):
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Instance %s: %w", change.Desired.Name, err))
+	case err == nil && change.Live != nil && there.ResourceVersion == change.Live.ResourceVersion:
+		return step.Done()
+	}
+	return step.After(conflictDelay, v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" has changed meanwhile")
 }
 
 // applyService applies a Service, unless somebody else holds its name.
@@ -103,7 +129,13 @@ func applyResult(ctx context.Context, env operator.Env, g v1alpha1.Group, desire
 	result, err := apply.Object(ctx, env.Client, env.Name, desired, live)
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return result, step.Stall(v1alpha1.ReasonInvalidSpec, err.Error())
+		// The cause may go without the spec: a port that somebody else holds, a
+		// policy of the cluster.
+		o := step.Stall(v1alpha1.ReasonInvalidSpec, err.Error())
+		o.After = lookAgain
+		return result, o
+	case apierrors.IsConflict(err):
+		return result, step.After(conflictDelay, v1alpha1.ReasonProgressing, desired.GetName()+" has changed meanwhile")
 	case err != nil:
 		return result, step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}

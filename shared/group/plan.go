@@ -3,6 +3,8 @@ package group
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -157,17 +159,18 @@ func resolve(s Snapshot, r Rendering) (revision.Target, error) {
 // conflicts names an object of one of the group's names that is somebody
 // else's.
 func conflicts(g v1alpha1.Group, s Snapshot) string {
-	for name, service := range s.Services {
-		if !ours(g, service) {
+	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
+		service := s.Services[name]
+		if !Ours(g, service) {
 			return fmt.Sprintf("Service %s exists and belongs to somebody else: delete it (kubectl -n %s delete service %s) or give the group another name", name, g.GetNamespace(), name)
 		}
 	}
 	return ""
 }
 
-// ours reports whether an object was made by this group. One that was orphaned
+// Ours reports whether an object was made by this group. One that was orphaned
 // by a group of the same name is taken over.
-func ours(g v1alpha1.Group, o metav1.Object) bool {
+func Ours(g v1alpha1.Group, o metav1.Object) bool {
 	if owner := metav1.GetControllerOf(o); owner != nil {
 		return owner.UID == g.GetUID()
 	}
@@ -201,7 +204,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	var pending []string
 	for _, live := range s.Instances {
 		filled = append(filled, live.Spec.Slot)
-		if live.DeletionTimestamp != nil {
+		if live.DeletionTimestamp != nil || !Ours(g, live) {
 			continue
 		}
 		desired, wait, err := planInstance(plan, g, r, live)
@@ -371,6 +374,20 @@ func newInstance(g v1alpha1.Group, r Rendering, target revision.Target, slot int
 	return i, nil
 }
 
+// grown returns claims with the sizes that are wanted where they are larger: a
+// volume grows without a restart.
+func grown(claims, wanted []v1alpha1.VolumeClaimTemplate) []v1alpha1.VolumeClaimTemplate {
+	out := slices.Clone(claims)
+	for i := range out {
+		for _, w := range wanted {
+			if w.Name == out[i].Name && w.Storage.Cmp(out[i].Storage) > 0 {
+				out[i].Storage = w.Storage
+			}
+		}
+	}
+	return out
+}
+
 // planInstance decides what becomes of a living Instance: the new revision when
 // it may have it, else its own, and then a word on what is pending.
 func planInstance(plan *Plan, g v1alpha1.Group, r Rendering, live *v1alpha1.Instance) (*v1alpha1.Instance, string, error) {
@@ -404,7 +421,7 @@ func planInstance(plan *Plan, g v1alpha1.Group, r Rendering, live *v1alpha1.Inst
 		// The living member keeps what it runs.
 		desired.Spec.Revision = live.Spec.Revision
 		desired.Spec.PodTemplate = kept
-		desired.Spec.VolumeClaimTemplates = live.Spec.VolumeClaimTemplates
+		desired.Spec.VolumeClaimTemplates = grown(live.Spec.VolumeClaimTemplates, desired.Spec.VolumeClaimTemplates)
 		note := fmt.Sprintf("Instance %s needs a restart (%s): %s", live.Name, change.Text, reason)
 		plan.Notes = append(plan.Notes, note)
 		return desired, note, nil

@@ -24,3 +24,19 @@ func Silent(set *conditions.Set, condition string, now time.Time) (bool, step.Ou
 	}
 	return false, step.Wait("PD", waitDeadline, unknown.Reason, unknown.Message)
 }
+
+// Unsure is how a reconcile ends whose plan ended with planned, when the group
+// may stop serving unless PD speaks: what is unsure is looked at in time, whatever
+// else is waited for.
+func Unsure(g v1alpha1.Group, planned, unsure step.Outcome) step.Outcome {
+	if g.GetComponentSpec().Suspended || g.GetDeletionTimestamp() != nil {
+		return planned
+	}
+	if planned.Kind == step.KindDone {
+		return unsure
+	}
+	if unsure.After > 0 && (planned.After == 0 || unsure.After < planned.After) {
+		planned.After = unsure.After
+	}
+	return planned
+}

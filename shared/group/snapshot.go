@@ -72,7 +72,7 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group, wants Want
 		return s, fmt.Errorf("list ControllerRevisions of %s: %w", g.GetName(), err)
 	}
 	// Those of a group of the same name that was deleted are about to go.
-	s.Revisions = slices.DeleteFunc(revisions.Items, func(r appsv1.ControllerRevision) bool { return !ours(g, &r) })
+	s.Revisions = slices.DeleteFunc(revisions.Items, func(r appsv1.ControllerRevision) bool { return !Ours(g, &r) })
 	if s.PDGroup, err = pdGroup(ctx, env.Client, g); err != nil {
 		return s, err
 	}
@@ -86,6 +86,7 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group, wants Want
 				s.TiKVGroups = append(s.TiKVGroups, &list.Items[i])
 			}
 		}
+		slices.SortFunc(s.TiKVGroups, func(a, b *v1alpha1.TiKVGroup) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	if wants.Nodes && env.ClusterScoped {
 		if s.Nodes, err = nodes(ctx, env.Client, s.Instances); err != nil {
@@ -152,7 +153,7 @@ func configMaps(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[str
 	}
 	out := map[string]bool{}
 	for i := range list.Items {
-		if ours(g, &list.Items[i]) {
+		if Ours(g, &list.Items[i]) {
 			out[list.Items[i].Name] = true
 		}
 	}

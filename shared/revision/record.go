@@ -86,12 +86,17 @@ func Resolve(rendered Record, stored []appsv1.ControllerRevision) (Target, error
 
 // Object returns the ControllerRevision that stores the target for a group.
 func (t Target) Object(group, namespace string, labels map[string]string) (*appsv1.ControllerRevision, error) {
+	// Two spellings of one thing are one revision, and two records.
+	sum, err := apply.Hash([]string{t.Hash, t.Inputs})
+	if err != nil {
+		return nil, err
+	}
 	raw, err := json.Marshal(t.Record)
 	if err != nil {
 		return nil, fmt.Errorf("encode revision %s: %w", t.Hash, err)
 	}
 	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Name: names.Revision(group, t.Hash), Namespace: namespace, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: names.Revision(group, sum), Namespace: namespace, Labels: labels},
 		Data:       runtime.RawExtension{Raw: raw},
 		Revision:   t.Number,
 	}, nil

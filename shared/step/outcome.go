@@ -80,14 +80,28 @@ func (o Outcome) severity() int {
 	return 0
 }
 
+// retry is when a failure is looked at again that a stall, which a person has
+// to mend, would otherwise hide.
+const retry = 10 * time.Second
+
 // Worst returns the most pressing of outcomes, the first among equals; Done of
-// none.
+// none. It looks again as soon as any of them wanted to.
 func Worst(outcomes ...Outcome) Outcome {
-	worst := Done()
+	worst, again := Done(), time.Duration(0)
 	for _, o := range outcomes {
 		if o.severity() > worst.severity() {
 			worst = o
 		}
+		after := o.After
+		if o.Kind == KindFail {
+			after = retry
+		}
+		if after > 0 && (again == 0 || after < again) {
+			again = after
+		}
+	}
+	if worst.Kind == KindStall || worst.Kind == KindWait {
+		worst.After = again
 	}
 	return worst
 }

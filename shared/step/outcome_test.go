@@ -18,9 +18,14 @@ func TestTheMostPressingOutcomeWins(t *testing.T) {
 	after := step.After(time.Second, "Progressing", "soon")
 
 	assert.Equal(t, step.Done(), step.Worst())
-	assert.Equal(t, stall, step.Worst(after, wait, fail, stall))
+	got := step.Worst(after, wait, fail, stall)
+	assert.Equal(t, stall.Reason, got.Reason)
+	assert.Equal(t, time.Second, got.After, "what wanted to look again soon still does")
+	assert.Equal(t, stall, step.Worst(stall))
 	assert.Equal(t, fail, step.Worst(after, wait, fail))
-	assert.Equal(t, wait, step.Worst(after, wait, step.Done()))
+	got = step.Worst(after, wait, step.Done())
+	assert.Equal(t, wait.Source, got.Source)
+	assert.Equal(t, time.Second, got.After)
 	assert.Equal(t, after, step.Worst(step.Done(), after))
 }
 

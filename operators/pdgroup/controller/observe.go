@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
@@ -17,7 +18,8 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.PDGroup) (group.Sn
 	if err != nil {
 		return s, err
 	}
-	if len(s.Instances) == 0 {
+	// Members of a group of the same name that was deleted are about to stop.
+	if !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return group.Ours(g, i) }) {
 		s.PD.Err = errNoMembers
 		return s, nil
 	}

@@ -118,6 +118,11 @@ func createLimit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 	if clusterIDMismatch(g, s) != "" {
 		return 0, "members join one at a time: waiting for this group's own PD to answer"
 	}
+	if gone := missing(g, s); gone > 0 {
+		// PD knows them: starting them again changes no majority, and may be what
+		// PD needs for one.
+		return gone, "members that PD lists start again first"
+	}
 	for _, i := range s.Instances {
 		if !group.InstanceReady(i) {
 			return 0, fmt.Sprintf("members join one at a time: waiting for Instance %s", i.Name)
@@ -127,4 +132,15 @@ func createLimit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 		return 0, "members join one at a time: waiting for PD to have a quorum"
 	}
 	return 1, "members join one at a time"
+}
+
+// missing counts the members that PD listed last and that have no Instance.
+func missing(g *v1alpha1.PDGroup, s group.Snapshot) int {
+	n := 0
+	for _, m := range g.Status.Members {
+		if m.Name != "" && !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == m.Name }) {
+			n++
+		}
+	}
+	return n
 }

@@ -39,9 +39,7 @@ func report(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, outcome step.Out
 	}
 	quorum(g, s, set)
 	serving, unsure := serves(set, now)
-	if p.Outcome.Kind == step.KindDone && !g.Spec.Suspended && g.DeletionTimestamp == nil {
-		p.Outcome = unsure
-	}
+	p.Outcome = group.Unsure(g, p.Outcome, unsure)
 	status.GroupStatus = group.Report(g, s, p.Plan, outcome, set, serving)
 	return status, set, step.Worst(outcome, p.Outcome)
 }

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 )
@@ -14,6 +16,11 @@ func safe(s group.Snapshot, victim *v1alpha1.Instance) string {
 	}
 	if group.InstanceServes(victim) {
 		return "it is Ready, and this version does not restart members that serve: delete the Instance to restart it"
+	}
+	running := meta.IsStatusConditionTrue(victim.Status.Conditions, v1alpha1.ConditionPodReady)
+	if running && meta.IsStatusConditionTrue(victim.Status.Conditions, v1alpha1.ConditionJoined) {
+		// A slow moment must not cost a member that PD counts on.
+		return "its pod runs and PD lists it, even if it is not healthy now: delete the Instance to restart it"
 	}
 	return ""
 }

@@ -37,7 +37,9 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 	name := change.desired.GroupKind() + " " + change.desired.GetName()
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return step.Stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s is refused: %v", name, err))
+		o := step.Stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s is refused: %v", name, err))
+		o.After = waitDeadline
+		return o
 	case err != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	case result != apply.Unchanged:

@@ -154,7 +154,9 @@ func TestOrphanedGroupsAreAdoptedAgain(t *testing.T) {
 
 func TestPauseAndSuspendAreHandedDown(t *testing.T) {
 	w := created(t)
-	w.edit(func(c *v1alpha1.TidbCluster) { c.Spec.Paused, c.Spec.Suspended = true, true })
+	w.edit(func(c *v1alpha1.TidbCluster) { c.Spec.Suspended = true })
+	w.within(named, v1alpha1.ConditionReady, "False/Suspended")
+	w.edit(func(c *v1alpha1.TidbCluster) { c.Spec.Paused = true })
 	require.Eventually(t, func() bool {
 		for _, g := range w.groups() {
 			if !g.GetComponentSpec().Paused || !g.GetComponentSpec().Suspended {
@@ -164,7 +166,6 @@ func TestPauseAndSuspendAreHandedDown(t *testing.T) {
 		return true
 	}, named, tick)
 	w.within(named, v1alpha1.ConditionPaused, "True/Paused")
-	w.within(named, v1alpha1.ConditionReady, "False/Suspended")
 	w.edit(func(c *v1alpha1.TidbCluster) { c.Spec.Paused, c.Spec.Suspended = false, false })
 	require.Eventually(t, func() bool { return !w.groups()["PDGroup basic-pd"].GetComponentSpec().Paused }, named, tick)
 	w.everythingReady()

@@ -95,9 +95,9 @@ func TestPlanAndReport(t *testing.T) {
 		"a deletion":                   {func(c *v1alpha1.TidbCluster) { c.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, nil, "True/Ready", "False/Deleting", "none", "the groups are being deleted", 0, 0},
 		"a group of somebody else": {nil, func(s snapshot) {
 			tikv(s).SetOwnerReferences([]metav1.OwnerReference{{Kind: "TidbCluster", Name: "other", UID: "other", Controller: ptr.To(true)}})
-		}, "True/Ready", "False/NameConflict", "True/NameConflict", "TiKVGroup basic-tikv exists and was not made by this TidbCluster", 3, 0},
+		}, "False/NameConflict", "False/NameConflict", "True/NameConflict", "TiKVGroup basic-tikv exists and was not made by this TidbCluster", 3, 0},
 		"a group that lost its owner":     {nil, func(s snapshot) { tikv(s).SetOwnerReferences(nil) }, "True/Ready", "True/UpToDate", "none", "4 of 4", 4, 0},
-		"a group that never had an owner": {nil, func(s snapshot) { tikv(s).SetOwnerReferences(nil); tikv(s).SetLabels(nil) }, "True/Ready", "False/NameConflict", "True/NameConflict", "was not made by this", 3, 0},
+		"a group that never had an owner": {nil, func(s snapshot) { tikv(s).SetOwnerReferences(nil); tikv(s).SetLabels(nil) }, "False/NameConflict", "False/NameConflict", "True/NameConflict", "was not made by this", 3, 0},
 		"a group that is leaving already": {func(c *v1alpha1.TidbCluster) { c.Spec.TiKV = nil }, func(s snapshot) { tikv(s).SetDeletionTimestamp(ptr.To(metav1.NewTime(clock()))) }, "True/Ready", "True/UpToDate", "none", "3 of 3", 3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,11 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 	status := v1alpha1.TidbClusterStatus{ObservedGeneration: c.Generation}
 	serving, ready := true, 0
 	for _, g := range groups(c) {
-		summary := summarize(g, s.groups[keyOf(g)])
+		live := s.groups[keyOf(g)]
+		if live != nil && !ours(c, live) {
+			live = nil
+		}
+		summary := summarize(g, live)
 		status.Groups = append(status.Groups, summary)
 		switch {
 		case summary.Ready == metav1.ConditionTrue:
@@ -26,7 +30,7 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 		case summary.Replicas > 0:
 			serving = false
 		}
-		switch live := s.groups[keyOf(g)].(type) {
+		switch live := live.(type) {
 		case *v1alpha1.PDGroup:
 			status.ClusterID = live.Status.ClusterID
 		case *v1alpha1.TiDBGroup:
@@ -36,10 +40,10 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 		}
 	}
 	set.Finish(conditions.Verdict{
-		Serving: serving && !c.Spec.Suspended,
+		Serving: serving && (!c.Spec.Suspended || c.Spec.Paused),
 		Summary: fmt.Sprintf("%d of %d groups are Ready", ready, len(status.Groups)),
 		Outcome: step.Worst(outcome, p.Outcome),
-		Paused:  c.Spec.Paused, Suspended: c.Spec.Suspended,
+		Paused:  c.Spec.Paused, Suspended: c.Spec.Suspended && !c.Spec.Paused,
 	})
 	status.Conditions = set.List()
 	return status, set

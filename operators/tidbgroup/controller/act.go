@@ -12,10 +12,14 @@ import (
 // from being done.
 func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p groupPlan) step.Outcome {
 	outcome := group.Act(ctx, r.Env, g, s.Snapshot, p.Plan)
+	var work []func() step.Outcome
 	for _, l := range p.Labels {
-		if err := r.servers.Give(ctx, l); err != nil {
-			outcome = step.Worst(outcome, step.Fail(v1alpha1.ReasonRequestFailed, err))
-		}
+		work = append(work, func() step.Outcome {
+			if err := r.servers.Give(ctx, l); err != nil {
+				return step.Fail(v1alpha1.ReasonRequestFailed, err)
+			}
+			return step.Done()
+		})
 	}
-	return outcome
+	return step.Worst(outcome, step.Parallel(work...))
 }

@@ -129,7 +129,7 @@ func TestPlan(t *testing.T) {
 			assert.Equal(t, c.reason, p.Outcome.Reason, p.Outcome.Message)
 			assert.Equal(t, c.kind, p.Outcome.Kind)
 
-			status, _ := report(g, s, p, step.Done(), now())
+			status, _, _ := report(g, s, p, step.Done(), now())
 			for _, condition := range status.Conditions {
 				info, known := v1alpha1.LookupCondition(condition.Type)
 				assert.True(t, known && info.On(v1alpha1.KindTiFlashGroup) && info.Has(condition.Reason), "%s/%s", condition.Type, condition.Reason)

@@ -90,8 +90,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
-	status, set := report(g, s, p, outcome, r.Now())
-	outcome = step.Worst(outcome, r.Outcomes.Count("report", group.WriteMembers(ctx, r.Env, members(g, s, r.Now()))))
+	status, set, end := report(g, s, p, outcome, r.Now())
+	end = step.Worst(end, r.Outcomes.Count("report", group.WriteMembers(ctx, r.Env, members(g, s, r.Now()))))
 	if err := r.Status.Write(ctx, g, g.Status, status, set.Transitions()); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -101,5 +101,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return ctrl.Result{}, err
 		}
 	}
-	return step.Worst(outcome, p.Outcome).Result()
+	return end.Result()
 }

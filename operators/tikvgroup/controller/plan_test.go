@@ -192,7 +192,7 @@ func TestReport(t *testing.T) {
 			}
 			p, err := plan(g, s)
 			require.NoError(t, err)
-			status, _ := report(g, s, p, step.Done(), now())
+			status, _, _ := report(g, s, p, step.Done(), now())
 			got := map[string]string{}
 			for _, condition := range status.Conditions {
 				got[condition.Type] = string(condition.Status) + "/" + condition.Reason
@@ -201,7 +201,7 @@ func TestReport(t *testing.T) {
 				assert.NotEmpty(t, condition.Message)
 			}
 			assert.Equal(t, c.want, got)
-			again, _ := report(withStatus(g, status), s, p, step.Done(), now().Add(time.Second))
+			again, _, _ := report(withStatus(g, status), s, p, step.Done(), now().Add(time.Second))
 			if p.Outcome.Kind != step.KindDone || got["Ready"] == "True/Ready" || g.Spec.Suspended {
 				assert.Equal(t, mustJSON(t, status), mustJSON(t, again), "P9: nothing in it changes by itself")
 			}
@@ -231,6 +231,6 @@ func TestSilentPDLeavesMembersAsTheyWere(t *testing.T) {
 	p, err := plan(g, s)
 	require.NoError(t, err)
 	g.Status.Stores = []v1alpha1.StoreStatus{{Instance: "basic-tikv-0", ID: "1", State: "Up"}}
-	status, _ := report(g, s, p, step.Done(), now())
+	status, _, _ := report(g, s, p, step.Done(), now())
 	assert.Equal(t, g.Status.Stores, status.Stores)
 }

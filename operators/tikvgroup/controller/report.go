@@ -10,8 +10,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
 
-// report computes the status of a TiKVGroup. It is pure.
-func report(g *v1alpha1.TiKVGroup, s group.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiKVGroupStatus, *conditions.Set) {
+// report computes the status of a TiKVGroup and how the reconcile ends. It is
+// pure.
+func report(g *v1alpha1.TiKVGroup, s group.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiKVGroupStatus, *conditions.Set, step.Outcome) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
 	status := v1alpha1.TiKVGroupStatus{}
 	store.PutDependencies(p.Start, "PDGroup "+g.PDGroupName()+" is Ready", set)
@@ -22,11 +23,9 @@ func report(g *v1alpha1.TiKVGroup, s group.Snapshot, p groupPlan, outcome step.O
 		status.Stores = store.Statuses(matches)
 	}
 	serving, unsure := store.Serves(g, s, set, now)
-	if p.Outcome.Kind == step.KindDone && !g.Spec.Suspended && g.DeletionTimestamp == nil {
-		p.Outcome = unsure
-	}
+	p.Outcome = group.Unsure(g, p.Outcome, unsure)
 	status.GroupStatus = group.Report(g, s, p.Plan, outcome, set, serving)
-	return status, set
+	return status, set, step.Worst(outcome, p.Outcome)
 }
 
 // members reports every Instance's store as PD lists it. While PD cannot be
