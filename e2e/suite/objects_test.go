@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,7 +40,7 @@ func idleTime(t *testing.T) time.Duration {
 }
 
 // quiet is for how long nothing may change before a cluster is called idle.
-const quiet = 15 * time.Second
+const quiet = 10 * time.Second
 
 // pass lets time pass: what is measured here is that nothing happens in it.
 func pass(t *testing.T, d time.Duration) {
@@ -53,7 +54,7 @@ func pass(t *testing.T, d time.Duration) {
 	}
 }
 
-// versions returns the resourceVersion of every object that the suite has in a
+// versions returns the version of every object that the suite has in a
 // namespace.
 func versions(t *testing.T, namespace string) map[string]string {
 	t.Helper()
@@ -68,10 +69,26 @@ func versions(t *testing.T, namespace string) map[string]string {
 		require.NoError(t, meta.EachListItem(list, func(o runtime.Object) error {
 			m, err := meta.Accessor(o)
 			if err == nil {
-				out[kind+"/"+m.GetName()] = m.GetResourceVersion()
+				out[kind+"/"+m.GetName()] = version(kind, m)
 			}
 			return err
 		}))
+	}
+	return out
+}
+
+// version is an object's resourceVersion; of a pod, who other than its kubelet
+// wrote it, and when: kubelets report what they find out about fresh pods for a
+// good while.
+func version(kind string, m metav1.Object) string {
+	if kind != "Pod" {
+		return m.GetResourceVersion()
+	}
+	out := ""
+	for _, f := range m.GetManagedFields() {
+		if f.Manager != "kubelet" {
+			out += f.Manager + f.Subresource + "@" + f.Time.UTC().Format(time.RFC3339) + " "
+		}
 	}
 	return out
 }
