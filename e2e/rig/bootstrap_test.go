@@ -79,6 +79,10 @@ func quiet(t *testing.T, r *rig.Rig) {
 	defer deadline.Stop()
 	<-deadline.C
 	for request, count := range r.Requests.Since(requests) {
+		if strings.HasSuffix(fmt.Sprint(request), " patch events") {
+			// client-go's recorder counts a repeated Event some seconds after it happened.
+			continue
+		}
 		assert.False(t, request.Writes(), "%d × %s while idle", count, request)
 	}
 	assert.Equal(t, versions, r.Watcher.Versions(), "versions of objects while idle")
