@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -30,14 +31,22 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 	if plan.Revision != nil {
 		first = append(first, func() step.Outcome { return applyOne(ctx, env, g, plan.Revision, nil) })
 	}
+	if plan.Budget != nil {
+		first = append(first, func() step.Outcome { return applyBudget(ctx, env, g, s, plan.Budget) })
+	}
 	if o := step.Parallel(first...); o.Kind != step.KindDone {
 		return o
+	}
+	if plan.Lease.Take != nil {
+		if o := takeLease(ctx, env, g, s, plan.Lease); o.Kind != step.KindDone {
+			return o
+		}
 	}
 	changed := make([]bool, len(plan.Instances))
 	var second []func() step.Outcome
 	for i, change := range plan.Instances {
 		second = append(second, func() step.Outcome {
-			if o := confirm(ctx, env, change); o.Kind != step.KindDone {
+			if o := confirm(ctx, env, g, s, change); o.Kind != step.KindDone {
 				return o
 			}
 			var live client.Object
@@ -52,6 +61,14 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 	if o := step.Parallel(second...); o.Kind != step.KindDone {
 		return o
 	}
+	if o := step.Worst(call(ctx, env, g, plan.Calls), remove(ctx, env, g, plan)); o.Kind != step.KindDone {
+		return o
+	}
+	if plan.Lease.Give {
+		if o := giveLease(ctx, env, g, s, plan.Lease); o.Kind != step.KindDone {
+			return o
+		}
+	}
 	if at := slices.Index(changed, true); at >= 0 && plan.Outcome.Kind == step.KindDone {
 		// The plan was made from what the Instances said of their old specs.
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonProgressing, "Instance "+plan.Instances[at].Desired.Name+" has just been changed")
@@ -62,24 +79,41 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 // conflictDelay is how soon a plan that met a newer object is made anew.
 const conflictDelay = 50 * time.Millisecond
 
-// confirm looks at an Instance in the API server before it is made or given
-// another revision, which is the permission to stop its pod: the plan must not
-// rest on a cache that lags.
-func confirm(ctx context.Context, env operator.Env, change InstanceChange) step.Outcome {
-	if change.Live != nil && change.Live.Spec.Revision == change.Desired.Spec.Revision {
+// confirm looks at an Instance in the API server before it is made or its pod
+// may be stopped: the plan must not rest on a cache that lags. A member that
+// serves is stopped only for who holds the Lease at that moment, if it needs it.
+func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, change InstanceChange) step.Outcome {
+	if !stops(change) {
 		return step.Done()
 	}
 	var there v1alpha1.Instance
 	err := env.Live.Get(ctx, client.ObjectKeyFromObject(change.Desired), &there)
+	changed := step.After(conflictDelay, v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" has changed meanwhile")
 	switch {
 	case apierrors.IsNotFound(err) && change.Live == nil:
 		return step.Done()
 	case err != nil && !apierrors.IsNotFound(err):
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Instance %s: %w", change.Desired.Name, err))
-	case err == nil && change.Live != nil && there.ResourceVersion == change.Live.ResourceVersion:
+	case err != nil || change.Live == nil || there.ResourceVersion != change.Live.ResourceVersion:
+		return changed
+	}
+	if !change.Stops || !s.Lease.HeldBy(change.Live) {
 		return step.Done()
 	}
-	return step.After(conflictDelay, v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" has changed meanwhile")
+	now, err := lease.Read(ctx, env.Live, g.GetNamespace(), g.PDGroupName())
+	if err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	if !now.HeldBy(change.Live) {
+		return step.After(conflictDelay, v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" does not hold the Lease any more")
+	}
+	return step.Done()
+}
+
+// stops reports whether a change makes an Instance, or lets its pod be stopped.
+func stops(change InstanceChange) bool {
+	live, desired := change.Live, change.Desired
+	return live == nil || live.Spec.Revision != desired.Spec.Revision || live.Spec.StopPod != desired.Spec.StopPod || held(live) && !held(desired)
 }
 
 // applyService applies a Service, unless somebody else holds its name.

@@ -10,9 +10,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
@@ -54,8 +56,18 @@ type Rendering struct {
 	// CreateLimit bounds how many members are created at once, and says why;
 	// nil means no bound.
 	CreateLimit func() (limit int, reason string)
-	// Safe says why a living member must not be stopped now; empty if it may.
-	Safe func(instance *v1alpha1.Instance) string
+	// Disrupt answers for the members when some of them are to be stopped.
+	Disrupt Component
+	// RollGate must be open before members that serve get a new revision: the
+	// groups that come before this one in an upgrade are done.
+	RollGate gate.Result
+	// SuspendWait says what must have stopped before this group's pods may;
+	// empty if nothing.
+	SuspendWait string
+	// Budget of the cluster's members of this component; nil for none.
+	Budget *policyv1.PodDisruptionBudget
+	// Extra is how many members there are to be beyond spec.replicas for now.
+	Extra int32
 }
 
 // Plan is what a group's operator will do, and why.
@@ -65,8 +77,21 @@ type Plan struct {
 	Services  []*corev1.Service
 	ConfigMap *corev1.ConfigMap
 	Revision  *appsv1.ControllerRevision
+	// Budget to apply, nil for none.
+	Budget *policyv1.PodDisruptionBudget
 	// Instances to apply, with the live object of each.
 	Instances []InstanceChange
+	// Lease to take or to give back.
+	Lease LeaseChange
+	// Calls to PD, in this order.
+	Calls []Call
+	// Deletes are Instances to delete, because their member has left or will
+	// never come back.
+	Deletes []*v1alpha1.Instance
+	// Drained are the Instances whose member has left the database.
+	Drained map[string]bool
+	// Prune are revisions and ConfigMaps that nothing uses any more.
+	Prune []client.Object
 	// Target is the revision that is wanted.
 	Target revision.Target
 	// Gate that the group stands before.
@@ -75,6 +100,12 @@ type Plan struct {
 	Outcome step.Outcome
 	// Notes say why, one for each decision.
 	Notes []string
+
+	// disrupted are the Instances that are under way, granted those whose pod may
+	// stop now, released those that may go for good.
+	disrupted map[string]Verb
+	granted   map[string]bool
+	released  map[string]bool
 }
 
 // InstanceChange is an Instance to create or update.
@@ -83,16 +114,21 @@ type InstanceChange struct {
 	Desired *v1alpha1.Instance
 	// Live Instance, nil if it is to be created.
 	Live *v1alpha1.Instance
+	// Stops says that the change is the permission to stop a pod that serves.
+	Stops bool
 }
 
 // MakePlan plans the children of a group. It is pure.
 func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
-	plan := Plan{Gate: r.Gate}
+	plan := Plan{Gate: r.Gate, Drained: map[string]bool{}, disrupted: map[string]Verb{}, granted: map[string]bool{}, released: map[string]bool{}}
 	spec := g.GetComponentSpec()
+	r.Problems = append(slices.Clone(r.Problems), CheckDisruption(spec.Disruption)...)
 	switch {
 	case g.GetDeletionTimestamp() != nil:
 		// Owner references let go of everything; the Instances' own finalizers
 		// stop the pods and apply the claim retention.
+		// Nothing has to be taken out of a database that goes as a whole.
+		plan.release(g, s)
 		plan.Outcome = step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, fmt.Sprintf("%d Instances are still being deleted", len(s.Instances)))
 		return plan, nil
 	case len(r.Problems) > 0:
@@ -109,7 +145,7 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 		return plan, err
 	}
 	plan.Target = target
-	plan.Services = r.Services
+	plan.Services, plan.Budget = r.Services, r.Budget
 	if plan.ConfigMap, err = configMap(g, s, target); err != nil {
 		return plan, err
 	}
@@ -121,6 +157,7 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 	if err := planInstances(&plan, g, s, r); err != nil {
 		return plan, err
 	}
+	plan.Prune = prune(g, s, target)
 	if spec.Paused {
 		plan = paused(plan, g)
 	}
@@ -131,7 +168,8 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 // is, if it is anything.
 func paused(plan Plan, g v1alpha1.Group) Plan {
 	held := len(plan.Notes) > 0 || plan.Revision != nil
-	plan.Services, plan.ConfigMap, plan.Revision, plan.Instances = nil, nil, nil, nil
+	plan.Services, plan.ConfigMap, plan.Revision, plan.Instances, plan.Budget = nil, nil, nil, nil, nil
+	plan.Lease, plan.Calls, plan.Deletes, plan.Prune = LeaseChange{}, nil, nil, nil
 	if !held {
 		return plan
 	}
@@ -196,37 +234,43 @@ func revisionObject(g v1alpha1.Group, target revision.Target) (*appsv1.Controlle
 	return object, nil
 }
 
-// planInstances decides for every slot: create, keep, change in place, replace
-// what adds nothing, or say what is pending.
+// planInstances decides for every slot: create, keep, change in place, restart,
+// remove, or say what is pending.
 func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error {
 	spec := g.GetComponentSpec()
-	var filled []int32
-	var pending []string
-	for _, live := range s.Instances {
-		filled = append(filled, live.Spec.Slot)
-		if live.DeletionTimestamp != nil || !Ours(g, live) {
-			continue
-		}
-		desired, wait, err := planInstance(plan, g, r, live)
-		if err != nil {
-			return err
-		}
-		if wait != "" {
-			pending = append(pending, wait)
-		}
-		plan.Instances = append(plan.Instances, InstanceChange{Desired: desired, Live: live})
+	leaving := planRemoval(g, s, r)
+	living, work, err := survey(plan, g, s, r, leaving)
+	if err != nil {
+		return err
 	}
-	slots := rollout.PlanSlots(filled, g.GetReplicas(), nil)
+	if !spec.Suspended {
+		plan.Outcome = step.Worst(plan.Outcome, planDisruptions(plan, g, s, r, work), leaving.waiting)
+	}
+	drain(plan, r, leaving)
+	if !spec.Suspended {
+		bury(plan, s, r, leaving)
+	}
+	for _, m := range living {
+		plan.Instances = append(plan.Instances, m.change(plan, r, leaving))
+		if _, under := plan.disrupted[m.live.Name]; !under {
+			plan.Calls = append(plan.Calls, r.Disrupt.Sweep(m.live)...)
+		}
+	}
+	if s.HolderLost && s.Lease.Holder.Kind == g.GroupKind() && plan.Lease.Take == nil {
+		plan.Lease = LeaseChange{Give: true, Why: "its holder is gone"}
+	}
+	slots := planSlots(g, s, r)
 	creating := len(slots.Create) > 0 && !spec.Suspended
+	limited := ""
 	if creating && r.Gate.Open {
-		create, limited := slots.Create, ""
+		create := slots.Create
 		if r.CreateLimit != nil {
 			var limit int
 			limit, limited = r.CreateLimit()
 			create = create[:min(limit, len(create))]
 		}
-		if len(create) < len(slots.Create) {
-			pending = append(pending, limited)
+		if len(create) == len(slots.Create) {
+			limited = ""
 		}
 		for _, slot := range create {
 			desired, err := newInstance(g, r, plan.Target, slot)
@@ -237,12 +281,31 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 			plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(s.Instances), g.GetReplicas()))
 		}
 	}
-	plan.Outcome = step.Worst(plan.Outcome, waits(g, s, r, plan.Target, slots, pending, creating))
+	plan.Outcome = step.Worst(waits(g, s, r, plan.Target, slots, limited, creating), plan.Outcome)
 	return nil
 }
 
+// planSlots finds the slots to fill. A member that is replaced before it has gone
+// keeps its slot and does not count; so does a slot with the retired claim of a
+// former member.
+func planSlots(g v1alpha1.Group, s Snapshot, r Rendering) rollout.Slots {
+	var filled []int32
+	skip := maps.Clone(s.RetiredSlots)
+	if skip == nil {
+		skip = map[int32]bool{}
+	}
+	for _, i := range s.Instances {
+		if i.DeletionTimestamp != nil && held(i) && Ours(g, i) && r.Disrupt.Replaced(i) {
+			skip[i.Spec.Slot] = true
+			continue
+		}
+		filled = append(filled, i.Spec.Slot)
+	}
+	return rollout.PlanSlots(filled, g.GetReplicas()+r.Extra, skip)
+}
+
 // waits says why the group is not yet what its spec asks for.
-func waits(g v1alpha1.Group, s Snapshot, r Rendering, target revision.Target, slots rollout.Slots, pending []string, creating bool) step.Outcome {
+func waits(g v1alpha1.Group, s Snapshot, r Rendering, target revision.Target, slots rollout.Slots, limited string, creating bool) step.Outcome {
 	wait := func(source, reason, message string) step.Outcome {
 		return step.Wait(source, waitDeadline, reason, message)
 	}
@@ -254,20 +317,15 @@ func waits(g v1alpha1.Group, s Snapshot, r Rendering, target revision.Target, sl
 	}
 	if creating {
 		message := fmt.Sprintf("creating %d of %d Instances", len(slots.Create), g.GetReplicas())
-		if len(pending) > 0 {
-			message += ": " + pending[0]
+		if limited != "" {
+			message += ": " + limited
 		}
 		return wait("Instance", v1alpha1.ReasonCreating, message)
 	}
 	volume := volumeChange(g, s)
 	switch {
-	case len(pending) > 0:
-		return wait("Instance", v1alpha1.ReasonRestartPending, pending[0])
 	case volume != "":
 		return wait("Instance", v1alpha1.ReasonVolumeChangePending, volume)
-	case len(slots.Surplus) > 0:
-		return wait("Instance", v1alpha1.ReasonScaleInPending, fmt.Sprintf("%d Instances more than spec.replicas %d: this version does not remove members; set spec.replicas back to %d",
-			len(slots.Surplus), g.GetReplicas(), len(s.Instances)))
 	case target.NewRendering != "":
 		return wait(g.GroupKind(), v1alpha1.ReasonNewRendering, "this operator would render the pods differently, and leaves them as they are until the spec changes: "+target.NewRendering)
 	}
@@ -302,6 +360,9 @@ func unready(g v1alpha1.Group, s Snapshot) step.Outcome {
 	}
 	worst := step.Done()
 	for _, i := range s.Instances {
+		if i.Spec.Retire || i.DeletionTimestamp != nil && held(i) {
+			continue // how far it is on its way out is told elsewhere
+		}
 		o := InstanceOutcome(i)
 		if i.DeletionTimestamp != nil {
 			o = step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted, and made anew then")
@@ -360,6 +421,7 @@ func newInstance(g v1alpha1.Group, r Rendering, target revision.Target, slot int
 		return nil, fmt.Errorf("encode the template of slot %d: %w", slot, err)
 	}
 	i := &v1alpha1.Instance{ObjectMeta: workload.Meta(g, names.Instance(g.GetName(), slot))}
+	i.Finalizers = []string{v1alpha1.FinalizerMember}
 	i.Spec = v1alpha1.InstanceSpec{
 		Group:                v1alpha1.InstanceGroup{Kind: g.GroupKind(), Name: g.GetName()},
 		Slot:                 slot,
@@ -386,46 +448,4 @@ func grown(claims, wanted []v1alpha1.VolumeClaimTemplate) []v1alpha1.VolumeClaim
 		}
 	}
 	return out
-}
-
-// planInstance decides what becomes of a living Instance: the new revision when
-// it may have it, else its own, and then a word on what is pending.
-func planInstance(plan *Plan, g v1alpha1.Group, r Rendering, live *v1alpha1.Instance) (*v1alpha1.Instance, string, error) {
-	desired, err := newInstance(g, r, plan.Target, live.Spec.Slot)
-	if err != nil {
-		return nil, "", err
-	}
-	if live.Spec.Revision == plan.Target.Hash {
-		return desired, "", nil
-	}
-	var old corev1.PodTemplateSpec
-	if err := json.Unmarshal(live.Spec.PodTemplate.Raw, &old); err != nil {
-		return nil, "", fmt.Errorf("decode template of Instance %s: %w", live.Name, err)
-	}
-	wanted, kept := plan.Target.Template.DeepCopy(), live.Spec.PodTemplate
-	if r.Adjust != nil {
-		// What makes no revision is no reason for a restart either, and is
-		// changed while a restart is pending too.
-		r.Adjust(live.Spec.Slot, wanted)
-		r.Adjust(live.Spec.Slot, &old)
-		if kept.Raw, err = json.Marshal(old); err != nil {
-			return nil, "", fmt.Errorf("encode template of Instance %s: %w", live.Name, err)
-		}
-	}
-	change := revision.Difference(&old, wanted)
-	if !change.Restart {
-		plan.Notes = append(plan.Notes, fmt.Sprintf("change Instance %s in place: %s", live.Name, change.Text))
-		return desired, "", nil
-	}
-	if reason := r.Safe(live); reason != "" {
-		// The living member keeps what it runs.
-		desired.Spec.Revision = live.Spec.Revision
-		desired.Spec.PodTemplate = kept
-		desired.Spec.VolumeClaimTemplates = grown(live.Spec.VolumeClaimTemplates, desired.Spec.VolumeClaimTemplates)
-		note := fmt.Sprintf("Instance %s needs a restart (%s): %s", live.Name, change.Text, reason)
-		plan.Notes = append(plan.Notes, note)
-		return desired, note, nil
-	}
-	plan.Notes = append(plan.Notes, fmt.Sprintf("replace the pod of Instance %s: %s", live.Name, change.Text))
-	return desired, "", nil
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
@@ -31,10 +34,22 @@ type Snapshot struct {
 	ConfigMaps map[string]bool
 	// Revisions of the group.
 	Revisions []appsv1.ControllerRevision
+	// RetiredSlots hold the claims of members that have left for good.
+	RetiredSlots map[int32]bool
+	// Budgets are the PodDisruptionBudgets of the namespace that the suite made.
+	Budgets map[string]*policyv1.PodDisruptionBudget
+	// Lease is the right to disrupt a member of the cluster; HolderLost says that
+	// its holder does not exist any more.
+	Lease      lease.State
+	HolderLost bool
+	// Now is when the snapshot was taken.
+	Now time.Time
 	// PDGroup that the group names, nil if there is none. A PDGroup's own
 	// snapshot holds itself.
 	PDGroup *v1alpha1.PDGroup
-	// TiKVGroups of the same PDGroup; read only where a gate needs them.
+	// Groups of the same PDGroup, of every kind, this one included.
+	Groups []v1alpha1.Group
+	// TiKVGroups among them.
 	TiKVGroups []*v1alpha1.TiKVGroup
 	// Nodes by name, their labels only.
 	Nodes map[string]map[string]string
@@ -48,15 +63,13 @@ type Snapshot struct {
 
 // Wants says what to read beyond what every group needs.
 type Wants struct {
-	// TiKVGroups for the gate.
-	TiKVGroups bool
 	// Nodes for labels.
 	Nodes bool
 }
 
 // Observe reads the snapshot of a group.
 func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group, wants Wants) (Snapshot, error) {
-	var s Snapshot
+	s := Snapshot{Now: env.Now()}
 	var err error
 	if s.Instances, err = instances(ctx, env.Client, g); err != nil {
 		return s, err
@@ -76,17 +89,17 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group, wants Want
 	if s.PDGroup, err = pdGroup(ctx, env.Client, g); err != nil {
 		return s, err
 	}
-	if wants.TiKVGroups {
-		var list v1alpha1.TiKVGroupList
-		if err := env.Client.List(ctx, &list, client.InNamespace(g.GetNamespace())); err != nil {
-			return s, fmt.Errorf("list TiKVGroups: %w", err)
-		}
-		for i := range list.Items {
-			if list.Items[i].PDGroupName() == g.PDGroupName() {
-				s.TiKVGroups = append(s.TiKVGroups, &list.Items[i])
-			}
-		}
-		slices.SortFunc(s.TiKVGroups, func(a, b *v1alpha1.TiKVGroup) int { return cmp.Compare(a.Name, b.Name) })
+	if s.RetiredSlots, err = retiredSlots(ctx, env.Client, g); err != nil {
+		return s, err
+	}
+	if s.Budgets, err = budgets(ctx, env.Client, g); err != nil {
+		return s, err
+	}
+	if err := observeLease(ctx, env, g, &s); err != nil {
+		return s, err
+	}
+	if err := observeGroups(ctx, env.Client, g, &s); err != nil {
+		return s, err
 	}
 	if wants.Nodes && env.ClusterScoped {
 		if s.Nodes, err = nodes(ctx, env.Client, s.Instances); err != nil {
@@ -110,6 +123,78 @@ func AskPD(env operator.Env, g v1alpha1.Group, s *Snapshot, moving bool) {
 	}
 	s.PDPending = !known
 	s.PD = view
+}
+
+// observeGroups reads the groups that make the cluster.
+func observeGroups(ctx context.Context, c client.Reader, g v1alpha1.Group, s *Snapshot) error {
+	for _, list := range []client.ObjectList{&v1alpha1.PDGroupList{}, &v1alpha1.TiFlashGroupList{}, &v1alpha1.TiKVGroupList{}, &v1alpha1.TiDBGroupList{}} {
+		if err := c.List(ctx, list, client.InNamespace(g.GetNamespace())); err != nil {
+			return fmt.Errorf("list groups of PDGroup %s: %w", g.PDGroupName(), err)
+		}
+		var found []v1alpha1.Group
+		for _, other := range v1alpha1.GroupsIn(list) {
+			if other.PDGroupName() == g.PDGroupName() {
+				found = append(found, other)
+			}
+		}
+		slices.SortFunc(found, func(a, b v1alpha1.Group) int { return cmp.Compare(a.GetName(), b.GetName()) })
+		for _, other := range found {
+			s.Groups = append(s.Groups, other)
+			if tikv, ok := other.(*v1alpha1.TiKVGroup); ok {
+				s.TiKVGroups = append(s.TiKVGroups, tikv)
+			}
+		}
+	}
+	return nil
+}
+
+// observeLease reads the cluster's Lease, and whether its holder still exists.
+func observeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s *Snapshot) error {
+	var err error
+	if s.Lease, err = lease.Read(ctx, env.Client, g.GetNamespace(), g.PDGroupName()); err != nil || s.Lease.Free() {
+		return err
+	}
+	if slices.ContainsFunc(s.Instances, s.Lease.HeldBy) {
+		return nil
+	}
+	if lost, err := s.Lease.Lost(ctx, env.Client, g.GetNamespace()); err != nil || !lost {
+		return err
+	}
+	// What a cache does not show may still be there.
+	s.HolderLost, err = s.Lease.Lost(ctx, env.Live, g.GetNamespace())
+	return err
+}
+
+// retiredSlots reads which slots have a claim of a former member. Claims are
+// read by their metadata only, and never written.
+func retiredSlots(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[int32]bool, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"))
+	if err := c.List(ctx, list, client.InNamespace(g.GetNamespace()), client.MatchingLabels(workload.Selector(g))); err != nil {
+		return nil, fmt.Errorf("list claims of %s: %w", g.GetName(), err)
+	}
+	out := map[int32]bool{}
+	for _, claim := range list.Items {
+		if claim.Annotations[v1alpha1.AnnotationRetired] == "" {
+			continue
+		}
+		if slot, ok := names.Slot(g.GetName(), claim.Labels[v1alpha1.LabelInstance]); ok {
+			out[slot] = true
+		}
+	}
+	return out, nil
+}
+
+func budgets(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[string]*policyv1.PodDisruptionBudget, error) {
+	var list policyv1.PodDisruptionBudgetList
+	if err := c.List(ctx, &list, client.InNamespace(g.GetNamespace()), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}); err != nil {
+		return nil, fmt.Errorf("list PodDisruptionBudgets: %w", err)
+	}
+	out := map[string]*policyv1.PodDisruptionBudget{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = &list.Items[i]
+	}
+	return out, nil
 }
 
 func instances(ctx context.Context, c client.Reader, g v1alpha1.Group) ([]*v1alpha1.Instance, error) {

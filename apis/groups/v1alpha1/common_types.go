@@ -132,6 +132,21 @@ type ComponentSpec struct {
 	// Suspended stops every pod of the group and keeps claims and objects.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
+	// RestartedAt restarts every member once when it changes, as safely as any
+	// other roll. Any text will do; a time tells most.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	RestartedAt string `json:"restartedAt,omitempty"`
+	// Disruption says when members that serve may be stopped on purpose.
+	// Default: at any time, one at a time in the whole cluster.
+	// +optional
+	Disruption *Disruption `json:"disruption,omitempty"`
+	// RevisionHistoryLimit is how many revisions are kept that no member runs.
+	// Default: 10.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
 
 // LocalReference names an object of the same namespace.

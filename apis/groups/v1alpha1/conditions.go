@@ -64,6 +64,27 @@ const (
 	ReasonNewRendering        = "NewRendering"
 	ReasonScaleInPending      = "ScaleInPending"
 	ReasonVolumeChangePending = "VolumeChangePending"
+	// ReasonRestarting: the holder of the disruption Lease is being restarted.
+	ReasonRestarting = "Restarting"
+	// ReasonPreparing: the database is being prepared for a member to stop.
+	ReasonPreparing = "Preparing"
+	// ReasonRecovering: a restarted member gets back what was moved away from it.
+	ReasonRecovering = "Recovering"
+	// ReasonDraining: a member is leaving the database for good.
+	ReasonDraining = "Draining"
+	// ReasonWaitingForLease: another member of the cluster is being disrupted.
+	ReasonWaitingForLease = "WaitingForLease"
+	// ReasonUnsafe: stopping a member now would cost a majority.
+	ReasonUnsafe = "Unsafe"
+	// ReasonScaleInRefused: the members that would remain are too few.
+	ReasonScaleInRefused = "ScaleInRefused"
+	// ReasonUpdateHeld: spec.disruption puts the next step off.
+	ReasonUpdateHeld = "UpdateHeld"
+	// ReasonReplacing: a dead member is being replaced.
+	ReasonReplacing = "Replacing"
+	// ReasonEvictionTimedOut: leaders stayed longer than they may; the member is
+	// stopped with them.
+	ReasonEvictionTimedOut    = "EvictionTimedOut"
 	ReasonWaitingForPDGroup   = "WaitingForPDGroup"
 	ReasonWaitingForTiKVGroup = "WaitingForTiKVGroup"
 	ReasonWaitingForInstances = "WaitingForInstances"
@@ -167,6 +188,7 @@ func ConditionTable() []ConditionInfo {
 	// and Reconciling: they repeat the most pressing one.
 	blocked := []string{
 		ReasonProgressing, ReasonCreating, ReasonRestartPending, ReasonNewRendering, ReasonScaleInPending, ReasonVolumeChangePending,
+		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonReplacing, ReasonEvictionTimedOut,
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
 		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
 		ReasonBootstrapping, ReasonQuorumLost, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,

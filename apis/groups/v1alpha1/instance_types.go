@@ -44,6 +44,11 @@ type InstanceSpec struct {
 	// taken back until the Instance is deleted.
 	// +optional
 	Retire bool `json:"retire,omitempty"`
+	// StopPod is the UID of a pod that is to be stopped and made anew although
+	// nothing of it changes: to leave a node, or because a person asked. Any
+	// other pod is left alone.
+	// +optional
+	StopPod types.UID `json:"stopPod,omitempty"`
 	// Suspended stops the pod and keeps the claims.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`

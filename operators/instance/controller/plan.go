@@ -207,6 +207,9 @@ func planChange(s *snapshot, p *plan) {
 	if pod.Labels[v1alpha1.LabelRevision] != instance.Spec.Revision {
 		change = difference(pod, s.template)
 	}
+	if pod.UID == instance.Spec.StopPod && !change.Restart {
+		change = revision.Change{Text: fmt.Sprintf("%s %s, which has asked for it", instance.Spec.Group.Kind, instance.Spec.Group.Name), Restart: true}
+	}
 	next, err := renderPod(instance, s.template)
 	if err != nil {
 		p.outcome = stall(v1alpha1.ReasonInvalidSpec, "spec.podTemplate: %v", err)

@@ -36,7 +36,8 @@ func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
 			foundOrJoin(g, template, founds(g, s, slot), foundArg(s, names.Instance(g.Name, slot)))
 		},
 		CreateLimit: func() (int, string) { return createLimit(g, s) },
-		Safe:        func(i *v1alpha1.Instance) string { return safe(s, i) },
+		Disrupt:     group.Standing{Serves: func(i *v1alpha1.Instance) string { return safe(s, i) }},
+		RollGate:    group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s),
 	}
 	children, err := group.MakePlan(g, s, r)
 	p := groupPlan{Plan: children, ClusterID: clusterID(g, s)}

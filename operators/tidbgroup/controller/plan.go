@@ -36,7 +36,8 @@ func plan(g *v1alpha1.TiDBGroup, s snapshot) (groupPlan, error) {
 		Services: services(g),
 		Gate:     open, GateReason: reason,
 		ClaimLoss: v1alpha1.RecreateLostClaim,
-		Safe:      safe,
+		Disrupt:   group.Standing{Serves: safe},
+		RollGate:  group.RollGate(g, s.Snapshot), SuspendWait: group.SuspendWait(g, s.Snapshot),
 	}
 	missing := s.BootstrapSQL != "" && open.Open
 	if missing {

@@ -36,7 +36,8 @@ func plan(g *v1alpha1.TiFlashGroup, s group.Snapshot) (groupPlan, error) {
 		GateReason:     p.Start.Reason,
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
-		Safe:           func(i *v1alpha1.Instance) string { return safe(g, s, i) },
+		Disrupt:        group.Standing{Serves: func(i *v1alpha1.Instance) string { return safe(g, s, i) }},
+		RollGate:       group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s),
 	})
 	if err != nil || g.DeletionTimestamp != nil {
 		return p, err

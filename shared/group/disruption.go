@@ -1,0 +1,102 @@
+package group
+
+import (
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// Verb is what is done to a member that is stopped on purpose.
+type Verb string
+
+const (
+	// Restart stops the member's pod, which comes back with the same data.
+	Restart Verb = "Restart"
+	// Remove takes the member out of the database for good.
+	Remove Verb = "Remove"
+)
+
+// Disruption is a member that is to be stopped on purpose, and why.
+type Disruption struct {
+	// Instance of the member.
+	Instance *v1alpha1.Instance
+	// Verb is what is to be done.
+	Verb Verb
+	// Why it is to be done.
+	Why string
+}
+
+// Preparation is how far a member is on its way to be stopped, or back.
+type Preparation struct {
+	// Calls to make now, in this order. They are made again until the database
+	// says that they have had their effect: each must be harmless when repeated.
+	Calls []Call
+	// Ready says that nothing is left to be done or waited for.
+	Ready bool
+	// Wait says what is waited for while it is not Ready.
+	Wait step.Outcome
+}
+
+// Component is what the planner of disruptions asks about members of one kind.
+// All of it is pure.
+type Component interface {
+	// Spare reports that a member adds nothing to its database now, because it
+	// does not work: it may be restarted at any moment, without the Lease, so
+	// that every mistake can be undone.
+	Spare(i *v1alpha1.Instance) bool
+	// Rank orders members of which one is to be disrupted; the lowest is first.
+	Rank(d Disruption) int
+	// Leased reports whether a disruption needs the cluster's Lease.
+	Leased(d Disruption) bool
+	// Safe says why a member must not be stopped now, or why its removal must not
+	// begin; empty if it may. It is asked before the Lease is taken and again
+	// before the pod is stopped.
+	Safe(d Disruption) string
+	// Prepare makes a member safe to stop or, for Remove, takes it out of the
+	// database. begun is when the Lease was taken, zero without one.
+	Prepare(d Disruption, begun time.Time) Preparation
+	// Recover gives a restarted member back what was moved away from it. held is
+	// the Lease, which is given back when it is Ready.
+	Recover(i *v1alpha1.Instance, held lease.State) Preparation
+	// Sweep returns the calls that take back what an earlier preparation has
+	// left for a member that is not being disrupted.
+	Sweep(i *v1alpha1.Instance) []Call
+	// Leaders is how many leaders a member has, to be waited for afterwards.
+	Leaders(i *v1alpha1.Instance) int
+	// Refuse says why members cannot be removed by a scale-in, all of them
+	// together; empty if they can. It is asked before the first side effect.
+	Refuse(victims []*v1alpha1.Instance) string
+	// RemoveAtOnce bounds how many members leave the database at the same time.
+	RemoveAtOnce() int
+	// Replaced reports whether a member that is being deleted is replaced by a
+	// new one in another slot before it has gone.
+	Replaced(i *v1alpha1.Instance) bool
+	// Dead says why a member will never come back and is to be replaced now;
+	// empty if it is not to be.
+	Dead(i *v1alpha1.Instance) string
+}
+
+// CallVerb is an order to PD.
+type CallVerb string
+
+// Orders to PD; the target is a member's name or ID, or a store's ID.
+const (
+	TransferLeader      CallVerb = "TransferLeader"
+	DeleteMember        CallVerb = "DeleteMember"
+	EvictLeaders        CallVerb = "EvictLeaders"
+	StopEvictingLeaders CallVerb = "StopEvictingLeaders"
+	DeleteStore         CallVerb = "DeleteStore"
+	RestoreStore        CallVerb = "RestoreStore"
+)
+
+// Call is an order to PD.
+type Call struct {
+	// Verb of the order.
+	Verb CallVerb
+	// Target of the order.
+	Target string
+	// Instance that it is given for.
+	Instance string
+}

@@ -1,0 +1,61 @@
+package group
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+)
+
+// order is the one in which the kinds of a cluster get a new version or
+// configuration, as TiDB's documents have it. They are suspended the other way
+// round.
+func order() []string {
+	return []string{v1alpha1.KindPDGroup, v1alpha1.KindTiFlashGroup, v1alpha1.KindTiKVGroup, v1alpha1.KindTiDBGroup}
+}
+
+// RollGate opens when all groups of the cluster that come before a group have
+// arrived at their specs.
+func RollGate(g v1alpha1.Group, s Snapshot) gate.Result {
+	at := slices.Index(order(), g.GroupKind())
+	for _, other := range s.Groups {
+		if slices.Index(order(), other.GroupKind()) >= at || other.GetDeletionTimestamp() != nil {
+			continue
+		}
+		status := other.GetGroupStatus()
+		c := gate.Current(status.Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)
+		if c == nil || c.Status != metav1.ConditionTrue && !arrived(c.Reason) {
+			return gate.Result{Message: fmt.Sprintf("%s %s comes first and is not UpToDate: kubectl -n %s describe %s %s",
+				other.GroupKind(), other.GetName(), other.GetNamespace(), strings.ToLower(other.GroupKind()), other.GetName())}
+		}
+	}
+	return gate.Result{Open: true}
+}
+
+// arrived reports whether a group that is not UpToDate for a reason has no roll
+// of its own ahead that others should wait for.
+func arrived(reason string) bool {
+	return slices.Contains([]string{
+		v1alpha1.ReasonNewRendering, v1alpha1.ReasonDraining, v1alpha1.ReasonScaleInRefused, v1alpha1.ReasonVolumeChangePending,
+	}, reason)
+}
+
+// SuspendWait says which group of the cluster has to stop before a group's pods
+// may; empty if none has. Groups that are not to stop are not waited for.
+func SuspendWait(g v1alpha1.Group, s Snapshot) string {
+	at := slices.Index(order(), g.GroupKind())
+	for _, other := range s.Groups {
+		if slices.Index(order(), other.GroupKind()) <= at || !other.GetComponentSpec().Suspended || other.GetDeletionTimestamp() != nil {
+			continue
+		}
+		c := gate.Current(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)
+		if c == nil || c.Status != metav1.ConditionTrue {
+			return fmt.Sprintf("%s %s stops first", other.GroupKind(), other.GetName())
+		}
+	}
+	return ""
+}

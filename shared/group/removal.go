@@ -1,0 +1,126 @@
+package group
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// removal is what a plan decides about members that leave.
+type removal struct {
+	// victims that leave now, by Instance.
+	victims map[string]Disruption
+	// waiting is why others have to wait, or why none leaves.
+	waiting step.Outcome
+}
+
+// held reports whether the database has to let go of an Instance's member before
+// the Instance may be deleted.
+func held(i *v1alpha1.Instance) bool {
+	return slices.Contains(i.Finalizers, v1alpha1.FinalizerMember)
+}
+
+// drained reports whether the Instance's status says that its member has left.
+func drained(i *v1alpha1.Instance) bool {
+	return meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained)
+}
+
+// planRemoval chooses the members that leave: those that are being deleted, and
+// as many as there are more than wanted.
+func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering) removal {
+	out := removal{victims: map[string]Disruption{}, waiting: step.Done()}
+	var staying []*v1alpha1.Instance
+	for _, i := range s.Instances {
+		switch {
+		case !Ours(g, i):
+		case i.DeletionTimestamp == nil:
+			staying = append(staying, i)
+		case held(i):
+			out.victims[i.Name] = Disruption{Instance: i, Verb: Remove, Why: "it was deleted"}
+		}
+	}
+	surplus := len(staying) - int(g.GetReplicas())
+	if surplus <= 0 || g.GetComponentSpec().Suspended {
+		return out
+	}
+	why := fmt.Sprintf("spec.replicas is %d", g.GetReplicas())
+	slices.SortStableFunc(staying, func(a, b *v1alpha1.Instance) int { return beforeInRemoval(r, why, a, b) })
+	victims := staying[:surplus]
+	fresh := slices.DeleteFunc(slices.Clone(victims), func(i *v1alpha1.Instance) bool { return i.Spec.Retire })
+	if refusal := r.Disrupt.Refuse(victims); refusal != "" && len(fresh) > 0 {
+		out.waiting = step.Wait("PD", waitDeadline, v1alpha1.ReasonScaleInRefused, refusal)
+		victims = victims[:len(victims)-len(fresh)]
+	}
+	for _, i := range victims {
+		if len(out.victims) >= r.Disrupt.RemoveAtOnce() && !i.Spec.Retire {
+			break
+		}
+		out.victims[i.Name] = Disruption{Instance: i, Verb: Remove, Why: why}
+	}
+	return out
+}
+
+// beforeInRemoval orders the members of which some are to be removed: who is on
+// the way out already, whom a person named, who adds nothing, as the component
+// ranks them, and then the newest.
+func beforeInRemoval(r Rendering, why string, a, b *v1alpha1.Instance) int {
+	first := func(holds func(*v1alpha1.Instance) bool) int {
+		switch x, y := holds(a), holds(b); {
+		case x && !y:
+			return -1
+		case y && !x:
+			return 1
+		}
+		return 0
+	}
+	rank := func(i *v1alpha1.Instance) int { return r.Disrupt.Rank(Disruption{i, Remove, why}) }
+	return cmp.Or(
+		first(func(i *v1alpha1.Instance) bool { return i.Spec.Retire }),
+		first(func(i *v1alpha1.Instance) bool {
+			_, named := i.Annotations[v1alpha1.AnnotationRemoveFirst]
+			return named
+		}),
+		first(r.Disrupt.Spare),
+		cmp.Compare(rank(a), rank(b)),
+		cmp.Compare(b.Spec.Slot, a.Spec.Slot),
+	)
+}
+
+// drain carries the removals on that need no Lease, and lets members go that
+// have left.
+func drain(plan *Plan, r Rendering, out removal) {
+	for _, i := range slices.SortedFunc(instancesOf(out.victims), bySlot) {
+		d := out.victims[i.Name]
+		if r.Disrupt.Leased(d) {
+			continue
+		}
+		prepareRemoval(plan, r.Disrupt.Prepare(d, zeroTime), d)
+	}
+}
+
+// prepareRemoval takes over how far a removal is.
+func prepareRemoval(plan *Plan, p Preparation, d Disruption) {
+	plan.disrupted[d.Instance.Name] = d.Verb
+	if !p.Ready {
+		plan.Calls = append(plan.Calls, p.Calls...)
+		plan.Outcome = step.Worst(plan.Outcome, p.Wait)
+		return
+	}
+	plan.Drained[d.Instance.Name] = true
+	if !drained(d.Instance) {
+		// It is said first, and done when everybody can see it.
+		plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", waitDeadline, v1alpha1.ReasonDraining, "the member of Instance "+d.Instance.Name+" has left"))
+		return
+	}
+	if d.Instance.DeletionTimestamp == nil {
+		plan.Deletes = append(plan.Deletes, d.Instance)
+	} else {
+		plan.released[d.Instance.Name] = true
+	}
+	plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", waitDeadline, v1alpha1.ReasonDraining, "Instance "+d.Instance.Name+" is being deleted: its member has left"))
+}

@@ -1,0 +1,169 @@
+package group
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+var zeroTime time.Time
+
+// LeaseChange is what is to be done with the cluster's disruption Lease.
+type LeaseChange struct {
+	// Take it for this member; nil for not.
+	Take *Disruption
+	// Leaders that the member has now.
+	Leaders int
+	// Give it back.
+	Give bool
+	// Why, for an Event.
+	Why string
+}
+
+func instancesOf(work map[string]Disruption) iter.Seq[*v1alpha1.Instance] {
+	return func(yield func(*v1alpha1.Instance) bool) {
+		for _, d := range work {
+			if !yield(d.Instance) {
+				return
+			}
+		}
+	}
+}
+
+func bySlot(a, b *v1alpha1.Instance) int { return cmp.Compare(a.Spec.Slot, b.Spec.Slot) }
+
+// planDisruptions decides which member may be stopped now. work are all members
+// that are to be restarted or removed, in no order. It fills the plan's Lease,
+// Calls and grants and returns why the rest has to wait.
+func planDisruptions(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disruption) step.Outcome {
+	if holder := holderOf(s); holder != nil {
+		return carryOn(plan, s, r, holder, work)
+	}
+	var leased []Disruption
+	for _, d := range work {
+		switch {
+		case d.Verb == Restart && r.Disrupt.Spare(d.Instance):
+			plan.granted[d.Instance.Name] = true
+			plan.Notes = append(plan.Notes, fmt.Sprintf("replace the pod of Instance %s, which does not serve: %s", d.Instance.Name, d.Why))
+		case r.Disrupt.Leased(d) || d.Verb == Restart:
+			leased = append(leased, d)
+		}
+	}
+	if len(leased) == 0 {
+		return step.Done()
+	}
+	return next(plan, g, s, r, leased)
+}
+
+// holderOf returns the Instance of the snapshot that holds the Lease.
+func holderOf(s Snapshot) *v1alpha1.Instance {
+	at := slices.IndexFunc(s.Instances, s.Lease.HeldBy)
+	if at < 0 {
+		return nil
+	}
+	return s.Instances[at]
+}
+
+// carryOn brings the disruption of the Lease's holder to its end. Nobody else
+// of the group is disrupted meanwhile, but for those that add nothing.
+func carryOn(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, work []Disruption) step.Outcome {
+	at := -1
+	for n, d := range work {
+		switch {
+		case d.Instance.Name == holder.Name:
+			at = n
+		case d.Verb == Restart && r.Disrupt.Spare(d.Instance):
+			plan.granted[d.Instance.Name] = true
+			plan.Notes = append(plan.Notes, fmt.Sprintf("replace the pod of Instance %s, which does not serve: %s", d.Instance.Name, d.Why))
+		}
+	}
+	if at < 0 {
+		return settle(plan, s, r, holder)
+	}
+	d := work[at]
+	plan.disrupted[holder.Name] = d.Verb
+	if d.Verb == Restart && r.Disrupt.Spare(holder) {
+		plan.granted[holder.Name] = true
+		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", holder.Name, d.Why))
+	}
+	p := r.Disrupt.Prepare(d, s.Lease.Since)
+	if d.Verb == Remove && p.Ready {
+		prepareRemoval(plan, p, d)
+		return step.Done()
+	}
+	if reason := r.Disrupt.Safe(d); reason != "" {
+		// Others may have to mend first what makes it unsafe.
+		delete(plan.disrupted, holder.Name)
+		plan.Calls = append(plan.Calls, r.Disrupt.Sweep(holder)...)
+		plan.Lease = LeaseChange{Give: true, Why: reason}
+		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", holder.Name, d.Why, reason))
+	}
+	plan.Calls = append(plan.Calls, p.Calls...)
+	if !p.Ready {
+		return p.Wait
+	}
+	plan.granted[holder.Name] = true
+	plan.Notes = append(plan.Notes, fmt.Sprintf("restart Instance %s: %s", holder.Name, d.Why))
+	return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", holder.Name, d.Why))
+}
+
+// settle waits for a member that holds the Lease and has nothing left to be
+// done to it, and gives the Lease back.
+func settle(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance) step.Outcome {
+	if holder.DeletionTimestamp != nil {
+		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+holder.Name+" is being deleted")
+	}
+	plan.disrupted[holder.Name] = Restart
+	if !InstanceReady(holder) || holder.Status.Revision != holder.Spec.Revision || holder.Status.PodUID == holder.Spec.StopPod {
+		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestarting, "Instance "+holder.Name+" is being restarted")
+	}
+	p := r.Disrupt.Recover(holder, s.Lease)
+	plan.Calls = append(plan.Calls, p.Calls...)
+	if !p.Ready {
+		return p.Wait
+	}
+	delete(plan.disrupted, holder.Name)
+	plan.Lease = LeaseChange{Give: true, Why: "it serves again"}
+	return step.Done()
+}
+
+// next chooses whom to disrupt next and takes the Lease for it.
+func next(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disruption) step.Outcome {
+	slices.SortStableFunc(work, func(a, b Disruption) int {
+		return cmp.Or(cmp.Compare(r.Disrupt.Rank(a), r.Disrupt.Rank(b)), bySlot(a.Instance, b.Instance))
+	})
+	blocked := step.Done()
+	for _, d := range work {
+		if hold := putOff(g, s, r, d, plan.Target.Hash); hold.Kind != step.KindDone {
+			blocked = step.Worst(blocked, hold)
+			continue
+		}
+		if reason := r.Disrupt.Safe(d); reason != "" {
+			blocked = step.Worst(blocked, step.Wait("PD", waitDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted yet (%s): %s", d.Instance.Name, d.Why, reason)))
+			continue
+		}
+		if !r.Disrupt.Leased(d) {
+			plan.granted[d.Instance.Name] = true
+			plan.Notes = append(plan.Notes, fmt.Sprintf("restart Instance %s: %s", d.Instance.Name, d.Why))
+			return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", d.Instance.Name, d.Why))
+		}
+		if !s.Lease.Free() && !s.HolderLost {
+			return step.Wait("Lease", leaseDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for %s to be done: kubectl -n %s get lease %s",
+				d.Instance.Name, d.Why, s.Lease.Holder, g.GetNamespace(), lease.Name(g.PDGroupName())))
+		}
+		plan.Lease = LeaseChange{Take: &d, Leaders: r.Disrupt.Leaders(d.Instance), Why: d.Why}
+		plan.Notes = append(plan.Notes, fmt.Sprintf("take the disruption Lease for Instance %s: %s", d.Instance.Name, d.Why))
+		return step.Wait("Lease", waitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is next: %s", d.Instance.Name, d.Why))
+	}
+	return blocked
+}
+
+// leaseDeadline is after how long a held Lease is looked at again although its
+// watch said nothing: its holder may not exist any more.
+const leaseDeadline = 15 * time.Second

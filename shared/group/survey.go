@@ -1,0 +1,227 @@
+package group
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// resident is a living Instance and the two things that may become of it.
+type resident struct {
+	live *v1alpha1.Instance
+	// kept is the Instance with the pod that it has, wanted the one with the pod
+	// that it is to have. They are the same object if no restart lies between.
+	kept, wanted *v1alpha1.Instance
+	// restart says why a restart is wanted; empty if none is.
+	restart string
+	// again says that the restart changes nothing of the pod.
+	again bool
+}
+
+// survey looks at every living Instance and returns it with what may become of
+// it, and the work that would stop members: restarts and removals.
+func survey(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, leaving removal) ([]resident, []Disruption, error) {
+	var living []resident
+	var work []Disruption
+	for _, i := range s.Instances {
+		if !Ours(g, i) {
+			if i.DeletionTimestamp != nil && held(i) {
+				// It was made by a group of the same name that is gone.
+				plan.released[i.Name] = true
+				living = append(living, resident{live: i})
+			}
+			continue
+		}
+		victim, leaves := leaving.victims[i.Name]
+		if leaves && r.Disrupt.Leased(victim) {
+			work = append(work, victim)
+		}
+		if i.DeletionTimestamp != nil {
+			if leaves {
+				living = append(living, resident{live: i})
+			}
+			continue
+		}
+		m, err := inspect(plan, g, r, i)
+		if err != nil {
+			return nil, nil, err
+		}
+		if m.restart != "" && (!leaves || r.Disrupt.Spare(i)) {
+			work = append(work, Disruption{Instance: i, Verb: Restart, Why: m.restart})
+		}
+		living = append(living, m)
+	}
+	return living, work, nil
+}
+
+// inspect compares a living Instance with what it is to be.
+func inspect(plan *Plan, g v1alpha1.Group, r Rendering, live *v1alpha1.Instance) (resident, error) {
+	wanted, err := newInstance(g, r, plan.Target, live.Spec.Slot)
+	if err != nil {
+		return resident{}, err
+	}
+	carry(wanted, live)
+	suspend(wanted, live, r)
+	m := resident{live: live, kept: wanted, wanted: wanted}
+	if live.Spec.Revision != plan.Target.Hash {
+		if err := m.compare(plan, r); err != nil {
+			return m, err
+		}
+	}
+	if why := asked(live); m.restart == "" && why != "" && live.Status.PodUID != "" {
+		// The pod stays as it is and is started anew.
+		m.restart, m.again = why, true
+		m.wanted = m.kept.DeepCopy()
+		m.wanted.Spec.StopPod = live.Status.PodUID
+	}
+	if answer := live.Annotations[v1alpha1.AnnotationRestart]; answer != "" && m.restart != "" {
+		setAnnotation(m.wanted, v1alpha1.AnnotationRestarted, answer)
+	}
+	return m, nil
+}
+
+// compare finds out whether another revision needs a restart.
+func (m *resident) compare(plan *Plan, r Rendering) error {
+	live := m.live
+	var old corev1.PodTemplateSpec
+	if err := json.Unmarshal(live.Spec.PodTemplate.Raw, &old); err != nil {
+		return fmt.Errorf("decode template of Instance %s: %w", live.Name, err)
+	}
+	wanted, kept := plan.Target.Template.DeepCopy(), live.Spec.PodTemplate
+	if r.Adjust != nil {
+		// What makes no revision is no reason for a restart either, and is
+		// changed while a restart is pending too.
+		r.Adjust(live.Spec.Slot, wanted)
+		r.Adjust(live.Spec.Slot, &old)
+		var err error
+		if kept.Raw, err = json.Marshal(old); err != nil {
+			return fmt.Errorf("encode template of Instance %s: %w", live.Name, err)
+		}
+	}
+	change := revision.Difference(&old, wanted)
+	if !change.Restart {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("change Instance %s in place: %s", live.Name, change.Text))
+		return nil
+	}
+	m.restart = change.Text
+	// Until then the living member keeps what it runs.
+	m.kept = m.wanted.DeepCopy()
+	m.kept.Spec.Revision = live.Spec.Revision
+	m.kept.Spec.PodTemplate = kept
+	m.kept.Spec.VolumeClaimTemplates = grown(live.Spec.VolumeClaimTemplates, m.kept.Spec.VolumeClaimTemplates)
+	return nil
+}
+
+// change is what becomes of a resident by what the plan has decided.
+func (m resident) change(plan *Plan, r Rendering, leaving removal) InstanceChange {
+	name := m.live.Name
+	if m.live.DeletionTimestamp != nil {
+		return InstanceChange{Live: m.live, Desired: parting(m.live, plan)}
+	}
+	out := InstanceChange{Live: m.live, Desired: m.kept}
+	if plan.granted[name] {
+		out.Desired, out.Stops = m.wanted, !r.Disrupt.Spare(m.live)
+	} else if m.restart != "" {
+		plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestartPending, fmt.Sprintf("Instance %s needs a restart: %s", name, m.restart)))
+	}
+	if verb, under := plan.disrupted[name]; under {
+		setAnnotation(out.Desired, v1alpha1.AnnotationDisruption, string(verb))
+	} else if len(r.Disrupt.Sweep(m.live)) > 0 {
+		// What is left in the database is still to be taken back.
+		setAnnotation(out.Desired, v1alpha1.AnnotationDisruption, m.live.Annotations[v1alpha1.AnnotationDisruption])
+	}
+	if d, leaves := leaving.victims[name]; leaves && (!r.Disrupt.Leased(d) || plan.disrupted[name] == Remove) {
+		out.Desired.Spec.Retire = true
+	}
+	return out
+}
+
+// parting is a deleted Instance as it is to be until it has gone: nothing of it
+// changes but the finalizer, when its member has left.
+func parting(live *v1alpha1.Instance, plan *Plan) *v1alpha1.Instance {
+	desired := &v1alpha1.Instance{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: live.Namespace, Name: live.Name, Labels: live.Labels, OwnerReferences: live.OwnerReferences,
+			Finalizers: []string{v1alpha1.FinalizerMember},
+		},
+		Spec: *live.Spec.DeepCopy(),
+	}
+	if _, under := plan.disrupted[live.Name]; under {
+		setAnnotation(desired, v1alpha1.AnnotationDisruption, string(Remove))
+	}
+	if plan.released[live.Name] {
+		desired.Finalizers = nil
+	}
+	return desired
+}
+
+// release lets every Instance go that is being deleted, whatever its member is
+// doing.
+func (p *Plan) release(g v1alpha1.Group, s Snapshot) {
+	for _, i := range s.Instances {
+		if i.DeletionTimestamp != nil && held(i) && Ours(g, i) {
+			p.released[i.Name] = true
+			p.Instances = append(p.Instances, InstanceChange{Live: i, Desired: parting(i, p)})
+		}
+	}
+}
+
+// carry keeps what earlier plans have left on an Instance.
+func carry(desired, live *v1alpha1.Instance) {
+	desired.Spec.StopPod = live.Spec.StopPod
+	if answered := live.Annotations[v1alpha1.AnnotationRestarted]; answered != "" {
+		setAnnotation(desired, v1alpha1.AnnotationRestarted, answered)
+	}
+}
+
+// suspend puts the stopping or starting of a pod off until those that come
+// before it are done.
+func suspend(desired, live *v1alpha1.Instance, r Rendering) {
+	switch {
+	case desired.Spec.Suspended && r.SuspendWait != "":
+		desired.Spec.Suspended = live.Spec.Suspended
+	case !desired.Spec.Suspended && !r.Gate.Open:
+		desired.Spec.Suspended = live.Spec.Suspended
+	}
+}
+
+// asked says why an Instance's pod is to be started anew although nothing of it
+// changes: a person asked for it. Empty if it is not.
+func asked(i *v1alpha1.Instance) string {
+	if answer := i.Annotations[v1alpha1.AnnotationRestart]; answer != "" && answer != i.Annotations[v1alpha1.AnnotationRestarted] {
+		return "annotation " + v1alpha1.AnnotationRestart + "=" + answer
+	}
+	return ""
+}
+
+func setAnnotation(i *v1alpha1.Instance, key, value string) {
+	if i.Annotations == nil {
+		i.Annotations = map[string]string{}
+	}
+	i.Annotations[key] = value
+}
+
+// bury deletes a member that will never come back, one at a time, so that it is
+// replaced.
+func bury(plan *Plan, s Snapshot, r Rendering, leaving removal) {
+	if len(leaving.victims) > 0 || len(plan.Deletes) > 0 {
+		return
+	}
+	for _, i := range s.Instances {
+		if i.DeletionTimestamp != nil {
+			continue
+		}
+		if why := r.Disrupt.Dead(i); why != "" {
+			plan.Deletes = append(plan.Deletes, i)
+			plan.Notes = append(plan.Notes, fmt.Sprintf("replace Instance %s: %s", i.Name, why))
+			plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", waitDeadline, v1alpha1.ReasonReplacing, fmt.Sprintf("Instance %s is replaced: %s", i.Name, why)))
+			return
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Read reads the Lease of a PDGroup.
+func Read(ctx context.Context, c client.Reader, namespace, pdGroup string) (State, error) {
+	var l coordinationv1.Lease
+	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: Name(pdGroup)}, &l)
+	switch {
+	case apierrors.IsNotFound(err):
+		return State{}, nil
+	case err != nil:
+		return State{}, fmt.Errorf("get Lease %s: %w", Name(pdGroup), err)
+	}
+	return state(&l), nil
+}
+
+func state(l *coordinationv1.Lease) State {
+	s := State{object: l}
+	kind, name, ok := strings.Cut(ptr.Deref(l.Spec.HolderIdentity, ""), "/")
+	if !ok {
+		return s
+	}
+	s.Holder = Holder{Kind: kind, Instance: name, UID: types.UID(l.Annotations[v1alpha1.AnnotationHolder])}
+	if l.Spec.AcquireTime != nil {
+		s.Since = l.Spec.AcquireTime.Time
+	}
+	if n, err := strconv.Atoi(l.Annotations[v1alpha1.AnnotationLeaders]); err == nil {
+		s.Leaders = n
+	}
+	return s
+}
+
+// Lost reports whether the holder does not exist any more: its Instance is gone,
+// or another one has its name. live must read from the API server.
+func (s State) Lost(ctx context.Context, live client.Reader, namespace string) (bool, error) {
+	var i v1alpha1.Instance
+	err := live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: s.Holder.Instance}, &i)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("get Instance %s: %w", s.Holder.Instance, err)
+	}
+	return i.UID != s.Holder.UID, nil
+}
+
+// Take gives the right to a holder. s must be the State that the decision was
+// made from: if the Lease has changed since, Take fails with a conflict. A
+// cluster is named by its PDGroup, which owns the Lease.
+func Take(ctx context.Context, c client.Client, owner string, pdGroup *v1alpha1.PDGroup, s State, h Holder, leaders int, now time.Time) error {
+	l := s.object.DeepCopy()
+	if l == nil {
+		l = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Namespace: pdGroup.Namespace, Name: Name(pdGroup.Name),
+			Labels: map[string]string{
+				v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelName: "tidb", v1alpha1.LabelCluster: pdGroup.Name,
+			},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindPDGroup, Name: pdGroup.Name, UID: pdGroup.UID,
+			}},
+		}}
+	}
+	if l.Annotations == nil {
+		l.Annotations = map[string]string{}
+	}
+	l.Annotations[v1alpha1.AnnotationHolder] = string(h.UID)
+	l.Annotations[v1alpha1.AnnotationLeaders] = strconv.Itoa(leaders)
+	l.Spec.HolderIdentity = ptr.To(h.String())
+	l.Spec.AcquireTime = &metav1.MicroTime{Time: now}
+	l.Spec.LeaseTransitions = ptr.To(ptr.Deref(l.Spec.LeaseTransitions, 0) + 1)
+	return write(ctx, c, owner, s.object == nil, l)
+}
+
+// Give gives the right back. It fails with a conflict if the Lease has changed
+// since s was read.
+func Give(ctx context.Context, c client.Client, owner string, s State) error {
+	if s.object == nil || s.Free() {
+		return nil
+	}
+	l := s.object.DeepCopy()
+	delete(l.Annotations, v1alpha1.AnnotationHolder)
+	delete(l.Annotations, v1alpha1.AnnotationLeaders)
+	l.Spec.HolderIdentity, l.Spec.AcquireTime = nil, nil
+	return write(ctx, c, owner, false, l)
+}
+
+// write creates or updates a Lease. An update carries the resourceVersion that
+// was read: of two that want the right one gets it.
+func write(ctx context.Context, c client.Client, owner string, create bool, l *coordinationv1.Lease) error {
+	var err error
+	if create {
+		err = c.Create(ctx, l, client.FieldOwner(owner))
+	} else {
+		err = c.Update(ctx, l, client.FieldOwner(owner))
+	}
+	if err != nil {
+		return fmt.Errorf("write Lease %s: %w", l.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package lease
+
+import (
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Holder is the member that is being disrupted; the zero Holder is nobody.
+type Holder struct {
+	// Kind of the member's group.
+	Kind string
+	// Instance of the member.
+	Instance string
+	// UID of the Instance. An Instance of the same name that was made later is
+	// not the holder.
+	UID types.UID
+}
+
+// String is the holder as the Lease names it: <kind>/<instance>.
+func (h Holder) String() string {
+	if h.Instance == "" {
+		return ""
+	}
+	return h.Kind + "/" + h.Instance
+}
+
+// Of returns the Holder that an Instance is.
+func Of(i *v1alpha1.Instance) Holder {
+	return Holder{Kind: i.Spec.Group.Kind, Instance: i.Name, UID: i.UID}
+}
+
+// State is a Lease as last read; the zero State is one that nobody ever took.
+type State struct {
+	// Holder of the right, zero if it is free.
+	Holder Holder
+	// Since is when the holder took it: when its disruption began.
+	Since time.Time
+	// Leaders that the holder's store had at that time.
+	Leaders int
+
+	object *coordinationv1.Lease
+}
+
+// Name returns the name of a cluster's Lease.
+func Name(pdGroup string) string { return pdGroup + "-disruption" }
+
+// PDGroup returns the PDGroup of a Lease by its name, empty if it is none of
+// ours.
+func PDGroup(name string) string {
+	group, ok := strings.CutSuffix(name, "-disruption")
+	if !ok {
+		return ""
+	}
+	return group
+}
+
+// Free reports whether nobody holds the right.
+func (s State) Free() bool { return s.Holder.Instance == "" }
+
+// HeldBy reports whether an Instance holds the right.
+func (s State) HeldBy(i *v1alpha1.Instance) bool {
+	return !s.Free() && s.Holder == Of(i)
+}
+
+// Held returns a State for tests of what is decided by it.
+func Held(h Holder, since time.Time, leaders int) State {
+	return State{Holder: h, Since: since, Leaders: leaders}
+}
