@@ -127,8 +127,6 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 	case g.GetDeletionTimestamp() != nil:
 		// Owner references let go of everything; the Instances' own finalizers
 		// stop the pods and apply the claim retention.
-		// Nothing has to be taken out of a database that goes as a whole.
-		plan.release(g, s)
 		plan.Outcome = step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, fmt.Sprintf("%d Instances are still being deleted", len(s.Instances)))
 		return plan, nil
 	case len(r.Problems) > 0:

@@ -31,11 +31,6 @@ func survey(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, leaving remov
 	var work []Disruption
 	for _, i := range s.Instances {
 		if !Ours(g, i) {
-			if i.DeletionTimestamp != nil && held(i) {
-				// It was made by a group of the same name that is gone.
-				plan.released[i.Name] = true
-				living = append(living, resident{live: i})
-			}
 			continue
 		}
 		victim, leaves := leaving.victims[i.Name]
@@ -159,17 +154,6 @@ func parting(live *v1alpha1.Instance, plan *Plan) *v1alpha1.Instance {
 		desired.Finalizers = nil
 	}
 	return desired
-}
-
-// release lets every Instance go that is being deleted, whatever its member is
-// doing.
-func (p *Plan) release(g v1alpha1.Group, s Snapshot) {
-	for _, i := range s.Instances {
-		if i.DeletionTimestamp != nil && held(i) && Ours(g, i) {
-			p.released[i.Name] = true
-			p.Instances = append(p.Instances, InstanceChange{Live: i, Desired: parting(i, p)})
-		}
-	}
 }
 
 // carry keeps what earlier plans have left on an Instance.

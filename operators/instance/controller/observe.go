@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +28,9 @@ type snapshot struct {
 	// err says that something could not be read: nothing else in the snapshot
 	// but the Instance is to be relied on.
 	err error
+	// ownerless says that the group does not exist any more, or is about to go:
+	// nobody will take the member out of a database first.
+	ownerless bool
 	// template is the decoded spec.podTemplate; nil with templateErr.
 	template    *corev1.PodTemplateSpec
 	templateErr error
@@ -84,7 +89,9 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 		s.volumes = append(s.volumes, v)
 	}
 	if s.instance.DeletionTimestamp != nil {
-		s.strays, s.err = r.strays(ctx, s)
+		if s.strays, s.err = r.strays(ctx, s); s.err == nil {
+			s.ownerless, s.err = r.ownerless(ctx, s.instance)
+		}
 	}
 	if s.err == nil && r.ClusterScoped {
 		s.classes, s.err = r.storageClasses(ctx)
@@ -108,6 +115,25 @@ func get[T client.Object](ctx context.Context, r *reconciler, instance *v1alpha1
 		return none, fmt.Errorf("read %T %s: %w", into, name, err)
 	}
 	return into, nil
+}
+
+// ownerless asks the API server whether the group of a deleted Instance, which
+// its operator holds, is gone or going.
+func (r *reconciler) ownerless(ctx context.Context, instance *v1alpha1.Instance) (bool, error) {
+	if !slices.Contains(instance.Finalizers, v1alpha1.FinalizerMember) {
+		return false, nil
+	}
+	group := &metav1.PartialObjectMetadata{}
+	group.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(instance.Spec.Group.Kind))
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: instance.Namespace, Name: instance.Spec.Group.Name}, group)
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("read %s %s: %w", instance.Spec.Group.Kind, instance.Spec.Group.Name, err)
+	}
+	owner := metav1.GetControllerOf(instance)
+	return group.DeletionTimestamp != nil || owner != nil && owner.UID != group.UID, nil
 }
 
 // strays lists claims that carry the Instance's label, which its spec does not

@@ -80,7 +80,7 @@ func makePlan(s *snapshot) *plan {
 		// Nothing of ours is left; others hold the Instance.
 		p.outcome = wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted and waits for finalizers of others")
 		return p
-	case deleting && !draining(instance):
+	case deleting && !draining(s):
 		planDeletion(s, p)
 		return p
 	}
@@ -88,6 +88,7 @@ func makePlan(s *snapshot) *plan {
 	if deleting && p.outcome.Kind == step.KindDone {
 		p.outcome = wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted: the operator of %s %s takes the member out of the database first and then removes finalizer %s",
 			instance.Spec.Group.Kind, instance.Spec.Group.Name, v1alpha1.FinalizerMember)
+		p.outcome.After = recheck // no watch tells when the group goes
 	}
 	if instance.Spec.Paused {
 		*p = plan{outcome: p.outcome}

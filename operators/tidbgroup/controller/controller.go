@@ -63,10 +63,7 @@ func (r *Reconciler) setup() error {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	g := &v1alpha1.TiDBGroup{}
 	if err := r.Client.Get(ctx, request.NamespacedName, g); err != nil {
-		if client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, err
-		}
-		return ctrl.Result{}, group.Abandon(ctx, r.Env, v1alpha1.KindTiDBGroup, request.NamespacedName)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s, err := r.observe(ctx, g)
 	if err != nil {

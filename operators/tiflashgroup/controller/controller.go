@@ -67,9 +67,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, err
 		}
-		if err := group.Abandon(ctx, r.Env, v1alpha1.KindTiFlashGroup, request.NamespacedName); err != nil {
-			return ctrl.Result{}, err
-		}
 		return ctrl.Result{}, group.ForgetPD(ctx, r.Env, request.Namespace, list())
 	}
 	s, err := r.observe(ctx, g)
