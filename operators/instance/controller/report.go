@@ -55,7 +55,7 @@ func report(s *snapshot, p *plan, acted step.Outcome, now time.Time) finding {
 		Serving:   set.Is(v1alpha1.ConditionPodReady) && set.Is(v1alpha1.ConditionVolumesReady) && gates(instance).Kind == step.KindDone,
 		Summary:   podSummary(s),
 		Outcome:   outcome,
-		Paused:    instance.Spec.Paused && (!deleting || draining(instance)),
+		Paused:    instance.Spec.Paused && (!deleting || draining(s)),
 		Suspended: suspended,
 	})
 	after := part{ObservedGeneration: instance.Generation, Conditions: set.List(), Volumes: volumeStatus(s, p)}
@@ -177,7 +177,7 @@ func volumeStatus(s *snapshot, p *plan) []v1alpha1.VolumeStatus {
 
 // recordable says whether the claim that exists is the one to start a pod with.
 func recordable(s *snapshot, v volume) bool {
-	if s.instance.DeletionTimestamp != nil && !draining(s.instance) {
+	if s.instance.DeletionTimestamp != nil && !draining(s) {
 		return false
 	}
 	if s.instance.Spec.Paused || (v.recorded == "" && replaceable(s, v)) {
