@@ -37,6 +37,9 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 	if o := step.Parallel(first...); o.Kind != step.KindDone {
 		return o
 	}
+	if o := confirmPD(ctx, env, g, plan); o.Kind != step.KindDone {
+		return o
+	}
 	if plan.Lease.Take != nil {
 		if o := takeLease(ctx, env, g, s, plan.Lease); o.Kind != step.KindDone {
 			return o

@@ -19,6 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -58,6 +59,10 @@ type Rendering struct {
 	CreateLimit func() (limit int, reason string)
 	// Disrupt answers for the members when some of them are to be stopped.
 	Disrupt Component
+	// Again returns what Disrupt would be if PD had said now what it says at that
+	// moment. It is asked right before what cannot be taken back: a poll is up to
+	// a second old. nil for a component that does not depend on PD.
+	Again func(now pd.View) Component
 	// RollGate must be open before members that serve get a new revision: the
 	// groups that come before this one in an upgrade are done.
 	RollGate gate.Result
@@ -106,6 +111,8 @@ type Plan struct {
 	disrupted map[string]Verb
 	granted   map[string]bool
 	released  map[string]bool
+	// rechecks are to pass before anything of the plan stops a member.
+	rechecks []recheck
 }
 
 // InstanceChange is an Instance to create or update.
@@ -167,7 +174,7 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 func paused(plan Plan, g v1alpha1.Group) Plan {
 	held := len(plan.Notes) > 0 || plan.Revision != nil
 	plan.Services, plan.ConfigMap, plan.Revision, plan.Instances, plan.Budget = nil, nil, nil, nil, nil
-	plan.Lease, plan.Calls, plan.Deletes, plan.Prune = LeaseChange{}, nil, nil, nil
+	plan.Lease, plan.Calls, plan.Deletes, plan.Prune, plan.rechecks = LeaseChange{}, nil, nil, nil, nil
 	if !held {
 		return plan
 	}

@@ -99,7 +99,9 @@ func drain(plan *Plan, r Rendering, out removal) {
 		if r.Disrupt.Leased(d) {
 			continue
 		}
-		prepareRemoval(plan, r.Disrupt.Prepare(d, zeroTime), d)
+		p := r.Disrupt.Prepare(d, zeroTime)
+		plan.recheck(r, d, zeroTime, p)
+		prepareRemoval(plan, p, d)
 	}
 }
 

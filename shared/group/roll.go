@@ -50,6 +50,7 @@ func planDisruptions(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work
 		switch {
 		case d.Verb == Restart && r.Disrupt.Spare(d.Instance):
 			plan.granted[d.Instance.Name] = true
+			plan.recheckSpare(r, d.Instance)
 			plan.Notes = append(plan.Notes, fmt.Sprintf("replace the pod of Instance %s, which does not serve: %s", d.Instance.Name, d.Why))
 		case r.Disrupt.Leased(d) || d.Verb == Restart:
 			leased = append(leased, d)
@@ -80,6 +81,7 @@ func carryOn(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, wor
 			at = n
 		case d.Verb == Restart && r.Disrupt.Spare(d.Instance):
 			plan.granted[d.Instance.Name] = true
+			plan.recheckSpare(r, d.Instance)
 			plan.Notes = append(plan.Notes, fmt.Sprintf("replace the pod of Instance %s, which does not serve: %s", d.Instance.Name, d.Why))
 		}
 	}
@@ -90,6 +92,7 @@ func carryOn(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, wor
 	plan.disrupted[holder.Name] = d.Verb
 	if d.Verb == Restart && r.Disrupt.Spare(holder) {
 		plan.granted[holder.Name] = true
+		plan.recheckSpare(r, holder)
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", holder.Name, d.Why))
 	}
 	p := r.Disrupt.Prepare(d, s.Lease.Since)
@@ -105,6 +108,7 @@ func carryOn(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, wor
 		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", holder.Name, d.Why, reason))
 	}
 	plan.Calls = append(plan.Calls, p.Calls...)
+	plan.recheck(r, d, s.Lease.Since, p)
 	if !p.Ready {
 		return p.Wait
 	}
@@ -129,6 +133,7 @@ func settle(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance) step
 		return p.Wait
 	}
 	delete(plan.disrupted, holder.Name)
+	plan.recheckRecovery(r, holder, s.Lease)
 	plan.Lease = LeaseChange{Give: true, Why: "it serves again"}
 	return step.Done()
 }

@@ -20,7 +20,7 @@ func (c Standing) Spare(i *v1alpha1.Instance) bool { return c.Serves(i) == "" }
 func (Standing) Rank(Disruption) int { return 0 }
 
 // Leased implements Component.
-func (Standing) Leased(d Disruption) bool { return false }
+func (Standing) Leased(Disruption) bool { return false }
 
 // Safe implements Component.
 func (c Standing) Safe(d Disruption) string { return c.Serves(d.Instance) }

@@ -203,6 +203,7 @@ func bury(plan *Plan, s Snapshot, r Rendering, leaving removal) {
 		}
 		if why := r.Disrupt.Dead(i); why != "" {
 			plan.Deletes = append(plan.Deletes, i)
+			plan.recheckDead(r, i)
 			plan.Notes = append(plan.Notes, fmt.Sprintf("replace Instance %s: %s", i.Name, why))
 			plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", waitDeadline, v1alpha1.ReasonReplacing, fmt.Sprintf("Instance %s is replaced: %s", i.Name, why)))
 			return
