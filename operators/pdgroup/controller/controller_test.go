@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -13,30 +14,30 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
 func TestPD01AGroupFoundsItsClusterTogetherAndBecomesReady(t *testing.T) {
 	w := begin(t)
 	w.create()
-	g := w.converged()
+	g := w.Converged()
 
-	assert.Equal(t, w.pd.id, g.Status.ClusterID)
-	assert.Equal(t, "True/Bootstrapped", condition(g, v1alpha1.ConditionBootstrapped))
-	assert.Equal(t, "True/QuorumHealthy", condition(g, v1alpha1.ConditionQuorumHealthy))
+	assert.Equal(t, stage.ClusterID, g.Status.ClusterID)
+	assert.Equal(t, "True/Bootstrapped", stage.Verdict(g, v1alpha1.ConditionBootstrapped))
+	assert.Equal(t, "True/QuorumHealthy", stage.Verdict(g, v1alpha1.ConditionQuorumHealthy))
 	assert.Len(t, g.Status.Members, 3)
 	assert.Contains(t, g.Status.Leader, "basic-pd-")
 	assert.Equal(t, []int32{3, 3, 3}, []int32{g.Status.Replicas, g.Status.ReadyReplicas, g.Status.UpdatedReplicas})
 	assert.Equal(t, "v8.5.7", g.Status.Version)
 	assert.Equal(t, g.Status.UpdateRevision, g.Status.CurrentRevision)
 
-	instances := w.instances()
+	instances := w.Instances()
 	require.Len(t, instances, 3)
 	for _, i := range instances {
 		assert.Equal(t, g.UID, metav1.GetControllerOf(&i).UID)
@@ -46,51 +47,51 @@ func TestPD01AGroupFoundsItsClusterTogetherAndBecomesReady(t *testing.T) {
 		assert.Equal(t, i.Name, i.Status.Member.Name)
 	}
 	var configMaps corev1.ConfigMapList
-	require.NoError(t, api.List(w.ctx, &configMaps, client.InNamespace(w.namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}))
+	require.NoError(t, w.Client.List(w.Context(), &configMaps, client.InNamespace(w.Namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}))
 	require.Len(t, configMaps.Items, 1)
 	assert.Contains(t, configMaps.Items[0].Data["pd.toml"], string(g.UID))
-	assert.Equal(t, configMaps.Items[0].Name, template(t, instances[0]).Spec.Volumes[0].ConfigMap.Name)
+	assert.Equal(t, configMaps.Items[0].Name, stage.Template(t, instances[0]).Spec.Volumes[0].ConfigMap.Name)
 	var revisions appsv1.ControllerRevisionList
-	require.NoError(t, api.List(w.ctx, &revisions, client.InNamespace(w.namespace)))
+	require.NoError(t, w.Client.List(w.Context(), &revisions, client.InNamespace(w.Namespace)))
 	assert.Len(t, revisions.Items, 1)
 }
 
 func TestPD19TheClientServiceHasTheGroupsNameAndChangesInPlace(t *testing.T) {
 	w := begin(t)
 	w.create()
-	before := w.converged()
-	w.edit(func(g *v1alpha1.PDGroup) {
+	before := w.Converged()
+	w.Change(func(g *v1alpha1.PDGroup) {
 		g.Spec.Service = &v1alpha1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Annotations: map[string]string{"team": "blue"}}
 		g.Spec.Labels = map[string]string{"team": "blue"}
 		g.Spec.Annotations = map[string]string{"note": "one"}
 	})
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		var s corev1.Service
-		assert.NoError(c, api.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "basic-pd"}, &s))
+		assert.NoError(c, w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "basic-pd"}, &s))
 		assert.Equal(c, corev1.ServiceTypeNodePort, s.Spec.Type)
 		assert.Equal(c, "blue", s.Annotations["team"])
-		for _, i := range w.instances() {
-			assert.Equal(c, "blue", template(c, i).Labels["team"])
-			assert.Equal(c, "one", template(c, i).Annotations["note"])
+		for _, i := range w.Instances() {
+			assert.Equal(c, "blue", stage.Template(c, i).Labels["team"])
+			assert.Equal(c, "one", stage.Template(c, i).Annotations["note"])
 		}
-	}, patience, tick)
-	after := w.converged()
+	}, stage.Patience, stage.Tick)
+	after := w.Converged()
 	assert.NotEqual(t, before.Status.CurrentRevision, after.Status.CurrentRevision)
-	for _, i := range w.instances() {
-		assert.Equal(t, "pingcap/pd:v8.5.7", template(t, i).Spec.Containers[0].Image)
+	for _, i := range w.Instances() {
+		assert.Equal(t, "pingcap/pd:v8.5.7", stage.Template(t, i).Spec.Containers[0].Image)
 	}
 }
 
 func TestPD02MembersJoinByTheServiceOnceTheClusterExists(t *testing.T) {
 	w := begin(t)
 	w.create()
-	first := func() string { return strings.Join(template(t, w.instances()[0]).Spec.Containers[0].Args, " ") }
-	require.Eventually(t, func() bool { return len(w.instances()) == 3 }, patience, tick)
-	revision := w.instances()[0].Spec.Revision
-	w.converged()
-	require.Eventually(t, func() bool { return strings.Contains(first(), "--join=http://basic-pd."+w.namespace+".svc:2379") }, patience, tick)
-	for _, i := range w.instances() {
-		assert.NotContains(t, strings.Join(template(t, i).Spec.Containers[0].Args, " "), "--initial-cluster=")
+	first := func() string { return strings.Join(stage.Template(t, w.Instances()[0]).Spec.Containers[0].Args, " ") }
+	require.Eventually(t, func() bool { return len(w.Instances()) == 3 }, stage.Patience, stage.Tick)
+	revision := w.Instances()[0].Spec.Revision
+	w.Converged()
+	require.Eventually(t, func() bool { return strings.Contains(first(), "--join=http://basic-pd."+w.Namespace+".svc:2379") }, stage.Patience, stage.Tick)
+	for _, i := range w.Instances() {
+		assert.NotContains(t, strings.Join(stage.Template(t, i).Spec.Containers[0].Args, " "), "--initial-cluster=")
 		assert.Equal(t, revision, i.Spec.Revision, "joining makes no revision")
 	}
 }
@@ -98,90 +99,90 @@ func TestPD02MembersJoinByTheServiceOnceTheClusterExists(t *testing.T) {
 func TestPD03AnotherClustersPDIsNeverUsed(t *testing.T) {
 	w := begin(t)
 	w.create()
-	before := w.converged()
-	w.pd.Change(func(v *pd.View) { v.ClusterID = "999" })
-	g := w.within(patience, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
+	before := w.Converged()
+	w.PD.Change(func(v *pd.View) { v.ClusterID = "999" })
+	g := w.Within(stage.Patience, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
 	assert.Equal(t, before.Status.ClusterID, g.Status.ClusterID)
-	assert.Equal(t, "False/ClusterIDMismatch", condition(g, v1alpha1.ConditionReady))
-	w.edit(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(5)) })
-	w.within(patience, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
-	assert.Len(t, w.instances(), 3, "nobody joins a PD that is not ours")
-	w.pd.Change(func(v *pd.View) { v.ClusterID = before.Status.ClusterID })
-	w.converged()
-	assert.Len(t, w.instances(), 5)
+	assert.Equal(t, "False/ClusterIDMismatch", stage.Verdict(g, v1alpha1.ConditionReady))
+	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(5)) })
+	w.Within(stage.Patience, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
+	assert.Len(t, w.Instances(), 3, "nobody joins a PD that is not ours")
+	w.PD.Change(func(v *pd.View) { v.ClusterID = before.Status.ClusterID })
+	w.Converged()
+	assert.Len(t, w.Instances(), 5)
 }
 
 func TestPD04ReplicasAreFrozenUntilBootstrapped(t *testing.T) {
 	w := begin(t)
-	w.broken = "pd:v8.5.7"
+	w.Break("pd:v8.5.7")
 	w.create()
-	w.within(named, v1alpha1.ConditionReady, "False/ImagePullFailed")
-	g := w.get()
+	w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/ImagePullFailed")
+	g := w.Get()
 	before := g.DeepCopy()
 	g.Spec.Replicas = ptr.To(int32(5))
-	assert.ErrorContains(t, api.Patch(w.ctx, g, client.MergeFrom(before)), "until PD has bootstrapped")
+	assert.ErrorContains(t, w.Client.Patch(w.Context(), g, client.MergeFrom(before)), "until PD has bootstrapped")
 }
 
 func TestPD05MembersAreAddedOneAtATime(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.converged()
+	w.Converged()
 	unready, most := map[string]bool{}, 0 // written by the watch alone
-	stop := w.follow(&v1alpha1.InstanceList{}, func(o client.Object) {
+	stop := w.Follow(&v1alpha1.InstanceList{}, func(_ context.Context, o client.Object) {
 		delete(unready, o.GetName())
 		if i, ok := o.(*v1alpha1.Instance); ok && i.Spec.Slot > 2 && !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady) {
 			unready[i.Name] = true
 		}
 		most = max(most, len(unready))
 	})
-	w.edit(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(5)) })
-	require.Eventually(t, func() bool { return len(w.instances()) == 5 }, patience, tick)
-	g := w.converged()
+	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(5)) })
+	require.Eventually(t, func() bool { return len(w.Instances()) == 5 }, stage.Patience, stage.Tick)
+	g := w.Converged()
 	assert.Len(t, g.Status.Members, 5)
 	stop()
 	assert.Equal(t, 1, most)
-	for _, i := range w.instances() {
-		assert.Contains(t, strings.Join(template(t, i).Spec.Containers[0].Args, " "), "--join=")
+	for _, i := range w.Instances() {
+		assert.Contains(t, strings.Join(stage.Template(t, i).Spec.Containers[0].Args, " "), "--join=")
 	}
 }
 
 func TestAWrongImageIsMendedByMendingTheSpec(t *testing.T) {
 	w := begin(t)
-	w.broken = "typo"
+	w.Break("typo")
 	w.create(func(g *v1alpha1.PDGroup) { g.Spec.Image = "pingcap/typo:v8.5.7" })
-	g := w.within(named, v1alpha1.ConditionReady, "False/ImagePullFailed")
-	assert.Contains(t, meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady).Message, "Instance basic-pd-")
-	wrong := w.instances()[0].Spec.Revision
-	w.edit(func(g *v1alpha1.PDGroup) { g.Spec.Image = "" })
-	w.converged()
-	for _, i := range w.instances() {
+	g := w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/ImagePullFailed")
+	assert.Contains(t, stage.Message(g, v1alpha1.ConditionReady), "Instance basic-pd-")
+	wrong := w.Instances()[0].Spec.Revision
+	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Image = "" })
+	w.Converged()
+	for _, i := range w.Instances() {
 		assert.NotEqual(t, wrong, i.Spec.Revision)
-		assert.Equal(t, "pingcap/pd:v8.5.7", template(t, i).Spec.Containers[0].Image)
+		assert.Equal(t, "pingcap/pd:v8.5.7", stage.Template(t, i).Spec.Containers[0].Image)
 	}
 }
 
 func TestAnEditThatNeedsARestartOfAHealthyMemberSaysSo(t *testing.T) {
 	w := begin(t)
 	w.create()
-	before := w.converged()
-	w.edit(func(g *v1alpha1.PDGroup) { g.Spec.Config = "lease = 5" })
-	g := w.within(named, v1alpha1.ConditionUpToDate, "False/RestartPending")
-	assert.Equal(t, "True/Ready", condition(g, v1alpha1.ConditionReady))
-	for _, i := range w.instances() {
+	before := w.Converged()
+	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Config = "lease = 5" })
+	g := w.Within(stage.Promptly, v1alpha1.ConditionUpToDate, "False/RestartPending")
+	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady))
+	for _, i := range w.Instances() {
 		assert.Equal(t, before.Status.CurrentRevision, i.Spec.Revision)
 	}
-	w.edit(func(g *v1alpha1.PDGroup) { g.Spec.Config = "" })
-	g = w.converged()
+	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Config = "" })
+	g = w.Converged()
 	assert.Equal(t, before.Status.CurrentRevision, g.Status.CurrentRevision, "reverting an edit finds the old revision")
 }
 
 func TestWhatIsDeletedComesBack(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.converged()
-	configMap := template(t, w.instances()[0]).Spec.Volumes[0].ConfigMap.Name
+	w.Converged()
+	configMap := stage.Template(t, w.Instances()[0]).Spec.Volumes[0].ConfigMap.Name
 	var revisions appsv1.ControllerRevisionList
-	require.NoError(t, api.List(w.ctx, &revisions, client.InNamespace(w.namespace)))
+	require.NoError(t, w.Client.List(w.Context(), &revisions, client.InNamespace(w.Namespace)))
 	require.Len(t, revisions.Items, 1)
 	for _, o := range []client.Object{
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd"}},
@@ -189,187 +190,175 @@ func TestWhatIsDeletedComesBack(t *testing.T) {
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: configMap}},
 		&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: revisions.Items[0].Name}},
 	} {
-		key := client.ObjectKey{Namespace: w.namespace, Name: o.GetName()}
-		require.NoError(t, api.Get(w.ctx, key, o))
+		key := client.ObjectKey{Namespace: w.Namespace, Name: o.GetName()}
+		require.NoError(t, w.Client.Get(w.Context(), key, o))
 		gone := o.GetUID()
-		require.NoError(t, api.Delete(w.ctx, o))
+		require.NoError(t, w.Client.Delete(w.Context(), o))
 		require.Eventually(t, func() bool {
-			err := api.Get(w.ctx, key, o)
+			err := w.Client.Get(w.Context(), key, o)
 			return err == nil && o.GetUID() != gone
-		}, patience, tick, "%T %s", o, key.Name)
+		}, stage.Patience, stage.Tick, "%T %s", o, key.Name)
 	}
 	// What somebody else changed is put right as well.
 	var s corev1.Service
-	require.NoError(t, api.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "basic-pd"}, &s))
+	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "basic-pd"}, &s))
 	s.Spec.Ports[0].TargetPort.StrVal = "elsewhere"
-	require.NoError(t, api.Update(w.ctx, &s))
+	require.NoError(t, w.Client.Update(w.Context(), &s))
 	require.Eventually(t, func() bool {
-		err := api.Get(w.ctx, client.ObjectKeyFromObject(&s), &s)
+		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(&s), &s)
 		return err == nil && s.Spec.Ports[0].TargetPort.StrVal == "client"
-	}, patience, tick)
-	w.converged()
+	}, stage.Patience, stage.Tick)
+	w.Converged()
 }
 
 func TestInvalidTOMLStallsAndTouchesNothing(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.converged()
-	before := w.versions()
-	w.edit(func(g *v1alpha1.PDGroup) { g.Spec.Config = "a = [" })
-	g := w.within(named, v1alpha1.ConditionStalled, "True/InvalidSpec")
-	assert.Equal(t, "True/Ready", condition(g, v1alpha1.ConditionReady), "it serves on")
-	assert.Contains(t, meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionStalled).Message, "spec.config")
-	after := w.versions()
+	w.Converged()
+	before := w.Versions()
+	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Config = "a = [" })
+	g := w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/InvalidSpec")
+	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady), "it serves on")
+	assert.Contains(t, stage.Message(g, v1alpha1.ConditionStalled), "spec.config")
+	after := w.Versions()
 	delete(before, "PDGroup basic-pd")
 	delete(after, "PDGroup basic-pd")
 	assert.Equal(t, before, after)
-	w.edit(func(g *v1alpha1.PDGroup) { g.Spec.Config = "" })
-	g = w.converged()
-	assert.Equal(t, "none", condition(g, v1alpha1.ConditionStalled))
+	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Config = "" })
+	g = w.Converged()
+	assert.Equal(t, "none", stage.Verdict(g, v1alpha1.ConditionStalled))
 }
 
 func TestAForeignServiceIsNeverTakenOver(t *testing.T) {
 	w := begin(t)
-	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: w.namespace},
+	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: w.Namespace},
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
-	require.NoError(t, api.Create(w.ctx, foreign))
+	require.NoError(t, w.Client.Create(w.Context(), foreign))
 	w.create()
-	g := w.within(named, v1alpha1.ConditionStalled, "True/NameConflict")
-	assert.Contains(t, meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionStalled).Message, "Service basic-pd")
+	g := w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/NameConflict")
+	assert.Contains(t, stage.Message(g, v1alpha1.ConditionStalled), "Service basic-pd")
 	was := foreign.ResourceVersion
-	require.NoError(t, api.Get(w.ctx, client.ObjectKeyFromObject(foreign), foreign))
+	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKeyFromObject(foreign), foreign))
 	assert.Equal(t, was, foreign.ResourceVersion)
-	assert.Empty(t, w.instances())
+	assert.Empty(t, w.Instances())
 }
 
 func TestAPausedGroupIsReportedAndNotTouched(t *testing.T) {
 	w := begin(t)
 	w.create(func(g *v1alpha1.PDGroup) { g.Spec.Paused = true })
-	w.within(named, v1alpha1.ConditionPaused, "True/Paused")
-	assert.Empty(t, w.instances())
-	w.edit(func(g *v1alpha1.PDGroup) { g.Spec.Paused = false })
-	w.converged()
-	w.edit(func(g *v1alpha1.PDGroup) {
+	w.Within(stage.Promptly, v1alpha1.ConditionPaused, "True/Paused")
+	assert.Empty(t, w.Instances())
+	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Paused = false })
+	w.Converged()
+	w.Change(func(g *v1alpha1.PDGroup) {
 		g.Spec.Paused = true
 		g.Spec.Labels = map[string]string{"team": "blue"}
 	})
-	g := w.within(named, v1alpha1.ConditionPaused, "True/Paused")
-	assert.Equal(t, "True/Ready", condition(g, v1alpha1.ConditionReady))
-	assert.Equal(t, "False/Paused", condition(g, v1alpha1.ConditionUpToDate))
-	for _, i := range w.instances() {
-		assert.NotContains(t, template(t, i).Labels, "team")
+	g := w.Within(stage.Promptly, v1alpha1.ConditionPaused, "True/Paused")
+	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady))
+	assert.Equal(t, "False/Paused", stage.Verdict(g, v1alpha1.ConditionUpToDate))
+	for _, i := range w.Instances() {
+		assert.NotContains(t, stage.Template(t, i).Labels, "team")
 	}
 }
 
 func TestASuspendedGroupStopsItsPodsAndComesBack(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.converged()
-	w.edit(func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true })
-	w.within(patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
-	g := w.within(patience, v1alpha1.ConditionReady, "False/Suspended")
-	assert.Equal(t, w.pd.id, g.Status.ClusterID)
-	for _, i := range w.instances() {
+	w.Converged()
+	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true })
+	w.Within(stage.Patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
+	g := w.Within(stage.Patience, v1alpha1.ConditionReady, "False/Suspended")
+	assert.Equal(t, stage.ClusterID, g.Status.ClusterID)
+	for _, i := range w.Instances() {
 		assert.True(t, i.Spec.Suspended)
 		assert.Empty(t, i.Status.PodUID)
 	}
-	w.edit(func(g *v1alpha1.PDGroup) { g.Spec.Suspended = false })
-	w.converged()
+	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Suspended = false })
+	w.Converged()
 }
 
 func TestADeletedGroupLeavesNothingOfItsOwnBehind(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.converged()
-	require.NoError(t, api.Delete(w.ctx, w.get()))
+	w.Converged()
+	require.NoError(t, w.Client.Delete(w.Context(), w.Get()))
 	require.Eventually(t, func() bool {
-		left := w.versions()
+		left := w.Versions()
 		delete(left, "ConfigMap kube-root-ca.crt")
 		return len(left) == 0
-	}, patience, tick)
+	}, stage.Patience, stage.Tick)
 }
 
 func TestPDThatFallsSilentIsNamed(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.converged()
-	w.pd.Fail(errors.New("connection refused"))
-	g := w.within(patience, v1alpha1.ConditionQuorumHealthy, "Unknown/PDUnreachable")
-	assert.Equal(t, "True/Ready", condition(g, v1alpha1.ConditionReady), "a silence of some seconds is a change of leader")
+	w.Converged()
+	w.PD.Fail(errors.New("connection refused"))
+	g := w.Within(stage.Patience, v1alpha1.ConditionQuorumHealthy, "Unknown/PDUnreachable")
+	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady), "a silence of some seconds is a change of leader")
 	assert.Len(t, g.Status.Members, 3, "what was known last stays")
-	w.pd.Fail(nil)
-	w.converged()
+	w.PD.Fail(nil)
+	w.Converged()
 }
 
 func TestLostQuorumIsNamed(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.converged()
-	w.pd.Change(func(v *pd.View) {
-		w.pd.frozen = true
+	w.Converged()
+	w.PD.Change(func(v *pd.View) {
+		w.frozen = true
 		v.Leader = ""
 		for i := range v.Members {
 			v.Members[i].Healthy = i == 0
 		}
 	})
-	g := w.within(patience, v1alpha1.ConditionQuorumHealthy, "False/QuorumLost")
-	assert.NotEqual(t, "True/Ready", condition(g, v1alpha1.ConditionReady))
-	assert.NotEqual(t, "True/UpToDate", condition(g, v1alpha1.ConditionUpToDate))
+	g := w.Within(stage.Patience, v1alpha1.ConditionQuorumHealthy, "False/QuorumLost")
+	assert.NotEqual(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady))
+	assert.NotEqual(t, "True/UpToDate", stage.Verdict(g, v1alpha1.ConditionUpToDate))
 }
 
 func TestAnIdleGroupCausesNoWriteAndNoLogLine(t *testing.T) {
 	w := begin(t)
 	w.create()
-	w.converged()
-	settle := func() map[string]string {
-		var before map[string]string
-		require.Eventually(t, func() bool {
-			last := before
-			before = w.versions()
-			return assert.ObjectsAreEqual(last, before)
-		}, patience, 10*tick)
-		return before
-	}
-	settle()
-	calls, line := len(w.writes.list()), logs.Len()
+	w.Converged()
+	w.Settled()
+	calls, line := len(w.operator.Writes()), rig.Log.Len()
 	// An annotation of the user's own makes the operator look at everything
 	// again; that is the only write.
 	for _, note := range []string{"one", "two", "one"} {
-		w.touch(note)
+		w.Touch(note)
 	}
-	before := settle()
-	assert.Empty(t, w.writes.list()[calls:])
-	assert.NotContains(t, logs.After(line), w.namespace)
+	before := w.Settled()
+	assert.Empty(t, w.operator.Writes()[calls:])
+	assert.NotContains(t, rig.Log.After(line), w.Namespace)
 
 	// A second operator, as after a restart, finds nothing to do either.
-	again := &world{T: t, ctx: w.ctx, namespace: w.namespace, pd: w.pd, writes: &writes{}}
-	again.operate()
-	again.touch("three")
+	again := w.Operate(Definition())
+	w.Touch("three")
 	delete(before, "PDGroup basic-pd")
-	after := settle()
+	after := w.Settled()
 	delete(after, "PDGroup basic-pd")
 	assert.Equal(t, before, after)
-	assert.Empty(t, again.writes.list())
+	assert.Empty(t, again.Writes())
 }
 
 func TestAStoppedOperatorGivesItsLeaseBackAtOnce(t *testing.T) {
-	w := &world{T: t, ctx: t.Context(), pd: silentPD(""), writes: &writes{}}
-	w.namespace = begin(t).namespace
-	stop := w.start(rest.CopyConfig(access), operator.Flags{
-		Namespaces: w.namespace, MetricsAddress: "0", ProbeAddress: "0", Concurrency: 1, ClientQPS: -1,
-		LeaderElect: true, LeaderElectionNamespace: w.namespace,
+	w := begin(t)
+	again := w.Operate(Definition(), func(f *operator.Flags) {
+		f.LeaderElect, f.LeaderElectionNamespace = true, w.Namespace
 	})
 	lease := &coordinationv1.Lease{}
-	key := client.ObjectKey{Namespace: w.namespace, Name: "tidb-groups-pdgroup"}
+	key := client.ObjectKey{Namespace: w.Namespace, Name: "tidb-groups-pdgroup"}
 	require.Eventually(t, func() bool {
-		err := api.Get(w.ctx, key, lease)
+		err := w.Client.Get(w.Context(), key, lease)
 		require.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
 		return err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") != ""
-	}, patience, tick)
-	stop()
+	}, stage.Patience, stage.Tick)
+	again.Stop()
 	// Far sooner than the 15 s that an abandoned lease takes to run out.
 	require.Eventually(t, func() bool {
-		require.NoError(t, api.Get(w.ctx, key, lease))
+		require.NoError(t, w.Client.Get(w.Context(), key, lease))
 		return ptr.Deref(lease.Spec.HolderIdentity, "") == ""
-	}, named, tick)
+	}, stage.Promptly, stage.Tick)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
 // created returns the names of the Instances that a plan creates.
@@ -30,7 +31,7 @@ func created(p groupPlan) []string {
 
 func startArg(t *testing.T, i *v1alpha1.Instance) string {
 	t.Helper()
-	for _, arg := range template(t, *i).Spec.Containers[0].Args {
+	for _, arg := range stage.Template(t, *i).Spec.Containers[0].Args {
 		if strings.HasPrefix(arg, joinFlag) || strings.HasPrefix(arg, foundFlag) {
 			return arg
 		}
@@ -80,7 +81,7 @@ func TestALabelThatComesWithTheClusterNeedsNoRestart(t *testing.T) {
 	p := mustPlan(t, g, started(t, stored(), 3))
 	for _, c := range p.Instances {
 		assert.Equal(t, p.Target.Hash, c.Desired.Spec.Revision)
-		assert.Equal(t, "blue", template(t, *c.Desired).Labels["team"])
+		assert.Equal(t, "blue", stage.Template(t, *c.Desired).Labels["team"])
 	}
 	assert.Contains(t, strings.Join(p.Notes, "\n"), "change Instance basic-pd-0 in place: metadata.labels.team: none → blue")
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
 // clock is a time of whole seconds, as the API keeps it.
@@ -44,7 +45,7 @@ func ready(g v1alpha1.Group) {
 
 // open is what is seen when both dependencies are Ready and nothing exists yet.
 func open() snapshot {
-	pd, tikv := pdGroup(), tikvGroup()
+	pd, tikv := stage.PDGroup(""), stage.TiKVGroup("")
 	ready(pd)
 	ready(tikv)
 	return snapshot{Snapshot: group.Snapshot{PDGroup: pd, TiKVGroups: []*v1alpha1.TiKVGroup{tikv}}}
@@ -136,9 +137,9 @@ func TestReport(t *testing.T) {
 				c.edit(g)
 			}
 			out := reported(t, g, started(t, stored(), c.change...))
-			assert.Equal(t, c.ready, condition(out, v1alpha1.ConditionReady), dump(out.Status.Conditions))
-			assert.Equal(t, c.upToDate, condition(out, v1alpha1.ConditionUpToDate))
-			assert.Equal(t, c.depends, condition(out, v1alpha1.ConditionDependenciesReady))
+			assert.Equal(t, c.ready, stage.Verdict(out, v1alpha1.ConditionReady), stage.Dump(out))
+			assert.Equal(t, c.upToDate, stage.Verdict(out, v1alpha1.ConditionUpToDate))
+			assert.Equal(t, c.depends, stage.Verdict(out, v1alpha1.ConditionDependenciesReady))
 		})
 	}
 }

@@ -1,0 +1,80 @@
+package stage
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Condition waits for a condition of an object, for its current generation, and
+// returns it. reason may be empty. The object is as it was read last.
+func (s *Stage) Condition(o client.Object, kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	s.Helper()
+	want := string(status) + "/" + reason
+	require.EventuallyWithT(s, func(c *assert.CollectT) {
+		assert.NoError(c, s.Client.Get(s.Context(), client.ObjectKeyFromObject(o), o))
+		have := Verdict(o, kind)
+		assert.True(c, have == want || reason == "" && strings.HasPrefix(have, want), "%s of %s is %s instead of %s\n%s", kind, o.GetName(), have, want, Dump(o))
+	}, Patience, Tick)
+	return *meta.FindStatusCondition(conditionsOf(o), kind)
+}
+
+// NoCondition waits until an object carries no condition of a type, for its
+// current generation.
+func (s *Stage) NoCondition(o client.Object, kind string) {
+	s.Helper()
+	require.EventuallyWithT(s, func(c *assert.CollectT) {
+		assert.NoError(c, s.Client.Get(s.Context(), client.ObjectKeyFromObject(o), o))
+		assert.Equal(c, "none", Verdict(o, kind))
+		assert.NotEqual(c, "old", Verdict(o, v1alpha1.ConditionReady), "the operator has seen the current generation")
+	}, Patience, Tick)
+}
+
+// Verdict describes a condition of an object at its current generation, as
+// Status/Reason.
+func Verdict(o client.Object, kind string) string {
+	c := meta.FindStatusCondition(conditionsOf(o), kind)
+	switch {
+	case c == nil:
+		return "none"
+	case c.ObservedGeneration != o.GetGeneration():
+		return "old"
+	}
+	return string(c.Status) + "/" + c.Reason
+}
+
+// Message returns the message of a condition; empty if there is none.
+func Message(o client.Object, kind string) string {
+	if c := meta.FindStatusCondition(conditionsOf(o), kind); c != nil {
+		return c.Message
+	}
+	return ""
+}
+
+// Dump lists an object's conditions.
+func Dump(o client.Object) string {
+	var out []string
+	for _, c := range conditionsOf(o) {
+		out = append(out, fmt.Sprintf("%s=%s/%s@%d: %s", c.Type, c.Status, c.Reason, c.ObservedGeneration, c.Message))
+	}
+	return strings.Join(out, "\n")
+}
+
+func conditionsOf(o client.Object) []metav1.Condition {
+	switch x := o.(type) {
+	case v1alpha1.Group:
+		return x.GetGroupStatus().Conditions
+	case *v1alpha1.TidbCluster:
+		return x.Status.Conditions
+	case *v1alpha1.Instance:
+		return x.Status.Conditions
+	}
+	return nil
+}

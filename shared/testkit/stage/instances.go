@@ -1,0 +1,184 @@
+package stage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+)
+
+// PlayInstances plays the instance operator and the pods until the test ends: a
+// pod is ready at once unless the test says otherwise, an Instance is Ready
+// when its pod is and its gates are True. One that is deleted runs on until its
+// group's operator lets it go, or there is no group. then is told of every version of an
+// Instance that has been played; nil is nobody.
+func (s *Stage) PlayInstances(then func(context.Context, *v1alpha1.Instance)) {
+	s.Helper()
+	s.Follow(&v1alpha1.InstanceList{}, func(ctx context.Context, o client.Object) {
+		i, ok := o.(*v1alpha1.Instance)
+		if !ok || i.DeletionTimestamp != nil && s.letGo(ctx, i) {
+			return
+		}
+		s.play(ctx, i)
+		if then != nil {
+			then(ctx, i)
+		}
+	})
+}
+
+// PlayStores is PlayInstances for a kind of stores: the store of an Instance
+// registers with PD at <host>:port when it is first seen.
+func (s *Stage) PlayStores(group string, port int32) {
+	s.Helper()
+	s.PlayInstances(func(_ context.Context, i *v1alpha1.Instance) {
+		s.PD.Register(fmt.Sprintf("%s:%d", names.PodHost(i.Name, group, s.Namespace), port))
+	})
+}
+
+// Break has no image pulled that contains a text.
+func (s *Stage) Break(image string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = image
+}
+
+// SetNode says on which node the pod of an Instance will run.
+func (s *Stage) SetNode(instance, node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nodes[instance] = node
+}
+
+// SetDown has the pod of an Instance not ready, or ready again.
+func (s *Stage) SetDown(instance string, down bool) {
+	s.Helper()
+	s.mu.Lock()
+	s.down[instance] = down
+	s.mu.Unlock()
+	i := &v1alpha1.Instance{}
+	require.NoError(s, s.Client.Get(s.Context(), s.Key(instance), i))
+	s.play(s.Context(), i)
+}
+
+// letGo reports whether a deleted Instance goes because its group is gone or
+// going; nobody else will let it go then.
+func (s *Stage) letGo(ctx context.Context, i *v1alpha1.Instance) bool {
+	s.Helper()
+	group := &metav1.PartialObjectMetadata{}
+	group.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(i.Spec.Group.Kind))
+	err := s.Client.Get(ctx, s.Key(i.Spec.Group.Name), group)
+	if err == nil && group.DeletionTimestamp == nil {
+		return false
+	}
+	gone := i.DeepCopy()
+	controllerutil.RemoveFinalizer(gone, v1alpha1.FinalizerMember)
+	s.tolerate(ctx, client.IgnoreNotFound(err))
+	s.tolerate(ctx, s.Client.Patch(ctx, gone, client.MergeFromWithOptions(i, client.MergeFromWithOptimisticLock{})))
+	return true
+}
+
+// tolerate takes what an Instance that changes or goes meanwhile makes of a
+// write.
+func (s *Stage) tolerate(ctx context.Context, err error) {
+	s.Helper()
+	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		assert.NoError(s, err)
+	}
+}
+
+// verdict is a status of a condition with its reason and message.
+type verdict struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+// pod says how the pod of an Instance is.
+func (s *Stage) pod(i *v1alpha1.Instance) verdict {
+	var template corev1.PodTemplateSpec
+	if !assert.NoError(s, json.Unmarshal(i.Spec.PodTemplate.Raw, &template)) || len(template.Spec.Containers) == 0 {
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonPodNotReady, "the pod has no containers"}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case i.Spec.Suspended:
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonSuspended, "the pod is stopped"}
+	case s.broken != "" && strings.Contains(template.Spec.Containers[0].Image, s.broken):
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed, "image cannot be pulled"}
+	case s.down[i.Name]:
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonPodNotReady, "the pod is down"}
+	}
+	return verdict{metav1.ConditionTrue, v1alpha1.ReasonPodReady, "the pod runs"}
+}
+
+// ready says whether an Instance whose pod is so is Ready.
+func ready(i *v1alpha1.Instance, pod verdict) verdict {
+	if pod.status != metav1.ConditionTrue {
+		return pod
+	}
+	for _, g := range i.Spec.ReadinessGates {
+		if !meta.IsStatusConditionTrue(i.Status.Conditions, g) {
+			return verdict{metav1.ConditionFalse, v1alpha1.ReasonGatesPending, "waiting for " + g}
+		}
+	}
+	return verdict{metav1.ConditionTrue, v1alpha1.ReasonReady, pod.message}
+}
+
+// play writes an Instance's status as the instance operator does. A write that
+// fails because the Instance has changed is repeated by the event of that.
+func (s *Stage) play(ctx context.Context, i *v1alpha1.Instance) {
+	s.Helper()
+	pod := s.pod(i)
+	status := v1alpha1.InstanceStatus{ObservedGeneration: i.Generation, Revision: i.Spec.Revision}
+	if !i.Spec.Suspended {
+		s.mu.Lock()
+		if s.pods[i.Name] == "" || s.pods[i.Name] == i.Spec.StopPod {
+			s.pods[i.Name] = uuid.NewUUID()
+		}
+		status.PodUID, status.PodIP, status.NodeName = s.pods[i.Name], "10.0.0.1", s.nodes[i.Name]
+		s.mu.Unlock()
+	}
+	put := func(kind string, v verdict) {
+		at := metav1.NewTime(time.Now().Truncate(time.Second))
+		if c := meta.FindStatusCondition(i.Status.Conditions, kind); c != nil && c.Status == v.status {
+			at = c.LastTransitionTime
+		}
+		status.Conditions = append(status.Conditions, metav1.Condition{
+			Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: i.Generation, LastTransitionTime: at})
+	}
+	put(v1alpha1.ConditionReady, ready(i, pod))
+	put(v1alpha1.ConditionUpToDate, verdict{metav1.ConditionTrue, v1alpha1.ReasonUpToDate, "everything matches the spec"})
+	put(v1alpha1.ConditionPodReady, pod)
+	if played(i.Status, status) {
+		return
+	}
+	_, err := apply.Status(ctx, s.Client, "instance", i, status)
+	s.tolerate(ctx, err)
+}
+
+// played reports whether a status says already what it should.
+func played(have, want v1alpha1.InstanceStatus) bool {
+	for _, c := range want.Conditions {
+		h := meta.FindStatusCondition(have.Conditions, c.Type)
+		if h == nil || h.Status != c.Status || h.Reason != c.Reason || h.Message != c.Message || h.ObservedGeneration != c.ObservedGeneration {
+			return false
+		}
+	}
+	return have.ObservedGeneration == want.ObservedGeneration && have.Revision == want.Revision &&
+		have.PodUID == want.PodUID && have.NodeName == want.NodeName
+}

@@ -1,0 +1,33 @@
+package stage
+
+import (
+	"bytes"
+	"sync"
+)
+
+// Log keeps what is logged. It may be read while it is written.
+type Log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// Len returns how much has been logged, in bytes.
+func (l *Log) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Len()
+}
+
+// After returns what has been logged after the first n bytes.
+func (l *Log) After(n int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text.Bytes()[n:])
+}
