@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -79,7 +80,7 @@ func (d *Databases) Dialer() pd.Dialer {
 func (d *Databases) List() []*Database {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.SortedFunc(maps.Values(d.all), func(a, b *Database) int { return compare(a.group.String(), b.group.String()) })
+	return slices.SortedFunc(maps.Values(d.all), func(a, b *Database) int { return strings.Compare(a.group.String(), b.group.String()) })
 }
 
 // Database is what the pods of one PDGroup make together. What a member knows

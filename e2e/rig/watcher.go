@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
 )
 
@@ -36,6 +37,9 @@ func watched() map[string]schema.GroupVersionResource {
 		return v1alpha1.GroupVersion().WithResource(resource)
 	}
 	core := schema.GroupVersion{Version: "v1"}
+	other := func(group, resource string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
+	}
 	return map[string]schema.GroupVersionResource{
 		v1alpha1.KindTidbCluster:  own("tidbclusters"),
 		v1alpha1.KindPDGroup:      own("pdgroups"),
@@ -45,22 +49,22 @@ func watched() map[string]schema.GroupVersionResource {
 		v1alpha1.KindInstance:     own("instances"),
 		kindPod:                   core.WithResource("pods"),
 		kindClaim:                 core.WithResource("persistentvolumeclaims"),
+		"Service":                 core.WithResource("services"),
+		"ConfigMap":               core.WithResource("configmaps"),
+		"ControllerRevision":      other("apps", "controllerrevisions"),
+		"PodDisruptionBudget":     other("policy", "poddisruptionbudgets"),
+		"Lease":                   other("coordination.k8s.io", "leases"),
 	}
 }
 
 // operatorOf returns the operator that answers for a kind.
 func operatorOf(kind string) string { return strings.ToLower(kind) }
 
-// Key names an object of the watcher's namespace.
-type Key struct {
-	// Kind of the object.
-	Kind string
-	// Name of the object.
-	Name string
-}
+// Key names an object of the rig's namespace.
+type Key = objects.Key
 
-// String renders the key as in kubectl.
-func (k Key) String() string { return k.Kind + " " + k.Name }
+// Objects are all objects of a namespace at one moment.
+type Objects = objects.Set
 
 // Watcher sees every version of every object of a namespace through a watch of
 // its own, and notes what must not be.
@@ -77,7 +81,7 @@ type Watcher struct {
 	silent     map[Key]*silence
 	operators  map[string]bool // that run
 	consent    map[string]bool // claims that may go
-	podUIDs    map[string][]types.UID
+	uids       map[Key][]types.UID
 }
 
 // silence is an object whose operator has not spoken about its present
@@ -97,7 +101,7 @@ func watchNamespace(ctx context.Context, cfg *rest.Config, namespace string) (*W
 		client: client, namespace: namespace,
 		objects: map[Key]*unstructured.Unstructured{}, changed: make(chan struct{}),
 		timeline: map[string]time.Time{}, silent: map[Key]*silence{},
-		operators: map[string]bool{}, consent: map[string]bool{}, podUIDs: map[string][]types.UID{},
+		operators: map[string]bool{}, consent: map[string]bool{}, uids: map[Key][]types.UID{},
 	}
 	for kind, resource := range watched() {
 		if err := w.watch(ctx, kind, resource); err != nil {
@@ -141,7 +145,7 @@ func (w *Watcher) see(ctx context.Context, event watch.EventType, object *unstru
 	if ctx.Err() != nil {
 		return
 	}
-	key := Key{object.GetKind(), object.GetName()}
+	key := Key{Kind: object.GetKind(), Name: object.GetName()}
 	w.mu.Lock()
 	w.versions++
 	if event == watch.Deleted {
@@ -156,8 +160,7 @@ func (w *Watcher) see(ctx context.Context, event watch.EventType, object *unstru
 	w.hear(event, object)
 	w.claim(event, object)
 	crowded := event == watch.Added && object.GetKind() == v1alpha1.KindInstance
-	close(w.changed)
-	w.changed = make(chan struct{})
+	w.wake()
 	w.mu.Unlock()
 	if crowded {
 		w.count(ctx, object)
@@ -173,10 +176,17 @@ func (w *Watcher) violate(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
+	w.wake()
+}
+
+// wake lets who waits look again.
+func (w *Watcher) wake() {
+	close(w.changed)
+	w.changed = make(chan struct{})
 }
 
 // mark keeps the first time at which an object existed and each of its
-// conditions was True, and every UID that a pod of a name ever had.
+// conditions was True, and every UID that a pod or claim of a name ever had.
 func (w *Watcher) mark(event watch.EventType, object *unstructured.Unstructured) {
 	if event == watch.Deleted {
 		return
@@ -188,25 +198,26 @@ func (w *Watcher) mark(event watch.EventType, object *unstructured.Unstructured)
 		}
 	}
 	first("Exists")
-	for _, c := range Conditions(object) {
+	for _, c := range objects.Conditions(object) {
 		if c.Status == metav1.ConditionTrue {
 			first(c.Type)
 		}
 	}
-	if object.GetKind() == kindPod && !slices.Contains(w.podUIDs[object.GetName()], object.GetUID()) {
-		w.podUIDs[object.GetName()] = append(w.podUIDs[object.GetName()], object.GetUID())
+	key := Key{Kind: object.GetKind(), Name: object.GetName()}
+	if (key.Kind == kindPod || key.Kind == kindClaim) && !slices.Contains(w.uids[key], object.GetUID()) {
+		w.uids[key] = append(w.uids[key], object.GetUID())
 	}
 }
 
 // hear watches over objects that are changed: the operator has to say something
 // about the new generation in time, be it that it is converged.
 func (w *Watcher) hear(event watch.EventType, object *unstructured.Unstructured) {
-	key := Key{object.GetKind(), object.GetName()}
+	key := Key{Kind: object.GetKind(), Name: object.GetName()}
 	if object.GroupVersionKind().Group != v1alpha1.GroupName {
 		return
 	}
 	before := w.silent[key]
-	spoken := event == watch.Deleted || slices.ContainsFunc(Conditions(object), func(c metav1.Condition) bool {
+	spoken := event == watch.Deleted || slices.ContainsFunc(objects.Conditions(object), func(c metav1.Condition) bool {
 		return c.Type == v1alpha1.ConditionReady && c.ObservedGeneration == object.GetGeneration()
 	})
 	switch {
@@ -229,6 +240,7 @@ func (w *Watcher) impatience(key Key, generation int64) *silence {
 		defer w.mu.Unlock()
 		if still := w.silent[key]; still != nil && still.generation == generation && w.operators[operatorOf(key.Kind)] {
 			w.violations = append(w.violations, fmt.Sprintf("%s: its operator has said nothing about generation %d for %s", key, generation, reasonDeadline))
+			w.wake()
 		}
 	})}
 }
@@ -314,13 +326,13 @@ func (w *Watcher) Versions() int {
 	return w.versions
 }
 
-// PodUIDs returns every UID that a pod of each name ever had.
-func (w *Watcher) PodUIDs() map[string][]types.UID {
+// UIDs returns every UID that each pod and claim ever had.
+func (w *Watcher) UIDs() map[Key][]types.UID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := map[string][]types.UID{}
-	for name, uids := range w.podUIDs {
-		out[name] = slices.Clone(uids)
+	out := map[Key][]types.UID{}
+	for key, uids := range w.uids {
+		out[key] = slices.Clone(uids)
 	}
 	return out
 }
@@ -347,7 +359,7 @@ func (w *Watcher) Await(ctx context.Context, holds func(Objects) error) error {
 	for {
 		w.mu.Lock()
 		changed := w.changed
-		last := holds(Objects{w.objects})
+		last := holds(objects.NewSet(w.objects))
 		w.mu.Unlock()
 		if last == nil {
 			return nil
@@ -364,5 +376,5 @@ func (w *Watcher) Await(ctx context.Context, holds func(Objects) error) error {
 func (w *Watcher) Now(look func(Objects)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	look(Objects{w.objects})
+	look(objects.NewSet(w.objects))
 }

@@ -1,0 +1,65 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Close stops the operators, ends the simulated world and removes what is left
+// of it. Whether all was well is not looked at: ask before.
+func (r *Rig) Close() error {
+	err := r.StopOperators(context.WithoutCancel(r.ctx), r.Running()...)
+	if r.namespace != "" {
+		err = errors.Join(err, r.wipe())
+	}
+	r.cancel()
+	if r.actor != nil {
+		err = errors.Join(err, r.actor.close())
+	}
+	if err != nil {
+		return fmt.Errorf("close rig: %w", err)
+	}
+	return nil
+}
+
+// wipe removes everything, lest operators of other rigs take it for theirs.
+// Nobody is there any more to take finalizers off.
+func (r *Rig) wipe() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), Patience)
+	defer cancel()
+	here := client.InNamespace(r.namespace)
+	for _, kind := range []client.Object{
+		&v1alpha1.TidbCluster{}, &v1alpha1.PDGroup{}, &v1alpha1.TiKVGroup{}, &v1alpha1.TiDBGroup{}, &v1alpha1.TiFlashGroup{},
+		&v1alpha1.Instance{},
+	} {
+		if err := r.client.DeleteAllOf(ctx, kind, here); err != nil {
+			return fmt.Errorf("delete all %T: %w", kind, err)
+		}
+	}
+	instances := &v1alpha1.InstanceList{}
+	if err := r.client.List(ctx, instances, here); err != nil {
+		return fmt.Errorf("list Instances: %w", err)
+	}
+	for i := range instances.Items {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := r.client.Patch(ctx, &instances.Items[i], patch); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("take finalizers off Instance %s: %w", instances.Items[i].Name, err)
+		}
+	}
+	if err := r.client.DeleteAllOf(ctx, &corev1.Pod{}, here, client.GracePeriodSeconds(0)); err != nil {
+		return fmt.Errorf("delete all pods: %w", err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}}
+	if err := r.client.Delete(ctx, namespace); err != nil {
+		return fmt.Errorf("delete namespace %s: %w", r.namespace, err)
+	}
+	return nil
+}

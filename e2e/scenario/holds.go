@@ -1,0 +1,215 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/objects"
+)
+
+// Holds is what may be true of all objects at one moment. All that is named has
+// to be true together.
+type Holds struct {
+	// Converged objects exist and are Ready and UpToDate, and so is everything
+	// else of the suite in the namespace.
+	Converged []objects.Key `json:"converged,omitempty"`
+	// Good objects exist and are Ready and UpToDate, whatever the others are.
+	Good []objects.Key `json:"good,omitempty"`
+	// Exist are objects that exist.
+	Exist []objects.Key `json:"exist,omitempty"`
+	// Gone are objects that do not exist.
+	Gone []objects.Key `json:"gone,omitempty"`
+	// OnlyClaims says that nothing of a database is left but claims.
+	OnlyClaims bool `json:"onlyClaims,omitempty"`
+	// Replaced objects exist and are not those that the scenario last deleted
+	// by these names.
+	Replaced []objects.Key `json:"replaced,omitempty"`
+	// Count is how many objects of a kind there are; behind the kind may stand
+	// what their names begin with: "Pod basic-pd-".
+	Count map[string]int `json:"count,omitempty"`
+	// AtLeast is as Count, for what may be exceeded.
+	AtLeast map[string]int `json:"atLeast,omitempty"`
+	// Says is what conditions say.
+	Says []Says `json:"says,omitempty"`
+	// Fields have values.
+	Fields []Field `json:"fields,omitempty"`
+	// Either of these holds as well.
+	Either []Holds `json:"either,omitempty"`
+}
+
+// Says is what a condition of an object's present generation says.
+type Says struct {
+	// Object that has the condition.
+	Object objects.Key `json:"object"`
+	// Condition type.
+	Condition string `json:"condition"`
+	// Status of the condition, True, False or Unknown; any if empty.
+	Status string `json:"status,omitempty"`
+	// Reason of the condition; any if empty.
+	Reason string `json:"reason,omitempty"`
+	// Words that its message has.
+	Words []string `json:"words,omitempty"`
+	// Absent says that there is no such condition.
+	Absent bool `json:"absent,omitempty"`
+}
+
+// Field is the value of a field of an object.
+type Field struct {
+	// Object that has the field.
+	Object objects.Key `json:"object"`
+	// Path of the field, with dots: "status.replicas".
+	Path string `json:"path"`
+	// Is its value as text; empty if there is no such field.
+	Is string `json:"is"`
+}
+
+// Await is what must come.
+type Await struct {
+	Holds `json:",inline"`
+	// Within is how long it may take; the world's patience if zero.
+	Within metav1.Duration `json:"within,omitempty"`
+}
+
+// Expect is what must be so at this moment.
+type Expect struct {
+	Holds `json:",inline"`
+	// Restarts is how often each pod was replaced since the scenario began.
+	// Pods that are not named must never have been: {} is none at all.
+	Restarts *map[string]int `json:"restarts,omitempty"`
+	// Births is how many PD clusters were founded, in all of them together.
+	Births *int `json:"births,omitempty"`
+	// ClaimsKept says that every claim that ever was is still there, the same
+	// object as ever, except those that the scenario deleted.
+	ClaimsKept bool `json:"claimsKept,omitempty"`
+}
+
+// check is content when everything holds. deleted are the UIDs of what the
+// scenario has deleted.
+func (h Holds) check(o objects.Set, deleted map[objects.Key]types.UID) error {
+	for _, key := range slices.Concat(h.Good, h.Converged) {
+		if err := o.Converged(key.Kind, key.Name); err != nil {
+			return err
+		}
+	}
+	if len(h.Converged) > 0 {
+		if err := o.AllConverged(); err != nil {
+			return err
+		}
+	}
+	if err := h.checkExistence(o, deleted); err != nil {
+		return err
+	}
+	for _, s := range h.Says {
+		if err := s.check(o); err != nil {
+			return err
+		}
+	}
+	for _, f := range h.Fields {
+		if err := f.check(o); err != nil {
+			return err
+		}
+	}
+	var reasons []error
+	for _, alternative := range h.Either {
+		err := alternative.check(o, deleted)
+		if err == nil {
+			return nil
+		}
+		reasons = append(reasons, err)
+	}
+	return errors.Join(reasons...)
+}
+
+func (h Holds) checkExistence(o objects.Set, deleted map[objects.Key]types.UID) error {
+	for _, key := range h.Exist {
+		if o.Get(key.Kind, key.Name) == nil {
+			return fmt.Errorf("%s does not exist", key)
+		}
+	}
+	for _, key := range h.Gone {
+		if object := o.Get(key.Kind, key.Name); object != nil {
+			return fmt.Errorf("%s is still there: %s", key, objects.Describe(object))
+		}
+	}
+	for _, key := range h.Replaced {
+		if object := o.Get(key.Kind, key.Name); object == nil || object.GetUID() == deleted[key] {
+			return fmt.Errorf("%s is not replaced", key)
+		}
+	}
+	if h.OnlyClaims {
+		for _, key := range o.Keys() {
+			if object := o.Get(key.Kind, key.Name); ours(object) && key.Kind != kindClaim {
+				return fmt.Errorf("%s is still there: %s", key, objects.Describe(object))
+			}
+		}
+	}
+	for what, want := range h.Count {
+		if have := count(o, what); have != want {
+			return fmt.Errorf("there are %d × %s, not %d", have, what, want)
+		}
+	}
+	for what, want := range h.AtLeast {
+		if have := count(o, what); have < want {
+			return fmt.Errorf("there are %d × %s, not %d", have, what, want)
+		}
+	}
+	return nil
+}
+
+func (s Says) check(o objects.Set) error {
+	object := o.Get(s.Object.Kind, s.Object.Name)
+	if object == nil {
+		return fmt.Errorf("%s does not exist", s.Object)
+	}
+	c := objects.Condition(object, s.Condition)
+	switch {
+	case s.Absent && c == nil:
+		return nil
+	case s.Absent:
+		return fmt.Errorf("%s has a condition %s: %s", s.Object, s.Condition, objects.Describe(object))
+	case c == nil, c.ObservedGeneration != object.GetGeneration():
+		return fmt.Errorf("%s has no current condition %s, but %s", s.Object, s.Condition, objects.Describe(object))
+	case s.Status != "" && string(c.Status) != s.Status, s.Reason != "" && c.Reason != s.Reason:
+		return fmt.Errorf("%s: %s is %s (%s: %s)", s.Object, s.Condition, c.Status, c.Reason, c.Message)
+	}
+	for _, word := range s.Words {
+		if !strings.Contains(c.Message, word) {
+			return fmt.Errorf("%s: %s (%s) does not name %q: %s", s.Object, s.Condition, c.Reason, word, c.Message)
+		}
+	}
+	return nil
+}
+
+func (f Field) check(o objects.Set) error {
+	object := o.Get(f.Object.Kind, f.Object.Name)
+	if object == nil {
+		return fmt.Errorf("%s does not exist", f.Object)
+	}
+	value, found, err := unstructured.NestedFieldNoCopy(object.Object, strings.Split(f.Path, ".")...)
+	have := ""
+	if err == nil && found && value != nil {
+		have = fmt.Sprint(value)
+	}
+	if have != f.Is {
+		return fmt.Errorf("%s: %s is %q, not %q", f.Object, f.Path, have, f.Is)
+	}
+	return nil
+}
+
+// count counts the objects of a kind whose names begin with what stands behind it.
+func count(o objects.Set, what string) int {
+	kind, prefix, _ := strings.Cut(what, " ")
+	return len(o.Names(kind, prefix))
+}
+
+// ours says whether an object is of the suite's kinds, or made by it.
+func ours(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind().Group == v1alpha1.GroupName || object.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
+}

@@ -1,0 +1,56 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// restTime is for how long nothing is written once a world has come to rest.
+	restTime = 500 * time.Millisecond
+	// restTries is how many of them may pass until then: an operator's Events
+	// are written some time after what they tell of.
+	restTries = 10
+)
+
+// idle waits until nothing is written any more, and then for so long that
+// nothing is.
+func (r *runner) idle(ctx context.Context, d time.Duration) error {
+	for range restTries {
+		written, err := r.written(ctx, restTime)
+		if err != nil {
+			return err
+		}
+		if written == nil {
+			break
+		}
+	}
+	written, err := r.written(ctx, d)
+	return errors.Join(err, written)
+}
+
+// written lets time pass, and says what operators have written in it: that it
+// is nothing is what is measured.
+func (r *runner) written(ctx context.Context, d time.Duration) (written, err error) {
+	before := r.world.Observed()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	after := r.world.Observed()
+	var out []error
+	for request, n := range after.Requests {
+		if more := n - before.Requests[request]; more > 0 && request.Writes() {
+			out = append(out, fmt.Errorf("%d × %s while idle", more, request))
+		}
+	}
+	if more := after.Versions - before.Versions; more > 0 {
+		out = append(out, fmt.Errorf("%d new versions of objects while idle", more))
+	}
+	return errors.Join(out...), nil
+}

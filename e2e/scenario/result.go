@@ -1,0 +1,82 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/e2e/objects"
+)
+
+// Kinds of Kubernetes that scenarios know by name.
+const (
+	kindPod   = "Pod"
+	kindClaim = "PersistentVolumeClaim"
+)
+
+// Result is what has come of a scenario.
+type Result struct {
+	// Scenario by name.
+	Scenario string
+	// Took is how long it took, start of operators included.
+	Took time.Duration
+	// Outcome is all objects at the end, normalised, in the order of their keys.
+	Outcome []Object
+	// Restarts is how often each pod was replaced; pods that never were are
+	// left out.
+	Restarts map[string]int
+	// Births is how many PD clusters were founded for each PDGroup.
+	Births map[string]int
+	// Alarms that the scenario does not tolerate.
+	Alarms []string
+	// Violations of what the watcher looks after.
+	Violations []string
+	// Requests of the operators to the API server.
+	Requests map[Request]int
+}
+
+// Bad returns every alarm and violation as an error, nil if there is none.
+func (r Result) Bad() error {
+	var out []error
+	for _, alarm := range r.Alarms {
+		out = append(out, errors.New("alarm: "+alarm))
+	}
+	for _, violation := range r.Violations {
+		out = append(out, errors.New("violation: "+violation))
+	}
+	return errors.Join(out...)
+}
+
+// Differences says in what the result differs from that of an undisturbed run:
+// in objects, in how often pods were replaced, and in clusters that were born.
+// Requests and times may differ.
+func (r Result) Differences(undisturbed Result) []string {
+	out := Compare(r.Outcome, undisturbed.Outcome)
+	differ := func(what string, have, want map[string]int) {
+		both := maps.Clone(have)
+		maps.Copy(both, want)
+		for _, name := range slices.Sorted(maps.Keys(both)) {
+			if have[name] != want[name] {
+				out = append(out, fmt.Sprintf("%s %s: %d, undisturbed %d", what, name, have[name], want[name]))
+			}
+		}
+	}
+	differ("replacements of pod", r.Restarts, undisturbed.Restarts)
+	differ("PD clusters born for", r.Births, undisturbed.Births)
+	return out
+}
+
+// restarts is how often each pod was replaced.
+func restarts(uids map[objects.Key][]types.UID) map[string]int {
+	out := map[string]int{}
+	for key, all := range uids {
+		if key.Kind == kindPod && len(all) > 1 {
+			out[key.Name] = len(all) - 1
+		}
+	}
+	return out
+}

@@ -1,0 +1,195 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/e2e/objects"
+)
+
+// patience is how long what must come may take where neither step nor scenario
+// says, on a machine that does much else.
+const patience = 60 * time.Second
+
+// request bounds a single request to the API server.
+const request = 30 * time.Second
+
+// runner is a scenario on its way through a world.
+type runner struct {
+	world    World
+	scenario Scenario
+	// deleted are the UIDs of what the scenario has deleted last by each name.
+	deleted map[objects.Key]types.UID
+	// nodes are the nodes that steps have named, by the pod they were named after.
+	nodes map[string]string
+	// clusterWide are objects outside the namespace, which have to be removed.
+	clusterWide []*unstructured.Unstructured
+}
+
+// Run starts the operators, carries the steps out one after the other and
+// returns what has come of it, also when a step fails: then with an error that
+// names the step. Alarms and violations end a wait, but are no error: see
+// [Result.Bad].
+func Run(ctx context.Context, w World, s Scenario) (result Result, err error) {
+	r := &runner{world: w, scenario: s, deleted: map[objects.Key]types.UID{}, nodes: map[string]string{}}
+	begin := time.Now()
+	defer func() { err = errors.Join(err, r.tidy(ctx)) }()
+	if !s.RunsIn(w.Kind()) {
+		return Result{Scenario: s.Name}, fmt.Errorf("run scenario %s: it does not run in the world %q", s.Name, w.Kind())
+	}
+	err = w.StartOperators(ctx, s.started()...)
+	for i := 0; i < len(s.Steps) && err == nil; i++ {
+		if err = r.step(ctx, s.Steps[i]); err != nil {
+			err = fmt.Errorf("scenario %s: step %d, %s: %w", s.Name, i+1, s.Steps[i], err)
+		}
+	}
+	seen := w.Observed()
+	result = Result{
+		Scenario: s.Name, Took: time.Since(begin),
+		Restarts: restarts(seen.UIDs), Births: seen.Births, Alarms: seen.Alarms, Violations: seen.Violations, Requests: seen.Requests,
+	}
+	if err == nil {
+		result.Outcome, err = AwaitOutcome(ctx, w, nil)
+	}
+	return result, err
+}
+
+// AwaitOutcome waits until the outcome is as wanted, whatever it is if want is
+// nil, and returns what it is at last.
+func AwaitOutcome(ctx context.Context, w World, want []Object) ([]Object, error) {
+	var last []Object
+	err := w.Await(ctx, func(o objects.Set) (err error) {
+		if last, err = Outcome(o, w.Namespace()); err != nil || want == nil {
+			return err
+		}
+		if differences := Compare(last, want); len(differences) > 0 {
+			return errors.New(strings.Join(differences, "; "))
+		}
+		return nil
+	})
+	return last, err
+}
+
+// tidy removes what the scenario has left outside its namespace.
+func (r *runner) tidy(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), request)
+	defer cancel()
+	for _, object := range r.clusterWide {
+		if err := client.IgnoreNotFound(r.world.User().Delete(ctx, object)); err != nil {
+			return fmt.Errorf("remove %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+func (r *runner) step(ctx context.Context, s Step) error {
+	switch {
+	case s.Apply != nil:
+		return r.apply(ctx, s.Apply)
+	case s.Patch != nil:
+		return r.patch(ctx, *s.Patch)
+	case s.Scale != nil:
+		return r.scale(ctx, *s.Scale)
+	case s.Refuse != nil:
+		return r.refuse(ctx, *s.Refuse)
+	case s.Delete != nil:
+		return r.delete(ctx, s.Delete.Object, s.Delete.Cascade)
+	case s.DeletePod != nil:
+		return r.deleteAll(ctx, kindPod, s.DeletePod)
+	case s.DeleteClaim != nil:
+		r.world.Consent(s.DeleteClaim...)
+		return r.deleteAll(ctx, kindClaim, s.DeleteClaim)
+	case s.Start != nil:
+		return r.world.StartOperators(ctx, operators(s.Start)...)
+	case s.Stop != nil:
+		return r.world.StopOperators(ctx, operators(s.Stop)...)
+	case s.Restart != nil:
+		if err := r.world.StopOperators(ctx, operators(s.Restart)...); err != nil {
+			return err
+		}
+		return r.world.StartOperators(ctx, operators(s.Restart)...)
+	case s.Await != nil:
+		return r.await(ctx, *s.Await)
+	case s.Expect != nil:
+		return r.expect(ctx, *s.Expect)
+	case s.Idle != nil:
+		return r.idle(ctx, s.Idle.Duration)
+	case s.Crash != nil:
+		return r.world.Crash(ctx, s.Crash.Pod, max(1, s.Crash.Times)*sign(s.Crash.Times))
+	case s.Permute != nil:
+		return errors.New("take one of the scenario's variants")
+	default:
+		return r.nodeStep(ctx, s)
+	}
+}
+
+func sign(n int) int {
+	if n < 0 {
+		return -1
+	}
+	return 1
+}
+
+// await waits for what must come.
+func (r *runner) await(ctx context.Context, a Await) error {
+	within := a.Within.Duration
+	if within == 0 {
+		within = r.scenario.patience()
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not within %s", within))
+	defer cancel()
+	return r.world.Await(ctx, func(o objects.Set) error { return a.Holds.check(o, r.deleted) })
+}
+
+// expect looks once.
+func (r *runner) expect(ctx context.Context, e Expect) error {
+	seen := r.world.Observed()
+	var last error
+	look := func(o objects.Set) error {
+		last = errors.Join(e.Holds.check(o, r.deleted), r.claimsKept(e, o, seen))
+		return nil
+	}
+	if err := r.world.Await(ctx, look); err != nil {
+		return err
+	}
+	if e.Restarts != nil {
+		differences := Result{Restarts: restarts(seen.UIDs)}.Differences(Result{Restarts: *e.Restarts})
+		for _, difference := range differences {
+			last = errors.Join(last, errors.New(strings.ReplaceAll(difference, "undisturbed", "expected")))
+		}
+	}
+	if e.Births != nil {
+		births := 0
+		for _, n := range seen.Births {
+			births += n
+		}
+		if births != *e.Births {
+			last = errors.Join(last, fmt.Errorf("%d PD clusters were founded, not %d", births, *e.Births))
+		}
+	}
+	return last
+}
+
+// claimsKept looks for every claim that ever was.
+func (r *runner) claimsKept(e Expect, o objects.Set, seen Observed) error {
+	if !e.ClaimsKept {
+		return nil
+	}
+	for key, uids := range seen.UIDs {
+		if _, meant := r.deleted[key]; meant || key.Kind != kindClaim {
+			continue
+		}
+		claim := o.Get(key.Kind, key.Name)
+		if claim == nil || claim.GetDeletionTimestamp() != nil || len(uids) != 1 {
+			return fmt.Errorf("claim %s was not kept, it has been %v", key.Name, uids)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package scenario
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/model"
+)
+
+// The worlds that a scenario can run in.
+const (
+	// Rig is the simulated world of package rig.
+	Rig = "rig"
+	// Containers is a complete Kubernetes with kubelets and containers.
+	Containers = "containers"
+)
+
+// All stands for every operator in a list of operators.
+const All = "all"
+
+// Scenario is one story: what is done, in order, and what has to come of it.
+type Scenario struct {
+	// Name of the scenario, which is also its file's.
+	Name string `json:"name"`
+	// Shows is one sentence on what is shown.
+	Shows string `json:"shows"`
+	// Bears are the ids of the promises and parity items that it bears on.
+	Bears []string `json:"bears"`
+	// Worlds that it runs in; the rig if none is named.
+	Worlds []string `json:"worlds,omitempty"`
+	// Options of the world.
+	Options Options `json:"options,omitempty"`
+	// Patience is how long each await may take that does not say.
+	Patience metav1.Duration `json:"patience,omitempty"`
+	// Use names files of e2e/scenarios/manifests, without their ending, whose
+	// manifests the steps may name as well.
+	Use []string `json:"use,omitempty"`
+	// Manifests are objects as a user writes them, by a name for the steps.
+	Manifests map[string]Manifest `json:"manifests,omitempty"`
+	// Steps in their order.
+	Steps []Step `json:"steps"`
+}
+
+// Manifest is one object as a user writes it, without a namespace.
+type Manifest map[string]any
+
+// Options shape the world of a scenario.
+type Options struct {
+	// Tolerate are the alarms that the scenario itself is the cause of.
+	Tolerate []model.AlarmKind `json:"tolerate,omitempty"`
+	// Absent are the operators that are not started at first, or all.
+	Absent []string `json:"absent,omitempty"`
+	// ClusterWide lets the operators watch all namespaces, and the nodes. Such
+	// a scenario runs alone.
+	ClusterWide bool `json:"clusterWide,omitempty"`
+	// Delays of a simulated world; others have their own.
+	Delays Delays `json:"delays,omitempty"`
+}
+
+// Delays say how long things take in a simulated world; zero is at once.
+type Delays struct {
+	// Schedule a pod, and bind its claims.
+	Schedule metav1.Duration `json:"schedule,omitempty"`
+	// Start from the scheduled pod to the running one.
+	Start metav1.Duration `json:"start,omitempty"`
+	// Ready from the running pod to the ready one.
+	Ready metav1.Duration `json:"ready,omitempty"`
+	// Stop from the deletion of a pod to its end, at most its grace period.
+	Stop metav1.Duration `json:"stop,omitempty"`
+}
+
+// RunsIn says whether the scenario runs in a world.
+func (s Scenario) RunsIn(world string) bool {
+	return world == Rig && len(s.Worlds) == 0 || slices.Contains(s.Worlds, world)
+}
+
+// Operators returns the names of all operators, which are those of the kinds.
+func Operators() []string {
+	var out []string
+	for _, kind := range v1alpha1.Kinds() {
+		out = append(out, strings.ToLower(kind))
+	}
+	return out
+}
+
+// operators resolves a list of operators.
+func operators(names []string) []string {
+	if slices.Contains(names, All) {
+		return Operators()
+	}
+	return names
+}
+
+// started returns the operators that run from the beginning.
+func (s Scenario) started() []string {
+	absent := operators(s.Options.Absent)
+	return slices.DeleteFunc(Operators(), func(name string) bool { return slices.Contains(absent, name) })
+}
+
+func (s Scenario) patience() time.Duration {
+	if s.Patience.Duration > 0 {
+		return s.Patience.Duration
+	}
+	return patience
+}
+
+// objects returns what a name of an apply step stands for.
+func (s Scenario) objects(name string) ([]*unstructured.Unstructured, error) {
+	if strings.HasSuffix(name, ".yaml") {
+		return sample(name)
+	}
+	object := &unstructured.Unstructured{Object: s.Manifests[name]}
+	return []*unstructured.Unstructured{object.DeepCopy()}, nil
+}

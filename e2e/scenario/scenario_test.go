@@ -1,0 +1,124 @@
+package scenario_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tidb-groups/tidb-groups/e2e/objects"
+	"github.com/tidb-groups/tidb-groups/e2e/scenario"
+)
+
+func TestEveryScenarioFileIsRead(t *testing.T) {
+	all, err := scenario.Load()
+	require.NoError(t, err)
+	assert.NotEmpty(t, all)
+	for _, s := range all {
+		for _, v := range s.Variants(true) {
+			assert.True(t, v.RunsIn(scenario.Rig) || v.RunsIn(scenario.Containers), "%s runs somewhere", v.Name)
+		}
+	}
+}
+
+func TestAVariantIsFoundByItsName(t *testing.T) {
+	s, err := scenario.Find("groups-in-every-order/tidb,pd,tiflash,tikv")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"tidb"}, s.Steps[0].Apply)
+	assert.Equal(t, []string{"tikv"}, s.Steps[3].Apply)
+	_, err = scenario.Find("no-such-thing")
+	assert.ErrorContains(t, err, `no scenario "no-such-thing"`)
+}
+
+const head = `
+name: x
+shows: A test.
+bears: [P1]
+manifests:
+  pd: {apiVersion: groups.tidb.dev/v1alpha1, kind: PDGroup, metadata: {name: a}}
+steps:
+`
+
+func TestWhatIsWrongInAScenarioIsSaid(t *testing.T) {
+	for name, c := range map[string]struct{ steps, says string }{
+		"a field that does not exist":     {"- await: {converges: [PDGroup a]}", `unknown field "steps[0].await.converges"`},
+		"a step with two verbs":           {"- {apply: [pd], start: [all]}", "a step has one verb"},
+		"a step without a verb":           {"- {}", "a step has one verb"},
+		"an object without a name":        {"- await: {gone: [PDGroup]}", "is no object"},
+		"a manifest that does not exist":  {"- apply: [tikv]", `there is no manifest "tikv"`},
+		"a sample that does not exist":    {"- apply: [none.yaml]", "none.yaml"},
+		"an operator that does not exist": {"- start: [ticdc]", `no operator is called "ticdc"`},
+		"a refusal without words":         {"- refuse: {apply: pd}", "a refuse step has"},
+		"a cascade that does not exist":   {"- delete: {object: PDGroup a, cascade: all}", `there is no cascade "all"`},
+		"a patch that is two":             {"- patch: {object: PDGroup a, merge: {}, json: [{}]}", "either merge or json"},
+		"an order without a sample":       {"- permute: {apply: [pd]}", "how many orders"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := scenario.Parse([]byte(head + c.steps))
+			assert.ErrorContains(t, err, c.says)
+		})
+	}
+}
+
+func TestVariantsAreEveryOrderOnceAndASampleIsPartOfThem(t *testing.T) {
+	s, err := scenario.Parse([]byte(head + "- permute: {apply: [pd], start: [pdgroup, tikvgroup, instance], sample: 5}"))
+	require.NoError(t, err)
+	names := func(all []scenario.Scenario) map[string]bool {
+		out := map[string]bool{}
+		for _, v := range all {
+			require.Len(t, v.Steps, 4, v.Name)
+			out[v.Name] = true
+		}
+		return out
+	}
+	every, sample := names(s.Variants(true)), names(s.Variants(false))
+	assert.Len(t, every, 24)
+	assert.Len(t, sample, 5)
+	assert.Subset(t, every, sample)
+}
+
+// object returns an object as the API server would.
+func object(kind, name string, fields map[string]any) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: fields}
+	out.SetKind(kind)
+	out.SetName(name)
+	return out
+}
+
+func outcome(t *testing.T, namespace string, all ...*unstructured.Unstructured) []scenario.Object {
+	t.Helper()
+	set := map[objects.Key]*unstructured.Unstructured{}
+	for _, o := range all {
+		set[objects.Key{Kind: o.GetKind(), Name: o.GetName()}] = o
+	}
+	out, err := scenario.Outcome(objects.NewSet(set), namespace)
+	require.NoError(t, err)
+	return out
+}
+
+func pod(node, image string) *unstructured.Unstructured {
+	return object("Pod", "a-0", map[string]any{"spec": map[string]any{"nodeName": node, "image": image}})
+}
+
+func TestAnOutcomeLeavesOutWhatDiffersByChance(t *testing.T) {
+	one := outcome(t, "ns-1", pod("node-1", "pd.ns-1.svc"))
+	other := outcome(t, "ns-2", pod("node-2", "pd.ns-2.svc"))
+	assert.Empty(t, scenario.Compare(one, other))
+}
+
+func TestDifferencesOfOutcomesAreNamed(t *testing.T) {
+	config := object("ConfigMap", "c", map[string]any{"data": map[string]any{"k": "v"}})
+	want := outcome(t, "ns", pod("n", "pd:1"), config)
+	have := outcome(t, "ns", pod("n", "pd:2"), object("Service", "s", map[string]any{}))
+	differences := scenario.Compare(have, want)
+	require.Len(t, differences, 3)
+	assert.Equal(t, "ConfigMap c is missing", differences[0])
+	assert.Contains(t, differences[1], `Pod a-0 differs: …`)
+	assert.Contains(t, differences[1], "pd:2")
+	assert.Equal(t, "Service s should not be there", differences[2])
+
+	again := scenario.Result{Restarts: map[string]int{"a-0": 1}, Births: map[string]int{"a": 2}}
+	assert.Equal(t, []string{"replacements of pod a-0: 1, undisturbed 0", "PD clusters born for a: 2, undisturbed 1"},
+		again.Differences(scenario.Result{Births: map[string]int{"a": 1}}))
+}

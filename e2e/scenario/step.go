@@ -1,0 +1,148 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/e2e/objects"
+)
+
+// Step is one thing that is done or waited for: exactly one of its fields is
+// set. Objects are named as in "PDGroup basic-pd".
+type Step struct {
+	// Apply manifests as with kubectl apply, one after the other: names of
+	// manifests, or of files of deploy/samples.
+	Apply []string `json:"apply,omitempty"`
+	// Patch an object.
+	Patch *Patch `json:"patch,omitempty"`
+	// Scale an object through its scale subresource, as with kubectl scale.
+	Scale *Scale `json:"scale,omitempty"`
+	// Refuse is what the API server must not let through.
+	Refuse *Refuse `json:"refuse,omitempty"`
+	// Delete an object, without waiting. One that is not there is no error.
+	Delete *Delete `json:"delete,omitempty"`
+	// DeletePod deletes pods by name.
+	DeletePod []string `json:"deletePod,omitempty"`
+	// DeleteClaim deletes claims by name, which is a user's consent.
+	DeleteClaim []string `json:"deleteClaim,omitempty"`
+
+	// Start operators, in the given order.
+	Start []string `json:"start,omitempty"`
+	// Stop operators gracefully, all at the same time.
+	Stop []string `json:"stop,omitempty"`
+	// Restart is Stop and then Start.
+	Restart []string `json:"restart,omitempty"`
+
+	// Await what must come, for a limited time.
+	Await *Await `json:"await,omitempty"`
+	// Expect what must be so at this moment.
+	Expect *Expect `json:"expect,omitempty"`
+	// Idle is for how long no operator may write anything.
+	Idle *metav1.Duration `json:"idle,omitempty"`
+
+	// Cordon a node.
+	Cordon *Node `json:"cordon,omitempty"`
+	// Uncordon a node.
+	Uncordon *Node `json:"uncordon,omitempty"`
+	// Drain cordons a node and evicts the scenario's pods from it, as kubectl
+	// drain does, and returns when they are gone.
+	Drain *Node `json:"drain,omitempty"`
+	// LoseNode takes a node off the network, without a word.
+	LoseNode *Node `json:"loseNode,omitempty"`
+	// RecoverNode brings a lost node back.
+	RecoverNode *Node `json:"recoverNode,omitempty"`
+	// DeleteNode deletes a Node object.
+	DeleteNode *Node `json:"deleteNode,omitempty"`
+	// Crash ends the process of a pod's main container.
+	Crash *Crash `json:"crash,omitempty"`
+
+	// Permute stands for its parts in some order; each order is a scenario.
+	Permute *Permute `json:"permute,omitempty"`
+}
+
+// Patch is a change of one object.
+type Patch struct {
+	// Object that is changed.
+	Object objects.Key `json:"object"`
+	// Merge is a JSON merge patch: null removes a field.
+	Merge map[string]any `json:"merge,omitempty"`
+	// JSON is a JSON patch, for single entries of lists.
+	JSON []map[string]any `json:"json,omitempty"`
+}
+
+// Scale is a number of replicas.
+type Scale struct {
+	// Object that is scaled.
+	Object objects.Key `json:"object"`
+	// Replicas that are asked for.
+	Replicas int32 `json:"replicas"`
+}
+
+// Refuse is a request that must be refused.
+type Refuse struct {
+	// Apply is the name of a manifest.
+	Apply string `json:"apply,omitempty"`
+	// Patch of an object.
+	Patch *Patch `json:"patch,omitempty"`
+	// Says is a part of what the user is told.
+	Says string `json:"says"`
+}
+
+// Delete is the deletion of an object.
+type Delete struct {
+	// Object that is deleted.
+	Object objects.Key `json:"object"`
+	// Cascade is background, foreground or orphan; background if empty.
+	Cascade string `json:"cascade,omitempty"`
+}
+
+// Node names a node by a pod on it: what it is called differs between worlds.
+type Node struct {
+	// Of is a pod. The node is the one that the pod was on when the scenario
+	// first named the pod's node; later steps mean the same node.
+	Of string `json:"of"`
+}
+
+// Crash is the end of a process that Kubernetes does not ask for.
+type Crash struct {
+	// Pod whose main container crashes.
+	Pod string `json:"pod"`
+	// Times in a row; 1 if 0. A negative number is a crash loop without end.
+	Times int `json:"times,omitempty"`
+}
+
+// Permute are things that are done in some order.
+type Permute struct {
+	// Apply are manifests, one step each.
+	Apply []string `json:"apply,omitempty"`
+	// Start are operators, one step each.
+	Start []string `json:"start,omitempty"`
+	// Sample is how many orders are run when not all are asked for.
+	Sample int `json:"sample"`
+}
+
+// verbs returns the names of the fields that are set.
+func (s Step) verbs() []string {
+	var out []string
+	value := reflect.ValueOf(s)
+	for i := range value.NumField() {
+		if !value.Field(i).IsZero() {
+			name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// String renders the step on one line.
+func (s Step) String() string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Sprintf("%v: %v", s.verbs(), err)
+	}
+	return strings.Trim(string(text), "{}")
+}

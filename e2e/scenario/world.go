@@ -1,0 +1,66 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/e2e/objects"
+)
+
+// ErrNotHere is what a world answers to a step that it cannot do. A scenario
+// with such a step does not name that world.
+var ErrNotHere = errors.New("this world cannot do that")
+
+// World is where a scenario runs: one namespace of a Kubernetes, the operators,
+// and whatever plays nodes and database.
+type World interface {
+	// Kind is Rig or Containers.
+	Kind() string
+	// Namespace that the scenario has to itself.
+	Namespace() string
+	// User has full access; what it does is the user's doing.
+	User() client.Client
+	// Await returns once holds is content with all objects of the namespace. It
+	// ends with holds' last word when the context ends, and early when an alarm
+	// or a violation makes waiting useless.
+	Await(ctx context.Context, holds func(objects.Set) error) error
+
+	// StartOperators starts operators one after the other and returns when they
+	// work. One that runs is left alone.
+	StartOperators(ctx context.Context, names ...string) error
+	// StopOperators stops operators gracefully, all at the same time, and
+	// returns when they have ended. One that does not run is no error.
+	StopOperators(ctx context.Context, names ...string) error
+
+	// Consent lets claims go, which nothing else may.
+	Consent(claims ...string)
+	// LoseNode takes a node off the network, without a word.
+	LoseNode(ctx context.Context, node string) error
+	// RecoverNode brings a lost node back.
+	RecoverNode(ctx context.Context, node string) error
+	// Crash ends the process of a pod's main container so many times in a row,
+	// each time as soon as it runs again; without end if negative.
+	Crash(ctx context.Context, pod string, times int) error
+
+	// Observed is what was seen so far.
+	Observed() Observed
+}
+
+// Observed is what a world has seen since it came to be.
+type Observed struct {
+	// UIDs that each pod and claim had, by kind and name, in their order.
+	UIDs map[objects.Key][]types.UID
+	// Births is how many PD clusters were founded for each PDGroup.
+	Births map[string]int
+	// Alarms that the scenario does not tolerate.
+	Alarms []string
+	// Violations of what the watcher looks after.
+	Violations []string
+	// Requests of the operators to the API server.
+	Requests map[Request]int
+	// Versions is how many versions of objects were seen.
+	Versions int
+}
