@@ -2,6 +2,7 @@ package stage
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 )
 
@@ -30,4 +31,15 @@ func (l *Log) After(n int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return string(l.text.Bytes()[n:])
+}
+
+// About returns the lines that mention a text.
+func (l *Log) About(text string) string {
+	var out []string
+	for line := range strings.Lines(l.After(0)) {
+		if strings.Contains(line, text) {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "")
 }

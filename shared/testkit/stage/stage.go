@@ -52,11 +52,17 @@ type Stage struct {
 	broken string               // part of the image that cannot be pulled
 }
 
-// Stage returns a namespace of its own for one test.
+// Stage returns a namespace of its own for one test. If the test fails, it shows
+// what was logged about it.
 func (r *Rig) Stage(t *testing.T) *Stage {
 	t.Helper()
 	require.NotNil(t, r, "the rig did not start")
 	namespace := controlplane.Namespace(t, r.Client)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("logged about %s:\n%s", namespace, r.Log.About(namespace))
+		}
+	})
 	return &Stage{
 		T: t, Client: r.Client, Namespace: namespace, rig: r,
 		PD:    r.pd(types.NamespacedName{Namespace: namespace, Name: PDGroupName}),
