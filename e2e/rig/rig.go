@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/model"
+	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
@@ -178,6 +181,19 @@ func (r *Rig) Observed() scenario.Observed {
 		out.Alarms = append(out.Alarms, alarm.String())
 	}
 	return out
+}
+
+// Describe renders every object of the suite's own kinds, a line each.
+func (r *Rig) Describe() string {
+	var out strings.Builder
+	r.Watcher.Now(func(o Objects) {
+		for _, key := range o.Keys() {
+			if slices.Contains(v1alpha1.Kinds(), key.Kind) || key.Kind == kindPod {
+				fmt.Fprintln(&out, objects.Describe(o.Get(key.Kind, key.Name)))
+			}
+		}
+	})
+	return out.String()
 }
 
 // LoseNode implements scenario.World.

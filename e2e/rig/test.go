@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
@@ -54,11 +53,7 @@ func (r *Test) judge() {
 		r.t.Errorf("and %d more alarms", more)
 	}
 	if r.t.Failed() {
-		r.Watcher.Now(func(o Objects) {
-			for _, key := range o.Keys() {
-				r.t.Log(objects.Describe(o.Get(key.Kind, key.Name)))
-			}
-		})
+		r.t.Log(r.Describe())
 	}
 }
 
