@@ -362,6 +362,7 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 			"groups.tidb.dev/tiflashgroups: get",
 			"groups.tidb.dev/tikvgroups: get",
 			"persistentvolumeclaims: " + own,
+			"persistentvolumes: get",
 			"pods: " + own,
 			"storage.k8s.io/storageclasses: " + read,
 		},
@@ -418,7 +419,7 @@ func TestWhatNoOperatorOrOnlyOneMayDo(t *testing.T) {
 					if writes {
 						assert.Equal(t, "tidb-groups-tidbcluster-operator", name, "only the umbrella writes %s", resource)
 					}
-				case "nodes", "storageclasses":
+				case "nodes", "storageclasses", "persistentvolumes":
 					assert.False(t, writes, "%s may only look at %s", name, resource)
 				}
 			}

@@ -34,5 +34,22 @@ func Budget(g v1alpha1.Group, owner metav1.OwnerReference, members int32) *polic
 	}
 }
 
+// SharedBudget returns the Budget of a component that several groups of a cluster
+// may have members of; nil without a PDGroup to own it.
+func SharedBudget(g v1alpha1.Group, s Snapshot) *policyv1.PodDisruptionBudget {
+	if s.PDGroup == nil {
+		return nil
+	}
+	members := int32(0)
+	for _, other := range s.Groups {
+		if other.GroupKind() == g.GroupKind() && other.GetDeletionTimestamp() == nil {
+			members += other.GetReplicas()
+		}
+	}
+	return Budget(g, metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindPDGroup, Name: s.PDGroup.Name, UID: s.PDGroup.UID,
+	}, members)
+}
+
 // BudgetName is the name of the PodDisruptionBudget of a group's component.
 func BudgetName(g v1alpha1.Group) string { return g.PDGroupName() + "-" + g.Component() }

@@ -53,6 +53,9 @@ type Snapshot struct {
 	TiKVGroups []*v1alpha1.TiKVGroup
 	// Nodes by name, their labels only.
 	Nodes map[string]map[string]string
+	// Cordoned are the nodes of Instances on which nothing new is to start, if
+	// there is another one on which it may.
+	Cordoned map[string]bool
 	// PD as last polled; its Err says why it is not known.
 	PD pd.View
 	// PDPending says that PD is being asked for the first time since the
@@ -102,7 +105,7 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group, wants Want
 		return s, err
 	}
 	if wants.Nodes && env.ClusterScoped {
-		if s.Nodes, err = nodes(ctx, env.Client, s.Instances); err != nil {
+		if s.Nodes, s.Cordoned, err = nodes(ctx, env.Client, s.Instances); err != nil {
 			return s, err
 		}
 	}
@@ -260,26 +263,30 @@ func pdGroup(ctx context.Context, c client.Reader, g v1alpha1.Group) (*v1alpha1.
 	return &out, nil
 }
 
-// nodes reads the labels of the nodes that the Instances run on. A namespaced
-// installation may not read nodes and goes without.
-func nodes(ctx context.Context, c client.Reader, instances []*v1alpha1.Instance) (map[string]map[string]string, error) {
-	out := map[string]map[string]string{}
-	for _, i := range instances {
-		name := i.Status.NodeName
-		if _, known := out[name]; known || name == "" {
+// nodes reads the labels of the nodes that the Instances run on, and which of
+// them are cordoned. A namespaced installation may not read nodes and goes
+// without.
+func nodes(ctx context.Context, c client.Reader, instances []*v1alpha1.Instance) (map[string]map[string]string, map[string]bool, error) {
+	var list corev1.NodeList
+	if err := c.List(ctx, &list); err != nil {
+		return nil, nil, fmt.Errorf("list Nodes: %w", err)
+	}
+	out, cordoned, open := map[string]map[string]string{}, map[string]bool{}, false
+	for i := range list.Items {
+		node := &list.Items[i]
+		open = open || !node.Spec.Unschedulable
+		if !slices.ContainsFunc(instances, func(i *v1alpha1.Instance) bool { return i.Status.NodeName == node.Name }) {
 			continue
 		}
-		var node corev1.Node
-		err := c.Get(ctx, types.NamespacedName{Name: name}, &node)
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return nil, fmt.Errorf("get Node %s: %w", name, err)
-		default:
-			out[name] = node.Labels
+		out[node.Name] = node.Labels
+		if node.Spec.Unschedulable {
+			cordoned[node.Name] = true
 		}
 	}
-	return out, nil
+	if !open {
+		clear(cordoned)
+	}
+	return out, cordoned, nil
 }
 
 // Moving reports whether a group is on its way to its spec, so that PD is worth

@@ -3,6 +3,7 @@ package group
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,7 @@ func survey(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, leaving remov
 			}
 			continue
 		}
-		m, err := inspect(plan, g, r, i)
+		m, err := inspect(plan, g, s, r, i)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -56,7 +57,7 @@ func survey(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, leaving remov
 }
 
 // inspect compares a living Instance with what it is to be.
-func inspect(plan *Plan, g v1alpha1.Group, r Rendering, live *v1alpha1.Instance) (resident, error) {
+func inspect(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, live *v1alpha1.Instance) (resident, error) {
 	wanted, err := newInstance(g, r, plan.Target, live.Spec.Slot)
 	if err != nil {
 		return resident{}, err
@@ -69,7 +70,7 @@ func inspect(plan *Plan, g v1alpha1.Group, r Rendering, live *v1alpha1.Instance)
 			return m, err
 		}
 	}
-	if why := asked(live); m.restart == "" && why != "" && live.Status.PodUID != "" {
+	if why := asked(s, live); m.restart == "" && why != "" && live.Status.PodUID != "" {
 		// The pod stays as it is and is started anew.
 		m.restart, m.again = why, true
 		m.wanted = m.kept.DeepCopy()
@@ -176,10 +177,15 @@ func suspend(desired, live *v1alpha1.Instance, r Rendering) {
 }
 
 // asked says why an Instance's pod is to be started anew although nothing of it
-// changes: a person asked for it. Empty if it is not.
-func asked(i *v1alpha1.Instance) string {
+// changes: a person asked for it, or its node is to be left. Empty if it is not.
+// A pod whose volumes would not follow it stays where it is.
+func asked(s Snapshot, i *v1alpha1.Instance) string {
 	if answer := i.Annotations[v1alpha1.AnnotationRestart]; answer != "" && answer != i.Annotations[v1alpha1.AnnotationRestarted] {
 		return "annotation " + v1alpha1.AnnotationRestart + "=" + answer
+	}
+	bound := slices.ContainsFunc(i.Status.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.NodeBound || v.PersistentVolume == "" })
+	if s.Cordoned[i.Status.NodeName] && !bound {
+		return "node " + i.Status.NodeName + " is cordoned"
 	}
 	return ""
 }

@@ -162,6 +162,13 @@ type VolumeStatus struct {
 	// StorageClassName of the claim.
 	// +optional
 	StorageClassName string `json:"storageClassName,omitempty"`
+	// PersistentVolume that the claim is bound to, once it has been looked at.
+	// +optional
+	PersistentVolume string `json:"persistentVolume,omitempty"`
+	// NodeBound says that the volume can be used on some nodes only, so that a
+	// pod with it may find no other node to run on.
+	// +optional
+	NodeBound bool `json:"nodeBound,omitempty"`
 }
 
 // MemberStatus is a member as the database knows it.

@@ -55,6 +55,10 @@ type volume struct {
 	recorded types.UID
 	// claim that exists; nil if none does.
 	claim *corev1.PersistentVolumeClaim
+	// bound is the PersistentVolume of the claim, empty if it is not known.
+	bound string
+	// nodeBound says that the PersistentVolume can be used on one node only.
+	nodeBound bool
 }
 
 // observe reads everything. What the caches do not hold is read from the API
@@ -86,6 +90,9 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 		if v.claim, s.err = get(ctx, r, s.instance, v.name, &corev1.PersistentVolumeClaim{}); s.err != nil {
 			return s
 		}
+		if s.err = r.observeVolume(ctx, s.instance, &v); s.err != nil {
+			return s
+		}
 		s.volumes = append(s.volumes, v)
 	}
 	if s.instance.DeletionTimestamp != nil {
@@ -115,6 +122,47 @@ func get[T client.Object](ctx context.Context, r *reconciler, instance *v1alpha1
 		return none, fmt.Errorf("read %T %s: %w", into, name, err)
 	}
 	return into, nil
+}
+
+// observeVolume finds out whether the volume of a claim is tied to a node. A
+// volume's place never changes: what status says of it already is not asked
+// again. Volumes belong to no namespace; a namespaced installation may not read
+// them and goes without.
+func (r *reconciler) observeVolume(ctx context.Context, instance *v1alpha1.Instance, v *volume) error {
+	if v.claim == nil || v.claim.Spec.VolumeName == "" || !r.ClusterScoped {
+		return nil
+	}
+	name := v.claim.Spec.VolumeName
+	for _, known := range instance.Status.Volumes {
+		if known.Name == v.template.Name && known.PersistentVolume == name {
+			v.bound, v.nodeBound = name, known.NodeBound
+			return nil
+		}
+	}
+	pv := &corev1.PersistentVolume{}
+	err := r.Live.Get(ctx, client.ObjectKey{Name: name}, pv)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read PersistentVolume %s: %w", name, err)
+	}
+	v.bound, v.nodeBound = name, nodeBound(pv)
+	return nil
+}
+
+// nodeBound reports whether a volume lies on one node: by where it is, or by the
+// nodes that it may be used from.
+func nodeBound(pv *corev1.PersistentVolume) bool {
+	if pv.Spec.Local != nil || pv.Spec.HostPath != nil {
+		return true
+	}
+	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
+		return false
+	}
+	return slices.ContainsFunc(pv.Spec.NodeAffinity.Required.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
+		return len(t.MatchFields) > 0 || slices.ContainsFunc(t.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return e.Key == corev1.LabelHostname })
+	})
 }
 
 // ownerless asks the API server whether the group of a deleted Instance, which

@@ -163,6 +163,7 @@ func volumeStatus(s *snapshot, p *plan) []v1alpha1.VolumeStatus {
 			if claim.Spec.StorageClassName != nil {
 				status.StorageClassName = *claim.Spec.StorageClassName
 			}
+			status.PersistentVolume, status.NodeBound = v.bound, v.nodeBound
 			switch {
 			case slices.Contains(p.withdraw, v.template.Name):
 				status.ClaimUID = ""

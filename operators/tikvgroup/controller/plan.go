@@ -30,7 +30,7 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
 		Disrupt:        group.Standing{Serves: func(i *v1alpha1.Instance) string { return safe(g, s, i) }},
-		RollGate:       group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s),
+		RollGate:       group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s), Budget: group.SharedBudget(g, s),
 	})
 	p := groupPlan{Plan: children, Start: start}
 	if err != nil || g.DeletionTimestamp != nil {
