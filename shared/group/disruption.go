@@ -35,7 +35,8 @@ type Preparation struct {
 	Calls []Call
 	// Ready says that nothing is left to be done or waited for.
 	Ready bool
-	// Wait says what is waited for while it is not Ready.
+	// Wait says what is waited for while it is not Ready; if it is, what was given
+	// up.
 	Wait step.Outcome
 }
 

@@ -63,6 +63,9 @@ type Rendering struct {
 	// moment. It is asked right before what cannot be taken back: a poll is up to
 	// a second old. nil for a component that does not depend on PD.
 	Again func(now pd.View) Component
+	// Silent says that nothing is known of the database now: what was done to it
+	// may still be in force.
+	Silent bool
 	// RollGate must be open before members that serve get a new revision: the
 	// groups that come before this one in an upgrade are done.
 	RollGate gate.Result

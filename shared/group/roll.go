@@ -114,13 +114,16 @@ func carryOn(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, wor
 	}
 	plan.granted[holder.Name] = true
 	plan.Notes = append(plan.Notes, fmt.Sprintf("restart Instance %s: %s", holder.Name, d.Why))
+	if p.Wait.Kind != "" && p.Wait.Kind != step.KindDone {
+		return p.Wait
+	}
 	return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", holder.Name, d.Why))
 }
 
 // settle waits for a member that holds the Lease and has nothing left to be
 // done to it, and gives the Lease back.
 func settle(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance) step.Outcome {
-	if holder.DeletionTimestamp != nil {
+	if holder.DeletionTimestamp != nil && !held(holder) {
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+holder.Name+" is being deleted")
 	}
 	plan.disrupted[holder.Name] = Restart
@@ -150,7 +153,7 @@ func next(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disrupti
 			continue
 		}
 		if reason := r.Disrupt.Safe(d); reason != "" {
-			blocked = step.Worst(blocked, step.Wait("PD", waitDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted yet (%s): %s", d.Instance.Name, d.Why, reason)))
+			blocked = step.Worst(blocked, step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted yet (%s): %s", d.Instance.Name, d.Why, reason)))
 			continue
 		}
 		if !r.Disrupt.Leased(d) {
@@ -168,6 +171,10 @@ func next(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disrupti
 	}
 	return blocked
 }
+
+// unsafeDeadline is after how long what was not safe is looked at again: a region
+// that catches up wakes nobody.
+const unsafeDeadline = time.Second
 
 // leaseDeadline is after how long a held Lease is looked at again although its
 // watch said nothing: its holder may not exist any more.

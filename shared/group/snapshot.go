@@ -62,6 +62,12 @@ type Snapshot struct {
 	// operator started. The answer, or that there is none, wakes the group up;
 	// until then nothing new is known and nothing should be reported.
 	PDPending bool
+	// Regions that have a peer too few or one that is not what it should be, as PD
+	// has just said. RegionsKnown says that it was asked, RegionsErr why it did not
+	// answer.
+	Regions      []pd.Region
+	RegionsKnown bool
+	RegionsErr   error
 }
 
 // Wants says what to read beyond what every group needs.

@@ -128,9 +128,9 @@ func (m resident) change(plan *Plan, r Rendering, leaving removal) InstanceChang
 	}
 	if verb, under := plan.disrupted[name]; under {
 		setAnnotation(out.Desired, v1alpha1.AnnotationDisruption, string(verb))
-	} else if len(r.Disrupt.Sweep(m.live)) > 0 {
+	} else if mark := m.live.Annotations[v1alpha1.AnnotationDisruption]; mark != "" && (r.Silent || len(r.Disrupt.Sweep(m.live)) > 0) {
 		// What is left in the database is still to be taken back.
-		setAnnotation(out.Desired, v1alpha1.AnnotationDisruption, m.live.Annotations[v1alpha1.AnnotationDisruption])
+		setAnnotation(out.Desired, v1alpha1.AnnotationDisruption, mark)
 	}
 	if d, leaves := leaving.victims[name]; leaves && (!r.Disrupt.Leased(d) || plan.disrupted[name] == Remove) {
 		out.Desired.Spec.Retire = true

@@ -151,11 +151,23 @@ func TestChangesInPlacePauseAndGrowth(t *testing.T) {
 	s.Exist(stage.Patience, "basic-tiflash-0", "basic-tiflash-1")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 
+}
+
+// FL-06: one by one, and the next when the one before is Up again.
+func TestFL06StoresAreRestartedOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	s, g := running(t, 2)
+	s.Store("basic-tiflash-0", func(store *pd.Store) { store.Regions = 5 })
 	s.Edit(g, func() { g.Spec.ProxyConfig = "log-level = \"debug\"" })
-	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRestartPending)
-	assert.Contains(t, c.Message, "Instance basic-tiflash-0 needs a restart")
-	s.Edit(g, func() { g.Spec.ProxyConfig = "" })
+	require.Eventually(t, func() bool { return len(s.Stopped()) == 1 }, stage.Patience, time.Millisecond)
+	s.PD.State(pd.StateDisconnected, s.StoreID("basic-tiflash-0"))
+	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRecovering)
+	assert.Contains(t, c.Message, "is Disconnected after its restart")
+	assert.Equal(t, []string{"basic-tiflash-0"}, s.Stopped())
+	s.PD.State(pd.StateUp)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+	assert.Equal(t, []string{"basic-tiflash-0", "basic-tiflash-1"}, s.Stopped())
+	assert.NotContains(t, strings.Join(s.PD.Calls(), " "), "evict", "a TiFlash leads nothing")
 }
 
 // FL-03: both files are checked, and each says which one is meant.

@@ -1,22 +1,28 @@
 package controller
 
 import (
+	"time"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
-	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/store"
 )
 
-// safe says why a member must not be stopped now; empty if it may be. A member
-// that serves nothing may always be replaced, so that a mistake can be undone
-// whatever it broke.
-func safe(g *v1alpha1.TiFlashGroup, s group.Snapshot, victim *v1alpha1.Instance) string {
-	for _, m := range matches(g, s) {
-		if m.Instance.Name == victim.Name && m.Store != nil && m.Store.State == pd.StateUp {
-			return "its store is Up, and this version does not restart healthy stores: delete the Instance to restart it"
-		}
-	}
-	if group.InstanceServes(victim) {
-		return "it is Ready, and this version does not restart members that serve: delete the Instance to restart it"
-	}
-	return ""
+// stores answers for the members of a TiFlashGroup. All of it is pure.
+type stores struct{ store.Component }
+
+var _ group.Component = stores{}
+
+func storesOf(g *v1alpha1.TiFlashGroup, s group.Snapshot) stores {
+	return stores{store.New(g, s, v1alpha1.PortTiFlash)}
+}
+
+// Safe implements group.Component: PD and every other TiFlash of the cluster
+// work, so that a table with two replicas always has one (FL-06). No majority
+// counts on a TiFlash.
+func (c stores) Safe(d group.Disruption) string { return c.Unsafe(d.Instance) }
+
+// Prepare implements group.Component: a TiFlash leads no region.
+func (c stores) Prepare(group.Disruption, time.Time) group.Preparation {
+	return group.Preparation{Ready: true}
 }

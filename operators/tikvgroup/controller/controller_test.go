@@ -219,10 +219,11 @@ func TestChangesInPlacePauseAndGrowth(t *testing.T) {
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 
-	// What needs a restart waits, and says so.
-	s.Edit(g, func() { g.Spec.Version = "v8.5.8" })
-	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRestartPending)
+	// What needs a restart says so, and waits if it is told to.
+	s.Edit(g, func() { g.Spec.Version = "v8.5.8"; g.Spec.Disruption = &v1alpha1.Disruption{Paused: true} })
+	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonUpdateHeld)
 	assert.Contains(t, c.Message, "pingcap/tikv:v8.5.8")
+	assert.Empty(t, s.Stopped())
 	s.Edit(g, func() { g.Spec.Version = "v8.5.7" })
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 }

@@ -1,9 +1,11 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -20,6 +23,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
 )
 
 // PlayInstances plays the instance operator and the pods until the test ends: a
@@ -145,13 +150,11 @@ func (s *Stage) play(ctx context.Context, i *v1alpha1.Instance) {
 	s.Helper()
 	pod := s.pod(i)
 	status := v1alpha1.InstanceStatus{ObservedGeneration: i.Generation, Revision: i.Spec.Revision}
-	if !i.Spec.Suspended {
-		s.mu.Lock()
-		if s.pods[i.Name] == "" || s.pods[i.Name] == i.Spec.StopPod {
-			s.pods[i.Name] = uuid.NewUUID()
-		}
-		status.PodUID, status.PodIP, status.NodeName = s.pods[i.Name], "10.0.0.1", s.nodes[i.Name]
-		s.mu.Unlock()
+	switch uid := s.run(i); {
+	case uid != "":
+		status.PodUID, status.PodIP, status.NodeName = uid, "10.0.0.1", s.node(i.Name)
+	case !i.Spec.Suspended:
+		pod = verdict{metav1.ConditionFalse, v1alpha1.ReasonPodMissing, "the pod is being stopped"}
 	}
 	put := func(kind string, v verdict) {
 		at := metav1.NewTime(time.Now().Truncate(time.Second))
@@ -169,6 +172,63 @@ func (s *Stage) play(ctx context.Context, i *v1alpha1.Instance) {
 	}
 	_, err := apply.Status(ctx, s.Client, "instance", i, status)
 	s.tolerate(ctx, err)
+}
+
+// run starts the pod of an Instance, or stops it if it is to be restarted, and
+// returns the pod that there is then.
+func (s *Stage) run(i *v1alpha1.Instance) types.UID {
+	s.Helper()
+	template := Template(s, *i)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pod := s.pods[i.UID]
+	switch {
+	case i.Spec.Suspended && pod.uid != "",
+		pod.uid != "" && (pod.uid == i.Spec.StopPod || revision.Difference(&pod.template, &template).Restart):
+		s.stopped = append(s.stopped, i.Name)
+		pod.uid = ""
+	case i.Spec.Suspended:
+	case pod.uid == "":
+		pod.uid = uuid.NewUUID()
+	}
+	pod.template = template
+	s.pods[i.UID] = pod
+	return pod.uid
+}
+
+// node returns the node that the pod of an Instance runs on.
+func (s *Stage) node(instance string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.nodes[instance], "node")
+}
+
+// Stopped returns the Instances whose pods were stopped on purpose, in turn.
+func (s *Stage) Stopped() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.stopped)
+}
+
+// Store changes what PD says of the store of an Instance.
+func (s *Stage) Store(instance string, change func(*pd.Store)) {
+	s.Helper()
+	id := s.StoreID(instance)
+	s.PD.Change(func(v *pd.View) {
+		for n := range v.Stores {
+			if v.Stores[n].ID == id {
+				change(&v.Stores[n])
+			}
+		}
+	})
+}
+
+// StoreID returns the ID of an Instance's store.
+func (s *Stage) StoreID(instance string) string {
+	s.Helper()
+	member := s.Instance(instance).Status.Member
+	require.NotNil(s, member, "the store of %s", instance)
+	return member.ID
 }
 
 // played reports whether a status says already what it should.

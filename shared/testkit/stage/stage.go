@@ -45,11 +45,18 @@ type Stage struct {
 
 	rig *Rig
 
-	mu     sync.Mutex
-	nodes  map[string]string    // by Instance
-	pods   map[string]types.UID // by Instance
-	down   map[string]bool      // Instances
-	broken string               // part of the image that cannot be pulled
+	mu      sync.Mutex
+	nodes   map[string]string // by Instance
+	pods    map[types.UID]pod // by Instance
+	down    map[string]bool   // Instances
+	stopped []string          // Instances, in turn
+	broken  string            // part of the image that cannot be pulled
+}
+
+// pod is one that the stage plays; it has no UID while it does not run.
+type pod struct {
+	uid      types.UID
+	template corev1.PodTemplateSpec
 }
 
 // Stage returns a namespace of its own for one test. If the test fails, it shows
@@ -66,7 +73,7 @@ func (r *Rig) Stage(t *testing.T) *Stage {
 	return &Stage{
 		T: t, Client: r.Client, Namespace: namespace, rig: r,
 		PD:    r.pd(types.NamespacedName{Namespace: namespace, Name: PDGroupName}),
-		nodes: map[string]string{}, pods: map[string]types.UID{}, down: map[string]bool{},
+		nodes: map[string]string{}, pods: map[types.UID]pod{}, down: map[string]bool{},
 	}
 }
 

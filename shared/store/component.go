@@ -1,0 +1,217 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// Component answers for the members of a group of stores when some of them are
+// to be stopped. It is what TiKV and TiFlash have in common; what differs lies
+// in the type that embeds it.
+type Component struct {
+	// Group that the members belong to.
+	Group v1alpha1.StoreGroup
+	// Snapshot of the group.
+	Snapshot group.Snapshot
+	// Silence says why PD's answer is not to be used; empty if it is.
+	Silence string
+	// Stores of the Instances, none while PD is silent.
+	Stores []Match
+	// Leaders says that the members lead regions, which are moved away before one
+	// is stopped, for at most EvictTimeout.
+	HasLeaders   bool
+	EvictTimeout time.Duration
+}
+
+// New returns the Component of a group whose stores advertise themselves at a
+// port.
+func New(g v1alpha1.StoreGroup, s group.Snapshot, port int32) Component {
+	c := Component{Group: g, Snapshot: s}
+	if _, c.Silence = Distrust(g, s); c.Silence == "" {
+		c.Stores = Matches(g, s, port)
+	}
+	return c
+}
+
+// of returns the store of an Instance.
+func (c Component) of(i *v1alpha1.Instance) Match {
+	at := slices.IndexFunc(c.Stores, func(m Match) bool { return m.Instance.Name == i.Name })
+	if at < 0 {
+		return Match{Instance: i, Recorded: recorded(i)}
+	}
+	return c.Stores[at]
+}
+
+// Spare implements group.Component: a member adds nothing if it has no pod on a
+// node, or if PD does not count on it and its process does not run. A process
+// that runs without being ready may only have lost its way to PD for a moment.
+//
+// KV-14: such a member is restarted without asking anybody, so that every mistake
+// can be undone.
+func (c Component) Spare(i *v1alpha1.Instance) bool {
+	if i.Status.PodUID == "" || i.Status.NodeName == "" {
+		return true
+	}
+	m := c.of(i)
+	switch {
+	case c.Silence != "", m.Problem != "":
+		return false
+	case m.Store == nil:
+		return true
+	case m.Store.State == pd.StateUp, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady):
+		return false
+	}
+	return m.Store.State == pd.StateDown || broken(i)
+}
+
+// broken reports whether the kubelet says that the member's process does not
+// run.
+func broken(i *v1alpha1.Instance) bool {
+	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	return c != nil && slices.Contains([]string{
+		v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerConfig, v1alpha1.ReasonMissingReference, v1alpha1.ReasonPodFailed,
+	}, c.Reason)
+}
+
+// Leased implements group.Component: a pod that stops needs the Lease. A store
+// that leaves stops nothing until nothing depends on it any more.
+func (c Component) Leased(d group.Disruption) bool { return d.Verb == group.Restart }
+
+// RemoveAtOnce implements group.Component (KV-06).
+func (c Component) RemoveAtOnce() int {
+	return int(ptr.Deref(c.Group.GetStoreSpec().ScaleInParallelism, 1))
+}
+
+// Leaders implements group.Component.
+func (c Component) Leaders(i *v1alpha1.Instance) int {
+	if m := c.of(i); m.Store != nil {
+		return m.Store.Leaders
+	}
+	return 0
+}
+
+// isTiFlash reports whether a store holds columns; such a store has learners
+// only, and no majority counts on it.
+func isTiFlash(s pd.Store) bool {
+	for key, value := range s.Labels {
+		if strings.EqualFold(key, engineLabel) {
+			return strings.HasPrefix(value, "tiflash")
+		}
+	}
+	return false
+}
+
+// engineLabel is by which PD tells TiFlash from TiKV.
+const engineLabel = "engine"
+
+// peers returns the stores of the member's kind in the whole cluster, of whatever
+// group, without the member's own.
+func (c Component) peers(m Match) []pd.Store {
+	var out []pd.Store
+	for _, s := range c.Snapshot.PD.Stores {
+		if isTiFlash(s) == !c.HasLeaders && (m.Store == nil || s.ID != m.Store.ID) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Unsafe says why a member must not be stopped as long as PD or another store of
+// its kind, of whatever group, does not work; empty if all do.
+func (c Component) Unsafe(i *v1alpha1.Instance) string {
+	m := c.of(i)
+	switch {
+	case c.Silence != "":
+		return c.Silence
+	case m.Problem != "":
+		return m.Problem
+	case !c.Snapshot.PD.HasQuorum():
+		return fmt.Sprintf("PDGroup %s has no quorum: kubectl -n %s describe pdgroup %s", c.Group.PDGroupName(), c.Group.GetNamespace(), c.Group.PDGroupName())
+	}
+	for _, other := range c.peers(m) {
+		if other.State == pd.StateUp && other.Started || other.Regions == 0 && informed(m) {
+			continue
+		}
+		name := podName(other)
+		switch other.State {
+		case pd.StateOffline:
+			return fmt.Sprintf("store %s (%s) is being removed and still holds regions", other.ID, name)
+		case pd.StateDown:
+			return fmt.Sprintf("store %s (%s) is Down: bring it back, or replace it: kubectl -n %s delete instance %s", other.ID, name, c.Group.GetNamespace(), name)
+		}
+		return fmt.Sprintf("store %s (%s) is %s", other.ID, name, other.State)
+	}
+	return ""
+}
+
+// informed reports whether PD knows by now which regions lie where: a new leader
+// of PD counts none at first. It does once it counts those of the member itself.
+func informed(m Match) bool {
+	return m.Store != nil && m.Store.State == pd.StateUp && m.Store.Regions > 0
+}
+
+// podName is the pod that a store's address names.
+func podName(s pd.Store) string {
+	name, _, _ := strings.Cut(s.Address, ".")
+	return name
+}
+
+// Recover implements group.Component: the store has to be Up again.
+func (c Component) Recover(i *v1alpha1.Instance, _ lease.State) group.Preparation {
+	m := c.of(i)
+	switch {
+	case c.Silence != "":
+		return waiting(v1alpha1.ReasonRecovering, "Instance %s has been restarted, and its store is not known: %s", i.Name, c.Silence)
+	case m.Problem != "":
+		return waiting(v1alpha1.ReasonStoreMismatch, "%s", m.Problem)
+	case m.Store == nil && m.Recorded != "":
+		// It has left meanwhile: there is nothing to come back.
+		return group.Preparation{Ready: true}
+	case m.Store == nil:
+		return waiting(v1alpha1.ReasonRecovering, "Instance %s has been restarted, and PD lists no store at %s", i.Name, m.Address)
+	case m.Store.State == pd.StateUp, m.Store.State == pd.StateOffline:
+		return group.Preparation{Ready: true}
+	}
+	return waiting(v1alpha1.ReasonRecovering, "store %s of Instance %s is %s after its restart", m.Store.ID, i.Name, m.Store.State)
+}
+
+// look is how soon PD is looked at again for something that no watch tells.
+const look = 500 * time.Millisecond
+
+// waiting returns a Preparation that waits for PD.
+func waiting(reason, format string, args ...any) group.Preparation {
+	return group.Preparation{Wait: step.Wait("PD", look, reason, fmt.Sprintf(format, args...))}
+}
+
+// readySince is when an Instance's pod became Ready, zero if it is not.
+func readySince(i *v1alpha1.Instance) time.Time {
+	c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady)
+	if c == nil || c.Status != "True" {
+		return time.Time{}
+	}
+	return c.LastTransitionTime.Time
+}
+
+// Rank implements group.Component.
+func (c Component) Rank(group.Disruption) int { return 0 }
+
+// Replaced implements group.Component.
+func (c Component) Replaced(*v1alpha1.Instance) bool { return false }
+
+// Dead implements group.Component.
+func (c Component) Dead(*v1alpha1.Instance) string { return "" }
+
+// Refuse implements group.Component.
+func (c Component) Refuse([]*v1alpha1.Instance) string { return "members are not removed" }

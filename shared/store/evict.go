@@ -1,0 +1,97 @@
+package store
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+const (
+	// returned is the part of a store's leaders that have to be back, in thirds.
+	returned = 2
+	// perLeader is how long each leader may take to come back, and returnTimeout
+	// how long all of them may. TiDB Operator waits 400 s, and not at all for fewer
+	// than 200 leaders; this is the same for 200 and more.
+	perLeader     = 2 * time.Second
+	returnTimeout = 400 * time.Second
+)
+
+// Vacate moves the leaders of a member's store away before it is stopped (KV-10,
+// KV-11). begun is when that began.
+func (c Component) Vacate(d group.Disruption, begun time.Time) group.Preparation {
+	m := c.of(d.Instance)
+	switch {
+	case c.Silence != "":
+		return waiting(v1alpha1.ReasonPDUnreachable, "Instance %s is not stopped: %s", d.Instance.Name, c.Silence)
+	case m.Store == nil, m.Store.State == pd.StateDown, m.Store.State == pd.StateOffline, !c.elsewhere(m):
+		return group.Preparation{Ready: true}
+	}
+	evicts := c.Snapshot.PD.Evicts(m.Store.ID)
+	if evicts && m.Store.Leaders == 0 {
+		return group.Preparation{Ready: true}
+	}
+	left := begun.Add(c.EvictTimeout).Sub(c.Snapshot.Now)
+	if left <= 0 {
+		return group.Preparation{Ready: true, Wait: step.Wait("Instance", time.Minute, v1alpha1.ReasonEvictionTimedOut,
+			fmt.Sprintf("store %s of Instance %s still had leaders after %s and goes on with them: %s", m.Store.ID, d.Instance.Name, c.EvictTimeout, d.Why))}
+	}
+	p := waiting(v1alpha1.ReasonPreparing, "store %s of Instance %s gives its leaders away, for %s at most: %s", m.Store.ID, d.Instance.Name, c.EvictTimeout, d.Why)
+	p.Wait.After = min(look, left)
+	if !evicts {
+		p.Calls = []group.Call{{Verb: group.EvictLeaders, Target: m.Store.ID, Instance: d.Instance.Name}}
+	}
+	return p
+}
+
+// elsewhere reports whether another store could lead the regions of a member's.
+func (c Component) elsewhere(m Match) bool {
+	for _, other := range c.peers(m) {
+		if other.State == pd.StateUp && !c.Snapshot.PD.Evicts(other.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+// Readmit lets a restarted member's store lead again, and waits for its leaders
+// to come back (KV-12): for two thirds of those that it had, or until they have
+// had their time.
+func (c Component) Readmit(i *v1alpha1.Instance, held lease.State) group.Preparation {
+	p := c.Recover(i, held)
+	m := c.of(i)
+	if !p.Ready || m.Store == nil || m.Store.State != pd.StateUp {
+		return p
+	}
+	if calls := c.Sweep(i); len(calls) > 0 {
+		p = waiting(v1alpha1.ReasonRecovering, "store %s of Instance %s is to lead again", m.Store.ID, i.Name)
+		p.Calls = calls
+		return p
+	}
+	if m.Store.Leaders*3 >= held.Leaders*returned {
+		return p
+	}
+	timeout := min(time.Duration(held.Leaders)*perLeader, returnTimeout)
+	left := readySince(i).Add(timeout).Sub(c.Snapshot.Now)
+	if left <= 0 {
+		return p
+	}
+	p = waiting(v1alpha1.ReasonRecovering, "store %s of Instance %s gets its leaders back, of which it had %d, for %s at most", m.Store.ID, i.Name, held.Leaders, timeout)
+	p.Wait.After = min(look, left)
+	return p
+}
+
+// Sweep implements group.Component: what an earlier preparation has left in PD,
+// by the mark that it left on the Instance, is taken back (KV-15). What a person
+// has set carries no mark.
+func (c Component) Sweep(i *v1alpha1.Instance) []group.Call {
+	m := c.of(i)
+	if i.Annotations[v1alpha1.AnnotationDisruption] == "" || m.Store == nil || !c.Snapshot.PD.Evicts(m.Store.ID) {
+		return nil
+	}
+	return []group.Call{{Verb: group.StopEvictingLeaders, Target: m.Store.ID, Instance: i.Name}}
+}
