@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/e2e/model"
 	"github.com/tidb-groups/tidb-groups/e2e/model/pdsim"
+	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
@@ -36,14 +38,15 @@ var (
 
 // Databases are the databases of a rig, one per PDGroup.
 type Databases struct {
-	ctx context.Context
-	mu  sync.Mutex
-	all map[types.NamespacedName]*Database
+	ctx   context.Context
+	shape scenario.Database
+	mu    sync.Mutex
+	all   map[types.NamespacedName]*Database
 }
 
 // newDatabases returns databases that live until the context ends.
-func newDatabases(ctx context.Context) *Databases {
-	return &Databases{ctx: ctx, all: map[types.NamespacedName]*Database{}}
+func newDatabases(ctx context.Context, shape scenario.Database) *Databases {
+	return &Databases{ctx: ctx, shape: shape, all: map[types.NamespacedName]*Database{}}
 }
 
 // Of returns the database of a PDGroup; nobody needs to have started any of it.
@@ -54,7 +57,7 @@ func (d *Databases) Of(group types.NamespacedName) (*Database, error) {
 		return db, nil
 	}
 	db := &Database{
-		ctx: d.ctx, group: group, data: map[types.UID]string{}, founded: map[string]types.UID{},
+		ctx: d.ctx, shape: d.shape, group: group, data: map[types.UID]string{}, founded: map[string]types.UID{},
 		running: map[string]bool{}, stores: map[types.UID]*store{},
 	}
 	var err error
@@ -87,6 +90,7 @@ func (d *Databases) List() []*Database {
 // lies on its claim.
 type Database struct {
 	ctx     context.Context
+	shape   scenario.Database
 	group   types.NamespacedName
 	service string // where PD's Service listens, host:port
 
@@ -184,7 +188,7 @@ func (d *Database) up(name string) error {
 		Services:  []string{d.serviceName()},
 		ClusterID: id.Sum64() | 1,
 		Election:  election,
-		Cluster:   model.Options{Config: d.config},
+		Cluster:   model.Options{Config: d.config, Regions: d.shape.Regions, Clock: model.NewScaledClock(cmp.Or(d.shape.Speed, 1))},
 	})
 	if err != nil {
 		return fmt.Errorf("found PD cluster %s: %w", d.group, err)

@@ -35,6 +35,8 @@ type Options struct {
 	Tolerate []model.AlarmKind
 	// ClusterWide lets the operators watch all namespaces, and the nodes.
 	ClusterWide bool
+	// Database shapes the simulated databases.
+	Database scenario.Database
 
 	// Reach changes how an operator reaches the API server, each time before it
 	// starts: the way in for a proxy.
@@ -56,6 +58,7 @@ func (o Options) For(s scenario.Scenario) Options {
 	}
 	o.Tolerate = slices.Concat(o.Tolerate, s.Options.Tolerate)
 	o.ClusterWide = o.ClusterWide || s.Options.ClusterWide
+	o.Database = s.Options.Database
 	return o
 }
 
@@ -96,7 +99,7 @@ func Open(ctx context.Context, plane *controlplane.ControlPlane, options Options
 	}
 	r := &Rig{client: c, plane: plane, options: options, operators: map[string]*running{}}
 	r.ctx, r.cancel = context.WithCancel(ctx)
-	r.Databases = newDatabases(r.ctx)
+	r.Databases = newDatabases(r.ctx, options.Database)
 	r.Requests = &Requests{wrote: options.Wrote, counts: map[Request]int{}}
 	if err := r.open(options); err != nil {
 		return nil, errors.Join(fmt.Errorf("open rig: %w", err), r.Close())

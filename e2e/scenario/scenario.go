@@ -60,6 +60,18 @@ type Options struct {
 	ClusterWide bool `json:"clusterWide,omitempty"`
 	// Delays of a simulated world; others have their own.
 	Delays Delays `json:"delays,omitempty"`
+	// Database shapes the simulated databases; others have their own.
+	Database Database `json:"database,omitempty"`
+}
+
+// Database shapes a simulated database.
+type Database struct {
+	// Speed is how many times as fast as a clock its time goes: leaders and peers
+	// move so much faster, and a store is Disconnected and Down so much sooner.
+	// 1 if 0.
+	Speed float64 `json:"speed,omitempty"`
+	// Regions that it has; 104 if 0.
+	Regions int `json:"regions,omitempty"`
 }
 
 // Delays say how long things take in a simulated world; zero is at once.

@@ -20,7 +20,8 @@ func (s Snapshot) Disrupting() bool { return slices.ContainsFunc(s.Instances, s.
 // AskRegions asks PD which regions might lose their majority with one more peer,
 // while a member of the group is being stopped or is to be.
 func AskRegions(ctx context.Context, env operator.Env, g v1alpha1.Group, s *Snapshot) {
-	if s.PDPending || s.PD.Err != nil || !s.Disrupting() && !(restartsDue(g, *s) && (s.Lease.Free() || s.HolderLost)) {
+	due := s.Disrupting() || restartsDue(g, *s) && (s.Lease.Free() || s.HolderLost)
+	if !due || s.PDPending || s.PD.Err != nil {
 		return
 	}
 	s.RegionsKnown = true

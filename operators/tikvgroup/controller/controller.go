@@ -85,15 +85,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set, end := report(g, s, p, outcome, r.Now())
-	end = step.Worst(end, r.Outcomes.Count("report", group.WriteMembers(ctx, r.Env, members(g, s, r.Now()))))
-	if err := r.Status.Write(ctx, g, g.Status, status, set.Transitions()); err != nil {
-		return ctrl.Result{}, err
+	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiKVGroupStatus]{Status: status, Set: set, Members: members(g, s, r.Now()), End: end})
+	if err != nil || !asksPD(g, s) {
+		return result, err
 	}
-	g.Status = status
-	if asksPD(g, s) {
-		if err := group.Pace(ctx, r.Env, g, list()); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
-	return end.Result()
+	return result, group.Pace(ctx, r.Env, g, list())
 }
