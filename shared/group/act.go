@@ -94,14 +94,17 @@ func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot
 	changed := step.After(conflictDelay, v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" has changed meanwhile")
 	switch {
 	case apierrors.IsNotFound(err) && change.Live == nil:
-		return step.Done()
+		return inTurn(ctx, env, g, change)
 	case err != nil && !apierrors.IsNotFound(err):
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Instance %s: %w", change.Desired.Name, err))
 	case err != nil || change.Live == nil || there.ResourceVersion != change.Live.ResourceVersion:
 		return changed
 	}
-	if !change.Stops || !s.Lease.HeldBy(change.Live) {
-		return step.Done()
+	if o := inTurn(ctx, env, g, change); o.Kind != step.KindDone || !change.Stops {
+		return o
+	}
+	if !s.Lease.HeldBy(change.Live) {
+		return alone(ctx, env, g, s)
 	}
 	now, err := lease.Read(ctx, env.Live, g.GetNamespace(), g.PDGroupName())
 	if err != nil {
@@ -109,6 +112,39 @@ func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot
 	}
 	if !now.HeldBy(change.Live) {
 		return step.After(conflictDelay, v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" does not hold the Lease any more")
+	}
+	return step.Done()
+}
+
+// inTurn looks at the groups that come before this one in the API server before
+// a member gets a new revision while others serve at an old one: of an edit of
+// several groups, the last may be seen first.
+func inTurn(ctx context.Context, env operator.Env, g v1alpha1.Group, change InstanceChange) step.Outcome {
+	if !change.Rolls {
+		return step.Done()
+	}
+	var now Snapshot
+	if err := observeGroups(ctx, env.Live, g, &now); err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	if turn := RollGate(g, now); !turn.Open {
+		return step.After(conflictDelay, v1alpha1.ReasonWaitingForGroups, turn.Message)
+	}
+	return step.Done()
+}
+
+// alone looks at all members in the API server before one that serves is stopped
+// without the Lease: what the others were seen to do must still be so.
+func alone(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot) step.Outcome {
+	there, err := instances(ctx, env.Live, g)
+	if err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	same := slices.EqualFunc(there, s.Instances, func(a, b *v1alpha1.Instance) bool {
+		return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
+	})
+	if !same {
+		return step.After(conflictDelay, v1alpha1.ReasonProgressing, "the Instances have changed meanwhile")
 	}
 	return step.Done()
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
-	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
@@ -74,8 +73,12 @@ type Rendering struct {
 	SuspendWait string
 	// Budget of the cluster's members of this component; nil for none.
 	Budget *policyv1.PodDisruptionBudget
-	// Extra is how many members there are to be beyond spec.replicas for now.
+	// Extra is how many members there are to be beyond spec.replicas for now, in
+	// place of members that do not serve.
 	Extra int32
+	// Surge is how many more there may be, so that members that serve can be
+	// restarted without being missed.
+	Surge int32
 }
 
 // Plan is what a group's operator will do, and why.
@@ -126,6 +129,9 @@ type InstanceChange struct {
 	Live *v1alpha1.Instance
 	// Stops says that the change is the permission to stop a pod that serves.
 	Stops bool
+	// Rolls says that the change brings a new revision to a group whose members
+	// serve at an old one.
+	Rolls bool
 }
 
 // MakePlan plans the children of a group. It is pure.
@@ -246,20 +252,22 @@ func revisionObject(g v1alpha1.Group, target revision.Target) (*appsv1.Controlle
 // remove, or say what is pending.
 func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error {
 	spec := g.GetComponentSpec()
-	leaving := planRemoval(g, s, r)
-	living, work, err := survey(plan, g, s, r, leaving)
+	living, err := survey(plan, g, s, r)
 	if err != nil {
 		return err
 	}
+	surge := planSurge(plan, g, s, r, living)
+	leaving := planRemoval(g, s, r, surge)
 	if !spec.Suspended {
-		plan.Outcome = step.Worst(plan.Outcome, planDisruptions(plan, g, s, r, work), leaving.waiting)
+		plan.Outcome = step.Worst(plan.Outcome, planDisruptions(plan, g, s, r, work(r, living, leaving)), leaving.waiting)
 	}
 	drain(plan, r, leaving)
 	if !spec.Suspended {
 		bury(plan, s, r, leaving)
 	}
+	marked := beyond(g, s, r, surge)
 	for _, m := range living {
-		plan.Instances = append(plan.Instances, m.change(plan, r, leaving))
+		plan.Instances = append(plan.Instances, m.change(plan, r, leaving, marked))
 		if _, under := plan.disrupted[m.live.Name]; !under {
 			plan.Calls = append(plan.Calls, r.Disrupt.Sweep(m.live)...)
 		}
@@ -267,68 +275,48 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	if s.HolderLost && s.Lease.Holder.Kind == g.GroupKind() && plan.Lease.Take == nil {
 		plan.Lease = LeaseChange{Give: true, Why: "its holder is gone"}
 	}
-	slots := planSlots(g, s, r)
-	creating := len(slots.Create) > 0 && !spec.Suspended
-	limited := ""
-	if creating && r.Gate.Open {
-		create := slots.Create
+	slots, extra := planSlots(g, s, r, surge)
+	create := append(slots, extra...)
+	creating := ""
+	if len(create) > 0 && !spec.Suspended {
+		creating = fmt.Sprintf("creating %d of %d Instances", len(create), g.GetReplicas()+r.Extra+surge)
+	}
+	if creating != "" && r.Gate.Open {
 		if r.CreateLimit != nil {
-			var limit int
-			limit, limited = r.CreateLimit()
-			create = create[:min(limit, len(create))]
+			if limit, limited := r.CreateLimit(); limit < len(create) {
+				create, creating = create[:limit], creating+": "+limited
+			}
 		}
-		if len(create) == len(slots.Create) {
-			limited = ""
+		old, err := running(plan, g, s)
+		if err != nil {
+			return err
 		}
 		for _, slot := range create {
-			desired, err := newInstance(g, r, plan.Target, slot)
+			desired, err := newcomer(plan, g, s, r, old, slot, slices.Contains(extra, slot))
 			if err != nil {
 				return err
 			}
-			plan.Instances = append(plan.Instances, InstanceChange{Desired: desired})
-			plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(s.Instances), g.GetReplicas()))
+			plan.Instances = append(plan.Instances, InstanceChange{Desired: desired, Rolls: old != nil && desired.Spec.Revision == plan.Target.Hash})
+			plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(s.Instances), g.GetReplicas()+r.Extra+surge))
 		}
 	}
-	plan.Outcome = step.Worst(waits(g, s, r, plan.Target, slots, limited, creating), plan.Outcome)
+	plan.Outcome = step.Worst(waits(g, s, r, plan.Target, creating), plan.Outcome)
 	return nil
 }
 
-// planSlots finds the slots to fill. A member that is replaced before it has gone
-// keeps its slot and does not count; so does a slot with the retired claim of a
-// former member.
-func planSlots(g v1alpha1.Group, s Snapshot, r Rendering) rollout.Slots {
-	var filled []int32
-	skip := maps.Clone(s.RetiredSlots)
-	if skip == nil {
-		skip = map[int32]bool{}
-	}
-	for _, i := range s.Instances {
-		if i.DeletionTimestamp != nil && held(i) && Ours(g, i) && r.Disrupt.Replaced(i) {
-			skip[i.Spec.Slot] = true
-			continue
-		}
-		filled = append(filled, i.Spec.Slot)
-	}
-	return rollout.PlanSlots(filled, g.GetReplicas()+r.Extra, skip)
-}
-
 // waits says why the group is not yet what its spec asks for.
-func waits(g v1alpha1.Group, s Snapshot, r Rendering, target revision.Target, slots rollout.Slots, limited string, creating bool) step.Outcome {
+func waits(g v1alpha1.Group, s Snapshot, r Rendering, target revision.Target, creating string) step.Outcome {
 	wait := func(source, reason, message string) step.Outcome {
 		return step.Wait(source, waitDeadline, reason, message)
 	}
-	if creating && !r.Gate.Open {
+	if creating != "" && !r.Gate.Open {
 		return wait("PDGroup", r.GateReason, r.Gate.Message)
 	}
 	if o := unready(g, s); o.Kind != step.KindDone {
 		return o
 	}
-	if creating {
-		message := fmt.Sprintf("creating %d of %d Instances", len(slots.Create), g.GetReplicas())
-		if limited != "" {
-			message += ": " + limited
-		}
-		return wait("Instance", v1alpha1.ReasonCreating, message)
+	if creating != "" {
+		return wait("Instance", v1alpha1.ReasonCreating, creating)
 	}
 	volume := volumeChange(g, s)
 	switch {
@@ -402,6 +390,9 @@ func InstanceOutcome(i *v1alpha1.Instance) step.Outcome {
 	return step.Wait("Instance", waitDeadline, ready.Reason, "Instance "+i.Name+": "+ready.Message)
 }
 
+// onItsWay ranks what every member says that starts.
+const onItsWay = 2
+
 // telling ranks reasons by how much they tell a person.
 func telling(o step.Outcome) int {
 	switch {
@@ -411,9 +402,9 @@ func telling(o step.Outcome) int {
 		return 1
 	case o.Reason == v1alpha1.ReasonPodMissing, o.Reason == v1alpha1.ReasonPodPending, o.Reason == v1alpha1.ReasonPodNotReady,
 		o.Reason == v1alpha1.ReasonGatesPending, o.Reason == v1alpha1.ReasonProgressing, o.Reason == v1alpha1.ReasonClaimPending:
-		return 2
+		return onItsWay
 	default:
-		return 3
+		return onItsWay + 1
 	}
 }
 

@@ -32,7 +32,7 @@ func drained(i *v1alpha1.Instance) bool {
 
 // planRemoval chooses the members that leave: those that are being deleted, and
 // as many as there are more than wanted.
-func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering) removal {
+func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering, surge int32) removal {
 	out := removal{victims: map[string]Disruption{}, waiting: step.Done()}
 	var staying []*v1alpha1.Instance
 	for _, i := range s.Instances {
@@ -41,10 +41,10 @@ func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering) removal {
 		case i.DeletionTimestamp == nil:
 			staying = append(staying, i)
 		case held(i):
-			out.victims[i.Name] = Disruption{Instance: i, Verb: Remove, Why: "it was deleted"}
+			out.take(g, s, r, Disruption{Instance: i, Verb: Remove, Why: "it was deleted"})
 		}
 	}
-	surplus := len(staying) - int(g.GetReplicas())
+	surplus := len(staying) - int(g.GetReplicas()+r.Extra+surge)
 	if surplus <= 0 || g.GetComponentSpec().Suspended {
 		return out
 	}
@@ -60,9 +60,22 @@ func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering) removal {
 		if len(out.victims) >= r.Disrupt.RemoveAtOnce() && !i.Spec.Retire {
 			break
 		}
-		out.victims[i.Name] = Disruption{Instance: i, Verb: Remove, Why: why}
+		out.take(g, s, r, Disruption{Instance: i, Verb: Remove, Why: why})
 	}
 	return out
+}
+
+// take makes a member a victim. The user's wishes put off what would stop a
+// member that serves; for one that needs the Lease they are looked at when it is
+// to be taken.
+func (out *removal) take(g v1alpha1.Group, s Snapshot, r Rendering, d Disruption) {
+	if !r.Disrupt.Leased(d) && !r.Disrupt.Spare(d.Instance) && !d.Instance.Spec.Retire {
+		if hold := putOff(g, s, r, d, ""); hold.Kind != step.KindDone {
+			out.waiting = step.Worst(out.waiting, hold)
+			return
+		}
+	}
+	out.victims[d.Instance.Name] = d
 }
 
 // beforeInRemoval orders the members of which some are to be removed: who is on

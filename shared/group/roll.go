@@ -43,23 +43,31 @@ func bySlot(a, b *v1alpha1.Instance) int { return cmp.Compare(a.Spec.Slot, b.Spe
 // Calls and grants and returns why the rest has to wait.
 func planDisruptions(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disruption) step.Outcome {
 	if holder := holderOf(s); holder != nil {
-		return carryOn(plan, s, r, holder, work)
+		return carryOn(plan, g, s, r, holder, work)
 	}
-	var leased []Disruption
+	serving, held := replaceSpares(plan, g, s, r, work)
+	return step.Worst(held, next(plan, g, s, r, serving))
+}
+
+// replaceSpares lets members that add nothing be stopped at once, and returns
+// the work that is left and why some of it has to wait.
+func replaceSpares(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disruption) ([]Disruption, step.Outcome) {
+	var serving []Disruption
+	held := step.Done()
 	for _, d := range work {
-		switch {
-		case d.Verb == Restart && r.Disrupt.Spare(d.Instance):
-			plan.granted[d.Instance.Name] = true
-			plan.recheckSpare(r, d.Instance)
-			plan.Notes = append(plan.Notes, fmt.Sprintf("replace the pod of Instance %s, which does not serve: %s", d.Instance.Name, d.Why))
-		case r.Disrupt.Leased(d) || d.Verb == Restart:
-			leased = append(leased, d)
+		if d.Verb != Restart || !r.Disrupt.Spare(d.Instance) {
+			serving = append(serving, d)
+			continue
 		}
+		if hold := overtakes(g, s, r, d, plan.Target.Hash); hold.Kind != step.KindDone {
+			held = step.Worst(held, hold)
+			continue
+		}
+		plan.granted[d.Instance.Name] = true
+		plan.recheckSpare(r, d.Instance)
+		plan.Notes = append(plan.Notes, fmt.Sprintf("replace the pod of Instance %s, which does not serve: %s", d.Instance.Name, d.Why))
 	}
-	if len(leased) == 0 {
-		return step.Done()
-	}
-	return next(plan, g, s, r, leased)
+	return serving, held
 }
 
 // holderOf returns the Instance of the snapshot that holds the Lease.
@@ -73,22 +81,14 @@ func holderOf(s Snapshot) *v1alpha1.Instance {
 
 // carryOn brings the disruption of the Lease's holder to its end. Nobody else
 // of the group is disrupted meanwhile, but for those that add nothing.
-func carryOn(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, work []Disruption) step.Outcome {
-	at := -1
-	for n, d := range work {
-		switch {
-		case d.Instance.Name == holder.Name:
-			at = n
-		case d.Verb == Restart && r.Disrupt.Spare(d.Instance):
-			plan.granted[d.Instance.Name] = true
-			plan.recheckSpare(r, d.Instance)
-			plan.Notes = append(plan.Notes, fmt.Sprintf("replace the pod of Instance %s, which does not serve: %s", d.Instance.Name, d.Why))
-		}
-	}
+func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1alpha1.Instance, work []Disruption) step.Outcome {
+	at := slices.IndexFunc(work, func(d Disruption) bool { return d.Instance.Name == holder.Name })
 	if at < 0 {
-		return settle(plan, s, r, holder)
+		_, held := replaceSpares(plan, g, s, r, work)
+		return step.Worst(held, settle(plan, s, r, holder))
 	}
 	d := work[at]
+	replaceSpares(plan, g, s, r, slices.Delete(slices.Clone(work), at, at+1))
 	plan.disrupted[holder.Name] = d.Verb
 	if d.Verb == Restart && r.Disrupt.Spare(holder) {
 		plan.granted[holder.Name] = true

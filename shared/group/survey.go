@@ -25,35 +25,39 @@ type resident struct {
 	again bool
 }
 
-// survey looks at every living Instance and returns it with what may become of
-// it, and the work that would stop members: restarts and removals.
-func survey(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, leaving removal) ([]resident, []Disruption, error) {
+// survey looks at every Instance of the group that it has a say in and returns
+// it with what may become of it. One that is being deleted can only be let go.
+func survey(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) ([]resident, error) {
 	var living []resident
-	var work []Disruption
 	for _, i := range s.Instances {
-		if !Ours(g, i) {
-			continue
-		}
-		victim, leaves := leaving.victims[i.Name]
-		if leaves && r.Disrupt.Leased(victim) {
-			work = append(work, victim)
-		}
-		if i.DeletionTimestamp != nil {
-			if leaves {
-				living = append(living, resident{live: i})
+		switch {
+		case !Ours(g, i):
+		case i.DeletionTimestamp == nil:
+			m, err := inspect(plan, g, s, r, i)
+			if err != nil {
+				return nil, err
 			}
-			continue
+			living = append(living, m)
+		case held(i):
+			living = append(living, resident{live: i})
 		}
-		m, err := inspect(plan, g, s, r, i)
-		if err != nil {
-			return nil, nil, err
-		}
-		if m.restart != "" && (!leaves || r.Disrupt.Spare(i)) {
-			work = append(work, Disruption{Instance: i, Verb: Restart, Why: m.restart})
-		}
-		living = append(living, m)
 	}
-	return living, work, nil
+	return living, nil
+}
+
+// work returns what would stop members: restarts and removals.
+func work(r Rendering, living []resident, leaving removal) []Disruption {
+	var out []Disruption
+	for _, m := range living {
+		victim, leaves := leaving.victims[m.live.Name]
+		if leaves && r.Disrupt.Leased(victim) {
+			out = append(out, victim)
+		}
+		if m.restart != "" && (!leaves || r.Disrupt.Spare(m.live)) {
+			out = append(out, Disruption{Instance: m.live, Verb: Restart, Why: m.restart})
+		}
+	}
+	return out
 }
 
 // inspect compares a living Instance with what it is to be.
@@ -115,7 +119,7 @@ func (m *resident) compare(plan *Plan, r Rendering) error {
 }
 
 // change is what becomes of a resident by what the plan has decided.
-func (m resident) change(plan *Plan, r Rendering, leaving removal) InstanceChange {
+func (m resident) change(plan *Plan, r Rendering, leaving removal, marked map[string]bool) InstanceChange {
 	name := m.live.Name
 	if m.live.DeletionTimestamp != nil {
 		return InstanceChange{Live: m.live, Desired: parting(m.live, plan)}
@@ -123,6 +127,7 @@ func (m resident) change(plan *Plan, r Rendering, leaving removal) InstanceChang
 	out := InstanceChange{Live: m.live, Desired: m.kept}
 	if plan.granted[name] {
 		out.Desired, out.Stops = m.wanted, !r.Disrupt.Spare(m.live)
+		out.Rolls = out.Stops && m.live.Spec.Revision != m.wanted.Spec.Revision
 	} else if m.restart != "" {
 		plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestartPending, fmt.Sprintf("Instance %s needs a restart: %s", name, m.restart)))
 	}
@@ -131,6 +136,9 @@ func (m resident) change(plan *Plan, r Rendering, leaving removal) InstanceChang
 	} else if mark := m.live.Annotations[v1alpha1.AnnotationDisruption]; mark != "" && (r.Silent || len(r.Disrupt.Sweep(m.live)) > 0) {
 		// What is left in the database is still to be taken back.
 		setAnnotation(out.Desired, v1alpha1.AnnotationDisruption, mark)
+	}
+	if marked[name] {
+		setAnnotation(out.Desired, v1alpha1.AnnotationSurge, surgeOn)
 	}
 	if d, leaves := leaving.victims[name]; leaves && (!r.Disrupt.Leased(d) || plan.disrupted[name] == Remove) {
 		out.Desired.Spec.Retire = true

@@ -26,7 +26,7 @@ func putOff(g v1alpha1.Group, s Snapshot, r Rendering, d Disruption, revision st
 		return step.Done()
 	case wishes.Paused:
 		return hold("spec.disruption.paused puts it off: set it to false to go on")
-	case roll && wishes.UpdateAtMost != nil && Count(s, revision).Updated >= *wishes.UpdateAtMost:
+	case roll && wishes.UpdateAtMost != nil && updated(s, revision) >= *wishes.UpdateAtMost:
 		return hold("spec.disruption.updateAtMost is %d: raise or remove it to go on", *wishes.UpdateAtMost)
 	case len(wishes.Windows) > 0:
 		opens, open := nextWindow(wishes.Windows, s.Now)
@@ -39,6 +39,17 @@ func putOff(g v1alpha1.Group, s Snapshot, r Rendering, d Disruption, revision st
 		return o
 	}
 	return step.Done()
+}
+
+// updated counts the members at a revision that stay: those of a surge go again.
+func updated(s Snapshot, revision string) int32 {
+	n := Count(s, revision).Updated
+	for _, i := range s.Instances {
+		if i.DeletionTimestamp == nil && surges(i) && i.Spec.Revision == revision {
+			n--
+		}
+	}
+	return n
 }
 
 // CheckDisruption returns what is wrong with spec.disruption.

@@ -55,6 +55,10 @@ const (
 	// prepares the database for the member to stop, and removed when it has taken
 	// the preparation back. The value is the verb.
 	AnnotationDisruption = LabelPrefix + "disruption"
+	// AnnotationSurge is set by a group's operator on the Instances beyond
+	// spec.replicas that let others be restarted without being missed, until the
+	// last of those is back.
+	AnnotationSurge = LabelPrefix + "surge"
 	// AnnotationHolder is, on the Lease of a PDGroup's disruptions, the UID of the
 	// Instance that holds it.
 	AnnotationHolder = LabelPrefix + "holder"

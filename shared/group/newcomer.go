@@ -1,0 +1,85 @@
+package group
+
+import (
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// running returns the revision that all members last had in common, if it is
+// another one than the wanted one and some still have it; else nil.
+func running(plan *Plan, g v1alpha1.Group, s Snapshot) (*revision.Target, error) {
+	current := g.GetGroupStatus().CurrentRevision
+	if current == "" || current == plan.Target.Hash {
+		return nil, nil
+	}
+	in := false
+	for _, i := range s.Instances {
+		in = in || Ours(g, i) && i.DeletionTimestamp == nil && i.Spec.Revision == current
+	}
+	if !in {
+		return nil, nil
+	}
+	for _, stored := range s.Revisions {
+		record, err := revision.Decode(stored)
+		if err != nil {
+			return nil, err
+		}
+		hash, err := record.Hash()
+		if err != nil {
+			return nil, err
+		}
+		if hash == current {
+			return &revision.Target{Record: record, Hash: hash, Stored: true}, nil
+		}
+	}
+	return nil, nil
+}
+
+// newcomer renders a member that is added. While a roll is put off it is made of
+// what the others run, so that neither the order of an upgrade nor a canary is
+// overtaken by a scale-out or a repair.
+func newcomer(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, old *revision.Target, slot int32, surge bool) (*v1alpha1.Instance, error) {
+	if surge {
+		desired, err := newInstance(g, r, plan.Target, slot)
+		if err == nil {
+			setAnnotation(desired, v1alpha1.AnnotationSurge, surgeOn)
+		}
+		return desired, err
+	}
+	if old != nil {
+		desired, err := newInstance(g, r, *old, slot)
+		if err != nil || putOff(g, s, r, Disruption{Instance: desired, Verb: Restart}, plan.Target.Hash).Kind != step.KindDone {
+			return desired, err
+		}
+	}
+	return newInstance(g, r, plan.Target, slot)
+}
+
+// startPatience is for how long a member that starts is left alone although it
+// is to have another revision: longer, and it may be the old one that keeps it
+// from serving.
+const startPatience = 2 * time.Minute
+
+// overtakes says that a member which does not serve is about to, at the revision
+// that all had and whose successor has to wait; Done if it may have the new one at once. A member
+// that has a reason not to serve never waits: what is pending may be the cure.
+func overtakes(g v1alpha1.Group, s Snapshot, r Rendering, d Disruption, revision string) step.Outcome {
+	hold := putOff(g, s, r, d, revision)
+	if hold.Kind == step.KindDone || d.Instance.Spec.Revision != g.GetGroupStatus().CurrentRevision || telling(InstanceOutcome(d.Instance)) > onItsWay {
+		return step.Done()
+	}
+	since := d.Instance.CreationTimestamp.Time
+	if ready := gate.Current(d.Instance.Status.Conditions, d.Instance.Generation, v1alpha1.ConditionReady); ready != nil {
+		since = ready.LastTransitionTime.Time
+	}
+	left := startPatience - s.Now.Sub(since)
+	if left <= 0 {
+		return step.Done()
+	}
+	hold.After = left
+	return hold
+}
