@@ -26,13 +26,13 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 		first = append(first, func() step.Outcome { return applyService(ctx, env, g, s, service) })
 	}
 	if plan.ConfigMap != nil {
-		first = append(first, func() step.Outcome { return applyOne(ctx, env, g, plan.ConfigMap, nil) })
+		first = append(first, func() step.Outcome { return applyOne(ctx, env, plan.ConfigMap, nil) })
 	}
 	if plan.Revision != nil {
-		first = append(first, func() step.Outcome { return applyOne(ctx, env, g, plan.Revision, nil) })
+		first = append(first, func() step.Outcome { return applyOne(ctx, env, plan.Revision, nil) })
 	}
 	if plan.Budget != nil {
-		first = append(first, func() step.Outcome { return applyBudget(ctx, env, g, s, plan.Budget) })
+		first = append(first, func() step.Outcome { return applyBudget(ctx, env, s, plan.Budget) })
 	}
 	if o := step.Parallel(first...); o.Kind != step.KindDone {
 		return o
@@ -52,11 +52,7 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 			if o := confirm(ctx, env, g, s, change); o.Kind != step.KindDone {
 				return o
 			}
-			var live client.Object
-			if change.Live != nil {
-				live = change.Live
-			}
-			result, o := applyResult(ctx, env, g, change.Desired, live)
+			result, o := applyInstance(ctx, env, g, change)
 			changed[i] = o.Kind == step.KindDone && result != apply.Unchanged
 			return o
 		})
@@ -158,12 +154,12 @@ func stops(change InstanceChange) bool {
 // applyService applies a Service, unless somebody else holds its name.
 func applyService(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, service *corev1.Service) step.Outcome {
 	if have, ok := s.Services[service.Name]; ok {
-		return applyOne(ctx, env, g, service, have)
+		return applyOne(ctx, env, service, have)
 	}
 	if o := stranger(ctx, env, g, service.Name); o.Kind != step.KindDone {
 		return o
 	}
-	return applyOne(ctx, env, g, service, nil)
+	return applyOne(ctx, env, service, nil)
 }
 
 // lookAgain is after how long a name that somebody else holds is looked at
@@ -190,32 +186,41 @@ func stranger(ctx context.Context, env operator.Env, g v1alpha1.Group, name stri
 	return step.Done()
 }
 
-// applyOne applies an object and tells a person about it. What the API server
-// refuses as invalid is for a person to mend; everything else is tried again.
-func applyOne(ctx context.Context, env operator.Env, g v1alpha1.Group, desired, live client.Object) step.Outcome {
-	_, o := applyResult(ctx, env, g, desired, live)
-	return o
+// applyInstance applies an Instance and tells a person about it. Its spec is a
+// permission to stop its pod: what an outdated version of it says must not be
+// written again.
+func applyInstance(ctx context.Context, env operator.Env, g v1alpha1.Group, change InstanceChange) (apply.Result, step.Outcome) {
+	var live client.Object
+	if change.Live != nil {
+		live = change.Live
+	}
+	result, err := apply.Seen(ctx, env.Client, env.Name, change.Desired, live)
+	if err == nil && result != apply.Unchanged {
+		env.Recorder.Eventf(g, change.Desired, corev1.EventTypeNormal, string(result), "Apply", "%s Instance %s", result, change.Desired.Name)
+	}
+	return result, applied(change.Desired, err)
 }
 
-// applyResult is applyOne that says what it did.
-func applyResult(ctx context.Context, env operator.Env, g v1alpha1.Group, desired, live client.Object) (apply.Result, step.Outcome) {
-	result, err := apply.Object(ctx, env.Client, env.Name, desired, live)
+// applyOne applies any other object.
+func applyOne(ctx context.Context, env operator.Env, desired, live client.Object) step.Outcome {
+	_, err := apply.Object(ctx, env.Client, env.Name, desired, live)
+	return applied(desired, err)
+}
+
+// applied tells how an apply ended. What the API server refuses as invalid is
+// for a person to mend; everything else is tried again.
+func applied(desired client.Object, err error) step.Outcome {
 	switch {
+	case err == nil:
+		return step.Done()
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		// The cause may go without the spec: a port that somebody else holds, a
 		// policy of the cluster.
 		o := step.Stall(v1alpha1.ReasonInvalidSpec, err.Error())
 		o.After = lookAgain
-		return result, o
+		return o
 	case apierrors.IsConflict(err):
-		return result, step.After(conflictDelay, v1alpha1.ReasonProgressing, desired.GetName()+" has changed meanwhile")
-	case err != nil:
-		return result, step.Fail(v1alpha1.ReasonRequestFailed, err)
+		return step.After(conflictDelay, v1alpha1.ReasonProgressing, desired.GetName()+" has changed meanwhile")
 	}
-	if result != apply.Unchanged {
-		if _, isInstance := desired.(*v1alpha1.Instance); isInstance {
-			env.Recorder.Eventf(g, desired, corev1.EventTypeNormal, string(result), "Apply", "%s Instance %s", result, desired.GetName())
-		}
-	}
-	return result, step.Done()
+	return step.Fail(v1alpha1.ReasonRequestFailed, err)
 }

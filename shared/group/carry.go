@@ -144,9 +144,9 @@ func deleteLive(ctx context.Context, env operator.Env, live, seen client.Object,
 }
 
 // applyBudget applies the PodDisruptionBudget that several groups share.
-func applyBudget(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, budget *policyv1.PodDisruptionBudget) step.Outcome {
+func applyBudget(ctx context.Context, env operator.Env, s Snapshot, budget *policyv1.PodDisruptionBudget) step.Outcome {
 	if live := s.Budgets[budget.Name]; live != nil {
-		return applyOne(ctx, env, g, budget, live)
+		return applyOne(ctx, env, budget, live)
 	}
-	return applyOne(ctx, env, g, budget, nil)
+	return applyOne(ctx, env, budget, nil)
 }

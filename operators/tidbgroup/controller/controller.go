@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set := report(g, s, p, outcome, r.Now())
-	outcome = step.Worst(outcome, r.Outcomes.Count("report", group.WriteMembers(ctx, r.Env, members(s))))
+	outcome = step.Worst(outcome, r.Outcomes.Count("report", group.WriteMembers(ctx, r.Env, members(s, p, r.Now()))))
 	if err := r.Status.Write(ctx, g, g.Status, status, set.Transitions()); err != nil {
 		return ctrl.Result{}, err
 	}

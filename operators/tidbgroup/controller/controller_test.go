@@ -2,17 +2,22 @@ package controller
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubelabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
@@ -138,11 +143,91 @@ func TestServersAreAddedAndAreReadyThroughoutAnEditInPlace(t *testing.T) {
 	g := w.Converged()
 	assert.EqualValues(t, 4, g.Status.ReadyReplicas)
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
-	g = w.Within(stage.Promptly, v1alpha1.ConditionUpToDate, "False/ScaleInPending")
-	assert.Contains(t, stage.Message(g, v1alpha1.ConditionUpToDate), "set spec.replicas back to 4")
-	assert.Len(t, w.Instances(), 4)
-	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(4)) })
 	w.Converged()
+	assert.Equal(t, []string{"basic-tidb-0", "basic-tidb-1", "basic-tidb-2"}, existing(w))
+}
+
+// The API server, its conflicts and the operator's cache instead of a model.
+func TestDB04ARollGoesThroughWithOneServerMoreForAWhile(t *testing.T) {
+	w := begin(t)
+	w.dependencies()
+	w.create()
+	w.Converged()
+	var most atomic.Int32
+	w.Follow(&v1alpha1.TiDBGroupList{}, func(_ context.Context, o client.Object) {
+		if g, ok := o.(*v1alpha1.TiDBGroup); ok {
+			most.Store(max(most.Load(), g.Status.Replicas))
+			assert.True(t, meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionReady), stage.Dump(g))
+		}
+	})
+	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Version = "v8.5.8" })
+	g := w.Within(stage.Patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
+	assert.EqualValues(t, 3, most.Load())
+	assert.Equal(t, "v8.5.8", g.Status.Version)
+	assert.EqualValues(t, 2, g.Status.UpdatedReplicas)
+	assert.Equal(t, g.Status.CurrentRevision, g.Status.UpdateRevision)
+	assert.Equal(t, []string{"basic-tidb-0", "basic-tidb-1"}, existing(w))
+	for _, i := range w.Instances() {
+		assert.Equal(t, "pingcap/tidb:v8.5.8", stage.Template(t, i).Spec.Containers[0].Image)
+		assert.NotContains(t, i.Annotations, v1alpha1.AnnotationSurge)
+	}
+}
+
+// GRP-04.
+func TestARollWaitsForTheGroupsBeforeIt(t *testing.T) {
+	w := begin(t)
+	w.dependencies()
+	w.create()
+	w.Converged()
+	pd := w.PDGroup()
+	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKeyFromObject(pd), pd))
+	pd.Spec.Version = "v8.5.8"
+	require.NoError(t, w.Client.Update(w.Context(), pd))
+	rolling := conditions.New(nil, pd.Generation, time.Now())
+	rolling.Finish(conditions.Verdict{Serving: true, Outcome: stage.Waiting()})
+	pd.Status.Conditions = rolling.List()
+	require.NoError(t, w.Client.Status().Update(w.Context(), pd))
+	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Version = "v8.5.8" })
+	g := w.Within(stage.Promptly, v1alpha1.ConditionUpToDate, "False/WaitingForGroups")
+	assert.Contains(t, stage.Dump(g), "PDGroup basic-pd comes first")
+	assert.Len(t, w.Instances(), 2, "the additional server is part of the roll")
+	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
+	require.Eventually(t, func() bool { return len(w.Instances()) == 3 }, stage.Patience, stage.Tick)
+	for _, i := range w.Instances() {
+		assert.Equal(t, "pingcap/tidb:v8.5.7", stage.Template(t, i).Spec.Containers[0].Image, "who is added meanwhile runs what the others run")
+	}
+	w.Say(pd, step.Done())
+	w.Converged()
+	for _, i := range w.Instances() {
+		assert.Equal(t, "pingcap/tidb:v8.5.8", stage.Template(t, i).Spec.Containers[0].Image)
+	}
+}
+
+// DB-18: what kubectl scale and a HorizontalPodAutoscaler do.
+func TestDB18TheGroupIsScaledThroughItsScaleSubresource(t *testing.T) {
+	w := begin(t)
+	w.dependencies()
+	w.create()
+	w.Converged()
+	scale := &autoscalingv1.Scale{}
+	require.NoError(t, w.Client.SubResource("scale").Get(w.Context(), w.Get(), scale))
+	assert.EqualValues(t, 2, scale.Status.Replicas)
+	pods, err := metav1.ParseToLabelSelector(scale.Status.Selector)
+	require.NoError(t, err)
+	selector, err := metav1.LabelSelectorAsSelector(pods)
+	require.NoError(t, err)
+	for _, i := range w.Instances() {
+		assert.True(t, selector.Matches(kubelabels.Set(stage.Template(t, i).Labels)), "the selector finds the pods")
+	}
+	for _, n := range []int32{3, 1} {
+		scale.Spec.Replicas = n
+		scale.ResourceVersion = ""
+		require.NoError(t, w.Client.SubResource("scale").Update(w.Context(), w.Get(), client.WithSubResourceBody(scale)))
+		w.Converged()
+		assert.Len(t, w.Instances(), int(n))
+		require.NoError(t, w.Client.SubResource("scale").Get(w.Context(), w.Get(), scale))
+		assert.Equal(t, n, scale.Status.Replicas)
+	}
 }
 
 func TestAWrongImageIsMendedByMendingTheSpec(t *testing.T) {

@@ -124,11 +124,11 @@ func TestReport(t *testing.T) {
 		"bootstrap SQL that is missing":           {nil, []func(*snapshot){empty, func(s *snapshot) { s.BootstrapSQL = "ConfigMap sql does not exist" }}, "False/MissingReference", "False/MissingReference", "True/DependenciesReady"},
 		"PD comes before bootstrap SQL":           {nil, []func(*snapshot){empty, closed, func(s *snapshot) { s.BootstrapSQL = "ConfigMap sql does not exist" }}, "False/WaitingForPDGroup", "False/WaitingForPDGroup", "False/WaitingForPDGroup"},
 		"an edit that makes no sense":             {func(g *v1alpha1.TiDBGroup) { g.Spec.Config = "=" }, nil, "True/Ready", "False/InvalidSpec", "True/DependenciesReady"},
-		"an edit that needs a restart":            {func(g *v1alpha1.TiDBGroup) { g.Spec.Config = "lease = '1s'" }, nil, "True/Ready", "False/RestartPending", "True/DependenciesReady"},
+		"an edit that needs a restart":            {func(g *v1alpha1.TiDBGroup) { g.Spec.Config = "lease = '1s'" }, nil, "True/Ready", "False/Creating", "True/DependenciesReady"},
 		"a server that has not seen its new spec": {nil, []func(*snapshot){func(s *snapshot) { s.Instances[0].Generation, s.Instances[1].Generation = 2, 2 }}, "True/Ready", "False/WaitingForInstances", "True/DependenciesReady"},
 		"a pause":          {func(g *v1alpha1.TiDBGroup) { g.Spec.Paused = true }, nil, "True/Ready", "True/UpToDate", "True/DependenciesReady"},
 		"a suspension":     {func(g *v1alpha1.TiDBGroup) { g.Spec.Suspended = true }, nil, "False/Suspended", "False/Suspended", "True/DependenciesReady"},
-		"too many servers": {func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(1)) }, nil, "True/Ready", "False/ScaleInPending", "True/DependenciesReady"},
+		"too many servers": {func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(1)) }, nil, "True/Ready", "False/Draining", "True/DependenciesReady"},
 		"a group of none":  {func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(0)) }, []func(*snapshot){empty}, "False/NotReady", "True/UpToDate", "True/DependenciesReady"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-func TestAServerThatServesIsNotRestarted(t *testing.T) {
+func TestAServerThatDoesNotServeIsReplacedAtOnce(t *testing.T) {
 	edit := stored(func(g *v1alpha1.TiDBGroup) { g.Spec.Version = "v8.5.8" })
 	p := mustPlan(t, edit, started(t, stored(), down(1)))
 	assert.NotEqual(t, p.Target.Hash, p.Instances[0].Desired.Spec.Revision)

@@ -95,3 +95,12 @@ func (w *world) create(changes ...func(*v1alpha1.TiDBGroup)) {
 	w.Helper()
 	w.Create(sample(w.Namespace, changes...))
 }
+
+// existing returns the names of the Instances by slot.
+func existing(w *world) []string {
+	var out []string
+	for _, i := range w.Instances() {
+		out = append(out, i.Name)
+	}
+	return out
+}

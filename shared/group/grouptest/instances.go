@@ -1,0 +1,124 @@
+package grouptest
+
+import (
+	"bytes"
+	"maps"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+)
+
+// change applies an Instance. It is refused if the operator's live look would
+// show that the plan is outdated.
+func (s *Stage) change(seen group.Snapshot, c group.InstanceChange) bool {
+	there := s.instances[c.Desired.Name]
+	switch {
+	case c.Live == nil && there != nil:
+		return false
+	case c.Live == nil:
+		i := c.Desired.DeepCopy()
+		i.UID, i.Generation, i.ResourceVersion, i.CreationTimestamp = s.uid("instance"), 1, s.version(), metav1.NewTime(s.Now)
+		s.instances[i.Name], s.applied[i.Name] = i, c.Desired.Annotations
+		return true
+	case there == nil || there.UID != c.Live.UID:
+		return false
+	}
+	if same(c) {
+		return true
+	}
+	if there.ResourceVersion != c.Live.ResourceVersion {
+		return false
+	}
+	if c.Stops {
+		if seen.Lease.HeldBy(c.Live) && s.Lease != seen.Lease {
+			return false
+		}
+		if !seen.Lease.HeldBy(c.Live) && !slices.EqualFunc(s.Instances(), seen.Instances, func(a, b *v1alpha1.Instance) bool { return a.ResourceVersion == b.ResourceVersion }) {
+			return false
+		}
+	}
+	for key := range s.applied[there.Name] {
+		delete(there.Annotations, key)
+	}
+	if there.Annotations == nil {
+		there.Annotations = map[string]string{}
+	}
+	maps.Copy(there.Annotations, c.Desired.Annotations)
+	s.applied[there.Name] = c.Desired.Annotations
+	there.Finalizers = c.Desired.Finalizers
+	if !sameSpec(there, c.Desired) {
+		c.Desired.Spec.DeepCopyInto(&there.Spec)
+		there.Generation++
+	}
+	there.ResourceVersion = s.version()
+	return true
+}
+
+// same reports whether a change would change nothing of what was seen.
+func same(c group.InstanceChange) bool {
+	for _, key := range []string{v1alpha1.AnnotationSurge, v1alpha1.AnnotationDisruption, v1alpha1.AnnotationRestarted} {
+		if c.Live.Annotations[key] != c.Desired.Annotations[key] {
+			return false
+		}
+	}
+	return sameSpec(c.Live, c.Desired) && slices.Equal(c.Live.Finalizers, c.Desired.Finalizers)
+}
+
+func sameSpec(a, b *v1alpha1.Instance) bool {
+	x, y := a.Spec, b.Spec
+	if !bytes.Equal(x.PodTemplate.Raw, y.PodTemplate.Raw) {
+		return false
+	}
+	x.PodTemplate, y.PodTemplate = runtime.RawExtension{}, runtime.RawExtension{}
+	return equality.Semantic.DeepEqual(x, y)
+}
+
+// Delete deletes an Instance as a person does; it goes when its finalizers have.
+func (s *Stage) Delete(name string) {
+	if i := s.instances[name]; i != nil && i.DeletionTimestamp == nil {
+		i.DeletionTimestamp, i.ResourceVersion = ptr.To(metav1.NewTime(s.Now)), s.version()
+		i.Generation++
+	}
+}
+
+// Annotate annotates an Instance as a person does.
+func (s *Stage) Annotate(name, key, value string) {
+	if i := s.instances[name]; i != nil {
+		metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, value)
+		i.ResourceVersion = s.version()
+	}
+}
+
+// Gone removes an Instance, its finalizers notwithstanding.
+func (s *Stage) Gone(name string) {
+	delete(s.instances, name)
+	delete(s.applied, name)
+	delete(s.pods, name)
+}
+
+// put adds conditions to an Instance's status.
+func put(i *v1alpha1.Instance, set *conditions.Set) {
+	for _, c := range set.List() {
+		if old := meta.FindStatusCondition(i.Status.Conditions, c.Type); old != nil {
+			*old = c
+			continue
+		}
+		i.Status.Conditions = append(i.Status.Conditions, c)
+	}
+}
+
+// touch gives an Instance whose status has changed a new resourceVersion.
+func (s *Stage) touch(before *v1alpha1.InstanceStatus, i *v1alpha1.Instance) {
+	if !reflect.DeepEqual(*before, i.Status) {
+		i.ResourceVersion = s.version()
+	}
+}

@@ -1,0 +1,147 @@
+package grouptest
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// BadImage is part of the name of every image that cannot be pulled.
+const BadImage = "bad"
+
+// Pod of an Instance.
+type Pod struct {
+	// Name of the pod and its Instance.
+	Name string
+	// UID of the pod.
+	UID types.UID
+	// Revision that it runs.
+	Revision string
+	// Ready says that it serves.
+	Ready bool
+
+	template corev1.PodTemplateSpec
+}
+
+// Pod returns the pod of an Instance; the zero Pod if it has none.
+func (s *Stage) Pod(name string) Pod {
+	if p := s.pods[name]; p != nil {
+		return *p
+	}
+	return Pod{}
+}
+
+// Serving counts the pods that serve.
+func (s *Stage) Serving() int {
+	n := 0
+	for _, p := range s.pods {
+		if p.Ready {
+			n++
+		}
+	}
+	return n
+}
+
+// Operate is one reconcile of the instance operator: it stops, makes or changes
+// the pod of an Instance and writes the status.
+func (s *Stage) Operate(name string) {
+	i := s.instances[name]
+	if i == nil {
+		return
+	}
+	pod := s.pods[name]
+	var wanted corev1.PodTemplateSpec
+	if err := json.Unmarshal(i.Spec.PodTemplate.Raw, &wanted); err != nil {
+		panic(err) // a test's own mistake
+	}
+	gone := i.DeletionTimestamp != nil && !slices.Contains(i.Finalizers, v1alpha1.FinalizerMember)
+	switch {
+	case pod != nil && (gone || i.Spec.Suspended || pod.UID == i.Spec.StopPod):
+		s.stop(pod)
+	case gone:
+		s.Gone(name)
+		return
+	case pod == nil && !i.Spec.Suspended:
+		s.pods[name] = &Pod{Name: name, UID: s.uid("pod"), Revision: i.Spec.Revision, template: wanted}
+	case pod != nil && pod.Revision != i.Spec.Revision:
+		if revision.Difference(&pod.template, &wanted).Restart {
+			s.stop(pod)
+		} else {
+			pod.Revision, pod.template = i.Spec.Revision, wanted
+		}
+	}
+	s.status(i)
+}
+
+func (s *Stage) stop(pod *Pod) {
+	delete(s.pods, pod.Name)
+	if pod.Ready && s.OnStop != nil {
+		s.OnStop(*pod, s.Serving())
+	}
+}
+
+func (s *Stage) status(i *v1alpha1.Instance) {
+	set := conditions.New(i.Status.Conditions, i.Generation, s.Now)
+	pod := s.pods[i.Name]
+	verdict := conditions.Verdict{Suspended: i.Spec.Suspended, Summary: "the pod runs", Outcome: step.Done()}
+	switch {
+	case pod == nil:
+		verdict.Outcome = step.Wait("pod", 0, v1alpha1.ReasonPodMissing, "there is no pod")
+	case broken(pod):
+		verdict.Outcome = step.Wait("pod", 0, v1alpha1.ReasonImagePullFailed, "no such image")
+	case !pod.Ready:
+		verdict.Outcome = step.Wait("pod", 0, v1alpha1.ReasonPodNotReady, "the pod starts")
+	default:
+		verdict.Serving = true
+	}
+	set.Finish(verdict)
+	before := i.Status.DeepCopy()
+	i.Status.PodUID, i.Status.Revision, i.Status.PodIP, i.Status.NodeName = "", "", "", ""
+	if pod != nil {
+		i.Status.PodUID, i.Status.Revision, i.Status.PodIP, i.Status.NodeName = pod.UID, pod.Revision, "10.0.0.1", "n1"
+	}
+	for _, transient := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
+		if set.Get(transient).Type == "" {
+			meta.RemoveStatusCondition(&i.Status.Conditions, transient)
+		}
+	}
+	put(i, set)
+	s.touch(before, i)
+}
+
+func broken(p *Pod) bool {
+	return slices.ContainsFunc(p.template.Spec.Containers, func(c corev1.Container) bool { return strings.Contains(c.Image, BadImage) })
+}
+
+// Start lets the pod of an Instance become ready, if it can.
+func (s *Stage) Start(name string) {
+	if p := s.pods[name]; p != nil {
+		p.Ready = !broken(p)
+	}
+}
+
+// Break makes the pod of an Instance fail.
+func (s *Stage) Break(name string) {
+	if p := s.pods[name]; p != nil {
+		p.Ready = false
+	}
+}
+
+// Advance lets every instance operator and pod do all that they can.
+func (s *Stage) Advance() {
+	for range 3 {
+		for name := range s.instances {
+			s.Operate(name)
+			s.Start(name)
+		}
+	}
+}
