@@ -276,7 +276,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 		plan.Lease = LeaseChange{Give: true, Why: "its holder is gone"}
 	}
 	slots, extra := planSlots(g, s, r, surge)
-	create := append(slots, extra...)
+	create := slices.Concat(slots, extra)
 	creating := ""
 	if len(create) > 0 && !spec.Suspended {
 		creating = fmt.Sprintf("creating %d of %d Instances", len(create), g.GetReplicas()+r.Extra+surge)
