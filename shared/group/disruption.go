@@ -26,6 +26,8 @@ type Disruption struct {
 	Verb Verb
 	// Why it is to be done.
 	Why string
+	// Revision that the members of the group are to have.
+	Revision string
 }
 
 // Preparation is how far a member is on its way to be stopped, or back.
@@ -35,6 +37,10 @@ type Preparation struct {
 	Calls []Call
 	// Ready says that nothing is left to be done or waited for.
 	Ready bool
+	// Stays says, of a member that is Ready to be removed, that it does not leave
+	// the database after all: its Instance is let go, and made anew in the same
+	// slot with the same claims.
+	Stays bool
 	// Wait says what is waited for while it is not Ready; if it is, what was given
 	// up.
 	Wait step.Outcome

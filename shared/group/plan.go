@@ -53,6 +53,9 @@ type Rendering struct {
 	// Adjust changes the template of one Instance in a way that makes no
 	// revision of its own, whatever an earlier Adjust made of it; nil for none.
 	Adjust func(slot int32, template *corev1.PodTemplateSpec)
+	// First are the slots that are filled before others: the database counts on
+	// their members.
+	First []int32
 	// CreateLimit bounds how many members are created at once, and says why;
 	// nil means no bound.
 	CreateLimit func() (limit int, reason string)
@@ -257,9 +260,9 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 		return err
 	}
 	surge := planSurge(plan, g, s, r, living)
-	leaving := planRemoval(g, s, r, surge)
+	leaving := planRemoval(g, s, r, surge, plan.Target.Hash)
 	if !spec.Suspended {
-		plan.Outcome = step.Worst(plan.Outcome, planDisruptions(plan, g, s, r, work(r, living, leaving)), leaving.waiting)
+		plan.Outcome = step.Worst(plan.Outcome, planDisruptions(plan, g, s, r, work(plan, r, living, leaving)), leaving.waiting)
 	}
 	drain(plan, r, leaving)
 	if !spec.Suspended {
@@ -300,19 +303,19 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 			plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(s.Instances), g.GetReplicas()+r.Extra+surge))
 		}
 	}
-	plan.Outcome = step.Worst(waits(g, s, r, plan.Target, creating), plan.Outcome)
+	plan.Outcome = step.Worst(waits(plan, g, s, r, creating), plan.Outcome)
 	return nil
 }
 
 // waits says why the group is not yet what its spec asks for.
-func waits(g v1alpha1.Group, s Snapshot, r Rendering, target revision.Target, creating string) step.Outcome {
+func waits(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, creating string) step.Outcome {
 	wait := func(source, reason, message string) step.Outcome {
 		return step.Wait(source, waitDeadline, reason, message)
 	}
 	if creating != "" && !r.Gate.Open {
 		return wait("PDGroup", r.GateReason, r.Gate.Message)
 	}
-	if o := unready(g, s); o.Kind != step.KindDone {
+	if o := unready(plan, g, s); o.Kind != step.KindDone {
 		return o
 	}
 	if creating != "" {
@@ -322,8 +325,8 @@ func waits(g v1alpha1.Group, s Snapshot, r Rendering, target revision.Target, cr
 	switch {
 	case volume != "":
 		return wait("Instance", v1alpha1.ReasonVolumeChangePending, volume)
-	case target.NewRendering != "":
-		return wait(g.GroupKind(), v1alpha1.ReasonNewRendering, "this operator would render the pods differently, and leaves them as they are until the spec changes: "+target.NewRendering)
+	case plan.Target.NewRendering != "":
+		return wait(g.GroupKind(), v1alpha1.ReasonNewRendering, "this operator would render the pods differently, and leaves them as they are until the spec changes: "+plan.Target.NewRendering)
 	}
 	return step.Done()
 }
@@ -344,8 +347,9 @@ func volumeChange(g v1alpha1.Group, s Snapshot) string {
 	return ""
 }
 
-// unready passes on the most telling reason of an Instance that is not Ready.
-func unready(g v1alpha1.Group, s Snapshot) step.Outcome {
+// unready passes on the most telling reason of an Instance that is not Ready. How
+// far one is on its way out is told elsewhere.
+func unready(plan *Plan, g v1alpha1.Group, s Snapshot) step.Outcome {
 	if g.GetComponentSpec().Suspended {
 		for _, i := range s.Instances {
 			if i.Status.PodUID != "" {
@@ -356,8 +360,8 @@ func unready(g v1alpha1.Group, s Snapshot) step.Outcome {
 	}
 	worst := step.Done()
 	for _, i := range s.Instances {
-		if i.Spec.Retire || i.DeletionTimestamp != nil && held(i) {
-			continue // how far it is on its way out is told elsewhere
+		if i.Spec.Retire || i.DeletionTimestamp != nil && held(i) || plan.disrupted[i.Name] == Remove || slices.Contains(plan.Deletes, i) {
+			continue
 		}
 		o := InstanceOutcome(i)
 		if i.DeletionTimestamp != nil {

@@ -60,7 +60,7 @@ func TestWhatCannotBeTakenBackRestsOnWhatPDSaysNow(t *testing.T) {
 	a.Name = "a"
 	then := led{view: pd.View{Leader: "b"}}
 	rendering := Rendering{Disrupt: then, Again: func(now pd.View) Component { return led{view: now} }}
-	restart, remove := Disruption{a, Restart, "test"}, Disruption{a, Remove, "test"}
+	restart, remove := Disruption{Instance: a, Verb: Restart}, Disruption{Instance: a, Verb: Remove}
 	for name, c := range map[string]struct {
 		note func(p *Plan)
 		now  pd.View

@@ -32,7 +32,7 @@ func drained(i *v1alpha1.Instance) bool {
 
 // planRemoval chooses the members that leave: those that are being deleted, and
 // as many as there are more than wanted.
-func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering, surge int32) removal {
+func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering, surge int32, revision string) removal {
 	out := removal{victims: map[string]Disruption{}, waiting: step.Done()}
 	var staying []*v1alpha1.Instance
 	for _, i := range s.Instances {
@@ -41,7 +41,7 @@ func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering, surge int32) removal
 		case i.DeletionTimestamp == nil:
 			staying = append(staying, i)
 		case held(i):
-			out.take(g, s, r, Disruption{Instance: i, Verb: Remove, Why: "it was deleted"})
+			out.take(g, s, r, Disruption{Instance: i, Verb: Remove, Why: "it was deleted", Revision: revision})
 		}
 	}
 	surplus := len(staying) - int(g.GetReplicas()+r.Extra+surge)
@@ -60,7 +60,7 @@ func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering, surge int32) removal
 		if len(out.victims) >= r.Disrupt.RemoveAtOnce() && !i.Spec.Retire {
 			break
 		}
-		out.take(g, s, r, Disruption{Instance: i, Verb: Remove, Why: why})
+		out.take(g, s, r, Disruption{Instance: i, Verb: Remove, Why: why, Revision: revision})
 	}
 	return out
 }
@@ -91,7 +91,7 @@ func beforeInRemoval(r Rendering, why string, a, b *v1alpha1.Instance) int {
 		}
 		return 0
 	}
-	rank := func(i *v1alpha1.Instance) int { return r.Disrupt.Rank(Disruption{i, Remove, why}) }
+	rank := func(i *v1alpha1.Instance) int { return r.Disrupt.Rank(Disruption{Instance: i, Verb: Remove, Why: why}) }
 	return cmp.Or(
 		first(func(i *v1alpha1.Instance) bool { return i.Spec.Retire }),
 		first(func(i *v1alpha1.Instance) bool {
@@ -124,6 +124,11 @@ func prepareRemoval(plan *Plan, p Preparation, d Disruption) {
 	if !p.Ready {
 		plan.Calls = append(plan.Calls, p.Calls...)
 		plan.Outcome = step.Worst(plan.Outcome, p.Wait)
+		return
+	}
+	if p.Stays {
+		plan.released[d.Instance.Name] = d.Instance.DeletionTimestamp != nil
+		plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+d.Instance.Name+" is being deleted, and made anew then"))
 		return
 	}
 	plan.Drained[d.Instance.Name] = true

@@ -85,7 +85,7 @@ func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1al
 	at := slices.IndexFunc(work, func(d Disruption) bool { return d.Instance.Name == holder.Name })
 	if at < 0 {
 		_, held := replaceSpares(plan, g, s, r, work)
-		return step.Worst(held, settle(plan, s, r, holder))
+		return step.Worst(held, settle(plan, s, r, holder, work))
 	}
 	d := work[at]
 	replaceSpares(plan, g, s, r, slices.Delete(slices.Clone(work), at, at+1))
@@ -121,8 +121,8 @@ func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1al
 }
 
 // settle waits for a member that holds the Lease and has nothing left to be
-// done to it, and gives the Lease back.
-func settle(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance) step.Outcome {
+// done to it, and gives the Lease back. work is what is to be done to others.
+func settle(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, work []Disruption) step.Outcome {
 	if holder.DeletionTimestamp != nil && !held(holder) {
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+holder.Name+" is being deleted")
 	}
@@ -138,6 +138,9 @@ func settle(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance) step
 	delete(plan.disrupted, holder.Name)
 	plan.recheckRecovery(r, holder, s.Lease)
 	plan.Lease = LeaseChange{Give: true, Why: "it serves again"}
+	if len(work) > 0 {
+		return step.Wait("Lease", waitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is done, and others are next", holder.Name))
+	}
 	return step.Done()
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +35,8 @@ type Snapshot struct {
 	ConfigMaps map[string]bool
 	// Revisions of the group.
 	Revisions []appsv1.ControllerRevision
+	// Claims that exist, by the Instance that they are labelled with.
+	Claims map[string][]metav1.ObjectMeta
 	// RetiredSlots hold the claims of members that have left for good.
 	RetiredSlots map[int32]bool
 	// Budgets are the PodDisruptionBudgets of the namespace that the suite made.
@@ -56,6 +59,9 @@ type Snapshot struct {
 	// Cordoned are the nodes of Instances on which nothing new is to start, if
 	// there is another one on which it may.
 	Cordoned map[string]bool
+	// LostNodes are, by Instance, nodes that do not exist any more and that hold
+	// the volume of a pod which therefore finds no place.
+	LostNodes map[string]string
 	// PD as last polled; its Err says why it is not known.
 	PD pd.View
 	// PDPending says that PD is being asked for the first time since the
@@ -98,9 +104,10 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group, wants Want
 	if s.PDGroup, err = pdGroup(ctx, env.Client, g); err != nil {
 		return s, err
 	}
-	if s.RetiredSlots, err = retiredSlots(ctx, env.Client, g); err != nil {
+	if s.Claims, err = claims(ctx, env.Client, g); err != nil {
 		return s, err
 	}
+	s.RetiredSlots = retiredSlots(g, s.Claims)
 	if s.Budgets, err = budgets(ctx, env.Client, g); err != nil {
 		return s, err
 	}
@@ -109,6 +116,11 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group, wants Want
 	}
 	if err := observeGroups(ctx, env.Client, g, &s); err != nil {
 		return s, err
+	}
+	if env.ClusterScoped {
+		if s.LostNodes, err = lostNodes(ctx, env, s); err != nil {
+			return s, err
+		}
 	}
 	if wants.Nodes && env.ClusterScoped {
 		if s.Nodes, s.Cordoned, err = nodes(ctx, env.Client, s.Instances); err != nil {
@@ -174,24 +186,32 @@ func observeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s *Sn
 	return err
 }
 
-// retiredSlots reads which slots have a claim of a former member. Claims are
-// read by their metadata only, and never written.
-func retiredSlots(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[int32]bool, error) {
+// claims reads the claims of a group's members. They are read by their metadata
+// only, and never written.
+func claims(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[string][]metav1.ObjectMeta, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"))
 	if err := c.List(ctx, list, client.InNamespace(g.GetNamespace()), client.MatchingLabels(workload.Selector(g))); err != nil {
 		return nil, fmt.Errorf("list claims of %s: %w", g.GetName(), err)
 	}
-	out := map[int32]bool{}
+	out := map[string][]metav1.ObjectMeta{}
 	for _, claim := range list.Items {
-		if claim.Annotations[v1alpha1.AnnotationRetired] == "" {
-			continue
-		}
-		if slot, ok := names.Slot(g.GetName(), claim.Labels[v1alpha1.LabelInstance]); ok {
+		instance := claim.Labels[v1alpha1.LabelInstance]
+		out[instance] = append(out[instance], claim.ObjectMeta)
+	}
+	return out, nil
+}
+
+// retiredSlots returns which slots have a claim of a former member.
+func retiredSlots(g v1alpha1.Group, claims map[string][]metav1.ObjectMeta) map[int32]bool {
+	out := map[int32]bool{}
+	for instance, list := range claims {
+		slot, ok := names.Slot(g.GetName(), instance)
+		if ok && slices.ContainsFunc(list, func(c metav1.ObjectMeta) bool { return c.Annotations[v1alpha1.AnnotationRetired] != "" }) {
 			out[slot] = true
 		}
 	}
-	return out, nil
+	return out
 }
 
 func budgets(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[string]*policyv1.PodDisruptionBudget, error) {
@@ -293,6 +313,40 @@ func nodes(ctx context.Context, c client.Reader, instances []*v1alpha1.Instance)
 		clear(cordoned)
 	}
 	return out, cordoned, nil
+}
+
+// selectedNode is the annotation by which Kubernetes' scheduler tells where the
+// volume of a claim was made.
+const selectedNode = "volume.kubernetes.io/selected-node"
+
+// lostNodes finds the pods that find no place because their volume was on a node
+// which is gone. Who deletes a Node says that it never comes back.
+func lostNodes(ctx context.Context, env operator.Env, s Snapshot) (map[string]string, error) {
+	out := map[string]string{}
+	for _, i := range s.Instances {
+		pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+		if pod == nil || pod.Reason != v1alpha1.ReasonPodUnschedulable {
+			continue
+		}
+		for _, claim := range s.Claims[i.Name] {
+			name := claim.Annotations[selectedNode]
+			if name == "" {
+				continue
+			}
+			err := env.Client.Get(ctx, types.NamespacedName{Name: name}, &corev1.Node{})
+			if apierrors.IsNotFound(err) {
+				// What a cache does not show may still be there.
+				err = env.Live.Get(ctx, types.NamespacedName{Name: name}, &corev1.Node{})
+			}
+			switch {
+			case apierrors.IsNotFound(err):
+				out[i.Name] = name
+			case err != nil:
+				return nil, fmt.Errorf("get Node %s: %w", name, err)
+			}
+		}
+	}
+	return out, nil
 }
 
 // Moving reports whether a group is on its way to its spec, so that PD is worth

@@ -90,6 +90,9 @@ func planSlots(g v1alpha1.Group, s Snapshot, r Rendering, surge int32) (slots, e
 	}
 	want := g.GetReplicas() + r.Extra
 	slots = rollout.PlanSlots(filled, want, skip).Create
+	first := slices.DeleteFunc(slices.Clone(r.First), func(slot int32) bool { return skip[slot] || slices.Contains(filled, slot) })
+	rest := slices.DeleteFunc(slices.Clone(slots), func(slot int32) bool { return slices.Contains(first, slot) })
+	slots = slices.Concat(first, rest)[:len(slots)]
 	for _, slot := range slots {
 		last = max(last, slot)
 	}

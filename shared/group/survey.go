@@ -46,7 +46,7 @@ func survey(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) ([]resident, 
 }
 
 // work returns what would stop members: restarts and removals.
-func work(r Rendering, living []resident, leaving removal) []Disruption {
+func work(plan *Plan, r Rendering, living []resident, leaving removal) []Disruption {
 	var out []Disruption
 	for _, m := range living {
 		victim, leaves := leaving.victims[m.live.Name]
@@ -54,7 +54,7 @@ func work(r Rendering, living []resident, leaving removal) []Disruption {
 			out = append(out, victim)
 		}
 		if m.restart != "" && (!leaves || r.Disrupt.Spare(m.live)) {
-			out = append(out, Disruption{Instance: m.live, Verb: Restart, Why: m.restart})
+			out = append(out, Disruption{Instance: m.live, Verb: Restart, Why: m.restart, Revision: plan.Target.Hash})
 		}
 	}
 	return out
@@ -212,8 +212,8 @@ func bury(plan *Plan, s Snapshot, r Rendering, leaving removal) {
 		return
 	}
 	for _, i := range s.Instances {
-		if i.DeletionTimestamp != nil {
-			continue
+		if i.DeletionTimestamp != nil || plan.granted[i.Name] {
+			continue // what is just being mended is not given up
 		}
 		if why := r.Disrupt.Dead(i); why != "" {
 			plan.Deletes = append(plan.Deletes, i)

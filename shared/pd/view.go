@@ -95,13 +95,7 @@ func (v View) HasQuorum() bool {
 	if v.Err != nil || v.Leader == "" {
 		return false
 	}
-	healthy := 0
-	for _, m := range v.Members {
-		if m.Healthy {
-			healthy++
-		}
-	}
-	return healthy >= len(v.Members)/2+1
+	return v.Healthy() >= Majority(len(v.Members))
 }
 
 // Member returns the member of a name.

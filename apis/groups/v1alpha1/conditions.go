@@ -98,8 +98,11 @@ const (
 	ReasonDeleting            = "Deleting"
 	ReasonRequestFailed       = "RequestFailed"
 
-	ReasonBootstrapped       = "Bootstrapped"
-	ReasonBootstrapping      = "Bootstrapping"
+	ReasonBootstrapped  = "Bootstrapped"
+	ReasonBootstrapping = "Bootstrapping"
+	// ReasonFoundersLost: Instances that may have founded PD's cluster are gone,
+	// and the cluster's ID was not known yet. Set by the pdgroup operator.
+	ReasonFoundersLost       = "FoundersLost"
 	ReasonQuorumHealthy      = "QuorumHealthy"
 	ReasonQuorumLost         = "QuorumLost"
 	ReasonPDUnreachable      = "PDUnreachable"
@@ -191,7 +194,7 @@ func ConditionTable() []ConditionInfo {
 		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonReplacing, ReasonEvictionTimedOut,
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
 		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
-		ReasonBootstrapping, ReasonQuorumLost, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
+		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
 		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
 		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,

@@ -85,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set, end := report(g, s, p, outcome, r.Now())
-	end = step.Worst(end, r.Outcomes.Count("report", group.WriteMembers(ctx, r.Env, members(g, s, r.Now()))))
+	end = step.Worst(end, r.Outcomes.Count("report", group.WriteMembers(ctx, r.Env, members(g, s, p, r.Now()))))
 	if err := r.Status.Write(ctx, g, g.Status, status, set.Transitions()); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -3,8 +3,10 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -161,19 +163,102 @@ func TestAWrongImageIsMendedByMendingTheSpec(t *testing.T) {
 	}
 }
 
-func TestAnEditThatNeedsARestartOfAHealthyMemberSaysSo(t *testing.T) {
+// PD-08, PD-10, PD-20.
+func TestPD20AnEditRollsTheMembersOneByOneAndTheLeaderLast(t *testing.T) {
 	w := begin(t)
 	w.create()
 	before := w.Converged()
+	leader := before.Status.Leader
+	var order []string // of new revisions; written by the watch alone
+	stop := w.Follow(&v1alpha1.InstanceList{}, func(_ context.Context, o client.Object) {
+		if i, ok := o.(*v1alpha1.Instance); ok && i.Spec.Revision != before.Status.CurrentRevision && !slices.Contains(order, i.Name) {
+			order = append(order, i.Name)
+		}
+	})
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Config = "lease = 5" })
-	g := w.Within(stage.Promptly, v1alpha1.ConditionUpToDate, "False/RestartPending")
-	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady))
-	for _, i := range w.Instances() {
-		assert.Equal(t, before.Status.CurrentRevision, i.Spec.Revision)
-	}
+	w.Converged()
+	stop()
+	require.Len(t, order, 3)
+	assert.Equal(t, leader, order[2], "the leader is the last")
+	assert.Equal(t, []string{"transfer " + w.Get().Status.Leader}, slices.Compact(w.PD.Calls()), "and has handed over before")
+	lease := &coordinationv1.Lease{}
+	require.NoError(t, w.Client.Get(w.Context(), w.Key("basic-pd-disruption"), lease))
+	assert.Nil(t, lease.Spec.HolderIdentity)
+	assert.EqualValues(t, 3, *lease.Spec.LeaseTransitions, "each member had the Lease")
+
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Config = "" })
-	g = w.Converged()
-	assert.Equal(t, before.Status.CurrentRevision, g.Status.CurrentRevision, "reverting an edit finds the old revision")
+	require.Equal(t, before.Status.CurrentRevision, w.Converged().Status.CurrentRevision, "reverting an edit finds the old revision")
+}
+
+// PD-06, PD-07, PD-08.
+func TestPD06AScaleInMovesTheLeaderRemovesTheMemberAndThenTheInstance(t *testing.T) {
+	w := begin(t)
+	w.create()
+	w.Converged()
+	w.PD.Change(func(v *pd.View) { v.Leader = "basic-pd-2" })
+	w.Within(stage.Patience, v1alpha1.ConditionReady, "True/Ready")
+	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(1)) })
+	w.Exist(stage.Patience, "basic-pd-0")
+	g := w.Converged()
+	assert.Equal(t, []string{"transfer basic-pd-0", "delete-member 12", "delete-member 11"}, slices.Compact(w.PD.Calls()))
+	assert.Equal(t, []v1alpha1.PDMember{{Name: "basic-pd-0", ID: "10", Healthy: true, ClientURL: "http://basic-pd-0"}}, g.Status.Members)
+	assert.Equal(t, "basic-pd-0", g.Status.Leader)
+}
+
+// PD-09.
+func TestPD09NoReplicasAreRefusedAndNameWhoNeedsPD(t *testing.T) {
+	w := begin(t)
+	w.create()
+	w.Converged()
+	w.Create(w.TiKVGroup())
+	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(0)) })
+	g := w.Within(stage.Promptly, v1alpha1.ConditionUpToDate, "False/ScaleInRefused")
+	assert.Contains(t, stage.Message(g, v1alpha1.ConditionUpToDate), "TiKVGroup basic-tikv would be left without a PD")
+	assert.Contains(t, stage.Message(g, v1alpha1.ConditionUpToDate), "kubectl -n "+w.Namespace+" scale pdgroup basic-pd --replicas=3")
+	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady))
+	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
+	w.Converged()
+	assert.Empty(t, w.PD.Calls(), "nothing was touched")
+	assert.Len(t, w.Instances(), 3)
+}
+
+// PD-13.
+func TestPD13ADeletedInstanceIsReplacedBeforeItGoes(t *testing.T) {
+	w := begin(t)
+	w.create()
+	w.Converged()
+	w.PD.Change(func(v *pd.View) { v.Leader = "basic-pd-1" })
+	fewest := 3 // healthy members of PD; the watch alone writes it
+	stop := w.Follow(&v1alpha1.InstanceList{}, func(ctx context.Context, _ client.Object) {
+		if view, err := w.PD.View(ctx); err == nil {
+			fewest = min(fewest, view.Healthy())
+		}
+	})
+	i := w.Instance("basic-pd-1")
+	require.NoError(t, w.Client.Delete(w.Context(), &i))
+	w.Exist(stage.Patience, "basic-pd-0", "basic-pd-2", "basic-pd-3")
+	w.Converged()
+	stop()
+	assert.Equal(t, 3, fewest)
+	assert.Equal(t, []string{"transfer basic-pd-0", "delete-member 11"}, slices.Compact(w.PD.Calls()))
+}
+
+// PD-13.
+func TestPD13AMemberThatIsDownForLongIsReplaced(t *testing.T) {
+	w := begin(t)
+	w.create(func(g *v1alpha1.PDGroup) { g.Spec.ReplaceAfter = &metav1.Duration{Duration: 2 * time.Second} })
+	w.Converged()
+	dead := w.Instance("basic-pd-1").UID
+	w.SetDown("basic-pd-1", true)
+	require.Eventually(t, func() bool {
+		// The stage has no claims, whose slot would be left alone.
+		i := &v1alpha1.Instance{}
+		err := w.Client.Get(w.Context(), w.Key("basic-pd-1"), i)
+		return err == nil && i.UID != dead
+	}, stage.Patience, stage.Tick)
+	w.SetDown("basic-pd-1", false)
+	w.Converged()
+	assert.Equal(t, []string{"delete-member 11"}, slices.Compact(w.PD.Calls()), "the dead one leaves before the new one joins")
 }
 
 func TestWhatIsDeletedComesBack(t *testing.T) {
@@ -215,7 +300,7 @@ func TestInvalidTOMLStallsAndTouchesNothing(t *testing.T) {
 	w := begin(t)
 	w.create()
 	w.Converged()
-	before := w.Versions()
+	before := w.Settled()
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Config = "a = [" })
 	g := w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/InvalidSpec")
 	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady), "it serves on")

@@ -104,7 +104,7 @@ func TestMembersAreReportedAsPDListsThem(t *testing.T) {
 	g := stored(founded)
 	s := started(t, stored(), 3, unready(1))
 	s.PD.Members = s.PD.Members[:2]
-	out := members(g, s, clock())
+	out := members(g, s, groupPlan{}, clock())
 	require.Len(t, out, 3)
 	assert.Equal(t, &v1alpha1.MemberStatus{ID: "1", Name: "basic-pd-0", State: "Leader", Address: "http://basic-pd-0"}, out[0].Status)
 	assert.Equal(t, "Follower", out[1].Status.State)
@@ -113,7 +113,7 @@ func TestMembersAreReportedAsPDListsThem(t *testing.T) {
 	assert.Nil(t, out[2].Status)
 	assert.True(t, meta.IsStatusConditionFalse(out[2].Conditions, v1alpha1.ConditionJoined))
 	silent(&s)
-	assert.Empty(t, members(g, s, clock()), "while PD is silent nothing new is known")
+	assert.Empty(t, members(g, s, groupPlan{}, clock()), "while PD is silent nothing new is known")
 	s = started(t, stored(), 3, func(s *group.Snapshot) { s.PD.ClusterID = "9" })
-	assert.Empty(t, members(g, s, clock()), "another cluster's PD is not asked")
+	assert.Empty(t, members(g, s, groupPlan{}, clock()), "another cluster's PD is not asked")
 }

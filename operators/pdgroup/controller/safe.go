@@ -1,26 +1,307 @@
 package controller
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
-// safe says why a member must not be stopped now; empty if it may be. A member
-// that adds nothing to the quorum may always be replaced, so that a mistake can
-// be undone whatever it broke.
-func safe(s group.Snapshot, victim *v1alpha1.Instance) string {
-	if member, listed := s.PD.Member(victim.Name); listed && member.Healthy && s.PD.Err == nil {
-		return "its member is healthy, and this version does not restart healthy members: delete the Instance to restart it"
+const (
+	// replacementPatience is how long a deleted member stays for its replacement
+	// to join. Then it goes without, if a majority stays: the new one may need its
+	// place.
+	replacementPatience = 5 * time.Minute
+	// electionPatience is how long PD may be without a leader before the members
+	// that do nothing for it count as stranded; an election takes some seconds.
+	electionPatience = 30 * time.Second
+	// removedPatience is how long a member must be missing from PD's list, or
+	// unhealthy on a new volume, before it counts as gone: one answer may be that
+	// of a member which was removed itself.
+	removedPatience = 30 * time.Second
+	// replacementPause is the least time from one member that joins to the next
+	// one that is given up.
+	replacementPause = time.Minute
+	// defaultReplaceAfter is spec.replaceAfter where it is not set.
+	defaultReplaceAfter = 30 * time.Minute
+)
+
+// voters is the group.Component of PD: its members vote, and nothing that is
+// done to one of them may leave fewer than a majority of them healthy.
+type voters struct {
+	g *v1alpha1.PDGroup
+	s group.Snapshot
+}
+
+var _ group.Component = voters{}
+
+// again returns voters by what PD says now.
+func (v voters) again(now pd.View) group.Component {
+	v.s.PD = now
+	return v
+}
+
+// Spare implements group.Component: a member adds nothing if PD does not call it
+// healthy, it is not Ready, and its pod does not run or PD does not count on it.
+func (v voters) Spare(i *v1alpha1.Instance) bool {
+	if m, listed := membership.Of(v.g, v.s, i); listed && m.Healthy && founding.Usable(v.g, v.s) || group.InstanceServes(i) {
+		return false
 	}
-	if group.InstanceServes(victim) {
-		return "it is Ready, and this version does not restart members that serve: delete the Instance to restart it"
-	}
-	running := meta.IsStatusConditionTrue(victim.Status.Conditions, v1alpha1.ConditionPodReady)
-	if running && meta.IsStatusConditionTrue(victim.Status.Conditions, v1alpha1.ConditionJoined) {
+	runs := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	if runs && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionJoined) {
 		// A slow moment must not cost a member that PD counts on.
-		return "its pod runs and PD lists it, even if it is not healthy now: delete the Instance to restart it"
+		return v.stranded(i)
+	}
+	return true
+}
+
+// stranded reports that a member runs and was never healthy since it started,
+// and that PD has had no leader for a while: a mistake that all members started
+// with must be mendable by all of them starting anew.
+func (v voters) stranded(i *v1alpha1.Instance) bool {
+	quorum := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionQuorumHealthy)
+	return errors.Is(v.s.PD.Err, pd.ErrNoLeader) && meta.IsStatusConditionFalse(i.Status.Conditions, v1alpha1.ConditionHealthy) &&
+		quorum != nil && quorum.Status != metav1.ConditionTrue && v.s.Now.Sub(quorum.LastTransitionTime.Time) >= electionPatience
+}
+
+// Rank implements group.Component: who is unhealthy first and, of those that come
+// back, the leader last. Of those that leave the newest is the first, whoever
+// leads: names stay what people expect.
+func (v voters) Rank(d group.Disruption) int {
+	m, listed := membership.Of(v.g, v.s, d.Instance)
+	switch {
+	case !listed, !m.Healthy:
+		return 0
+	case d.Verb == group.Restart && m.Name == v.s.PD.Leader:
+		return 2
+	}
+	return 1
+}
+
+// Leased implements group.Component: whatever is done to a member that adds to
+// the quorum needs the Lease, and what has begun with it ends with it.
+func (v voters) Leased(d group.Disruption) bool {
+	return v.s.Lease.HeldBy(d.Instance) || !v.Spare(d.Instance)
+}
+
+// Safe implements group.Component by counting votes: of those that vote after
+// the step a majority must be healthy without the member, those that may join at
+// any moment counted in, and no other change of the members may be under way. A
+// single member is restarted without further ado: nobody could lead meanwhile.
+func (v voters) Safe(d group.Disruption) string {
+	if d.Verb == group.Remove && !founding.Bootstrapped(v.g, v.s) {
+		return "it founds PD's cluster with the others, and is replaced when the cluster is there"
+	}
+	if why := membership.Unknown(v.g, v.s); why != "" {
+		return why
+	}
+	m, listed := membership.Of(v.g, v.s, d.Instance)
+	if !listed {
+		return ""
+	}
+	voting := len(v.s.PD.Members)
+	switch {
+	case d.Verb == group.Restart && voting == 1 && membership.Joining(v.g, v.s) > 0:
+		return "another member is joining"
+	case d.Verb == group.Restart && voting == 1:
+		return ""
+	case d.Verb == group.Remove:
+		voting--
+		if why := v.turn(d, m); why != "" {
+			return why
+		}
+	}
+	healthy, joining := v.s.PD.Healthy(m.ID), membership.Joining(v.g, v.s)
+	switch need := pd.Majority(voting + joining); {
+	case voting == 0:
+		return "it is PD's only member"
+	case healthy >= need:
+		return ""
+	case joining > 0 && healthy >= pd.Majority(voting):
+		return fmt.Sprintf("%d of %d members would be healthy without it when the one that is joining counts", healthy, voting+joining)
+	case voting == 2:
+		return "2 members need both of them for a majority: set spec.replicas to 3 for as long as it takes"
+	default:
+		return fmt.Sprintf("%d of %d members would be healthy without it, and %d are a majority", healthy, voting, need)
+	}
+}
+
+// turn says why the removal of a member must wait for others; empty if it need
+// not. Members leave one after the other, those that are unhealthy first, and one
+// that works goes when its replacement works.
+func (v voters) turn(d group.Disruption, m pd.Member) string {
+	if other, starting := v.s.PD.Starting(); starting && other.ID != m.ID {
+		return "member " + other.PeerURL + " is joining PD"
+	}
+	working := 0
+	for _, i := range v.s.Instances {
+		other, listed := membership.Of(v.g, v.s, i)
+		leaving := i.DeletionTimestamp != nil || i.Spec.Retire
+		switch {
+		case i.Name == d.Instance.Name || !listed:
+		case leaving && !other.Healthy && (m.Healthy || i.Spec.Slot < d.Instance.Spec.Slot):
+			return "member " + i.Name + " leaves first"
+		case !leaving && other.Healthy:
+			working++
+		}
+	}
+	deleted := d.Instance.DeletionTimestamp
+	if deleted == nil || !m.Healthy || working >= int(v.g.GetReplicas()) || v.s.Now.Sub(deleted.Time) >= replacementPatience {
+		return ""
+	}
+	return fmt.Sprintf("its replacement has not joined yet (%d of %d other members work)", working, v.g.GetReplicas())
+}
+
+// Sweep implements group.Component: nothing of a preparation stays in PD.
+func (voters) Sweep(*v1alpha1.Instance) []group.Call { return nil }
+
+// Leaders implements group.Component.
+func (voters) Leaders(*v1alpha1.Instance) int { return 0 }
+
+// RemoveAtOnce implements group.Component.
+func (voters) RemoveAtOnce() int { return 1 }
+
+// Replaced implements group.Component: a member that works goes when another one
+// has taken its place; what does not work is removed first, because every further
+// member makes the majority larger.
+func (v voters) Replaced(i *v1alpha1.Instance) bool {
+	m, listed := membership.Of(v.g, v.s, i)
+	return membership.Unknown(v.g, v.s) == "" && listed && m.Healthy
+}
+
+// Refuse implements group.Component: the last member never leaves, and the
+// cluster with it.
+func (v voters) Refuse([]*v1alpha1.Instance) string {
+	if v.g.GetReplicas() > 0 {
+		return ""
+	}
+	var users []string
+	for _, other := range v.s.Groups {
+		if other.GroupKind() != v1alpha1.KindPDGroup && other.GetDeletionTimestamp() == nil {
+			users = append(users, other.GroupKind()+" "+other.GetName())
+		}
+	}
+	back := fmt.Sprintf("kubectl -n %s scale pdgroup %s --replicas=%d", v.g.Namespace, v.g.Name, max(len(v.g.Status.Members), 1))
+	if len(users) > 0 {
+		return fmt.Sprintf("spec.replicas is 0, and %s would be left without a PD: delete them first, or set it back: %s", strings.Join(users, ", "), back)
+	}
+	return "spec.replicas is 0, and the cluster would be lost with its last member: delete the PDGroup if that is meant, set spec.suspended to stop it, or set it back: " + back
+}
+
+// Dead implements group.Component. A member is only given up while the others
+// make a majority without it and none of them is on its way in or out.
+func (v voters) Dead(i *v1alpha1.Instance) string {
+	m, listed := membership.Of(v.g, v.s, i)
+	if membership.Unknown(v.g, v.s) != "" || listed && m.Healthy || v.unsettled(i) {
+		return ""
+	}
+	if listed && v.s.PD.Healthy(m.ID) < pd.Majority(len(v.s.PD.Members)-1) {
+		return ""
+	}
+	unhealthy := v.since(i, v1alpha1.ConditionHealthy, metav1.ConditionFalse)
+	volumes := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionVolumesReady)
+	after := replaceAfter(v.g)
+	switch {
+	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(group.Remove) || v.since(i, v1alpha1.ConditionJoined, metav1.ConditionFalse) >= removedPatience):
+		return "PD has let its member go"
+	case volumes != nil && volumes.Reason == v1alpha1.ReasonClaimLost:
+		return "the volume with its data is gone"
+	case !listed:
+		return "" // it has yet to join
+	case v.s.LostNodes[i.Name] != "":
+		return fmt.Sprintf("its volume is on node %s, which is gone", v.s.LostNodes[i.Name])
+	case v.forgot(i):
+		return "its volume is newer than its member in PD"
+	case after > 0 && unhealthy >= after && v.alike(i):
+		return fmt.Sprintf("PD has called its member unhealthy for spec.replaceAfter (%s)", after)
 	}
 	return ""
+}
+
+// unsettled reports that a change of the members is under way, or that one has
+// just been: after each replacement the next one waits.
+func (v voters) unsettled(i *v1alpha1.Instance) bool {
+	if _, starting := v.s.PD.Starting(); starting {
+		return true
+	}
+	bootstrapped := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionBootstrapped)
+	for _, other := range v.s.Instances {
+		joined := bootstrapped != nil && other.CreationTimestamp.After(bootstrapped.LastTransitionTime.Time)
+		if other.Name != i.Name && (other.DeletionTimestamp != nil || joined && v.s.Now.Sub(other.CreationTimestamp.Time) < replacementPause) {
+			return true
+		}
+	}
+	return false
+}
+
+// alike reports that a healthy member runs what an Instance is to run: it is not
+// the spec that keeps it from working, and a new member would work.
+func (v voters) alike(i *v1alpha1.Instance) bool {
+	return slices.ContainsFunc(v.s.Instances, func(other *v1alpha1.Instance) bool {
+		m, _ := membership.Of(v.g, v.s, other)
+		return m.Healthy && other.Status.Revision == i.Spec.Revision
+	})
+}
+
+// forgot reports that PD knows the member of an Instance from before, that it
+// was never healthy since the Instance was made, and that its volumes are no
+// older than the Instance: what PD knows was on others.
+func (v voters) forgot(i *v1alpha1.Instance) bool {
+	joined := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionJoined)
+	healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
+	if joined == nil || healthy == nil || !joined.LastTransitionTime.Equal(&healthy.LastTransitionTime) ||
+		v.since(i, v1alpha1.ConditionHealthy, metav1.ConditionFalse) < removedPatience {
+		return false
+	}
+	claims := v.s.Claims[i.Name]
+	return len(claims) > 0 && !slices.ContainsFunc(claims, func(c metav1.ObjectMeta) bool { return c.CreationTimestamp.Before(&i.CreationTimestamp) })
+}
+
+// since returns for how long a condition of an Instance has had a status, zero if
+// it has another one.
+func (v voters) since(i *v1alpha1.Instance, kind string, status metav1.ConditionStatus) time.Duration {
+	c := meta.FindStatusCondition(i.Status.Conditions, kind)
+	if c == nil || c.Status != status {
+		return 0
+	}
+	return v.s.Now.Sub(c.LastTransitionTime.Time)
+}
+
+// due returns when a judgement that depends on the time may change; 0 is never.
+func (v voters) due() time.Duration {
+	next := time.Duration(0)
+	at := func(patience, passed time.Duration) {
+		if left := patience - passed; passed > 0 && left > 0 && (next == 0 || left < next) {
+			next = left
+		}
+	}
+	for _, i := range v.s.Instances {
+		at(replaceAfter(v.g), v.since(i, v1alpha1.ConditionHealthy, metav1.ConditionFalse))
+		at(removedPatience, v.since(i, v1alpha1.ConditionHealthy, metav1.ConditionFalse))
+		if i.DeletionTimestamp != nil {
+			at(replacementPatience, v.s.Now.Sub(i.DeletionTimestamp.Time))
+		}
+	}
+	if quorum := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionQuorumHealthy); quorum != nil && quorum.Status != metav1.ConditionTrue {
+		at(electionPatience, v.s.Now.Sub(quorum.LastTransitionTime.Time))
+	}
+	return next
+}
+
+// replaceAfter returns for how long a member may be unhealthy; 0 is for ever.
+func replaceAfter(g *v1alpha1.PDGroup) time.Duration {
+	if g.Spec.ReplaceAfter == nil {
+		return defaultReplaceAfter
+	}
+	return g.Spec.ReplaceAfter.Duration
 }

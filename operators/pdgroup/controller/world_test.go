@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,14 +27,15 @@ type world struct {
 
 	// The lock of PD guards these.
 	founded bool
-	frozen  bool // what runs matters no more
+	joined  map[types.UID]bool // whoever was removed does not come back
+	frozen  bool               // what runs matters no more
 }
 
 // begin makes a world with an instance operator, and starts the operator in it.
 func begin(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{Subject: stage.Try(rig.Stage(t), stage.PDGroupName, func() *v1alpha1.PDGroup { return &v1alpha1.PDGroup{} })}
+	w := &world{joined: map[types.UID]bool{}, Subject: stage.Try(rig.Stage(t), stage.PDGroupName, func() *v1alpha1.PDGroup { return &v1alpha1.PDGroup{} })}
 	w.PD.Change(func(v *pd.View) { *v = pd.View{Err: errors.New("connection refused")} })
 	w.operator = w.Operate(Definition())
 	w.PlayInstances(func(ctx context.Context, _ *v1alpha1.Instance) { w.run(ctx) })
@@ -49,10 +51,10 @@ func (w *world) run(ctx context.Context) {
 		assert.Error(w, ctx.Err(), "%v", err)
 		return
 	}
-	running := map[string]bool{}
+	running := map[string]types.UID{}
 	for _, i := range list.Items {
 		if meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
-			running[i.Name] = true
+			running[i.Name] = i.UID
 		}
 	}
 	w.PD.Change(func(v *pd.View) {
@@ -63,16 +65,17 @@ func (w *world) run(ctx context.Context) {
 		if !w.founded {
 			w.founded, v.Err, v.ClusterID = true, nil, stage.ClusterID
 		}
-		for name := range running {
-			if _, listed := v.Member(name); !listed {
+		for name, uid := range running {
+			if _, listed := v.Member(name); !listed && !w.joined[uid] {
+				w.joined[uid] = true
 				v.Members = append(v.Members, pd.Member{Name: name, ID: "1" + name[len(name)-1:], ClientURL: "http://" + name})
 			}
 		}
 		slices.SortFunc(v.Members, func(a, b pd.Member) int { return cmp.Compare(a.Name, b.Name) })
 		for i := range v.Members {
-			v.Members[i].Healthy = running[v.Members[i].Name]
+			v.Members[i].Healthy = running[v.Members[i].Name] != ""
 		}
-		if running[v.Leader] {
+		if running[v.Leader] != "" {
 			return
 		}
 		v.Leader = ""

@@ -1,0 +1,485 @@
+package controller
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// edited is a PDGroup whose members all need a restart.
+func edited(g *v1alpha1.PDGroup) { founded(g); g.Spec.Config = "lease = 5" }
+
+// tells replaces conditions of an Instance, as type/status/since.
+func tells(i *v1alpha1.Instance, ago time.Duration, list ...string) {
+	set := conditions.New(nil, i.Generation, clock().Add(-ago))
+	for n := 0; n < len(list); n += 3 {
+		set.Put(list[n], metav1.ConditionStatus(list[n+1]), list[n+2], "test")
+	}
+	i.Status.Conditions = set.List()
+}
+
+// member sets what PD and the conditions say of a member.
+func lives(s *group.Snapshot, slot int, healthy, runs bool) {
+	i, word := s.Instances[slot], func(b bool) string {
+		if b {
+			return "True"
+		}
+		return "False"
+	}
+	reason := v1alpha1.ReasonReady
+	if !runs {
+		reason = v1alpha1.ReasonPodNotReady
+	} else if !healthy {
+		reason = v1alpha1.ReasonGatesPending
+	}
+	s.PD.Members[slot].Healthy = healthy
+	tells(i, 10*time.Minute, "Ready", word(healthy && runs), reason, "PodReady", word(runs), "PodReady",
+		"Joined", "True", "MemberJoined", "Healthy", word(healthy), "MemberHealthy")
+}
+
+// deleted marks an Instance as one that a person has deleted.
+func deleted(s *group.Snapshot, slot int, ago time.Duration) {
+	s.Instances[slot].DeletionTimestamp = ptr.To(metav1.NewTime(clock().Add(-ago)))
+}
+
+// holds gives the Lease to an Instance.
+func holds(s *group.Snapshot, slot int) {
+	s.Lease = lease.Held(lease.Of(s.Instances[slot]), clock().Add(-time.Minute), 0)
+}
+
+// scene is a group of n members that are healthy, changed.
+func scene(t *testing.T, n int, changes ...func(*group.Snapshot)) group.Snapshot {
+	t.Helper()
+	return started(t, stored(), n, append([]func(*group.Snapshot){func(s *group.Snapshot) {
+		s.Now = clock()
+		for slot := range n {
+			s.Instances[slot].UID = s.Instances[slot].Status.PodUID
+			lives(s, slot, true, true)
+			s.Instances[slot].Status.Revision = s.Instances[slot].Spec.Revision
+			s.Instances[slot].Status.Member = &v1alpha1.MemberStatus{ID: fmt.Sprint(slot + 1)}
+		}
+	}}, changes...)...)
+}
+
+// did summarises what a plan does.
+type did struct {
+	granted, created, deleted, calls []string
+	taken                            string
+	given                            bool
+}
+
+func does(p groupPlan) did {
+	var out did
+	for _, c := range p.Instances {
+		switch {
+		case c.Live == nil:
+			out.created = append(out.created, c.Desired.Name)
+		case c.Desired.Spec.Revision != c.Live.Spec.Revision, c.Desired.Spec.StopPod != c.Live.Spec.StopPod:
+			out.granted = append(out.granted, c.Desired.Name)
+		}
+	}
+	for _, i := range p.Deletes {
+		out.deleted = append(out.deleted, i.Name)
+	}
+	for _, c := range p.Calls {
+		out.calls = append(out.calls, fmt.Sprintf("%s %s", c.Verb, c.Target))
+	}
+	if p.Lease.Take != nil {
+		out.taken = p.Lease.Take.Instance.Name
+	}
+	out.given = p.Lease.Give
+	return out
+}
+
+// PD-08, PD-10, PD-11, PD-20.
+func TestARoll(t *testing.T) {
+	updated := func(slots ...int) func(*group.Snapshot) {
+		return func(s *group.Snapshot) {
+			target := mustPlan(t, stored(edited), *s).Target
+			for _, slot := range slots {
+				i := s.Instances[slot]
+				raw, err := json.Marshal(target.Template)
+				require.NoError(t, err)
+				i.Spec.PodTemplate.Raw, i.Spec.Revision, i.Status.Revision = raw, target.Hash, target.Hash
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		n      int
+		change []func(*group.Snapshot)
+		want   did
+		reason string
+		says   string
+	}{
+		"begins with a follower": {3, nil, did{taken: "basic-pd-1"}, v1alpha1.ReasonPreparing, "Instance basic-pd-1 is next"},
+		"stops a follower that holds the Lease": {3, []func(*group.Snapshot){func(s *group.Snapshot) { holds(s, 1) }},
+			did{granted: []string{"basic-pd-1"}}, v1alpha1.ReasonRestarting, "Instance basic-pd-1 is being restarted"},
+		"waits for it to be healthy again": {3, []func(*group.Snapshot){updated(1), func(s *group.Snapshot) { holds(s, 1); lives(s, 1, false, true); says2(s, 1) }},
+			did{}, v1alpha1.ReasonRecovering, "member basic-pd-1 is coming back: PD does not call it healthy"},
+		"gives the Lease back then":      {3, []func(*group.Snapshot){updated(1), func(s *group.Snapshot) { holds(s, 1) }}, did{given: true}, "", ""},
+		"goes on with the next follower": {3, []func(*group.Snapshot){updated(1)}, did{taken: "basic-pd-2"}, "", ""},
+		"takes the leader last":          {3, []func(*group.Snapshot){updated(1, 2)}, did{taken: "basic-pd-0"}, "", ""},
+		"moves the leader to a member that is updated": {3, []func(*group.Snapshot){updated(2), func(s *group.Snapshot) { holds(s, 0) }},
+			did{calls: []string{"TransferLeader basic-pd-2"}}, v1alpha1.ReasonPreparing, "PD's leader moves from basic-pd-0 to basic-pd-2"},
+		"and not to one that leaves": {3, []func(*group.Snapshot){updated(1, 2), func(s *group.Snapshot) { holds(s, 0); deleted(s, 1, 0) }},
+			did{calls: []string{"TransferLeader basic-pd-2"}}, "", ""},
+		"stops the former leader when PD says that another leads": {3, []func(*group.Snapshot){updated(1, 2), func(s *group.Snapshot) { holds(s, 0); s.PD.Leader = "basic-pd-2" }},
+			did{granted: []string{"basic-pd-0"}}, "", ""},
+		"does not stop the former leader while nobody leads": {3, []func(*group.Snapshot){updated(1, 2), func(s *group.Snapshot) { holds(s, 0); s.PD.Leader = "" }},
+			did{given: true}, v1alpha1.ReasonUnsafe, "PD has no quorum"},
+		"restarts a single member without moving its leader": {1, []func(*group.Snapshot){func(s *group.Snapshot) { holds(s, 0) }},
+			did{granted: []string{"basic-pd-0"}}, "", ""},
+		"refuses to stop one of two": {2, nil, did{}, v1alpha1.ReasonUnsafe, "set spec.replicas to 3"},
+		"stops one of four":          {4, nil, did{taken: "basic-pd-1"}, "", ""},
+		"stops none of four when one is down": {4, []func(*group.Snapshot){updated(3), func(s *group.Snapshot) { lives(s, 3, false, false) }},
+			did{}, v1alpha1.ReasonPodNotReady, "Instance basic-pd-3"},
+		"stops none of three when one is down": {3, []func(*group.Snapshot){updated(2), func(s *group.Snapshot) { lives(s, 2, false, false) }},
+			did{}, v1alpha1.ReasonPodNotReady, "Instance basic-pd-2"},
+		"replaces the pod of one that does not work at once": {3, []func(*group.Snapshot){func(s *group.Snapshot) { lives(s, 2, false, false) }},
+			did{granted: []string{"basic-pd-2"}}, "", ""},
+		"restarts one that is unhealthy first, and with the Lease": {3, []func(*group.Snapshot){func(s *group.Snapshot) { lives(s, 2, false, true) }},
+			did{taken: "basic-pd-2"}, "", ""},
+		"gives the Lease back when it has become unsafe": {3, []func(*group.Snapshot){updated(2), func(s *group.Snapshot) { holds(s, 1); lives(s, 2, false, false) }},
+			did{given: true}, v1alpha1.ReasonPodNotReady, "Instance basic-pd-2"},
+		"stops nobody while PD is silent":                 {3, []func(*group.Snapshot){silent}, did{}, v1alpha1.ReasonUnsafe, "connection refused"},
+		"stops nobody while another cluster's PD answers": {3, []func(*group.Snapshot){func(s *group.Snapshot) { s.PD.ClusterID = "9" }}, did{}, "", "cluster ID 9"},
+		"restarts members that never got a leader together after a while": {3, []func(*group.Snapshot){func(s *group.Snapshot) {
+			for slot := range 3 {
+				lives(s, slot, false, true)
+			}
+			s.PD = pd.View{Err: &pd.Refused{Call: "members", Status: 500, Body: "[PD:apiutil:ErrRedirect]redirect failed"}}
+			lost(s, time.Minute)
+		}}, did{granted: []string{"basic-pd-0", "basic-pd-1", "basic-pd-2"}}, "", ""},
+		"but not during an election": {3, []func(*group.Snapshot){func(s *group.Snapshot) {
+			for slot := range 3 {
+				lives(s, slot, false, true)
+			}
+			s.PD = pd.View{Err: &pd.Refused{Call: "members", Status: 500, Body: "[PD:apiutil:ErrRedirect]redirect failed"}}
+			lost(s, time.Second)
+		}}, did{}, v1alpha1.ReasonGatesPending, ""},
+		"nor when PD cannot be reached": {3, []func(*group.Snapshot){func(s *group.Snapshot) {
+			for slot := range 3 {
+				lives(s, slot, false, true)
+			}
+			silent(s)
+			lost(s, time.Minute)
+		}}, did{}, v1alpha1.ReasonGatesPending, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene(t, c.n, c.change...)
+			g := stored(edited, replicasOf(int32(c.n)))
+			if s.PDGroup != nil {
+				g.Status.Conditions = s.PDGroup.Status.Conditions
+			}
+			p := mustPlan(t, g, s)
+			assert.Equal(t, c.want, does(p), "%v", p.Notes)
+			if c.reason != "" {
+				assert.Equal(t, c.reason, p.Outcome.Reason, p.Outcome.Message)
+			}
+			assert.Contains(t, p.Outcome.Message, c.says)
+		})
+	}
+}
+
+// lost has the group say for how long it has had no quorum.
+func lost(s *group.Snapshot, ago time.Duration) {
+	set := conditions.New(nil, 2, clock().Add(-ago))
+	set.Unknown(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonQuorumLost, "test")
+	s.PDGroup = stored()
+	s.PDGroup.Status.Conditions = set.List()
+}
+
+// says2 has an Instance be Ready although PD does not call it healthy yet: its
+// gates lag behind.
+func says2(s *group.Snapshot, slot int) {
+	tells(s.Instances[slot], time.Hour, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
+}
+
+// PD-06, PD-07, PD-08, PD-09.
+func TestAScaleIn(t *testing.T) {
+	tikv := &v1alpha1.TiKVGroup{}
+	tikv.Name = "basic-tikv"
+	retired := func(slot int) func(*group.Snapshot) {
+		return func(s *group.Snapshot) { s.Instances[slot].Spec.Retire = true }
+	}
+	for name, c := range map[string]struct {
+		n, want int
+		change  []func(*group.Snapshot)
+		does    did
+		reason  string
+		says    string
+	}{
+		"begins with the newest follower": {5, 3, nil, did{taken: "basic-pd-4"}, v1alpha1.ReasonPreparing, "Instance basic-pd-4 is next: spec.replicas is 3"},
+		"removes it from PD": {5, 3, []func(*group.Snapshot){retired(4), func(s *group.Snapshot) { holds(s, 4) }},
+			did{calls: []string{"DeleteMember 5"}}, v1alpha1.ReasonDraining, "member basic-pd-4 is being removed from PD"},
+		"moves the leader away from it first": {5, 4, []func(*group.Snapshot){retired(4), func(s *group.Snapshot) { holds(s, 4); s.PD.Leader = "basic-pd-4" }},
+			did{calls: []string{"TransferLeader basic-pd-0"}}, v1alpha1.ReasonPreparing, "PD's leader moves from basic-pd-4 to basic-pd-0"},
+		"keeps the pod until PD has let the member go and all can see it": {5, 3, []func(*group.Snapshot){retired(4), func(s *group.Snapshot) { holds(s, 4); s.PD.Members = s.PD.Members[:4] }},
+			did{}, v1alpha1.ReasonDraining, "the member of Instance basic-pd-4 has left"},
+		"deletes the Instance then": {5, 3, []func(*group.Snapshot){retired(4), func(s *group.Snapshot) {
+			holds(s, 4)
+			s.PD.Members = s.PD.Members[:4]
+			tells(s.Instances[4], 0, "Drained", "True", "MemberLeft")
+		}}, did{deleted: []string{"basic-pd-4"}}, v1alpha1.ReasonDraining, "Instance basic-pd-4 is being deleted"},
+		"does not believe a member that was removed and still answers": {5, 3, []func(*group.Snapshot){retired(4), func(s *group.Snapshot) {
+			holds(s, 4)
+			tells(s.Instances[4], 0, "Drained", "True", "MemberLeft")
+		}}, did{deleted: []string{"basic-pd-4"}}, "", ""},
+		"is cancelled by setting replicas back": {5, 5, []func(*group.Snapshot){retired(4), func(s *group.Snapshot) { holds(s, 4) }}, did{given: true}, "", ""},
+		"that is cancelled too late is a replacement": {5, 5, []func(*group.Snapshot){retired(4), func(s *group.Snapshot) {
+			s.PD.Members = s.PD.Members[:4]
+			s.Instances[4].Annotations = map[string]string{v1alpha1.AnnotationDisruption: "Remove"}
+		}}, did{deleted: []string{"basic-pd-4"}}, v1alpha1.ReasonReplacing, "PD has let its member go"},
+		"takes one that is down first, and without the Lease": {5, 4, []func(*group.Snapshot){func(s *group.Snapshot) { lives(s, 1, false, false) }},
+			did{calls: []string{"DeleteMember 2"}}, v1alpha1.ReasonDraining, "member basic-pd-1"},
+		"takes whom a person names": {5, 4, []func(*group.Snapshot){func(s *group.Snapshot) {
+			s.Instances[2].Annotations = map[string]string{v1alpha1.AnnotationRemoveFirst: ""}
+		}}, did{taken: "basic-pd-2"}, "", ""},
+		"to one ends with the last member": {2, 1, nil, did{taken: "basic-pd-1"}, "", ""},
+		"waits while PD has no quorum":     {5, 3, []func(*group.Snapshot){func(s *group.Snapshot) { s.PD.Leader = "" }}, did{}, v1alpha1.ReasonUnsafe, "PD has no quorum"},
+		"waits while another member joins": {5, 4, []func(*group.Snapshot){func(s *group.Snapshot) {
+			s.PD.Members = append(s.PD.Members, pd.Member{ID: "9", PeerURL: "http://elsewhere:2380"})
+		}}, did{}, v1alpha1.ReasonUnsafe, "member http://elsewhere:2380 is joining PD"},
+		"to nothing is refused and names who needs PD": {3, 0, []func(*group.Snapshot){func(s *group.Snapshot) { s.Groups = []v1alpha1.Group{tikv} }},
+			did{}, v1alpha1.ReasonScaleInRefused, "TiKVGroup basic-tikv would be left without a PD"},
+		"to nothing is refused even if nobody needs PD": {3, 0, nil, did{}, v1alpha1.ReasonScaleInRefused, "the cluster would be lost with its last member"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := mustPlan(t, stored(founded, replicasOf(int32(c.want))), scene(t, c.n, c.change...))
+			assert.Equal(t, c.does, does(p), "%v: %s", p.Notes, p.Outcome.Message)
+			if c.reason != "" {
+				assert.Equal(t, c.reason, p.Outcome.Reason, p.Outcome.Message)
+			}
+			assert.Contains(t, p.Outcome.Message, c.says)
+			for _, change := range p.Instances {
+				if c.want == c.n && change.Live != nil {
+					assert.False(t, change.Desired.Spec.Retire)
+				}
+			}
+		})
+	}
+}
+
+// PD-13, PD-08.
+func TestAReplacement(t *testing.T) {
+	never := func(g *v1alpha1.PDGroup) { g.Spec.ReplaceAfter = &metav1.Duration{} }
+	for name, c := range map[string]struct {
+		n      int
+		edit   func(*v1alpha1.PDGroup)
+		change func(*group.Snapshot)
+		does   did
+		reason string
+		says   string
+	}{
+		"of a member that works begins with the new one": {3, nil, func(s *group.Snapshot) { deleted(s, 1, 0) },
+			did{created: []string{"basic-pd-3"}}, "", ""},
+		"does not begin while PD is silent": {3, nil, func(s *group.Snapshot) { deleted(s, 1, 0); silent(s) },
+			did{}, v1alpha1.ReasonUnsafe, "connection refused"},
+		"removes the old one when the new one works": {4, replacing(3), func(s *group.Snapshot) { deleted(s, 1, 0); holds(s, 1) },
+			did{calls: []string{"DeleteMember 2"}}, v1alpha1.ReasonDraining, ""},
+		"keeps the old one while the new one does not": {4, replacing(3), func(s *group.Snapshot) { deleted(s, 1, 0); lives(s, 3, false, true) },
+			did{}, v1alpha1.ReasonGatesPending, "Instance basic-pd-3"},
+		"gets on without the new one after a while": {4, replacing(3), func(s *group.Snapshot) { deleted(s, 1, 10*time.Minute); lives(s, 3, false, false) },
+			did{taken: "basic-pd-1"}, "", ""},
+		"of the only member never gets on without": {1, nil, func(s *group.Snapshot) {
+			deleted(s, 0, time.Hour)
+			s.Instances = append(s.Instances, joiner(s, 1))
+		}, did{}, v1alpha1.ReasonGatesPending, ""},
+		"of a member that is down begins with its removal": {3, nil, func(s *group.Snapshot) { deleted(s, 1, 0); lives(s, 1, false, false) },
+			did{calls: []string{"DeleteMember 2"}}, v1alpha1.ReasonDraining, ""},
+		"of two that are down is one at a time": {5, nil, func(s *group.Snapshot) {
+			for _, slot := range []int{1, 3} {
+				deleted(s, slot, 0)
+				lives(s, slot, false, false)
+			}
+		}, did{calls: []string{"DeleteMember 2"}}, v1alpha1.ReasonDraining, "member basic-pd-1 is being removed"},
+		"removes nobody without a quorum": {3, nil, func(s *group.Snapshot) {
+			deleted(s, 1, time.Hour)
+			lives(s, 1, false, false)
+			lives(s, 2, false, false)
+		}, did{}, v1alpha1.ReasonPodNotReady, "Instance basic-pd-2"},
+		"lets one go that never joined": {3, nil, func(s *group.Snapshot) {
+			i := joiner(s, 3)
+			i.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
+			tells(i, 0, "Drained", "True", "MemberLeft")
+			s.Instances = append(s.Instances, i)
+		}, did{}, v1alpha1.ReasonDraining, "Instance basic-pd-3 is being deleted: its member has left"},
+		"begins when a volume is lost": {3, nil, func(s *group.Snapshot) { lives(s, 1, false, false); claimLost(s, 1) },
+			did{deleted: []string{"basic-pd-1"}}, v1alpha1.ReasonReplacing, "the volume with its data is gone"},
+		"does not begin when two volumes are lost": {3, nil, func(s *group.Snapshot) {
+			for slot := range 2 {
+				lives(s, slot, false, false)
+				claimLost(s, slot)
+			}
+		}, did{}, "", ""},
+		"begins when the node of a volume is gone": {3, nil, func(s *group.Snapshot) {
+			lives(s, 1, false, false)
+			s.LostNodes = map[string]string{"basic-pd-1": "n7"}
+		}, did{deleted: []string{"basic-pd-1"}}, v1alpha1.ReasonReplacing, "its volume is on node n7, which is gone"},
+		"begins when a member was unhealthy for long": {3, nil, func(s *group.Snapshot) { unhealthyFor(s, 1, time.Hour) },
+			did{deleted: []string{"basic-pd-1"}}, v1alpha1.ReasonReplacing, "unhealthy for spec.replaceAfter (30m0s)"},
+		"does not begin sooner":     {3, nil, func(s *group.Snapshot) { unhealthyFor(s, 1, 29*time.Minute) }, did{}, "", ""},
+		"nor at all if it must not": {3, never, func(s *group.Snapshot) { unhealthyFor(s, 1, time.Hour) }, did{}, "", ""},
+		"nor when it may be the spec that keeps it from working": {3, nil, func(s *group.Snapshot) {
+			unhealthyFor(s, 1, time.Hour)
+			for _, slot := range []int{0, 2} {
+				s.Instances[slot].Status.Revision = "another"
+			}
+		}, did{}, "", ""},
+		"waits for the one before to settle": {4, func(g *v1alpha1.PDGroup) {
+			set := conditions.New(nil, 2, clock().Add(-time.Hour))
+			set.True(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "test")
+			g.Status.Conditions = set.List()
+		}, func(s *group.Snapshot) {
+			lives(s, 1, false, false)
+			claimLost(s, 1)
+			s.Instances[3].CreationTimestamp = metav1.NewTime(clock().Add(-10 * time.Second))
+		}, did{}, "", ""},
+		"begins when somebody has removed the member": {3, nil, func(s *group.Snapshot) {
+			s.PD.Members = s.PD.Members[:2]
+			tells(s.Instances[2], time.Minute, "Ready", "False", "GatesPending", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
+		}, did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "PD has let its member go"},
+		"does not begin on one answer": {3, nil, func(s *group.Snapshot) {
+			s.PD.Members = s.PD.Members[:2]
+			tells(s.Instances[2], time.Second, "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
+		}, did{}, "", ""},
+		"begins when PD's member is of another volume": {3, nil, func(s *group.Snapshot) {
+			lives(s, 1, false, false)
+			tells(s.Instances[1], time.Minute, "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
+			s.Instances[1].CreationTimestamp = metav1.NewTime(clock().Add(-2 * time.Minute))
+			s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-1": {{CreationTimestamp: metav1.NewTime(clock().Add(-time.Minute))}}}
+		}, did{deleted: []string{"basic-pd-1"}}, v1alpha1.ReasonReplacing, "its volume is newer than its member in PD"},
+		"does not begin when the volume is the member's own": {3, nil, func(s *group.Snapshot) {
+			lives(s, 1, false, false)
+			tells(s.Instances[1], time.Minute, "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
+			s.Instances[1].CreationTimestamp = metav1.NewTime(clock().Add(-2 * time.Minute))
+			s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-1": {{CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))}}}
+		}, did{}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := stored(founded, replicasOf(int32(c.n)))
+			if c.edit != nil {
+				c.edit(g)
+			}
+			p := mustPlan(t, g, scene(t, c.n, c.change))
+			assert.Equal(t, c.does, does(p), "%v: %s", p.Notes, p.Outcome.Message)
+			if c.reason != "" {
+				assert.Equal(t, c.reason, p.Outcome.Reason, p.Outcome.Message)
+			}
+			assert.Contains(t, p.Outcome.Message, c.says)
+		})
+	}
+}
+
+// unhealthyFor makes a member that PD has called unhealthy for a while.
+func unhealthyFor(s *group.Snapshot, slot int, ago time.Duration) {
+	s.PD.Members[slot].Healthy = false
+	tells(s.Instances[slot], ago, "Ready", "False", "PodNotReady", "PodReady", "False", "PodNotReady", "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
+}
+
+func replacing(n int32) func(*v1alpha1.PDGroup) {
+	return func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(n) }
+}
+
+// joiner is an Instance whose pod runs and that PD does not list yet.
+func joiner(s *group.Snapshot, slot int32) *v1alpha1.Instance {
+	i := s.Instances[0].DeepCopy()
+	i.Name, i.Spec.Slot, i.DeletionTimestamp, i.Status.Member = fmt.Sprintf("basic-pd-%d", slot), slot, nil, nil
+	i.UID, i.Status.PodUID = "uid-of-joiner", "pod-of-joiner"
+	tells(i, 0, "Ready", "False", "GatesPending", "PodReady", "True", "PodReady", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
+	return i
+}
+
+func claimLost(s *group.Snapshot, slot int) {
+	set := conditions.New(nil, s.Instances[slot].Generation, clock())
+	set.False(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonClaimLost, "test")
+	s.Instances[slot].Status.Conditions = append(s.Instances[slot].Status.Conditions, set.List()...)
+}
+
+// P2: until the cluster's ID is known nobody may forget what he has founded.
+func TestPD03FoundersAreNotForgotten(t *testing.T) {
+	founder := func(slots ...int) []v1alpha1.PDFounder {
+		var out []v1alpha1.PDFounder
+		for _, slot := range slots {
+			out = append(out, v1alpha1.PDFounder{Name: fmt.Sprintf("basic-pd-%d", slot), UID: types.UID(fmt.Sprintf("pod-basic-pd-%d", slot))})
+		}
+		return out
+	}
+	fresh := func(s *group.Snapshot, slot int) {
+		s.Instances[slot].Status = v1alpha1.InstanceStatus{}
+	}
+	for name, c := range map[string]struct {
+		founders []v1alpha1.PDFounder
+		change   func(*group.Snapshot)
+		does     did
+		released []string
+		records  int
+		kind     step.Kind
+		reason   string
+	}{
+		"one that was created is recorded": {nil, func(*group.Snapshot) {}, did{}, nil, 3, "", ""},
+		"one that is deleted before it started is taken off the record": {founder(0, 1, 2), func(s *group.Snapshot) { fresh(s, 1); deleted(s, 1, 0) },
+			did{}, nil, 2, step.KindWait, v1alpha1.ReasonBootstrapping},
+		"and let go then": {founder(0, 2), func(s *group.Snapshot) { fresh(s, 1); deleted(s, 1, 0) },
+			did{}, []string{"basic-pd-1"}, 2, step.KindWait, ""},
+		"and made anew in its slot": {founder(0, 2), func(s *group.Snapshot) { s.Instances = append(s.Instances[:1], s.Instances[2]) },
+			did{created: []string{"basic-pd-1"}}, nil, 2, step.KindWait, ""},
+		"one that is deleted after it started stays": {founder(0, 1, 2), func(s *group.Snapshot) { deleted(s, 1, 0) },
+			did{}, nil, 3, step.KindWait, v1alpha1.ReasonUnsafe},
+		"one that is gone is not started anew": {founder(0, 1, 2), func(s *group.Snapshot) { s.Instances = s.Instances[:2] },
+			did{}, nil, 3, step.KindWait, v1alpha1.ReasonFoundersLost},
+		"two that are gone need a person": {founder(0, 1, 2), func(s *group.Snapshot) { s.Instances = s.Instances[:1] },
+			did{}, nil, 3, step.KindStall, v1alpha1.ReasonFoundersLost},
+		"all that are gone need a person": {founder(0, 1, 2), func(s *group.Snapshot) { s.Instances = nil },
+			did{}, nil, 3, step.KindStall, v1alpha1.ReasonFoundersLost},
+		"the record is closed when the ID is known": {founder(0, 1, 2), func(s *group.Snapshot) {
+			s.PD = pd.View{ClusterID: "73", Leader: "basic-pd-0", Members: []pd.Member{{Name: "basic-pd-0", ID: "1", Healthy: true, ClientURL: "http://basic-pd-0"}}}
+		}, did{}, nil, 0, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := stored()
+			g.Status.Founders = c.founders
+			s := scene(t, 3, func(s *group.Snapshot) {
+				s.PD = pd.View{Err: errors.New("connection refused"), Members: make([]pd.Member, 3)}
+				c.change(s)
+				s.PD.Members = s.PD.Members[:min(len(s.PD.Members), 1)]
+				if s.PD.Err != nil {
+					s.PD.Members = nil
+				}
+			})
+			p := mustPlan(t, g, s)
+			assert.Equal(t, c.does, does(p), "%v: %s", p.Notes, p.Outcome.Message)
+			var released []string
+			for _, change := range p.Instances {
+				if change.Live != nil && change.Live.DeletionTimestamp != nil && len(change.Desired.Finalizers) == 0 {
+					released = append(released, change.Live.Name)
+				}
+			}
+			assert.Equal(t, c.released, released)
+			assert.Empty(t, p.Drained, "what comes back keeps its claims")
+			if c.kind != "" {
+				assert.Equal(t, c.kind, p.Outcome.Kind, p.Outcome.Message)
+			}
+			if c.reason != "" {
+				assert.Equal(t, c.reason, p.Outcome.Reason, p.Outcome.Message)
+			}
+			status, _, _ := report(g, s, p, step.Done(), clock())
+			assert.Len(t, status.Founders, c.records)
+		})
+	}
+}

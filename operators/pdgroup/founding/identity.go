@@ -1,0 +1,64 @@
+package founding
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// patience is after how long PD is looked at again although its poller said
+// nothing.
+const patience = time.Minute
+
+// Bootstrapped reports whether PD has a cluster ID that we know of. It never
+// goes back: the ID in status is written once.
+func Bootstrapped(g *v1alpha1.PDGroup, s group.Snapshot) bool { return ClusterID(g, s) != "" }
+
+// ClusterID returns the cluster ID in status or, if there is none yet, that of
+// a PD that has a quorum.
+func ClusterID(g *v1alpha1.PDGroup, s group.Snapshot) string {
+	if g.Status.ClusterID != "" {
+		return g.Status.ClusterID
+	}
+	if s.PD.Err == nil && s.PD.HasQuorum() {
+		return s.PD.ClusterID
+	}
+	return ""
+}
+
+// Mismatch says that the PD that answers is not the one of this group.
+func Mismatch(g *v1alpha1.PDGroup, s group.Snapshot) string {
+	if g.Status.ClusterID == "" || s.PD.Err != nil || s.PD.ClusterID == "" || s.PD.ClusterID == g.Status.ClusterID {
+		return ""
+	}
+	return fmt.Sprintf("PD answers with cluster ID %s, but this group's is %s: a PD of another cluster answers on its name; stop it, or restore the claims of this group's members", s.PD.ClusterID, g.Status.ClusterID)
+}
+
+// Usable reports whether what PD answered is this group's PD.
+func Usable(g *v1alpha1.PDGroup, s group.Snapshot) bool {
+	return s.PD.Err == nil && Mismatch(g, s) == ""
+}
+
+// Vanished says that Instances which may have founded the cluster are gone
+// before its ID was known; Done if none is. The others may still have a majority,
+// and then PD tells its ID by itself.
+func Vanished(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
+	if Bootstrapped(g, s) {
+		return step.Done()
+	}
+	lost := Lost(g.Status.Founders, s.Instances)
+	left := len(g.Status.Founders) - len(lost)
+	switch {
+	case len(lost) == 0:
+		return step.Done()
+	case left >= pd.Majority(len(g.Status.Founders)):
+		return step.Wait("PD", patience, v1alpha1.ReasonFoundersLost, fmt.Sprintf("Instance %s is gone and may have founded the cluster with the others: waiting for PD to tell its cluster ID", strings.Join(lost, ", ")))
+	}
+	return step.Stall(v1alpha1.ReasonFoundersLost, fmt.Sprintf("Instances %s are gone before PD's cluster ID was known, and started anew they could found a second cluster: delete the PDGroup and create it again, "+
+		"it uses the claims that are left: kubectl -n %s delete pdgroup %s", strings.Join(lost, ", "), g.Namespace, g.Name))
+}

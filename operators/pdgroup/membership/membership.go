@@ -1,0 +1,171 @@
+// Package membership says who is a member of PD, who is to become one, and who is
+// left over. All of it is pure.
+package membership
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// Of returns how PD lists the member of an Instance. One that was added and
+// has not started yet has no name; it is known by where it is to listen.
+func Of(g *v1alpha1.PDGroup, s group.Snapshot, i *v1alpha1.Instance) (pd.Member, bool) {
+	for _, m := range s.PD.Members {
+		if Pod(g, m) == i.Name {
+			return m, true
+		}
+	}
+	return pd.Member{}, false
+}
+
+// Unknown says why PD's answer is nothing to act on; empty if it is.
+func Unknown(g *v1alpha1.PDGroup, s group.Snapshot) string {
+	switch {
+	case founding.Mismatch(g, s) != "":
+		return "another cluster's PD answers"
+	case s.PD.Err != nil:
+		return s.PD.Err.Error()
+	case !s.PD.HasQuorum():
+		return fmt.Sprintf("PD has no quorum: %d of %d members are healthy and the leader is %q", s.PD.Healthy(), len(s.PD.Members), s.PD.Leader)
+	case !founding.Bootstrapped(g, s):
+		return "PD has not founded its cluster yet"
+	}
+	return ""
+}
+
+// Joining counts the Instances that have not joined yet and may do so at any
+// moment: from then on they count for what a majority is.
+func Joining(g *v1alpha1.PDGroup, s group.Snapshot) int {
+	n := 0
+	for _, i := range s.Instances {
+		if _, listed := Of(g, s, i); !listed && i.DeletionTimestamp == nil && i.Status.Member == nil && group.Ours(g, i) {
+			n++
+		}
+	}
+	return n
+}
+
+// Limit lets all members of a new cluster start together. Later members join one
+// at a time, each when those before it are there, and only while a majority is
+// healthy with the new one counted in: every join changes what a majority is.
+func Limit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
+	if !founding.Bootstrapped(g, s) {
+		if lost := founding.Vanished(g, s); lost.Kind != step.KindDone {
+			return 0, lost.Message
+		}
+		return int(g.GetReplicas()), ""
+	}
+	none := func(format string, args ...any) (int, string) {
+		return 0, "members join one at a time: waiting for " + fmt.Sprintf(format, args...)
+	}
+	if founding.Mismatch(g, s) != "" {
+		return none("this group's own PD to answer")
+	}
+	if back := len(Returning(g, s)); back > 0 {
+		// PD knows them: starting them again changes no majority, and may be what
+		// PD needs for one.
+		return back, "members that PD lists start again first"
+	}
+	if Unknown(g, s) != "" {
+		return none("PD to have a quorum")
+	}
+	if left := Abandoned(g, s); len(left) > 0 {
+		return none("member %s, which has no Instance, to leave PD", cmp.Or(left[0].Name, left[0].PeerURL))
+	}
+	for _, i := range s.Instances {
+		if s.Lease.HeldBy(i) {
+			return none("Instance %s to be done", i.Name)
+		}
+		m, listed := Of(g, s, i)
+		if !listed || m.Name == "" || !(m.Healthy && group.InstanceReady(i)) && !settled(i) {
+			return none("Instance %s", i.Name)
+		}
+	}
+	if n := len(s.PD.Members); n > 1 && s.PD.Healthy() < pd.Majority(n+1) {
+		return none("unhealthy members: %d of %d are healthy, and with one more %d are a majority", s.PD.Healthy(), n, pd.Majority(n+1))
+	}
+	return 1, "members join one at a time"
+}
+
+// settled reports whether a member that is not healthy was so after it had joined:
+// it is not on its way in.
+func settled(i *v1alpha1.Instance) bool {
+	joined := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionJoined)
+	healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
+	return joined != nil && joined.Status == metav1.ConditionTrue && healthy != nil && healthy.Status == metav1.ConditionFalse &&
+		healthy.LastTransitionTime.After(joined.LastTransitionTime.Time)
+}
+
+// Pod returns the name of the pod of a member, which is that of its Instance;
+// empty if the member is not one of this group's, such as one that the data is
+// moved from.
+func Pod(g *v1alpha1.PDGroup, m pd.Member) string {
+	pod := m.Name
+	if pod == "" {
+		pod, _ = names.PodOfHost(m.PeerURL, g.Name, g.Namespace)
+	}
+	if _, ours := names.Slot(g.Name, pod); !ours {
+		return ""
+	}
+	return pod
+}
+
+// Abandoned returns the group's members that PD lists and that have no Instance.
+func Abandoned(g *v1alpha1.PDGroup, s group.Snapshot) []pd.Member {
+	return slices.DeleteFunc(slices.Clone(s.PD.Members), func(m pd.Member) bool {
+		pod := Pod(g, m)
+		return pod == "" || slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == pod })
+	})
+}
+
+// Returning returns the slots of members that PD lists, or listed last, whose
+// data is still there and that have no Instance.
+func Returning(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+	if !founding.Bootstrapped(g, s) {
+		return nil
+	}
+	listed := s.PD.Members
+	if !founding.Usable(g, s) {
+		listed = nil
+		for _, m := range g.Status.Members {
+			listed = append(listed, pd.Member{Name: m.Name})
+		}
+	}
+	var out []int32
+	for _, m := range listed {
+		slot, ours := names.Slot(g.Name, m.Name)
+		gone := !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == m.Name })
+		if ours && gone && !s.RetiredSlots[slot] && len(s.Claims[m.Name]) > 0 {
+			out = append(out, slot)
+		}
+	}
+	return out
+}
+
+// Orphan returns a member that nobody will ever start again, if it may leave PD:
+// it has no Instance and no data, is not healthy, and the others have a majority
+// without it.
+func Orphan(g *v1alpha1.PDGroup, s group.Snapshot) pd.Member {
+	if Unknown(g, s) != "" || g.DeletionTimestamp != nil || g.Spec.Suspended {
+		return pd.Member{}
+	}
+	back := Returning(g, s)
+	for _, m := range Abandoned(g, s) {
+		slot, _ := names.Slot(g.Name, m.Name)
+		if !m.Healthy && (m.Name == "" || !slices.Contains(back, slot)) && s.PD.Healthy() >= pd.Majority(len(s.PD.Members)-1) {
+			return m
+		}
+	}
+	return pd.Member{}
+}
