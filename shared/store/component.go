@@ -214,4 +214,6 @@ func (c Component) Replaced(*v1alpha1.Instance) bool { return false }
 func (c Component) Dead(*v1alpha1.Instance) string { return "" }
 
 // Refuse implements group.Component.
-func (c Component) Refuse([]*v1alpha1.Instance) string { return "members are not removed" }
+func (c Component) Refuse(victims []*v1alpha1.Instance) string {
+	return fmt.Sprintf("this version does not take stores out of PD: set spec.replicas back to %d", int(c.Group.GetReplicas())+len(victims))
+}

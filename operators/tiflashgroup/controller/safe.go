@@ -22,7 +22,8 @@ func storesOf(g *v1alpha1.TiFlashGroup, s group.Snapshot) stores {
 // counts on a TiFlash.
 func (c stores) Safe(d group.Disruption) string { return c.Unsafe(d.Instance) }
 
-// Prepare implements group.Component: a TiFlash leads no region.
-func (c stores) Prepare(group.Disruption, time.Time) group.Preparation {
-	return group.Preparation{Ready: true}
+// Prepare implements group.Component: a TiFlash leads no region. A store whose
+// Instance is deleted stays in the database and comes back with its claims.
+func (c stores) Prepare(d group.Disruption, _ time.Time) group.Preparation {
+	return group.Preparation{Ready: true, Stays: d.Verb == group.Remove}
 }

@@ -34,10 +34,11 @@ func (c stores) Safe(d group.Disruption) string {
 	return cmp.Or(c.Unsafe(d.Instance), c.Endangered(d.Instance))
 }
 
-// Prepare implements group.Component: the leaders go first.
+// Prepare implements group.Component: the leaders go first. A store whose
+// Instance is deleted stays in the database and comes back with its claims.
 func (c stores) Prepare(d group.Disruption, begun time.Time) group.Preparation {
 	if d.Verb == group.Remove {
-		return group.Preparation{Ready: true}
+		return group.Preparation{Ready: true, Stays: true}
 	}
 	return c.Vacate(d, begun)
 }
