@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ type Options struct {
 	Delays Delays
 	// Tolerate are alarms that the test itself is the cause of.
 	Tolerate []model.AlarmKind
+	// Silence is how long an operator may say nothing about a change; 5 s if zero.
+	Silence time.Duration
 	// ClusterWide lets the operators watch all namespaces, and the nodes.
 	ClusterWide bool
 	// Database shapes the simulated databases.
@@ -118,7 +121,7 @@ func (r *Rig) open(options Options) (err error) {
 	if err := world(r.ctx, r.client); err != nil {
 		return err
 	}
-	if r.Watcher, err = watchNamespace(r.ctx, r.plane.Config, r.namespace); err != nil {
+	if r.Watcher, err = watchNamespace(r.ctx, r.plane.Config, r.namespace, cmp.Or(options.Silence, reasonDeadline)); err != nil {
 		return err
 	}
 	r.actor = &actor{
