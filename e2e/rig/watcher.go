@@ -82,6 +82,7 @@ type Watcher struct {
 	operators  map[string]bool // that run
 	consent    map[string]bool // claims that may go
 	uids       map[Key][]types.UID
+	history    *history
 }
 
 // silence is an object whose operator has not spoken about its present
@@ -101,13 +102,14 @@ func watchNamespace(ctx context.Context, cfg *rest.Config, namespace string) (*W
 		client: client, namespace: namespace,
 		objects: map[Key]*unstructured.Unstructured{}, changed: make(chan struct{}),
 		timeline: map[string]time.Time{}, silent: map[Key]*silence{},
-		operators: map[string]bool{}, consent: map[string]bool{}, uids: map[Key][]types.UID{},
+		operators: map[string]bool{}, consent: map[string]bool{}, uids: map[Key][]types.UID{}, history: newHistory(),
 	}
 	for kind, resource := range watched() {
 		if err := w.watch(ctx, kind, resource); err != nil {
 			return nil, err
 		}
 	}
+	go w.supervise(ctx)
 	return w, nil
 }
 
@@ -153,18 +155,15 @@ func (w *Watcher) see(ctx context.Context, event watch.EventType, object *unstru
 	} else {
 		w.objects[key] = object
 	}
-	for _, broken := range invariants.Check(object) {
+	for _, broken := range slices.Concat(invariants.Check(object), w.history.judge(event, object, time.Now())) {
 		w.note(object, broken)
 	}
 	w.mark(event, object)
 	w.hear(event, object)
 	w.claim(event, object)
-	crowded := event == watch.Added && object.GetKind() == v1alpha1.KindInstance
 	w.wake()
 	w.mu.Unlock()
-	if crowded {
-		w.count(ctx, object)
-	}
+	w.look(ctx, event, object)
 }
 
 // note notes a violation at a version of an object.
