@@ -65,13 +65,7 @@ type Runner struct {
 // the order of the mutants. A test that fails without any bug is an error: it
 // proves nothing.
 func (r Runner) Run(ctx context.Context, all []Mutant) ([]Verdict, error) {
-	work := slices.Clone(all)
-	for _, m := range all {
-		sound := Mutant{Name: "no-bug", Module: m.Module, Package: m.Package, Test: m.Test}
-		if !slices.ContainsFunc(work[len(all):], func(o Mutant) bool { return o.key() == sound.key() }) {
-			work = append(work, sound)
-		}
-	}
+	work := slices.Concat(all, sound(all))
 	verdicts, errs := make([]Verdict, len(work)), make([]error, len(work))
 	free := make(chan struct{}, max(1, r.Jobs))
 	var running sync.WaitGroup
@@ -89,8 +83,31 @@ func (r Runner) Run(ctx context.Context, all []Mutant) ([]Verdict, error) {
 	return verdicts[:len(all)], errors.Join(errs...)
 }
 
-// key is which test of which package is run.
-func (m Mutant) key() string { return m.Module + " " + m.Package + " " + m.Test }
+// sound returns the tests of mutants as mutants without a bug. Parts of one test
+// are run together.
+func sound(all []Mutant) []Mutant {
+	var out []Mutant
+	parts := map[string][]string{}
+	for _, m := range all {
+		test, part, _ := strings.Cut(m.Test, "/")
+		key := m.Module + " " + m.Package + " " + test
+		if _, again := parts[key]; !again {
+			out = append(out, Mutant{Name: noBug, Module: m.Module, Package: m.Package, Test: test})
+		}
+		if !slices.Contains(parts[key], "("+part+")") {
+			parts[key] = append(parts[key], "("+part+")")
+		}
+	}
+	for i, m := range out {
+		if all := parts[m.Module+" "+m.Package+" "+m.Test]; !slices.Contains(all, "()") {
+			out[i].Test += "/" + strings.Join(all, "|")
+		}
+	}
+	return out
+}
+
+// noBug is the name of what is run without a bug.
+const noBug = "no-bug"
 
 // one builds the test of a mutant and runs it.
 func (r Runner) one(ctx context.Context, dir string, m Mutant) (Verdict, error) {
@@ -126,7 +143,7 @@ func (r Runner) one(ctx context.Context, dir string, m Mutant) (Verdict, error) 
 	}
 	if len(m.Edits) == 0 {
 		if failed {
-			return v, fmt.Errorf("test %s fails without any bug, and proves nothing: see %s", m.Test, log)
+			return v, fmt.Errorf("it fails without any bug, and proves nothing: %s: see %s", strings.Join(failures(out), ", "), log)
 		}
 		return v, nil
 	}
@@ -138,8 +155,8 @@ func (r Runner) one(ctx context.Context, dir string, m Mutant) (Verdict, error) 
 func (v *Verdict) judge(out []byte, failed bool, log string) {
 	says := regexp.MustCompile(v.Mutant.Says)
 	for line := range strings.Lines(string(out)) {
-		if failed && says.MatchString(line) {
-			v.Caught, v.Said = true, strings.TrimSpace(line)
+		if at := says.FindStringIndex(line); failed && at != nil {
+			v.Caught, v.Said = true, strings.TrimSpace(line[at[0]:])
 			return
 		}
 	}
@@ -149,12 +166,23 @@ func (v *Verdict) judge(out []byte, failed bool, log string) {
 	}
 }
 
+// failures returns the tests that failed, the innermost first.
+func failures(out []byte) []string {
+	var names []string
+	for _, found := range regexp.MustCompile(`--- FAIL: (\S+)`).FindAllStringSubmatch(string(out), -1) {
+		if !slices.Contains(names, found[1]) {
+			names = append(names, found[1])
+		}
+	}
+	return names
+}
+
 // test runs a test binary and says whether it failed. Neither of them failing is
 // the error.
 func (r Runner) test(ctx context.Context, binary string, m Mutant) (out []byte, failed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "-test.run", m.Test, "-test.v", "-test.failfast", "-test.timeout", limit.String())
+	cmd := exec.CommandContext(ctx, binary, "-test.run", m.Test, "-test.v", "-test.timeout", limit.String())
 	cmd.Dir = filepath.Join(r.Root, m.Module, m.Package)
 	// What the test has started goes with it: its guardian sees to that.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -3,6 +3,7 @@ package rig
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,6 +38,9 @@ type history struct {
 	bound map[types.UID]bool
 	// strangers are the objects that are not the suite's.
 	strangers map[types.UID]bool
+	// gone are the resourceVersions at which Instances and, by the UID of their
+	// Instance, pods were gone.
+	gone, podGone map[types.UID]uint64
 	// times of the last versions.
 	times map[types.UID][]time.Time
 	// ready are the groups that are Ready at their present generation, closed is
@@ -48,7 +52,7 @@ type history struct {
 func newHistory() *history {
 	return &history{
 		latched: map[types.UID]map[string]bool{}, written: map[types.UID]map[string]string{}, bound: map[types.UID]bool{},
-		strangers: map[types.UID]bool{}, times: map[types.UID][]time.Time{}, ready: map[Key]bool{}, closed: map[Key]time.Time{},
+		strangers: map[types.UID]bool{}, gone: map[types.UID]uint64{}, podGone: map[types.UID]uint64{}, times: map[types.UID][]time.Time{}, ready: map[Key]bool{}, closed: map[Key]time.Time{},
 	}
 }
 
@@ -56,7 +60,7 @@ func newHistory() *history {
 func (h *history) judge(event watch.EventType, object *unstructured.Unstructured, now time.Time) []string {
 	h.open(event, object, now)
 	if event == watch.Deleted {
-		return nil
+		return h.leave(object)
 	}
 	var out []string
 	for _, broken := range []string{h.latch(object), h.once(object), h.claim(object), h.touch(object), h.hot(object, now)} {
@@ -65,6 +69,29 @@ func (h *history) judge(event watch.EventType, object *unstructured.Unstructured
 		}
 	}
 	return out
+}
+
+// leave: an Instance is there for as long as its pod is. Both ends come through
+// different watches, in any order; their resourceVersions tell which was first.
+func (h *history) leave(object *unstructured.Unstructured) []string {
+	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return []string{fmt.Sprintf("%s %s: %v", object.GetKind(), object.GetName(), err)}
+	}
+	uid := object.GetUID()
+	switch owner := metav1.GetControllerOf(object); {
+	case object.GetKind() == v1alpha1.KindInstance:
+		h.gone[uid] = version
+	case object.GetKind() == kindPod && owner != nil:
+		uid = owner.UID
+		h.podGone[uid] = version
+	default:
+		return nil
+	}
+	if gone, pod := h.gone[uid], h.podGone[uid]; gone != 0 && pod > gone {
+		return []string{"Instance " + object.GetName() + " was gone before its pod"}
+	}
+	return nil
 }
 
 // latch: a condition that never goes back does not.

@@ -26,7 +26,7 @@ func TestEveryStateArrives(t *testing.T) {
 	k := newStock(t)
 	all := []space{
 		{"alive", allPods(), nil, alive(), false, subsets("suspended", "recreate", "classless", "retire")},
-		{"being deleted", allPods(), nil, dying(), true, subsets("suspended", "retire", "whenDeleted", "whenScaled")},
+		{"being deleted", allPods(), nil, slices.Concat(drainedFirst(), letGoAtOnce()), true, subsets("suspended", "retire", "whenDeleted", "whenScaled")},
 	}
 	total, longest := 0, 0
 	ends := map[string]int{}

@@ -63,12 +63,13 @@ func allClaims() []claimState {
 	return out
 }
 
-// alive and dying are the finalizers of an Instance that stays and of one that
-// is being deleted: I the instance operator's, M the group operator's, O and F
+// The finalizers of an Instance that stays, and of one that is being deleted, whose
+// member has to be drained first or has not: I the instance operator's, M the group operator's, O and F
 // Kubernetes' own for orphaning and for a foreground deletion, X somebody
 // else's. G is none: it says that the group is gone.
-func alive() []string { return []string{"", "I", "IM"} }
-func dying() []string { return []string{"I", "IM", "IMG", "IO", "IF", "IMF", "IMO", "X"} }
+func alive() []string        { return []string{"", "I", "IM"} }
+func drainedFirst() []string { return []string{"IM", "IMF", "IMO"} }
+func letGoAtOnce() []string  { return []string{"I", "IMG", "IO", "IF", "X"} }
 
 // subsets returns every subset of flags.
 func subsets(flags ...string) [][]string {
@@ -117,9 +118,17 @@ func spaces() []space {
 		}
 	}
 	few := []string{"absent", "own running", "own running stale", "own failed"}
+	// What keeps an Instance from being followed, and what must not keep one that
+	// goes away.
+	run := subsets("paused", "suspended", "invalid", "recreate", "classless")
+	var leave [][]string
+	for _, flags := range subsets("retire", "drained", "whenDeleted", "whenScaled") {
+		leave = append(leave, flags, append([]string{"paused", "suspended", "invalid"}, flags...))
+	}
 	return []space{
-		{"no volume or one, alive", allPods(), one, alive(), false, subsets("paused", "suspended", "invalid", "recreate", "classless", "retire")},
-		{"no volume or one, being deleted", allPods(), one, dying(), true, subsets("paused", "suspended", "invalid", "retire", "drained", "whenDeleted", "whenScaled")},
+		{"no volume or one, alive", allPods(), one, alive(), false, run},
+		{"no volume or one, being drained", allPods(), one, drainedFirst(), true, subsets("paused", "suspended", "invalid", "recreate", "retire")},
+		{"no volume or one, being let go", allPods(), one, letGoAtOnce(), true, leave},
 		{"two volumes, alive", few, two, []string{"I"}, false, subsets("suspended", "recreate")},
 		{"two volumes, being deleted", few, two, []string{"I", "IM"}, true, subsets("suspended", "recreate", "whenDeleted")},
 		{"unreadable", allPods(), one, alive(), false, subsets("unreadable", "paused", "suspended")},
