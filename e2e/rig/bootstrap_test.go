@@ -19,7 +19,7 @@ import (
 // PD-02, KV-01. What comes up is the scenario "bootstrap"; here is what only
 // the database knows.
 func TestTheDatabaseOfATidbClusterIsWhole(t *testing.T) {
-	r := rig.New(t, plane, rig.Options{ClusterWide: true})
+	r := rig.New(t, plane, rig.Options{Slow: slow, ClusterWide: true})
 	r.Start(rig.Operators()...)
 	r.Apply(parse[v1alpha1.TidbCluster](t, basic))
 	r.AwaitConverged(rig.Key{Kind: v1alpha1.KindTidbCluster, Name: "basic"})
@@ -87,7 +87,7 @@ func pods(r *rig.Test) time.Duration {
 func TestTheSuiteAddsLittleToThePodsOwnTime(t *testing.T) {
 	for run := range 3 {
 		t.Run(fmt.Sprintf("run %d", run), func(t *testing.T) {
-			r := rig.New(t, plane, rig.Options{ClusterWide: true})
+			r := rig.New(t, plane, rig.Options{Slow: slow, ClusterWide: true})
 			r.Start(rig.Operators()...)
 			before, used := r.Requests.Counts(), cpuNow()
 			begin := time.Now()

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,16 +35,38 @@ var (
 	errNoPD     = errors.New("no PD answers")
 )
 
+// DatabaseOptions are how large databases are and how fast. The zero value will
+// do.
+type DatabaseOptions struct {
+	// Regions is how many regions a database has; 20 if zero.
+	Regions int
+	// Speed is how much faster than recorded regions and leaders move and a
+	// silent store is noticed; 10 if zero.
+	Speed float64
+}
+
+// timing returns how fast things happen in a database.
+func (o DatabaseOptions) timing() model.Timing {
+	speed := cmp.Or(o.Speed, 10)
+	t := model.DefaultTiming()
+	t.PeerMoves, t.LeaderMoves = t.PeerMoves*speed, t.LeaderMoves*speed
+	for _, d := range []*time.Duration{&t.Disconnected, &t.Election, &t.Heartbeat, &t.SaveHeartbeat} {
+		*d = time.Duration(float64(*d) / speed)
+	}
+	return t
+}
+
 // Databases are the databases of a rig, one per PDGroup.
 type Databases struct {
-	ctx context.Context
-	mu  sync.Mutex
-	all map[types.NamespacedName]*Database
+	ctx     context.Context
+	options DatabaseOptions
+	mu      sync.Mutex
+	all     map[types.NamespacedName]*Database
 }
 
 // newDatabases returns databases that live until the context ends.
-func newDatabases(ctx context.Context) *Databases {
-	return &Databases{ctx: ctx, all: map[types.NamespacedName]*Database{}}
+func newDatabases(ctx context.Context, options DatabaseOptions) *Databases {
+	return &Databases{ctx: ctx, options: options, all: map[types.NamespacedName]*Database{}}
 }
 
 // Of returns the database of a PDGroup; nobody needs to have started any of it.
@@ -54,7 +77,7 @@ func (d *Databases) Of(group types.NamespacedName) (*Database, error) {
 		return db, nil
 	}
 	db := &Database{
-		ctx: d.ctx, group: group, data: map[types.UID]string{}, founded: map[string]types.UID{},
+		ctx: d.ctx, options: d.options, group: group, data: map[types.UID]string{}, founded: map[string]types.UID{},
 		running: map[string]bool{}, stores: map[types.UID]*store{},
 	}
 	var err error
@@ -87,6 +110,7 @@ func (d *Databases) List() []*Database {
 // lies on its claim.
 type Database struct {
 	ctx     context.Context
+	options DatabaseOptions
 	group   types.NamespacedName
 	service string // where PD's Service listens, host:port
 
@@ -184,7 +208,7 @@ func (d *Database) up(name string) error {
 		Services:  []string{d.serviceName()},
 		ClusterID: id.Sum64() | 1,
 		Election:  election,
-		Cluster:   model.Options{Config: d.config},
+		Cluster:   model.Options{Config: d.config, Regions: cmp.Or(d.options.Regions, 20), Timing: d.options.timing()},
 	})
 	if err != nil {
 		return fmt.Errorf("found PD cluster %s: %w", d.group, err)
@@ -317,6 +341,45 @@ func (d *Database) Serves() bool {
 	defer d.mu.Unlock()
 	cluster := d.leader()
 	return cluster != nil && cluster.Bootstrapped()
+}
+
+// Replicated is content when every region has as many voters as PD wants, or as
+// there are stores that serve, on stores that live.
+func (d *Database) Replicated() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cluster := d.leader()
+	if cluster == nil || !cluster.Bootstrapped() {
+		return errNoLeader
+	}
+	stores, err := cluster.Stores()
+	if err != nil {
+		return err
+	}
+	up := map[uint64]bool{}
+	for _, s := range stores {
+		isTiFlash := slices.ContainsFunc(s.Meta.Labels, func(l model.Label) bool { return l.Key == "engine" && l.Value == "tiflash" })
+		if s.State == model.StoreUp && !isTiFlash {
+			up[s.Meta.ID] = true
+		}
+	}
+	regions, err := cluster.Regions()
+	if err != nil {
+		return err
+	}
+	want := min(cluster.MaxReplicas(), len(up))
+	for _, r := range regions {
+		have := 0
+		for _, p := range r.Peers {
+			if !p.Learner && up[p.StoreID] {
+				have++
+			}
+		}
+		if have < want {
+			return fmt.Errorf("region %d has %d voters, %d are wanted", r.ID, have, want)
+		}
+	}
+	return nil
 }
 
 // leader returns what the PD leader knows, nil while there is none.

@@ -23,6 +23,7 @@ func TestScenarios(t *testing.T) {
 				if !s.Options.ClusterWide {
 					t.Parallel()
 				}
+				s.Slow = slow
 				r := rig.New(t, plane, rig.Options{}.For(s))
 				result, err := scenario.Run(t.Context(), r.Rig, s)
 				require.NoError(t, err)

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,9 @@ type Scenario struct {
 	Options Options `json:"options,omitempty"`
 	// Patience is how long each await may take that does not say.
 	Patience metav1.Duration `json:"patience,omitempty"`
+	// Slow is how many times its usual time everything may take, on a machine
+	// that does much else; 1 if zero. Who runs the scenario sets it.
+	Slow float64 `json:"-"`
 	// Use names files of e2e/scenarios/manifests, without their ending, whose
 	// manifests the steps may name as well.
 	Use []string `json:"use,omitempty"`
@@ -58,6 +62,14 @@ type Options struct {
 	// ClusterWide lets the operators watch all namespaces, and the nodes. Such
 	// a scenario runs alone.
 	ClusterWide bool `json:"clusterWide,omitempty"`
+	// Nodes is how many nodes a simulated world has, over three zones; 3 if zero.
+	Nodes int `json:"nodes,omitempty"`
+	// Regions is how many regions a simulated database has; the world's own
+	// choice if zero.
+	Regions int `json:"regions,omitempty"`
+	// Speed is how much faster than a real one a simulated database moves
+	// regions and leaders and notices a silent store; the world's choice if zero.
+	Speed float64 `json:"speed,omitempty"`
 	// Delays of a simulated world; others have their own.
 	Delays Delays `json:"delays,omitempty"`
 }
@@ -70,8 +82,11 @@ type Delays struct {
 	Start metav1.Duration `json:"start,omitempty"`
 	// Ready from the running pod to the ready one.
 	Ready metav1.Duration `json:"ready,omitempty"`
-	// Stop from the deletion of a pod to its end, at most its grace period.
+	// Stop is how long a process takes to end, at most its grace period.
 	Stop metav1.Duration `json:"stop,omitempty"`
+	// Second is how long a second of the kubelet's takes, of which preStop hooks,
+	// grace periods, back-offs and tolerations have many.
+	Second metav1.Duration `json:"second,omitempty"`
 }
 
 // RunsIn says whether the scenario runs in a world.
@@ -102,11 +117,9 @@ func (s Scenario) started() []string {
 	return slices.DeleteFunc(Operators(), func(name string) bool { return slices.Contains(absent, name) })
 }
 
-func (s Scenario) patience() time.Duration {
-	if s.Patience.Duration > 0 {
-		return s.Patience.Duration
-	}
-	return patience
+// within is how long a wait may take that says so, or does not.
+func (s Scenario) within(said time.Duration) time.Duration {
+	return time.Duration(cmp.Or(s.Slow, 1) * float64(cmp.Or(said, s.Patience.Duration, patience)))
 }
 
 // objects returns what a name of an apply step stands for.

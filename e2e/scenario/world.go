@@ -45,6 +45,10 @@ type World interface {
 	// each time as soon as it runs again; without end if negative.
 	Crash(ctx context.Context, pod string, times int) error
 
+	// Replicated is content when every region of every database of the namespace
+	// has as many voters as PD wants, or as there are stores.
+	Replicated(ctx context.Context) error
+
 	// Observed is what was seen so far.
 	Observed() Observed
 }

@@ -5,7 +5,6 @@
 //	rig                       every scenario, those with many orders in a sample
 //	rig scale-out bootstrap   these
 //	rig -all                  every order
-//	rig -clusters 100         100 clusters that come up at once
 package main
 
 import (
@@ -33,6 +32,7 @@ type options struct {
 	requests bool
 	errors   bool
 	parallel int
+	slow     float64
 	names    []string
 }
 
@@ -45,6 +45,7 @@ func run() int {
 	flag.BoolVar(&o.requests, "requests", false, "print every kind of request")
 	flag.BoolVar(&o.errors, "errors", false, "print the errors that operators log")
 	flag.IntVar(&o.parallel, "parallel", 4, "how many scenarios run at the same time")
+	flag.Float64Var(&o.slow, "slow", 1, "how many times its usual time everything may take, on a machine that does much else")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: rig [flags] [scenario...]")
 		flag.PrintDefaults()
@@ -121,6 +122,7 @@ func (o options) scenarios() ([]scenario.Scenario, error) {
 func (o options) variants(families []scenario.Scenario) []scenario.Scenario {
 	var out []scenario.Scenario
 	for _, s := range families {
+		s.Slow = o.slow
 		if s.RunsIn(scenario.Rig) {
 			out = append(out, s.Variants(o.all && !o.list)...)
 		}
