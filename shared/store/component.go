@@ -204,14 +204,5 @@ func readySince(i *v1alpha1.Instance) time.Time {
 	return c.LastTransitionTime.Time
 }
 
-// Rank implements group.Component.
-func (c Component) Rank(group.Disruption) int { return 0 }
-
-// Replaced implements group.Component.
-func (c Component) Replaced(*v1alpha1.Instance) bool { return false }
-
 // Dead implements group.Component.
 func (c Component) Dead(*v1alpha1.Instance) string { return "" }
-
-// Refuse implements group.Component.
-func (c Component) Refuse([]*v1alpha1.Instance) string { return "members are not removed" }

@@ -25,6 +25,9 @@ type Match struct {
 	// Problem says that the store is not the one that it should be, and what a
 	// person may do; empty if it is.
 	Problem string
+	// Stray is a store at the Instance's address that is not its own, if that is
+	// the Problem.
+	Stray *pd.Store
 }
 
 // Matches finds the store of every Instance of a group. port is where a store
@@ -81,8 +84,9 @@ func (m *Match) adopt(here []pd.Store, owner map[string]string) {
 func (m *Match) verify(g v1alpha1.Group, view pd.View, here []pd.Store, port int32) {
 	for _, other := range serving(here) {
 		if other.ID != m.Recorded {
-			m.Problem = fmt.Sprintf("Instance %s is store %s, but at its address PD lists store %s: its data was lost or replaced; restore its claims, or delete the Instance (kubectl -n %s delete instance %s) to go on with store %s",
-				m.Instance.Name, m.Recorded, other.ID, m.Instance.Namespace, m.Instance.Name, other.ID)
+			m.Stray = &other
+			m.Problem = fmt.Sprintf("Instance %s is store %s, but at its address PD lists store %s: its data was lost or replaced: restore its claims, or replace the member, which takes store %s out of the cluster too: kubectl -n %s delete instance %s",
+				m.Instance.Name, m.Recorded, other.ID, other.ID, m.Instance.Namespace, m.Instance.Name)
 			return
 		}
 	}

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+)
+
+// fitting counts the stores that a placement rule may place a peer on.
+func fitting(r pd.Rule, stores []pd.Store) int {
+	n := 0
+	for _, s := range stores {
+		if fits(r, s) {
+			n++
+		}
+	}
+	return n
+}
+
+// fits reports whether a rule may place a peer on a store, as PD decides it: the
+// store fulfils all constraints, and has no exclusive label that none of them
+// names. TiFlash's engine label is exclusive, and so are those that begin with $.
+func fits(r pd.Rule, s pd.Store) bool {
+	for key := range s.Labels {
+		exclusive := strings.EqualFold(key, engineLabel) || strings.HasPrefix(key, "$")
+		if exclusive && !slices.ContainsFunc(r.Constraints, func(c pd.Constraint) bool { return strings.EqualFold(c.Key, key) }) {
+			return false
+		}
+	}
+	for _, c := range r.Constraints {
+		value := label(s, c.Key)
+		fulfilled := true
+		switch c.Op {
+		case "in":
+			fulfilled = value != "" && slices.Contains(c.Values, value)
+		case "notIn":
+			fulfilled = !slices.Contains(c.Values, value)
+		case "exists":
+			fulfilled = value != ""
+		case "notExists":
+			fulfilled = value == ""
+		}
+		if !fulfilled {
+			return false
+		}
+	}
+	return true
+}
+
+// where says in words what a rule asks of its stores.
+func where(r pd.Rule) string {
+	var out []string
+	for _, c := range r.Constraints {
+		text := c.Key + " " + c.Op
+		if len(c.Values) > 0 {
+			text += " (" + strings.Join(c.Values, ", ") + ")"
+		}
+		out = append(out, text)
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(out, " and ")
+}
+
+// label returns the value of a store's label; PD does not tell apart upper and
+// lower case in keys.
+func label(s pd.Store, key string) string {
+	for k, value := range s.Labels {
+		if strings.EqualFold(k, key) {
+			return value
+		}
+	}
+	return ""
+}
