@@ -35,6 +35,8 @@ type Preparation struct {
 	Calls []Call
 	// Ready says that nothing is left to be done or waited for.
 	Ready bool
+	// Suspend says that the pod of a member that is removed has to stop first.
+	Suspend bool
 	// Wait says what is waited for while it is not Ready; if it is, what was given
 	// up.
 	Wait step.Outcome

@@ -117,6 +117,10 @@ type Plan struct {
 	disrupted map[string]Verb
 	granted   map[string]bool
 	released  map[string]bool
+	// suspended are those whose pod has to stop before they have left, and begun
+	// says when their leaving began.
+	suspended map[string]bool
+	begun     map[string]time.Time
 	// rechecks are to pass before anything of the plan stops a member.
 	rechecks []recheck
 }
@@ -136,7 +140,7 @@ type InstanceChange struct {
 
 // MakePlan plans the children of a group. It is pure.
 func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
-	plan := Plan{Gate: r.Gate, Drained: map[string]bool{}, disrupted: map[string]Verb{}, granted: map[string]bool{}, released: map[string]bool{}}
+	plan := Plan{Gate: r.Gate, Drained: map[string]bool{}, disrupted: map[string]Verb{}, granted: map[string]bool{}, released: map[string]bool{}, suspended: map[string]bool{}, begun: map[string]time.Time{}}
 	spec := g.GetComponentSpec()
 	r.Problems = append(slices.Clone(r.Problems), CheckDisruption(spec.Disruption)...)
 	switch {
@@ -261,7 +265,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	if !spec.Suspended {
 		plan.Outcome = step.Worst(plan.Outcome, planDisruptions(plan, g, s, r, work(r, living, leaving)), leaving.waiting)
 	}
-	drain(plan, r, leaving)
+	drain(plan, s, r, leaving)
 	if !spec.Suspended {
 		bury(plan, s, r, leaving)
 	}

@@ -27,9 +27,10 @@ type recheck struct {
 func final() []CallVerb { return []CallVerb{DeleteMember, DeleteStore} }
 
 // recheck notes what a preparation rests on, if what follows from it cannot be
-// taken back: the permission to stop, or an order to remove a member.
+// taken back: the permission to stop, for a while or for good, or an order to
+// remove a member.
 func (p *Plan) recheck(r Rendering, d Disruption, begun time.Time, planned Preparation) {
-	stops := planned.Ready && d.Verb == Restart
+	stops := planned.Ready && (d.Verb == Restart || !drained(d.Instance))
 	removes := slices.ContainsFunc(planned.Calls, func(c Call) bool { return slices.Contains(final(), c.Verb) })
 	if r.Again == nil || !stops && !removes {
 		return
@@ -96,6 +97,7 @@ func confirmPD(ctx context.Context, env operator.Env, g v1alpha1.Group, plan Pla
 	now := env.PD.Ask(ctx, types.NamespacedName{Namespace: g.GetNamespace(), Name: g.PDGroupName()})
 	for _, c := range plan.rechecks {
 		if reason := c.still(now); reason != "" {
+			clear(plan.Drained) // nobody is to be told
 			return step.After(conflictDelay, v1alpha1.ReasonUnsafe, "Instance "+c.instance+" is not disrupted: "+reason)
 		}
 	}

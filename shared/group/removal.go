@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -106,14 +107,19 @@ func beforeInRemoval(r Rendering, why string, a, b *v1alpha1.Instance) int {
 
 // drain carries the removals on that need no Lease, and lets members go that
 // have left.
-func drain(plan *Plan, r Rendering, out removal) {
+func drain(plan *Plan, s Snapshot, r Rendering, out removal) {
 	for _, i := range slices.SortedFunc(instancesOf(out.victims), bySlot) {
 		d := out.victims[i.Name]
 		if r.Disrupt.Leased(d) {
 			continue
 		}
-		p := r.Disrupt.Prepare(d, zeroTime)
-		plan.recheck(r, d, zeroTime, p)
+		begun, err := time.Parse(time.RFC3339, i.Annotations[v1alpha1.AnnotationDisruptedSince])
+		if err != nil {
+			begun = s.Now.UTC().Truncate(time.Second)
+		}
+		plan.begun[i.Name] = begun
+		p := r.Disrupt.Prepare(d, begun)
+		plan.recheck(r, d, begun, p)
 		prepareRemoval(plan, p, d)
 	}
 }
@@ -121,6 +127,7 @@ func drain(plan *Plan, r Rendering, out removal) {
 // prepareRemoval takes over how far a removal is.
 func prepareRemoval(plan *Plan, p Preparation, d Disruption) {
 	plan.disrupted[d.Instance.Name] = d.Verb
+	plan.suspended[d.Instance.Name] = p.Suspend
 	if !p.Ready {
 		plan.Calls = append(plan.Calls, p.Calls...)
 		plan.Outcome = step.Worst(plan.Outcome, p.Wait)

@@ -12,8 +12,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-var zeroTime time.Time
-
 // LeaseChange is what is to be done with the cluster's disruption Lease.
 type LeaseChange struct {
 	// Take it for this member; nil for not.

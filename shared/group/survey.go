@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,7 +123,7 @@ func (m *resident) compare(plan *Plan, r Rendering) error {
 func (m resident) change(plan *Plan, r Rendering, leaving removal, marked map[string]bool) InstanceChange {
 	name := m.live.Name
 	if m.live.DeletionTimestamp != nil {
-		return InstanceChange{Live: m.live, Desired: parting(m.live, plan)}
+		return InstanceChange{Live: m.live, Desired: parting(m.live, plan, r)}
 	}
 	out := InstanceChange{Live: m.live, Desired: m.kept}
 	if plan.granted[name] {
@@ -131,12 +132,7 @@ func (m resident) change(plan *Plan, r Rendering, leaving removal, marked map[st
 	} else if m.restart != "" {
 		plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestartPending, fmt.Sprintf("Instance %s needs a restart: %s", name, m.restart)))
 	}
-	if verb, under := plan.disrupted[name]; under {
-		setAnnotation(out.Desired, v1alpha1.AnnotationDisruption, string(verb))
-	} else if mark := m.live.Annotations[v1alpha1.AnnotationDisruption]; mark != "" && (r.Silent || len(r.Disrupt.Sweep(m.live)) > 0) {
-		// What is left in the database is still to be taken back.
-		setAnnotation(out.Desired, v1alpha1.AnnotationDisruption, mark)
-	}
+	mark(out.Desired, m.live, plan, r)
 	if marked[name] {
 		setAnnotation(out.Desired, v1alpha1.AnnotationSurge, surgeOn)
 	}
@@ -148,7 +144,7 @@ func (m resident) change(plan *Plan, r Rendering, leaving removal, marked map[st
 
 // parting is a deleted Instance as it is to be until it has gone: nothing of it
 // changes but the finalizer, when its member has left.
-func parting(live *v1alpha1.Instance, plan *Plan) *v1alpha1.Instance {
+func parting(live *v1alpha1.Instance, plan *Plan, r Rendering) *v1alpha1.Instance {
 	desired := &v1alpha1.Instance{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: live.Namespace, Name: live.Name, Labels: live.Labels, OwnerReferences: live.OwnerReferences,
@@ -156,13 +152,28 @@ func parting(live *v1alpha1.Instance, plan *Plan) *v1alpha1.Instance {
 		},
 		Spec: *live.Spec.DeepCopy(),
 	}
-	if _, under := plan.disrupted[live.Name]; under {
-		setAnnotation(desired, v1alpha1.AnnotationDisruption, string(Remove))
-	}
+	mark(desired, live, plan, r)
 	if plan.released[live.Name] {
 		desired.Finalizers = nil
 	}
 	return desired
+}
+
+// mark writes on an Instance what is being done to its member, or leaves the mark
+// of what is still to be taken back. A pod that has to stop before its member has
+// left is suspended.
+func mark(desired, live *v1alpha1.Instance, plan *Plan, r Rendering) {
+	name := live.Name
+	before := live.Annotations[v1alpha1.AnnotationDisruption]
+	if verb, under := plan.disrupted[name]; under {
+		setAnnotation(desired, v1alpha1.AnnotationDisruption, string(verb))
+	} else if before != "" && (r.Silent || len(r.Disrupt.Sweep(live)) > 0) {
+		setAnnotation(desired, v1alpha1.AnnotationDisruption, before)
+	}
+	if begun, leaves := plan.begun[name]; leaves {
+		setAnnotation(desired, v1alpha1.AnnotationDisruptedSince, begun.Format(time.RFC3339))
+	}
+	desired.Spec.Suspended = desired.Spec.Suspended || plan.suspended[name]
 }
 
 // carry keeps what earlier plans have left on an Instance.

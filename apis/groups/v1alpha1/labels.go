@@ -59,6 +59,9 @@ const (
 	// spec.replicas that let others be restarted without being missed, until the
 	// last of those is back.
 	AnnotationSurge = LabelPrefix + "surge"
+	// AnnotationDisruptedSince is set by a group's operator on an Instance whose
+	// member leaves the database without the Lease: when that began, in RFC 3339.
+	AnnotationDisruptedSince = LabelPrefix + "disrupted-since"
 	// AnnotationHolder is, on the Lease of a PDGroup's disruptions, the UID of the
 	// Instance that holds it.
 	AnnotationHolder = LabelPrefix + "holder"
