@@ -11,19 +11,19 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 )
 
-// order is the one in which the kinds of a cluster get a new version or
+// Order is the one in which the kinds of a cluster get a new version or
 // configuration, as TiDB's documents have it. They are suspended the other way
 // round.
-func order() []string {
+func Order() []string {
 	return []string{v1alpha1.KindPDGroup, v1alpha1.KindTiFlashGroup, v1alpha1.KindTiKVGroup, v1alpha1.KindTiDBGroup}
 }
 
 // RollGate opens when all groups of the cluster that come before a group have
 // arrived at their specs.
 func RollGate(g v1alpha1.Group, s Snapshot) gate.Result {
-	at := slices.Index(order(), g.GroupKind())
+	at := slices.Index(Order(), g.GroupKind())
 	for _, other := range s.Groups {
-		if slices.Index(order(), other.GroupKind()) >= at || other.GetDeletionTimestamp() != nil {
+		if slices.Index(Order(), other.GroupKind()) >= at || other.GetDeletionTimestamp() != nil {
 			continue
 		}
 		status := other.GetGroupStatus()
@@ -47,9 +47,9 @@ func arrived(reason string) bool {
 // SuspendWait says which group of the cluster has to stop before a group's pods
 // may; empty if none has. Groups that are not to stop are not waited for.
 func SuspendWait(g v1alpha1.Group, s Snapshot) string {
-	at := slices.Index(order(), g.GroupKind())
+	at := slices.Index(Order(), g.GroupKind())
 	for _, other := range s.Groups {
-		if slices.Index(order(), other.GroupKind()) <= at || !other.GetComponentSpec().Suspended || other.GetDeletionTimestamp() != nil {
+		if slices.Index(Order(), other.GroupKind()) <= at || !other.GetComponentSpec().Suspended || other.GetDeletionTimestamp() != nil {
 			continue
 		}
 		c := gate.Current(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)

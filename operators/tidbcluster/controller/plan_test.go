@@ -52,6 +52,31 @@ func tell(g v1alpha1.Group, end step.Outcome) {
 
 func tikv(s snapshot) v1alpha1.Group { return s.groups[groupKey{"TiKVGroup", "basic-tikv"}] }
 
+// OPS-01: what a cluster asks of all groups, and a group's own word.
+func TestRestartsAndDisruptionAreHandedToEveryGroup(t *testing.T) {
+	own := &v1alpha1.Disruption{UpdateAtMost: ptr.To(int32(1))}
+	c := stored(t, func(c *v1alpha1.TidbCluster) {
+		c.Spec.RestartedAt, c.Spec.Disruption = "2026-02-01T00:00:00Z", &v1alpha1.Disruption{Paused: true}
+		c.Spec.TiKV[0].RestartedAt, c.Spec.TiKV[0].Disruption = "2026-01-01T00:00:00Z", own
+		c.Spec.TiDB[0].RestartedAt = "2026-03-01T00:00:00Z"
+	})
+	for _, g := range groups(c) {
+		spec := g.GetComponentSpec()
+		switch g.GroupKind() {
+		case v1alpha1.KindTiDBGroup:
+			assert.Equal(t, "2026-03-01T00:00:00Z", spec.RestartedAt, "the later of two requests")
+		default:
+			assert.Equal(t, "2026-02-01T00:00:00Z", spec.RestartedAt)
+		}
+		if g.GroupKind() == v1alpha1.KindTiKVGroup {
+			assert.Equal(t, own, spec.Disruption, "a group's own")
+			continue
+		}
+		assert.Equal(t, c.Spec.Disruption, spec.Disruption)
+		assert.NotSame(t, c.Spec.Disruption, spec.Disruption)
+	}
+}
+
 func TestGroupsAreNamedAndFilledInFromTheCluster(t *testing.T) {
 	c := stored(t, func(c *v1alpha1.TidbCluster) {
 		c.Spec.TiKV = append(c.Spec.TiKV, v1alpha1.TiKVEntry{Name: "big"})
