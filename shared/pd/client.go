@@ -17,6 +17,41 @@ type Client interface {
 	SetStoreLabels(ctx context.Context, storeID string, labels map[string]string) error
 	// EnablePlacementRules turns placement rules on; harmless if they are.
 	EnablePlacementRules(ctx context.Context) error
+	// SetConfig changes PD's configuration while it runs. The keys are dotted,
+	// like schedule.max-store-down-time. PD takes one after the other: when it
+	// refuses one, others may be in force.
+	SetConfig(ctx context.Context, items map[string]any) error
+
+	// TransferLeader asks for the member of a name to become the leader. PD
+	// only notes it; View tells when it has happened. It is harmless if the
+	// member leads already.
+	TransferLeader(ctx context.Context, member string) error
+	// DeleteMember removes the member of an ID. PD removes the leader too if
+	// it is asked to, so move that first. PD refuses it while etcd holds the
+	// majority to be in danger, and for an ID that it does not list.
+	DeleteMember(ctx context.Context, id string) error
+
+	// EvictLeaders has PD take the leaders of a store away and keep them away;
+	// harmless if it does already. PD refuses it for a store that it does not
+	// know. View.EvictLeader tells for which stores it is in force.
+	EvictLeaders(ctx context.Context, storeID string) error
+	// StopEvictingLeaders lets a store have leaders again; harmless if it may.
+	StopEvictingLeaders(ctx context.Context, storeID string) error
+
+	// DeleteStore has a store give its regions away: it is Offline, and a
+	// tombstone once it has none. It is harmless if the store is Offline. PD
+	// refuses it while too few stores would stay for max-replicas, for a store
+	// that it does not know and for a tombstone.
+	DeleteStore(ctx context.Context, storeID string) error
+	// RestoreStore takes DeleteStore back while the store is Offline; harmless
+	// if it is not. PD refuses it for a tombstone.
+	RestoreStore(ctx context.Context, storeID string) error
+
+	// UnhealthyRegions returns the regions with a peer that is down or pending,
+	// sorted by ID; none if no store has registered. It is not enough to look
+	// for a store that is gone: its peers are down only after TiKV's
+	// max-peer-down-duration, 10 minutes by default, its state tells sooner.
+	UnhealthyRegions(ctx context.Context) ([]Region, error)
 	// Close gives the connections back.
 	Close()
 }

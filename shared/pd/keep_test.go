@@ -1,7 +1,6 @@
 package pd_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,15 +10,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
-// closing is a client that notes that it was closed.
-type closing struct{ closed bool }
-
-func (c *closing) View(context.Context) (pd.View, error) { return pd.View{}, nil }
-func (c *closing) SetStoreLabels(context.Context, string, map[string]string) error {
-	return nil
+// closing is a client that notes that it was closed. Nothing else is asked of
+// it.
+type closing struct {
+	pd.Client
+	closed bool
 }
-func (c *closing) EnablePlacementRules(context.Context) error { return nil }
-func (c *closing) Close()                                     { c.closed = true }
+
+func (c *closing) Close() { c.closed = true }
 
 func TestKeepForgetsOnlyPDsOfTheNamespaceThatNobodyNames(t *testing.T) {
 	clients := map[types.NamespacedName]*closing{}

@@ -21,8 +21,9 @@ import (
 )
 
 // fake is a PD whose answers the test decides. The tests run in a bubble in
-// which time passes only when everybody waits.
+// which time passes only when everybody waits. A Poller gives no orders.
 type fake struct {
+	pd.Client
 	mu     sync.Mutex
 	view   pd.View
 	hang   bool
@@ -42,9 +43,6 @@ func (f *fake) View(ctx context.Context) (pd.View, error) {
 	}
 	return view, view.Err
 }
-
-func (f *fake) SetStoreLabels(context.Context, string, map[string]string) error { return nil }
-func (f *fake) EnablePlacementRules(context.Context) error                      { return nil }
 
 func (f *fake) Close() {
 	f.mu.Lock()

@@ -25,6 +25,12 @@ type View struct {
 	MaxReplicas int
 	// PlacementRules says that placement rules are enabled.
 	PlacementRules bool
+	// EvictLeader lists the stores, by ID and in the order of Stores, that PD
+	// takes the leaders away from and gives none, because it was asked to.
+	EvictLeader []string
+	// Rules by which PD places peers, sorted by group and ID; empty while
+	// placement rules are off or no store has registered.
+	Rules []Rule
 	// Err is why PD could not be asked; the other fields are empty then.
 	Err error
 }
@@ -62,6 +68,11 @@ type Store struct {
 	// Started says that the store has sent a heartbeat. A store that has only
 	// registered is Down as well, but it is being prepared and not dead.
 	Started bool
+	// Leaders is the number of regions that the store leads.
+	Leaders int
+	// Regions is the number of regions that the store has a peer of. Both
+	// numbers are as old as the store's last heartbeat.
+	Regions int
 }
 
 // The states of a store, as PD names them.
@@ -120,23 +131,36 @@ func (v View) Store(id string) (Store, bool) {
 	return v.Stores[at], true
 }
 
+// Evicts reports whether PD takes the leaders of a store away.
+func (v View) Evicts(storeID string) bool { return slices.Contains(v.EvictLeader, storeID) }
+
 // Equal reports whether two views say the same. Errors are the same if they
-// read the same.
+// read the same. The numbers of leaders and regions count only where somebody
+// waits for them, at a store that is Offline or gives its leaders away: a
+// cluster that is merely busy says the same all the time.
 func (v View) Equal(w View) bool {
 	return v.ClusterID == w.ClusterID && v.Leader == w.Leader && v.Bootstrapped == w.Bootstrapped &&
 		v.MaxReplicas == w.MaxReplicas && v.PlacementRules == w.PlacementRules &&
 		slices.Equal(v.Members, w.Members) &&
-		slices.EqualFunc(v.Stores, w.Stores, Store.Equal) &&
+		slices.EqualFunc(v.Stores, w.Stores, func(s, t Store) bool {
+			return s.Equal(t) && (!v.Evicts(s.ID) || s.sameLoad(t))
+		}) &&
 		slices.Equal(v.LocationLabels, w.LocationLabels) &&
+		slices.Equal(v.EvictLeader, w.EvictLeader) &&
+		slices.EqualFunc(v.Rules, w.Rules, Rule.Equal) &&
 		text(v.Err) == text(w.Err)
 }
 
-// Equal reports whether PD says the same of two stores.
+// Equal reports whether PD says the same of two stores. Leaders and Regions
+// count only if they are Offline.
 func (s Store) Equal(t Store) bool {
 	return s.ID == t.ID && s.Address == t.Address && s.StatusAddress == t.StatusAddress &&
 		s.State == t.State && s.Version == t.Version && s.Started == t.Started &&
-		maps.Equal(s.Labels, t.Labels)
+		maps.Equal(s.Labels, t.Labels) &&
+		(s.State != StateOffline || s.sameLoad(t))
 }
+
+func (s Store) sameLoad(t Store) bool { return s.Leaders == t.Leaders && s.Regions == t.Regions }
 
 func text(err error) string {
 	if err == nil {

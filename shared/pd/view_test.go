@@ -53,3 +53,23 @@ func TestErrorsAreComparedByTheirText(t *testing.T) {
 	assert.False(t, a.Equal(pd.View{}))
 	assert.False(t, a.Equal(pd.View{Err: errors.New("y")}))
 }
+
+func TestOnlyAStoreThatGivesUpItsRegionsOrLeadersIsToldByTheirNumber(t *testing.T) {
+	load := func(leaders, regions int, state string, evicted ...string) pd.View {
+		return pd.View{EvictLeader: evicted, Stores: []pd.Store{{ID: "4", State: state, Leaders: leaders, Regions: regions}, {ID: "5", State: pd.StateUp}}}
+	}
+	assert.True(t, load(3, 9, pd.StateUp).Equal(load(4, 10, pd.StateUp)), "busy")
+	assert.True(t, load(3, 9, pd.StateUp, "5").Equal(load(4, 10, pd.StateUp, "5")), "another store is evicted")
+	assert.False(t, load(3, 9, pd.StateUp, "4").Equal(load(2, 9, pd.StateUp, "4")), "evicted")
+	assert.False(t, load(0, 9, pd.StateOffline).Equal(load(0, 8, pd.StateOffline)), "offline")
+	assert.False(t, load(0, 9, pd.StateUp, "4").Equal(load(0, 9, pd.StateUp)), "no longer evicted")
+}
+
+func TestRulesAreCompared(t *testing.T) {
+	rule := func(values ...string) pd.View {
+		return pd.View{Rules: []pd.Rule{{Group: "tiflash", ID: "x", Constraints: []pd.Constraint{{Key: "engine", Op: "in", Values: values}}}}}
+	}
+	assert.True(t, rule("tiflash").Equal(rule("tiflash")))
+	assert.False(t, rule("tiflash").Equal(rule("other")))
+	assert.False(t, rule("tiflash").Equal(pd.View{}))
+}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,8 @@ type storeAnswer struct {
 	} `json:"store"`
 	Status struct {
 		LastHeartbeat time.Time `json:"last_heartbeat_ts"`
+		Leaders       int       `json:"leader_count"`
+		Regions       int       `json:"region_count"`
 	} `json:"status"`
 }
 
@@ -44,6 +47,27 @@ type replicateAnswer struct {
 	MaxReplicas    int    `json:"max-replicas"`
 	LocationLabels string `json:"location-labels"`
 	PlacementRules flag   `json:"enable-placement-rules"`
+}
+
+// evictedAnswer is what of the configuration of the scheduler that evicts
+// leaders is of interest.
+type evictedAnswer struct {
+	Stores map[uint64]json.RawMessage `json:"store-id-ranges"`
+}
+
+// ruleAnswer is what of a placement rule is of interest. The client library's
+// own type cannot be read without the keys.
+type ruleAnswer struct {
+	Group          string   `json:"group_id"`
+	ID             string   `json:"id"`
+	Role           string   `json:"role"`
+	Count          int      `json:"count"`
+	LocationLabels []string `json:"location_labels"`
+	Constraints    []struct {
+		Key    string   `json:"key"`
+		Op     string   `json:"op"`
+		Values []string `json:"values"`
+	} `json:"label_constraints"`
 }
 
 // flag is a bool that PD writes as a string.
@@ -121,6 +145,7 @@ func addStores(v *pd.View, answer storesAnswer) {
 			// Node state 0 is "preparing". Once it has left it the store was
 			// alive, even if PD has forgotten when it last heard of it.
 			Started: s.Store.NodeState > 0 || s.Store.LastHeartbeat > 0 || s.Status.LastHeartbeat.Unix() > 0,
+			Leaders: s.Status.Leaders, Regions: s.Status.Regions,
 		})
 	}
 }
@@ -134,6 +159,27 @@ func addReplicate(v *pd.View, answer replicateAnswer) {
 			v.LocationLabels = append(v.LocationLabels, label)
 		}
 	}
+}
+
+// addEvicted puts the stores that give their leaders away into a view.
+func addEvicted(v *pd.View, answer evictedAnswer) {
+	for _, id := range slices.Sorted(maps.Keys(answer.Stores)) {
+		v.EvictLeader = append(v.EvictLeader, decimal(id))
+	}
+}
+
+// addRules puts the placement rules into a view.
+func addRules(v *pd.View, answer []ruleAnswer) {
+	for _, r := range answer {
+		rule := pd.Rule{Group: r.Group, ID: r.ID, Role: r.Role, Count: r.Count, LocationLabels: r.LocationLabels}
+		for _, c := range r.Constraints {
+			rule.Constraints = append(rule.Constraints, pd.Constraint(c))
+		}
+		v.Rules = append(v.Rules, rule)
+	}
+	slices.SortFunc(v.Rules, func(a, b pd.Rule) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.ID, b.ID))
+	})
 }
 
 func decimal(id uint64) string { return strconv.FormatUint(id, 10) }

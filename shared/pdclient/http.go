@@ -30,8 +30,19 @@ const (
 	callHealth         = "health"
 	callStores         = "stores"
 	callReplicate      = "replicate-config"
+	callEvicted        = "evict-leader-config"
+	callRules          = "rules"
+	callDownPeers      = "regions-down-peer"
+	callPendingPeers   = "regions-pending-peer"
 	callStoreLabels    = "set-store-labels"
 	callPlacementRules = "enable-placement-rules"
+	callSetConfig      = "set-config"
+	callTransfer       = "transfer-leader"
+	callDeleteMember   = "delete-member"
+	callEvict          = "evict-leaders"
+	callStopEvicting   = "stop-evicting-leaders"
+	callDeleteStore    = "delete-store"
+	callRestoreStore   = "restore-store"
 )
 
 // DialerOption changes what NewDialer returns.
@@ -76,6 +87,7 @@ func Open(urlTemplate string, registry prometheus.Registerer) (pd.Dialer, error)
 // httpClient is a Client on PD's HTTP API. It has no goroutines of its own.
 type httpClient struct {
 	url       string
+	http      *http.Client
 	pd        pdhttp.Client
 	transport quietTransport
 	metrics   *Metrics
@@ -95,10 +107,10 @@ func newClient(address string, metrics *Metrics) (*httpClient, error) {
 		return nil, fmt.Errorf("name PD's URL to its client: %w", err)
 	}
 	transport := newQuietTransport()
+	client := &http.Client{Transport: transport}
 	return &httpClient{
-		url: base, transport: transport, metrics: metrics,
-		pd: pdhttp.NewClientWithServiceDiscovery(caller, discovery,
-			pdhttp.WithHTTPClient(&http.Client{Transport: transport})),
+		url: base, http: client, transport: transport, metrics: metrics,
+		pd: pdhttp.NewClientWithServiceDiscovery(caller, discovery, pdhttp.WithHTTPClient(client)),
 	}, nil
 }
 
@@ -142,6 +154,41 @@ func (c *httpClient) ask(ctx context.Context, view *pd.View) error {
 		return err
 	}
 	addReplicate(view, replicate)
+	if !view.Bootstrapped {
+		// Before there are stores PD refuses to talk about what is done with them.
+		return nil
+	}
+	if err := c.askEvicted(ctx, view); err != nil {
+		return err
+	}
+	return c.askRules(ctx, view)
+}
+
+// askEvicted asks which stores are in the one scheduler that evicts leaders.
+// Without any, PD has no such scheduler and says 404.
+func (c *httpClient) askEvicted(ctx context.Context, view *pd.View) error {
+	var evicted evictedAnswer
+	err := fetch(ctx, c, callEvicted, &evicted, func(pd pdhttp.Client, ctx context.Context) (any, error) {
+		return pd.GetSchedulerConfig(ctx, evictLeader)
+	})
+	if err != nil {
+		return unless(err, http.StatusNotFound)
+	}
+	addEvicted(view, evicted)
+	return nil
+}
+
+// askRules asks for the placement rules, which PD refuses with 412 while they
+// are off.
+func (c *httpClient) askRules(ctx context.Context, view *pd.View) error {
+	if !view.PlacementRules {
+		return nil
+	}
+	var rules []ruleAnswer
+	if err := c.request(ctx, callRules, http.MethodGet, "/pd/api/v1/config/rules", &rules); err != nil {
+		return unless(err, http.StatusPreconditionFailed)
+	}
+	addRules(view, rules)
 	return nil
 }
 
@@ -153,50 +200,45 @@ func fetch[T any](ctx context.Context, c *httpClient, name string, into any, get
 	})
 }
 
-// SetStoreLabels implements Client.
-func (c *httpClient) SetStoreLabels(ctx context.Context, storeID string, labels map[string]string) error {
-	id, err := strconv.ParseInt(storeID, 10, 64)
-	if err != nil {
-		return fmt.Errorf("set labels of store %q: %w", storeID, err)
-	}
-	err = c.call(ctx, callStoreLabels, nil, func(pd pdhttp.Client) error {
-		return pd.SetStoreLabels(ctx, id, labels)
-	})
-	if err != nil {
-		return fmt.Errorf("set labels of store %s: %w", storeID, err)
-	}
-	return nil
-}
-
-// EnablePlacementRules implements Client.
-func (c *httpClient) EnablePlacementRules(ctx context.Context) error {
-	err := c.call(ctx, callPlacementRules, nil, func(pd pdhttp.Client) error {
-		// PD writes and reads this boolean as a string.
-		return pd.SetConfig(ctx, map[string]any{"replication.enable-placement-rules": "true"})
-	})
-	if err != nil {
-		return fmt.Errorf("enable placement rules: %w", err)
-	}
-	return nil
-}
-
 // Close implements Client. The PD client's own Close is not called: it does no
 // more than this, and logs.
 func (c *httpClient) Close() { c.transport.CloseIdleConnections() }
 
-// call makes one call and decodes the answer, if into is not nil. The PD
-// client's own handling of answers is replaced: it logs what is not 200 and
-// loses the status.
+// call makes one call of the PD client and decodes the answer, if into is not
+// nil. The PD client's own handling of answers is replaced: it logs what is not
+// 200 and loses the status.
 func (c *httpClient) call(ctx context.Context, name string, into any, do func(pdhttp.Client) error) error {
+	return c.measure(ctx, name, into, func(read func(*http.Response, any) error) error {
+		return do(c.pd.WithRespHandler(read))
+	})
+}
+
+// request makes a call that the PD client does not have, as call does.
+func (c *httpClient) request(ctx context.Context, name, method, path string, into any) error {
+	return c.measure(ctx, name, into, func(read func(*http.Response, any) error) error {
+		req, err := http.NewRequestWithContext(ctx, method, c.url+path, http.NoBody)
+		if err != nil {
+			return fmt.Errorf("make request %s: %w", path, err)
+		}
+		resp, err := c.http.Do(req) //nolint:bodyclose // read closes it
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", method, path, err)
+		}
+		return read(resp, nil)
+	})
+}
+
+// measure makes a call, hands the answer to read, and observes how it ended.
+func (c *httpClient) measure(ctx context.Context, name string, into any, do func(read func(*http.Response, any) error) error) error {
 	begin, code := time.Now(), codeNone
 	handled := false
-	err := do(c.pd.WithRespHandler(func(resp *http.Response, _ any) error {
+	err := do(func(resp *http.Response, _ any) error {
 		handled = true
 		if resp.StatusCode != 0 {
 			code = strconv.Itoa(resp.StatusCode)
 		}
 		return c.read(name, resp, into)
-	}))
+	})
 	c.metrics.observe(name, code, time.Since(begin))
 	switch {
 	case err == nil, handled:
@@ -205,6 +247,15 @@ func (c *httpClient) call(ctx context.Context, name string, into any, do func(pd
 		return &pd.Unreachable{URL: c.url, Cause: ctx.Err()}
 	}
 	return &pd.Unreachable{URL: c.url, Cause: err}
+}
+
+// unless passes an error on, unless PD refused with a status.
+func unless(err error, status int) error {
+	var refused *pd.Refused
+	if errors.As(err, &refused) && refused.Status == status {
+		return nil
+	}
+	return err
 }
 
 func (c *httpClient) read(name string, resp *http.Response, into any) (err error) {

@@ -127,7 +127,15 @@ func TestViewOfRecordedAnswers(t *testing.T) {
 			}
 			assert.Equal(t, c.states, states)
 			assert.Equal(t, c.preparing, preparing)
-			assert.Equal(t, []string{"GET " + membersPath, "GET " + healthPath, "GET " + storesPath, "GET " + replicatePath}, server.requests)
+			assert.Empty(t, view.EvictLeader)
+			requests := []string{"GET " + membersPath, "GET " + healthPath, "GET " + storesPath, "GET " + replicatePath}
+			if c.bootstrapped {
+				requests = append(requests, "GET "+evictedPath, "GET "+rulesPath)
+				assert.Equal(t, []pd.Rule{{Group: "pd", ID: "default", Role: "voter", Count: 3, LocationLabels: []string{"zone", "host"}}}, view.Rules)
+			} else {
+				assert.Empty(t, view.Rules)
+			}
+			assert.Equal(t, requests, server.requests)
 		})
 	}
 }
@@ -159,6 +167,17 @@ func TestAnIdlePDGivesEqualViews(t *testing.T) {
 	after, err := dial(t, first.URL).View(within(t, 5*time.Second))
 	require.NoError(t, err)
 	assert.True(t, before.Equal(after))
+
+	busy := strings.NewReplacer(`"leader_count": 33`, `"leader_count": 34`, `"region_count": 104`, `"region_count": 105`)
+	stores.body = busy.Replace(stores.body)
+	require.NotEqual(t, first.answers[storesPath].body, stores.body)
+	first.mu.Lock()
+	first.answers[storesPath] = stores
+	first.mu.Unlock()
+	after, err = dial(t, first.URL).View(within(t, 5*time.Second))
+	require.NoError(t, err)
+	assert.NotEqual(t, before.Stores, after.Stores)
+	assert.True(t, before.Equal(after), "a busy cluster says the same too")
 
 	after.Stores[0].Labels = map[string]string{"zone": "elsewhere"}
 	assert.False(t, before.Equal(after))

@@ -25,6 +25,8 @@ const (
 	healthPath    = "/pd/api/v1/health"
 	storesPath    = "/pd/api/v1/stores"
 	replicatePath = "/pd/api/v1/config/replicate"
+	evictedPath   = "/pd/api/v1/scheduler-config/evict-leader-scheduler/list"
+	rulesPath     = "/pd/api/v1/config/rules"
 )
 
 var basic = types.NamespacedName{Namespace: "default", Name: "basic-pd"}
@@ -35,23 +37,37 @@ type answer struct {
 	body   string
 }
 
-// recording reads an answer of a real PD.
-func recording(t *testing.T, name string) answer {
+// exchange is a call of a real PD, as it was recorded.
+type exchange struct {
+	Request struct {
+		Method string  `json:"method"`
+		URL    string  `json:"url"`
+		Body   *string `json:"body"`
+	} `json:"request"`
+	Response struct {
+		Status int             `json:"status"`
+		Raw    *string         `json:"body_raw"`
+		Body   json.RawMessage `json:"body"`
+	} `json:"response"`
+}
+
+func exchanged(t *testing.T, name string) exchange {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name+".json"))
 	require.NoError(t, err)
-	var file struct {
-		Response struct {
-			Status int             `json:"status"`
-			Raw    *string         `json:"body_raw"`
-			Body   json.RawMessage `json:"body"`
-		} `json:"response"`
+	var e exchange
+	require.NoError(t, json.Unmarshal(data, &e))
+	return e
+}
+
+// recording reads an answer of a real PD.
+func recording(t *testing.T, name string) answer {
+	t.Helper()
+	response := exchanged(t, name).Response
+	if response.Raw != nil {
+		return answer{status: response.Status, body: *response.Raw}
 	}
-	require.NoError(t, json.Unmarshal(data, &file))
-	if file.Response.Raw != nil {
-		return answer{status: file.Response.Status, body: *file.Response.Raw}
-	}
-	return answer{status: file.Response.Status, body: string(file.Response.Body)}
+	return answer{status: response.Status, body: string(response.Body)}
 }
 
 // standIn answers each path with a fixed answer and remembers what it was
@@ -61,6 +77,7 @@ type standIn struct {
 	mu       sync.Mutex
 	answers  map[string]answer
 	requests []string
+	queries  []string
 	bodies   []string
 }
 
@@ -73,6 +90,7 @@ func newStandIn(t *testing.T, answers map[string]answer) *standIn {
 		body, err := io.ReadAll(r.Body)
 		assert.NoError(t, err)
 		s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+		s.queries = append(s.queries, r.URL.RawQuery)
 		s.bodies = append(s.bodies, string(body))
 		a, ok := s.answers[r.URL.Path]
 		if !ok {
@@ -86,12 +104,14 @@ func newStandIn(t *testing.T, answers map[string]answer) *standIn {
 	return s
 }
 
-// replay serves recordings for the four calls of a View.
+// replay serves recordings for the calls of a View; no leaders are evicted.
 func replay(t *testing.T, members, health, stores, replicate string) *standIn {
 	t.Helper()
 	return newStandIn(t, map[string]answer{
 		membersPath: recording(t, members), healthPath: recording(t, health),
 		storesPath: recording(t, stores), replicatePath: recording(t, replicate),
+		evictedPath: recording(t, "10-up3-scheduler-config-evict-leader-scheduler-list"),
+		rulesPath:   recording(t, "10-up3-config-rules"),
 	})
 }
 

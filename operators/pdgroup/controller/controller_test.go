@@ -99,14 +99,14 @@ func TestPD03AnotherClustersPDIsNeverUsed(t *testing.T) {
 	w := begin(t)
 	w.create()
 	before := w.converged()
-	w.pd.change(func(v *pd.View) { v.ClusterID = "999" })
+	w.pd.Change(func(v *pd.View) { v.ClusterID = "999" })
 	g := w.within(patience, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
 	assert.Equal(t, before.Status.ClusterID, g.Status.ClusterID)
 	assert.Equal(t, "False/ClusterIDMismatch", condition(g, v1alpha1.ConditionReady))
 	w.edit(func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(int32(5)) })
 	w.within(patience, v1alpha1.ConditionStalled, "True/ClusterIDMismatch")
 	assert.Len(t, w.instances(), 3, "nobody joins a PD that is not ours")
-	w.pd.change(func(v *pd.View) { v.ClusterID = before.Status.ClusterID })
+	w.pd.Change(func(v *pd.View) { v.ClusterID = before.Status.ClusterID })
 	w.converged()
 	assert.Len(t, w.instances(), 5)
 }
@@ -293,11 +293,11 @@ func TestPDThatFallsSilentIsNamed(t *testing.T) {
 	w := begin(t)
 	w.create()
 	w.converged()
-	w.pd.fail(errors.New("connection refused"))
+	w.pd.Fail(errors.New("connection refused"))
 	g := w.within(patience, v1alpha1.ConditionQuorumHealthy, "Unknown/PDUnreachable")
 	assert.Equal(t, "True/Ready", condition(g, v1alpha1.ConditionReady), "a silence of some seconds is a change of leader")
 	assert.Len(t, g.Status.Members, 3, "what was known last stays")
-	w.pd.fail(nil)
+	w.pd.Fail(nil)
 	w.converged()
 }
 
@@ -305,7 +305,7 @@ func TestLostQuorumIsNamed(t *testing.T) {
 	w := begin(t)
 	w.create()
 	w.converged()
-	w.pd.change(func(v *pd.View) {
+	w.pd.Change(func(v *pd.View) {
 		w.pd.frozen = true
 		v.Leader = ""
 		for i := range v.Members {
@@ -353,7 +353,7 @@ func TestAnIdleGroupCausesNoWriteAndNoLogLine(t *testing.T) {
 }
 
 func TestAStoppedOperatorGivesItsLeaseBackAtOnce(t *testing.T) {
-	w := &world{T: t, ctx: t.Context(), pd: &fakePD{err: errors.New("connection refused")}, writes: &writes{}}
+	w := &world{T: t, ctx: t.Context(), pd: silentPD(""), writes: &writes{}}
 	w.namespace = begin(t).namespace
 	stop := w.start(rest.CopyConfig(access), operator.Flags{
 		Namespaces: w.namespace, MetricsAddress: "0", ProbeAddress: "0", Concurrency: 1, ClientQPS: -1,

@@ -32,6 +32,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
 )
@@ -112,75 +113,49 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// fakePD answers what its view says.
+// fakePD is founded by the members that run.
 type fakePD struct {
-	mu      sync.Mutex
-	view    pd.View
-	err     error
-	founded bool
+	*pdtest.PD
 	id      string
+	founded bool
 	frozen  bool // what runs matters no more
 }
 
-func (f *fakePD) View(context.Context) (pd.View, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err != nil {
-		return pd.View{Err: f.err}, f.err
-	}
-	v := f.view
-	v.Members = slices.Clone(v.Members)
-	return v, nil
-}
-
-func (*fakePD) SetStoreLabels(context.Context, string, map[string]string) error { return nil }
-func (*fakePD) EnablePlacementRules(context.Context) error                      { return nil }
-func (*fakePD) Close()                                                          {}
-
-// fail makes PD silent, or answer again with nil.
-func (f *fakePD) fail(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.err = err
-}
-
-// change changes what PD answers.
-func (f *fakePD) change(c func(*pd.View)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c(&f.view)
+// silentPD does not answer until it is founded.
+func silentPD(id string) *fakePD {
+	return &fakePD{PD: pdtest.New(pd.View{Err: errors.New("connection refused")}), id: id}
 }
 
 // started is what PD does when members run: the first generation founds the
 // cluster once a majority of it runs, each later member joins.
 func (f *fakePD) started(running map[string]bool, size int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.frozen {
-		return
-	}
-	if !f.founded {
-		if len(running) < size/2+1 {
+	f.Change(func(v *pd.View) {
+		if f.frozen {
 			return
 		}
-		f.founded, f.err = true, nil
-		f.view.ClusterID = f.id
-	}
-	for name := range running {
-		if _, listed := f.view.Member(name); !listed {
-			f.view.Members = append(f.view.Members, pd.Member{Name: name, ID: "1" + name[len(name)-1:], ClientURL: "http://" + name})
+		if !f.founded {
+			if len(running) < size/2+1 {
+				return
+			}
+			f.founded, v.Err = true, nil
+			v.ClusterID = f.id
 		}
-	}
-	slices.SortFunc(f.view.Members, func(a, b pd.Member) int { return cmp.Compare(a.Name, b.Name) })
-	for i := range f.view.Members {
-		f.view.Members[i].Healthy = running[f.view.Members[i].Name]
-	}
-	if !running[f.view.Leader] {
-		f.view.Leader = ""
-	}
-	if f.view.Leader == "" && len(running) > 0 {
-		f.view.Leader = slices.MinFunc(f.view.Members, func(a, b pd.Member) int { return cmp.Compare(b2i(b.Healthy), b2i(a.Healthy)) }).Name
-	}
+		for name := range running {
+			if _, listed := v.Member(name); !listed {
+				v.Members = append(v.Members, pd.Member{Name: name, ID: "1" + name[len(name)-1:], ClientURL: "http://" + name})
+			}
+		}
+		slices.SortFunc(v.Members, func(a, b pd.Member) int { return cmp.Compare(a.Name, b.Name) })
+		for i := range v.Members {
+			v.Members[i].Healthy = running[v.Members[i].Name]
+		}
+		if !running[v.Leader] {
+			v.Leader = ""
+		}
+		if v.Leader == "" && len(running) > 0 {
+			v.Leader = slices.MinFunc(v.Members, func(a, b pd.Member) int { return cmp.Compare(b2i(b.Healthy), b2i(a.Healthy)) }).Name
+		}
+	})
 }
 
 func b2i(b bool) int {
@@ -196,7 +171,7 @@ func begin(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
 	w := &world{T: t, ctx: t.Context(), namespace: controlplane.Namespace(t, api), writes: &writes{},
-		pd: &fakePD{err: errors.New("connection refused"), id: "7300000000000000001"}}
+		pd: silentPD("7300000000000000001")}
 	w.operate()
 	w.follow(&v1alpha1.InstanceList{}, func(o client.Object) {
 		if i, ok := o.(*v1alpha1.Instance); ok {

@@ -16,8 +16,12 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
+
+// ClusterID of every made-up PD.
+const ClusterID = "7480000000000000001"
 
 // Patience is how long anything that should happen may take.
 const Patience = 15 * time.Second
@@ -28,7 +32,7 @@ type Rig struct {
 	client client.WithWatch
 
 	mu  sync.Mutex
-	pds map[types.NamespacedName]*PD
+	pds map[types.NamespacedName]*pdtest.PD
 }
 
 // Main is the body of a TestMain: it runs an operator around the tests. crds is
@@ -75,7 +79,7 @@ func newRig(ctx context.Context, cp *controlplane.ControlPlane, definition opera
 	if err != nil {
 		return nil, nil, fmt.Errorf("build client: %w", err)
 	}
-	rig := &Rig{client: c, pds: map[types.NamespacedName]*PD{}}
+	rig := &Rig{client: c, pds: map[types.NamespacedName]*pdtest.PD{}}
 	manager, err := operator.NewManager(ctx, cp.Config, definition, operator.Flags{
 		MetricsAddress: "0", ProbeAddress: "0", Concurrency: 4, ReconcileTimeout: time.Minute, ClientQPS: -1,
 	}, rig.dial)
@@ -84,11 +88,14 @@ func newRig(ctx context.Context, cp *controlplane.ControlPlane, definition opera
 
 func (r *Rig) dial(key types.NamespacedName) (pd.Client, error) { return r.pd(key), nil }
 
-func (r *Rig) pd(key types.NamespacedName) *PD {
+func (r *Rig) pd(key types.NamespacedName) *pdtest.PD {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pds[key] == nil {
-		r.pds[key] = newPD()
+		r.pds[key] = pdtest.New(pd.View{
+			ClusterID: ClusterID, Leader: "pd-0", Members: []pd.Member{{Name: "pd-0", ID: "1", Healthy: true}},
+			LocationLabels: []string{"zone", "host"}, MaxReplicas: 3, PlacementRules: true,
+		})
 	}
 	return r.pds[key]
 }

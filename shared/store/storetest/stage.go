@@ -26,6 +26,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
 )
 
 // PDGroupName is the PDGroup of every stage.
@@ -37,7 +38,7 @@ type Stage struct {
 	Client    client.WithWatch
 	Namespace string
 	// PD of the stage's PDGroup.
-	PD *PD
+	PD *pdtest.PD
 
 	rig *Rig
 
