@@ -42,6 +42,8 @@ func TestHolds(t *testing.T) {
 		"list entries are found by name":           {[]any{m{"name": "b"}, m{"name": "a", "x": true}}, []any{m{"name": "a"}}, true},
 		"a list entry that is gone is missed":      {[]any{m{"name": "b"}}, []any{m{"name": "a"}}, false},
 		"lists of plain values are compared whole": {[]any{"a", "b"}, []any{"a"}, false},
+		"finalizers of others do not matter":       {m{"finalizers": []any{"a", "b"}}, m{"finalizers": []any{"b"}}, true},
+		"a finalizer that is gone is missed":       {m{"finalizers": []any{"a"}}, m{"finalizers": []any{"b"}}, false},
 		"an empty list is held by nothing":         {nil, []any{}, true},
 		"a map is not held by a text":              {"a", m{"a": int64(1)}, false},
 	} {
