@@ -51,6 +51,8 @@ func mayStart(s *snapshot) step.Outcome {
 		switch {
 		case v.claim == nil:
 			all = append(all, wait("claim", v1alpha1.ReasonCreating, "claim %s is being created", v.name))
+		case replaceable(s, v):
+			all = append(all, wait("claim", v1alpha1.ReasonCreating, "claim %s is made anew with the StorageClass of the spec", v.name))
 		case v.recorded != v.claim.UID:
 			all = append(all, wait("instance", v1alpha1.ReasonCreating, "claim %s is being recorded for pod %s", v.name, s.instance.Name))
 		}
