@@ -7,13 +7,13 @@ import (
 )
 
 func (s *Server) ruleRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /pd/api/v1/config/rules", s.bootstrapped(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
+	mux.HandleFunc("GET /pd/api/v1/config/rules", s.ruled(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 		reply(w, http.StatusOK, c.Rules(""))
 	}))
-	mux.HandleFunc("GET /pd/api/v1/config/rules/group/{group}", s.bootstrapped(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+	mux.HandleFunc("GET /pd/api/v1/config/rules/group/{group}", s.ruled(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		reply(w, http.StatusOK, c.Rules(r.PathValue("group")))
 	}))
-	mux.HandleFunc("GET /pd/api/v1/config/rule/{group}/{id}", s.bootstrapped(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+	mux.HandleFunc("GET /pd/api/v1/config/rule/{group}/{id}", s.ruled(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		rule, ok := c.Rule(r.PathValue("group"), r.PathValue("id"))
 		if !ok {
 			reply(w, http.StatusNotFound, nil)
@@ -21,15 +21,15 @@ func (s *Server) ruleRoutes(mux *http.ServeMux) {
 		}
 		reply(w, http.StatusOK, rule)
 	}))
-	mux.HandleFunc("POST /pd/api/v1/config/rule", s.bootstrapped(setRule))
-	mux.HandleFunc("DELETE /pd/api/v1/config/rule/{group}/{id}", s.bootstrapped(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+	mux.HandleFunc("POST /pd/api/v1/config/rule", s.ruled(setRule))
+	mux.HandleFunc("DELETE /pd/api/v1/config/rule/{group}/{id}", s.ruled(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		if err := c.DeleteRule(r.PathValue("group"), r.PathValue("id")); err != nil {
 			replyError(w, err)
 			return
 		}
 		reply(w, http.StatusOK, "Delete rule successfully.")
 	}))
-	mux.HandleFunc("POST /pd/api/v1/config/rule_group", s.bootstrapped(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+	mux.HandleFunc("POST /pd/api/v1/config/rule_group", s.ruled(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
 		var g model.RuleGroup
 		if !decode(w, r, &g) {
 			return
@@ -40,14 +40,14 @@ func (s *Server) ruleRoutes(mux *http.ServeMux) {
 		}
 		reply(w, http.StatusOK, "Update rule group successfully.")
 	}))
-	mux.HandleFunc("GET /pd/api/v1/config/rule_groups", s.bootstrapped(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
+	mux.HandleFunc("GET /pd/api/v1/config/rule_groups", s.ruled(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 		groups := []model.RuleGroup{}
 		for _, b := range c.RuleBundles() {
 			groups = append(groups, b.Group)
 		}
 		reply(w, http.StatusOK, groups)
 	}))
-	mux.HandleFunc("GET /pd/api/v1/config/placement-rule", s.bootstrapped(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
+	mux.HandleFunc("GET /pd/api/v1/config/placement-rule", s.ruled(func(w http.ResponseWriter, _ *http.Request, c *model.Cluster) {
 		out := []map[string]any{}
 		for _, b := range c.RuleBundles() {
 			out = append(out, map[string]any{
@@ -59,6 +59,18 @@ func (s *Server) ruleRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /pd/api/v1/config/region-label/rules", s.bootstrapped(func(w http.ResponseWriter, _ *http.Request, _ *model.Cluster) {
 		reply(w, http.StatusOK, []any{})
 	}))
+}
+
+// ruled is bootstrapped for what needs placement rules. PD refuses it while they
+// are off; that answer is not recorded, it is taken from PD's server/api/rule.go.
+func (s *Server) ruled(h func(http.ResponseWriter, *http.Request, *model.Cluster)) http.HandlerFunc {
+	return s.bootstrapped(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
+		if c.ConfigSection("replication")["enable-placement-rules"] == "false" {
+			reply(w, http.StatusPreconditionFailed, "placement rules feature is disabled")
+			return
+		}
+		h(w, r, c)
+	})
 }
 
 func setRule(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
