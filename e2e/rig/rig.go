@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -35,6 +36,9 @@ type Options struct {
 	Tolerate []model.AlarmKind
 	// ClusterWide lets the operators watch all namespaces, and the nodes.
 	ClusterWide bool
+	// Silence is how long an operator may say nothing about a change; 5 s if 0. A
+	// test that asks for more at once than a small machine can do gives it more.
+	Silence time.Duration
 }
 
 // Rig is one namespace with a simulated world around it, and the operators that
@@ -74,7 +78,7 @@ func New(t testing.TB, plane *controlplane.ControlPlane, options Options) *Rig {
 		t: t, ctx: ctx, plane: plane, options: options, operators: map[string]*running{},
 	}
 	require.NoError(t, world(ctx, c))
-	r.Watcher, err = watchNamespace(ctx, plane.Config, r.Namespace)
+	r.Watcher, err = watchNamespace(ctx, plane.Config, r.Namespace, cmp.Or(options.Silence, reasonDeadline))
 	require.NoError(t, err)
 	a := &actor{databases: r.Databases, addresses: newAddresses(), delays: options.Delays, fail: func(err error) { r.Watcher.violate("pod actor: %v", err) }}
 	t.Cleanup(func() {
