@@ -204,7 +204,7 @@ func newStatuses() statuses {
 func (c statuses) wrong(s *snapshot, p *plan, found finding) []string {
 	var out []string
 	is := func(kind string) bool { return meta.IsStatusConditionTrue(found.after.Conditions, kind) }
-	if is(v1alpha1.ConditionReady) && s.err == nil && !(is(v1alpha1.ConditionPodReady) && is(v1alpha1.ConditionVolumesReady)) {
+	if is(v1alpha1.ConditionReady) && s.err == nil && (!is(v1alpha1.ConditionPodReady) || !is(v1alpha1.ConditionVolumesReady)) {
 		out = append(out, "Ready without its parts")
 	}
 	if is(v1alpha1.ConditionUpToDate) != (found.outcome.Kind == step.KindDone) {
