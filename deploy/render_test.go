@@ -341,11 +341,7 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 			"groups.tidb.dev/instances: " + own,
 			"groups.tidb.dev/" + name + "/finalizers: update",
 			"groups.tidb.dev/" + name + "/status: patch",
-			"coordination.k8s.io/leases: create get list update watch",
 			"groups.tidb.dev/" + name + ": " + read,
-			"nodes: " + read,
-			"persistentvolumeclaims: " + read,
-			"policy/poddisruptionbudgets: create get list patch watch",
 			"services: " + own,
 		}, more...)
 		slices.Sort(out)
@@ -357,19 +353,14 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 			"groups.tidb.dev/instances/finalizers: update",
 			"groups.tidb.dev/instances/status: patch",
 			"groups.tidb.dev/instances: get list patch watch",
-			"groups.tidb.dev/pdgroups: get",
-			"groups.tidb.dev/tidbgroups: get",
-			"groups.tidb.dev/tiflashgroups: get",
-			"groups.tidb.dev/tikvgroups: get",
 			"persistentvolumeclaims: " + own,
-			"persistentvolumes: get",
 			"pods: " + own,
 			"storage.k8s.io/storageclasses: " + read,
 		},
-		"pdgroup":      group("pdgroups", "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tidbgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
-		"tikvgroup":    group("tikvgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tidbgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
-		"tidbgroup":    group("tidbgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
-		"tiflashgroup": group("tiflashgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tidbgroups: "+read),
+		"pdgroup":      group("pdgroups"),
+		"tikvgroup":    group("tikvgroups", "groups.tidb.dev/pdgroups: "+read, "nodes: "+read),
+		"tidbgroup":    group("tidbgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "nodes: "+read),
+		"tiflashgroup": group("tiflashgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "nodes: "+read),
 		"tidbcluster": {
 			events,
 			"groups.tidb.dev/pdgroups: " + own,
@@ -409,17 +400,13 @@ func TestWhatNoOperatorOrOnlyOneMayDo(t *testing.T) {
 				assert.NotEqual(t, "secrets", resource, "%s may not read secrets", name)
 				assert.NotContains(t, []string{"pods/exec", "pods/eviction", "serviceaccounts", "roles", "clusterroles", "rolebindings"}, resource, name)
 				switch resource {
-				case "pods":
+				case "pods", "persistentvolumeclaims":
 					assert.Equal(t, "tidb-groups-instance-operator", name, "only the instance operator knows %s", resource)
-				case "persistentvolumeclaims":
-					if writes {
-						assert.Equal(t, "tidb-groups-instance-operator", name, "only the instance operator writes %s", resource)
-					}
 				case "pdgroups", "tikvgroups", "tidbgroups", "tiflashgroups":
 					if writes {
 						assert.Equal(t, "tidb-groups-tidbcluster-operator", name, "only the umbrella writes %s", resource)
 					}
-				case "nodes", "storageclasses", "persistentvolumes":
+				case "nodes", "storageclasses":
 					assert.False(t, writes, "%s may only look at %s", name, resource)
 				}
 			}

@@ -6,7 +6,6 @@ require (
 	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/pingcap/log v1.1.1-0.20221110025148-ca232912c9f3
 	github.com/prometheus/client_golang v1.25.0
-	github.com/robfig/cron/v3 v3.0.1
 	github.com/stretchr/testify v1.12.1
 	github.com/tidb-groups/tidb-groups/apis v0.0.0
 	github.com/tikv/pd/client v0.0.0-20260609141937-b01426f6b08b

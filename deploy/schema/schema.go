@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// MaxBytes is the largest that a CRD may be as Kubernetes keeps it, in JSON:
-// client-side "kubectl apply" keeps a copy of the object in an annotation, which
-// may hold 256 KiB, and the API server stores the object next to that copy.
+// MaxBytes is the largest that a CRD file may be: client-side "kubectl apply"
+// keeps a copy of the object in an annotation, which may hold 256 KiB, and the
+// API server stores the object next to that copy.
 const MaxBytes = 100 << 10
 
 // umbrella is the plural of the kind that embeds the others.
@@ -69,14 +69,11 @@ func Finish(in []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write: %w", err)
 	}
-	kept, err := yaml.YAMLToJSON(out)
-	if err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
+	out = append([]byte("---\n"), out...)
+	if len(out) > MaxBytes {
+		return nil, fmt.Errorf("%d bytes are more than %d: shorten descriptions, or leave more out", len(out), MaxBytes)
 	}
-	if len(kept) > MaxBytes {
-		return nil, fmt.Errorf("%d bytes are more than %d: shorten descriptions, or leave more out", len(kept), MaxBytes)
-	}
-	return append([]byte("---\n"), out...), nil
+	return out, nil
 }
 
 // trimUmbrella leaves out what the umbrella's schema would say twice: each entry

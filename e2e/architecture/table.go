@@ -35,7 +35,6 @@ func table() []module {
 				"github.com/pingcap/kvproto", // types of PD's client
 				"github.com/pingcap/log",     // the logger of PD's client, to be silenced
 				"github.com/prometheus/client_golang",
-				"github.com/robfig/cron/v3",   // maintenance windows
 				"github.com/stretchr/testify", // testkit
 				"github.com/tikv/pd/client",
 				"go.uber.org/zap",                // the logger behind logr

@@ -10,19 +10,43 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
-	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 )
 
-// PD-02, KV-01. What comes up is the scenario "bootstrap"; here is what only
-// the database knows.
-func TestTheDatabaseOfATidbClusterIsWhole(t *testing.T) {
+// basicObjects are the Instances, pods and claims of the basic cluster.
+func basicObjects() (instances, claims []string) {
+	for _, m := range []string{"pd-0", "pd-1", "pd-2", "tidb-0", "tidb-1", "tiflash-0", "tikv-0", "tikv-1", "tikv-2"} {
+		instances = append(instances, "basic-"+m)
+		if !strings.HasPrefix(m, "tidb") {
+			claims = append(claims, "data-basic-"+m)
+		}
+	}
+	return instances, claims
+}
+
+// PD-01, PD-02, KV-01, DB-01, FL-01.
+func TestATidbClusterComesUp(t *testing.T) {
 	r := rig.New(t, plane, rig.Options{ClusterWide: true})
 	r.Start(rig.Operators()...)
 	r.Apply(parse[v1alpha1.TidbCluster](t, basic))
-	r.AwaitConverged(rig.Key{Kind: v1alpha1.KindTidbCluster, Name: "basic"})
+	r.AwaitConverged(
+		rig.Key{Kind: v1alpha1.KindTidbCluster, Name: "basic"}, rig.Key{Kind: v1alpha1.KindPDGroup, Name: "basic-pd"},
+		rig.Key{Kind: v1alpha1.KindTiKVGroup, Name: "basic-tikv"}, rig.Key{Kind: v1alpha1.KindTiDBGroup, Name: "basic-tidb"},
+		rig.Key{Kind: v1alpha1.KindTiFlashGroup, Name: "basic-tiflash"},
+	)
+
+	instances, claims := basicObjects()
+	r.Watcher.Now(func(o rig.Objects) {
+		assert.Equal(t, instances, o.Names(v1alpha1.KindInstance, ""))
+		assert.Equal(t, instances, o.Names("Pod", ""))
+		assert.Equal(t, claims, o.Names("PersistentVolumeClaim", ""))
+	})
+	for _, name := range []string{"basic-pd", "basic-pd-peer", "basic-tikv-peer", "basic-tidb", "basic-tidb-peer", "basic-tiflash-peer"} {
+		assert.NoError(t, r.Get(&corev1.Service{}, name), "Service %s", name)
+	}
 
 	databases := r.Databases.List()
 	require.Len(t, databases, 1)
@@ -42,10 +66,30 @@ func TestTheDatabaseOfATidbClusterIsWhole(t *testing.T) {
 		}
 	}
 	assert.Len(t, placed, 3, "zones of the TiKV stores, from their nodes")
+	r.PodsUnchanged()
+	quiet(t, r)
+}
+
+// quiet watches over an idle namespace: no write request, no new version.
+func quiet(t *testing.T, r *rig.Rig) {
+	t.Helper()
+	const idle = 10 * time.Second
+	requests, versions := r.Requests.Counts(), r.Watcher.Versions()
+	deadline := time.NewTimer(idle)
+	defer deadline.Stop()
+	<-deadline.C
+	for request, count := range r.Requests.Since(requests) {
+		if strings.HasSuffix(fmt.Sprint(request), " patch events") {
+			// client-go's recorder counts a repeated Event some seconds after it happened.
+			continue
+		}
+		assert.False(t, request.Writes(), "%d × %s while idle", count, request)
+	}
+	assert.Equal(t, versions, r.Watcher.Versions(), "versions of objects while idle")
 }
 
 // milestones are the ends of the hops of a bootstrap.
-func milestones(r *rig.Test, begin time.Time) string {
+func milestones(r *rig.Rig, begin time.Time) string {
 	at := func(kind, prefix, what string) time.Time { return r.Watcher.First(kind, prefix, what) }
 	var parts []string
 	last := begin
@@ -76,7 +120,7 @@ func milestones(r *rig.Test, begin time.Time) string {
 }
 
 // pods is how long the simulated world itself took on the critical path.
-func pods(r *rig.Test) time.Duration {
+func pods(r *rig.Rig) time.Duration {
 	var sum time.Duration
 	for _, prefix := range []string{"basic-pd", "basic-tikv", "basic-tidb"} {
 		sum += r.Watcher.First("Pod", prefix, "Ready").Sub(r.Watcher.First("Pod", prefix, "Exists"))
@@ -94,7 +138,7 @@ func TestTheSuiteAddsLittleToThePodsOwnTime(t *testing.T) {
 			r.Apply(parse[v1alpha1.TidbCluster](t, basic))
 			took := r.AwaitConverged(rig.Key{Kind: v1alpha1.KindTidbCluster, Name: "basic"})
 			fmt.Printf("overhead: run %d: %s from apply to everything Ready, %s of it the simulated pods' own (%s); %s; requests: %s; memory of the test process: %s\n",
-				run, took.Round(time.Millisecond), pods(r).Round(time.Millisecond), milestones(r, begin), cpuNow().since(used), scenario.ByVerb(r.Requests.Since(before)), memory())
+				run, took.Round(time.Millisecond), pods(r).Round(time.Millisecond), milestones(r, begin), cpuNow().since(used), rig.ByVerb(r.Requests.Since(before)), memory())
 			if os.Getenv("RIG_LOG") != "" {
 				for request, count := range r.Requests.Since(before) {
 					fmt.Println("request:", count, request)

@@ -1,14 +1,12 @@
 package rig
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,7 +14,6 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/e2e/model"
 	"github.com/tidb-groups/tidb-groups/e2e/model/pdsim"
-	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
@@ -38,15 +35,14 @@ var (
 
 // Databases are the databases of a rig, one per PDGroup.
 type Databases struct {
-	ctx   context.Context
-	shape scenario.Database
-	mu    sync.Mutex
-	all   map[types.NamespacedName]*Database
+	ctx context.Context
+	mu  sync.Mutex
+	all map[types.NamespacedName]*Database
 }
 
 // newDatabases returns databases that live until the context ends.
-func newDatabases(ctx context.Context, shape scenario.Database) *Databases {
-	return &Databases{ctx: ctx, shape: shape, all: map[types.NamespacedName]*Database{}}
+func newDatabases(ctx context.Context) *Databases {
+	return &Databases{ctx: ctx, all: map[types.NamespacedName]*Database{}}
 }
 
 // Of returns the database of a PDGroup; nobody needs to have started any of it.
@@ -57,7 +53,7 @@ func (d *Databases) Of(group types.NamespacedName) (*Database, error) {
 		return db, nil
 	}
 	db := &Database{
-		ctx: d.ctx, shape: d.shape, group: group, data: map[types.UID]string{}, founded: map[string]types.UID{},
+		ctx: d.ctx, group: group, data: map[types.UID]string{}, founded: map[string]types.UID{},
 		running: map[string]bool{}, stores: map[types.UID]*store{},
 	}
 	var err error
@@ -83,14 +79,13 @@ func (d *Databases) Dialer() pd.Dialer {
 func (d *Databases) List() []*Database {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.SortedFunc(maps.Values(d.all), func(a, b *Database) int { return strings.Compare(a.group.String(), b.group.String()) })
+	return slices.SortedFunc(maps.Values(d.all), func(a, b *Database) int { return compare(a.group.String(), b.group.String()) })
 }
 
 // Database is what the pods of one PDGroup make together. What a member knows
 // lies on its claim.
 type Database struct {
 	ctx     context.Context
-	shape   scenario.Database
 	group   types.NamespacedName
 	service string // where PD's Service listens, host:port
 
@@ -188,7 +183,7 @@ func (d *Database) up(name string) error {
 		Services:  []string{d.serviceName()},
 		ClusterID: id.Sum64() | 1,
 		Election:  election,
-		Cluster:   model.Options{Config: d.config, Regions: d.shape.Regions, Clock: model.NewScaledClock(cmp.Or(d.shape.Speed, 1))},
+		Cluster:   model.Options{Config: d.config},
 	})
 	if err != nil {
 		return fmt.Errorf("found PD cluster %s: %w", d.group, err)

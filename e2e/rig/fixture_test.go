@@ -10,13 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/e2e/model"
 )
-
-// takingDown are the alarms that a test causes that takes everything away.
-func takingDown() []model.AlarmKind {
-	return []model.AlarmKind{model.LostPDMajority, model.LostRegionMajority}
-}
 
 const tidbVersion = "v8.5.7"
 

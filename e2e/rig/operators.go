@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -18,6 +15,7 @@ import (
 	tiflashgroup "github.com/tidb-groups/tidb-groups/operators/tiflashgroup/controller"
 	tikvgroup "github.com/tidb-groups/tidb-groups/operators/tikvgroup/controller"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
 // definitions returns all operators.
@@ -54,38 +52,25 @@ const stopTimeout = 20 * time.Second
 type running struct {
 	cancel context.CancelFunc
 	done   chan error
-	line   *line
 }
 
 // launch starts an operator and returns when it works.
-func (r *Rig) launch(name string) (*running, error) {
-	d, err := definition(name)
+func launch(ctx context.Context, cfg *rest.Config, d operator.Definition, flags operator.Flags, requests *Requests, dial pd.Dialer) (*running, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(requests.wrap(d.Name))
+	ctx, cancel := context.WithCancel(ctx)
+	manager, err := operator.NewManager(ctx, cfg, d, flags, dial)
 	if err != nil {
-		return nil, err
-	}
-	cfg := rest.CopyConfig(r.plane.Config)
-	if r.options.Reach != nil {
-		r.options.Reach(name, cfg)
-	}
-	out := &running{done: make(chan error, 1), line: r.Requests.line(name)}
-	cfg.Wrap(out.line.wrap)
-	dial := r.Databases.Dialer()
-	if r.options.Dial != nil {
-		dial = r.options.Dial(name, dial)
-	}
-	var ctx context.Context
-	ctx, out.cancel = context.WithCancel(r.ctx)
-	manager, err := operator.NewManager(ctx, cfg, d, r.flags(), dial)
-	if err != nil {
-		out.cancel()
+		cancel()
 		return nil, fmt.Errorf("start %s operator: %w", d.Name, err)
 	}
-	go func() { out.done <- manager.Start(ctx) }()
+	r := &running{cancel: cancel, done: make(chan error, 1)}
+	go func() { r.done <- manager.Start(ctx) }()
 	if !manager.GetCache().WaitForCacheSync(ctx) {
-		out.cancel()
-		return nil, fmt.Errorf("fill caches of %s operator: %w", d.Name, errors.Join(ctx.Err(), <-out.done))
+		cancel()
+		return nil, fmt.Errorf("fill caches of %s operator: %w", d.Name, errors.Join(ctx.Err(), <-r.done))
 	}
-	return out, nil
+	return r, nil
 }
 
 // stop ends an operator gracefully.
@@ -101,76 +86,10 @@ func (r *running) stop() error {
 	}
 }
 
-// flags returns the command line of the operators.
-func (r *Rig) flags() operator.Flags {
-	out := operator.Flags{
-		Namespaces: r.namespace, MetricsAddress: "0", ProbeAddress: "0", Concurrency: 8,
+// flags returns the command line of the operators; namespace empty means all.
+func flags(namespace string) operator.Flags {
+	return operator.Flags{
+		Namespaces: namespace, MetricsAddress: "0", ProbeAddress: "0", Concurrency: 8,
 		ReconcileTimeout: time.Minute, ClientQPS: -1, LogLevel: "error", LogFormat: "text",
 	}
-	if r.options.ClusterWide {
-		out.Namespaces = ""
-	}
-	return out
-}
-
-// StartOperators implements scenario.World.
-func (r *Rig) StartOperators(_ context.Context, names ...string) error {
-	for _, name := range names {
-		if slices.Contains(r.Running(), name) {
-			continue
-		}
-		started, err := r.launch(name)
-		if err != nil {
-			return err
-		}
-		r.mu.Lock()
-		r.operators[name] = started
-		r.mu.Unlock()
-		r.Watcher.running(name, true)
-	}
-	return nil
-}
-
-// StopOperators implements scenario.World.
-func (r *Rig) StopOperators(_ context.Context, names ...string) error {
-	errs := make([]error, len(names))
-	var stopping sync.WaitGroup
-	for i, name := range names {
-		r.Watcher.running(name, false)
-		r.mu.Lock()
-		started := r.operators[name]
-		delete(r.operators, name)
-		r.mu.Unlock()
-		if started == nil {
-			continue
-		}
-		stopping.Go(func() {
-			if err := started.stop(); err != nil {
-				errs[i] = fmt.Errorf("stop the %s operator: %w", name, err)
-			}
-		})
-	}
-	stopping.Wait()
-	return errors.Join(errs...)
-}
-
-// Sever cuts operators off from the API server, now and for good: what they
-// have on the way is written or not, and they never learn which. It returns at
-// once, so that [Options.Wrote] may call it; StopOperators then does the rest of
-// a crash.
-func (r *Rig) Sever(names ...string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, name := range names {
-		if started := r.operators[name]; started != nil {
-			started.line.cut()
-		}
-	}
-}
-
-// Running returns the names of the operators that run.
-func (r *Rig) Running() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Sorted(maps.Keys(r.operators))
 }

@@ -1,30 +1,45 @@
 package rig
 
 import (
-	"errors"
+	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
 	"k8s.io/client-go/transport"
-
-	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 )
-
-// Request is one kind of request.
-type Request = scenario.Request
-
-// errSevered is what an operator that was cut off gets for every request.
-var errSevered = errors.New("the operator is cut off from the API server")
 
 // Requests counts what the operators ask of the API server.
 type Requests struct {
-	wrote func(n int, request Request)
-
 	mu     sync.Mutex
 	counts map[Request]int
-	writes int
+}
+
+// Request is one kind of request.
+type Request struct {
+	// Operator that sends it.
+	Operator string
+	// Verb as RBAC names it.
+	Verb string
+	// Resource, with the subresource after a slash.
+	Resource string
+}
+
+// String renders the request on one line.
+func (r Request) String() string { return r.Operator + " " + r.Verb + " " + r.Resource }
+
+// Writes says whether the request may change something.
+func (r Request) Writes() bool {
+	return slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb)
+}
+
+// wrap returns the wrapper of an operator's transport.
+func (q *Requests) wrap(operator string) transport.WrapperFunc {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return counting{requests: q, operator: operator, next: next}
+	}
 }
 
 // Counts returns how often each kind of request was sent.
@@ -45,72 +60,37 @@ func (q *Requests) Since(before map[Request]int) map[Request]int {
 	return out
 }
 
-// Writes is how many writes were answered, with success or without.
-func (q *Requests) Writes() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.writes
-}
-
-// line is the way of one run of an operator to the API server.
-type line struct {
-	requests *Requests
-	operator string
-	severed  chan struct{} // closed when it is cut
-	cut      func()
-}
-
-func (q *Requests) line(operator string) *line {
-	severed := make(chan struct{})
-	return &line{requests: q, operator: operator, severed: severed, cut: sync.OnceFunc(func() { close(severed) })}
-}
-
-// wrap is the wrapper of the operator's transport.
-func (l *line) wrap(next http.RoundTripper) http.RoundTripper { return counting{l, next} }
-
-var _ transport.WrapperFunc = (*line)(nil).wrap
-
-func (l *line) isSevered() bool {
-	select {
-	case <-l.severed:
-		return true
-	default:
-		return false
+// ByVerb adds requests up by verb, those for Events apart.
+func ByVerb(counts map[Request]int) string {
+	sums := map[string]int{}
+	for request, count := range counts {
+		if request.Resource == "events" {
+			sums["events"] += count
+			continue
+		}
+		sums[request.Verb] += count
 	}
+	var parts []string
+	for _, verb := range slices.Sorted(maps.Keys(sums)) {
+		parts = append(parts, fmt.Sprintf("%s %d", verb, sums[verb]))
+	}
+	return strings.Join(parts, ", ")
 }
 
 type counting struct {
-	line *line
-	next http.RoundTripper
+	requests *Requests
+	operator string
+	next     http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper. An operator that is cut off while its
-// request is on the way never sees the answer, but what it wrote stays written.
+// RoundTrip implements http.RoundTripper.
 func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
-	if c.line.isSevered() {
-		return nil, errSevered
-	}
 	request := classify(req)
-	request.Operator = c.line.operator
-	q := c.line.requests
-	q.mu.Lock()
-	q.counts[request]++
-	q.mu.Unlock()
-	response, err := c.next.RoundTrip(req)
-	if request.Writes() {
-		q.mu.Lock()
-		q.writes++
-		n := q.writes
-		q.mu.Unlock()
-		if q.wrote != nil {
-			q.wrote(n, request)
-		}
-	}
-	if err == nil && c.line.isSevered() {
-		_ = response.Body.Close() // nobody is left to read it
-		return nil, errSevered
-	}
-	return response, err
+	request.Operator = c.operator
+	c.requests.mu.Lock()
+	c.requests.counts[request]++
+	c.requests.mu.Unlock()
+	return c.next.RoundTrip(req)
 }
 
 // classify reads verb and resource from a request to the API server.

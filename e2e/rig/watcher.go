@@ -17,12 +17,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
 )
 
 // reasonDeadline is how long an object may be without a word on why it is not
-// what its spec asks for.
+// what its spec asks for, if a test does not say otherwise.
 const reasonDeadline = 5 * time.Second
 
 // Kinds of Kubernetes that the watcher looks at beside the suite's own.
@@ -37,9 +36,6 @@ func watched() map[string]schema.GroupVersionResource {
 		return v1alpha1.GroupVersion().WithResource(resource)
 	}
 	core := schema.GroupVersion{Version: "v1"}
-	other := func(group, resource string) schema.GroupVersionResource {
-		return schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
-	}
 	return map[string]schema.GroupVersionResource{
 		v1alpha1.KindTidbCluster:  own("tidbclusters"),
 		v1alpha1.KindPDGroup:      own("pdgroups"),
@@ -49,28 +45,29 @@ func watched() map[string]schema.GroupVersionResource {
 		v1alpha1.KindInstance:     own("instances"),
 		kindPod:                   core.WithResource("pods"),
 		kindClaim:                 core.WithResource("persistentvolumeclaims"),
-		"Service":                 core.WithResource("services"),
-		"ConfigMap":               core.WithResource("configmaps"),
-		"ControllerRevision":      other("apps", "controllerrevisions"),
-		"PodDisruptionBudget":     other("policy", "poddisruptionbudgets"),
-		"Lease":                   other("coordination.k8s.io", "leases"),
 	}
 }
 
 // operatorOf returns the operator that answers for a kind.
 func operatorOf(kind string) string { return strings.ToLower(kind) }
 
-// Key names an object of the rig's namespace.
-type Key = objects.Key
+// Key names an object of the watcher's namespace.
+type Key struct {
+	// Kind of the object.
+	Kind string
+	// Name of the object.
+	Name string
+}
 
-// Objects are all objects of a namespace at one moment.
-type Objects = objects.Set
+// String renders the key as in kubectl.
+func (k Key) String() string { return k.Kind + " " + k.Name }
 
 // Watcher sees every version of every object of a namespace through a watch of
 // its own, and notes what must not be.
 type Watcher struct {
 	client    dynamic.Interface
 	namespace string
+	patience  time.Duration // with operators that say nothing
 
 	mu         sync.Mutex
 	objects    map[Key]*unstructured.Unstructured
@@ -81,7 +78,7 @@ type Watcher struct {
 	silent     map[Key]*silence
 	operators  map[string]bool // that run
 	consent    map[string]bool // claims that may go
-	uids       map[Key][]types.UID
+	podUIDs    map[string][]types.UID
 }
 
 // silence is an object whose operator has not spoken about its present
@@ -92,16 +89,16 @@ type silence struct {
 }
 
 // watchNamespace starts a watcher and returns when it sees all there is.
-func watchNamespace(ctx context.Context, cfg *rest.Config, namespace string) (*Watcher, error) {
+func watchNamespace(ctx context.Context, cfg *rest.Config, namespace string, patience time.Duration) (*Watcher, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("build watcher: %w", err)
 	}
 	w := &Watcher{
-		client: client, namespace: namespace,
+		client: client, namespace: namespace, patience: patience,
 		objects: map[Key]*unstructured.Unstructured{}, changed: make(chan struct{}),
 		timeline: map[string]time.Time{}, silent: map[Key]*silence{},
-		operators: map[string]bool{}, consent: map[string]bool{}, uids: map[Key][]types.UID{},
+		operators: map[string]bool{}, consent: map[string]bool{}, podUIDs: map[string][]types.UID{},
 	}
 	for kind, resource := range watched() {
 		if err := w.watch(ctx, kind, resource); err != nil {
@@ -145,7 +142,7 @@ func (w *Watcher) see(ctx context.Context, event watch.EventType, object *unstru
 	if ctx.Err() != nil {
 		return
 	}
-	key := Key{Kind: object.GetKind(), Name: object.GetName()}
+	key := Key{object.GetKind(), object.GetName()}
 	w.mu.Lock()
 	w.versions++
 	if event == watch.Deleted {
@@ -160,7 +157,8 @@ func (w *Watcher) see(ctx context.Context, event watch.EventType, object *unstru
 	w.hear(event, object)
 	w.claim(event, object)
 	crowded := event == watch.Added && object.GetKind() == v1alpha1.KindInstance
-	w.wake()
+	close(w.changed)
+	w.changed = make(chan struct{})
 	w.mu.Unlock()
 	if crowded {
 		w.count(ctx, object)
@@ -176,17 +174,10 @@ func (w *Watcher) violate(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
-	w.wake()
-}
-
-// wake lets who waits look again.
-func (w *Watcher) wake() {
-	close(w.changed)
-	w.changed = make(chan struct{})
 }
 
 // mark keeps the first time at which an object existed and each of its
-// conditions was True, and every UID that a pod or claim of a name ever had.
+// conditions was True, and every UID that a pod of a name ever had.
 func (w *Watcher) mark(event watch.EventType, object *unstructured.Unstructured) {
 	if event == watch.Deleted {
 		return
@@ -198,26 +189,25 @@ func (w *Watcher) mark(event watch.EventType, object *unstructured.Unstructured)
 		}
 	}
 	first("Exists")
-	for _, c := range objects.Conditions(object) {
+	for _, c := range Conditions(object) {
 		if c.Status == metav1.ConditionTrue {
 			first(c.Type)
 		}
 	}
-	key := Key{Kind: object.GetKind(), Name: object.GetName()}
-	if (key.Kind == kindPod || key.Kind == kindClaim) && !slices.Contains(w.uids[key], object.GetUID()) {
-		w.uids[key] = append(w.uids[key], object.GetUID())
+	if object.GetKind() == kindPod && !slices.Contains(w.podUIDs[object.GetName()], object.GetUID()) {
+		w.podUIDs[object.GetName()] = append(w.podUIDs[object.GetName()], object.GetUID())
 	}
 }
 
 // hear watches over objects that are changed: the operator has to say something
 // about the new generation in time, be it that it is converged.
 func (w *Watcher) hear(event watch.EventType, object *unstructured.Unstructured) {
-	key := Key{Kind: object.GetKind(), Name: object.GetName()}
+	key := Key{object.GetKind(), object.GetName()}
 	if object.GroupVersionKind().Group != v1alpha1.GroupName {
 		return
 	}
 	before := w.silent[key]
-	spoken := event == watch.Deleted || slices.ContainsFunc(objects.Conditions(object), func(c metav1.Condition) bool {
+	spoken := event == watch.Deleted || slices.ContainsFunc(Conditions(object), func(c metav1.Condition) bool {
 		return c.Type == v1alpha1.ConditionReady && c.ObservedGeneration == object.GetGeneration()
 	})
 	switch {
@@ -235,12 +225,11 @@ func (w *Watcher) hear(event watch.EventType, object *unstructured.Unstructured)
 
 // impatience is what is felt about an object whose operator keeps silent.
 func (w *Watcher) impatience(key Key, generation int64) *silence {
-	return &silence{generation: generation, timer: time.AfterFunc(reasonDeadline, func() {
+	return &silence{generation: generation, timer: time.AfterFunc(w.patience, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if still := w.silent[key]; still != nil && still.generation == generation && w.operators[operatorOf(key.Kind)] {
-			w.violations = append(w.violations, fmt.Sprintf("%s: its operator has said nothing about generation %d for %s", key, generation, reasonDeadline))
-			w.wake()
+			w.violations = append(w.violations, fmt.Sprintf("%s: its operator has said nothing about generation %d for %s", key, generation, w.patience))
 		}
 	})}
 }
@@ -326,13 +315,13 @@ func (w *Watcher) Versions() int {
 	return w.versions
 }
 
-// UIDs returns every UID that each pod and claim ever had.
-func (w *Watcher) UIDs() map[Key][]types.UID {
+// PodUIDs returns every UID that a pod of each name ever had.
+func (w *Watcher) PodUIDs() map[string][]types.UID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := map[Key][]types.UID{}
-	for key, uids := range w.uids {
-		out[key] = slices.Clone(uids)
+	out := map[string][]types.UID{}
+	for name, uids := range w.podUIDs {
+		out[name] = slices.Clone(uids)
 	}
 	return out
 }
@@ -359,7 +348,7 @@ func (w *Watcher) Await(ctx context.Context, holds func(Objects) error) error {
 	for {
 		w.mu.Lock()
 		changed := w.changed
-		last := holds(objects.NewSet(w.objects))
+		last := holds(Objects{w.objects})
 		w.mu.Unlock()
 		if last == nil {
 			return nil
@@ -376,5 +365,5 @@ func (w *Watcher) Await(ctx context.Context, holds func(Objects) error) error {
 func (w *Watcher) Now(look func(Objects)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	look(objects.NewSet(w.objects))
+	look(Objects{w.objects})
 }

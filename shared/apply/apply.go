@@ -39,21 +39,6 @@ const (
 // being overwritten. Without live, an existing object is adopted if its fields
 // allow.
 func Object(ctx context.Context, c client.Client, owner string, desired, live client.Object) (Result, error) {
-	return object(ctx, c, owner, desired, live, "")
-}
-
-// Seen is Object that is refused with a conflict if live is not the newest
-// version of the object any more: for objects of which a field is a permission,
-// so that what an outdated version says is not given anew.
-func Seen(ctx context.Context, c client.Client, owner string, desired, live client.Object) (Result, error) {
-	version := ""
-	if live != nil {
-		version = live.GetResourceVersion()
-	}
-	return object(ctx, c, owner, desired, live, version)
-}
-
-func object(ctx context.Context, c client.Client, owner string, desired, live client.Object, version string) (Result, error) {
 	want, err := content(c.Scheme(), desired)
 	if err != nil {
 		return Unchanged, err
@@ -80,7 +65,6 @@ func object(ctx context.Context, c client.Client, owner string, desired, live cl
 			return Unchanged, nil
 		}
 		want.SetUID(live.GetUID())
-		want.SetResourceVersion(version)
 	}
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(owner), client.ForceOwnership); err != nil {
 		if madeAnew(err) {

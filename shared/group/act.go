@@ -12,7 +12,6 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
-	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -26,47 +25,32 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 		first = append(first, func() step.Outcome { return applyService(ctx, env, g, s, service) })
 	}
 	if plan.ConfigMap != nil {
-		first = append(first, func() step.Outcome { return applyOne(ctx, env, plan.ConfigMap, nil) })
+		first = append(first, func() step.Outcome { return applyOne(ctx, env, g, plan.ConfigMap, nil) })
 	}
 	if plan.Revision != nil {
-		first = append(first, func() step.Outcome { return applyOne(ctx, env, plan.Revision, nil) })
-	}
-	if plan.Budget != nil {
-		first = append(first, func() step.Outcome { return applyBudget(ctx, env, s, plan.Budget) })
+		first = append(first, func() step.Outcome { return applyOne(ctx, env, g, plan.Revision, nil) })
 	}
 	if o := step.Parallel(first...); o.Kind != step.KindDone {
 		return o
-	}
-	if o := confirmPD(ctx, env, g, plan); o.Kind != step.KindDone {
-		return o
-	}
-	if plan.Lease.Take != nil {
-		if o := takeLease(ctx, env, g, s, plan.Lease); o.Kind != step.KindDone {
-			return o
-		}
 	}
 	changed := make([]bool, len(plan.Instances))
 	var second []func() step.Outcome
 	for i, change := range plan.Instances {
 		second = append(second, func() step.Outcome {
-			if o := confirm(ctx, env, g, s, change); o.Kind != step.KindDone {
+			if o := confirm(ctx, env, change); o.Kind != step.KindDone {
 				return o
 			}
-			result, o := applyInstance(ctx, env, g, change)
+			var live client.Object
+			if change.Live != nil {
+				live = change.Live
+			}
+			result, o := applyResult(ctx, env, g, change.Desired, live)
 			changed[i] = o.Kind == step.KindDone && result != apply.Unchanged
 			return o
 		})
 	}
 	if o := step.Parallel(second...); o.Kind != step.KindDone {
 		return o
-	}
-	if o := step.Worst(call(ctx, env, g, plan.Calls), remove(ctx, env, g, plan)); o.Kind != step.KindDone {
-		return o
-	}
-	if plan.Lease.Give {
-		if o := giveLease(ctx, env, g, s, plan.Lease); o.Kind != step.KindDone {
-			return o
-		}
 	}
 	if at := slices.Index(changed, true); at >= 0 && plan.Outcome.Kind == step.KindDone {
 		// The plan was made from what the Instances said of their old specs.
@@ -78,88 +62,35 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 // conflictDelay is how soon a plan that met a newer object is made anew.
 const conflictDelay = 50 * time.Millisecond
 
-// confirm looks at an Instance in the API server before it is made or its pod
-// may be stopped: the plan must not rest on a cache that lags. A member that
-// serves is stopped only for who holds the Lease at that moment, if it needs it.
-func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, change InstanceChange) step.Outcome {
-	if !stops(change) {
+// confirm looks at an Instance in the API server before it is made or given
+// another revision, which is the permission to stop its pod: the plan must not
+// rest on a cache that lags.
+func confirm(ctx context.Context, env operator.Env, change InstanceChange) step.Outcome {
+	if change.Live != nil && change.Live.Spec.Revision == change.Desired.Spec.Revision {
 		return step.Done()
 	}
 	var there v1alpha1.Instance
 	err := env.Live.Get(ctx, client.ObjectKeyFromObject(change.Desired), &there)
-	changed := step.After(conflictDelay, v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" has changed meanwhile")
 	switch {
 	case apierrors.IsNotFound(err) && change.Live == nil:
-		return inTurn(ctx, env, g, change)
+		return step.Done()
 	case err != nil && !apierrors.IsNotFound(err):
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Instance %s: %w", change.Desired.Name, err))
-	case err != nil || change.Live == nil || there.ResourceVersion != change.Live.ResourceVersion:
-		return changed
-	}
-	if o := inTurn(ctx, env, g, change); o.Kind != step.KindDone || !change.Stops {
-		return o
-	}
-	if !s.Lease.HeldBy(change.Live) {
-		return alone(ctx, env, g, s)
-	}
-	now, err := lease.Read(ctx, env.Live, g.GetNamespace(), g.PDGroupName())
-	if err != nil {
-		return step.Fail(v1alpha1.ReasonRequestFailed, err)
-	}
-	if !now.HeldBy(change.Live) {
-		return step.After(conflictDelay, v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" does not hold the Lease any more")
-	}
-	return step.Done()
-}
-
-// inTurn looks at the groups that come before this one in the API server before
-// a member gets a new revision while others serve at an old one: of an edit of
-// several groups, the last may be seen first.
-func inTurn(ctx context.Context, env operator.Env, g v1alpha1.Group, change InstanceChange) step.Outcome {
-	if !change.Rolls {
+	case err == nil && change.Live != nil && there.ResourceVersion == change.Live.ResourceVersion:
 		return step.Done()
 	}
-	var now Snapshot
-	if err := observeGroups(ctx, env.Live, g, &now); err != nil {
-		return step.Fail(v1alpha1.ReasonRequestFailed, err)
-	}
-	if turn := RollGate(g, now); !turn.Open {
-		return step.After(conflictDelay, v1alpha1.ReasonWaitingForGroups, turn.Message)
-	}
-	return step.Done()
-}
-
-// alone looks at all members in the API server before one that serves is stopped
-// without the Lease: what the others were seen to do must still be so.
-func alone(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot) step.Outcome {
-	there, err := instances(ctx, env.Live, g)
-	if err != nil {
-		return step.Fail(v1alpha1.ReasonRequestFailed, err)
-	}
-	same := slices.EqualFunc(there, s.Instances, func(a, b *v1alpha1.Instance) bool {
-		return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
-	})
-	if !same {
-		return step.After(conflictDelay, v1alpha1.ReasonProgressing, "the Instances have changed meanwhile")
-	}
-	return step.Done()
-}
-
-// stops reports whether a change makes an Instance, or lets its pod be stopped.
-func stops(change InstanceChange) bool {
-	live, desired := change.Live, change.Desired
-	return live == nil || live.Spec.Revision != desired.Spec.Revision || live.Spec.StopPod != desired.Spec.StopPod || held(live) && !held(desired)
+	return step.After(conflictDelay, v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" has changed meanwhile")
 }
 
 // applyService applies a Service, unless somebody else holds its name.
 func applyService(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, service *corev1.Service) step.Outcome {
 	if have, ok := s.Services[service.Name]; ok {
-		return applyOne(ctx, env, service, have)
+		return applyOne(ctx, env, g, service, have)
 	}
 	if o := stranger(ctx, env, g, service.Name); o.Kind != step.KindDone {
 		return o
 	}
-	return applyOne(ctx, env, service, nil)
+	return applyOne(ctx, env, g, service, nil)
 }
 
 // lookAgain is after how long a name that somebody else holds is looked at
@@ -186,41 +117,32 @@ func stranger(ctx context.Context, env operator.Env, g v1alpha1.Group, name stri
 	return step.Done()
 }
 
-// applyInstance applies an Instance and tells a person about it. Its spec is a
-// permission to stop its pod: what an outdated version of it says must not be
-// written again.
-func applyInstance(ctx context.Context, env operator.Env, g v1alpha1.Group, change InstanceChange) (apply.Result, step.Outcome) {
-	var live client.Object
-	if change.Live != nil {
-		live = change.Live
-	}
-	result, err := apply.Seen(ctx, env.Client, env.Name, change.Desired, live)
-	if err == nil && result != apply.Unchanged {
-		env.Recorder.Eventf(g, change.Desired, corev1.EventTypeNormal, string(result), "Apply", "%s Instance %s", result, change.Desired.Name)
-	}
-	return result, applied(change.Desired, err)
+// applyOne applies an object and tells a person about it. What the API server
+// refuses as invalid is for a person to mend; everything else is tried again.
+func applyOne(ctx context.Context, env operator.Env, g v1alpha1.Group, desired, live client.Object) step.Outcome {
+	_, o := applyResult(ctx, env, g, desired, live)
+	return o
 }
 
-// applyOne applies any other object.
-func applyOne(ctx context.Context, env operator.Env, desired, live client.Object) step.Outcome {
-	_, err := apply.Object(ctx, env.Client, env.Name, desired, live)
-	return applied(desired, err)
-}
-
-// applied tells how an apply ended. What the API server refuses as invalid is
-// for a person to mend; everything else is tried again.
-func applied(desired client.Object, err error) step.Outcome {
+// applyResult is applyOne that says what it did.
+func applyResult(ctx context.Context, env operator.Env, g v1alpha1.Group, desired, live client.Object) (apply.Result, step.Outcome) {
+	result, err := apply.Object(ctx, env.Client, env.Name, desired, live)
 	switch {
-	case err == nil:
-		return step.Done()
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		// The cause may go without the spec: a port that somebody else holds, a
 		// policy of the cluster.
 		o := step.Stall(v1alpha1.ReasonInvalidSpec, err.Error())
 		o.After = lookAgain
-		return o
+		return result, o
 	case apierrors.IsConflict(err):
-		return step.After(conflictDelay, v1alpha1.ReasonProgressing, desired.GetName()+" has changed meanwhile")
+		return result, step.After(conflictDelay, v1alpha1.ReasonProgressing, desired.GetName()+" has changed meanwhile")
+	case err != nil:
+		return result, step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	if result != apply.Unchanged {
+		if _, isInstance := desired.(*v1alpha1.Instance); isInstance {
+			env.Recorder.Eventf(g, desired, corev1.EventTypeNormal, string(result), "Apply", "%s Instance %s", result, desired.GetName())
+		}
+	}
+	return result, step.Done()
 }

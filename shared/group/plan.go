@@ -10,17 +10,15 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/names"
-	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
@@ -53,35 +51,11 @@ type Rendering struct {
 	// Adjust changes the template of one Instance in a way that makes no
 	// revision of its own, whatever an earlier Adjust made of it; nil for none.
 	Adjust func(slot int32, template *corev1.PodTemplateSpec)
-	// First are the slots that are filled before others: the database counts on
-	// their members.
-	First []int32
 	// CreateLimit bounds how many members are created at once, and says why;
 	// nil means no bound.
 	CreateLimit func() (limit int, reason string)
-	// Disrupt answers for the members when some of them are to be stopped.
-	Disrupt Component
-	// Again returns what Disrupt would be if PD had said now what it says at that
-	// moment. It is asked right before what cannot be taken back: a poll is up to
-	// a second old. nil for a component that does not depend on PD.
-	Again func(now pd.View) Component
-	// Silent says that nothing is known of the database now: what was done to it
-	// may still be in force.
-	Silent bool
-	// RollGate must be open before members that serve get a new revision: the
-	// groups that come before this one in an upgrade are done.
-	RollGate gate.Result
-	// SuspendWait says what must have stopped before this group's pods may;
-	// empty if nothing.
-	SuspendWait string
-	// Budget of the cluster's members of this component; nil for none.
-	Budget *policyv1.PodDisruptionBudget
-	// Extra is how many members there are to be beyond spec.replicas for now, in
-	// place of members that do not serve.
-	Extra int32
-	// Surge is how many more there may be, so that members that serve can be
-	// restarted without being missed.
-	Surge int32
+	// Safe says why a living member must not be stopped now; empty if it may.
+	Safe func(instance *v1alpha1.Instance) string
 }
 
 // Plan is what a group's operator will do, and why.
@@ -91,21 +65,8 @@ type Plan struct {
 	Services  []*corev1.Service
 	ConfigMap *corev1.ConfigMap
 	Revision  *appsv1.ControllerRevision
-	// Budget to apply, nil for none.
-	Budget *policyv1.PodDisruptionBudget
 	// Instances to apply, with the live object of each.
 	Instances []InstanceChange
-	// Lease to take or to give back.
-	Lease LeaseChange
-	// Calls to PD, in this order.
-	Calls []Call
-	// Deletes are Instances to delete, because their member has left or will
-	// never come back.
-	Deletes []*v1alpha1.Instance
-	// Drained are the Instances whose member has left the database.
-	Drained map[string]bool
-	// Prune are revisions and ConfigMaps that nothing uses any more.
-	Prune []client.Object
 	// Target is the revision that is wanted.
 	Target revision.Target
 	// Gate that the group stands before.
@@ -114,14 +75,6 @@ type Plan struct {
 	Outcome step.Outcome
 	// Notes say why, one for each decision.
 	Notes []string
-
-	// disrupted are the Instances that are under way, granted those whose pod may
-	// stop now, released those that may go for good.
-	disrupted map[string]Verb
-	granted   map[string]bool
-	released  map[string]bool
-	// rechecks are to pass before anything of the plan stops a member.
-	rechecks []recheck
 }
 
 // InstanceChange is an Instance to create or update.
@@ -130,18 +83,12 @@ type InstanceChange struct {
 	Desired *v1alpha1.Instance
 	// Live Instance, nil if it is to be created.
 	Live *v1alpha1.Instance
-	// Stops says that the change is the permission to stop a pod that serves.
-	Stops bool
-	// Rolls says that the change brings a new revision to a group whose members
-	// serve at an old one.
-	Rolls bool
 }
 
 // MakePlan plans the children of a group. It is pure.
 func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
-	plan := Plan{Gate: r.Gate, Drained: map[string]bool{}, disrupted: map[string]Verb{}, granted: map[string]bool{}, released: map[string]bool{}}
+	plan := Plan{Gate: r.Gate}
 	spec := g.GetComponentSpec()
-	r.Problems = append(slices.Clone(r.Problems), CheckDisruption(spec.Disruption)...)
 	switch {
 	case g.GetDeletionTimestamp() != nil:
 		// Owner references let go of everything; the Instances' own finalizers
@@ -162,7 +109,7 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 		return plan, err
 	}
 	plan.Target = target
-	plan.Services, plan.Budget = r.Services, r.Budget
+	plan.Services = r.Services
 	if plan.ConfigMap, err = configMap(g, s, target); err != nil {
 		return plan, err
 	}
@@ -174,7 +121,6 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 	if err := planInstances(&plan, g, s, r); err != nil {
 		return plan, err
 	}
-	plan.Prune = prune(g, s, target)
 	if spec.Paused {
 		plan = paused(plan, g)
 	}
@@ -185,8 +131,7 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 // is, if it is anything.
 func paused(plan Plan, g v1alpha1.Group) Plan {
 	held := len(plan.Notes) > 0 || plan.Revision != nil
-	plan.Services, plan.ConfigMap, plan.Revision, plan.Instances, plan.Budget = nil, nil, nil, nil, nil
-	plan.Lease, plan.Calls, plan.Deletes, plan.Prune, plan.rechecks = LeaseChange{}, nil, nil, nil, nil
+	plan.Services, plan.ConfigMap, plan.Revision, plan.Instances = nil, nil, nil, nil
 	if !held {
 		return plan
 	}
@@ -251,82 +196,80 @@ func revisionObject(g v1alpha1.Group, target revision.Target) (*appsv1.Controlle
 	return object, nil
 }
 
-// planInstances decides for every slot: create, keep, change in place, restart,
-// remove, or say what is pending.
+// planInstances decides for every slot: create, keep, change in place, replace
+// what adds nothing, or say what is pending.
 func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error {
 	spec := g.GetComponentSpec()
-	living, err := survey(plan, g, s, r)
-	if err != nil {
-		return err
-	}
-	surge := planSurge(plan, g, s, r, living)
-	leaving := planRemoval(g, s, r, surge, plan.Target.Hash)
-	if !spec.Suspended {
-		plan.Outcome = step.Worst(plan.Outcome, planDisruptions(plan, g, s, r, work(plan, r, living, leaving)), leaving.waiting)
-	}
-	drain(plan, r, leaving)
-	if !spec.Suspended {
-		bury(plan, s, r, leaving)
-	}
-	marked := beyond(g, s, r, surge)
-	for _, m := range living {
-		plan.Instances = append(plan.Instances, m.change(plan, r, leaving, marked))
-		if _, under := plan.disrupted[m.live.Name]; !under {
-			plan.Calls = append(plan.Calls, r.Disrupt.Sweep(m.live)...)
+	var filled []int32
+	var pending []string
+	for _, live := range s.Instances {
+		filled = append(filled, live.Spec.Slot)
+		if live.DeletionTimestamp != nil || !Ours(g, live) {
+			continue
 		}
-	}
-	if s.HolderLost && s.Lease.Holder.Kind == g.GroupKind() && plan.Lease.Take == nil {
-		plan.Lease = LeaseChange{Give: true, Why: "its holder is gone"}
-	}
-	slots, extra := planSlots(g, s, r, surge)
-	create := slices.Concat(slots, extra)
-	creating := ""
-	if len(create) > 0 && !spec.Suspended {
-		creating = fmt.Sprintf("creating %d of %d Instances", len(create), g.GetReplicas()+r.Extra+surge)
-	}
-	if creating != "" && r.Gate.Open {
-		if r.CreateLimit != nil {
-			if limit, limited := r.CreateLimit(); limit < len(create) {
-				create, creating = create[:limit], creating+": "+limited
-			}
-		}
-		old, err := running(plan, g, s)
+		desired, wait, err := planInstance(plan, g, r, live)
 		if err != nil {
 			return err
 		}
+		if wait != "" {
+			pending = append(pending, wait)
+		}
+		plan.Instances = append(plan.Instances, InstanceChange{Desired: desired, Live: live})
+	}
+	slots := rollout.PlanSlots(filled, g.GetReplicas(), nil)
+	creating := len(slots.Create) > 0 && !spec.Suspended
+	if creating && r.Gate.Open {
+		create, limited := slots.Create, ""
+		if r.CreateLimit != nil {
+			var limit int
+			limit, limited = r.CreateLimit()
+			create = create[:min(limit, len(create))]
+		}
+		if len(create) < len(slots.Create) {
+			pending = append(pending, limited)
+		}
 		for _, slot := range create {
-			desired, err := newcomer(plan, g, s, r, old, slot, slices.Contains(extra, slot))
+			desired, err := newInstance(g, r, plan.Target, slot)
 			if err != nil {
 				return err
 			}
-			plan.Instances = append(plan.Instances, InstanceChange{Desired: desired, Rolls: old != nil && desired.Spec.Revision == plan.Target.Hash})
-			plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(s.Instances), g.GetReplicas()+r.Extra+surge))
+			plan.Instances = append(plan.Instances, InstanceChange{Desired: desired})
+			plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(s.Instances), g.GetReplicas()))
 		}
 	}
-	plan.Outcome = step.Worst(waits(plan, g, s, r, creating), plan.Outcome)
+	plan.Outcome = step.Worst(plan.Outcome, waits(g, s, r, plan.Target, slots, pending, creating))
 	return nil
 }
 
 // waits says why the group is not yet what its spec asks for.
-func waits(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, creating string) step.Outcome {
+func waits(g v1alpha1.Group, s Snapshot, r Rendering, target revision.Target, slots rollout.Slots, pending []string, creating bool) step.Outcome {
 	wait := func(source, reason, message string) step.Outcome {
 		return step.Wait(source, waitDeadline, reason, message)
 	}
-	if creating != "" && !r.Gate.Open {
+	if creating && !r.Gate.Open {
 		return wait("PDGroup", r.GateReason, r.Gate.Message)
 	}
-	if o := unready(plan, g, s); o.Kind != step.KindDone {
+	if o := unready(g, s); o.Kind != step.KindDone {
 		return o
 	}
-	if creating != "" {
-		return wait("Instance", v1alpha1.ReasonCreating, creating)
+	if creating {
+		message := fmt.Sprintf("creating %d of %d Instances", len(slots.Create), g.GetReplicas())
+		if len(pending) > 0 {
+			message += ": " + pending[0]
+		}
+		return wait("Instance", v1alpha1.ReasonCreating, message)
 	}
 	volume := volumeChange(g, s)
 	switch {
+	case len(pending) > 0:
+		return wait("Instance", v1alpha1.ReasonRestartPending, pending[0])
 	case volume != "":
 		return wait("Instance", v1alpha1.ReasonVolumeChangePending, volume)
-	case plan.Target.NewRendering != "":
-		return wait(g.GroupKind(), v1alpha1.ReasonNewRendering, "this operator would render the pods differently, and leaves them as they are until the spec changes: "+plan.Target.NewRendering)
+	case len(slots.Surplus) > 0:
+		return wait("Instance", v1alpha1.ReasonScaleInPending, fmt.Sprintf("%d Instances more than spec.replicas %d: this version does not remove members; set spec.replicas back to %d",
+			len(slots.Surplus), g.GetReplicas(), len(s.Instances)))
+	case target.NewRendering != "":
+		return wait(g.GroupKind(), v1alpha1.ReasonNewRendering, "this operator would render the pods differently, and leaves them as they are until the spec changes: "+target.NewRendering)
 	}
 	return step.Done()
 }
@@ -347,9 +290,8 @@ func volumeChange(g v1alpha1.Group, s Snapshot) string {
 	return ""
 }
 
-// unready passes on the most telling reason of an Instance that is not Ready. How
-// far one is on its way out is told elsewhere.
-func unready(plan *Plan, g v1alpha1.Group, s Snapshot) step.Outcome {
+// unready passes on the most telling reason of an Instance that is not Ready.
+func unready(g v1alpha1.Group, s Snapshot) step.Outcome {
 	if g.GetComponentSpec().Suspended {
 		for _, i := range s.Instances {
 			if i.Status.PodUID != "" {
@@ -360,9 +302,6 @@ func unready(plan *Plan, g v1alpha1.Group, s Snapshot) step.Outcome {
 	}
 	worst := step.Done()
 	for _, i := range s.Instances {
-		if i.Spec.Retire || i.DeletionTimestamp != nil && held(i) || plan.disrupted[i.Name] == Remove || slices.Contains(plan.Deletes, i) {
-			continue
-		}
 		o := InstanceOutcome(i)
 		if i.DeletionTimestamp != nil {
 			o = step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted, and made anew then")
@@ -394,9 +333,6 @@ func InstanceOutcome(i *v1alpha1.Instance) step.Outcome {
 	return step.Wait("Instance", waitDeadline, ready.Reason, "Instance "+i.Name+": "+ready.Message)
 }
 
-// onItsWay ranks what every member says that starts.
-const onItsWay = 2
-
 // telling ranks reasons by how much they tell a person.
 func telling(o step.Outcome) int {
 	switch {
@@ -406,9 +342,9 @@ func telling(o step.Outcome) int {
 		return 1
 	case o.Reason == v1alpha1.ReasonPodMissing, o.Reason == v1alpha1.ReasonPodPending, o.Reason == v1alpha1.ReasonPodNotReady,
 		o.Reason == v1alpha1.ReasonGatesPending, o.Reason == v1alpha1.ReasonProgressing, o.Reason == v1alpha1.ReasonClaimPending:
-		return onItsWay
+		return 2
 	default:
-		return onItsWay + 1
+		return 3
 	}
 }
 
@@ -424,7 +360,6 @@ func newInstance(g v1alpha1.Group, r Rendering, target revision.Target, slot int
 		return nil, fmt.Errorf("encode the template of slot %d: %w", slot, err)
 	}
 	i := &v1alpha1.Instance{ObjectMeta: workload.Meta(g, names.Instance(g.GetName(), slot))}
-	i.Finalizers = []string{v1alpha1.FinalizerMember}
 	i.Spec = v1alpha1.InstanceSpec{
 		Group:                v1alpha1.InstanceGroup{Kind: g.GroupKind(), Name: g.GetName()},
 		Slot:                 slot,
@@ -451,4 +386,46 @@ func grown(claims, wanted []v1alpha1.VolumeClaimTemplate) []v1alpha1.VolumeClaim
 		}
 	}
 	return out
+}
+
+// planInstance decides what becomes of a living Instance: the new revision when
+// it may have it, else its own, and then a word on what is pending.
+func planInstance(plan *Plan, g v1alpha1.Group, r Rendering, live *v1alpha1.Instance) (*v1alpha1.Instance, string, error) {
+	desired, err := newInstance(g, r, plan.Target, live.Spec.Slot)
+	if err != nil {
+		return nil, "", err
+	}
+	if live.Spec.Revision == plan.Target.Hash {
+		return desired, "", nil
+	}
+	var old corev1.PodTemplateSpec
+	if err := json.Unmarshal(live.Spec.PodTemplate.Raw, &old); err != nil {
+		return nil, "", fmt.Errorf("decode template of Instance %s: %w", live.Name, err)
+	}
+	wanted, kept := plan.Target.Template.DeepCopy(), live.Spec.PodTemplate
+	if r.Adjust != nil {
+		// What makes no revision is no reason for a restart either, and is
+		// changed while a restart is pending too.
+		r.Adjust(live.Spec.Slot, wanted)
+		r.Adjust(live.Spec.Slot, &old)
+		if kept.Raw, err = json.Marshal(old); err != nil {
+			return nil, "", fmt.Errorf("encode template of Instance %s: %w", live.Name, err)
+		}
+	}
+	change := revision.Difference(&old, wanted)
+	if !change.Restart {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("change Instance %s in place: %s", live.Name, change.Text))
+		return desired, "", nil
+	}
+	if reason := r.Safe(live); reason != "" {
+		// The living member keeps what it runs.
+		desired.Spec.Revision = live.Spec.Revision
+		desired.Spec.PodTemplate = kept
+		desired.Spec.VolumeClaimTemplates = grown(live.Spec.VolumeClaimTemplates, desired.Spec.VolumeClaimTemplates)
+		note := fmt.Sprintf("Instance %s needs a restart (%s): %s", live.Name, change.Text, reason)
+		plan.Notes = append(plan.Notes, note)
+		return desired, note, nil
+	}
+	plan.Notes = append(plan.Notes, fmt.Sprintf("replace the pod of Instance %s: %s", live.Name, change.Text))
+	return desired, "", nil
 }

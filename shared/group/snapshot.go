@@ -5,20 +5,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
-	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
@@ -35,56 +31,32 @@ type Snapshot struct {
 	ConfigMaps map[string]bool
 	// Revisions of the group.
 	Revisions []appsv1.ControllerRevision
-	// Claims that exist, by the Instance that they are labelled with.
-	Claims map[string][]metav1.ObjectMeta
-	// RetiredSlots hold the claims of members that have left for good.
-	RetiredSlots map[int32]bool
-	// Budgets are the PodDisruptionBudgets of the namespace that the suite made.
-	Budgets map[string]*policyv1.PodDisruptionBudget
-	// Lease is the right to disrupt a member of the cluster; HolderLost says that
-	// its holder does not exist any more.
-	Lease      lease.State
-	HolderLost bool
-	// Now is when the snapshot was taken.
-	Now time.Time
 	// PDGroup that the group names, nil if there is none. A PDGroup's own
 	// snapshot holds itself.
 	PDGroup *v1alpha1.PDGroup
-	// Groups of the same PDGroup, of every kind, this one included.
-	Groups []v1alpha1.Group
-	// TiKVGroups among them.
+	// TiKVGroups of the same PDGroup; read only where a gate needs them.
 	TiKVGroups []*v1alpha1.TiKVGroup
 	// Nodes by name, their labels only.
 	Nodes map[string]map[string]string
-	// Cordoned are the nodes of Instances on which nothing new is to start, if
-	// there is another one on which it may.
-	Cordoned map[string]bool
-	// LostNodes are, by Instance, nodes that do not exist any more and that hold
-	// the volume of a pod which therefore finds no place.
-	LostNodes map[string]string
 	// PD as last polled; its Err says why it is not known.
 	PD pd.View
 	// PDPending says that PD is being asked for the first time since the
 	// operator started. The answer, or that there is none, wakes the group up;
 	// until then nothing new is known and nothing should be reported.
 	PDPending bool
-	// Regions that have a peer too few or one that is not what it should be, as PD
-	// has just said. RegionsKnown says that it was asked, RegionsErr why it did not
-	// answer.
-	Regions      []pd.Region
-	RegionsKnown bool
-	RegionsErr   error
 }
 
 // Wants says what to read beyond what every group needs.
 type Wants struct {
+	// TiKVGroups for the gate.
+	TiKVGroups bool
 	// Nodes for labels.
 	Nodes bool
 }
 
 // Observe reads the snapshot of a group.
 func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group, wants Wants) (Snapshot, error) {
-	s := Snapshot{Now: env.Now()}
+	var s Snapshot
 	var err error
 	if s.Instances, err = instances(ctx, env.Client, g); err != nil {
 		return s, err
@@ -104,26 +76,20 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group, wants Want
 	if s.PDGroup, err = pdGroup(ctx, env.Client, g); err != nil {
 		return s, err
 	}
-	if s.Claims, err = claims(ctx, env.Client, g); err != nil {
-		return s, err
-	}
-	s.RetiredSlots = retiredSlots(g, s.Claims)
-	if s.Budgets, err = budgets(ctx, env.Client, g); err != nil {
-		return s, err
-	}
-	if err := observeLease(ctx, env, g, &s); err != nil {
-		return s, err
-	}
-	if err := observeGroups(ctx, env.Client, g, &s); err != nil {
-		return s, err
-	}
-	if env.ClusterScoped {
-		if s.LostNodes, err = lostNodes(ctx, env, s); err != nil {
-			return s, err
+	if wants.TiKVGroups {
+		var list v1alpha1.TiKVGroupList
+		if err := env.Client.List(ctx, &list, client.InNamespace(g.GetNamespace())); err != nil {
+			return s, fmt.Errorf("list TiKVGroups: %w", err)
 		}
+		for i := range list.Items {
+			if list.Items[i].PDGroupName() == g.PDGroupName() {
+				s.TiKVGroups = append(s.TiKVGroups, &list.Items[i])
+			}
+		}
+		slices.SortFunc(s.TiKVGroups, func(a, b *v1alpha1.TiKVGroup) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	if wants.Nodes && env.ClusterScoped {
-		if s.Nodes, s.Cordoned, err = nodes(ctx, env.Client, s.Instances); err != nil {
+		if s.Nodes, err = nodes(ctx, env.Client, s.Instances); err != nil {
 			return s, err
 		}
 	}
@@ -144,86 +110,6 @@ func AskPD(env operator.Env, g v1alpha1.Group, s *Snapshot, moving bool) {
 	}
 	s.PDPending = !known
 	s.PD = view
-}
-
-// observeGroups reads the groups that make the cluster.
-func observeGroups(ctx context.Context, c client.Reader, g v1alpha1.Group, s *Snapshot) error {
-	for _, list := range []client.ObjectList{&v1alpha1.PDGroupList{}, &v1alpha1.TiFlashGroupList{}, &v1alpha1.TiKVGroupList{}, &v1alpha1.TiDBGroupList{}} {
-		if err := c.List(ctx, list, client.InNamespace(g.GetNamespace())); err != nil {
-			return fmt.Errorf("list groups of PDGroup %s: %w", g.PDGroupName(), err)
-		}
-		var found []v1alpha1.Group
-		for _, other := range v1alpha1.GroupsIn(list) {
-			if other.PDGroupName() == g.PDGroupName() {
-				found = append(found, other)
-			}
-		}
-		slices.SortFunc(found, func(a, b v1alpha1.Group) int { return cmp.Compare(a.GetName(), b.GetName()) })
-		for _, other := range found {
-			s.Groups = append(s.Groups, other)
-			if tikv, ok := other.(*v1alpha1.TiKVGroup); ok {
-				s.TiKVGroups = append(s.TiKVGroups, tikv)
-			}
-		}
-	}
-	return nil
-}
-
-// observeLease reads the cluster's Lease, and whether its holder still exists.
-func observeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s *Snapshot) error {
-	var err error
-	if s.Lease, err = lease.Read(ctx, env.Client, g.GetNamespace(), g.PDGroupName()); err != nil || s.Lease.Free() {
-		return err
-	}
-	if slices.ContainsFunc(s.Instances, s.Lease.HeldBy) {
-		return nil
-	}
-	if lost, err := s.Lease.Lost(ctx, env.Client, g.GetNamespace()); err != nil || !lost {
-		return err
-	}
-	// What a cache does not show may still be there.
-	s.HolderLost, err = s.Lease.Lost(ctx, env.Live, g.GetNamespace())
-	return err
-}
-
-// claims reads the claims of a group's members. They are read by their metadata
-// only, and never written.
-func claims(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[string][]metav1.ObjectMeta, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"))
-	if err := c.List(ctx, list, client.InNamespace(g.GetNamespace()), client.MatchingLabels(workload.Selector(g))); err != nil {
-		return nil, fmt.Errorf("list claims of %s: %w", g.GetName(), err)
-	}
-	out := map[string][]metav1.ObjectMeta{}
-	for _, claim := range list.Items {
-		instance := claim.Labels[v1alpha1.LabelInstance]
-		out[instance] = append(out[instance], claim.ObjectMeta)
-	}
-	return out, nil
-}
-
-// retiredSlots returns which slots have a claim of a former member.
-func retiredSlots(g v1alpha1.Group, claims map[string][]metav1.ObjectMeta) map[int32]bool {
-	out := map[int32]bool{}
-	for instance, list := range claims {
-		slot, ok := names.Slot(g.GetName(), instance)
-		if ok && slices.ContainsFunc(list, func(c metav1.ObjectMeta) bool { return c.Annotations[v1alpha1.AnnotationRetired] != "" }) {
-			out[slot] = true
-		}
-	}
-	return out
-}
-
-func budgets(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[string]*policyv1.PodDisruptionBudget, error) {
-	var list policyv1.PodDisruptionBudgetList
-	if err := c.List(ctx, &list, client.InNamespace(g.GetNamespace()), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}); err != nil {
-		return nil, fmt.Errorf("list PodDisruptionBudgets: %w", err)
-	}
-	out := map[string]*policyv1.PodDisruptionBudget{}
-	for i := range list.Items {
-		out[list.Items[i].Name] = &list.Items[i]
-	}
-	return out, nil
 }
 
 func instances(ctx context.Context, c client.Reader, g v1alpha1.Group) ([]*v1alpha1.Instance, error) {
@@ -289,61 +175,23 @@ func pdGroup(ctx context.Context, c client.Reader, g v1alpha1.Group) (*v1alpha1.
 	return &out, nil
 }
 
-// nodes reads the labels of the nodes that the Instances run on, and which of
-// them are cordoned. A namespaced installation may not read nodes and goes
-// without.
-func nodes(ctx context.Context, c client.Reader, instances []*v1alpha1.Instance) (map[string]map[string]string, map[string]bool, error) {
-	var list corev1.NodeList
-	if err := c.List(ctx, &list); err != nil {
-		return nil, nil, fmt.Errorf("list Nodes: %w", err)
-	}
-	out, cordoned, open := map[string]map[string]string{}, map[string]bool{}, false
-	for i := range list.Items {
-		node := &list.Items[i]
-		open = open || !node.Spec.Unschedulable
-		if !slices.ContainsFunc(instances, func(i *v1alpha1.Instance) bool { return i.Status.NodeName == node.Name }) {
+// nodes reads the labels of the nodes that the Instances run on. A namespaced
+// installation may not read nodes and goes without.
+func nodes(ctx context.Context, c client.Reader, instances []*v1alpha1.Instance) (map[string]map[string]string, error) {
+	out := map[string]map[string]string{}
+	for _, i := range instances {
+		name := i.Status.NodeName
+		if _, known := out[name]; known || name == "" {
 			continue
 		}
-		out[node.Name] = node.Labels
-		if node.Spec.Unschedulable {
-			cordoned[node.Name] = true
-		}
-	}
-	if !open {
-		clear(cordoned)
-	}
-	return out, cordoned, nil
-}
-
-// selectedNode is the annotation by which Kubernetes' scheduler tells where the
-// volume of a claim was made.
-const selectedNode = "volume.kubernetes.io/selected-node"
-
-// lostNodes finds the pods that find no place because their volume was on a node
-// which is gone. Who deletes a Node says that it never comes back.
-func lostNodes(ctx context.Context, env operator.Env, s Snapshot) (map[string]string, error) {
-	out := map[string]string{}
-	for _, i := range s.Instances {
-		pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
-		if pod == nil || pod.Reason != v1alpha1.ReasonPodUnschedulable {
-			continue
-		}
-		for _, claim := range s.Claims[i.Name] {
-			name := claim.Annotations[selectedNode]
-			if name == "" {
-				continue
-			}
-			err := env.Client.Get(ctx, types.NamespacedName{Name: name}, &corev1.Node{})
-			if apierrors.IsNotFound(err) {
-				// What a cache does not show may still be there.
-				err = env.Live.Get(ctx, types.NamespacedName{Name: name}, &corev1.Node{})
-			}
-			switch {
-			case apierrors.IsNotFound(err):
-				out[i.Name] = name
-			case err != nil:
-				return nil, fmt.Errorf("get Node %s: %w", name, err)
-			}
+		var node corev1.Node
+		err := c.Get(ctx, types.NamespacedName{Name: name}, &node)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("get Node %s: %w", name, err)
+		default:
+			out[name] = node.Labels
 		}
 	}
 	return out, nil

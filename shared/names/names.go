@@ -20,20 +20,6 @@ func Instance(group string, slot int32) string {
 	return group + "-" + strconv.Itoa(int(slot))
 }
 
-// Slot returns the slot of a group's Instance by its name, and whether it is
-// one of that group.
-func Slot(group, instance string) (int32, bool) {
-	number, ok := strings.CutPrefix(instance, group+"-")
-	if !ok {
-		return 0, false
-	}
-	slot, err := strconv.ParseInt(number, 10, 32)
-	if err != nil || slot < 0 || strconv.FormatInt(slot, 10) != number {
-		return 0, false
-	}
-	return int32(slot), true
-}
-
 // Claim returns the name of the claim of a volume of an Instance.
 func Claim(volume, instance string) string { return volume + "-" + instance }
 

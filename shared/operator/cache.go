@@ -2,9 +2,7 @@ package operator
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -39,9 +37,6 @@ func cacheOptions(namespaces []string, cached map[client.Object]cache.ByObject) 
 		&corev1.Service{}:               managed,
 		&corev1.ConfigMap{}:             managed,
 		&appsv1.ControllerRevision{}:    managed,
-		&coordinationv1.Lease{}:         managed,
-
-		&policyv1.PodDisruptionBudget{}: managed,
 		&corev1.Node{}:                  {Transform: stripNode},
 	}
 	for object, options := range cached {

@@ -48,10 +48,9 @@ type Client interface {
 	RestoreStore(ctx context.Context, storeID string) error
 
 	// UnhealthyRegions returns the regions with a peer that is down or pending,
-	// and those with fewer peers than they should have, sorted by ID; none if no
-	// store has registered. It is not enough to look for a store that is gone: its
-	// peers are down only after TiKV's max-peer-down-duration, 10 minutes by
-	// default, its state tells sooner.
+	// sorted by ID; none if no store has registered. It is not enough to look
+	// for a store that is gone: its peers are down only after TiKV's
+	// max-peer-down-duration, 10 minutes by default, its state tells sooner.
 	UnhealthyRegions(ctx context.Context) ([]Region, error)
 	// Close gives the connections back.
 	Close()

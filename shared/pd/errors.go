@@ -15,14 +15,6 @@ import (
 // ever registered. It means "no TiKV yet", not "broken".
 var ErrNotBootstrapped = errors.New("no store has registered with PD yet")
 
-// ErrNoLeader is a member's answer that knows of no leader: it leads none itself
-// and could not pass the call on. For some seconds that is an election; if it
-// lasts, the quorum is lost. PD's own health and ready calls do not tell.
-var ErrNoLeader = errors.New("PD has no leader")
-
-// noLeader is how PD spells ErrNoLeader.
-const noLeader = "[PD:apiutil:ErrRedirect]"
-
 // notBootstrapped is how PD spells ErrNotBootstrapped.
 const notBootstrapped = "[PD:cluster:ErrNotBootstrapped]"
 
@@ -64,11 +56,9 @@ func (e *Refused) Error() string {
 	return fmt.Sprintf("PD refused %s with %d: %s", e.Call, e.Status, e.Body)
 }
 
-// Is makes errors.Is(err, ErrNotBootstrapped) and errors.Is(err, ErrNoLeader)
-// work.
+// Is makes errors.Is(err, ErrNotBootstrapped) work.
 func (e *Refused) Is(target error) bool {
-	return target == ErrNotBootstrapped && strings.Contains(e.Body, notBootstrapped) ||
-		target == ErrNoLeader && strings.Contains(e.Body, noLeader)
+	return target == ErrNotBootstrapped && strings.Contains(e.Body, notBootstrapped)
 }
 
 // Malformed means that PD answered 200 with something that must not be used.

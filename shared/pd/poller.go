@@ -135,25 +135,6 @@ func (p *Poller) View(pd types.NamespacedName) (View, bool) {
 	return w.view, true
 }
 
-// Ask polls a PD at this moment and returns what it says, which is the latest
-// View from then on. It is for who is about to do what cannot be taken back.
-// It ends with the context, or with the deadline of a poll.
-func (p *Poller) Ask(ctx context.Context, pd types.NamespacedName) View {
-	p.mu.Lock()
-	w := p.watches[pd]
-	p.mu.Unlock()
-	if w == nil {
-		w = newWatch(pd)
-		defer func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			w.close()
-		}()
-	}
-	view, _, _ := p.poll(ctx, w)
-	return view
-}
-
 // Client returns the client that a PD is polled with; of a PD that is not
 // watched, a new one that the caller closes.
 func (p *Poller) Client(pd types.NamespacedName) (Client, error) {
@@ -195,34 +176,29 @@ func (p *Poller) loop(ctx context.Context, w *watch) {
 		case <-timer.C:
 		}
 		begin = time.Now()
-		view, changed, moving := p.poll(ctx, w)
-		timer.Reset(pace.next(changed, view.Err != nil, moving))
+		changed, failed, moving := p.poll(ctx, w)
+		timer.Reset(pace.next(changed, failed, moving))
 	}
 }
 
 // poll asks one PD once, keeps the answer and tells the subscribers if it
-// differs from the one before. Of two polls at the same time the answer to the
-// later question counts.
-func (p *Poller) poll(ctx context.Context, w *watch) (view View, changed, moving bool) {
+// differs from the one before.
+func (p *Poller) poll(ctx context.Context, w *watch) (changed, failed, moving bool) {
+	view := p.ask(ctx, w)
 	p.mu.Lock()
-	w.asked++
-	question := w.asked
-	p.mu.Unlock()
-	view = p.ask(ctx, w)
-	p.mu.Lock()
-	if p.watches[w.pd] != w || ctx.Err() != nil || question < w.answered {
-		// Forgotten, stopping, or overtaken: a poll that was cut off says nothing.
+	if p.watches[w.pd] != w || ctx.Err() != nil {
+		// Forgotten, or stopping: a poll that was cut off says nothing.
 		p.mu.Unlock()
-		return view, false, false
+		return false, view.Err != nil, false
 	}
 	changed = !w.known || !w.view.Equal(view)
-	w.view, w.known, w.answered = view, true, question
+	w.view, w.known = view, true
 	moving = w.moving
 	p.mu.Unlock()
 	if changed {
 		p.tell(w.pd)
 	}
-	return view, changed, moving
+	return changed, view.Err != nil, moving
 }
 
 func (p *Poller) ask(ctx context.Context, w *watch) View {

@@ -27,7 +27,6 @@ type fake struct {
 	mu     sync.Mutex
 	view   pd.View
 	hang   bool
-	late   time.Duration
 	polls  []time.Duration // since begin
 	begin  time.Time
 	closed int
@@ -36,13 +35,8 @@ type fake struct {
 func (f *fake) View(ctx context.Context) (pd.View, error) {
 	f.mu.Lock()
 	f.polls = append(f.polls, time.Since(f.begin))
-	view, hang, late := f.view, f.hang, f.late
+	view, hang := f.view, f.hang
 	f.mu.Unlock()
-	if late > 0 {
-		timer := time.NewTimer(late)
-		defer timer.Stop()
-		<-timer.C
-	}
 	if hang {
 		<-ctx.Done()
 		return pd.View{}, ctx.Err()
@@ -60,13 +54,6 @@ func (f *fake) set(view pd.View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.view = view
-}
-
-// lag has every answer come late.
-func (f *fake) lag(late time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.late = late
 }
 
 // take returns when the polls since the last take began.
@@ -384,46 +371,5 @@ func TestManyCallersAtOnce(t *testing.T) {
 		}
 		callers.Wait()
 		b.stop()
-	})
-}
-
-func TestAskingSaysWhatPDSaysNow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		defer b.stop()
-		b.fakes[basic].set(pd.View{Leader: "a"})
-		b.Watch(basic, false)
-		synctest.Wait()
-		require.Equal(t, []string{"basic-pd"}, b.woken())
-
-		b.fakes[basic].set(pd.View{Leader: "b"})
-		assert.Equal(t, "b", b.Ask(t.Context(), basic).Leader)
-		view, known := b.View(basic)
-		assert.True(t, known)
-		assert.Equal(t, "b", view.Leader, "it is the latest from then on")
-		assert.Equal(t, []string{"basic-pd"}, b.woken(), "whoever depends on PD hears of it")
-
-		b.fakes[other].set(pd.View{Leader: "c"})
-		assert.Equal(t, "c", b.Ask(t.Context(), other).Leader, "one that nobody watches may be asked")
-		_, known = b.View(other)
-		assert.False(t, known)
-		assert.Equal(t, 1, b.fakes[other].closed)
-	})
-}
-
-func TestAnAnswerThatComesLateDoesNotReplaceANewerOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		defer b.stop()
-		b.fakes[basic].set(pd.View{Leader: "old"})
-		b.fakes[basic].lag(time.Second)
-		b.Watch(basic, false)
-		synctest.Wait()
-		b.fakes[basic].lag(0)
-		b.fakes[basic].set(pd.View{Leader: "new"})
-		assert.Equal(t, "new", b.Ask(t.Context(), basic).Leader)
-		pass(2 * time.Second)
-		view, _ := b.View(basic)
-		assert.Equal(t, "new", view.Leader)
 	})
 }

@@ -95,7 +95,13 @@ func (v View) HasQuorum() bool {
 	if v.Err != nil || v.Leader == "" {
 		return false
 	}
-	return v.Healthy() >= Majority(len(v.Members))
+	healthy := 0
+	for _, m := range v.Members {
+		if m.Healthy {
+			healthy++
+		}
+	}
+	return healthy >= len(v.Members)/2+1
 }
 
 // Member returns the member of a name.

@@ -11,9 +11,6 @@ type watch struct {
 	client Client // nil until it is needed
 	view   View
 	known  bool // view has been polled
-
-	asked    int // polls begun
-	answered int // the poll that view is of
 }
 
 func newWatch(pd types.NamespacedName) *watch {

@@ -34,7 +34,6 @@ const (
 	callRules          = "rules"
 	callDownPeers      = "regions-down-peer"
 	callPendingPeers   = "regions-pending-peer"
-	callMissingPeers   = "regions-miss-peer"
 	callStoreLabels    = "set-store-labels"
 	callPlacementRules = "enable-placement-rules"
 	callSetConfig      = "set-config"

@@ -14,15 +14,14 @@ import (
 	pdhttp "github.com/tikv/pd/client/http"
 )
 
-// UnhealthyRegions implements Client. The answers are of different moments; of a
-// region that is in several the first is kept, and what any says of its peers.
+// UnhealthyRegions implements Client. The two answers are of two moments; of a
+// region that is in both the first is kept, and what either says of its peers.
 func (c *httpClient) UnhealthyRegions(ctx context.Context) ([]pd.Region, error) {
 	defer c.transport.CloseIdleConnections()
 	found := map[int64]pd.Region{}
 	for _, ask := range []struct{ call, path string }{
 		{callDownPeers, "/pd/api/v1/regions/check/down-peer"},
 		{callPendingPeers, "/pd/api/v1/regions/check/pending-peer"},
-		{callMissingPeers, "/pd/api/v1/regions/check/miss-peer"},
 	} {
 		var answer pdhttp.RegionsInfo
 		err := c.request(ctx, ask.call, http.MethodGet, ask.path, &answer)

@@ -8,8 +8,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
 // Change is the first difference between two templates.
@@ -22,14 +20,11 @@ type Change struct {
 
 // Difference returns the first difference between two pod templates, those that
 // need a restart before those that do not. Labels and annotations are changed
-// in place, but for the one that asks for a restart; everything else in a pod is
-// immutable, or as good as, in Kubernetes.
+// in place; everything else in a pod is immutable, or as good as, in
+// Kubernetes.
 func Difference(old, wanted *corev1.PodTemplateSpec) Change {
 	if text := diff("spec", tree(old.Spec), tree(wanted.Spec)); text != "" {
 		return Change{Text: text, Restart: true}
-	}
-	if before, after := old.Annotations[v1alpha1.AnnotationRestartedAt], wanted.Annotations[v1alpha1.AnnotationRestartedAt]; after != "" && before != after {
-		return Change{Text: "restartedAt: " + after, Restart: true}
 	}
 	return Change{Text: diff("metadata", tree(old.ObjectMeta), tree(wanted.ObjectMeta))}
 }

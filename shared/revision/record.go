@@ -63,9 +63,9 @@ func Resolve(rendered Record, stored []appsv1.ControllerRevision) (Target, error
 		target.Number = newestFirst[0].Revision + 1
 	}
 	for _, s := range newestFirst {
-		old, err := Decode(s)
-		if err != nil {
-			return Target{}, err
+		var old Record
+		if err := json.Unmarshal(s.Data.Raw, &old); err != nil {
+			return Target{}, fmt.Errorf("decode ControllerRevision %s: %w", s.Name, err)
 		}
 		if old.Inputs != rendered.Inputs {
 			continue
@@ -82,15 +82,6 @@ func Resolve(rendered Record, stored []appsv1.ControllerRevision) (Target, error
 		return target, nil
 	}
 	return target, nil
-}
-
-// Decode returns the rendering that a ControllerRevision stores.
-func Decode(stored appsv1.ControllerRevision) (Record, error) {
-	var r Record
-	if err := json.Unmarshal(stored.Data.Raw, &r); err != nil {
-		return Record{}, fmt.Errorf("decode ControllerRevision %s: %w", stored.Name, err)
-	}
-	return r, nil
 }
 
 // Object returns the ControllerRevision that stores the target for a group.

@@ -28,12 +28,6 @@ func Changed() predicate.Predicate {
 	}}
 }
 
-// Spec passes updates of which the spec or the metadata differ; the status is
-// somebody else's.
-func Spec() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-}
-
 // NodeLabels passes events of nodes whose labels or schedulability changed.
 func NodeLabels() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

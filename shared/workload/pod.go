@@ -83,9 +83,6 @@ func Template(g v1alpha1.Group, m Main) (corev1.PodTemplateSpec, []string) {
 			EnableServiceLinks:            ptr.To(false),
 		},
 	}
-	if spec.RestartedAt != "" {
-		pod.Annotations[v1alpha1.AnnotationRestartedAt] = spec.RestartedAt
-	}
 	if pod.Spec.TerminationGracePeriodSeconds == nil {
 		pod.Spec.TerminationGracePeriodSeconds = &m.GraceSeconds
 	}

@@ -107,7 +107,7 @@ type ComponentSpec struct {
 	// +optional
 	SecurityContext *runtime.RawExtension `json:"securityContext,omitempty"`
 	// TerminationGracePeriodSeconds of the pods, in seconds. Default: PD 30,
-	// TiKV 60, TiFlash 60, TiDB shutdown.delaySeconds + drainSeconds + 20.
+	// TiKV 60, TiFlash 60, TiDB preStopDelay + drain timeout + 5.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
@@ -132,21 +132,6 @@ type ComponentSpec struct {
 	// Suspended stops every pod of the group and keeps claims and objects.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
-	// RestartedAt restarts every member once when it changes, as safely as any
-	// other roll. Any text will do; a time tells most.
-	// +kubebuilder:validation:MaxLength=64
-	// +optional
-	RestartedAt string `json:"restartedAt,omitempty"`
-	// Disruption says when members that serve may be stopped on purpose.
-	// Default: at any time, one at a time in the whole cluster.
-	// +optional
-	Disruption *Disruption `json:"disruption,omitempty"`
-	// RevisionHistoryLimit is how many revisions are kept that no member runs.
-	// Default: 10.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=100
-	// +optional
-	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
 
 // LocalReference names an object of the same namespace.

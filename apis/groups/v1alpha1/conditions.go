@@ -64,27 +64,6 @@ const (
 	ReasonNewRendering        = "NewRendering"
 	ReasonScaleInPending      = "ScaleInPending"
 	ReasonVolumeChangePending = "VolumeChangePending"
-	// ReasonRestarting: the holder of the disruption Lease is being restarted.
-	ReasonRestarting = "Restarting"
-	// ReasonPreparing: the database is being prepared for a member to stop.
-	ReasonPreparing = "Preparing"
-	// ReasonRecovering: a restarted member gets back what was moved away from it.
-	ReasonRecovering = "Recovering"
-	// ReasonDraining: a member is leaving the database for good.
-	ReasonDraining = "Draining"
-	// ReasonWaitingForLease: another member of the cluster is being disrupted.
-	ReasonWaitingForLease = "WaitingForLease"
-	// ReasonUnsafe: stopping a member now would cost a majority.
-	ReasonUnsafe = "Unsafe"
-	// ReasonScaleInRefused: the members that would remain are too few.
-	ReasonScaleInRefused = "ScaleInRefused"
-	// ReasonUpdateHeld: spec.disruption puts the next step off.
-	ReasonUpdateHeld = "UpdateHeld"
-	// ReasonReplacing: a dead member is being replaced.
-	ReasonReplacing = "Replacing"
-	// ReasonEvictionTimedOut: leaders stayed longer than they may; the member is
-	// stopped with them.
-	ReasonEvictionTimedOut    = "EvictionTimedOut"
 	ReasonWaitingForPDGroup   = "WaitingForPDGroup"
 	ReasonWaitingForTiKVGroup = "WaitingForTiKVGroup"
 	ReasonWaitingForInstances = "WaitingForInstances"
@@ -98,11 +77,8 @@ const (
 	ReasonDeleting            = "Deleting"
 	ReasonRequestFailed       = "RequestFailed"
 
-	ReasonBootstrapped  = "Bootstrapped"
-	ReasonBootstrapping = "Bootstrapping"
-	// ReasonFoundersLost: Instances that may have founded PD's cluster are gone,
-	// and the cluster's ID was not known yet. Set by the pdgroup operator.
-	ReasonFoundersLost       = "FoundersLost"
+	ReasonBootstrapped       = "Bootstrapped"
+	ReasonBootstrapping      = "Bootstrapping"
 	ReasonQuorumHealthy      = "QuorumHealthy"
 	ReasonQuorumLost         = "QuorumLost"
 	ReasonPDUnreachable      = "PDUnreachable"
@@ -191,10 +167,9 @@ func ConditionTable() []ConditionInfo {
 	// and Reconciling: they repeat the most pressing one.
 	blocked := []string{
 		ReasonProgressing, ReasonCreating, ReasonRestartPending, ReasonNewRendering, ReasonScaleInPending, ReasonVolumeChangePending,
-		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonReplacing, ReasonEvictionTimedOut,
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
 		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
-		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
+		ReasonBootstrapping, ReasonQuorumLost, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
 		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
 		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,

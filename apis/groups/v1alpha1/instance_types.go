@@ -44,11 +44,6 @@ type InstanceSpec struct {
 	// taken back until the Instance is deleted.
 	// +optional
 	Retire bool `json:"retire,omitempty"`
-	// StopPod is the UID of a pod that is to be stopped and made anew although
-	// nothing of it changes: to leave a node, or because a person asked. Any
-	// other pod is left alone.
-	// +optional
-	StopPod types.UID `json:"stopPod,omitempty"`
 	// Suspended stops the pod and keeps the claims.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
@@ -162,13 +157,6 @@ type VolumeStatus struct {
 	// StorageClassName of the claim.
 	// +optional
 	StorageClassName string `json:"storageClassName,omitempty"`
-	// PersistentVolume that the claim is bound to, once it has been looked at.
-	// +optional
-	PersistentVolume string `json:"persistentVolume,omitempty"`
-	// NodeBound says that the volume can be used on some nodes only, so that a
-	// pod with it may find no other node to run on.
-	// +optional
-	NodeBound bool `json:"nodeBound,omitempty"`
 }
 
 // MemberStatus is a member as the database knows it.

@@ -38,34 +38,6 @@ const (
 	// exists. The value is the reason.
 	AnnotationRetired = LabelPrefix + "retired"
 
-	// AnnotationRestartedAt carries spec.restartedAt on a pod's template; a
-	// change of it restarts the pod.
-	AnnotationRestartedAt = LabelPrefix + "restarted-at"
-	// AnnotationRestart is set by a person on an Instance to have its pod
-	// restarted once, as safely as in a roll. Any new text will do; a time tells
-	// most.
-	AnnotationRestart = LabelPrefix + "restart"
-	// AnnotationRestarted is the AnnotationRestart that a group's operator has
-	// answered last, on the Instance.
-	AnnotationRestarted = LabelPrefix + "restarted"
-	// AnnotationRemoveFirst is set by a person on an Instance that the next
-	// scale-in is to remove before others. The value does not count.
-	AnnotationRemoveFirst = LabelPrefix + "remove-first"
-	// AnnotationDisruption is set by a group's operator on an Instance before it
-	// prepares the database for the member to stop, and removed when it has taken
-	// the preparation back. The value is the verb.
-	AnnotationDisruption = LabelPrefix + "disruption"
-	// AnnotationSurge is set by a group's operator on the Instances beyond
-	// spec.replicas that let others be restarted without being missed, until the
-	// last of those is back.
-	AnnotationSurge = LabelPrefix + "surge"
-	// AnnotationHolder is, on the Lease of a PDGroup's disruptions, the UID of the
-	// Instance that holds it.
-	AnnotationHolder = LabelPrefix + "holder"
-	// AnnotationLeaders is, on the Lease, how many leaders the holder's store had
-	// before they were moved away.
-	AnnotationLeaders = LabelPrefix + "leaders"
-
 	// FinalizerInstance is held by the instance operator on Instances until
 	// the pod is gone and the claim retention has been applied.
 	FinalizerInstance = LabelPrefix + "instance"

@@ -1,9 +1,6 @@
 package v1alpha1
 
-import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-)
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // PDTemplate describes the PD members of one TiDB cluster.
 //
@@ -13,8 +10,8 @@ import (
 type PDTemplate struct {
 	ComponentSpec `json:",inline"`
 	// Replicas is the number of PD members, best odd. It cannot be changed
-	// until the group is Bootstrapped. The last member never leaves: 0 is refused.
-	// +kubebuilder:validation:Minimum=0
+	// until the group is Bootstrapped.
+	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=7
 	// +kubebuilder:default=3
 	// +optional
@@ -23,15 +20,6 @@ type PDTemplate struct {
 	// +kubebuilder:default={type: ClusterIP}
 	// +optional
 	Service *ServiceSpec `json:"service,omitempty"`
-	// ReplaceAfter is how long PD may call a member unhealthy before the member is
-	// removed from PD and a new one joins with an empty volume, such as 30m; 0s is
-	// never. Only one is replaced at a time, and only while the others make a
-	// majority. A member whose volume is gone is replaced at once. Default: 30m.
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +optional
-	ReplaceAfter *metav1.Duration `json:"replaceAfter,omitempty"`
 }
 
 // PDGroupSpec is a PDTemplate.
@@ -49,28 +37,12 @@ type PDGroupStatus struct {
 	// Leader is the name of the member that leads PD.
 	// +optional
 	Leader string `json:"leader,omitempty"`
-	// Founders are the Instances that found the cluster, until its ID is known. A
-	// founder that is gone without having been let go is never started anew: it
-	// could found a second cluster.
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=16
-	// +optional
-	Founders []PDFounder `json:"founders,omitempty"`
 	// Members as PD lists them.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Members []PDMember `json:"members,omitempty"`
-}
-
-// PDFounder is an Instance that founds the cluster.
-type PDFounder struct {
-	// Name of the Instance.
-	Name string `json:"name"`
-	// UID of the Instance.
-	UID types.UID `json:"uid"`
 }
 
 // PDMember is a member of PD, as PD lists it.
@@ -104,7 +76,6 @@ type PDMember struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 40 characters of a-z, 0-9 and -, and begin with a letter: Services and pods are named after it"
 // +kubebuilder:validation:XValidation:rule="self.spec.replicas == oldSelf.spec.replicas || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'Bootstrapped' && c.status == 'True'))",message="spec.replicas cannot change until PD has bootstrapped: wait for condition Bootstrapped, or delete the group and create it anew",fieldPath=".spec.replicas"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.replicas) || self.spec.replicas > 0 || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'Bootstrapped' && c.status == 'True'))",message="spec.replicas must be at least 1: a cluster is founded by its members",fieldPath=".spec.replicas"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag such as v8.5.7",fieldPath=".spec.version"
 type PDGroup struct {
 	metav1.TypeMeta   `json:",inline"`

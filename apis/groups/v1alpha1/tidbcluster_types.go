@@ -37,14 +37,6 @@ type TidbClusterSpec struct {
 	// Suspended is handed to every group.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
-	// RestartedAt is handed to every group whose own is not greater as a text:
-	// times in RFC 3339 and UTC sort as they should.
-	// +kubebuilder:validation:MaxLength=64
-	// +optional
-	RestartedAt string `json:"restartedAt,omitempty"`
-	// Disruption is handed to every group that has none of its own.
-	// +optional
-	Disruption *Disruption `json:"disruption,omitempty"`
 }
 
 // PDEntry is one PD group of a TidbCluster.

@@ -15,17 +15,6 @@ type TiDBTemplate struct {
 	// +kubebuilder:default=2
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// MaxSurge is how many servers there may be beyond replicas while servers
-	// are restarted, and how many are restarted at a time: as many as replicas
-	// always serve. 0 restarts one at a time in place, with one server less.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=100
-	// +kubebuilder:default=1
-	// +optional
-	MaxSurge *int32 `json:"maxSurge,omitempty"`
-	// Failover adds servers for those that do not serve.
-	// +optional
-	Failover *TiDBFailover `json:"failover,omitempty"`
 	// Service that MySQL clients connect to; its name is the group's.
 	// +kubebuilder:default={type: ClusterIP}
 	// +optional
@@ -90,20 +79,6 @@ const (
 	ReadinessCommand ReadinessType = "Command"
 )
 
-// TiDBFailover adds servers for those that do not serve, and removes them when
-// enough serve again.
-type TiDBFailover struct {
-	// Max is how many servers may be added.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=100
-	Max int32 `json:"max"`
-	// After is for how long a server must not have served before another one is
-	// added, such as 5m.
-	// +kubebuilder:default="5m"
-	// +optional
-	After metav1.Duration `json:"after,omitempty"`
-}
-
 // Shutdown is how a TiDB server is stopped.
 type Shutdown struct {
 	// DelaySeconds between leaving the Service and being told to stop, in
@@ -113,9 +88,8 @@ type Shutdown struct {
 	// +kubebuilder:default=10
 	// +optional
 	DelaySeconds *int64 `json:"delaySeconds,omitempty"`
-	// DrainSeconds that a server which was told to stop goes on serving the
-	// connections that it has, in seconds. Then TiDB closes them, and gives
-	// transactions that still run 15 s of its own.
+	// DrainSeconds that a stopping server waits for running transactions, in
+	// seconds.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600
 	// +kubebuilder:default=15

@@ -7,7 +7,6 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="has(self.volumes) && self.volumes.exists(v, !has(v.mounts))",message="volumes must have at least one data volume, which is one without mounts: they are mounted at /data0, /data1, ... in order"
 type TiFlashTemplate struct {
 	ComponentSpec `json:",inline"`
-	StoreSpec     `json:",inline"`
 	// Replicas is the number of stores.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
@@ -95,9 +94,6 @@ func (g *TiFlashGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
 
 // GetComponentSpec implements Group.
 func (g *TiFlashGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
-
-// GetStoreSpec implements StoreGroup.
-func (g *TiFlashGroup) GetStoreSpec() *StoreSpec { return &g.Spec.StoreSpec }
 
 // GetGroupStatus implements Group.
 func (g *TiFlashGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }

@@ -8,7 +8,6 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="has(self.volumes) && self.volumes.filter(v, !has(v.mounts)).size() == 1",message="volumes must have exactly one data volume, which is the one without mounts: it is mounted at /var/lib/tikv"
 type TiKVTemplate struct {
 	ComponentSpec `json:",inline"`
-	StoreSpec     `json:",inline"`
 	// Replicas is the number of stores.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
@@ -22,13 +21,6 @@ type TiKVTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[$]?[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$') && self[k].matches('^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$'))",message="keys and values of storeLabels must begin and end with a letter or digit and hold only letters, digits and -_./ (PD's rule)"
 	// +optional
 	StoreLabels map[string]StoreLabelValue `json:"storeLabels,omitempty"`
-	// EvictLeaderTimeout is how long the leaders of a store may take to move away
-	// before it is stopped, such as 10m. Then it is stopped with those that are
-	// left, which costs their regions some seconds. Default: 10m.
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:Type=string
-	// +optional
-	EvictLeaderTimeout *metav1.Duration `json:"evictLeaderTimeout,omitempty"`
 }
 
 // TiKVGroupSpec is a TiKVTemplate and the PDGroup that it belongs to.
@@ -120,9 +112,6 @@ func (g *TiKVGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
 
 // GetComponentSpec implements Group.
 func (g *TiKVGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
-
-// GetStoreSpec implements StoreGroup.
-func (g *TiKVGroup) GetStoreSpec() *StoreSpec { return &g.Spec.StoreSpec }
 
 // GetGroupStatus implements Group.
 func (g *TiKVGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }

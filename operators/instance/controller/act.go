@@ -48,22 +48,11 @@ func (r *reconciler) act(ctx context.Context, s *snapshot, p *plan) step.Outcome
 	}
 	worst := step.Worst(all...)
 	if p.removeFinalizer && worst.Kind == step.KindDone {
-		if err := r.finalizer(ctx, s.instance, letGo(s)); err != nil {
+		if err := r.finalizer(ctx, s.instance, controllerutil.RemoveFinalizer); err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, err)
 		}
 	}
 	return worst
-}
-
-// letGo removes our finalizer, and that of the group's operator if there is no
-// group any more.
-func letGo(s *snapshot) func(client.Object, string) bool {
-	return func(o client.Object, ours string) bool {
-		if s.ownerless {
-			controllerutil.RemoveFinalizer(o, v1alpha1.FinalizerMember)
-		}
-		return controllerutil.RemoveFinalizer(o, ours)
-	}
 }
 
 // finalizer adds or removes ours. The list is written whole, so the write must

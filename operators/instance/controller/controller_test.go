@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 func runTests(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute) // may build Kubernetes
 	defer cancel()
-	cp, err := controlplane.Start(ctx, controlplane.Options{CRDPaths: []string{"../../../deploy/crds/groups.tidb.dev_instances.yaml", "../../../deploy/crds/groups.tidb.dev_pdgroups.yaml"}})
+	cp, err := controlplane.Start(ctx, controlplane.Options{CRDPaths: []string{"../../../deploy/crds/groups.tidb.dev_instances.yaml"}})
 	if err != nil {
 		return 1, err
 	}
@@ -583,11 +583,6 @@ func TestDeletionStopsThePodAndAppliesTheRetention(t *testing.T) {
 func TestDeletionWaitsForTheMemberToBeDrained(t *testing.T) {
 	s := begin(t, func(i *v1alpha1.Instance) { i.Finalizers = []string{v1alpha1.FinalizerMember} })
 	_, pod := s.ready()
-	// Without a group nobody would hold it.
-	group := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "basic-pd"}}
-	group.Spec.Version, group.Spec.Replicas = "v8.5.7", ptr.To(int32(1))
-	group.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
-	require.NoError(t, api.Create(t.Context(), group))
 	s.delete()
 	i := s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonDeleting)
 	assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady))

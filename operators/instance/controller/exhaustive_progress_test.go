@@ -102,7 +102,7 @@ func carryOut(s *snapshot, p *plan) *snapshot {
 		i.Finalizers = append(i.Finalizers, v1alpha1.FinalizerInstance)
 	}
 	if p.removeFinalizer {
-		letGo(s)(&i, v1alpha1.FinalizerInstance)
+		i.Finalizers = without(i.Finalizers, v1alpha1.FinalizerInstance)
 	}
 	for _, c := range p.createClaims {
 		claim := c.claim.DeepCopy()
@@ -193,10 +193,7 @@ func surround(s *snapshot) bool {
 		s.pod = s.pod.DeepCopy()
 		s.pod.OwnerReferences = slices.DeleteFunc(s.pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == s.instance.UID })
 	}
-	s.instance.Finalizers = without(s.instance.Finalizers, metav1.FinalizerOrphanDependents)
-	if !s.ownerless {
-		s.instance.Finalizers = without(s.instance.Finalizers, v1alpha1.FinalizerMember)
-	}
+	s.instance.Finalizers = without(s.instance.Finalizers, v1alpha1.FinalizerMember, metav1.FinalizerOrphanDependents)
 	return moved || len(s.instance.Finalizers) < before
 }
 

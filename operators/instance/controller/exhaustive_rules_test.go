@@ -26,8 +26,7 @@ type facts struct {
 
 func factsOf(s *snapshot) facts {
 	i := s.instance
-	f := facts{deleting: i.DeletionTimestamp != nil, owner: foreignPod}
-	f.draining = slices.Contains(i.Finalizers, v1alpha1.FinalizerMember) && !s.ownerless
+	f := facts{deleting: i.DeletionTimestamp != nil, draining: slices.Contains(i.Finalizers, v1alpha1.FinalizerMember), owner: foreignPod}
 	f.leaving = f.deleting && !f.draining && slices.Contains(i.Finalizers, v1alpha1.FinalizerInstance)
 	if s.pod != nil {
 		f.owner = ownerOf(i, s.pod)
@@ -125,7 +124,7 @@ func unsafeForPod(s *snapshot, p *plan, f facts) []string {
 		rule(d.pod == s.pod && f.owner != foreignPod, "a pod of somebody else is stopped")
 		rule(s.pod.DeletionTimestamp == nil, "a pod is stopped twice")
 		rule(!f.leaving || f.owner == ownPod, "an orphan is stopped with the Instance")
-		stale := (s.pod.Labels[v1alpha1.LabelRevision] != spec.Revision || s.pod.UID == spec.StopPod) && d.next != nil
+		stale := s.pod.Labels[v1alpha1.LabelRevision] != spec.Revision && d.next != nil
 		rule(!f.running || f.leaving || spec.Suspended || stale, "a pod that runs is stopped for nothing")
 		if f.running && !f.leaving {
 			for _, v := range s.volumes {

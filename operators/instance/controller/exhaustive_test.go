@@ -44,12 +44,11 @@ func (s state) has(flag string) bool { return slices.Contains(s.flags, flag) }
 
 // The words. A pod is the Instance's own, an orphan of its name and labels, or
 // foreign; "stale" pods differ from the spec so that they need a restart,
-// "relabelled" ones so that they do not, and "asked" ones are named by
-// spec.stopPod.
+// "relabelled" ones so that they do not.
 func allPods() []string {
 	return []string{
-		"absent", "foreign", "own running", "own running stale", "own running relabelled", "own running asked", "own unscheduled", "own unscheduled stale",
-		"own failed", "own terminating", "orphan running", "orphan running stale", "orphan running asked", "orphan failed", "orphan terminating",
+		"absent", "foreign", "own running", "own running stale", "own running relabelled", "own unscheduled", "own unscheduled stale",
+		"own failed", "own terminating", "orphan running", "orphan running stale", "orphan failed", "orphan terminating",
 	}
 }
 
@@ -66,9 +65,9 @@ func allClaims() []claimState {
 // alive and dying are the finalizers of an Instance that stays and of one that
 // is being deleted: I the instance operator's, M the group operator's, O and F
 // Kubernetes' own for orphaning and for a foreground deletion, X somebody
-// else's. G is none: it says that the group is gone.
+// else's.
 func alive() []string { return []string{"", "I", "IM"} }
-func dying() []string { return []string{"I", "IM", "IMG", "IO", "IF", "IMF", "IMO", "X"} }
+func dying() []string { return []string{"I", "IM", "IO", "IF", "IMF", "IMO", "X"} }
 
 // subsets returns every subset of flags.
 func subsets(flags ...string) [][]string {
@@ -224,11 +223,8 @@ func (k *stock) snapshot(st state) *snapshot {
 		'I': v1alpha1.FinalizerInstance, 'M': v1alpha1.FinalizerMember, 'O': metav1.FinalizerOrphanDependents,
 		'F': metav1.FinalizerDeleteDependents, 'X': "example.com/x",
 	}
-	for _, letter := range strings.TrimSuffix(st.finalizers, "G") {
+	for _, letter := range st.finalizers {
 		i.Finalizers = append(i.Finalizers, words[letter])
-	}
-	if strings.HasSuffix(st.pod, "asked") {
-		i.Spec.StopPod = k.pods[st.pod].UID
 	}
 	if st.deleting {
 		i.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
@@ -250,7 +246,7 @@ func (k *stock) snapshot(st state) *snapshot {
 		}}
 	}
 	i.Spec.VolumeClaimTemplates = k.templates[:len(st.claims)]
-	s := &snapshot{instance: i, pod: k.pods[st.pod], template: k.template, classes: k.world.classes, ownerless: strings.HasSuffix(st.finalizers, "G")}
+	s := &snapshot{instance: i, pod: k.pods[st.pod], template: k.template, classes: k.world.classes}
 	if st.has("classless") {
 		s.classes = nil
 	}

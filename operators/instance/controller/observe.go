@@ -8,8 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,9 +26,6 @@ type snapshot struct {
 	// err says that something could not be read: nothing else in the snapshot
 	// but the Instance is to be relied on.
 	err error
-	// ownerless says that the group does not exist any more, or is about to go:
-	// nobody will take the member out of a database first.
-	ownerless bool
 	// template is the decoded spec.podTemplate; nil with templateErr.
 	template    *corev1.PodTemplateSpec
 	templateErr error
@@ -55,10 +50,6 @@ type volume struct {
 	recorded types.UID
 	// claim that exists; nil if none does.
 	claim *corev1.PersistentVolumeClaim
-	// bound is the PersistentVolume of the claim, empty if it is not known.
-	bound string
-	// nodeBound says that the PersistentVolume can be used on one node only.
-	nodeBound bool
 }
 
 // observe reads everything. What the caches do not hold is read from the API
@@ -90,15 +81,10 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 		if v.claim, s.err = get(ctx, r, s.instance, v.name, &corev1.PersistentVolumeClaim{}); s.err != nil {
 			return s
 		}
-		if s.err = r.observeVolume(ctx, s.instance, &v); s.err != nil {
-			return s
-		}
 		s.volumes = append(s.volumes, v)
 	}
 	if s.instance.DeletionTimestamp != nil {
-		if s.strays, s.err = r.strays(ctx, s); s.err == nil {
-			s.ownerless, s.err = r.ownerless(ctx, s.instance)
-		}
+		s.strays, s.err = r.strays(ctx, s)
 	}
 	if s.err == nil && r.ClusterScoped {
 		s.classes, s.err = r.storageClasses(ctx)
@@ -122,66 +108,6 @@ func get[T client.Object](ctx context.Context, r *reconciler, instance *v1alpha1
 		return none, fmt.Errorf("read %T %s: %w", into, name, err)
 	}
 	return into, nil
-}
-
-// observeVolume finds out whether the volume of a claim is tied to a node. A
-// volume's place never changes: what status says of it already is not asked
-// again. Volumes belong to no namespace; a namespaced installation may not read
-// them and goes without.
-func (r *reconciler) observeVolume(ctx context.Context, instance *v1alpha1.Instance, v *volume) error {
-	if v.claim == nil || v.claim.Spec.VolumeName == "" || !r.ClusterScoped {
-		return nil
-	}
-	name := v.claim.Spec.VolumeName
-	for _, known := range instance.Status.Volumes {
-		if known.Name == v.template.Name && known.PersistentVolume == name {
-			v.bound, v.nodeBound = name, known.NodeBound
-			return nil
-		}
-	}
-	pv := &corev1.PersistentVolume{}
-	err := r.Live.Get(ctx, client.ObjectKey{Name: name}, pv)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("read PersistentVolume %s: %w", name, err)
-	}
-	v.bound, v.nodeBound = name, nodeBound(pv)
-	return nil
-}
-
-// nodeBound reports whether a volume lies on one node: by where it is, or by the
-// nodes that it may be used from.
-func nodeBound(pv *corev1.PersistentVolume) bool {
-	if pv.Spec.Local != nil || pv.Spec.HostPath != nil {
-		return true
-	}
-	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
-		return false
-	}
-	return slices.ContainsFunc(pv.Spec.NodeAffinity.Required.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
-		return len(t.MatchFields) > 0 || slices.ContainsFunc(t.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return e.Key == corev1.LabelHostname })
-	})
-}
-
-// ownerless asks the API server whether the group of a deleted Instance, which
-// its operator holds, is gone or going.
-func (r *reconciler) ownerless(ctx context.Context, instance *v1alpha1.Instance) (bool, error) {
-	if !slices.Contains(instance.Finalizers, v1alpha1.FinalizerMember) {
-		return false, nil
-	}
-	group := &metav1.PartialObjectMetadata{}
-	group.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(instance.Spec.Group.Kind))
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: instance.Namespace, Name: instance.Spec.Group.Name}, group)
-	switch {
-	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return true, nil
-	case err != nil:
-		return false, fmt.Errorf("read %s %s: %w", instance.Spec.Group.Kind, instance.Spec.Group.Name, err)
-	}
-	owner := metav1.GetControllerOf(instance)
-	return group.DeletionTimestamp != nil || owner != nil && owner.UID != group.UID, nil
 }
 
 // strays lists claims that carry the Instance's label, which its spec does not

@@ -80,7 +80,7 @@ func makePlan(s *snapshot) *plan {
 		// Nothing of ours is left; others hold the Instance.
 		p.outcome = wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted and waits for finalizers of others")
 		return p
-	case deleting && !draining(s):
+	case deleting && !draining(instance):
 		planDeletion(s, p)
 		return p
 	}
@@ -88,7 +88,6 @@ func makePlan(s *snapshot) *plan {
 	if deleting && p.outcome.Kind == step.KindDone {
 		p.outcome = wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted: the operator of %s %s takes the member out of the database first and then removes finalizer %s",
 			instance.Spec.Group.Kind, instance.Spec.Group.Name, v1alpha1.FinalizerMember)
-		p.outcome.After = recheck // no watch tells when the group goes
 	}
 	if instance.Spec.Paused {
 		*p = plan{outcome: p.outcome}
@@ -207,9 +206,6 @@ func planChange(s *snapshot, p *plan) {
 	change := revision.Change{}
 	if pod.Labels[v1alpha1.LabelRevision] != instance.Spec.Revision {
 		change = difference(pod, s.template)
-	}
-	if pod.UID == instance.Spec.StopPod && !change.Restart {
-		change = revision.Change{Text: fmt.Sprintf("%s %s, which has asked for it", instance.Spec.Group.Kind, instance.Spec.Group.Name), Restart: true}
 	}
 	next, err := renderPod(instance, s.template)
 	if err != nil {

@@ -55,7 +55,7 @@ func report(s *snapshot, p *plan, acted step.Outcome, now time.Time) finding {
 		Serving:   set.Is(v1alpha1.ConditionPodReady) && set.Is(v1alpha1.ConditionVolumesReady) && gates(instance).Kind == step.KindDone,
 		Summary:   podSummary(s),
 		Outcome:   outcome,
-		Paused:    instance.Spec.Paused && (!deleting || draining(s)),
+		Paused:    instance.Spec.Paused && (!deleting || draining(instance)),
 		Suspended: suspended,
 	})
 	after := part{ObservedGeneration: instance.Generation, Conditions: set.List(), Volumes: volumeStatus(s, p)}
@@ -163,7 +163,6 @@ func volumeStatus(s *snapshot, p *plan) []v1alpha1.VolumeStatus {
 			if claim.Spec.StorageClassName != nil {
 				status.StorageClassName = *claim.Spec.StorageClassName
 			}
-			status.PersistentVolume, status.NodeBound = v.bound, v.nodeBound
 			switch {
 			case slices.Contains(p.withdraw, v.template.Name):
 				status.ClaimUID = ""
@@ -178,7 +177,7 @@ func volumeStatus(s *snapshot, p *plan) []v1alpha1.VolumeStatus {
 
 // recordable says whether the claim that exists is the one to start a pod with.
 func recordable(s *snapshot, v volume) bool {
-	if s.instance.DeletionTimestamp != nil && !draining(s) {
+	if s.instance.DeletionTimestamp != nil && !draining(s.instance) {
 		return false
 	}
 	if s.instance.Spec.Paused || (v.recorded == "" && replaceable(s, v)) {

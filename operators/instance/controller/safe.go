@@ -138,8 +138,8 @@ func ownerOf(instance *v1alpha1.Instance, pod *corev1.Pod) podOwner {
 
 // draining says whether the operator of the group still has to take the member
 // out of the database before its pod may stop for good.
-func draining(s *snapshot) bool {
-	return slices.Contains(s.instance.Finalizers, v1alpha1.FinalizerMember) && !s.ownerless
+func draining(instance *v1alpha1.Instance) bool {
+	return slices.Contains(instance.Finalizers, v1alpha1.FinalizerMember)
 }
 
 func wait(source, reason, format string, args ...any) step.Outcome {

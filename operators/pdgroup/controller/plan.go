@@ -1,54 +1,31 @@
 package controller
 
 import (
-	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
-	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/names"
-	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
-	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
-
-// lookAgain is after how long PD is looked at again although its poller, which
-// wakes the group up with every change, said nothing.
-const lookAgain = time.Minute
-
-// orderPatience is after how long an order to PD is given again whose effect PD
-// does not show.
-const orderPatience = 5 * time.Second
 
 // groupPlan is a group.Plan and what PD alone adds to it.
 type groupPlan struct {
 	group.Plan
 	// ClusterID to record; empty while there is none.
 	ClusterID string
-	// Orphan is a member to remove from PD because it has neither Instance nor
-	// data; its ID is empty if there is none.
-	Orphan pd.Member
 }
 
 // plan decides what to do about a PDGroup. It is pure.
 func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
-	return planWith(g, s, rendering(g, s))
-}
-
-// rendering is what PD makes of a group's spec.
-func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
 	template, files, problems := render(g)
-	return voting(g, s, group.Rendering{
+	r := group.Rendering{
 		Template: template, Problems: problems, Files: files,
 		Inputs:         inputs(g),
 		Services:       services(g),
@@ -58,35 +35,12 @@ func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
 		Adjust: func(slot int32, template *corev1.PodTemplateSpec) {
 			foundOrJoin(g, template, founds(g, s, slot), foundArg(s, names.Instance(g.Name, slot)))
 		},
-		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s),
-		// While a member is replaced there is one more, and none more may go.
-		Budget: group.Budget(g, workload.Owner(g), max(g.GetReplicas(), int32(len(s.Instances)))), //nolint:gosec // a few
-	})
-}
-
-// voting completes a rendering with what depends on who votes.
-func voting(g *v1alpha1.PDGroup, s group.Snapshot, r group.Rendering) group.Rendering {
-	r.First = membership.Returning(g, s)
-	r.CreateLimit = func() (int, string) { return membership.Limit(g, s) }
-	r.Disrupt, r.Again = voters{g, s}, voters{g, s}.again
-	return r
-}
-
-// planWith plans for a rendering.
-func planWith(g *v1alpha1.PDGroup, s group.Snapshot, r group.Rendering) (groupPlan, error) {
+		CreateLimit: func() (int, string) { return createLimit(g, s) },
+		Safe:        func(i *v1alpha1.Instance) string { return safe(s, i) },
+	}
 	children, err := group.MakePlan(g, s, r)
-	p := groupPlan{Plan: children, ClusterID: founding.ClusterID(g, s)}
-	if err == nil && !g.Spec.Paused && len(p.Calls) == 0 && p.Outcome.Kind != step.KindStall {
-		p.Orphan = membership.Orphan(g, s)
-	}
-	if lost := founding.Vanished(g, s); lost.Kind != step.KindDone && g.DeletionTimestamp == nil {
-		p.Outcome = step.Worst(lost, p.Outcome)
-	}
-	if due := (voters{g, s}).due(); due > 0 && p.Outcome.Kind == step.KindWait {
-		// A second more, because the API keeps whole ones.
-		p.Outcome.After = min(p.Outcome.After, due+time.Second)
-	}
-	if mismatch := founding.Mismatch(g, s); mismatch != "" {
+	p := groupPlan{Plan: children, ClusterID: clusterID(g, s)}
+	if mismatch := clusterIDMismatch(g, s); mismatch != "" {
 		p.Outcome = step.Worst(step.Stall(v1alpha1.ReasonClusterIDMismatch, mismatch), p.Outcome)
 	}
 	return p, err
@@ -97,137 +51,96 @@ func planWith(g *v1alpha1.PDGroup, s group.Snapshot, r group.Rendering) (groupPl
 // lists such a one by name and without client URLs, waits for it, and refuses to
 // let it join. While PD does not say, a founder stays one.
 func founds(g *v1alpha1.PDGroup, s group.Snapshot, slot int32) bool {
-	if !founding.Bootstrapped(g, s) {
+	if !bootstrapped(g, s) {
 		return true
 	}
 	name := names.Instance(g.Name, slot)
-	if founding.Usable(g, s) {
+	if usable(g, s) {
 		member, listed := s.PD.Member(name)
 		return listed && member.ClientURL == ""
 	}
 	return foundArg(s, name) != ""
 }
 
-// foundArg returns the argument that the Instance of a name founds the cluster
-// with, empty if it does not. Who founded a cluster never changes, however many
-// join later.
+// foundArg returns the argument that an Instance founds the cluster with, empty
+// if it does not. Who founded a cluster never changes, however many join later.
 func foundArg(s group.Snapshot, name string) string {
 	at := slices.IndexFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == name })
 	if at < 0 {
 		return ""
 	}
-	return founding.Arg(s.Instances[at])
-}
-
-// Prepare implements group.Component: the leader moves to another member and, for
-// Remove, the member leaves PD. Each is done when PD says so.
-func (v voters) Prepare(d group.Disruption, _ time.Time) group.Preparation {
-	name := d.Instance.Name
-	if d.Verb == group.Remove {
-		if meta.IsStatusConditionTrue(d.Instance.Status.Conditions, v1alpha1.ConditionDrained) {
-			return group.Preparation{Ready: true}
-		}
-		if !founding.Bootstrapped(v.g, v.s) {
-			return v.unfounded(d.Instance)
-		}
-		if !founding.Started(d.Instance) {
-			return group.Preparation{Ready: true}
-		}
-	}
-	if why := membership.Unknown(v.g, v.s); why != "" {
-		return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s) until PD says more: %s", name, d.Why, why)
-	}
-	m, listed := membership.Of(v.g, v.s, d.Instance)
-	if d.Verb == group.Remove && !listed {
-		return group.Preparation{Ready: true}
-	}
-	if d.Verb == group.Remove {
-		if why := v.Safe(d); why != "" {
-			return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s): %s", name, d.Why, why)
-		}
-	}
-	if m.Name == v.s.PD.Leader && len(v.s.PD.Members) > 1 {
-		to := v.successor(d)
-		if to == "" {
-			return waiting(v1alpha1.ReasonPreparing, "member %s leads PD, and no other member is healthy", name)
-		}
-		return ordering(group.Call{Verb: group.TransferLeader, Target: to, Instance: name}, v1alpha1.ReasonPreparing, "PD's leader moves from %s to %s", name, to)
-	}
-	if d.Verb == group.Remove {
-		return ordering(group.Call{Verb: group.DeleteMember, Target: m.ID, Instance: name}, v1alpha1.ReasonDraining, "member %s is being removed from PD", name)
-	}
-	return group.Preparation{Ready: true}
-}
-
-func waiting(reason, format string, args ...any) group.Preparation {
-	return group.Preparation{Wait: step.Wait("PD", lookAgain, reason, fmt.Sprintf(format, args...))}
-}
-
-// ordering waits for the effect of an order to PD.
-func ordering(call group.Call, reason, format string, args ...any) group.Preparation {
-	return group.Preparation{Calls: []group.Call{call}, Wait: step.Wait("PD", orderPatience, reason, fmt.Sprintf(format, args...))}
-}
-
-// unfounded is how far a deleted Instance is before PD has a cluster ID. One that
-// never started is made anew in its slot; one that may have founded must not
-// forget it, and is replaced when the cluster is there.
-func (v voters) unfounded(i *v1alpha1.Instance) group.Preparation {
-	switch {
-	case founding.Started(i):
-		return waiting(v1alpha1.ReasonBootstrapping, "Instance %s was deleted while it founds PD's cluster: it is replaced when the cluster is there", i.Name)
-	case founding.Listed(v.g.Status.Founders, i):
-		return waiting(v1alpha1.ReasonBootstrapping, "Instance %s is taken off status.founders: it has never started", i.Name)
-	}
-	return group.Preparation{Ready: true, Stays: true}
-}
-
-// successor names the member that leads next: one that is healthy and stays, at
-// best Ready and at the wanted revision, and of those the one that has been
-// healthy for longest. Empty if there is none.
-func (v voters) successor(d group.Disruption) string {
-	type candidate struct {
-		name  string
-		score int
-		since time.Time
-	}
-	var all []candidate
-	for _, m := range v.s.PD.Members {
-		if !m.Healthy || m.Name == d.Instance.Name || m.Name == "" {
-			continue
-		}
-		c := candidate{name: m.Name}
-		at := slices.IndexFunc(v.s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == m.Name })
-		if at >= 0 {
-			i := v.s.Instances[at]
-			for _, good := range []bool{i.DeletionTimestamp == nil && !i.Spec.Retire, group.InstanceReady(i), i.Status.Revision == d.Revision} {
-				c.score *= 2
-				if good {
-					c.score++
-				}
-			}
-			if healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy); healthy != nil {
-				c.since = healthy.LastTransitionTime.Time
-			}
-		}
-		all = append(all, c)
-	}
-	if len(all) == 0 {
+	var template corev1.PodTemplateSpec
+	if err := json.Unmarshal(s.Instances[at].Spec.PodTemplate.Raw, &template); err != nil {
+		// MakePlan fails on it with a better word.
 		return ""
 	}
-	return slices.MinFunc(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), a.since.Compare(b.since), strings.Compare(a.name, b.name))
-	}).name
+	for _, c := range template.Spec.Containers {
+		for _, arg := range c.Args {
+			if strings.HasPrefix(arg, foundFlag) {
+				return arg
+			}
+		}
+	}
+	return ""
 }
 
-// Recover implements group.Component: the Lease is given back when PD calls the
-// member healthy again.
-func (v voters) Recover(i *v1alpha1.Instance, _ lease.State) group.Preparation {
-	why := membership.Unknown(v.g, v.s)
-	if m, listed := membership.Of(v.g, v.s, i); why == "" && (!listed || !m.Healthy) {
-		why = "PD does not call it healthy"
+// bootstrapped reports whether PD has a cluster ID that we know of. It never
+// goes back: the ID in status is written once.
+func bootstrapped(g *v1alpha1.PDGroup, s group.Snapshot) bool { return clusterID(g, s) != "" }
+
+// clusterID returns the cluster ID in status or, if there is none yet, that of
+// a PD that has a quorum.
+func clusterID(g *v1alpha1.PDGroup, s group.Snapshot) string {
+	if g.Status.ClusterID != "" {
+		return g.Status.ClusterID
 	}
-	if why != "" {
-		return waiting(v1alpha1.ReasonRecovering, "member %s is coming back: %s", i.Name, why)
+	if s.PD.Err == nil && s.PD.HasQuorum() {
+		return s.PD.ClusterID
 	}
-	return group.Preparation{Ready: true}
+	return ""
+}
+
+// clusterIDMismatch says that the PD that answers is not the one of this group.
+func clusterIDMismatch(g *v1alpha1.PDGroup, s group.Snapshot) string {
+	if g.Status.ClusterID == "" || s.PD.Err != nil || s.PD.ClusterID == "" || s.PD.ClusterID == g.Status.ClusterID {
+		return ""
+	}
+	return fmt.Sprintf("PD answers with cluster ID %s, but this group's is %s: a PD of another cluster answers on its name; stop it, or restore the claims of this group's members", s.PD.ClusterID, g.Status.ClusterID)
+}
+
+// createLimit lets all members of a new cluster start together, and later
+// members join one at a time, each when those before it are healthy: every
+// join changes what a majority is.
+func createLimit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
+	if !bootstrapped(g, s) {
+		return int(g.GetReplicas()), ""
+	}
+	if clusterIDMismatch(g, s) != "" {
+		return 0, "members join one at a time: waiting for this group's own PD to answer"
+	}
+	if gone := missing(g, s); gone > 0 {
+		// PD knows them: starting them again changes no majority, and may be what
+		// PD needs for one.
+		return gone, "members that PD lists start again first"
+	}
+	for _, i := range s.Instances {
+		if !group.InstanceReady(i) {
+			return 0, fmt.Sprintf("members join one at a time: waiting for Instance %s", i.Name)
+		}
+	}
+	if s.PD.Err != nil || !s.PD.HasQuorum() {
+		return 0, "members join one at a time: waiting for PD to have a quorum"
+	}
+	return 1, "members join one at a time"
+}
+
+// missing counts the members that PD listed last and that have no Instance.
+func missing(g *v1alpha1.PDGroup, s group.Snapshot) int {
+	n := 0
+	for _, m := range g.Status.Members {
+		if m.Name != "" && !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == m.Name }) {
+			n++
+		}
+	}
+	return n
 }

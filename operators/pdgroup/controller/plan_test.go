@@ -12,11 +12,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
 // created returns the names of the Instances that a plan creates.
@@ -32,8 +30,8 @@ func created(p groupPlan) []string {
 
 func startArg(t *testing.T, i *v1alpha1.Instance) string {
 	t.Helper()
-	for _, arg := range stage.Template(t, *i).Spec.Containers[0].Args {
-		if strings.HasPrefix(arg, joinFlag) || strings.HasPrefix(arg, founding.Flag) {
+	for _, arg := range template(t, *i).Spec.Containers[0].Args {
+		if strings.HasPrefix(arg, joinFlag) || strings.HasPrefix(arg, foundFlag) {
 			return arg
 		}
 	}
@@ -82,7 +80,7 @@ func TestALabelThatComesWithTheClusterNeedsNoRestart(t *testing.T) {
 	p := mustPlan(t, g, started(t, stored(), 3))
 	for _, c := range p.Instances {
 		assert.Equal(t, p.Target.Hash, c.Desired.Spec.Revision)
-		assert.Equal(t, "blue", stage.Template(t, *c.Desired).Labels["team"])
+		assert.Equal(t, "blue", template(t, *c.Desired).Labels["team"])
 	}
 	assert.Contains(t, strings.Join(p.Notes, "\n"), "change Instance basic-pd-0 in place: metadata.labels.team: none → blue")
 }
@@ -134,19 +132,7 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 		"none while PD has no quorum":   {func(s *group.Snapshot) { s.PD.Leader = "" }, nil, "waiting for PD to have a quorum"},
 		"none while PD does not answer": {silent, nil, "waiting for PD to have a quorum"},
 		"none while another PD answers": {func(s *group.Snapshot) { s.PD.ClusterID = "999" }, nil, "999"},
-		"the lowest slot that is free": {func(s *group.Snapshot) {
-			s.Instances, s.PD.Members, s.PD.Leader = s.Instances[1:], s.PD.Members[1:], "basic-pd-1"
-		}, []string{"basic-pd-0"}, "creating 3 of 5"},
-		"first one that PD counts on and whose data is there": {func(s *group.Snapshot) {
-			s.Instances, s.Claims = s.Instances[:2], map[string][]metav1.ObjectMeta{"basic-pd-2": {{Name: "data-basic-pd-2"}}}
-			s.PD.Members[2].Healthy = false
-		}, []string{"basic-pd-2"}, "members that PD lists start again first"},
-		"none while PD lists one that nobody starts again": {func(s *group.Snapshot) {
-			s.Instances, s.PD.Members[2].Healthy = s.Instances[:2], false
-		}, nil, "waiting for member basic-pd-2, which has no Instance, to leave PD"},
-		"none while one has been added and has not started": {func(s *group.Snapshot) {
-			s.PD.Members[2] = pd.Member{ID: "3", PeerURL: "http://basic-pd-2.basic-pd-peer.ns.svc:2380"}
-		}, nil, "waiting for Instance basic-pd-2"},
+		"the lowest slot that is free":  {func(s *group.Snapshot) { s.Instances = s.Instances[1:] }, []string{"basic-pd-0"}, "creating 3 of 5"},
 		"none while a deletion is underway": {func(s *group.Snapshot) {
 			s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 			unready(0)(s)
@@ -158,6 +144,33 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 			assert.Contains(t, p.Outcome.Message, c.says)
 		})
 	}
+}
+
+func TestAMemberThatServesIsNotRestarted(t *testing.T) {
+	edit := func(g *v1alpha1.PDGroup) { founded(g); g.Spec.Config = "lease = 5" }
+	for name, c := range map[string]struct {
+		change   func(*group.Snapshot)
+		replaced bool
+	}{
+		"one that is ready stays":                          {func(*group.Snapshot) {}, false},
+		"one that PD calls healthy stays":                  {func(s *group.Snapshot) { says(s.Instances[1], "Ready", "False", v1alpha1.ReasonPodNotReady) }, false},
+		"one that is ready stays while PD says nothing":    {silent, false},
+		"one that adds nothing is replaced":                {unready(1), true},
+		"one that adds nothing is replaced without PD too": {func(s *group.Snapshot) { unready(1)(s); silent(s) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := started(t, stored(), 3, c.change)
+			p := mustPlan(t, stored(edit), s)
+			assert.Equal(t, c.replaced, p.Instances[1].Desired.Spec.Revision == p.Target.Hash)
+			assert.Equal(t, step.KindWait, p.Outcome.Kind)
+			assert.NotEqual(t, p.Target.Hash, p.Instances[0].Desired.Spec.Revision)
+		})
+	}
+	t.Run("and the status says what is pending and why", func(t *testing.T) {
+		p := mustPlan(t, stored(edit), started(t, stored(), 3))
+		assert.Equal(t, v1alpha1.ReasonRestartPending, p.Outcome.Reason)
+		assert.Contains(t, p.Outcome.Message, "Instance basic-pd-0 needs a restart (spec.volumes[tidb-groups-config].configMap.name")
+	})
 }
 
 func TestWhatKeepsAPlanFromTouchingAnything(t *testing.T) {

@@ -1,20 +1,15 @@
 package controller
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/group"
-	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -22,7 +17,6 @@ import (
 const (
 	stateLeader   = "Leader"
 	stateFollower = "Follower"
-	stateRemoved  = "Removed"
 )
 
 // report computes the status of a PDGroup, and how the reconcile ends: what PD
@@ -31,15 +25,12 @@ const (
 func report(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.PDGroupStatus, *conditions.Set, step.Outcome) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
 	status := v1alpha1.PDGroupStatus{ClusterID: p.ClusterID, Leader: g.Status.Leader, Members: g.Status.Members}
-	if p.ClusterID == "" {
-		status.Founders = founding.Record(g.Status.Founders, ours(g, s))
-	}
 	if p.ClusterID != "" {
 		set.True(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "PD has cluster ID "+p.ClusterID)
 	} else {
 		set.False(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapping, "PD has not answered with a cluster ID yet")
 	}
-	if founding.Usable(g, s) {
+	if usable(g, s) {
 		status.Leader = s.PD.Leader
 		status.Members = nil
 		for _, m := range s.PD.Members {
@@ -51,6 +42,11 @@ func report(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, outcome step.Out
 	p.Outcome = group.Unsure(g, p.Outcome, unsure)
 	status.GroupStatus = group.Report(g, s, p.Plan, outcome, set, serving)
 	return status, set, step.Worst(outcome, p.Outcome)
+}
+
+// usable reports whether what PD answered is this group's PD.
+func usable(g *v1alpha1.PDGroup, s group.Snapshot) bool {
+	return s.PD.Err == nil && clusterIDMismatch(g, s) == ""
 }
 
 // quorum sets QuorumHealthy.
@@ -65,14 +61,12 @@ func quorum(g *v1alpha1.PDGroup, s group.Snapshot, set *conditions.Set) {
 	switch {
 	case g.Spec.Suspended:
 		set.False(condition, v1alpha1.ReasonSuspended, "suspended")
-	case founding.Mismatch(g, s) != "":
-		set.False(condition, v1alpha1.ReasonClusterIDMismatch, founding.Mismatch(g, s))
+	case clusterIDMismatch(g, s) != "":
+		set.False(condition, v1alpha1.ReasonClusterIDMismatch, clusterIDMismatch(g, s))
 	case s.PD.Err != nil && !set.Is(v1alpha1.ConditionBootstrapped):
 		set.False(condition, v1alpha1.ReasonBootstrapping, "PD does not answer yet")
 	case s.PD.Err != nil && group.Count(s, "").Ready == 0:
 		set.False(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer and no Instance is ready")
-	case errors.Is(s.PD.Err, pd.ErrNoLeader):
-		set.Unknown(condition, v1alpha1.ReasonQuorumLost, "PD has no leader: if this is not over in some seconds, its members have lost each other or too many of them are down")
 	case s.PD.Err != nil:
 		set.Unknown(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer: "+s.PD.Err.Error())
 	case !s.PD.HasQuorum() && !set.Is(v1alpha1.ConditionBootstrapped):
@@ -105,77 +99,34 @@ func unmet(set *conditions.Set, condition string) step.Outcome {
 	return step.Wait("PD", time.Minute, c.Reason, c.Message)
 }
 
-// ours returns the Instances that this group has made.
-func ours(g *v1alpha1.PDGroup, s group.Snapshot) []*v1alpha1.Instance {
-	return slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.Instance) bool { return !group.Ours(g, i) })
-}
-
 // members reports every Instance's member as PD lists it. While PD cannot be
-// asked nothing new is known, and what was reported last is left standing, but
-// for members whose pod does not run: they are not healthy, whatever PD would say.
-func members(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, now time.Time) []group.Member {
+// asked nothing new is known, and what was reported last is left standing.
+func members(g *v1alpha1.PDGroup, s group.Snapshot, now time.Time) []group.Member {
+	if !usable(g, s) {
+		return nil
+	}
 	var out []group.Member
 	for _, i := range s.Instances {
 		set := conditions.New(i.Status.Conditions, i.Generation, now)
-		m := group.Member{Instance: i, Status: i.Status.Member}
-		runs := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady)
-		switch {
-		case founding.Usable(g, s):
-			m.Status = listed(g, s, i, set)
-		case !runs && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionHealthy):
-			keep(set, i, v1alpha1.ConditionJoined)
-			set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "its pod does not run, and PD does not answer")
-		case p.Drained[i.Name]:
-			keep(set, i, v1alpha1.ConditionJoined)
-			keep(set, i, v1alpha1.ConditionHealthy)
-		default:
+		member, listed := s.PD.Member(i.Name)
+		if !listed {
+			set.False(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberNotListed, "PD does not list member "+i.Name)
+			set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberNotListed, "PD does not list member "+i.Name)
+			out = append(out, group.Member{Instance: i, Conditions: set.List()})
 			continue
 		}
-		if p.Drained[i.Name] {
-			set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "PD does not list the member any more")
+		set.True(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberJoined, "PD lists member "+i.Name)
+		if member.Healthy {
+			set.True(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberHealthy, "PD calls the member healthy")
 		} else {
-			keep(set, i, v1alpha1.ConditionDrained)
+			set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "PD calls the member unhealthy")
 		}
-		m.Conditions = set.List()
-		out = append(out, m)
+		state := stateFollower
+		if s.PD.Leader == member.Name {
+			state = stateLeader
+		}
+		out = append(out, group.Member{Instance: i, Conditions: set.List(),
+			Status: &v1alpha1.MemberStatus{ID: member.ID, Name: member.Name, State: state, Address: member.ClientURL}})
 	}
 	return slices.Clip(out)
-}
-
-// keep puts a condition that an Instance carries as it is.
-func keep(set *conditions.Set, i *v1alpha1.Instance, kind string) {
-	if c := meta.FindStatusCondition(i.Status.Conditions, kind); c != nil {
-		set.Put(kind, c.Status, c.Reason, c.Message)
-	}
-}
-
-// listed sets Joined and Healthy as PD lists a member, and returns what is known
-// of it. Of one that has left, what was known last stays.
-func listed(g *v1alpha1.PDGroup, s group.Snapshot, i *v1alpha1.Instance, set *conditions.Set) *v1alpha1.MemberStatus {
-	member, listed := membership.Of(g, s, i)
-	if !listed || member.Name == "" {
-		message := "PD does not list member " + i.Name
-		if listed {
-			message = "PD waits for member " + i.Name + " to start"
-		}
-		set.False(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberNotListed, message)
-		set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberNotListed, message)
-		if i.Status.Member == nil {
-			return nil
-		}
-		gone := *i.Status.Member
-		gone.State = stateRemoved
-		return &gone
-	}
-	set.True(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberJoined, "PD lists member "+i.Name)
-	if member.Healthy {
-		set.True(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberHealthy, "PD calls the member healthy")
-	} else {
-		set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "PD calls the member unhealthy")
-	}
-	state := stateFollower
-	if s.PD.Leader == member.Name {
-		state = stateLeader
-	}
-	return &v1alpha1.MemberStatus{ID: member.ID, Name: member.Name, State: state, Address: member.ClientURL}
 }

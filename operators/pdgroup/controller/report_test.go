@@ -14,7 +14,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
 func TestReport(t *testing.T) {
@@ -60,10 +59,10 @@ func TestReport(t *testing.T) {
 				c.change(&s)
 			}
 			out, _ := reported(t, g, s, clock())
-			assert.Equal(t, c.ready, stage.Verdict(out, v1alpha1.ConditionReady), stage.Dump(out))
-			assert.Equal(t, c.upToDate, stage.Verdict(out, v1alpha1.ConditionUpToDate))
-			assert.Equal(t, c.bootstrapped, stage.Verdict(out, v1alpha1.ConditionBootstrapped))
-			assert.Equal(t, c.quorum, stage.Verdict(out, v1alpha1.ConditionQuorumHealthy))
+			assert.Equal(t, c.ready, condition(out, v1alpha1.ConditionReady), dump(out.Status.Conditions))
+			assert.Equal(t, c.upToDate, condition(out, v1alpha1.ConditionUpToDate))
+			assert.Equal(t, c.bootstrapped, condition(out, v1alpha1.ConditionBootstrapped))
+			assert.Equal(t, c.quorum, condition(out, v1alpha1.ConditionQuorumHealthy))
 			assert.Equal(t, c.edit != nil && g.Status.ClusterID != "" || c.bootstrapped[0] == 'T', out.Status.ClusterID != "")
 			again, _ := reported(t, out, s, clock().Add(time.Hour))
 			if c.quorum[0] != 'U' {
@@ -81,14 +80,14 @@ func TestASilentPDIsBorneWithForAWhile(t *testing.T) {
 
 	silent(&s)
 	quiet, end := reported(t, served, s, clock())
-	assert.Equal(t, "True/Ready", stage.Verdict(quiet, v1alpha1.ConditionReady))
+	assert.Equal(t, "True/Ready", condition(quiet, v1alpha1.ConditionReady))
 	assert.Equal(t, step.KindAfter, end.Kind, "the operator must look again by itself: nothing will tell it")
 	assert.Equal(t, 30*time.Second, end.After)
 	quiet, end = reported(t, quiet, s, clock().Add(29*time.Second))
-	assert.Equal(t, "True/Ready", stage.Verdict(quiet, v1alpha1.ConditionReady))
+	assert.Equal(t, "True/Ready", condition(quiet, v1alpha1.ConditionReady))
 	assert.Equal(t, time.Second, end.After)
 	quiet, end = reported(t, quiet, s, clock().Add(30*time.Second))
-	assert.Equal(t, "False/PDUnreachable", stage.Verdict(quiet, v1alpha1.ConditionReady))
+	assert.Equal(t, "False/PDUnreachable", condition(quiet, v1alpha1.ConditionReady))
 	assert.Equal(t, step.KindWait, end.Kind)
 	assert.Len(t, quiet.Status.Members, 3, "what was known last stays")
 
@@ -97,14 +96,14 @@ func TestASilentPDIsBorneWithForAWhile(t *testing.T) {
 		says(i, "Ready", "False", v1alpha1.ReasonPodMissing)
 	}
 	gone, _ := reported(t, served, s, clock())
-	assert.NotEqual(t, "True/Ready", stage.Verdict(gone, v1alpha1.ConditionReady))
+	assert.NotEqual(t, "True/Ready", condition(gone, v1alpha1.ConditionReady))
 }
 
 func TestMembersAreReportedAsPDListsThem(t *testing.T) {
 	g := stored(founded)
 	s := started(t, stored(), 3, unready(1))
 	s.PD.Members = s.PD.Members[:2]
-	out := members(g, s, groupPlan{}, clock())
+	out := members(g, s, clock())
 	require.Len(t, out, 3)
 	assert.Equal(t, &v1alpha1.MemberStatus{ID: "1", Name: "basic-pd-0", State: "Leader", Address: "http://basic-pd-0"}, out[0].Status)
 	assert.Equal(t, "Follower", out[1].Status.State)
@@ -113,7 +112,7 @@ func TestMembersAreReportedAsPDListsThem(t *testing.T) {
 	assert.Nil(t, out[2].Status)
 	assert.True(t, meta.IsStatusConditionFalse(out[2].Conditions, v1alpha1.ConditionJoined))
 	silent(&s)
-	assert.Empty(t, members(g, s, groupPlan{}, clock()), "while PD is silent nothing new is known")
+	assert.Empty(t, members(g, s, clock()), "while PD is silent nothing new is known")
 	s = started(t, stored(), 3, func(s *group.Snapshot) { s.PD.ClusterID = "9" })
-	assert.Empty(t, members(g, s, groupPlan{}, clock()), "another cluster's PD is not asked")
+	assert.Empty(t, members(g, s, clock()), "another cluster's PD is not asked")
 }

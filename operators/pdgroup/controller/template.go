@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
@@ -24,6 +23,7 @@ const (
 	// its files.
 	graceSeconds = 30
 	joinFlag     = "--join="
+	foundFlag    = "--initial-cluster="
 )
 
 // ownedKeys returns the configuration keys that the operator sets, by flag or
@@ -122,7 +122,7 @@ func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bo
 			pod := names.Instance(g.Name, slot)
 			members = append(members, fmt.Sprintf("%s=http://%s:%d", pod, names.PodHost(pod, g.Name, g.Namespace), v1alpha1.PortPDPeer))
 		}
-		start = founding.Flag + strings.Join(members, ",")
+		start = foundFlag + strings.Join(members, ",")
 	}
 	for c := range template.Spec.Containers {
 		container := &template.Spec.Containers[c]
@@ -131,7 +131,7 @@ func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bo
 		}
 		container.Args = slices.Clone(container.Args)
 		for i, arg := range container.Args {
-			if strings.HasPrefix(arg, joinFlag) || strings.HasPrefix(arg, founding.Flag) {
+			if strings.HasPrefix(arg, joinFlag) || strings.HasPrefix(arg, foundFlag) {
 				container.Args[i] = start
 			}
 		}

@@ -12,35 +12,20 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// act carries a plan out and nothing else. Groups are applied kind after kind in
-// the order of an upgrade: who comes later looks whether those before it have
-// arrived, and must not find them at an older spec. A group that cannot be applied
-// keeps no other from being, but those after it from another version.
+// act carries a plan out and nothing else. A group that cannot be applied keeps
+// no other from being.
 func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p clusterPlan) step.Outcome {
-	worst := step.Done()
-	for _, kind := range group.Order() {
-		var work []func() step.Outcome
-		for _, change := range p.Apply {
-			if change.desired.GroupKind() == kind && (worst.Kind == step.KindDone || !upgrades(change)) {
-				work = append(work, func() step.Outcome { return r.applyGroup(ctx, c, change) })
-			}
-		}
-		worst = step.Worst(worst, step.Parallel(work...))
-	}
 	var work []func() step.Outcome
+	for _, change := range p.Apply {
+		work = append(work, func() step.Outcome { return r.applyGroup(ctx, c, change) })
+	}
 	for _, g := range p.Prune {
 		work = append(work, func() step.Outcome { return r.prune(ctx, c, g) })
 	}
-	return step.Worst(worst, step.Parallel(work...))
-}
-
-// upgrades reports whether a change gives a group that exists another version.
-func upgrades(change groupChange) bool {
-	return change.live != nil && change.live.GetComponentSpec().Version != change.desired.GetComponentSpec().Version
+	return step.Parallel(work...)
 }
 
 func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, change groupChange) step.Outcome {

@@ -15,7 +15,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
 // clock is a time of whole seconds, as the API keeps it.
@@ -51,31 +50,6 @@ func tell(g v1alpha1.Group, end step.Outcome) {
 }
 
 func tikv(s snapshot) v1alpha1.Group { return s.groups[groupKey{"TiKVGroup", "basic-tikv"}] }
-
-// OPS-01: what a cluster asks of all groups, and a group's own word.
-func TestRestartsAndDisruptionAreHandedToEveryGroup(t *testing.T) {
-	own := &v1alpha1.Disruption{UpdateAtMost: ptr.To(int32(1))}
-	c := stored(t, func(c *v1alpha1.TidbCluster) {
-		c.Spec.RestartedAt, c.Spec.Disruption = "2026-02-01T00:00:00Z", &v1alpha1.Disruption{Paused: true}
-		c.Spec.TiKV[0].RestartedAt, c.Spec.TiKV[0].Disruption = "2026-01-01T00:00:00Z", own
-		c.Spec.TiDB[0].RestartedAt = "2026-03-01T00:00:00Z"
-	})
-	for _, g := range groups(c) {
-		spec := g.GetComponentSpec()
-		switch g.GroupKind() {
-		case v1alpha1.KindTiDBGroup:
-			assert.Equal(t, "2026-03-01T00:00:00Z", spec.RestartedAt, "the later of two requests")
-		default:
-			assert.Equal(t, "2026-02-01T00:00:00Z", spec.RestartedAt)
-		}
-		if g.GroupKind() == v1alpha1.KindTiKVGroup {
-			assert.Equal(t, own, spec.Disruption, "a group's own")
-			continue
-		}
-		assert.Equal(t, c.Spec.Disruption, spec.Disruption)
-		assert.NotSame(t, c.Spec.Disruption, spec.Disruption)
-	}
-}
 
 func TestGroupsAreNamedAndFilledInFromTheCluster(t *testing.T) {
 	c := stored(t, func(c *v1alpha1.TidbCluster) {
@@ -136,10 +110,10 @@ func TestPlanAndReport(t *testing.T) {
 				c.edit(cluster)
 			}
 			out := reported(t, cluster, s)
-			assert.Equal(t, c.ready, stage.Verdict(out, v1alpha1.ConditionReady), stage.Dump(out))
-			assert.Equal(t, c.upToDate, stage.Verdict(out, v1alpha1.ConditionUpToDate))
-			assert.Equal(t, c.stalled, stage.Verdict(out, v1alpha1.ConditionStalled))
-			assert.Contains(t, stage.Dump(out), c.says)
+			assert.Equal(t, c.ready, condition(out, v1alpha1.ConditionReady), dump(out.Status.Conditions))
+			assert.Equal(t, c.upToDate, condition(out, v1alpha1.ConditionUpToDate))
+			assert.Equal(t, c.stalled, condition(out, v1alpha1.ConditionStalled))
+			assert.Contains(t, dump(out.Status.Conditions), c.says)
 			p := plan(cluster, s)
 			assert.Len(t, p.Apply, c.apply)
 			assert.Len(t, p.Prune, c.prune)
@@ -150,20 +124,20 @@ func TestPlanAndReport(t *testing.T) {
 func TestAClusterThatIsPausedOrSuspendedSaysSo(t *testing.T) {
 	c := stored(t, func(c *v1alpha1.TidbCluster) { c.Spec.Suspended = true })
 	out := reported(t, c, made(c, step.Done()))
-	assert.Equal(t, "False/Suspended", stage.Verdict(out, v1alpha1.ConditionReady))
-	assert.Equal(t, "True/UpToDate", stage.Verdict(out, v1alpha1.ConditionUpToDate))
+	assert.Equal(t, "False/Suspended", condition(out, v1alpha1.ConditionReady))
+	assert.Equal(t, "True/UpToDate", condition(out, v1alpha1.ConditionUpToDate))
 	c = stored(t, func(c *v1alpha1.TidbCluster) { c.Spec.Paused = true })
 	out = reported(t, c, made(c, step.Wait("PDGroup", time.Minute, v1alpha1.ReasonPaused, "paused")))
-	assert.Equal(t, "True/Paused", stage.Verdict(out, v1alpha1.ConditionPaused))
-	assert.Equal(t, "False/Paused", stage.Verdict(out, v1alpha1.ConditionUpToDate))
-	assert.Equal(t, "none", stage.Verdict(out, v1alpha1.ConditionReconciling))
+	assert.Equal(t, "True/Paused", condition(out, v1alpha1.ConditionPaused))
+	assert.Equal(t, "False/Paused", condition(out, v1alpha1.ConditionUpToDate))
+	assert.Equal(t, "none", condition(out, v1alpha1.ConditionReconciling))
 }
 
 func TestAGroupOfNoMembersKeepsNothingFromBeingReady(t *testing.T) {
 	c := stored(t, func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash[0].Replicas = ptr.To(int32(0)) })
 	out := reported(t, c, made(c, step.Done()))
-	assert.Equal(t, "True/Ready", stage.Verdict(out, v1alpha1.ConditionReady), stage.Dump(out))
-	assert.Equal(t, "True/UpToDate", stage.Verdict(out, v1alpha1.ConditionUpToDate))
+	assert.Equal(t, "True/Ready", condition(out, v1alpha1.ConditionReady), dump(out.Status.Conditions))
+	assert.Equal(t, "True/UpToDate", condition(out, v1alpha1.ConditionUpToDate))
 }
 
 func reported(t *testing.T, c *v1alpha1.TidbCluster, s snapshot) *v1alpha1.TidbCluster {

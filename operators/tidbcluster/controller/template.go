@@ -9,8 +9,8 @@ import (
 )
 
 // groups returns the group objects of a cluster: PD, then TiKV, TiDB, TiFlash.
-// Each is its entry of the spec, with what the cluster says where it says
-// nothing itself.
+// Each is its entry of the spec, with the cluster's version where it names
+// none.
 func groups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
 	pd := &v1alpha1.PDGroup{ObjectMeta: objectMeta(c, v1alpha1.ComponentPD, "")}
 	pd.Spec.PDTemplate = *c.Spec.PD.PDTemplate.DeepCopy()
@@ -35,11 +35,6 @@ func groups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
 		spec := g.GetComponentSpec()
 		if spec.Version == "" {
 			spec.Version = c.Spec.Version
-		}
-		// Times in RFC 3339 and UTC sort as texts: the later request counts.
-		spec.RestartedAt = max(spec.RestartedAt, c.Spec.RestartedAt)
-		if spec.Disruption == nil {
-			spec.Disruption = c.Spec.Disruption.DeepCopy()
 		}
 		spec.Paused = spec.Paused || c.Spec.Paused
 		spec.Suspended = spec.Suspended || c.Spec.Suspended

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,15 +21,12 @@ import (
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=tidbgroups,verbs=get;list;watch
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=tidbgroups/status,verbs=patch
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=tidbgroups/finalizers,verbs=update
-// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;tikvgroups;tiflashgroups,verbs=get;list;watch
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;tikvgroups,verbs=get;list;watch
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=instances,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=instances/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=services;configmaps,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconciler reconciles TiDBGroups.
@@ -52,8 +51,17 @@ func list() client.ObjectList { return &v1alpha1.TiDBGroupList{} }
 func (r *Reconciler) setup() error {
 	b := ctrl.NewControllerManagedBy(r.Manager).
 		For(&v1alpha1.TiDBGroup{}, builder.WithPredicates(watch.Own())).
+		Owns(&v1alpha1.Instance{}, builder.WithPredicates(watch.Changed())).
+		Owns(&corev1.Service{}, builder.WithPredicates(watch.Changed())).
+		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata, builder.WithPredicates(watch.Changed())).
+		Owns(&appsv1.ControllerRevision{}, builder.WithPredicates(watch.Changed())).
+		Watches(&v1alpha1.PDGroup{}, watch.GroupsOf(r.Client, list, watch.ByName), builder.WithPredicates(watch.Changed())).
+		Watches(&v1alpha1.TiKVGroup{}, watch.GroupsOf(r.Client, list, watch.ByPDGroup), builder.WithPredicates(watch.Changed())).
 		WithOptions(r.Controller)
-	if err := group.Watches(b, r.Env, v1alpha1.KindTiDBGroup, v1alpha1.ComponentTiDB, list).Complete(r); err != nil {
+	if r.ClusterScoped {
+		b = b.Watches(&corev1.Node{}, watch.AllGroups(r.Client, list), builder.WithPredicates(watch.NodeLabels()))
+	}
+	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil
@@ -78,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set := report(g, s, p, outcome, r.Now())
-	outcome = step.Worst(outcome, r.Outcomes.Count("report", group.WriteMembers(ctx, r.Env, members(s, p, r.Now()))))
+	outcome = step.Worst(outcome, r.Outcomes.Count("report", group.WriteMembers(ctx, r.Env, members(s))))
 	if err := r.Status.Write(ctx, g, g.Status, status, set.Transitions()); err != nil {
 		return ctrl.Result{}, err
 	}

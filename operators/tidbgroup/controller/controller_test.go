@@ -1,88 +1,78 @@
 package controller
 
 import (
-	"context"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubelabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/step"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
 func TestDB02ServersStartTheMomentThatPDAndTiKVAreReady(t *testing.T) {
 	w := begin(t)
 	w.create()
-	g := w.Within(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForPDGroup")
-	assert.Contains(t, stage.Message(g, v1alpha1.ConditionReady), "PDGroup basic-pd does not exist")
+	g := w.within(named, v1alpha1.ConditionDependenciesReady, "False/WaitingForPDGroup")
+	assert.Contains(t, meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady).Message, "PDGroup basic-pd does not exist")
 
-	pd := w.PDGroup()
-	w.Create(pd)
-	w.Say(pd, stage.Waiting())
-	w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/WaitingForPDGroup")
-	w.Say(pd, step.Done())
-	g = w.Within(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForTiKVGroup")
-	assert.Contains(t, stage.Message(g, v1alpha1.ConditionReady), "no TiKVGroup names PDGroup basic-pd")
-	tikv := w.TiKVGroup()
-	w.Create(tikv)
-	w.Say(tikv, stage.Waiting())
-	w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/WaitingForTiKVGroup")
-	assert.Empty(t, w.Instances())
+	pd := pdGroup()
+	w.dependency(pd, false)
+	w.within(named, v1alpha1.ConditionReady, "False/WaitingForPDGroup")
+	w.say(pd, true)
+	g = w.within(named, v1alpha1.ConditionDependenciesReady, "False/WaitingForTiKVGroup")
+	assert.Contains(t, meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady).Message, "no TiKVGroup names PDGroup basic-pd")
+	tikv := tikvGroup()
+	w.dependency(tikv, false)
+	w.within(named, v1alpha1.ConditionReady, "False/WaitingForTiKVGroup")
+	assert.Empty(t, w.instances())
 
-	w.Say(tikv, step.Done())
-	require.Eventually(t, func() bool { return len(w.Instances()) == 2 }, stage.Promptly, stage.Tick)
-	g = w.Converged()
-	assert.Equal(t, "basic-tidb."+w.Namespace+".svc:4000", g.Status.Endpoint)
-	assert.Equal(t, "Serving", w.Instances()[0].Status.Member.State)
+	w.say(tikv, true)
+	require.Eventually(t, func() bool { return len(w.instances()) == 2 }, named, tick)
+	g = w.converged()
+	assert.Equal(t, "basic-tidb."+w.namespace+".svc:4000", g.Status.Endpoint)
+	assert.Equal(t, "Serving", w.instances()[0].Status.Member.State)
 
 	// Once they run, a dependency that fails takes no server away.
-	w.Say(pd, stage.Waiting())
-	g = w.Within(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForPDGroup")
-	assert.Equal(t, "True/Ready", stage.Verdict(g, v1alpha1.ConditionReady))
-	assert.Len(t, w.Instances(), 2)
+	w.say(pd, false)
+	g = w.within(named, v1alpha1.ConditionDependenciesReady, "False/WaitingForPDGroup")
+	assert.Equal(t, "True/Ready", condition(g, v1alpha1.ConditionReady))
+	assert.Len(t, w.instances(), 2)
 }
 
 func TestDB01TheServiceChangesInPlace(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create()
-	w.Converged()
-	w.Change(func(g *v1alpha1.TiDBGroup) {
+	w.converged()
+	w.edit(func(g *v1alpha1.TiDBGroup) {
 		g.Spec.Service = &v1alpha1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Annotations: map[string]string{"team": "blue"},
 			Ports: []v1alpha1.ServicePort{{Name: "mysql", Port: 3306}}}
 	})
-	key := client.ObjectKey{Namespace: w.Namespace, Name: "basic-tidb"}
+	key := client.ObjectKey{Namespace: w.namespace, Name: "basic-tidb"}
 	var s corev1.Service
 	require.Eventually(t, func() bool {
-		err := w.Client.Get(w.Context(), key, &s)
+		err := api.Get(w.ctx, key, &s)
 		return err == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Annotations["team"] == "blue" && s.Spec.Ports[0].Port == 3306
-	}, stage.Patience, stage.Tick)
+	}, patience, tick)
 	assert.NotZero(t, s.Spec.Ports[0].NodePort)
 	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.7"}}
-	require.NoError(t, w.Client.Status().Update(w.Context(), &s))
-	require.Eventually(t, func() bool { return w.Get().Status.Endpoint == "192.0.2.7:3306" }, stage.Patience, stage.Tick)
-	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Service = &v1alpha1.ServiceSpec{Type: corev1.ServiceTypeClusterIP} })
+	require.NoError(t, api.Status().Update(w.ctx, &s))
+	require.Eventually(t, func() bool { return w.get().Status.Endpoint == "192.0.2.7:3306" }, patience, tick)
+	w.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Service = &v1alpha1.ServiceSpec{Type: corev1.ServiceTypeClusterIP} })
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		var s corev1.Service
-		assert.NoError(c, w.Client.Get(w.Context(), key, &s))
+		assert.NoError(c, api.Get(w.ctx, key, &s))
 		assert.Equal(c, corev1.ServiceTypeClusterIP, s.Spec.Type)
 		assert.NotContains(c, s.Annotations, "team")
 		assert.EqualValues(c, 4000, s.Spec.Ports[0].Port)
 		assert.Zero(c, s.Spec.Ports[0].NodePort)
-	}, stage.Patience, stage.Tick)
-	w.Converged()
+	}, patience, tick)
+	w.converged()
 }
 
 func TestDB09AMissingBootstrapSQLIsNamedAndWaitedFor(t *testing.T) {
@@ -91,17 +81,17 @@ func TestDB09AMissingBootstrapSQLIsNamedAndWaitedFor(t *testing.T) {
 	w.create(func(g *v1alpha1.TiDBGroup) {
 		g.Spec.BootstrapSQL = &v1alpha1.KeyReference{Name: "sql", Key: "init.sql"}
 	})
-	g := w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/MissingReference")
-	assert.Contains(t, stage.Message(g, v1alpha1.ConditionReady), "ConfigMap sql does not exist")
-	assert.Empty(t, w.Instances())
-	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "sql", Namespace: w.Namespace}, Data: map[string]string{"other.sql": ""}}
-	require.NoError(t, w.Client.Create(w.Context(), c))
+	g := w.within(named, v1alpha1.ConditionReady, "False/MissingReference")
+	assert.Contains(t, meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady).Message, "ConfigMap sql does not exist")
+	assert.Empty(t, w.instances())
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "sql", Namespace: w.namespace}, Data: map[string]string{"other.sql": ""}}
+	require.NoError(t, api.Create(w.ctx, c))
 	require.EventuallyWithT(t, func(check *assert.CollectT) {
-		assert.Contains(check, stage.Dump(w.Get()), `has no key "init.sql"`)
-	}, stage.Promptly, stage.Tick)
+		assert.Contains(check, dump(w.get().Status.Conditions), `has no key "init.sql"`)
+	}, named, tick)
 	c.Data["init.sql"] = "CREATE USER x;"
-	require.NoError(t, w.Client.Update(w.Context(), c))
-	w.Converged()
+	require.NoError(t, api.Update(w.ctx, c))
+	w.converged()
 }
 
 func TestDB14RunningServersAreLabelledAndAgainAfterARestart(t *testing.T) {
@@ -111,15 +101,15 @@ func TestDB14RunningServersAreLabelledAndAgainAfterARestart(t *testing.T) {
 		g.Spec.Replicas = ptr.To(int32(1))
 		g.Spec.ServerLabels = map[string]v1alpha1.StoreLabelValue{"rack": "r1"}
 	})
-	w.Converged()
-	require.Eventually(t, func() bool { n, _ := w.labelled.get(); return n > 0 }, stage.Patience, stage.Tick)
+	w.converged()
+	require.Eventually(t, func() bool { n, _ := w.labelled.get(); return n > 0 }, patience, tick)
 	calls, labels := w.labelled.get()
 	assert.Equal(t, map[string]string{"rack": "r1"}, labels)
-	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.ServerLabels["rack"] = "r2" })
-	require.Eventually(t, func() bool { _, l := w.labelled.get(); return l["rack"] == "r2" }, stage.Patience, stage.Tick)
+	w.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.ServerLabels["rack"] = "r2" })
+	require.Eventually(t, func() bool { _, l := w.labelled.get(); return l["rack"] == "r2" }, patience, tick)
 	again, _ := w.labelled.get()
 	assert.Equal(t, calls+1, again, "once for each change")
-	for _, i := range w.Instances() {
+	for _, i := range w.instances() {
 		assert.NotContains(t, string(i.Spec.PodTemplate.Raw), "r2", "labels change no pod")
 	}
 }
@@ -128,117 +118,37 @@ func TestServersAreAddedAndAreReadyThroughoutAnEditInPlace(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create()
-	w.Converged()
-	w.Follow(&v1alpha1.TiDBGroupList{}, func(_ context.Context, o client.Object) {
+	w.converged()
+	w.follow(&v1alpha1.TiDBGroupList{}, func(o client.Object) {
 		if g, ok := o.(*v1alpha1.TiDBGroup); ok {
-			assert.True(t, meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionReady), stage.Dump(g))
+			assert.True(t, meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionReady), dump(g.Status.Conditions))
 		}
 	})
-	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Labels = map[string]string{"team": "blue"} })
-	w.Converged()
-	for _, i := range w.Instances() {
-		assert.Equal(t, "blue", stage.Template(t, i).Labels["team"])
+	w.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Labels = map[string]string{"team": "blue"} })
+	w.converged()
+	for _, i := range w.instances() {
+		assert.Equal(t, "blue", template(t, i).Labels["team"])
 	}
-	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(4)) })
-	g := w.Converged()
+	w.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(4)) })
+	g := w.converged()
 	assert.EqualValues(t, 4, g.Status.ReadyReplicas)
-	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
-	w.Converged()
-	assert.Equal(t, []string{"basic-tidb-0", "basic-tidb-1", "basic-tidb-2"}, existing(w))
-}
-
-// The API server, its conflicts and the operator's cache instead of a model.
-func TestDB04ARollGoesThroughWithOneServerMoreForAWhile(t *testing.T) {
-	w := begin(t)
-	w.dependencies()
-	w.create()
-	w.Converged()
-	var most atomic.Int32
-	w.Follow(&v1alpha1.TiDBGroupList{}, func(_ context.Context, o client.Object) {
-		if g, ok := o.(*v1alpha1.TiDBGroup); ok {
-			most.Store(max(most.Load(), g.Status.Replicas))
-			assert.True(t, meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionReady), stage.Dump(g))
-		}
-	})
-	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Version = "v8.5.8" })
-	g := w.Within(stage.Patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
-	assert.EqualValues(t, 3, most.Load())
-	assert.Equal(t, "v8.5.8", g.Status.Version)
-	assert.EqualValues(t, 2, g.Status.UpdatedReplicas)
-	assert.Equal(t, g.Status.CurrentRevision, g.Status.UpdateRevision)
-	assert.Equal(t, []string{"basic-tidb-0", "basic-tidb-1"}, existing(w))
-	for _, i := range w.Instances() {
-		assert.Equal(t, "pingcap/tidb:v8.5.8", stage.Template(t, i).Spec.Containers[0].Image)
-		assert.NotContains(t, i.Annotations, v1alpha1.AnnotationSurge)
-	}
-}
-
-// GRP-04.
-func TestARollWaitsForTheGroupsBeforeIt(t *testing.T) {
-	w := begin(t)
-	w.dependencies()
-	w.create()
-	w.Converged()
-	pd := w.PDGroup()
-	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKeyFromObject(pd), pd))
-	pd.Spec.Version = "v8.5.8"
-	require.NoError(t, w.Client.Update(w.Context(), pd))
-	rolling := conditions.New(nil, pd.Generation, time.Now())
-	rolling.Finish(conditions.Verdict{Serving: true, Outcome: stage.Waiting()})
-	pd.Status.Conditions = rolling.List()
-	require.NoError(t, w.Client.Status().Update(w.Context(), pd))
-	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Version = "v8.5.8" })
-	g := w.Within(stage.Promptly, v1alpha1.ConditionUpToDate, "False/WaitingForGroups")
-	assert.Contains(t, stage.Dump(g), "PDGroup basic-pd comes first")
-	assert.Len(t, w.Instances(), 2, "the additional server is part of the roll")
-	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
-	require.Eventually(t, func() bool { return len(w.Instances()) == 3 }, stage.Patience, stage.Tick)
-	for _, i := range w.Instances() {
-		assert.Equal(t, "pingcap/tidb:v8.5.7", stage.Template(t, i).Spec.Containers[0].Image, "who is added meanwhile runs what the others run")
-	}
-	w.Say(pd, step.Done())
-	w.Converged()
-	for _, i := range w.Instances() {
-		assert.Equal(t, "pingcap/tidb:v8.5.8", stage.Template(t, i).Spec.Containers[0].Image)
-	}
-}
-
-// DB-18: what kubectl scale and a HorizontalPodAutoscaler do.
-func TestDB18TheGroupIsScaledThroughItsScaleSubresource(t *testing.T) {
-	w := begin(t)
-	w.dependencies()
-	w.create()
-	w.Converged()
-	scale := &autoscalingv1.Scale{}
-	require.NoError(t, w.Client.SubResource("scale").Get(w.Context(), w.Get(), scale))
-	assert.EqualValues(t, 2, scale.Status.Replicas)
-	pods, err := metav1.ParseToLabelSelector(scale.Status.Selector)
-	require.NoError(t, err)
-	selector, err := metav1.LabelSelectorAsSelector(pods)
-	require.NoError(t, err)
-	for _, i := range w.Instances() {
-		assert.True(t, selector.Matches(kubelabels.Set(stage.Template(t, i).Labels)), "the selector finds the pods")
-	}
-	for _, n := range []int32{3, 1} {
-		scale.Spec.Replicas = n
-		scale.ResourceVersion = ""
-		require.NoError(t, w.Client.SubResource("scale").Update(w.Context(), w.Get(), client.WithSubResourceBody(scale)))
-		w.Converged()
-		assert.Len(t, w.Instances(), int(n))
-		require.NoError(t, w.Client.SubResource("scale").Get(w.Context(), w.Get(), scale))
-		assert.Equal(t, n, scale.Status.Replicas)
-	}
+	w.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
+	g = w.within(named, v1alpha1.ConditionUpToDate, "False/ScaleInPending")
+	assert.Contains(t, meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionUpToDate).Message, "set spec.replicas back to 4")
+	assert.Len(t, w.instances(), 4)
+	w.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(4)) })
+	w.converged()
 }
 
 func TestAWrongImageIsMendedByMendingTheSpec(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create(func(g *v1alpha1.TiDBGroup) { g.Spec.Image = "pingcap/typo:v8.5.7" })
-	w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/ImagePullFailed")
-	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Image = "" })
-	w.Converged()
-	for _, i := range w.Instances() {
-		assert.Equal(t, "pingcap/tidb:v8.5.7", stage.Template(t, i).Spec.Containers[0].Image)
+	w.within(named, v1alpha1.ConditionReady, "False/ImagePullFailed")
+	w.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Image = "" })
+	w.converged()
+	for _, i := range w.instances() {
+		assert.Equal(t, "pingcap/tidb:v8.5.7", template(t, i).Spec.Containers[0].Image)
 	}
 }
 
@@ -246,25 +156,35 @@ func TestAGroupOfNoServersSaysSo(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(0)) })
-	g := w.Within(stage.Promptly, v1alpha1.ConditionUpToDate, "True/UpToDate")
-	assert.Equal(t, "False/NotReady", stage.Verdict(g, v1alpha1.ConditionReady))
-	assert.Contains(t, stage.Dump(g), "spec.replicas is 0")
+	g := w.within(named, v1alpha1.ConditionUpToDate, "True/UpToDate")
+	assert.Equal(t, "False/NotReady", condition(g, v1alpha1.ConditionReady))
+	assert.Contains(t, dump(g.Status.Conditions), "spec.replicas is 0")
 }
 
 func TestAnIdleGroupCausesNoWriteAlsoAfterARestart(t *testing.T) {
 	w := begin(t)
 	w.dependencies()
 	w.create(func(g *v1alpha1.TiDBGroup) { g.Spec.ServerLabels = map[string]v1alpha1.StoreLabelValue{"rack": "r1"} })
-	w.Converged()
-	w.Settled()
-	calls := len(w.operator.Writes())
+	w.converged()
+	settle := func() map[string]string {
+		var before map[string]string
+		require.Eventually(t, func() bool {
+			last := before
+			before = w.versions()
+			return assert.ObjectsAreEqual(last, before)
+		}, patience, 10*tick)
+		return before
+	}
+	settle()
+	calls := len(w.writes.list())
 	given, _ := w.labelled.get()
-	again, labelled := w.operate()
-	w.Touch("one")
-	require.Eventually(t, func() bool { n, _ := labelled.get(); return n == 2 }, stage.Patience, stage.Tick, "a new operator labels once more")
-	w.Settled()
-	assert.Empty(t, again.Writes())
-	assert.Empty(t, w.operator.Writes()[calls:])
+	again := &world{T: t, ctx: w.ctx, namespace: w.namespace, writes: &writes{}, labelled: &labelled{}}
+	again.operate()
+	again.touch("one")
+	require.Eventually(t, func() bool { n, _ := again.labelled.get(); return n == 2 }, patience, tick, "a new operator labels once more")
+	settle()
+	assert.Empty(t, again.writes.list())
+	assert.Empty(t, w.writes.list()[calls:])
 	now, _ := w.labelled.get()
 	assert.Equal(t, given, now, "and an old one does not")
 }

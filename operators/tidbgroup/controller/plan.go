@@ -4,8 +4,6 @@ import (
 	"maps"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
@@ -32,29 +30,22 @@ type groupPlan struct {
 func plan(g *v1alpha1.TiDBGroup, s snapshot) (groupPlan, error) {
 	template, files, problems := render(g)
 	open, reason := dependencies(g, s)
-	missing := missed(g, s)
 	r := group.Rendering{
 		Template: template, Problems: problems, Files: files,
 		Inputs:   inputs(g),
 		Services: services(g),
 		Gate:     open, GateReason: reason,
 		ClaimLoss: v1alpha1.RecreateLostClaim,
-		Disrupt:   servers{group: g, seen: s.Instances, open: open},
-		Surge:     maxSurge(g), Extra: missing.count,
-		RollGate: group.RollGate(g, s.Snapshot), SuspendWait: group.SuspendWait(g, s.Snapshot),
+		Safe:      safe,
 	}
-	noSQL := s.BootstrapSQL != "" && open.Open
-	if noSQL {
+	missing := s.BootstrapSQL != "" && open.Open
+	if missing {
 		r.Gate, r.GateReason = gate.Result{Message: s.BootstrapSQL}, v1alpha1.ReasonMissingReference
 	}
 	children, err := group.MakePlan(g, s.Snapshot, r)
 	p := groupPlan{Plan: children, Dependencies: open, DependencyReason: reason}
-	if noSQL && p.Outcome.Kind == step.KindWait && p.Outcome.Reason == v1alpha1.ReasonMissingReference {
+	if missing && p.Outcome.Kind == step.KindWait && p.Outcome.Reason == v1alpha1.ReasonMissingReference {
 		p.Outcome = step.After(lookAgain, p.Outcome.Reason, p.Outcome.Message)
-	}
-	if missing.next > 0 && p.Outcome.Kind != step.KindDone {
-		// Nothing else tells that a server has been missed for long enough.
-		p.Outcome = step.Worst(p.Outcome, step.After(missing.next, p.Outcome.Reason, p.Outcome.Message))
 	}
 	if g.DeletionTimestamp == nil && !g.Spec.Paused && !g.Spec.Suspended {
 		p.Labels = labels(g, s)
@@ -69,48 +60,6 @@ func dependencies(g *v1alpha1.TiDBGroup, s snapshot) (gate.Result, string) {
 		return pd, v1alpha1.ReasonWaitingForPDGroup
 	}
 	return gate.AnyTiKVGroup(g.PDGroupName(), s.TiKVGroups), v1alpha1.ReasonWaitingForTiKVGroup
-}
-
-// failure is how many servers are to be added for those that do not serve.
-type failure struct {
-	count int32
-	// next is when one more may have to be added; 0 if nothing is expected.
-	next time.Duration
-}
-
-// missed finds the servers that have not served for as long as spec.failover
-// says. Only the oldest spec.replicas servers count: those beyond are additions
-// themselves.
-func missed(g *v1alpha1.TiDBGroup, s snapshot) failure {
-	var out failure
-	f := g.Spec.Failover
-	if f == nil || g.Spec.Suspended {
-		return out
-	}
-	own := g.GetReplicas()
-	for _, i := range s.Instances {
-		if i.DeletionTimestamp != nil {
-			continue
-		}
-		if own--; own < 0 {
-			break
-		}
-		if group.InstanceServes(i) || out.count >= f.Max {
-			continue
-		}
-		since := i.CreationTimestamp.Time
-		if ready := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
-			since = ready.LastTransitionTime.Time
-		}
-		left := f.After.Duration - s.Now.Sub(since)
-		switch {
-		case left <= 0:
-			out.count++
-		case out.next == 0 || left < out.next:
-			out.next = left
-		}
-	}
-	return out
 }
 
 // labels finds the running servers that do not have the labels they should.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
@@ -55,22 +54,15 @@ func endpoint(g *v1alpha1.TiDBGroup, s snapshot) string {
 }
 
 // members reports every Instance's server. TiDB keeps no membership: a server
-// serves when its readiness probe says so, and leaves when it is told to.
-func members(s snapshot, p groupPlan, now time.Time) []group.Member {
+// serves when its readiness probe says so.
+func members(s snapshot) []group.Member {
 	var out []group.Member
 	for _, i := range s.Instances {
-		set := conditions.New(i.Status.Conditions, i.Generation, now)
-		switch {
-		case p.Drained[i.Name]:
-			set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "nothing depends on the server: it drains its connections as it stops")
-		case meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionDrained) != nil:
-			set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, "the server stays")
-		}
 		state := stateStarting
 		if c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady); c != nil && c.Status == "True" {
 			state = stateServing
 		}
-		out = append(out, group.Member{Instance: i, Conditions: set.List(), Status: &v1alpha1.MemberStatus{
+		out = append(out, group.Member{Instance: i, Status: &v1alpha1.MemberStatus{
 			Name: i.Name, State: state,
 			Address: fmt.Sprintf("%s:%d", names.PodHost(i.Name, i.Spec.Group.Name, i.Namespace), v1alpha1.PortTiDB),
 		}})

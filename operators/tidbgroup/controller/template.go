@@ -22,10 +22,8 @@ const (
 	slowLogFile  = logDir + "/slow.log"
 	logVolume    = "tidb-groups-log"
 	sqlVolume    = "tidb-groups-bootstrap"
-	// closing is how long a server that has drained may take to close, seconds:
-	// TiDB gives transactions that still run 15 s (gracefulCloseConnectionsTimeout
-	// of its main), then cancels them and closes.
-	closing = 20
+	// closing is how long a server that has drained may take to close, seconds.
+	closing = 5
 )
 
 // ownedKeys returns the configuration keys that the operator sets, by flag or
@@ -123,9 +121,8 @@ func config(g *v1alpha1.TiDBGroup) (map[string]string, []string) {
 	return map[string]string{configFile: text}, problems
 }
 
-// shutdown returns how long a server that has left the Service is left alone, and
-// for how long it goes on serving its connections once it was told to stop, in
-// seconds.
+// shutdown returns for how long a server that has left the Service goes on
+// serving, and then waits for what still runs, in seconds.
 func shutdown(g *v1alpha1.TiDBGroup) (delay, drain int64) {
 	delay, drain = 10, 15
 	if s := g.Spec.Shutdown; s != nil {

@@ -83,10 +83,10 @@ func TestDB03AServerIsStoppedWithoutBreakingConnections(t *testing.T) {
 		drain    string
 		grace    int64
 	}{
-		"by default it stays for 10 s and drains for 15 s": {nil, nil, ptr.To(int64(10)), "= 15", 45},
-		"an empty choice is the default":                   {&v1alpha1.Shutdown{}, nil, ptr.To(int64(10)), "= 15", 45},
-		"the user's times count":                           {&v1alpha1.Shutdown{DelaySeconds: ptr.To(int64(60)), DrainSeconds: ptr.To(int64(600))}, nil, ptr.To(int64(60)), "= 600", 680},
-		"no delay is no hook":                              {&v1alpha1.Shutdown{DelaySeconds: ptr.To(int64(0)), DrainSeconds: ptr.To(int64(0))}, nil, nil, "= 0", 20},
+		"by default it stays for 10 s and drains for 15 s": {nil, nil, ptr.To(int64(10)), "= 15", 30},
+		"an empty choice is the default":                   {&v1alpha1.Shutdown{}, nil, ptr.To(int64(10)), "= 15", 30},
+		"the user's times count":                           {&v1alpha1.Shutdown{DelaySeconds: ptr.To(int64(60)), DrainSeconds: ptr.To(int64(600))}, nil, ptr.To(int64(60)), "= 600", 665},
+		"no delay is no hook":                              {&v1alpha1.Shutdown{DelaySeconds: ptr.To(int64(0)), DrainSeconds: ptr.To(int64(0))}, nil, nil, "= 0", 5},
 		"a grace period of the user's own wins":            {nil, ptr.To(int64(7)), ptr.To(int64(10)), "= 15", 7},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,19 +1,47 @@
 package controller
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
+)
+
+// patience is what a condition gets on a machine that does much else; named is
+// how soon a status must say what blocks.
+const (
+	patience = 20 * time.Second
+	named    = 5 * time.Second
+	tick     = 20 * time.Millisecond
 )
 
 // labelled is what the servers were given over their status port.
@@ -37,53 +65,230 @@ func (l *labelled) get() (int, map[string]string) {
 	return l.calls, l.labels
 }
 
-// world is the stage of a TiDBGroup.
+// world is one namespace in which the operator runs; the test plays the
+// instance operator, PD and TiKV.
 type world struct {
-	stage.Subject[*v1alpha1.TiDBGroup]
-	operator *stage.Operator
-	labelled *labelled
+	*testing.T
+	ctx       context.Context
+	namespace string
+	writes    *writes
+	labelled  *labelled
 }
 
-// begin makes a world with an instance operator, and starts the operator in it.
+// writes counts what the operator sends that is not a read.
+type writes struct {
+	mu    sync.Mutex
+	calls []string
+}
+
+func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodGet {
+			w.mu.Lock()
+			w.calls = append(w.calls, r.Method+" "+r.URL.Path)
+			w.mu.Unlock()
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+func (w *writes) list() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.calls)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// begin makes a namespace with an instance operator and a watcher of the
+// status invariants, and starts the operator.
 func begin(t *testing.T) *world {
 	t.Helper()
-	w := &world{Subject: stage.Try(rig.Stage(t), "basic-tidb", func() *v1alpha1.TiDBGroup { return &v1alpha1.TiDBGroup{} })}
-	w.operator, w.labelled = w.operate()
-	w.Break("typo")
-	w.PlayInstances(nil)
-	w.Follow(&v1alpha1.TiDBGroupList{}, nil)
+	w := &world{T: t, ctx: t.Context(), namespace: controlplane.Namespace(t, api), writes: &writes{}, labelled: &labelled{}}
+	w.operate()
+	w.follow(&v1alpha1.InstanceList{}, func(o client.Object) {
+		if i, ok := o.(*v1alpha1.Instance); ok {
+			w.play(i)
+		}
+	})
+	w.follow(&v1alpha1.TiDBGroupList{}, func(client.Object) {})
 	return w
 }
 
-// operate starts an operator, which labels no real servers.
-func (w *world) operate() (*stage.Operator, *labelled) {
+// operate runs the operator until the returned function is called, or to the
+// end of the test.
+func (w *world) operate() (stop func()) {
 	w.Helper()
-	labels := &labelled{}
+	config := rest.CopyConfig(access)
+	config.Wrap(w.writes.wrap)
+	return w.start(config, operator.Flags{
+		Namespaces: w.namespace, MetricsAddress: "0", ProbeAddress: "0", Concurrency: 2, ReconcileTimeout: time.Minute, ClientQPS: -1,
+	})
+}
+
+func (w *world) start(config *rest.Config, flags operator.Flags) (stop func()) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(background())
 	definition := Definition()
 	definition.Setup = func(_ context.Context, env operator.Env) error {
-		return (&Reconciler{env, statusport.New(labels.set)}).setup()
+		return (&Reconciler{env, statusport.New(w.labelled.set)}).setup()
 	}
-	return w.Operate(definition), labels
+	manager, err := operator.NewManager(ctx, config, definition, flags, nil)
+	require.NoError(w, err)
+	done := make(chan error, 1)
+	go func() { done <- manager.Start(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			assert.NoError(w, <-done)
+		})
+	}
+	w.Cleanup(stop)
+	return stop
+}
+
+// follow hands every version of the objects of a kind to do, and checks the
+// invariants of their status.
+func (w *world) follow(list client.ObjectList, do func(client.Object)) {
+	w.Helper()
+	ctx, cancel := context.WithCancel(background())
+	watch, err := api.Watch(ctx, list, client.InNamespace(w.namespace))
+	require.NoError(w, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range watch.ResultChan() {
+			o, ok := e.Object.(client.Object)
+			if !ok || e.Type == "DELETED" {
+				continue
+			}
+			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+			if assert.NoError(w, err) {
+				assert.Empty(w, invariants.Check(&unstructured.Unstructured{Object: fields}))
+			}
+			do(o)
+		}
+	}()
+	w.Cleanup(func() {
+		cancel()
+		watch.Stop()
+		<-done
+	})
+}
+
+// play is the instance operator: a pod runs unless its image is broken, an
+// Instance is Ready when its gates are True.
+func (w *world) play(i *v1alpha1.Instance) {
+	if i.DeletionTimestamp != nil {
+		return
+	}
+	var template corev1.PodTemplateSpec
+	if !assert.NoError(w, json.Unmarshal(i.Spec.PodTemplate.Raw, &template)) {
+		return
+	}
+	runs := !i.Spec.Suspended && !strings.Contains(template.Spec.Containers[0].Image, "typo")
+	ready, reason, message := metav1.ConditionTrue, v1alpha1.ReasonReady, "the pod runs"
+	for _, g := range i.Spec.ReadinessGates {
+		if !meta.IsStatusConditionTrue(i.Status.Conditions, g) {
+			ready, reason, message = metav1.ConditionFalse, v1alpha1.ReasonGatesPending, "waiting for "+g
+		}
+	}
+	podReason := v1alpha1.ReasonPodReady
+	if !runs {
+		ready, reason, message = metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed, "image cannot be pulled"
+		podReason = reason
+		if i.Spec.Suspended {
+			ready, reason, podReason = metav1.ConditionFalse, v1alpha1.ReasonSuspended, v1alpha1.ReasonSuspended
+		}
+	}
+	podReady := metav1.ConditionFalse
+	if runs {
+		podReady = metav1.ConditionTrue
+	}
+	status := v1alpha1.InstanceStatus{ObservedGeneration: i.Generation, Revision: i.Spec.Revision}
+	if !i.Spec.Suspended {
+		status.PodUID, status.PodIP, status.NodeName = types.UID("pod-"+i.Name), "10.0.0.1", "n1"
+	}
+	put := func(kind string, s metav1.ConditionStatus, reason, message string) {
+		at := metav1.NewTime(time.Now().Truncate(time.Second))
+		if c := meta.FindStatusCondition(i.Status.Conditions, kind); c != nil && c.Status == s {
+			at = c.LastTransitionTime
+		}
+		status.Conditions = append(status.Conditions, metav1.Condition{
+			Type: kind, Status: s, Reason: reason, Message: message, ObservedGeneration: i.Generation, LastTransitionTime: at})
+	}
+	put(v1alpha1.ConditionReady, ready, reason, message)
+	put(v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonUpToDate, "everything matches the spec")
+	put(v1alpha1.ConditionPodReady, podReady, podReason, message)
+	if i.Status.ObservedGeneration == status.ObservedGeneration && holds(i.Status.Conditions, status.Conditions) {
+		return
+	}
+	_, err := apply.Status(w.ctx, api, "instance", i, status)
+	if err != nil && w.ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		assert.NoError(w, err)
+	}
+}
+
+func holds(have, want []metav1.Condition) bool {
+	for _, c := range want {
+		h := meta.FindStatusCondition(have, c.Type)
+		if h == nil || h.Status != c.Status || h.Reason != c.Reason || h.Message != c.Message || h.ObservedGeneration != c.ObservedGeneration {
+			return false
+		}
+	}
+	return true
+}
+
+// dependency creates a group that TiDB waits for, Ready or not.
+func (w *world) dependency(g v1alpha1.Group, ready bool) {
+	w.Helper()
+	g.SetNamespace(w.namespace)
+	g.GetComponentSpec().Version = "v8.5.7"
+	g.GetComponentSpec().Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
+	require.NoError(w, api.Create(w.ctx, g))
+	w.say(g, ready)
+}
+
+// say writes the condition Ready of a group.
+func (w *world) say(g v1alpha1.Group, ready bool) {
+	w.Helper()
+	require.NoError(w, api.Get(w.ctx, client.ObjectKeyFromObject(g), g))
+	set := conditions.New(nil, g.GetGeneration(), time.Now())
+	verdict := conditions.Verdict{Serving: ready, Summary: "3 of 3 Instances are ready"}
+	if !ready {
+		verdict.Outcome = step.Wait("PD", time.Minute, v1alpha1.ReasonWaitingForInstances, "it is starting")
+	}
+	set.Finish(verdict)
+	g.GetGroupStatus().Conditions = set.List()
+	require.NoError(w, api.Status().Update(w.ctx, g))
+}
+
+func pdGroup() *v1alpha1.PDGroup {
+	return &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd"}}
+}
+
+func tikvGroup() *v1alpha1.TiKVGroup {
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv"}}
+	g.Spec.PDGroup.Name = "basic-pd"
+	return g
 }
 
 // dependencies creates both groups that TiDB waits for, Ready.
 func (w *world) dependencies() {
 	w.Helper()
-	for _, g := range []interface {
-		client.Object
-		v1alpha1.Group
-	}{w.PDGroup(), w.TiKVGroup()} {
-		w.Create(g)
-		w.Say(g, step.Done())
-	}
+	w.dependency(pdGroup(), true)
+	w.dependency(tikvGroup(), true)
 }
 
 // sample is the TiDBGroup that the tests begin with.
 func sample(namespace string, changes ...func(*v1alpha1.TiDBGroup)) *v1alpha1.TiDBGroup {
 	g := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tidb", Namespace: namespace}}
-	g.Spec.ComponentSpec = stage.Component()
+	g.Spec.Version = "v8.5.7"
 	g.Spec.Replicas = ptr.To(int32(2))
-	g.Spec.PDGroup.Name = stage.PDGroupName
+	g.Spec.PDGroup.Name = "basic-pd"
 	for _, change := range changes {
 		change(g)
 	}
@@ -93,14 +298,108 @@ func sample(namespace string, changes ...func(*v1alpha1.TiDBGroup)) *v1alpha1.Ti
 // create creates a TiDBGroup.
 func (w *world) create(changes ...func(*v1alpha1.TiDBGroup)) {
 	w.Helper()
-	w.Create(sample(w.Namespace, changes...))
+	require.NoError(w, api.Create(w.ctx, sample(w.namespace, changes...)))
 }
 
-// existing returns the names of the Instances by slot.
-func existing(w *world) []string {
+// get reads the TiDBGroup.
+func (w *world) get() *v1alpha1.TiDBGroup {
+	w.Helper()
+	g := &v1alpha1.TiDBGroup{}
+	require.NoError(w, api.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "basic-tidb"}, g))
+	return g
+}
+
+// edit changes the spec as a user does.
+func (w *world) edit(change func(*v1alpha1.TiDBGroup)) {
+	w.Helper()
+	require.Eventually(w, func() bool {
+		g := w.get()
+		change(g)
+		err := api.Update(w.ctx, g)
+		if err != nil && !apierrors.IsConflict(err) {
+			require.NoError(w, err)
+		}
+		return err == nil
+	}, patience, tick)
+}
+
+// touch wakes the operator up without changing the spec.
+func (w *world) touch(note string) {
+	w.Helper()
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"note":%q}}}`, note))
+	require.NoError(w, api.Patch(w.ctx, w.get(), patch))
+}
+
+// instances reads the Instances by slot.
+func (w *world) instances() []v1alpha1.Instance {
+	w.Helper()
+	var list v1alpha1.InstanceList
+	require.NoError(w, api.List(w.ctx, &list, client.InNamespace(w.namespace)))
+	slices.SortFunc(list.Items, func(a, b v1alpha1.Instance) int { return cmp.Compare(a.Spec.Slot, b.Spec.Slot) })
+	return list.Items
+}
+
+func template(t require.TestingT, i v1alpha1.Instance) corev1.PodTemplateSpec {
+	var out corev1.PodTemplateSpec
+	require.NoError(t, json.Unmarshal(i.Spec.PodTemplate.Raw, &out))
+	return out
+}
+
+// condition describes a condition of the group at its current generation, as
+// Status/Reason.
+func condition(g *v1alpha1.TiDBGroup, kind string) string {
+	c := meta.FindStatusCondition(g.Status.Conditions, kind)
+	switch {
+	case c == nil:
+		return "none"
+	case c.ObservedGeneration != g.Generation:
+		return "old"
+	}
+	return string(c.Status) + "/" + c.Reason
+}
+
+// within waits for a condition to be as wanted.
+func (w *world) within(d time.Duration, kind, want string) *v1alpha1.TiDBGroup {
+	w.Helper()
+	var g *v1alpha1.TiDBGroup
+	require.EventuallyWithT(w, func(c *assert.CollectT) {
+		g = w.get()
+		assert.Equal(c, want, condition(g, kind), "%s: %s", kind, dump(g.Status.Conditions))
+	}, d, tick)
+	return g
+}
+
+// converged waits until the group and everything below it is as asked for.
+func (w *world) converged() *v1alpha1.TiDBGroup {
+	w.Helper()
+	w.within(patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
+	return w.within(patience, v1alpha1.ConditionReady, "True/Ready")
+}
+
+func dump(conditions []metav1.Condition) string {
 	var out []string
-	for _, i := range w.Instances() {
-		out = append(out, i.Name)
+	for _, c := range conditions {
+		out = append(out, fmt.Sprintf("%s=%s/%s@%d: %s", c.Type, c.Status, c.Reason, c.ObservedGeneration, c.Message))
+	}
+	return strings.Join(out, "\n")
+}
+
+// versions returns the resourceVersion of everything in the namespace that the
+// operator may write.
+func (w *world) versions() map[string]string {
+	w.Helper()
+	out := map[string]string{}
+	for _, kind := range []string{"TiDBGroup", "Instance", "Service", "ConfigMap", "ControllerRevision"} {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion(map[string]string{"Service": "v1", "ConfigMap": "v1", "ControllerRevision": "apps/v1"}[kind])
+		if list.GetAPIVersion() == "" {
+			list.SetAPIVersion(v1alpha1.GroupVersion().String())
+		}
+		list.SetKind(kind + "List")
+		require.NoError(w, api.List(w.ctx, list, client.InNamespace(w.namespace)))
+		for _, o := range list.Items {
+			out[kind+" "+o.GetName()] = o.GetResourceVersion()
+		}
 	}
 	return out
 }

@@ -17,35 +17,39 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
-	"github.com/tidb-groups/tidb-groups/shared/step"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
+	"github.com/tidb-groups/tidb-groups/shared/store/storetest"
 )
 
-var rig *stage.Rig // what TestMain hands to the tests
+var rig *storetest.Rig // what TestMain hands to the tests
 
 func TestMain(m *testing.M) {
-	definition := Definition()
-	options := stage.Options{Options: controlplane.Options{CRDPaths: []string{"../../../deploy/crds"}}, Everywhere: &definition}
-	os.Exit(stage.Main(m, options, func(r *stage.Rig) { rig = r }))
+	os.Exit(storetest.Main(m, Definition(), "../../../deploy/crds", func(r *storetest.Rig) { rig = r }))
 }
 
-func newGroup(s *stage.Stage, name string, replicas int32) *v1alpha1.TiFlashGroup {
+func newGroup(s *storetest.Stage, name string, replicas int32) *v1alpha1.TiFlashGroup {
 	return &v1alpha1.TiFlashGroup{ObjectMeta: s.Meta(name), Spec: v1alpha1.TiFlashGroupSpec{
-		PDGroup:         v1alpha1.LocalReference{Name: stage.PDGroupName},
-		TiFlashTemplate: v1alpha1.TiFlashTemplate{ComponentSpec: stage.Component("data", "more"), Replicas: ptr.To(replicas)},
+		PDGroup:         v1alpha1.LocalReference{Name: storetest.PDGroupName},
+		TiFlashTemplate: v1alpha1.TiFlashTemplate{ComponentSpec: storetest.Component("data", "more"), Replicas: ptr.To(replicas)},
 	}}
 }
 
+func createTiKVGroup(s *storetest.Stage) {
+	s.T.Helper()
+	s.Create(&v1alpha1.TiKVGroup{ObjectMeta: s.Meta("basic-tikv"), Spec: v1alpha1.TiKVGroupSpec{
+		PDGroup:      v1alpha1.LocalReference{Name: storetest.PDGroupName},
+		TiKVTemplate: v1alpha1.TiKVTemplate{ComponentSpec: storetest.Component("data"), Replicas: ptr.To[int32](1)},
+	}})
+}
+
 // running returns a stage with a group that is Ready.
-func running(t *testing.T, replicas int32) (*stage.Stage, *v1alpha1.TiFlashGroup) {
+func running(t *testing.T, replicas int32) (*storetest.Stage, *v1alpha1.TiFlashGroup) {
 	t.Helper()
 	s := rig.Stage(t)
-	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
-	s.Create(s.TiKVGroup())
-	s.Say(s.TiKVGroup(), step.Done())
-	s.PlayStores("basic-tiflash", v1alpha1.PortTiFlash)
+	s.CreatePDGroup()
+	s.SetPDGroup(true)
+	createTiKVGroup(s)
+	s.SetTiKVGroup("basic-tikv", true)
+	s.PlayInstances("basic-tiflash", v1alpha1.PortTiFlash)
 	g := newGroup(s, "basic-tiflash", replicas)
 	s.Create(g)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
@@ -65,34 +69,34 @@ func TestFL01WaitsForPDThenTiKVThenPlacementRules(t *testing.T) {
 	c := s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPDGroup)
 	assert.Contains(t, c.Message, "PDGroup basic-pd does not exist")
 
-	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
+	s.CreatePDGroup()
+	s.SetPDGroup(true)
 	c = s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiKVGroup)
 	assert.Contains(t, c.Message, "no TiKVGroup names PDGroup basic-pd")
 	s.Condition(g, v1alpha1.ConditionDependenciesReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiKVGroup)
-	s.Create(s.TiKVGroup())
-	s.Say(s.TiKVGroup(), stage.Waiting())
+	createTiKVGroup(s)
+	s.SetTiKVGroup("basic-tikv", false)
 	require.Eventually(t, func() bool {
 		c = s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiKVGroup)
 		return strings.HasPrefix(c.Message, "TiKVGroup basic-tikv is not Ready yet: kubectl ")
-	}, stage.Patience, 20*time.Millisecond)
+	}, storetest.Patience, 20*time.Millisecond)
 
-	s.Say(s.TiKVGroup(), step.Done())
+	s.SetTiKVGroup("basic-tikv", true)
 	s.Condition(g, v1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, v1alpha1.ReasonDependenciesReady)
 	c = s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRequestFailed)
 	assert.Contains(t, c.Message, refused.Error())
 	assert.Empty(t, s.Instances(), "nothing starts before placement rules are on")
 
-	s.PlayStores("basic-tiflash", v1alpha1.PortTiFlash)
+	s.PlayInstances("basic-tiflash", v1alpha1.PortTiFlash)
 	s.PD.Refuse(nil)
-	s.Exist(stage.Patience, "basic-tiflash-0", "basic-tiflash-1")
+	s.Exist(storetest.Patience, "basic-tiflash-0", "basic-tiflash-1")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionTrue, "")
 	assert.Contains(t, s.PD.Calls(), "placement-rules")
 	require.Len(t, g.Status.Stores, 2)
-	for _, i := range s.Instances() {
-		assert.Equal(t, fmt.Sprintf("%s.basic-tiflash-peer.%s.svc:3930", i.Name, s.Namespace), i.Status.Member.Address)
+	for name, i := range s.Instances() {
+		assert.Equal(t, fmt.Sprintf("%s.basic-tiflash-peer.%s.svc:3930", name, s.Namespace), i.Status.Member.Address)
 		require.Len(t, i.Spec.VolumeClaimTemplates, 2, "FL-02: a claim for each data volume")
 	}
 	polls := s.PD.Polls()
@@ -103,13 +107,13 @@ func TestFL01WaitsForPDThenTiKVThenPlacementRules(t *testing.T) {
 func TestInstancesFollowWithinASecondOfTheLastGate(t *testing.T) {
 	t.Parallel()
 	s := rig.Stage(t)
-	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
-	s.Create(s.TiKVGroup())
+	s.CreatePDGroup()
+	s.SetPDGroup(true)
+	createTiKVGroup(s)
 	g := newGroup(s, "basic-tiflash", 1)
 	s.Create(g)
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTiKVGroup)
-	s.Say(s.TiKVGroup(), step.Done())
+	s.SetTiKVGroup("basic-tikv", true)
 	s.Exist(time.Second, "basic-tiflash-0")
 }
 
@@ -117,20 +121,20 @@ func TestInstancesFollowWithinASecondOfTheLastGate(t *testing.T) {
 func TestStoresAreLabelledFromTheirNodesAndTheSpec(t *testing.T) {
 	t.Parallel()
 	s := rig.Stage(t)
-	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
-	s.Create(s.TiKVGroup())
-	s.Say(s.TiKVGroup(), step.Done())
+	s.CreatePDGroup()
+	s.SetPDGroup(true)
+	createTiKVGroup(s)
+	s.SetTiKVGroup("basic-tikv", true)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-of-" + s.Namespace, Labels: map[string]string{corev1.LabelTopologyZone: "z1"}}}
 	s.Create(node)
 	s.SetNode("basic-tiflash-0", node.Name)
-	s.PlayStores("basic-tiflash", v1alpha1.PortTiFlash)
+	s.PlayInstances("basic-tiflash", v1alpha1.PortTiFlash)
 	g := newGroup(s, "basic-tiflash", 1)
 	g.Spec.StoreLabels = map[string]v1alpha1.StoreLabelValue{"disk": "ssd"}
 	s.Create(g)
 	require.Eventually(t, func() bool {
 		return assert.ObjectsAreEqual(map[string]string{"disk": "ssd", "zone": "z1"}, s.PD.Labels("1"))
-	}, stage.Patience, 10*time.Millisecond)
+	}, storetest.Patience, 10*time.Millisecond)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 }
 
@@ -142,39 +146,27 @@ func TestChangesInPlacePauseAndGrowth(t *testing.T) {
 		g.Spec.Annotations = map[string]string{"note": "b"}
 	})
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-	assert.Contains(t, string(s.Instance("basic-tiflash-0").Spec.PodTemplate.Raw), `"team":"a"`)
+	assert.Contains(t, string(s.Instances()["basic-tiflash-0"].Spec.PodTemplate.Raw), `"team":"a"`)
 
 	s.Edit(g, func() { g.Spec.Paused = true; g.Spec.Replicas = ptr.To[int32](2) })
 	s.Condition(g, v1alpha1.ConditionPaused, metav1.ConditionTrue, "")
 	assert.Len(t, s.Instances(), 1)
 	s.Edit(g, func() { g.Spec.Paused = false })
-	s.Exist(stage.Patience, "basic-tiflash-0", "basic-tiflash-1")
+	s.Exist(storetest.Patience, "basic-tiflash-0", "basic-tiflash-1")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 
-}
-
-// FL-06: one by one, and the next when the one before is Up again.
-func TestFL06StoresAreRestartedOneAfterTheOther(t *testing.T) {
-	t.Parallel()
-	s, g := running(t, 2)
-	s.Store("basic-tiflash-0", func(store *pd.Store) { store.Regions = 5 })
 	s.Edit(g, func() { g.Spec.ProxyConfig = "log-level = \"debug\"" })
-	require.Eventually(t, func() bool { return len(s.Stopped()) == 1 }, stage.Patience, time.Millisecond)
-	s.PD.State(pd.StateDisconnected, s.StoreID("basic-tiflash-0"))
-	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRecovering)
-	assert.Contains(t, c.Message, "is Disconnected after its restart")
-	assert.Equal(t, []string{"basic-tiflash-0"}, s.Stopped())
-	s.PD.State(pd.StateUp)
+	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRestartPending)
+	assert.Contains(t, c.Message, "Instance basic-tiflash-0 needs a restart")
+	s.Edit(g, func() { g.Spec.ProxyConfig = "" })
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-	assert.Equal(t, []string{"basic-tiflash-0", "basic-tiflash-1"}, s.Stopped())
-	assert.NotContains(t, strings.Join(s.PD.Calls(), " "), "evict", "a TiFlash leads nothing")
 }
 
 // FL-03: both files are checked, and each says which one is meant.
 func TestFL03BadConfigurationTouchesNothingAndIsNamed(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 1)
-	revision := s.Instance("basic-tiflash-0").Spec.Revision
+	revision := s.Instances()["basic-tiflash-0"].Spec.Revision
 	for _, c := range []struct{ config, proxy, part string }{
 		{"a = [", "", "spec.config: not valid TOML at line 1"},
 		{"", "a = [", "spec.proxyConfig: not valid TOML at line 1"},
@@ -185,7 +177,7 @@ func TestFL03BadConfigurationTouchesNothingAndIsNamed(t *testing.T) {
 		s.Edit(g, func() { g.Spec.Config, g.Spec.ProxyConfig = c.config, c.proxy })
 		stalled := s.Condition(g, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidSpec)
 		assert.Contains(t, stalled.Message, c.part)
-		assert.Equal(t, revision, s.Instance("basic-tiflash-0").Spec.Revision)
+		assert.Equal(t, revision, s.Instances()["basic-tiflash-0"].Spec.Revision)
 	}
 	s.Edit(g, func() { g.Spec.Config, g.Spec.ProxyConfig = "", "" })
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
@@ -194,8 +186,8 @@ func TestFL03BadConfigurationTouchesNothingAndIsNamed(t *testing.T) {
 func TestNameOfAnotherGroupIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := rig.Stage(t)
-	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
+	s.CreatePDGroup()
+	s.SetPDGroup(true)
 	s.Create(&corev1.Service{ObjectMeta: s.Meta("basic-tiflash-peer"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 	g := newGroup(s, "basic-tiflash", 1)
 	s.Create(g)
@@ -211,7 +203,8 @@ func TestDeletedGroupMakesNothingAnew(t *testing.T) {
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonDeleting)
 	require.NoError(t, s.Client.Delete(t.Context(), &v1alpha1.Instance{ObjectMeta: s.Meta("basic-tiflash-0")}))
 	require.Eventually(t, func() bool {
-		return s.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g) == nil && g.Status.Replicas == 0
-	}, stage.Patience, 20*time.Millisecond)
+		g = storetest.Group(s, "basic-tiflash", g)
+		return g.Status.Replicas == 0
+	}, storetest.Patience, 20*time.Millisecond)
 	assert.Empty(t, s.Instances())
 }

@@ -4,7 +4,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
-	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
@@ -26,7 +25,6 @@ type groupPlan struct {
 // plan decides what to do about a TiFlashGroup. It is pure.
 func plan(g *v1alpha1.TiFlashGroup, s group.Snapshot) (groupPlan, error) {
 	template, files, problems := render(g)
-	members := storesOf(g, s)
 	p := groupPlan{Dependencies: dependencies(g, s)}
 	p.Start = start(g, s, p.Dependencies)
 	var err error
@@ -38,23 +36,17 @@ func plan(g *v1alpha1.TiFlashGroup, s group.Snapshot) (groupPlan, error) {
 		GateReason:     p.Start.Reason,
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
-		Disrupt:        members,
-		Again: func(now pd.View) group.Component {
-			later := s
-			later.PD = now
-			return storesOf(g, later)
-		},
-		Silent:   members.Silence != "",
-		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s), Budget: group.SharedBudget(g, s),
+		Safe:           func(i *v1alpha1.Instance) string { return safe(g, s, i) },
 	})
 	if err != nil || g.DeletionTimestamp != nil {
 		return p, err
 	}
-	p.Outcome = step.Worst(p.Outcome, store.Problem(members.Stores))
+	matches := matches(g, s)
+	p.Outcome = step.Worst(p.Outcome, store.Problem(matches))
 	if !g.Spec.Paused && p.Outcome.Kind != step.KindStall {
 		_, silence := store.Distrust(g, s)
 		p.EnablePlacementRules = p.Dependencies.Open && silence == "" && !s.PD.PlacementRules && g.GetReplicas() > 0
-		p.Labels = store.LabelChanges(s, members.Stores, g.Spec.StoreLabels)
+		p.Labels = store.LabelChanges(s, matches, g.Spec.StoreLabels)
 		p.Outcome = step.Worst(p.Outcome, store.LabelsPending(p.Labels))
 	}
 	return p, nil
@@ -81,4 +73,13 @@ func start(g *v1alpha1.TiFlashGroup, s group.Snapshot, dependencies store.Gate) 
 		return store.Gate{Result: gate.Result{Message: "turning PD's placement rules on (replication.enable-placement-rules), which TiFlash needs"}, Reason: v1alpha1.ReasonProgressing}
 	}
 	return store.Gate{Result: gate.Result{Open: true}}
+}
+
+// matches returns the Instances with their stores; none while PD says nothing
+// that may be used.
+func matches(g *v1alpha1.TiFlashGroup, s group.Snapshot) []store.Match {
+	if _, silence := store.Distrust(g, s); silence != "" {
+		return nil
+	}
+	return store.Matches(g, s, v1alpha1.PortTiFlash)
 }

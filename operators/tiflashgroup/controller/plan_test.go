@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -35,9 +34,7 @@ func world(t *testing.T, g *v1alpha1.TiFlashGroup, n int32) group.Snapshot {
 	s := group.Snapshot{
 		PDGroup:    &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: "shop", Generation: 1}},
 		TiKVGroups: []*v1alpha1.TiKVGroup{{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv", Namespace: "shop", Generation: 1}}},
-		PD: pd.View{ClusterID: "1", PlacementRules: true, LocationLabels: []string{"zone"}, Leader: "pd",
-			Members: []pd.Member{{Name: "pd", Healthy: true}}, MaxReplicas: 3},
-		Now: now(),
+		PD:         pd.View{ClusterID: "1", PlacementRules: true, LocationLabels: []string{"zone"}},
 	}
 	s.PDGroup.Status.ClusterID = "1"
 	s.PDGroup.Status.Conditions = []metav1.Condition{is("Ready", true)}
@@ -50,7 +47,6 @@ func world(t *testing.T, g *v1alpha1.TiFlashGroup, n int32) group.Snapshot {
 	for slot, change := range p.Instances {
 		i := change.Desired
 		i.Generation = 1
-		i.Status.NodeName, i.Status.PodUID, i.Status.Revision = "n1", types.UID("pod-"+i.Name), i.Spec.Revision
 		i.Status.Conditions = []metav1.Condition{is("Ready", true), is("PodReady", true), is("Joined", true), is("Healthy", true)}
 		i.Status.Member = &v1alpha1.MemberStatus{ID: fmt.Sprint(slot + 1), State: "Up"}
 		s.Instances = append(s.Instances, i)
@@ -101,7 +97,7 @@ func TestPlan(t *testing.T) {
 			g.Spec.Config = "x = ["
 			s.PD.PlacementRules = false
 		}, 0, false, 0, step.KindStall, v1alpha1.ReasonInvalidSpec},
-		"healthy stores are not restarted": {2, func(g *v1alpha1.TiFlashGroup, _ *group.Snapshot) { g.Spec.ProxyConfig = "" }, 0, false, 0, step.KindWait, v1alpha1.ReasonPreparing},
+		"healthy stores are not restarted": {2, func(g *v1alpha1.TiFlashGroup, _ *group.Snapshot) { g.Spec.ProxyConfig = "" }, 0, false, 0, step.KindWait, v1alpha1.ReasonRestartPending},
 		"a group that is being deleted makes nothing": {1, func(g *v1alpha1.TiFlashGroup, s *group.Snapshot) {
 			g.DeletionTimestamp = ptr.To(metav1.Now())
 			s.PD.PlacementRules = false
@@ -139,6 +135,25 @@ func TestPlan(t *testing.T) {
 				assert.True(t, known && info.On(v1alpha1.KindTiFlashGroup) && info.Has(condition.Reason), "%s/%s", condition.Type, condition.Reason)
 				assert.NotEmpty(t, condition.Message)
 			}
+		})
+	}
+}
+
+func TestSafe(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*group.Snapshot)
+		safe   bool
+	}{
+		"a store that is Up stays":                             {func(*group.Snapshot) {}, false},
+		"a Ready Instance stays while PD is silent":            {func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, false},
+		"a broken Instance may be replaced while PD is silent": {func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("no")}; s.Instances[0].Status.Conditions = nil }, true},
+		"a Down store without a ready pod may be replaced":     {func(s *group.Snapshot) { s.PD.Stores[0].State = "Down"; s.Instances[0].Status.Conditions = nil }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := sample()
+			s := world(t, g, 2)
+			c.change(&s)
+			assert.Equal(t, c.safe, safe(g, s, s.Instances[0]) == "")
 		})
 	}
 }

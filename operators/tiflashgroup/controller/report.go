@@ -16,7 +16,7 @@ func report(g *v1alpha1.TiFlashGroup, s group.Snapshot, p groupPlan, outcome ste
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
 	status := v1alpha1.TiFlashGroupStatus{}
 	store.PutDependencies(p.Dependencies, "PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
-	matches := storesOf(g, s).Stores
+	matches := matches(g, s)
 	store.PutHealth(g, s, matches, p.Start, set)
 	status.Stores = g.Status.Stores
 	if _, silence := store.Distrust(g, s); silence == "" || len(s.Instances) == 0 {
@@ -31,5 +31,5 @@ func report(g *v1alpha1.TiFlashGroup, s group.Snapshot, p groupPlan, outcome ste
 // members reports every Instance's store as PD lists it. While PD cannot be
 // asked nothing new is known, and what was reported last is left standing.
 func members(g *v1alpha1.TiFlashGroup, s group.Snapshot, now time.Time) []group.Member {
-	return store.Members(storesOf(g, s).Stores, now)
+	return store.Members(matches(g, s), now)
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
+	"github.com/tidb-groups/tidb-groups/shared/store/storetest"
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
 )
 
@@ -21,7 +21,7 @@ const updateGolden = "UPDATE_GOLDEN"
 
 func sample() *v1alpha1.TiFlashGroup {
 	g := &v1alpha1.TiFlashGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tiflash", Namespace: "shop", UID: "uid", Generation: 1}}
-	g.Spec.ComponentSpec = stage.Component("data", "more")
+	g.Spec.ComponentSpec = storetest.Component("data", "more")
 	g.Spec.PDGroup.Name, g.Spec.Replicas = "basic-pd", ptr.To[int32](2)
 	g.Spec.ImagePullPolicy = corev1.PullIfNotPresent
 	g.Spec.Config = "[logger]\nlevel = \"debug\"\n[storage.main]\ncapacity = [10737418240]\n[profiles.default]\nmax_memory_usage = 0\n"

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,15 +22,12 @@ import (
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=tikvgroups,verbs=get;list;watch
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=tikvgroups/status,verbs=patch
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=tikvgroups/finalizers,verbs=update
-// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;tiflashgroups;tidbgroups,verbs=get;list;watch
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups,verbs=get;list;watch
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=instances,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=instances/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=services;configmaps,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // pdDeadline is after how long the operator looks again by itself whether PD
@@ -52,9 +51,16 @@ func list() client.ObjectList { return &v1alpha1.TiKVGroupList{} }
 func (r *Reconciler) setup() error {
 	b := ctrl.NewControllerManagedBy(r.Manager).
 		For(&v1alpha1.TiKVGroup{}, builder.WithPredicates(watch.Own())).
-		WatchesRawSource(r.PD.Events(watch.GroupsOf(r.Client, list, watch.ByName))).
-		WithOptions(r.Controller)
-	if err := group.Watches(b, r.Env, v1alpha1.KindTiKVGroup, v1alpha1.ComponentTiKV, list).Complete(r); err != nil {
+		Owns(&v1alpha1.Instance{}, builder.WithPredicates(watch.Changed())).
+		Owns(&corev1.Service{}, builder.WithPredicates(watch.Changed())).
+		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata, builder.WithPredicates(watch.Changed())).
+		Owns(&appsv1.ControllerRevision{}, builder.WithPredicates(watch.Changed())).
+		Watches(&v1alpha1.PDGroup{}, watch.GroupsOf(r.Client, list, watch.ByName), builder.WithPredicates(watch.Changed())).
+		WatchesRawSource(r.PD.Events(watch.GroupsOf(r.Client, list, watch.ByName)))
+	if r.ClusterScoped {
+		b = b.Watches(&corev1.Node{}, watch.AllGroups(r.Client, list), builder.WithPredicates(watch.NodeLabels()))
+	}
+	if err := b.WithOptions(r.Controller).Complete(r); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil
@@ -85,9 +91,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set, end := report(g, s, p, outcome, r.Now())
-	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiKVGroupStatus]{Status: status, Set: set, Members: members(g, s, r.Now()), End: end})
-	if err != nil || !asksPD(g, s) {
-		return result, err
+	end = step.Worst(end, r.Outcomes.Count("report", group.WriteMembers(ctx, r.Env, members(g, s, r.Now()))))
+	if err := r.Status.Write(ctx, g, g.Status, status, set.Transitions()); err != nil {
+		return ctrl.Result{}, err
 	}
-	return result, group.Pace(ctx, r.Env, g, list())
+	g.Status = status
+	if asksPD(g, s) {
+		if err := group.Pace(ctx, r.Env, g, list()); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return end.Result()
 }

@@ -17,33 +17,29 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
-	"github.com/tidb-groups/tidb-groups/shared/step"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
+	"github.com/tidb-groups/tidb-groups/shared/store/storetest"
 )
 
-var rig *stage.Rig // what TestMain hands to the tests
+var rig *storetest.Rig // what TestMain hands to the tests
 
 func TestMain(m *testing.M) {
-	definition := Definition()
-	options := stage.Options{Options: controlplane.Options{CRDPaths: []string{"../../../deploy/crds"}}, Everywhere: &definition}
-	os.Exit(stage.Main(m, options, func(r *stage.Rig) { rig = r }))
+	os.Exit(storetest.Main(m, Definition(), "../../../deploy/crds", func(r *storetest.Rig) { rig = r }))
 }
 
-func newGroup(s *stage.Stage, name string, replicas int32) *v1alpha1.TiKVGroup {
+func newGroup(s *storetest.Stage, name string, replicas int32) *v1alpha1.TiKVGroup {
 	return &v1alpha1.TiKVGroup{ObjectMeta: s.Meta(name), Spec: v1alpha1.TiKVGroupSpec{
-		PDGroup:      v1alpha1.LocalReference{Name: stage.PDGroupName},
-		TiKVTemplate: v1alpha1.TiKVTemplate{ComponentSpec: stage.Component("data"), Replicas: ptr.To(replicas)},
+		PDGroup:      v1alpha1.LocalReference{Name: storetest.PDGroupName},
+		TiKVTemplate: v1alpha1.TiKVTemplate{ComponentSpec: storetest.Component("data"), Replicas: ptr.To(replicas)},
 	}}
 }
 
 // running returns a stage with a group that is Ready.
-func running(t *testing.T, replicas int32) (*stage.Stage, *v1alpha1.TiKVGroup) {
+func running(t *testing.T, replicas int32) (*storetest.Stage, *v1alpha1.TiKVGroup) {
 	t.Helper()
 	s := rig.Stage(t)
-	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
-	s.PlayStores("basic-tikv", v1alpha1.PortTiKV)
+	s.CreatePDGroup()
+	s.SetPDGroup(true)
+	s.PlayInstances("basic-tikv", v1alpha1.PortTiKV)
 	g := newGroup(s, "basic-tikv", replicas)
 	s.Create(g)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
@@ -61,16 +57,16 @@ func TestKV01WaitsForPDGroupThenComesUpAndStaysStill(t *testing.T) {
 	assert.Contains(t, c.Message, "PDGroup basic-pd does not exist")
 	s.Condition(g, v1alpha1.ConditionDependenciesReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPDGroup)
 
-	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), stage.Waiting())
+	s.CreatePDGroup()
+	s.SetPDGroup(false)
 	require.Eventually(t, func() bool {
 		c = s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPDGroup)
 		return strings.HasPrefix(c.Message, "PDGroup basic-pd is not Ready yet: kubectl ")
-	}, stage.Patience, 20*time.Millisecond)
+	}, storetest.Patience, 20*time.Millisecond)
 	s.Exist(time.Second)
 
-	s.PlayStores("basic-tikv", v1alpha1.PortTiKV)
-	s.Say(s.PDGroup(), step.Done())
+	s.PlayInstances("basic-tikv", v1alpha1.PortTiKV)
+	s.SetPDGroup(true)
 	s.Exist(time.Second, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
@@ -80,10 +76,10 @@ func TestKV01WaitsForPDGroupThenComesUpAndStaysStill(t *testing.T) {
 	require.Len(t, g.Status.Stores, 3)
 	assert.Equal(t, int32(3), g.Status.ReadyReplicas)
 	assert.Equal(t, "v8.5.7", g.Status.Version)
-	for _, i := range s.Instances() {
-		require.NotNil(t, i.Status.Member, i.Name)
+	for name, i := range s.Instances() {
+		require.NotNil(t, i.Status.Member, name)
 		assert.Equal(t, pd.StateUp, i.Status.Member.State)
-		assert.Equal(t, fmt.Sprintf("%s.basic-tikv-peer.%s.svc:20160", i.Name, s.Namespace), i.Status.Member.Address)
+		assert.Equal(t, fmt.Sprintf("%s.basic-tikv-peer.%s.svc:20160", name, s.Namespace), i.Status.Member.Address)
 		assert.Equal(t, []string{"Joined", "Healthy"}, i.Spec.ReadinessGates)
 		assert.Equal(t, v1alpha1.HoldOnClaimLoss, i.Spec.ClaimLoss)
 	}
@@ -92,7 +88,7 @@ func TestKV01WaitsForPDGroupThenComesUpAndStaysStill(t *testing.T) {
 	assert.LessOrEqual(t, s.PD.Polls()-polls, 1, "PD is polled slowly once nothing moves")
 
 	// PD's loss of Ready tears nothing down and is named.
-	s.Say(s.PDGroup(), stage.Waiting())
+	s.SetPDGroup(false)
 	s.Condition(g, v1alpha1.ConditionDependenciesReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingForPDGroup)
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Edit(g, func() { g.Spec.Replicas = ptr.To[int32](4) })
@@ -104,18 +100,18 @@ func TestKV01WaitsForPDGroupThenComesUpAndStaysStill(t *testing.T) {
 func TestKV18StoresAreLabelledFromTheirNodesAndTheSpec(t *testing.T) {
 	t.Parallel()
 	s := rig.Stage(t)
-	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
+	s.CreatePDGroup()
+	s.SetPDGroup(true)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-of-" + s.Namespace, Labels: map[string]string{
 		corev1.LabelTopologyZone: "z1", corev1.LabelHostname: "h1"}}}
 	s.Create(node)
 	s.SetNode("basic-tikv-0", node.Name)
-	s.PlayStores("basic-tikv", v1alpha1.PortTiKV)
+	s.PlayInstances("basic-tikv", v1alpha1.PortTiKV)
 	g := newGroup(s, "basic-tikv", 1)
 	g.Spec.StoreLabels = map[string]v1alpha1.StoreLabelValue{"disk": "ssd"}
 	s.Create(g)
 	labels := func(want map[string]string) {
-		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, s.PD.Labels("1")) }, stage.Patience, 10*time.Millisecond, "%v", want)
+		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, s.PD.Labels("1")) }, storetest.Patience, 10*time.Millisecond, "%v", want)
 	}
 	labels(map[string]string{"disk": "ssd", "zone": "z1", "host": "h1"})
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
@@ -130,7 +126,7 @@ func TestKV18StoresAreLabelledFromTheirNodesAndTheSpec(t *testing.T) {
 
 	s.PD.Refuse(errors.New("label refused"))
 	s.Edit(g, func() { g.Spec.StoreLabels["disk"] = "hdd"; g.Spec.Replicas = ptr.To[int32](2) })
-	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1")
+	s.Exist(storetest.Patience, "basic-tikv-0", "basic-tikv-1")
 	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRequestFailed)
 	assert.Contains(t, c.Message, "label refused")
 	s.PD.Refuse(nil)
@@ -142,7 +138,7 @@ func TestKV18StoresAreLabelledFromTheirNodesAndTheSpec(t *testing.T) {
 func TestKV02AnotherStoreAtTheAddressIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 1)
-	first := s.Instance("basic-tikv-0").Status.Member
+	first := s.Instances()["basic-tikv-0"].Status.Member
 	s.PD.Change(func(v *pd.View) {
 		v.Stores = append(v.Stores[:0:0], v.Stores...)
 		v.Stores[0].ID = "77"
@@ -151,14 +147,14 @@ func TestKV02AnotherStoreAtTheAddressIsNotAdopted(t *testing.T) {
 	assert.Contains(t, c.Message, "store "+first.ID)
 	assert.Contains(t, c.Message, "store 77")
 	require.Eventually(t, func() bool {
-		for _, c := range s.Instance("basic-tikv-0").Status.Conditions {
+		for _, c := range s.Instances()["basic-tikv-0"].Status.Conditions {
 			if c.Type == v1alpha1.ConditionHealthy {
 				return c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonStoreMismatch
 			}
 		}
 		return false
-	}, stage.Patience, 10*time.Millisecond)
-	assert.Equal(t, first.ID, s.Instance("basic-tikv-0").Status.Member.ID, "the record stays")
+	}, storetest.Patience, 10*time.Millisecond)
+	assert.Equal(t, first.ID, s.Instances()["basic-tikv-0"].Status.Member.ID, "the record stays")
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionFalse, v1alpha1.ReasonStoreMismatch)
 
 	s.PD.Change(func(v *pd.View) {
@@ -174,8 +170,9 @@ func TestLeaderChangeAndSilenceOfPDChangeNoMember(t *testing.T) {
 	s, g := running(t, 3)
 	s.PD.State(pd.StateDisconnected)
 	require.Eventually(t, func() bool {
-		return s.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g) == nil && g.Status.Stores[0].State == pd.StateDisconnected
-	}, stage.Patience, 20*time.Millisecond, "the new state is shown")
+		g = storetest.Group(s, "basic-tikv", g)
+		return g.Status.Stores[0].State == pd.StateDisconnected
+	}, storetest.Patience, 20*time.Millisecond, "the new state is shown")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionTrue, "")
 	s.PD.State(pd.StateUp)
@@ -183,8 +180,8 @@ func TestLeaderChangeAndSilenceOfPDChangeNoMember(t *testing.T) {
 	s.PD.Change(func(v *pd.View) { v.Err = errors.New("PD is asleep") })
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionUnknown, v1alpha1.ReasonPDUnreachable)
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
-	for _, i := range s.Instances() {
-		assert.NotNil(t, i.Status.Member, i.Name)
+	for name, i := range s.Instances() {
+		assert.NotNil(t, i.Status.Member, name)
 	}
 	s.PD.Change(func(v *pd.View) { v.Err = nil })
 	s.Condition(g, v1alpha1.ConditionStoresHealthy, metav1.ConditionTrue, "")
@@ -206,24 +203,23 @@ func TestChangesInPlacePauseAndGrowth(t *testing.T) {
 		g.Spec.Annotations = map[string]string{"note": "b"}
 	})
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-	for _, i := range s.Instances() {
-		assert.Contains(t, string(i.Spec.PodTemplate.Raw), `"team":"a"`, i.Name)
-		assert.Equal(t, g.Status.UpdateRevision, i.Spec.Revision, i.Name)
+	for name, i := range s.Instances() {
+		assert.Contains(t, string(i.Spec.PodTemplate.Raw), `"team":"a"`, name)
+		assert.Equal(t, g.Status.UpdateRevision, i.Spec.Revision, name)
 	}
 
 	s.Edit(g, func() { g.Spec.Paused = true; g.Spec.Replicas = ptr.To[int32](4) })
 	s.Condition(g, v1alpha1.ConditionPaused, metav1.ConditionTrue, "")
 	assert.Len(t, s.Instances(), 3)
 	s.Edit(g, func() { g.Spec.Paused = false })
-	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
+	s.Exist(storetest.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 
-	// What needs a restart says so, and waits if it is told to.
-	s.Edit(g, func() { g.Spec.Version = "v8.5.8"; g.Spec.Disruption = &v1alpha1.Disruption{Paused: true} })
-	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonUpdateHeld)
+	// What needs a restart waits, and says so.
+	s.Edit(g, func() { g.Spec.Version = "v8.5.8" })
+	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRestartPending)
 	assert.Contains(t, c.Message, "pingcap/tikv:v8.5.8")
-	assert.Empty(t, s.Stopped())
 	s.Edit(g, func() { g.Spec.Version = "v8.5.7" })
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 }
@@ -231,7 +227,7 @@ func TestChangesInPlacePauseAndGrowth(t *testing.T) {
 func TestBadSpecsTouchNothingAndAreNamed(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 1)
-	revision := s.Instance("basic-tikv-0").Spec.Revision
+	revision := s.Instances()["basic-tikv-0"].Spec.Revision
 	for _, c := range []struct{ config, part string }{
 		{"a = [", "spec.config: not valid TOML at line 1"},
 		{"[server]\naddr = \"x\"", `spec.config: key "server.addr" is set by the operator`},
@@ -240,7 +236,7 @@ func TestBadSpecsTouchNothingAndAreNamed(t *testing.T) {
 		s.Edit(g, func() { g.Spec.Config = c.config })
 		stalled := s.Condition(g, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidSpec)
 		assert.Contains(t, stalled.Message, c.part)
-		assert.Equal(t, revision, s.Instance("basic-tikv-0").Spec.Revision)
+		assert.Equal(t, revision, s.Instances()["basic-tikv-0"].Spec.Revision)
 	}
 	s.Edit(g, func() { g.Spec.Config = "" })
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
@@ -249,8 +245,8 @@ func TestBadSpecsTouchNothingAndAreNamed(t *testing.T) {
 func TestServiceOfAStrangerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := rig.Stage(t)
-	s.Create(s.PDGroup())
-	s.Say(s.PDGroup(), step.Done())
+	s.CreatePDGroup()
+	s.SetPDGroup(true)
 	stranger := &corev1.Service{ObjectMeta: s.Meta("basic-tikv-peer"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	s.Create(stranger)
 	g := newGroup(s, "basic-tikv", 1)
@@ -265,7 +261,7 @@ func TestServiceOfAStrangerIsLeftAlone(t *testing.T) {
 	// Once it is gone, any edit goes on; the operator also looks by itself.
 	require.NoError(t, s.Client.Delete(t.Context(), stranger))
 	s.Edit(g, func() { g.Annotations = map[string]string{"look": "again"} })
-	s.Exist(stage.Patience, "basic-tikv-0")
+	s.Exist(storetest.Patience, "basic-tikv-0")
 }
 
 func TestDeletedGroupMakesNothingAnew(t *testing.T) {
@@ -276,12 +272,13 @@ func TestDeletedGroupMakesNothingAnew(t *testing.T) {
 	i := &v1alpha1.Instance{ObjectMeta: s.Meta("basic-tikv-0")}
 	require.NoError(t, s.Client.Delete(t.Context(), i))
 	require.Eventually(t, func() bool {
-		return s.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g) == nil && g.Status.Replicas == 0
-	}, stage.Patience, 20*time.Millisecond)
+		g = storetest.Group(s, "basic-tikv", g)
+		return g.Status.Replicas == 0
+	}, storetest.Patience, 20*time.Millisecond)
 	assert.Empty(t, s.Instances())
 	// The garbage collector, which does not run here, lifts its finalizer.
 	s.Edit(g, func() { g.Finalizers = nil })
 	require.Eventually(t, func() bool {
 		return client.IgnoreNotFound(s.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g)) == nil
-	}, stage.Patience, 20*time.Millisecond)
+	}, storetest.Patience, 20*time.Millisecond)
 }

@@ -18,7 +18,6 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (group.
 		return s, err
 	}
 	group.AskPD(r.Env, g, &s, moving)
-	group.AskRegions(ctx, r.Env, g, &s)
 	return s, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
-	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
@@ -21,7 +20,6 @@ type groupPlan struct {
 // plan decides what to do about a TiKVGroup. It is pure.
 func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 	template, files, problems := render(g)
-	members := storesOf(g, s)
 	start := store.Gate{Result: gate.PDGroup(g.PDGroupName(), s.PDGroup), Reason: v1alpha1.ReasonWaitingForPDGroup}
 	children, err := group.MakePlan(g, s, group.Rendering{
 		Template: template, Problems: problems, Files: files,
@@ -31,23 +29,26 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 		GateReason:     start.Reason,
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
-		Disrupt:        members,
-		Again: func(now pd.View) group.Component {
-			later := s
-			later.PD = now
-			return storesOf(g, later)
-		},
-		Silent:   members.Silence != "",
-		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s), Budget: group.SharedBudget(g, s),
+		Safe:           func(i *v1alpha1.Instance) string { return safe(g, s, i) },
 	})
 	p := groupPlan{Plan: children, Start: start}
 	if err != nil || g.DeletionTimestamp != nil {
 		return p, err
 	}
-	p.Outcome = step.Worst(p.Outcome, store.Problem(members.Stores))
+	matches := matches(g, s)
+	p.Outcome = step.Worst(p.Outcome, store.Problem(matches))
 	if !g.Spec.Paused && p.Outcome.Kind != step.KindStall {
-		p.Labels = store.LabelChanges(s, members.Stores, g.Spec.StoreLabels)
+		p.Labels = store.LabelChanges(s, matches, g.Spec.StoreLabels)
 		p.Outcome = step.Worst(p.Outcome, store.LabelsPending(p.Labels))
 	}
 	return p, nil
+}
+
+// matches returns the Instances with their stores; none while PD says nothing
+// that may be used.
+func matches(g *v1alpha1.TiKVGroup, s group.Snapshot) []store.Match {
+	if _, silence := store.Distrust(g, s); silence != "" {
+		return nil
+	}
+	return store.Matches(g, s, v1alpha1.PortTiKV)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -40,16 +39,15 @@ func world(t *testing.T, g *v1alpha1.TiKVGroup, n int32) group.Snapshot {
 	fresh.Spec.Replicas = ptr.To(n)
 	p, err := plan(&fresh, s)
 	require.NoError(t, err)
-	s.PD = pd.View{ClusterID: "1", LocationLabels: []string{"zone"}, Leader: "pd", Members: []pd.Member{{Name: "pd", Healthy: true}}, MaxReplicas: 3}
-	s.Now = now()
+	s.PD = pd.View{ClusterID: "1", LocationLabels: []string{"zone"}}
 	for slot, change := range p.Instances {
 		i := change.Desired
 		i.Generation = 1
-		i.Status.NodeName, i.Status.PodUID, i.Status.Revision = "n1", types.UID("pod-"+i.Name), i.Spec.Revision
+		i.Status.NodeName = "n1"
 		i.Status.Conditions = []metav1.Condition{is("Ready", true), is("PodReady", true), is("Joined", true), is("Healthy", true)}
 		i.Status.Member = &v1alpha1.MemberStatus{ID: fmt.Sprint(slot + 1), State: "Up"}
 		s.Instances = append(s.Instances, i)
-		s.PD.Stores = append(s.PD.Stores, pd.Store{ID: fmt.Sprint(slot + 1), State: "Up", Started: true, Leaders: 10, Regions: 30,
+		s.PD.Stores = append(s.PD.Stores, pd.Store{ID: fmt.Sprint(slot + 1), State: "Up", Started: true,
 			Address: fmt.Sprintf("basic-tikv-%d.basic-tikv-peer.shop.svc:20160", slot), Labels: map[string]string{"disk": "ssd"}})
 	}
 	return s
@@ -85,7 +83,7 @@ func TestPlan(t *testing.T) {
 		"a gate that closes later touches nothing": {3, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
 			s.PDGroup.Status.Conditions = []metav1.Condition{is("Ready", false)}
 		}, 0, 0, step.KindDone, ""},
-		"fewer replicas remove nothing in this version": {3, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Replicas = ptr.To[int32](2) }, 0, 0, step.KindWait, v1alpha1.ReasonScaleInRefused},
+		"fewer replicas remove nothing in this version": {3, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Replicas = ptr.To[int32](2) }, 0, 0, step.KindWait, v1alpha1.ReasonScaleInPending},
 		"KV-18: labels of node and spec that stores lack are set": {3, func(g *v1alpha1.TiKVGroup, s *group.Snapshot) {
 			s.Nodes = map[string]map[string]string{"n1": {"topology.kubernetes.io/zone": "z"}}
 		}, 0, 3, step.KindWait, v1alpha1.ReasonProgressing},
@@ -107,9 +105,9 @@ func TestPlan(t *testing.T) {
 			g.Spec.Config = "x = ["
 			g.Spec.StoreLabels["disk"] = "hdd"
 		}, 0, 0, step.KindStall, v1alpha1.ReasonInvalidSpec},
-		"a group that is being deleted makes nothing":  {2, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.DeletionTimestamp = ptr.To(metav1.Now()) }, 0, 0, step.KindWait, v1alpha1.ReasonDeleting},
-		"KV-10: another version begins with the Lease": {3, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Version = "v9" }, 0, 0, step.KindWait, v1alpha1.ReasonPreparing},
-		"no replicas are wanted":                       {0, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Replicas = ptr.To[int32](0) }, 0, 0, step.KindDone, ""},
+		"a group that is being deleted makes nothing": {2, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.DeletionTimestamp = ptr.To(metav1.Now()) }, 0, 0, step.KindWait, v1alpha1.ReasonDeleting},
+		"healthy stores are not restarted":            {3, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Version = "v9" }, 0, 0, step.KindWait, v1alpha1.ReasonRestartPending},
+		"no replicas are wanted":                      {0, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Replicas = ptr.To[int32](0) }, 0, 0, step.KindDone, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := sample()
@@ -132,15 +130,35 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// P7, KV-14: an Instance that crashes with a wrong image takes a new one at once,
-// and the others stay.
+func TestSafe(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*group.Snapshot)
+		safe   bool
+	}{
+		"a store that is Up stays":                             {func(*group.Snapshot) {}, false},
+		"a store that is Up stays though its pod is not ready": {func(s *group.Snapshot) { s.Instances[0].Status.Conditions[0].Status = "False" }, false},
+		"a Ready Instance stays while PD is silent":            {func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, false},
+		"a broken Instance may be replaced while PD is silent": {func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("no")}; s.Instances[0].Status.Conditions = nil }, true},
+		"a Down store without a ready pod may be replaced":     {func(s *group.Snapshot) { s.PD.Stores[0].State = "Down"; s.Instances[0].Status.Conditions = nil }, true},
+		"an Instance that never registered may be replaced":    {func(s *group.Snapshot) { s.PD.Stores = nil; s.Instances[0].Status = v1alpha1.InstanceStatus{} }, true},
+		"another store at its address says nothing of its own": {func(s *group.Snapshot) { s.PD.Stores[0].ID = "99"; s.Instances[0].Status.Conditions = nil }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := sample()
+			s := world(t, g, 3)
+			c.change(&s)
+			assert.Equal(t, c.safe, safe(g, s, s.Instances[0]) == "")
+		})
+	}
+}
+
+// An Instance that crashes with a wrong image takes a new one, and the others
+// stay.
 func TestMistakeIsUndoneByAnEdit(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
-	s.PD.Stores[0].State = pd.StateDisconnected
-	crashes := is("PodReady", false)
-	crashes.Reason = v1alpha1.ReasonContainerCrashing
-	s.Instances[0].Status.Conditions = []metav1.Condition{is("Ready", false), crashes}
+	s.PD.Stores[0].State = "Down"
+	s.Instances[0].Status.Conditions = []metav1.Condition{is("Ready", false)}
 	g.Spec.Version = "v9"
 	p, err := plan(g, s)
 	require.NoError(t, err)

@@ -1,49 +1,22 @@
 package controller
 
 import (
-	"cmp"
-	"time"
-
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
-	"github.com/tidb-groups/tidb-groups/shared/lease"
-	"github.com/tidb-groups/tidb-groups/shared/store"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
-// evictTimeout is how long leaders may take by default to move away. Moving them
-// takes seconds; who waits longer waits for something that is broken.
-const evictTimeout = 10 * time.Minute
-
-// stores answers for the members of a TiKVGroup. All of it is pure.
-type stores struct{ store.Component }
-
-var _ group.Component = stores{}
-
-func storesOf(g *v1alpha1.TiKVGroup, s group.Snapshot) stores {
-	c := store.New(g, s, v1alpha1.PortTiKV)
-	c.HasLeaders, c.EvictTimeout = true, evictTimeout
-	if g.Spec.EvictLeaderTimeout != nil {
-		c.EvictTimeout = g.Spec.EvictLeaderTimeout.Duration
+// safe says why a member must not be stopped now; empty if it may be. A member
+// that serves no region may always be replaced, so that a mistake can be undone
+// whatever it broke.
+func safe(g *v1alpha1.TiKVGroup, s group.Snapshot, victim *v1alpha1.Instance) string {
+	for _, m := range matches(g, s) {
+		if m.Instance.Name == victim.Name && m.Store != nil && m.Store.State == pd.StateUp {
+			return "its store is Up, and this version does not restart healthy stores: delete the Instance to restart it"
+		}
 	}
-	return stores{c}
-}
-
-// Safe implements group.Component: PD and every other TiKV of the cluster work,
-// and every region that has a voter on the store keeps a majority without it.
-func (c stores) Safe(d group.Disruption) string {
-	return cmp.Or(c.Unsafe(d.Instance), c.Endangered(d.Instance))
-}
-
-// Prepare implements group.Component: the leaders go first. A store whose
-// Instance is deleted stays in the database and comes back with its claims.
-func (c stores) Prepare(d group.Disruption, begun time.Time) group.Preparation {
-	if d.Verb == group.Remove {
-		return group.Preparation{Ready: true, Stays: true}
+	if group.InstanceServes(victim) {
+		return "it is Ready, and this version does not restart members that serve: delete the Instance to restart it"
 	}
-	return c.Vacate(d, begun)
-}
-
-// Recover implements group.Component: the leaders come back.
-func (c stores) Recover(i *v1alpha1.Instance, held lease.State) group.Preparation {
-	return c.Readmit(i, held)
+	return ""
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
+	"github.com/tidb-groups/tidb-groups/shared/store/storetest"
 )
 
 // updateGolden makes the tests write the files that they compare with.
@@ -20,7 +20,7 @@ const updateGolden = "UPDATE_GOLDEN"
 
 func sample() *v1alpha1.TiKVGroup {
 	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv", Namespace: "shop", UID: "uid", Generation: 1}}
-	g.Spec.ComponentSpec = stage.Component("data")
+	g.Spec.ComponentSpec = storetest.Component("data")
 	g.Spec.PDGroup.Name, g.Spec.Replicas = "basic-pd", ptr.To[int32](3)
 	g.Spec.ImagePullPolicy = corev1.PullIfNotPresent
 	g.Spec.Config = "log-level = \"info\"\n[raft-engine]\ndir = \"/raft\"\n[log.file]\nfilename = \"/logs/tikv.log\"\n"

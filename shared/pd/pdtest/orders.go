@@ -107,7 +107,7 @@ func (p *PD) DeleteMember(_ context.Context, id string) error {
 }
 
 // EvictLeaders implements pd.Client. The leaders go at once to the first store
-// that may have them; if there is none, or the test holds them, they stay.
+// that may have them; if there is none, they stay.
 func (p *PD) EvictLeaders(_ context.Context, id string) error {
 	return p.order("evict "+id, func() error {
 		s, err := p.store("evict-leaders", id, http.StatusInternalServerError)
@@ -119,7 +119,7 @@ func (p *PD) EvictLeaders(_ context.Context, id string) error {
 			slices.SortFunc(p.view.EvictLeader, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
 		}
 		to := slices.IndexFunc(p.view.Stores, func(o pd.Store) bool { return o.State == pd.StateUp && !p.view.Evicts(o.ID) })
-		if to >= 0 && !p.held {
+		if to >= 0 {
 			p.view.Stores[to].Leaders += s.Leaders
 			s.Leaders = 0
 		}

@@ -21,7 +21,6 @@ type PD struct {
 	calls   []string
 	polls   int
 	slow    int
-	held    bool
 	leaving map[string]int // polls until a store that is Offline is gone
 	gone    []string       // stores that are tombstones
 }
@@ -56,13 +55,6 @@ func (p *PD) Slow(polls int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.slow = polls
-}
-
-// Hold has leaders stay where they are whoever evicts them, or move again.
-func (p *PD) Hold(held bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.held = held
 }
 
 // SetRegions says what UnhealthyRegions returns.

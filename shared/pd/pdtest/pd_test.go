@@ -52,11 +52,6 @@ func TestEvictedLeadersGoToAnotherStore(t *testing.T) {
 	require.NoError(t, p.StopEvictingLeaders(t.Context(), from))
 	assert.Empty(t, view(t, p).EvictLeader)
 	assert.ErrorContains(t, p.EvictLeaders(t.Context(), "9"), "500")
-
-	p.Hold(true)
-	require.NoError(t, p.EvictLeaders(t.Context(), to))
-	s, _ = view(t, p).Store(to)
-	assert.Equal(t, 3, s.Leaders, "they are held")
 }
 
 func TestTheLeaderMovesWhenToldToOrRemoved(t *testing.T) {

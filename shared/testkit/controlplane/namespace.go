@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,34 +23,23 @@ func Namespace(t testing.TB, c client.Client) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
-	name, err := NewNamespace(ctx, c, t.Name())
-	if err != nil {
-		t.Fatal(err)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix(t.Name())}}
+	if err := c.Create(ctx, namespace); err != nil {
+		t.Fatalf("create namespace: %v", err)
 	}
 	t.Cleanup(func() {
 		// The test's own context has ended by now.
 		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 		defer cancel()
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := client.IgnoreNotFound(c.Delete(ctx, namespace)); err != nil {
-			t.Logf("delete namespace %s: %v", name, err)
+			t.Logf("delete namespace %s: %v", namespace.Name, err)
 		}
 	})
-	return name
-}
-
-// NewNamespace creates a namespace whose unique name begins with a given text,
-// as far as it can be part of a name, with the service account that pods need.
-func NewNamespace(ctx context.Context, c client.Client, begin string) (string, error) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix(begin)}}
-	if err := c.Create(ctx, namespace); err != nil {
-		return "", fmt.Errorf("create namespace: %w", err)
-	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "default"}}
 	if err := c.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
-		return namespace.Name, fmt.Errorf("create service account default in %s: %w", namespace.Name, err)
+		t.Fatalf("create service account default in %s: %v", namespace.Name, err)
 	}
-	return namespace.Name, nil
+	return namespace.Name
 }
 
 // namespacePrefix turns a test's name into the beginning of a namespace's.

@@ -1,4 +1,4 @@
-package objects
+package rig
 
 import (
 	"cmp"
@@ -14,44 +14,17 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// Key names an object of a namespace.
-type Key struct {
-	// Kind of the object.
-	Kind string
-	// Name of the object.
-	Name string
-}
-
-// String renders the key as in "PDGroup basic-pd".
-func (k Key) String() string { return k.Kind + " " + k.Name }
-
-// MarshalText implements encoding.TextMarshaler.
-func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String renders.
-func (k *Key) UnmarshalText(text []byte) error {
-	kind, name, ok := strings.Cut(string(text), " ")
-	if !ok || kind == "" || name == "" || strings.Contains(name, " ") {
-		return fmt.Errorf("%q is no object: write its kind and its name, as in %q", text, "PDGroup basic-pd")
-	}
-	k.Kind, k.Name = kind, name
-	return nil
-}
-
-// Set is all objects of a namespace at one moment. It belongs to the watcher
-// that hands it out, and must not be kept.
-type Set struct {
+// Objects are all objects of a namespace at one moment. They are the watcher's
+// own and must not be kept.
+type Objects struct {
 	all map[Key]*unstructured.Unstructured
 }
 
-// NewSet returns a set of the given objects, which it does not copy.
-func NewSet(all map[Key]*unstructured.Unstructured) Set { return Set{all} }
-
 // Get returns an object, nil if there is none.
-func (o Set) Get(kind, name string) *unstructured.Unstructured { return o.all[Key{kind, name}] }
+func (o Objects) Get(kind, name string) *unstructured.Unstructured { return o.all[Key{kind, name}] }
 
 // Names returns the names of a kind that begin with prefix, in order.
-func (o Set) Names(kind, prefix string) []string {
+func (o Objects) Names(kind, prefix string) []string {
 	var out []string
 	for key := range o.all {
 		if key.Kind == kind && strings.HasPrefix(key.Name, prefix) {
@@ -63,13 +36,13 @@ func (o Set) Names(kind, prefix string) []string {
 }
 
 // Keys returns the keys of all objects, in order.
-func (o Set) Keys() []Key {
-	return slices.SortedFunc(maps.Keys(o.all), func(a, b Key) int { return cmp.Compare(a.String(), b.String()) })
+func (o Objects) Keys() []Key {
+	return slices.SortedFunc(maps.Keys(o.all), func(a, b Key) int { return compare(a.String(), b.String()) })
 }
 
 // Converged is content when an object is Ready and UpToDate at its present
 // generation.
-func (o Set) Converged(kind, name string) error {
+func (o Objects) Converged(kind, name string) error {
 	object := o.Get(kind, name)
 	if object == nil {
 		return fmt.Errorf("%s %s does not exist", kind, name)
@@ -88,7 +61,7 @@ func (o Set) Converged(kind, name string) error {
 
 // AllConverged is content when every object of the suite's own kinds is
 // converged.
-func (o Set) AllConverged() error {
+func (o Objects) AllConverged() error {
 	for _, key := range o.Keys() {
 		if !slices.Contains(v1alpha1.Kinds(), key.Kind) {
 			continue
@@ -102,7 +75,7 @@ func (o Set) AllConverged() error {
 
 // Says is content when a condition of an object's present generation has a
 // reason, and its message names every one of the words.
-func (o Set) Says(kind, name, condition, reason string, words ...string) error {
+func (o Objects) Says(kind, name, condition, reason string, words ...string) error {
 	object := o.Get(kind, name)
 	if object == nil {
 		return fmt.Errorf("%s %s does not exist", kind, name)
@@ -158,3 +131,5 @@ func Condition(object *unstructured.Unstructured, conditionType string) *metav1.
 	}
 	return nil
 }
+
+func compare(a, b string) int { return cmp.Compare(a, b) }
