@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"k8s.io/client-go/transport"
+
+	"github.com/tidb-groups/tidb-groups/e2e/apirequest"
 )
 
 // Requests counts what the operators ask of the API server.
@@ -31,9 +33,7 @@ type Request struct {
 func (r Request) String() string { return r.Operator + " " + r.Verb + " " + r.Resource }
 
 // Writes says whether the request may change something.
-func (r Request) Writes() bool {
-	return slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb)
-}
+func (r Request) Writes() bool { return apirequest.Writes(r.Verb) }
 
 // wrap returns the wrapper of an operator's transport.
 func (q *Requests) wrap(operator string) transport.WrapperFunc {
@@ -85,50 +85,15 @@ type counting struct {
 
 // RoundTrip implements http.RoundTripper.
 func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
-	request := classify(req)
-	request.Operator = c.operator
+	request := Request{Operator: c.operator, Verb: "discover", Resource: req.URL.Path}
+	if r := apirequest.Of(req); r.Verb != "" {
+		request.Verb, request.Resource = r.Verb, r.Resource
+		if r.Subresource != "" {
+			request.Resource += "/" + r.Subresource
+		}
+	}
 	c.requests.mu.Lock()
 	c.requests.counts[request]++
 	c.requests.mu.Unlock()
 	return c.next.RoundTrip(req)
-}
-
-// classify reads verb and resource from a request to the API server.
-func classify(req *http.Request) Request {
-	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
-	skip := 2 // api/v1
-	if parts[0] == "apis" {
-		skip = 3
-	}
-	if len(parts) <= skip {
-		return Request{Verb: "discover", Resource: req.URL.Path}
-	}
-	parts = parts[skip:]
-	if parts[0] == "namespaces" && len(parts) > 2 {
-		parts = parts[2:]
-	}
-	out := Request{Resource: parts[0]}
-	if len(parts) > 2 {
-		out.Resource += "/" + parts[2]
-	}
-	switch req.Method {
-	case http.MethodPost:
-		out.Verb = "create"
-	case http.MethodPut:
-		out.Verb = "update"
-	case http.MethodPatch:
-		out.Verb = "patch"
-	case http.MethodDelete:
-		out.Verb = "delete"
-	default:
-		switch {
-		case req.URL.Query().Get("watch") != "":
-			out.Verb = "watch"
-		case len(parts) > 1:
-			out.Verb = "get"
-		default:
-			out.Verb = "list"
-		}
-	}
-	return out
 }

@@ -87,7 +87,7 @@ func (c *httpClient) StopEvictingLeaders(ctx context.Context, storeID string) er
 	err := c.order(ctx, callStopEvicting, storeID, func(pd pdhttp.Client, id uint64) error {
 		return pd.DeleteScheduler(ctx, fmt.Sprintf("%s-%d", evictLeader, id))
 	})
-	if err != nil && unless(err, http.StatusNotFound) != nil {
+	if err = unless(err, http.StatusNotFound); err != nil {
 		return fmt.Errorf("stop evicting leaders of store %s: %w", storeID, err)
 	}
 	return nil
