@@ -162,6 +162,15 @@ func (p *play) leader(t *testing.T, ask, want string) string {
 	return name
 }
 
+// follow waits until members pass what is asked of them on to the new leader.
+// Until each of them has heard of it, they answer "redirect to not leader".
+func (p *play) follow(t *testing.T, leader string, members ...string) {
+	t.Helper()
+	for _, member := range members {
+		p.leader(t, member, leader)
+	}
+}
+
 // lead makes a member the leader.
 func (p *play) lead(t *testing.T, member string) {
 	t.Helper()

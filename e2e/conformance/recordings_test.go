@@ -148,6 +148,7 @@ func (p *play) leaders(t *testing.T) {
 	p.beat(t)
 	p.expect(t, http.StatusOK, http.MethodPost, "pd-1", "/pd/api/v1/schedulers", `{"name":"evict-leader-scheduler","store_id":5}`)
 	p.lead(t, "pd-2")
+	p.follow(t, "pd-2", "pd-1", "pd-3")
 	p.rec(t, p.prefix("71-")...)
 	p.expect(t, http.StatusOK, http.MethodDelete, "pd-2", "/pd/api/v1/schedulers/evict-leader-scheduler-5", "")
 	p.run(t, 30*time.Second)
@@ -194,6 +195,7 @@ func (p *play) membership(t *testing.T) {
 
 func (p *play) quorum(t *testing.T) {
 	p.lead(t, "pd-2")
+	p.follow(t, "pd-2", "pd-1", "pd-3")
 	p.run(t, 30*time.Second)
 	p.rec(t, "73-leader-transfer")
 	p.leader(t, "pd-2", "pd-3")

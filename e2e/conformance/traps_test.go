@@ -54,6 +54,7 @@ func TestTrap02AfterALeaderChangeEveryStoreIsDisconnectedUntilItsHeartbeat(t *te
 		p.up3(t)
 		assert.Equal(t, map[uint64]string{1: "Up", 4: "Up", 5: "Up"}, p.states(t, "pd-1"))
 		p.lead(t, "pd-2")
+		p.follow(t, "pd-2", "pd-1")
 		assert.Equal(t, map[uint64]string{1: "Disconnected", 4: "Disconnected", 5: "Disconnected"}, p.states(t, "pd-1"))
 		p.b.Heartbeat(t, 4)
 		assert.Equal(t, map[uint64]string{1: "Disconnected", 4: "Up", 5: "Disconnected"}, p.states(t, "pd-1"))
@@ -178,6 +179,7 @@ func TestTrap07EvictLeaderIsOneSchedulerWithAListOfStores(t *testing.T) {
 		assert.Zero(t, s.Status.Leaders)
 
 		p.lead(t, "pd-2")
+		p.follow(t, "pd-2", "pd-1")
 		assert.Equal(t, []string{"4", "5"}, evicted(), "it survives a change of the leader")
 		p.beat(t)
 		p.expect(t, http.StatusOK, http.MethodDelete, "pd-1", "/pd/api/v1/schedulers/evict-leader-scheduler-4", "")
@@ -216,6 +218,7 @@ func TestTrap09ARemovedMemberThatStillRunsGoesOnAnswering(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *play) {
 		p.lead(t, "pd-1")
+		p.follow(t, "pd-1", "pd-2")
 		p.expect(t, http.StatusNotFound, http.MethodDelete, "pd-2", "/pd/api/v1/members/name/pd-99", "")
 		p.expect(t, http.StatusInternalServerError, http.MethodDelete, "pd-2", "/pd/api/v1/members/id/12345", "")
 		remove := func(name string) {

@@ -34,6 +34,16 @@ type life struct {
 	dead     chan struct{} // closed by its death
 }
 
+// over returns an error once the life has ended.
+func (l *life) over() error {
+	select {
+	case <-l.dead:
+		return errDead
+	default:
+		return nil
+	}
+}
+
 // New returns an injector of a fault. crash is called with the names of the
 // operators that have just died of it: the caller has to cancel what is left of
 // them and to start them again at once, but not before crash has returned.

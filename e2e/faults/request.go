@@ -5,63 +5,33 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tidb-groups/tidb-groups/e2e/apirequest"
 )
 
-// request is what matters of a request to the API server.
-type request struct {
-	verb     string // empty unless it writes or watches
-	resource string
-	name     string
+// counts says whether a write may be a point. Dry runs write nothing, and Events
+// of the API nothing that anybody reads.
+func counts(req *http.Request, asks apirequest.Request) bool {
+	return asks.Writes() && asks.Resource != "events" && !req.URL.Query().Has("dryRun")
 }
 
-// read understands a request. Dry runs write nothing, and Events of the API
-// nothing that anybody reads.
-func read(req *http.Request) (request, error) {
-	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
-	skip := 2 // api/v1
-	if parts[0] == "apis" {
-		skip = 3
+// write names a write of an operator, all but which of its kin it is.
+func write(operator string, req *http.Request, asks apirequest.Request) (Write, error) {
+	w := Write{Operator: operator, Verb: asks.Verb, Resource: asks.Resource, Name: asks.Name}
+	if asks.Subresource != "" {
+		w.Resource += "." + asks.Subresource
 	}
-	if len(parts) <= skip {
-		return request{}, nil
-	}
-	parts = parts[skip:]
-	if parts[0] == "namespaces" && len(parts) > 2 {
-		parts = parts[2:]
-	}
-	out := request{resource: parts[0]}
-	if len(parts) > 1 {
-		out.name = parts[1]
-	}
-	if len(parts) > 2 {
-		out.resource += "." + parts[2]
-	}
-	query := req.URL.Query()
-	switch {
-	case query.Has("dryRun") || out.resource == "events":
-	case req.Method == http.MethodPost:
-		out.verb = "create"
-	case req.Method == http.MethodPut:
-		out.verb = "update"
-	case req.Method == http.MethodPatch:
-		out.verb = "patch"
-	case req.Method == http.MethodDelete:
-		out.verb = "delete"
-	case query.Get("watch") != "" && query.Get("watch") != "false":
-		out.verb = "watch"
-	}
-	if out.verb == "create" && out.name == "" {
+	if w.Verb == apirequest.Create && w.Name == "" {
 		var err error
-		if out.name, err = bodyName(req); err != nil {
-			return out, err
+		if w.Name, err = bodyName(req); err != nil {
+			return w, err
 		}
 	}
-	return out, nil
+	return w, nil
 }
 
 // bodyName returns the name of the object in a request's body, which it leaves

@@ -78,10 +78,8 @@ func (s *stream) passes(raw []byte) (bool, error) {
 	case event.Type == watch.Error, s.initial:
 		return true, nil
 	}
-	select {
-	case <-s.wire.life.dead:
-		return false, errDead
-	default:
+	if err := s.wire.life.over(); err != nil {
+		return false, err
 	}
 	strikes := s.wire.injector.event(Event{Operator: s.wire.life.operator, Resource: s.resource, Name: event.Object.Metadata.Name})
 	if !strikes {

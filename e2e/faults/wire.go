@@ -14,6 +14,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tidb-groups/tidb-groups/e2e/apirequest"
 )
 
 // wire is the connection of one start of an operator to the API server.
@@ -25,27 +27,26 @@ type wire struct {
 
 // RoundTrip implements http.RoundTripper.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
-	select {
-	case <-w.life.dead:
-		return nil, errDead
-	default:
+	if err := w.life.over(); err != nil {
+		return nil, err
 	}
-	r, err := read(req)
+	asks := apirequest.Of(req)
+	switch {
+	case asks.Verb == apirequest.Watch && asks.Resource != "events":
+		return w.watch(req, asks.Resource)
+	case !counts(req, asks):
+		return w.next.RoundTrip(req)
+	}
+	point, err := write(w.life.operator, req, asks)
 	if err != nil {
 		return nil, err
 	}
-	switch r.verb {
-	case "":
-		return w.next.RoundTrip(req)
-	case "watch":
-		return w.watch(req, r)
-	}
-	strikes := w.injector.write(Write{Operator: w.life.operator, Verb: r.verb, Resource: r.resource, Name: r.name})
+	strikes := w.injector.write(point)
 	if strikes {
 		defer close(w.injector.over)
 	}
 	if strikes && !w.injector.fault.Kind.served() {
-		return w.answer(req, r)
+		return w.answer(req, schema.GroupResource{Resource: asks.Resource}, point.Name)
 	}
 	reply, err := w.next.RoundTrip(req)
 	if err != nil || !strikes {
@@ -55,7 +56,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	_, _ = io.Copy(io.Discard, reply.Body)
 	_ = reply.Body.Close()
 	if w.injector.fault.Kind == Lost {
-		return nil, broken(req)
+		return nil, broken()
 	}
 	w.injector.kill(w.life)
 	return nil, errDead
@@ -65,24 +66,22 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 func (k Kind) served() bool { return k == Crash || k == CrashAll || k == Lost }
 
 // answer answers a write that the server never sees.
-func (w *wire) answer(req *http.Request, r request) (*http.Response, error) {
-	resource, _, _ := strings.Cut(r.resource, ".")
-	kind := schema.GroupResource{Resource: resource}
+func (w *wire) answer(req *http.Request, kind schema.GroupResource, name string) (*http.Response, error) {
+	if req.Body != nil {
+		_ = req.Body.Close() // a RoundTripper closes it, read or not
+	}
 	var status *apierrors.StatusError
 	switch w.injector.fault.Kind {
 	case Conflict:
-		status = apierrors.NewConflict(kind, r.name, errors.New("it has been changed"))
+		status = apierrors.NewConflict(kind, name, errors.New("it has been changed"))
 	case TooMany:
 		status = apierrors.NewTooManyRequests("too many requests", 1)
 	case Timeout:
 		status = apierrors.NewTimeoutError("request did not complete within the allotted timeout", 1)
 	case Reset:
-		return nil, broken(req)
+		return nil, broken()
 	default:
 		status = apierrors.NewInternalError(errors.New("something is wrong"))
-	}
-	if req.Body != nil {
-		_ = req.Body.Close() // a RoundTripper closes it, read or not
 	}
 	status.ErrStatus.Kind, status.ErrStatus.APIVersion = "Status", "v1"
 	body, err := json.Marshal(status.ErrStatus)
@@ -101,16 +100,13 @@ func (w *wire) answer(req *http.Request, r request) (*http.Response, error) {
 }
 
 // broken is the error of a connection that broke.
-func broken(req *http.Request) error {
-	if req.Body != nil {
-		_ = req.Body.Close() // a RoundTripper closes it, read or not
-	}
+func broken() error {
 	return &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
 
 // watch opens a watch whose events pass the injector. They are asked for as
 // JSON, which can be told apart without knowing the kind.
-func (w *wire) watch(req *http.Request, r request) (*http.Response, error) {
+func (w *wire) watch(req *http.Request, resource string) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	var accept []string
 	for _, one := range strings.Split(req.Header.Get("Accept"), ",") {
@@ -126,6 +122,6 @@ func (w *wire) watch(req *http.Request, r request) (*http.Response, error) {
 	if err != nil || reply.StatusCode != http.StatusOK {
 		return reply, err
 	}
-	reply.Body = newStream(w, r.resource, reply.Body, req.URL.Query().Get("sendInitialEvents") == "true")
+	reply.Body = newStream(w, resource, reply.Body, req.URL.Query().Get("sendInitialEvents") == "true")
 	return reply, nil
 }

@@ -56,6 +56,11 @@ func (c *Cluster) ConfigSection(name string) map[string]any {
 	return c.section(name)
 }
 
+// PlacementRules says whether placement rules are on.
+func (c *Cluster) PlacementRules() bool {
+	return c.ConfigSection("replication")["enable-placement-rules"] == "true"
+}
+
 func (c *Cluster) scheduleSection() map[string]any {
 	s := c.section("schedule")
 	limits := map[string]StoreLimit{}

@@ -243,7 +243,7 @@ func (d *Database) StartStore(s Store) error {
 	if cluster == nil {
 		return errNoLeader
 	}
-	if s.TiFlash && cluster.ConfigSection("replication")["enable-placement-rules"] != "true" {
+	if s.TiFlash && !cluster.PlacementRules() {
 		return errors.New("PD's placement rules are off")
 	}
 	kept := d.stores[s.Claim]

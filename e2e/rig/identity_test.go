@@ -45,7 +45,7 @@ func TestNoDeletionMakesASecondCluster(t *testing.T) {
 		t.Run(what.name, func(t *testing.T) {
 			t.Parallel()
 			// The test itself takes majorities away.
-			r := rig.New(t, plane, rig.Options{Tolerate: []model.AlarmKind{model.LostPDMajority}})
+			r := rig.New(t, plane, rig.Options{Tolerate: []model.AlarmKind{model.LostPDMajority}, Silence: rig.Patience})
 			r.Start("pdgroup", "instance")
 			attempts := 0
 			for m, moment := range moments {

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"strings"
 	"sync"
 
 	"k8s.io/client-go/transport"
 
+	"github.com/tidb-groups/tidb-groups/e2e/apirequest"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 )
 
@@ -113,42 +113,14 @@ func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// classify reads verb and resource from a request to the API server.
+// classify says which kind of request it is.
 func classify(req *http.Request) Request {
-	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
-	skip := 2 // api/v1
-	if parts[0] == "apis" {
-		skip = 3
-	}
-	if len(parts) <= skip {
+	r := apirequest.Of(req)
+	if r.Verb == "" {
 		return Request{Verb: "discover", Resource: req.URL.Path}
 	}
-	parts = parts[skip:]
-	if parts[0] == "namespaces" && len(parts) > 2 {
-		parts = parts[2:]
+	if r.Subresource != "" {
+		return Request{Verb: r.Verb, Resource: r.Resource + "/" + r.Subresource}
 	}
-	out := Request{Resource: parts[0]}
-	if len(parts) > 2 {
-		out.Resource += "/" + parts[2]
-	}
-	switch req.Method {
-	case http.MethodPost:
-		out.Verb = "create"
-	case http.MethodPut:
-		out.Verb = "update"
-	case http.MethodPatch:
-		out.Verb = "patch"
-	case http.MethodDelete:
-		out.Verb = "delete"
-	default:
-		switch {
-		case req.URL.Query().Get("watch") != "":
-			out.Verb = "watch"
-		case len(parts) > 1:
-			out.Verb = "get"
-		default:
-			out.Verb = "list"
-		}
-	}
-	return out
+	return Request{Verb: r.Verb, Resource: r.Resource}
 }

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,10 @@ type Options struct {
 	ClusterWide bool
 	// Database shapes the simulated databases.
 	Database scenario.Database
+	// Silence is how long an object may be without a word on why it is not what
+	// its spec asks for; five seconds if zero. Tests that make dozens of members
+	// at once need more: the processor serves one operator after the other.
+	Silence time.Duration
 
 	// Reach changes how an operator reaches the API server, each time before it
 	// starts: the way in for a proxy.
@@ -118,7 +123,7 @@ func (r *Rig) open(options Options) (err error) {
 	if err := world(r.ctx, r.client); err != nil {
 		return err
 	}
-	if r.Watcher, err = watchNamespace(r.ctx, r.plane.Config, r.namespace); err != nil {
+	if r.Watcher, err = watchNamespace(r.ctx, r.plane.Config, r.namespace, cmp.Or(options.Silence, reasonDeadline)); err != nil {
 		return err
 	}
 	r.actor = &actor{

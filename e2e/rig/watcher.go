@@ -22,7 +22,7 @@ import (
 )
 
 // reasonDeadline is how long an object may be without a word on why it is not
-// what its spec asks for.
+// what its spec asks for, unless the rig's options say otherwise.
 const reasonDeadline = 5 * time.Second
 
 // Kinds of Kubernetes that the watcher looks at beside the suite's own.
@@ -71,6 +71,7 @@ type Objects = objects.Set
 type Watcher struct {
 	client    dynamic.Interface
 	namespace string
+	patience  time.Duration // with an operator that keeps silent
 
 	mu         sync.Mutex
 	objects    map[Key]*unstructured.Unstructured
@@ -92,13 +93,13 @@ type silence struct {
 }
 
 // watchNamespace starts a watcher and returns when it sees all there is.
-func watchNamespace(ctx context.Context, cfg *rest.Config, namespace string) (*Watcher, error) {
+func watchNamespace(ctx context.Context, cfg *rest.Config, namespace string, patience time.Duration) (*Watcher, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("build watcher: %w", err)
 	}
 	w := &Watcher{
-		client: client, namespace: namespace,
+		client: client, namespace: namespace, patience: patience,
 		objects: map[Key]*unstructured.Unstructured{}, changed: make(chan struct{}),
 		timeline: map[string]time.Time{}, silent: map[Key]*silence{},
 		operators: map[string]bool{}, consent: map[string]bool{}, uids: map[Key][]types.UID{},
@@ -235,11 +236,11 @@ func (w *Watcher) hear(event watch.EventType, object *unstructured.Unstructured)
 
 // impatience is what is felt about an object whose operator keeps silent.
 func (w *Watcher) impatience(key Key, generation int64) *silence {
-	return &silence{generation: generation, timer: time.AfterFunc(reasonDeadline, func() {
+	return &silence{generation: generation, timer: time.AfterFunc(w.patience, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if still := w.silent[key]; still != nil && still.generation == generation && w.operators[operatorOf(key.Kind)] {
-			w.violations = append(w.violations, fmt.Sprintf("%s: its operator has said nothing about generation %d for %s", key, generation, reasonDeadline))
+			w.violations = append(w.violations, fmt.Sprintf("%s: its operator has said nothing about generation %d for %s", key, generation, w.patience))
 			w.wake()
 		}
 	})}

@@ -65,7 +65,7 @@ func (s *Server) ruleRoutes(mux *http.ServeMux) {
 // are off; that answer is not recorded, it is taken from PD's server/api/rule.go.
 func (s *Server) ruled(h func(http.ResponseWriter, *http.Request, *model.Cluster)) http.HandlerFunc {
 	return s.bootstrapped(func(w http.ResponseWriter, r *http.Request, c *model.Cluster) {
-		if c.ConfigSection("replication")["enable-placement-rules"] == "false" {
+		if !c.PlacementRules() {
 			reply(w, http.StatusPreconditionFailed, "placement rules feature is disabled")
 			return
 		}
