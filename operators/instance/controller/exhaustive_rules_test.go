@@ -28,7 +28,7 @@ func factsOf(s *snapshot) facts {
 	i := s.instance
 	f := facts{deleting: i.DeletionTimestamp != nil, owner: foreignPod}
 	f.draining = slices.Contains(i.Finalizers, v1alpha1.FinalizerMember) && !s.ownerless
-	f.leaving = f.deleting && !f.draining && slices.Contains(i.Finalizers, v1alpha1.FinalizerInstance)
+	f.leaving = f.deleting && !f.draining && (slices.Contains(i.Finalizers, v1alpha1.FinalizerInstance) || s.ownerless)
 	if s.pod != nil {
 		f.owner = ownerOf(i, s.pod)
 		f.running = f.owner != foreignPod && s.pod.DeletionTimestamp == nil && s.pod.Status.Phase != corev1.PodFailed && s.pod.Status.Phase != corev1.PodSucceeded
@@ -49,7 +49,7 @@ func unsafeIn(s *snapshot, p *plan) []string {
 	rule(none || s.err == nil, "something is done although the state could not be read")
 	rule(none || f.leaving || !s.instance.Spec.Paused, "something is done although it is paused")
 	rule(none || f.leaving || s.templateErr == nil, "something is done although the template is invalid")
-	rule(!f.deleting || slices.Contains(s.instance.Finalizers, v1alpha1.FinalizerInstance) || none, "something is done for an Instance that has let go of everything")
+	rule(!f.deleting || slices.Contains(s.instance.Finalizers, v1alpha1.FinalizerInstance) || f.leaving || none, "something is done for an Instance that has let go of everything")
 
 	disruptive := 0
 	for _, yes := range []bool{p.deletePod != nil, p.createPod != nil, p.removeFinalizer} {

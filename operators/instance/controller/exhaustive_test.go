@@ -68,7 +68,7 @@ func allClaims() []claimState {
 // Kubernetes' own for orphaning and for a foreground deletion, X somebody
 // else's. G is none: it says that the group is gone.
 func alive() []string { return []string{"", "I", "IM"} }
-func dying() []string { return []string{"I", "IM", "IMG", "IO", "IF", "IMF", "IMO", "X"} }
+func dying() []string { return []string{"I", "M", "MG", "IM", "IMG", "IO", "IF", "IMF", "IMO", "X"} }
 
 // subsets returns every subset of flags.
 func subsets(flags ...string) [][]string {

@@ -76,9 +76,10 @@ func makePlan(s *snapshot) *plan {
 	case s.err != nil:
 		p.outcome = step.Fail(v1alpha1.ReasonRequestFailed, s.err)
 		return p
-	case deleting && !slices.Contains(instance.Finalizers, v1alpha1.FinalizerInstance):
-		// Nothing of ours is left; others hold the Instance.
+	case deleting && !held(s):
+		// Nothing of ours is left, or was ever made; others hold the Instance.
 		p.outcome = wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted and waits for finalizers of others")
+		p.outcome.After = recheck // no watch tells when the group goes
 		return p
 	case deleting && !draining(s):
 		planDeletion(s, p)

@@ -136,6 +136,12 @@ func ownerOf(instance *v1alpha1.Instance, pod *corev1.Pod) podOwner {
 	return foreignPod
 }
 
+// held says whether it is on this operator to let the Instance go: it holds it
+// itself, or is the only one left that can speak for a group that is gone.
+func held(s *snapshot) bool {
+	return slices.Contains(s.instance.Finalizers, v1alpha1.FinalizerInstance) || s.ownerless
+}
+
 // draining says whether the operator of the group still has to take the member
 // out of the database before its pod may stop for good.
 func draining(s *snapshot) bool {
