@@ -208,11 +208,11 @@ func (v voters) Dead(i *v1alpha1.Instance) string {
 	if listed && v.s.PD.Healthy(m.ID) < pd.Majority(len(v.s.PD.Members)-1) {
 		return ""
 	}
-	unhealthy := v.since(i, v1alpha1.ConditionHealthy, metav1.ConditionFalse)
+	unhealthy := v.lacking(i, v1alpha1.ConditionHealthy)
 	volumes := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionVolumesReady)
 	after := replaceAfter(v.g)
 	switch {
-	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(group.Remove) || v.since(i, v1alpha1.ConditionJoined, metav1.ConditionFalse) >= removedPatience):
+	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(group.Remove) || v.lacking(i, v1alpha1.ConditionJoined) >= removedPatience):
 		return "PD has let its member go"
 	case volumes != nil && volumes.Reason == v1alpha1.ReasonClaimLost:
 		return "the volume with its data is gone"
@@ -260,18 +260,18 @@ func (v voters) forgot(i *v1alpha1.Instance) bool {
 	joined := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionJoined)
 	healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
 	if joined == nil || healthy == nil || !joined.LastTransitionTime.Equal(&healthy.LastTransitionTime) ||
-		v.since(i, v1alpha1.ConditionHealthy, metav1.ConditionFalse) < removedPatience {
+		v.lacking(i, v1alpha1.ConditionHealthy) < removedPatience {
 		return false
 	}
 	claims := v.s.Claims[i.Name]
 	return len(claims) > 0 && !slices.ContainsFunc(claims, func(c metav1.ObjectMeta) bool { return c.CreationTimestamp.Before(&i.CreationTimestamp) })
 }
 
-// since returns for how long a condition of an Instance has had a status, zero if
-// it has another one.
-func (v voters) since(i *v1alpha1.Instance, kind string, status metav1.ConditionStatus) time.Duration {
+// lacking returns for how long a condition of an Instance has been False, zero if
+// it is not.
+func (v voters) lacking(i *v1alpha1.Instance, kind string) time.Duration {
 	c := meta.FindStatusCondition(i.Status.Conditions, kind)
-	if c == nil || c.Status != status {
+	if c == nil || c.Status != metav1.ConditionFalse {
 		return 0
 	}
 	return v.s.Now.Sub(c.LastTransitionTime.Time)
@@ -286,8 +286,8 @@ func (v voters) due() time.Duration {
 		}
 	}
 	for _, i := range v.s.Instances {
-		at(replaceAfter(v.g), v.since(i, v1alpha1.ConditionHealthy, metav1.ConditionFalse))
-		at(removedPatience, v.since(i, v1alpha1.ConditionHealthy, metav1.ConditionFalse))
+		at(replaceAfter(v.g), v.lacking(i, v1alpha1.ConditionHealthy))
+		at(removedPatience, v.lacking(i, v1alpha1.ConditionHealthy))
 		if i.DeletionTimestamp != nil {
 			at(replacementPatience, v.s.Now.Sub(i.DeletionTimestamp.Time))
 		}

@@ -88,7 +88,8 @@ func Limit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 			return none("Instance %s to be done", i.Name)
 		}
 		m, listed := Of(g, s, i)
-		if !listed || m.Name == "" || !(m.Healthy && group.InstanceReady(i)) && !settled(i) {
+		serves := listed && m.Name != "" && (m.Healthy && group.InstanceReady(i) || settled(i))
+		if !serves {
 			return none("Instance %s", i.Name)
 		}
 	}
