@@ -131,7 +131,10 @@ func TestTheAuthorizerAgrees(t *testing.T) {
 		assert.Eventually(t, func() bool { return allowed("pdgroup", "default", "create", "groups.tidb.dev/instances") }, waitFor, tick)
 		assert.Eventually(t, func() bool { return allowed("tikvgroup", "", "list", "nodes") }, waitFor, tick)
 		assert.Eventually(t, func() bool { return allowed("pdgroup", installed, "create", "coordination.k8s.io/leases") }, waitFor, tick)
-		assert.False(t, allowed("pdgroup", "default", "create", "coordination.k8s.io/leases"), "its leader lease is in its own namespace")
+		assert.Eventually(t, func() bool { return allowed("tikvgroup", "default", "create", "coordination.k8s.io/leases") }, waitFor, tick, "the lease of a cluster's disruptions")
+		for _, operator := range []string{"instance", "tidbcluster"} {
+			assert.False(t, allowed(operator, "default", "create", "coordination.k8s.io/leases"), "%s disrupts nothing: its leader lease is in its own namespace", operator)
+		}
 		for _, operator := range operators() {
 			for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete"} {
 				assert.False(t, allowed(operator, "default", verb, "secrets"), "%s %s", operator, verb)

@@ -35,7 +35,8 @@ func one(path, value string) []change { return []change{{path, value}} }
 func badInputs() []badInput {
 	long := strings.Repeat("x", 300)
 	return []badInput{
-		{"negative replicas of PD", pd, one("spec.replicas", "-1"), []string{"spec.replicas", "-1", "greater than or equal to 1"}},
+		{"negative replicas of PD", pd, one("spec.replicas", "-1"), []string{"spec.replicas", "-1", "greater than or equal to 0"}},
+		{"a new PD group without members", pd, one("spec.replicas", "0"), []string{"spec.replicas", "must be at least 1"}},
 		{"more PD members than etcd bears", pd, one("spec.replicas", "9"), []string{"spec.replicas", "9", "less than or equal to 7"}},
 		{"negative replicas of TiKV", tikv, one("spec.replicas", "-3"), []string{"spec.replicas", "-3", "greater than or equal to 0"}},
 		{"an absurd number of stores", tikv, one("spec.replicas", "100000"), []string{"spec.replicas", "100000", "less than or equal to 1000"}},
@@ -181,8 +182,6 @@ func TestGoodInputIsAccepted(t *testing.T) {
 		{"the smallest Instance", inst, nil},
 		{"the smallest TidbCluster", cluster, nil},
 		{"a single PD member", pd, one("spec.replicas", "1")},
-		// Refused in status, with who would be left without a PD.
-		{"a PD group without members", pd, one("spec.replicas", "0")},
 		{"a group of no stores", tikv, one("spec.replicas", "0")},
 		{"the longest name of a group", tikv, one("metadata.name", strings.Repeat("a", 40))},
 		{"an image of a private registry by digest", pd, one("spec.image", "registry.example.com:5000/mirror/pd@sha256:"+strings.Repeat("0", 64))},
