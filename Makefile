@@ -19,7 +19,7 @@ export CGO_ENABLED = 0
 export GOFLAGS = -trimpath -buildvcs=false
 export PROVIDER IMAGES
 .DEFAULT_GOAL = help
-.PHONY: help build generate verify lint test rig e2e demo demo-down images tidy
+.PHONY: help build generate verify lint test campaign rig e2e demo demo-down images tidy
 
 # $(call each,what,commands) runs the commands inside every module that has packages.
 each = @set -e; for module in $(MODULES); do ( cd $$module; [ -n "$$(go list ./... 2>/dev/null)" ] || exit 0; echo "$(1) $$module"; $(2) ); done
@@ -58,6 +58,9 @@ test: ## Run every test that needs neither root nor containers
 rig: ## Run every scenario of the simulated world; RIG='flags and scenarios', see RIG=-help
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
 	@go -C e2e run ./cmd/rig $(RIG)
+
+campaign: ## Try to break every promise at every point; CAMPAIGN="-help" lists the flags
+	go -C e2e run -tags grpcnotrace ./cmd/campaign $(CAMPAIGN)
 
 e2e: ## Run the end-to-end suite; PROVIDER=local|kind|kubeconfig IMAGES=standin|upstream
 	go -C e2e test -tags e2e ./suite/... -v -timeout 30m

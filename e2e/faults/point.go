@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -15,7 +16,7 @@ type Write struct {
 	Verb string
 	// Resource, with the subresource after a dot: instances.status.
 	Resource string
-	// Name of the object.
+	// Name of the object, without the hash of its content: see named.
 	Name string
 	// Nth of all that are equal to it so far, from 1.
 	Nth int
@@ -32,7 +33,7 @@ type Event struct {
 	Operator string
 	// Resource that it watches.
 	Resource string
-	// Name of the object.
+	// Name of the object, without the hash of its content: see named.
 	Name string
 	// Nth event of this object that reaches the operator, from 1; what it knows
 	// from a list does not count.
@@ -42,6 +43,19 @@ type Event struct {
 // String renders the event as it is named in a fault.
 func (e Event) String() string {
 	return strings.Join([]string{e.Operator, e.Resource, e.Name, strconv.Itoa(e.Nth)}, "/")
+}
+
+// hashed is the end of a name that is a hash.
+var hashed = regexp.MustCompile(`-[0-9a-f]{8,}$`)
+
+// named is the name of an object in a point. What is named after its content has
+// the namespace in its hash, which is another one in every run; how many were
+// met before tells revisions apart as well.
+func named(resource, name string) string {
+	if resource == "controllerrevisions" || resource == "configmaps" {
+		return hashed.ReplaceAllString(name, "-~")
+	}
+	return name
 }
 
 func parseWrite(text string) (Write, error) {

@@ -31,6 +31,7 @@ func write(operator string, req *http.Request, asks apirequest.Request) (Write, 
 			return w, err
 		}
 	}
+	w.Name = named(asks.Resource, w.Name)
 	return w, nil
 }
 

@@ -338,6 +338,9 @@ func (d *Database) Model() *pdsim.PD {
 	return d.pd
 }
 
+// Address is where PD's Service listens, host:port.
+func (d *Database) Address() string { return d.service }
+
 // Group is the PDGroup of the database.
 func (d *Database) Group() types.NamespacedName { return d.group }
 

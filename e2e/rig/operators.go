@@ -20,8 +20,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 )
 
-// definitions returns all operators.
-func definitions() []operator.Definition {
+// Definitions returns all operators.
+func Definitions() []operator.Definition {
 	return []operator.Definition{
 		instance.Definition(), pdgroup.Definition(), tikvgroup.Definition(),
 		tidbgroup.Definition(), tiflashgroup.Definition(), tidbcluster.Definition(),
@@ -31,7 +31,7 @@ func definitions() []operator.Definition {
 // Operators returns the names of all operators.
 func Operators() []string {
 	var out []string
-	for _, d := range definitions() {
+	for _, d := range Definitions() {
 		out = append(out, d.Name)
 	}
 	return out
@@ -39,7 +39,7 @@ func Operators() []string {
 
 // definition returns one operator by name.
 func definition(name string) (operator.Definition, error) {
-	for _, d := range definitions() {
+	for _, d := range Definitions() {
 		if d.Name == name {
 			return d, nil
 		}
@@ -57,35 +57,43 @@ type running struct {
 	line   *line
 }
 
-// launch starts an operator and returns when it works.
-func (r *Rig) launch(name string) (*running, error) {
+// launch starts an operator and returns when it works. It is among those that
+// run from the moment on at which it may write, so that it can be severed.
+func (r *Rig) launch(name string) error {
 	d, err := definition(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	cfg := rest.CopyConfig(r.plane.Config)
 	if r.options.Reach != nil {
 		r.options.Reach(name, cfg)
 	}
-	out := &running{done: make(chan error, 1), line: r.Requests.line(name)}
+	out := &running{done: make(chan error, 1)}
+	var ctx context.Context
+	ctx, out.cancel = context.WithCancel(r.ctx)
+	out.line = r.Requests.line(name, out.cancel)
 	cfg.Wrap(out.line.wrap)
 	dial := r.Databases.Dialer()
 	if r.options.Dial != nil {
 		dial = r.options.Dial(name, dial)
 	}
-	var ctx context.Context
-	ctx, out.cancel = context.WithCancel(r.ctx)
 	manager, err := operator.NewManager(ctx, cfg, d, r.flags(), dial)
 	if err != nil {
 		out.cancel()
-		return nil, fmt.Errorf("start %s operator: %w", d.Name, err)
+		return fmt.Errorf("start %s operator: %w", d.Name, err)
 	}
+	r.mu.Lock()
+	r.operators[name] = out
+	r.mu.Unlock()
 	go func() { out.done <- manager.Start(ctx) }()
 	if !manager.GetCache().WaitForCacheSync(ctx) {
 		out.cancel()
-		return nil, fmt.Errorf("fill caches of %s operator: %w", d.Name, errors.Join(ctx.Err(), <-out.done))
+		r.mu.Lock()
+		delete(r.operators, name)
+		r.mu.Unlock()
+		return fmt.Errorf("fill caches of %s operator: %w", d.Name, errors.Join(ctx.Err(), <-out.done))
 	}
-	return out, nil
+	return nil
 }
 
 // stop ends an operator gracefully.
@@ -119,13 +127,9 @@ func (r *Rig) StartOperators(_ context.Context, names ...string) error {
 		if slices.Contains(r.Running(), name) {
 			continue
 		}
-		started, err := r.launch(name)
-		if err != nil {
+		if err := r.launch(name); err != nil {
 			return err
 		}
-		r.mu.Lock()
-		r.operators[name] = started
-		r.mu.Unlock()
 		r.Watcher.running(name, true)
 	}
 	return nil

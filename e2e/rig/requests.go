@@ -60,9 +60,9 @@ type line struct {
 	cut      func()
 }
 
-func (q *Requests) line(operator string) *line {
+func (q *Requests) line(operator string, ended func()) *line {
 	severed := make(chan struct{})
-	return &line{requests: q, operator: operator, severed: severed, cut: sync.OnceFunc(func() { close(severed) })}
+	return &line{requests: q, operator: operator, severed: severed, cut: sync.OnceFunc(func() { close(severed); ended() })}
 }
 
 // wrap is the wrapper of the operator's transport.

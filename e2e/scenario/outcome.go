@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
@@ -30,11 +31,16 @@ type Object struct {
 }
 
 // Outcome normalises all objects of a namespace: what is generated or differs
-// by chance is left out, and the namespace's name is replaced.
+// by chance is left out, and the namespace's name is replaced, also in what was
+// hashed for a name.
 func Outcome(o objects.Set, namespace string) ([]Object, error) {
+	c, err := contents(o, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("normalise names: %w", err)
+	}
 	var out []Object
 	for _, key := range o.Keys() {
-		object, err := normalise(o.Get(key.Kind, key.Name), namespace)
+		object, err := c.normalise(o.Get(key.Kind, key.Name))
 		if err != nil {
 			return nil, fmt.Errorf("normalise %s: %w", key, err)
 		}
@@ -43,12 +49,23 @@ func Outcome(o objects.Set, namespace string) ([]Object, error) {
 	return out, nil
 }
 
-func normalise(object *unstructured.Unstructured, namespace string) (Object, error) {
+func (c content) normalise(object *unstructured.Unstructured) (Object, error) {
+	text, err := c.text(object.Object)
+	if err != nil {
+		return Object{}, err
+	}
+	object = &unstructured.Unstructured{}
+	if err := json.Unmarshal([]byte(text), &object.Object); err != nil {
+		return Object{}, err
+	}
 	out := Object{
 		Key: objects.Key{Kind: object.GetKind(), Name: object.GetName()}, Labels: object.GetLabels(),
 		Finalizers: object.GetFinalizers(), Deleting: object.GetDeletionTimestamp() != nil,
 	}
 	slices.Sort(out.Finalizers)
+	if out.Key.Kind == kindPod {
+		delete(out.Labels, corev1.LabelTopologyZone) // the node's, and that is chance
+	}
 	for _, owner := range object.GetOwnerReferences() {
 		out.Owners = append(out.Owners, owner.Kind+" "+owner.Name)
 	}
@@ -57,14 +74,6 @@ func normalise(object *unstructured.Unstructured, namespace string) (Object, err
 		if value, found := object.Object[field]; found {
 			spec[field] = value
 		}
-	}
-	text, err := json.Marshal(spec)
-	if err != nil {
-		return Object{}, err
-	}
-	spec = map[string]any{}
-	if err := json.Unmarshal([]byte(strings.ReplaceAll(string(text), namespace, "NAMESPACE")), &spec); err != nil {
-		return Object{}, err
 	}
 	for _, path := range generated(object.GetKind()) {
 		unstructured.RemoveNestedField(spec, strings.Split(path, ".")...)

@@ -70,8 +70,8 @@ func (r Result) Differences(undisturbed Result) []string {
 	return out
 }
 
-// restarts is how often each pod was replaced.
-func restarts(uids map[objects.Key][]types.UID) map[string]int {
+// Restarts is how often each pod was replaced, by the UIDs that each object had.
+func Restarts(uids map[objects.Key][]types.UID) map[string]int {
 	out := map[string]int{}
 	for key, all := range uids {
 		if key.Kind == kindPod && len(all) > 1 {

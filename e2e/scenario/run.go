@@ -53,7 +53,7 @@ func Run(ctx context.Context, w World, s Scenario) (result Result, err error) {
 	seen := w.Observed()
 	result = Result{
 		Scenario: s.Name, Took: time.Since(begin),
-		Restarts: restarts(seen.UIDs), Births: seen.Births, Alarms: seen.Alarms, Violations: seen.Violations, Requests: seen.Requests,
+		Restarts: Restarts(seen.UIDs), Births: seen.Births, Alarms: seen.Alarms, Violations: seen.Violations, Requests: seen.Requests,
 	}
 	if err == nil {
 		result.Outcome, err = AwaitOutcome(ctx, w, nil)
@@ -160,7 +160,7 @@ func (r *runner) expect(ctx context.Context, e Expect) error {
 		return err
 	}
 	if e.Restarts != nil {
-		differences := Result{Restarts: restarts(seen.UIDs)}.Differences(Result{Restarts: *e.Restarts})
+		differences := Result{Restarts: Restarts(seen.UIDs)}.Differences(Result{Restarts: *e.Restarts})
 		for _, difference := range differences {
 			last = errors.Join(last, errors.New(strings.ReplaceAll(difference, "undisturbed", "expected")))
 		}

@@ -1,0 +1,147 @@
+package campaign
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/e2e/faults"
+	"github.com/tidb-groups/tidb-groups/e2e/scenario"
+)
+
+// The groups of one cluster, one member each.
+const small = "groups-in-every-order/pd,tikv,tidb,tiflash"
+
+// P1, P2, P3, P4, P5, P6, P7, P9: the same sample of every campaign each time;
+// "make campaign" makes all attempts.
+func TestASampleOfEachCampaignBreaksNoPromise(t *testing.T) {
+	for _, sample := range []struct {
+		campaigns []string
+		attempts  int
+	}{{[]string{Crash, Drop, Stale, Fault, Upgrade}, 4}, {[]string{Mutate}, 12}} {
+		records, err := Run(t.Context(), plane, Options{
+			Campaigns: sample.campaigns, Scenarios: []string{small}, Sample: sample.attempts, Seed: 1,
+			Parallel: 4, References: 1, CRDs: crds, Commit: "test", Out: t.Output(),
+		})
+		require.NoError(t, err)
+		require.Len(t, records, sample.attempts*len(sample.campaigns))
+		struck := map[string]int{}
+		for _, r := range records {
+			assert.Empty(t, r.Broken, r.Replay())
+			assert.Empty(t, r.Findings, r.Replay())
+			if r.Struck {
+				struck[r.Campaign]++
+			}
+		}
+		for _, campaign := range sample.campaigns {
+			assert.Positive(t, struck[campaign], "attempts of %s that came by their point", campaign)
+		}
+	}
+}
+
+func TestShardsTogetherAreAllAndSamplesStayTheSame(t *testing.T) {
+	var all []Attempt
+	for _, n := range strings.Split("abcdefghijklmnopqrstuvwxyz", "") {
+		all = append(all, Attempt{Campaign: Crash, Scenario: "bootstrap", Fault: "crash:" + n})
+	}
+	var together []Attempt
+	for shard := 1; shard <= 3; shard++ {
+		part := choose(all, shard, 3, 0, 0)
+		assert.NotEmpty(t, part)
+		together = append(together, part...)
+	}
+	assert.ElementsMatch(t, all, together)
+	assert.Len(t, choose(all, 0, 0, 5, 1), 5)
+	assert.Subset(t, choose(all[3:], 0, 0, 26, 1), all[3:])
+	few := choose(all, 0, 0, 5, 1)
+	assert.Equal(t, few, choose(append([]Attempt(nil), all...), 0, 0, 5, 1))
+	assert.NotEqual(t, few, choose(all, 0, 0, 5, 2))
+}
+
+func TestAnInterruptedCampaignGoesOnWhereItWas(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sub", "journal.jsonl")
+	j, err := OpenJournal(path)
+	require.NoError(t, err)
+	done, broken := Attempt{Drop, "bootstrap", "drop:a/b/c/1"}, Attempt{Drop, "bootstrap", "drop:a/b/c/2"}
+	require.NoError(t, j.Add(Record{Attempt: done, Commit: "one", Struck: true}))
+	require.NoError(t, j.Add(Record{Attempt: broken, Commit: "one", Broken: "no room"}))
+	require.NoError(t, j.Close())
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, append(text, `{"campaign":"DR`...), 0o600), "it was killed while it wrote")
+
+	j, err = OpenJournal(path)
+	require.NoError(t, err)
+	assert.True(t, j.Done("one", done))
+	assert.False(t, j.Done("two", done), "another commit")
+	assert.False(t, j.Done("one", broken), "what could not be made is made again")
+	require.NoError(t, j.Add(Record{Attempt: broken, Commit: "one"}))
+	require.NoError(t, j.Close())
+	all, err := ReadJournal(path)
+	require.NoError(t, err)
+	assert.Len(t, all, 3)
+}
+
+func TestFiguresArePutIntoADocument(t *testing.T) {
+	dir := t.TempDir()
+	file, document := filepath.Join(dir, "figures.json"), filepath.Join(dir, "page.md")
+	require.NoError(t, os.WriteFile(document, []byte("# Page\n\n"+tablesBegin+"\nold\n"+tablesEnd+"\n\nmore\n"), 0o600))
+	record := func(campaign, fault string, struck bool, findings ...Finding) Record {
+		return Record{Attempt: Attempt{campaign, "bootstrap", fault}, Commit: "abc", Struck: struck, Findings: findings, Took: 2 * time.Second}
+	}
+	lost := Finding{Promise: "P3", What: "claim x is lost"}
+	require.NoError(t, Write(Sums([]Record{record(Crash, "a", true)}), file, document))
+	require.NoError(t, Write(Sums([]Record{
+		record(Drop, "a", true), record(Drop, "b", true, lost), record(Drop, "b", true), record(Drop, "c", false), record(Drop, "d", true, lost, lost),
+	}), file, document))
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "| P3 | 4 | 1 | CRASH, DROP |")
+	assert.Contains(t, string(text), "| P6 | 4 | 0 | CRASH, DROP |")
+	assert.Contains(t, string(text), "| CRASH | bootstrap | 1 | 0 | 0 | 0 | 0 | abc |")
+	assert.Contains(t, string(text), "| DROP | bootstrap | 3 | 1 | 1 | 0 | 0 | abc |", "of two records of one attempt the last counts")
+	assert.NotContains(t, string(text), "old")
+	assert.True(t, strings.HasSuffix(string(text), "\n\nmore\n"))
+	assert.Error(t, Write(nil, file, file), "a document without the lines")
+}
+
+func TestEveryPointOfAReferenceIsAnAttempt(t *testing.T) {
+	want := Reference{
+		Writes: []faults.Write{{Operator: "instance", Verb: "create", Resource: "pods", Name: "a", Nth: 1}, {Operator: "instance", Verb: "create", Resource: "pods", Name: "b", Nth: 1}},
+		Events: []faults.Event{{Operator: "instance", Resource: "pods", Name: "a", Nth: 1}},
+	}
+	for campaign, n := range map[string]int{Crash: 4, Drop: 1, Stale: 1, Fault: 12, Mutate: 0} {
+		points := want.points(campaign, "bootstrap")
+		assert.Len(t, points, n, campaign)
+		for _, a := range points {
+			_, err := faults.Parse(a.Fault)
+			assert.NoError(t, err)
+			assert.Equal(t, campaign, campaignOf(a.Fault))
+		}
+	}
+}
+
+func TestUndisturbedRunsMustNotDiffer(t *testing.T) {
+	one := Reference{Births: map[string]int{"a": 1}, Writes: []faults.Write{{Name: "a", Nth: 1}}, Took: time.Second}
+	other := Reference{Births: map[string]int{"a": 1}, Writes: []faults.Write{{Name: "a", Nth: 1}, {Name: "a", Nth: 2}}, Took: 2 * time.Second}
+	require.NoError(t, one.merge(other))
+	assert.Len(t, one.Writes, 2)
+	assert.Equal(t, 2*time.Second, one.Took)
+	other.Births = map[string]int{"a": 2}
+	assert.Error(t, one.merge(other))
+}
+
+func TestTheGistForgetsNamesAndThePastButNotNumbers(t *testing.T) {
+	instance := func(name string, conditions ...string) scenario.Object {
+		return scenario.Object{Key: key("Instance " + name), Labels: map[string]string{"groups.tidb.dev/group": "a"}, Conditions: conditions}
+	}
+	want := gist([]scenario.Object{instance("a-0", "Ready=True(Ready)"), instance("a-1", "Ready=True(Ready)")})
+	assert.NoError(t, differ(gist([]scenario.Object{instance("a-1", "Ready=True(Ready)"), instance("a-3", "Ready=True(Ready)"), {Key: key("ControllerRevision x")}}), want))
+	assert.Error(t, differ(gist([]scenario.Object{instance("a-0", "Ready=True(Ready)")}), want))
+	assert.Error(t, differ(gist([]scenario.Object{instance("a-0", "Ready=True(Ready)"), instance("a-1", "Ready=False(PodPending)")}), want))
+}

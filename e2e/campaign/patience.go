@@ -1,0 +1,34 @@
+package campaign
+
+import (
+	"context"
+	"time"
+)
+
+// tick is how often patience looks at the clock.
+const tick = 100 * time.Millisecond
+
+// patient returns a context that ends, with a cause, when so much time has
+// passed in which this process could run. On a machine that does much else a
+// process is held up for seconds, and that is nobody's failure: such a pause
+// counts as two ticks.
+func patient(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		ticker := time.NewTicker(tick)
+		defer ticker.Stop()
+		last := time.Now()
+		for left := d; left > 0; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			now := time.Now()
+			left -= min(now.Sub(last), 2*tick)
+			last = now
+		}
+		cancel(cause)
+	}()
+	return ctx, func() { cancel(nil) }
+}

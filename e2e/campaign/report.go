@@ -1,0 +1,177 @@
+package campaign
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Sum is what came of all attempts of one campaign on one scenario.
+type Sum struct {
+	// Campaign and Scenario summed up.
+	Campaign string `json:"campaign"`
+	Scenario string `json:"scenario"`
+	// Commit that was tested.
+	Commit string `json:"commit"`
+	// Attempts that came by their point, and Missed those that did not.
+	Attempts int `json:"attempts"`
+	Missed   int `json:"missed"`
+	// Broken attempts could not be made.
+	Broken int `json:"broken"`
+	// Failures is how many attempts found something, and Promises how many
+	// found each promise broken.
+	Failures int            `json:"failures"`
+	Promises map[string]int `json:"promises,omitempty"`
+	// Seconds is the time of all attempts together.
+	Seconds int `json:"seconds"`
+}
+
+// Sums adds records up, by campaign and scenario. Of several records of one
+// attempt at one commit the last counts.
+func Sums(records []Record) []Sum {
+	type key struct{ campaign, scenario, commit string }
+	last := map[string]int{}
+	for i, r := range records {
+		last[r.Commit+" "+r.Scenario+" "+r.Fault] = i
+	}
+	sums := map[key]*Sum{}
+	for i, r := range records {
+		if last[r.Commit+" "+r.Scenario+" "+r.Fault] != i {
+			continue
+		}
+		k := key{r.Campaign, r.Scenario, r.Commit}
+		if sums[k] == nil {
+			sums[k] = &Sum{Campaign: r.Campaign, Scenario: r.Scenario, Commit: r.Commit, Promises: map[string]int{}}
+		}
+		sums[k].add(r)
+	}
+	var out []Sum
+	for _, s := range sums {
+		out = append(out, *s)
+	}
+	order(out)
+	return out
+}
+
+func (s *Sum) add(r Record) {
+	s.Seconds += int(r.Took.Seconds() + 0.5)
+	switch {
+	case r.Broken != "":
+		s.Broken++
+		return
+	case !r.Struck && len(r.Findings) == 0:
+		s.Missed++
+		return
+	}
+	s.Attempts++
+	if len(r.Findings) == 0 {
+		return
+	}
+	s.Failures++
+	counted := map[string]bool{}
+	for _, f := range r.Findings {
+		if !counted[f.Promise] {
+			s.Promises[f.Promise]++
+		}
+		counted[f.Promise] = true
+	}
+}
+
+func order(sums []Sum) {
+	slices.SortFunc(sums, func(a, b Sum) int {
+		return cmp.Or(cmp.Compare(slices.Index(Names(), a.Campaign), slices.Index(Names(), b.Campaign)),
+			cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Commit, b.Commit))
+	})
+}
+
+// promise is attempts and failures of one promise.
+type promise struct {
+	id                 string
+	attempts, failures int
+	campaigns          []string
+}
+
+// promises adds sums up by promise.
+func promises(sums []Sum) []promise {
+	var out []promise
+	for n := 1; n <= 12; n++ {
+		p := promise{id: fmt.Sprintf("P%d", n)}
+		for _, s := range sums {
+			if !slices.Contains(attacked(s.Campaign), p.id) && s.Promises[p.id] == 0 {
+				continue
+			}
+			p.attempts += s.Attempts
+			p.failures += s.Promises[p.id]
+			if s.Attempts > 0 && !slices.Contains(p.campaigns, s.Campaign) {
+				p.campaigns = append(p.campaigns, s.Campaign)
+			}
+		}
+		if p.attempts > 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Tables renders the sums as the tables of docs/reliability.md.
+func Tables(sums []Sum) string {
+	var out strings.Builder
+	out.WriteString("| promise | attempts to break it | failures | campaigns |\n|---|---|---|---|\n")
+	for _, p := range promises(sums) {
+		fmt.Fprintf(&out, "| %s | %d | %d | %s |\n", p.id, p.attempts, p.failures, strings.Join(p.campaigns, ", "))
+	}
+	out.WriteString("\n| campaign | scenario | attempts | failures | point not met | could not be made | minutes | commit |\n|---|---|---|---|---|---|---|---|\n")
+	for _, s := range sums {
+		fmt.Fprintf(&out, "| %s | %s | %d | %d | %d | %d | %d | %s |\n",
+			s.Campaign, s.Scenario, s.Attempts, s.Failures, s.Missed, s.Broken, (s.Seconds+30)/60, s.Commit)
+	}
+	return out.String()
+}
+
+// The lines of a document between which the tables stand.
+const (
+	tablesBegin = "<!-- written by make campaign CAMPAIGN=-write: begin -->"
+	tablesEnd   = "<!-- written by make campaign CAMPAIGN=-write: end -->"
+)
+
+// Write puts new sums beside those that a file has, in place of older ones of
+// the same campaign and scenario, and writes the tables of all of them into a
+// document.
+func Write(sums []Sum, file, document string) error {
+	var kept []Sum
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &kept)
+	}
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	kept = slices.DeleteFunc(kept, func(old Sum) bool {
+		return slices.ContainsFunc(sums, func(s Sum) bool { return s.Campaign == old.Campaign && s.Scenario == old.Scenario })
+	})
+	kept = append(kept, sums...)
+	order(kept)
+	if text, err = json.MarshalIndent(kept, "", "  "); err != nil {
+		return fmt.Errorf("encode %s: %w", file, err)
+	}
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil { //nolint:gosec // a file of the repository
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	page, err := os.ReadFile(document)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", document, err)
+	}
+	before, rest, found := strings.Cut(string(page), tablesBegin)
+	_, after, ended := strings.Cut(rest, tablesEnd)
+	if !found || !ended {
+		return fmt.Errorf("write tables into %s: it has no lines %q and %q", document, tablesBegin, tablesEnd)
+	}
+	written := before + tablesBegin + "\n\n" + Tables(kept) + "\n" + tablesEnd + after
+	if err := os.WriteFile(document, []byte(written), 0o644); err != nil { //nolint:gosec // a file of the repository
+		return fmt.Errorf("write %s: %w", document, err)
+	}
+	return nil
+}
