@@ -78,6 +78,11 @@ func badInputs() []badInput {
 		{"more volumes than a node can attach", tiflash, one("spec.volumes", "["+strings.Repeat("{name: a, storage: 1Gi},", 17)+"]"), []string{"spec.volumes", "17", "at most 16"}},
 		{"a retention policy that Kubernetes does not know", pd, one("spec.persistentVolumeClaimRetentionPolicy", "{whenDeleted: Recycle}"), []string{"spec.persistentVolumeClaimRetentionPolicy.whenDeleted", "Recycle", `"Retain", "Delete"`}},
 
+		{"a duration that no clock bears, which would silence every operator that reads it", pd, one("spec.replaceAfter", "9999999999h"), []string{"spec.replaceAfter", "9999999999h", "should match"}},
+		{"a window's duration that no clock bears", tiflash, one("spec.disruption", "{windows: [{schedule: 0 3 * * *, duration: 99999h99999h99999h99999h99999h}]}"), []string{"spec.disruption.windows[0].duration", "should match"}},
+		{"a time until a store counts as dead that is no duration", tikv, one("spec.failover", "{after: soon}"), []string{"spec.failover.after", "soon", "should match"}},
+		{"a time to evict leaders that is a bare number", tikv, one("spec.evictLeaderTimeout", `"10"`), []string{"spec.evictLeaderTimeout", "10", "should match"}},
+		{"a time until a server is replaced that no clock bears", tidb, one("spec.failover", "{max: 1, after: 9999999999h}"), []string{"spec.failover.after", "9999999999h", "should match"}},
 		{"a resource amount that is no quantity", pd, one("spec.resources", "{limits: {memory: lots}}"), []string{"spec.resources.limits", "lots"}},
 		{"configuration as an object in place of TOML", pd, one("spec.config", "[log]"), []string{"spec.config", "must be of type string"}},
 		{"an overlay that is a string", pd, one("spec.overlay", "nodeName=x"), []string{"spec.overlay", "must be of type object"}},

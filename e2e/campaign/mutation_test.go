@@ -51,9 +51,9 @@ func TestAMutationChangesOneFieldAndNothingElse(t *testing.T) {
 	for fault, want := range map[string]m{
 		"mutate:PDGroup/paused/valid-1":               {"version": "v8.5.7", "paused": true, "volumes": []any{m{"name": "data", "storage": "1Gi"}}},
 		"mutate:PDGroup/version/unset-1":              {"volumes": []any{m{"name": "data", "storage": "1Gi"}}},
-		"mutate:PDGroup/volumes[0].storage/odd-1":   {"version": "v8.5.7", "volumes": []any{m{"name": "data", "storage": "2Gi"}}},
+		"mutate:PDGroup/volumes[0].storage/odd-1":     {"version": "v8.5.7", "volumes": []any{m{"name": "data", "storage": "2Gi"}}},
 		"mutate:PDGroup/volumes[0]/unset-1":           {"version": "v8.5.7", "volumes": []any{}},
-		"mutate:PDGroup/replicas/invalid-1":           {"version": "v8.5.7", "replicas": int64(0), "volumes": []any{m{"name": "data", "storage": "1Gi"}}},
+		"mutate:PDGroup/replicas/invalid-1":           {"version": "v8.5.7", "replicas": int64(-1), "volumes": []any{m{"name": "data", "storage": "1Gi"}}},
 		"mutate:PDGroup/env[0].value/odd-1":           {"version": "v8.5.7", "env": []any{m{"name": "a", "value": "2Gi"}}, "volumes": []any{m{"name": "data", "storage": "1Gi"}}},
 		"mutate:PDGroup/resources.limits.key/valid-1": {"version": "v8.5.7", "resources": m{"limits": m{"key": "500m"}}, "volumes": []any{m{"name": "data", "storage": "1Gi"}}},
 	} {

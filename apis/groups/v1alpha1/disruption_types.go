@@ -29,7 +29,7 @@ type MaintenanceWindow struct {
 	// +kubebuilder:validation:MaxLength=64
 	Schedule string `json:"schedule"`
 	// Duration that the window stays open, such as 2h.
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
 	// +kubebuilder:validation:Type=string
 	Duration metav1.Duration `json:"duration"`
 	// TimeZone of the schedule, by its IANA name. Default: UTC.

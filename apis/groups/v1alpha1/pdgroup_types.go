@@ -27,7 +27,7 @@ type PDTemplate struct {
 	// removed from PD and a new one joins with an empty volume, such as 30m; 0s is
 	// never. Only one is replaced at a time, and only while the others make a
 	// majority. A member whose volume is gone is replaced at once. Default: 30m.
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +optional

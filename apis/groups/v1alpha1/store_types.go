@@ -41,7 +41,7 @@ type Failover struct {
 	Policy FailoverPolicy `json:"policy,omitempty"`
 	// After is for how long a store must have been dead, such as 5m.
 	// Default: 5m.
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	After *metav1.Duration `json:"after,omitempty"`

@@ -99,6 +99,8 @@ type TiDBFailover struct {
 	Max int32 `json:"max"`
 	// After is for how long a server must not have served before another one is
 	// added, such as 5m.
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
+	// +kubebuilder:validation:Type=string
 	// +kubebuilder:default="5m"
 	// +optional
 	After metav1.Duration `json:"after,omitempty"`

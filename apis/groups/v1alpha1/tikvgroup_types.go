@@ -25,7 +25,7 @@ type TiKVTemplate struct {
 	// EvictLeaderTimeout is how long the leaders of a store may take to move away
 	// before it is stopped, such as 10m. Then it is stopped with those that are
 	// left, which costs their regions some seconds. Default: 10m.
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	EvictLeaderTimeout *metav1.Duration `json:"evictLeaderTimeout,omitempty"`
