@@ -260,31 +260,54 @@ func (w *Watcher) claim(event watch.EventType, object *unstructured.Unstructured
 }
 
 // count asks the API server itself whether an Instance that has appeared is one
-// too many.
+// too many. Those that are leaving do not count; those of a surge and of a
+// failover count beyond replicas.
 func (w *Watcher) count(ctx context.Context, instance *unstructured.Unstructured) {
-	kind, _, _ := unstructured.NestedString(instance.Object, "spec", "group", "kind")
-	name, _, _ := unstructured.NestedString(instance.Object, "spec", "group", "name")
+	group := groupOf(instance)
 	w.mu.Lock()
-	have := 0
+	have, surging := int64(0), int64(0)
 	for key, object := range w.objects {
-		k, _, _ := unstructured.NestedString(object.Object, "spec", "group", "kind")
-		n, _, _ := unstructured.NestedString(object.Object, "spec", "group", "name")
-		if key.Kind == v1alpha1.KindInstance && k == kind && n == name && object.GetDeletionTimestamp() == nil {
+		retires, _, _ := unstructured.NestedBool(object.Object, "spec", "retire")
+		switch {
+		case key.Kind != v1alpha1.KindInstance || groupOf(object) != group || retires || object.GetDeletionTimestamp() != nil:
+		case object.GetAnnotations()[v1alpha1.AnnotationSurge] != "":
+			surging++
+		default:
 			have++
 		}
 	}
 	w.mu.Unlock()
-	resource, known := watched()[kind]
+	resource, known := watched()[group.Kind]
 	if !known {
 		return
 	}
-	group, err := w.client.Resource(resource).Namespace(w.namespace).Get(ctx, name, metav1.GetOptions{})
+	live, err := w.client.Resource(resource).Namespace(w.namespace).Get(ctx, group.Name, metav1.GetOptions{})
 	if err != nil {
 		return // gone already, and what it owns goes too
 	}
-	if want, found, _ := unstructured.NestedInt64(group.Object, "spec", "replicas"); found && int64(have) > want {
-		w.violate("%s %s has %d Instances, %d are wanted: %s is one too many", kind, name, have, want, instance.GetName())
+	want, found, _ := unstructured.NestedInt64(live.Object, "spec", "replicas")
+	surge, _, _ := unstructured.NestedInt64(live.Object, "spec", "maxSurge")
+	if failover, set, _ := unstructured.NestedMap(live.Object, "spec", "failover"); set && failover["policy"] != string(v1alpha1.NoFailover) {
+		most, given := failover["max"].(int64)
+		if !given {
+			most = defaultFailover
+		}
+		want += most
 	}
+	if found && (have > want || surging > surge) {
+		w.violate("%s has %d Instances and %d of a surge, %d and %d are wanted: %s is one too many", group, have, surging, want, surge, instance.GetName())
+	}
+}
+
+// defaultFailover is how many stores a failover adds at most where its spec does
+// not say.
+const defaultFailover = 3
+
+// groupOf returns the group that an Instance belongs to.
+func groupOf(instance *unstructured.Unstructured) Key {
+	kind, _, _ := unstructured.NestedString(instance.Object, "spec", "group", "kind")
+	name, _, _ := unstructured.NestedString(instance.Object, "spec", "group", "name")
+	return Key{Kind: kind, Name: name}
 }
 
 // running tells which operators are expected to speak.
