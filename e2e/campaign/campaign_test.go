@@ -23,7 +23,7 @@ func TestASampleOfEachCampaignBreaksNoPromise(t *testing.T) {
 	for _, sample := range []struct {
 		campaigns []string
 		attempts  int
-	}{{[]string{Crash, Drop, Stale, Fault, Upgrade}, 3}, {[]string{Mutate}, 9}} {
+	}{{[]string{Crash, Drop, Stale, Fault, Upgrade}, 2}, {[]string{Mutate}, 6}} {
 		records, err := Run(t.Context(), plane, Options{
 			Campaigns: sample.campaigns, Scenarios: []string{small}, Sample: sample.attempts, Seed: 1,
 			Parallel: 4, References: 1, CRDs: crds, Commit: "test", Out: t.Output(),
