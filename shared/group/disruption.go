@@ -41,6 +41,9 @@ type Preparation struct {
 	// the database after all: its Instance is let go, and made anew in the same
 	// slot with the same claims.
 	Stays bool
+	// Suspend says that the pod of a member that is to be removed has to stop
+	// before it is known that it has left.
+	Suspend bool
 	// Wait says what is waited for while it is not Ready; if it is, what was given
 	// up.
 	Wait step.Outcome

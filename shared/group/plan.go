@@ -120,6 +120,9 @@ type Plan struct {
 	disrupted map[string]Verb
 	granted   map[string]bool
 	released  map[string]bool
+	// suspended are those whose pod has to stop before they are known to have
+	// left.
+	suspended map[string]bool
 	// rechecks are to pass before anything of the plan stops a member.
 	rechecks []recheck
 }
@@ -139,7 +142,7 @@ type InstanceChange struct {
 
 // MakePlan plans the children of a group. It is pure.
 func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
-	plan := Plan{Gate: r.Gate, Drained: map[string]bool{}, disrupted: map[string]Verb{}, granted: map[string]bool{}, released: map[string]bool{}}
+	plan := Plan{Gate: r.Gate, Drained: map[string]bool{}, disrupted: map[string]Verb{}, granted: map[string]bool{}, released: map[string]bool{}, suspended: map[string]bool{}}
 	spec := g.GetComponentSpec()
 	r.Problems = append(slices.Clone(r.Problems), CheckDisruption(spec.Disruption)...)
 	switch {
@@ -262,7 +265,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	surge := planSurge(plan, g, s, r, living)
 	leaving := planRemoval(g, s, r, surge, plan.Target.Hash)
 	if !spec.Suspended {
-		plan.Outcome = step.Worst(plan.Outcome, planDisruptions(plan, g, s, r, work(plan, r, living, leaving)), leaving.waiting)
+		plan.Outcome = step.Worst(plan.Outcome, planDisruptions(plan, g, s, r, work(plan, r, living, leaving), leaving), leaving.waiting)
 	}
 	drain(plan, r, leaving)
 	if !spec.Suspended {

@@ -27,9 +27,10 @@ type recheck struct {
 func final() []CallVerb { return []CallVerb{DeleteMember, DeleteStore} }
 
 // recheck notes what a preparation rests on, if what follows from it cannot be
-// taken back: the permission to stop, or an order to remove a member.
+// taken back: the permission to stop, the word that a member has left, or an
+// order to remove it.
 func (p *Plan) recheck(r Rendering, d Disruption, begun time.Time, planned Preparation) {
-	stops := planned.Ready && d.Verb == Restart
+	stops := planned.Suspend || planned.Ready && (d.Verb == Restart || !planned.Stays && !drained(d.Instance))
 	removes := slices.ContainsFunc(planned.Calls, func(c Call) bool { return slices.Contains(final(), c.Verb) })
 	if r.Again == nil || !stops && !removes {
 		return
@@ -54,6 +55,20 @@ func (p *Plan) recheckRecovery(r Rendering, i *v1alpha1.Instance, held lease.Sta
 	p.rechecks = append(p.rechecks, recheck{i.Name, func(now pd.View) string {
 		if !r.Again(now).Recover(i, held).Ready {
 			return "it has not recovered yet"
+		}
+		return ""
+	}})
+}
+
+// recheckReturn notes that nothing has to be taken back of a removal that is not
+// wanted any more.
+func (p *Plan) recheckReturn(r Rendering, i *v1alpha1.Instance) {
+	if r.Again == nil {
+		return
+	}
+	p.rechecks = append(p.rechecks, recheck{i.Name, func(now pd.View) string {
+		if c := r.Again(now); len(c.Sweep(i)) > 0 || c.Dead(i) != "" {
+			return "its removal is still to be taken back"
 		}
 		return ""
 	}})
@@ -96,6 +111,7 @@ func confirmPD(ctx context.Context, env operator.Env, g v1alpha1.Group, plan Pla
 	now := env.PD.Ask(ctx, types.NamespacedName{Namespace: g.GetNamespace(), Name: g.PDGroupName()})
 	for _, c := range plan.rechecks {
 		if reason := c.still(now); reason != "" {
+			clear(plan.Drained) // nobody is told so
 			return step.After(conflictDelay, v1alpha1.ReasonUnsafe, "Instance "+c.instance+" is not disrupted: "+reason)
 		}
 	}

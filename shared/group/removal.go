@@ -121,6 +121,11 @@ func drain(plan *Plan, r Rendering, out removal) {
 // prepareRemoval takes over how far a removal is.
 func prepareRemoval(plan *Plan, p Preparation, d Disruption) {
 	plan.disrupted[d.Instance.Name] = d.Verb
+	if p.Stays {
+		// It comes back with the same data.
+		plan.disrupted[d.Instance.Name] = Restart
+	}
+	plan.suspended[d.Instance.Name] = p.Suspend
 	if !p.Ready {
 		plan.Calls = append(plan.Calls, p.Calls...)
 		plan.Outcome = step.Worst(plan.Outcome, p.Wait)

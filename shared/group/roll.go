@@ -39,11 +39,12 @@ func instancesOf(work map[string]Disruption) iter.Seq[*v1alpha1.Instance] {
 func bySlot(a, b *v1alpha1.Instance) int { return cmp.Compare(a.Spec.Slot, b.Spec.Slot) }
 
 // planDisruptions decides which member may be stopped now. work are all members
-// that are to be restarted or removed, in no order. It fills the plan's Lease,
-// Calls and grants and returns why the rest has to wait.
-func planDisruptions(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disruption) step.Outcome {
+// that are to be restarted or removed and need the Lease for it, in no order,
+// leaving are all that are removed. It fills the plan's Lease, Calls and grants
+// and returns why the rest has to wait.
+func planDisruptions(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disruption, leaving removal) step.Outcome {
 	if holder := holderOf(s); holder != nil {
-		return carryOn(plan, g, s, r, holder, work)
+		return carryOn(plan, g, s, r, holder, work, leaving)
 	}
 	serving, held := replaceSpares(plan, g, s, r, work)
 	return step.Worst(held, next(plan, g, s, r, serving))
@@ -81,11 +82,11 @@ func holderOf(s Snapshot) *v1alpha1.Instance {
 
 // carryOn brings the disruption of the Lease's holder to its end. Nobody else
 // of the group is disrupted meanwhile, but for those that add nothing.
-func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1alpha1.Instance, work []Disruption) step.Outcome {
+func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1alpha1.Instance, work []Disruption, leaving removal) step.Outcome {
 	at := slices.IndexFunc(work, func(d Disruption) bool { return d.Instance.Name == holder.Name })
 	if at < 0 {
 		_, held := replaceSpares(plan, g, s, r, work)
-		return step.Worst(held, settle(plan, s, r, holder, work))
+		return step.Worst(held, settle(plan, s, r, holder, work, leaving))
 	}
 	d := work[at]
 	replaceSpares(plan, g, s, r, slices.Delete(slices.Clone(work), at, at+1))
@@ -121,10 +122,21 @@ func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1al
 }
 
 // settle waits for a member that holds the Lease and has nothing left to be
-// done to it, and gives the Lease back. work is what is to be done to others.
-func settle(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, work []Disruption) step.Outcome {
+// done to it, and gives the Lease back. work is what is to be done to others,
+// leaving are the members that are removed.
+func settle(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, work []Disruption, leaving removal) step.Outcome {
+	if _, leaves := leaving.victims[holder.Name]; leaves {
+		return give(plan, work, holder, "it goes on leaving without it")
+	}
 	if holder.DeletionTimestamp != nil && !held(holder) {
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+holder.Name+" is being deleted")
+	}
+	switch Verb(holder.Annotations[v1alpha1.AnnotationDisruption]) {
+	case "":
+		// The mark is written before anything is done.
+		return give(plan, work, holder, "nothing has been done to it")
+	case Remove:
+		return takeBack(plan, r, holder, work)
 	}
 	plan.disrupted[holder.Name] = Restart
 	if !InstanceReady(holder) || holder.Status.Revision != holder.Spec.Revision || holder.Status.PodUID == holder.Spec.StopPod {
@@ -137,7 +149,25 @@ func settle(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, work
 	}
 	delete(plan.disrupted, holder.Name)
 	plan.recheckRecovery(r, holder, s.Lease)
-	plan.Lease = LeaseChange{Give: true, Why: "it serves again"}
+	return give(plan, work, holder, "it serves again")
+}
+
+// takeBack ends a removal that is not wanted any more. Nothing has been stopped:
+// the Lease is given back when nothing is left of it in the database, however the
+// member is.
+func takeBack(plan *Plan, r Rendering, holder *v1alpha1.Instance, work []Disruption) step.Outcome {
+	if calls := r.Disrupt.Sweep(holder); r.Silent || len(calls) > 0 {
+		plan.disrupted[holder.Name] = Remove
+		plan.Calls = append(plan.Calls, calls...)
+		return step.Wait("PD", waitDeadline, v1alpha1.ReasonRecovering, fmt.Sprintf("the removal of Instance %s is being taken back", holder.Name))
+	}
+	plan.recheckReturn(r, holder)
+	return give(plan, work, holder, "its removal has been taken back")
+}
+
+// give gives the Lease back. work is what is to be done to others.
+func give(plan *Plan, work []Disruption, holder *v1alpha1.Instance, why string) step.Outcome {
+	plan.Lease = LeaseChange{Give: true, Why: why}
 	if len(work) > 0 {
 		return step.Wait("Lease", waitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is done, and others are next", holder.Name))
 	}

@@ -122,7 +122,7 @@ func (m *resident) compare(plan *Plan, r Rendering) error {
 func (m resident) change(plan *Plan, r Rendering, leaving removal, marked map[string]bool) InstanceChange {
 	name := m.live.Name
 	if m.live.DeletionTimestamp != nil {
-		return InstanceChange{Live: m.live, Desired: parting(m.live, plan)}
+		return InstanceChange{Live: m.live, Desired: parting(m.live, plan, r)}
 	}
 	out := InstanceChange{Live: m.live, Desired: m.kept}
 	if plan.granted[name] {
@@ -131,12 +131,7 @@ func (m resident) change(plan *Plan, r Rendering, leaving removal, marked map[st
 	} else if m.restart != "" {
 		plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestartPending, fmt.Sprintf("Instance %s needs a restart: %s", name, m.restart)))
 	}
-	if verb, under := plan.disrupted[name]; under {
-		setAnnotation(out.Desired, v1alpha1.AnnotationDisruption, string(verb))
-	} else if mark := m.live.Annotations[v1alpha1.AnnotationDisruption]; mark != "" && (r.Silent || len(r.Disrupt.Sweep(m.live)) > 0) {
-		// What is left in the database is still to be taken back.
-		setAnnotation(out.Desired, v1alpha1.AnnotationDisruption, mark)
-	}
+	mark(out.Desired, m.live, plan, r)
 	if marked[name] {
 		setAnnotation(out.Desired, v1alpha1.AnnotationSurge, surgeOn)
 	}
@@ -148,7 +143,7 @@ func (m resident) change(plan *Plan, r Rendering, leaving removal, marked map[st
 
 // parting is a deleted Instance as it is to be until it has gone: nothing of it
 // changes but the finalizer, when its member has left.
-func parting(live *v1alpha1.Instance, plan *Plan) *v1alpha1.Instance {
+func parting(live *v1alpha1.Instance, plan *Plan, r Rendering) *v1alpha1.Instance {
 	desired := &v1alpha1.Instance{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: live.Namespace, Name: live.Name, Labels: live.Labels, OwnerReferences: live.OwnerReferences,
@@ -156,13 +151,24 @@ func parting(live *v1alpha1.Instance, plan *Plan) *v1alpha1.Instance {
 		},
 		Spec: *live.Spec.DeepCopy(),
 	}
-	if _, under := plan.disrupted[live.Name]; under {
-		setAnnotation(desired, v1alpha1.AnnotationDisruption, string(Remove))
-	}
+	mark(desired, live, plan, r)
 	if plan.released[live.Name] {
 		desired.Finalizers = nil
 	}
 	return desired
+}
+
+// mark writes on an Instance what is being done to its member, or leaves the mark
+// of what is still to be taken back, or cannot be any more. A pod that has to stop
+// before its member is known to have left is suspended.
+func mark(desired, live *v1alpha1.Instance, plan *Plan, r Rendering) {
+	before := live.Annotations[v1alpha1.AnnotationDisruption]
+	if verb, under := plan.disrupted[live.Name]; under {
+		setAnnotation(desired, v1alpha1.AnnotationDisruption, string(verb))
+	} else if before != "" && (r.Silent || len(r.Disrupt.Sweep(live)) > 0 || r.Disrupt.Dead(live) != "") {
+		setAnnotation(desired, v1alpha1.AnnotationDisruption, before)
+	}
+	desired.Spec.Suspended = desired.Spec.Suspended || plan.suspended[live.Name]
 }
 
 // carry keeps what earlier plans have left on an Instance.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +34,8 @@ type Component struct {
 	// is stopped, for at most EvictTimeout.
 	HasLeaders   bool
 	EvictTimeout time.Duration
+	// order in which the members would leave, by Instance.
+	order map[string]int
 }
 
 // New returns the Component of a group whose stores advertise themselves at a
@@ -41,6 +44,7 @@ func New(g v1alpha1.StoreGroup, s group.Snapshot, port int32) Component {
 	c := Component{Group: g, Snapshot: s}
 	if _, c.Silence = Distrust(g, s); c.Silence == "" {
 		c.Stores = Matches(g, s, port)
+		c.order = c.removalOrder()
 	}
 	return c
 }
@@ -85,9 +89,24 @@ func broken(i *v1alpha1.Instance) bool {
 	}, c.Reason)
 }
 
-// Leased implements group.Component: a pod that stops needs the Lease. A store
-// that leaves stops nothing until nothing depends on it any more.
-func (c Component) Leased(d group.Disruption) bool { return d.Verb == group.Restart }
+// Leased implements group.Component: a pod that stops needs the Lease, and so does
+// a store until PD knows that it is to go. One that comes back with its data, that
+// has left or that PD has never listed does not.
+func (c Component) Leased(d group.Disruption) bool {
+	i := d.Instance
+	if d.Verb == group.Restart {
+		return true
+	}
+	m := c.of(i)
+	switch {
+	case !c.departs(i):
+		return false
+	case c.Silence != "":
+		// What has begun is neither given up nor begun anew.
+		return c.Snapshot.Lease.HeldBy(i) || !i.Spec.Retire && mark(i) != group.Remove
+	}
+	return m.Problem != "" || m.Store != nil && m.Store.State != pd.StateOffline
+}
 
 // RemoveAtOnce implements group.Component (KV-06).
 func (c Component) RemoveAtOnce() int {
@@ -132,13 +151,8 @@ func (c Component) peers(m Match) []pd.Store {
 // its kind, of whatever group, does not work; empty if all do.
 func (c Component) Unsafe(i *v1alpha1.Instance) string {
 	m := c.of(i)
-	switch {
-	case c.Silence != "":
-		return c.Silence
-	case m.Problem != "":
-		return m.Problem
-	case !c.Snapshot.PD.HasQuorum():
-		return fmt.Sprintf("PDGroup %s has no quorum: kubectl -n %s describe pdgroup %s", c.Group.PDGroupName(), c.Group.GetNamespace(), c.Group.PDGroupName())
+	if reason := cmp.Or(c.silent(), m.Problem); reason != "" {
+		return reason
 	}
 	for _, other := range c.peers(m) {
 		if other.State == pd.StateUp && other.Started || other.Regions == 0 && informed(m) {
@@ -154,6 +168,14 @@ func (c Component) Unsafe(i *v1alpha1.Instance) string {
 		return fmt.Sprintf("store %s (%s) is %s", other.ID, name, other.State)
 	}
 	return ""
+}
+
+// silent says why PD cannot be relied upon now; empty if it can.
+func (c Component) silent() string {
+	if c.Silence == "" && !c.Snapshot.PD.HasQuorum() {
+		return fmt.Sprintf("PDGroup %s has no quorum: kubectl -n %s describe pdgroup %s", c.Group.PDGroupName(), c.Group.GetNamespace(), c.Group.PDGroupName())
+	}
+	return c.Silence
 }
 
 // informed reports whether PD knows by now which regions lie where: a new leader
@@ -202,18 +224,4 @@ func readySince(i *v1alpha1.Instance) time.Time {
 		return time.Time{}
 	}
 	return c.LastTransitionTime.Time
-}
-
-// Rank implements group.Component.
-func (c Component) Rank(group.Disruption) int { return 0 }
-
-// Replaced implements group.Component.
-func (c Component) Replaced(*v1alpha1.Instance) bool { return false }
-
-// Dead implements group.Component.
-func (c Component) Dead(*v1alpha1.Instance) string { return "" }
-
-// Refuse implements group.Component.
-func (c Component) Refuse(victims []*v1alpha1.Instance) string {
-	return fmt.Sprintf("this version does not take stores out of PD: set spec.replicas back to %d", int(c.Group.GetReplicas())+len(victims))
 }

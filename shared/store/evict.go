@@ -67,7 +67,7 @@ func (c Component) Readmit(i *v1alpha1.Instance, held lease.State) group.Prepara
 	if !p.Ready || m.Store == nil || m.Store.State != pd.StateUp {
 		return p
 	}
-	if calls := c.Sweep(i); len(calls) > 0 {
+	if calls := c.readmission(i); len(calls) > 0 {
 		p = waiting(v1alpha1.ReasonRecovering, "store %s of Instance %s is to lead again", m.Store.ID, i.Name)
 		p.Calls = calls
 		return p
@@ -83,15 +83,4 @@ func (c Component) Readmit(i *v1alpha1.Instance, held lease.State) group.Prepara
 	p = waiting(v1alpha1.ReasonRecovering, "store %s of Instance %s gets its leaders back, of which it had %d, for %s at most", m.Store.ID, i.Name, held.Leaders, timeout)
 	p.Wait.After = min(look, left)
 	return p
-}
-
-// Sweep implements group.Component: what an earlier preparation has left in PD,
-// by the mark that it left on the Instance, is taken back (KV-15). What a person
-// has set carries no mark.
-func (c Component) Sweep(i *v1alpha1.Instance) []group.Call {
-	m := c.of(i)
-	if i.Annotations[v1alpha1.AnnotationDisruption] == "" || m.Store == nil || !c.Snapshot.PD.Evicts(m.Store.ID) {
-		return nil
-	}
-	return []group.Call{{Verb: group.StopEvictingLeaders, Target: m.Store.ID, Instance: i.Name}}
 }

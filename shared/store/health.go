@@ -62,8 +62,12 @@ func PutHealth(g v1alpha1.Group, s group.Snapshot, matches []Match, start Gate, 
 
 // summary says in one reason and line how the stores are.
 func summary(matches []Match) (reason, message string) {
-	up, reason, first := 0, v1alpha1.ReasonStoresHealthy, ""
+	up, all, reason, first := 0, 0, v1alpha1.ReasonStoresHealthy, ""
 	for _, m := range matches {
+		if m.Instance.Spec.Retire && m.Problem == "" {
+			continue // it is being removed
+		}
+		all++
 		v := m.judge()
 		if v.healthy && m.Store.State != pd.StateUp && !group.InstanceReady(m.Instance) {
 			// Disconnected and without a ready pod: it has not only been
@@ -85,7 +89,7 @@ func summary(matches []Match) (reason, message string) {
 			reason, first = worse, fmt.Sprintf(": Instance %s: %s", m.Instance.Name, v.message)
 		}
 	}
-	return reason, fmt.Sprintf("%d of %d stores are Up%s", up, len(matches), first)
+	return reason, fmt.Sprintf("%d of %d stores are Up%s", up, all, first)
 }
 
 // rank orders the reasons of StoresHealthy by how much they tell.
@@ -124,7 +128,7 @@ func lost(s group.Snapshot) int {
 	for _, i := range s.Instances {
 		healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
 		switch {
-		case recorded(i) == "", group.InstanceReady(i):
+		case recorded(i) == "", group.InstanceReady(i), i.Spec.Retire:
 		case healthy != nil && healthy.Reason == v1alpha1.ReasonRegistering:
 		case healthy == nil, healthy.Status != metav1.ConditionTrue, !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady):
 			n++

@@ -50,8 +50,9 @@ func (m Match) was(condition string) bool {
 	return meta.IsStatusConditionTrue(m.Instance.Status.Conditions, condition)
 }
 
-// Members returns what is to be reported of every Instance's member.
-func Members(matches []Match, now time.Time) []group.Member {
+// Members returns what is to be reported of every Instance's member. drained are
+// those that the planner takes for having left.
+func Members(matches []Match, drained map[string]bool, now time.Time) []group.Member {
 	out := make([]group.Member, 0, len(matches))
 	for _, m := range matches {
 		v := m.judge()
@@ -70,9 +71,26 @@ func Members(matches []Match, now time.Time) []group.Member {
 			reason = v1alpha1.ReasonStoreTombstone
 		}
 		set.Put(v1alpha1.ConditionHealthy, status, reason, v.message)
+		m.putDrained(set, drained[m.Instance.Name])
 		out = append(out, group.Member{Instance: m.Instance, Status: m.status(), Conditions: set.List()})
 	}
 	return out
+}
+
+// putDrained sets Drained of a member that leaves or has left. A member that has
+// left stays so, but for one that PD has never listed: it may start again.
+func (m Match) putDrained(set *conditions.Set, left bool) {
+	leaves := m.Instance.Spec.Retire || mark(m.Instance) == group.Remove
+	switch {
+	case left && m.Recorded == "":
+		set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "the pod has stopped and PD has never listed a store of it")
+	case left, m.was(v1alpha1.ConditionDrained) && m.Store == nil && m.Recorded != "":
+		set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, fmt.Sprintf("PD does not list store %s any more", m.Recorded))
+	case leaves && m.Store != nil && m.Store.State == pd.StateOffline:
+		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is Offline and has %s regions left", m.Store.ID, about(m.Store.Regions)))
+	case leaves && m.Store != nil:
+		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is %s and is to leave", m.Store.ID, m.Store.State))
+	}
 }
 
 // status returns the member's status. The recorded ID outlives everything that

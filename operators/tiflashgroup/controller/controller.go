@@ -85,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set, end := report(g, s, p, outcome, r.Now())
-	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiFlashGroupStatus]{Status: status, Set: set, Members: members(g, s, r.Now()), End: end})
+	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiFlashGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), End: end})
 	if err != nil || !asksPD(g, s) {
 		return result, err
 	}

@@ -146,7 +146,7 @@ func TestPlan(t *testing.T) {
 func TestSilentPDLeavesMembersAsTheyWere(t *testing.T) {
 	g := sample()
 	s := world(t, g, 2)
-	require.Len(t, members(g, s, now()), 2)
+	require.Len(t, members(g, s, groupPlan{}, now()), 2)
 	s.PD = pd.View{Err: errors.New("no")}
-	assert.Empty(t, members(g, s, now()))
+	assert.Empty(t, members(g, s, groupPlan{}, now()))
 }

@@ -85,7 +85,7 @@ func TestPlan(t *testing.T) {
 		"a gate that closes later touches nothing": {3, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
 			s.PDGroup.Status.Conditions = []metav1.Condition{is("Ready", false)}
 		}, 0, 0, step.KindDone, ""},
-		"fewer replicas remove nothing in this version": {3, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Replicas = ptr.To[int32](2) }, 0, 0, step.KindWait, v1alpha1.ReasonScaleInRefused},
+		"fewer stores than PD keeps replicas are refused": {3, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Replicas = ptr.To[int32](2) }, 0, 0, step.KindWait, v1alpha1.ReasonScaleInRefused},
 		"KV-18: labels of node and spec that stores lack are set": {3, func(g *v1alpha1.TiKVGroup, s *group.Snapshot) {
 			s.Nodes = map[string]map[string]string{"n1": {"topology.kubernetes.io/zone": "z"}}
 		}, 0, 3, step.KindWait, v1alpha1.ReasonProgressing},
@@ -207,9 +207,9 @@ func mustJSON(t *testing.T, v any) string {
 func TestSilentPDLeavesMembersAsTheyWere(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
-	require.Len(t, members(g, s, now()), 3)
+	require.Len(t, members(g, s, groupPlan{}, now()), 3)
 	s.PD = pd.View{Err: errors.New("no")}
-	assert.Empty(t, members(g, s, now()))
+	assert.Empty(t, members(g, s, groupPlan{}, now()))
 	p, err := plan(g, s)
 	require.NoError(t, err)
 	g.Status.Stores = []v1alpha1.StoreStatus{{Instance: "basic-tikv-0", ID: "1", State: "Up"}}

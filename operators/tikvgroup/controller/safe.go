@@ -29,16 +29,19 @@ func storesOf(g *v1alpha1.TiKVGroup, s group.Snapshot) stores {
 }
 
 // Safe implements group.Component: PD and every other TiKV of the cluster work,
-// and every region that has a voter on the store keeps a majority without it.
+// and every region that has a voter on the store keeps a majority without it. A
+// store may leave if the cluster can do without it.
 func (c stores) Safe(d group.Disruption) string {
+	if d.Verb == group.Remove {
+		return c.Removable(d.Instance)
+	}
 	return cmp.Or(c.Unsafe(d.Instance), c.Endangered(d.Instance))
 }
 
-// Prepare implements group.Component: the leaders go first. A store whose
-// Instance is deleted stays in the database and comes back with its claims.
+// Prepare implements group.Component: the leaders go first.
 func (c stores) Prepare(d group.Disruption, begun time.Time) group.Preparation {
 	if d.Verb == group.Remove {
-		return group.Preparation{Ready: true, Stays: true}
+		return c.Leave(d, begun)
 	}
 	return c.Vacate(d, begun)
 }

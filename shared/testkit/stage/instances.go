@@ -47,11 +47,17 @@ func (s *Stage) PlayInstances(then func(context.Context, *v1alpha1.Instance)) {
 }
 
 // PlayStores is PlayInstances for a kind of stores: the store of an Instance
-// registers with PD at <host>:port when it is first seen.
+// registers with PD at <host>:port when its pod runs for the first time, and
+// never again.
 func (s *Stage) PlayStores(group string, port int32) {
 	s.Helper()
 	s.PlayInstances(func(_ context.Context, i *v1alpha1.Instance) {
-		s.PD.Register(fmt.Sprintf("%s:%d", names.PodHost(i.Name, group, s.Namespace), port))
+		s.mu.Lock()
+		runs := !s.down[i.Name] && !i.Spec.Suspended
+		s.mu.Unlock()
+		if runs && i.Status.Member == nil {
+			s.PD.Register(fmt.Sprintf("%s:%d", names.PodHost(i.Name, group, s.Namespace), port))
+		}
 	})
 }
 
@@ -69,15 +75,19 @@ func (s *Stage) SetNode(instance, node string) {
 	s.nodes[instance] = node
 }
 
-// SetDown has the pod of an Instance not ready, or ready again.
+// SetDown has the pod of an Instance not ready, or ready again; one that does not
+// exist yet is so when it comes.
 func (s *Stage) SetDown(instance string, down bool) {
 	s.Helper()
 	s.mu.Lock()
 	s.down[instance] = down
 	s.mu.Unlock()
 	i := &v1alpha1.Instance{}
-	require.NoError(s, s.Client.Get(s.Context(), s.Key(instance), i))
-	s.play(s.Context(), i)
+	err := s.Client.Get(s.Context(), s.Key(instance), i)
+	require.NoError(s, client.IgnoreNotFound(err))
+	if err == nil {
+		s.play(s.Context(), i)
+	}
 }
 
 // letGo reports whether a deleted Instance goes because its group is gone or

@@ -1,0 +1,174 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+)
+
+// room is which stores of the members' kind, of whatever group, PD may place
+// peers on, without some members and with them. Whoever is on the way out already
+// is in neither.
+type room struct {
+	after, before []pd.Store
+	// kept is how many stores of any kind PD would not have been told to remove,
+	// and told whether it is to be told to remove one.
+	kept int
+	told bool
+}
+
+// without returns the room that is left without some members.
+func (c Component) without(members []*v1alpha1.Instance) room {
+	out, going, gone := room{}, map[string]bool{}, map[string]bool{}
+	for _, m := range c.Stores {
+		if m.Store == nil {
+			continue
+		}
+		gone[m.Store.ID] = slices.ContainsFunc(members, func(i *v1alpha1.Instance) bool { return i.Name == m.Instance.Name })
+		going[m.Store.ID] = m.Instance.Spec.Retire || m.Instance.DeletionTimestamp != nil
+	}
+	for _, s := range c.Snapshot.PD.Stores {
+		switch {
+		case s.State == pd.StateOffline:
+			continue
+		case gone[s.ID]:
+			out.told = true
+		case !going[s.ID]:
+			out.kept++
+		}
+		if isTiFlash(s) == c.HasLeaders || s.State != pd.StateUp {
+			continue
+		}
+		if gone[s.ID] || !going[s.ID] {
+			out.before = append(out.before, s)
+		}
+		if !gone[s.ID] && !going[s.ID] {
+			out.after = append(out.after, s)
+		}
+	}
+	return out
+}
+
+// Needed says why the cluster cannot do without some members, all of them
+// together; empty if it can (KV-03, FL-05): every region must find as many stores
+// that are Up as PD is told to keep replicas, in as many zones as before or as
+// there are replicas, and so must every placement rule. What is not as it should
+// be anyway, and does not become worse, needs nobody.
+func (c Component) Needed(members ...*v1alpha1.Instance) string {
+	left := c.without(members)
+	return cmp.Or(c.tooFew(left), c.zoneLost(left), c.ruleBroken(left))
+}
+
+// Removable says why a member must not leave now; empty if it may.
+func (c Component) Removable(i *v1alpha1.Instance) string {
+	return cmp.Or(c.silent(), c.of(i).Problem, c.Needed(i))
+}
+
+// tooFew compares the stores with the number of replicas.
+func (c Component) tooFew(left room) string {
+	replicas := c.Snapshot.PD.MaxReplicas
+	switch {
+	case c.HasLeaders && len(left.after) < replicas && len(left.after) < len(left.before):
+		return fmt.Sprintf("%s would stay Up (%s), and PD keeps %d replicas of every region: add stores first, or lower PD's replication.max-replicas",
+			count(len(left.after), "TiKV store"), ids(left.after), replicas)
+	case left.told && left.kept < replicas:
+		// PD itself asks no more than this (ErrStoresNotEnough), of all stores
+		// together.
+		return fmt.Sprintf("%s would stay, and PD removes none while there are not more than its %d replicas of every region: add stores first, or lower PD's replication.max-replicas",
+			count(left.kept, "store"), replicas)
+	}
+	return ""
+}
+
+// zoneLost names a place by PD's location-labels that regions would lose although
+// there are not more such places than replicas. It matters to majorities, and so
+// to TiKV only.
+func (c Component) zoneLost(left room) string {
+	labels := c.Snapshot.PD.LocationLabels
+	if !c.HasLeaders {
+		return ""
+	}
+	for level, key := range labels {
+		stay := map[string]bool{}
+		for _, s := range left.after {
+			if label(s, key) != "" {
+				stay[places(&s, labels)[level]] = true
+			}
+		}
+		for _, s := range left.before {
+			if label(s, key) == "" || stay[places(&s, labels)[level]] || len(stay) >= c.Snapshot.PD.MaxReplicas {
+				continue
+			}
+			return fmt.Sprintf("no TiKV would stay Up in %s %s, and the %d replicas of a region would share %d: add a store there first, or have another Instance removed: kubectl -n %s annotate instance NAME %s=",
+				key, label(s, key), c.Snapshot.PD.MaxReplicas, len(stay), c.Group.GetNamespace(), v1alpha1.AnnotationRemoveFirst)
+		}
+	}
+	return ""
+}
+
+// ruleBroken names a placement rule that would find too few stores.
+func (c Component) ruleBroken(left room) string {
+	for _, r := range c.Snapshot.PD.Rules {
+		if has := fitting(r, left.after); has < r.Count && has < fitting(r, left.before) {
+			return c.wants(r, has)
+		}
+	}
+	return ""
+}
+
+// wants says what a placement rule wants that would find a number of stores, and
+// who can help.
+func (c Component) wants(r pd.Rule, has int) string {
+	kind := "TiKV"
+	if !c.HasLeaders {
+		kind = "TiFlash"
+	}
+	if table, ok := strings.CutPrefix(r.ID, "table-"); ok && r.Group == tiflashRules {
+		table, _, _ = strings.Cut(table, "-")
+		return fmt.Sprintf("the table with ID %s has %s and %s would stay Up: whoever owns it must lower that first: ALTER TABLE ... SET TIFLASH REPLICA %d "+
+			"(its name: SELECT table_schema, table_name FROM information_schema.tables WHERE tidb_table_id = %s)", table, count(r.Count, "TiFlash replica"), count(has, kind+" store"), has, table)
+	}
+	return fmt.Sprintf("PD's placement rule %s/%s wants %s%s and %d would stay Up: add such a store first, or change the rule: pd-ctl config placement-rules show",
+		r.Group, r.ID, count(r.Count, "store"), where(r), has)
+}
+
+// tiflashRules is the rule group in which TiDB keeps a rule for each table with
+// TiFlash replicas; the rule is named table-<ID>-r.
+const tiflashRules = "tiflash"
+
+// stuck says why the regions of a store that is Offline find no place; empty if
+// they do.
+func (c Component) stuck() string {
+	left := c.without(nil)
+	if c.HasLeaders && len(left.after) < c.Snapshot.PD.MaxReplicas {
+		return fmt.Sprintf("only %s can take them (%s)", count(len(left.after), "TiKV store"), ids(left.after))
+	}
+	for _, r := range c.Snapshot.PD.Rules {
+		if has := fitting(r, left.after); has < r.Count && (r.Group == tiflashRules) == !c.HasLeaders {
+			return c.wants(r, has)
+		}
+	}
+	return ""
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func ids(stores []pd.Store) string {
+	if len(stores) == 0 {
+		return "none"
+	}
+	out := make([]string, len(stores))
+	for n, s := range stores {
+		out[n] = "store " + s.ID
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// Leave takes a member out of its cluster (KV-04, FL-04): its leaders move away,
+// then its regions, and it has left when it is a tombstone, which PD does not
+// list. Nothing is stopped until then. begun is when the Lease was taken.
+//
+// The Lease is held until PD knows that the store is to go: whether the cluster
+// can do without it is decided by one at a time. How long its regions take to
+// move is nobody else's business; TiKV stores that are to be restarted meanwhile
+// see it in PD.
+//
+// A member whose Instance was deleted and which is to stay does not leave: it is
+// made anew in the same slot, with its data.
+func (c Component) Leave(d group.Disruption, begun time.Time) group.Preparation {
+	i := d.Instance
+	m := c.of(i)
+	switch {
+	case !c.departs(i):
+		return c.comeBack(d)
+	case c.Silence != "":
+		return waiting(v1alpha1.ReasonPDUnreachable, "Instance %s stays for now (%s): %s", i.Name, d.Why, c.Silence)
+	case m.Problem != "":
+		return waiting(v1alpha1.ReasonStoreMismatch, "%s", m.Problem)
+	case c.left(m):
+		return c.gone(d, m)
+	case m.Store == nil && m.Recorded != "":
+		return waiting(v1alpha1.ReasonDraining, "Instance %s stays for now (%s): PD lists no store at all", i.Name, d.Why)
+	case m.Store == nil:
+		return unregistered(d)
+	case m.Store.State == pd.StateOffline:
+		return c.offline(d, m)
+	}
+	if c.HasLeaders {
+		if p := c.Vacate(d, begun); !p.Ready {
+			p.Wait.Reason = v1alpha1.ReasonDraining
+			return p
+		}
+	}
+	p := waiting(v1alpha1.ReasonDraining, "store %s of Instance %s (%s) is to give its regions away", m.Store.ID, i.Name, d.Why)
+	p.Calls = []group.Call{{Verb: group.DeleteStore, Target: m.Store.ID, Instance: i.Name}}
+	return p
+}
+
+// departs reports whether a member that is being removed leaves for good: it is
+// one too many, or on its way out already, or has left.
+func (c Component) departs(i *v1alpha1.Instance) bool {
+	if i.DeletionTimestamp == nil || i.Spec.Retire || mark(i) == group.Remove || c.left(c.of(i)) {
+		return true
+	}
+	living := int32(0)
+	for _, other := range c.Snapshot.Instances {
+		if other.DeletionTimestamp == nil && group.Ours(c.Group, other) {
+			living++
+		}
+	}
+	return living >= c.Group.GetReplicas()
+}
+
+// left reports whether PD has let a member's store go. A PD that lists no store
+// at all has forgotten them.
+func (c Component) left(m Match) bool {
+	return c.Silence == "" && c.Snapshot.PD.Bootstrapped && len(c.Snapshot.PD.Stores) > 0 && m.Store == nil && m.Recorded != "" && m.Problem == ""
+}
+
+// gone ends a removal. A store that left fast leaves its name in the scheduler that
+// has moved its leaders.
+func (c Component) gone(d group.Disruption, m Match) group.Preparation {
+	if !c.Snapshot.PD.Evicts(m.Recorded) {
+		return group.Preparation{Ready: true}
+	}
+	p := waiting(v1alpha1.ReasonDraining, "store %s of Instance %s (%s) has left, and PD is to forget about its leaders", m.Recorded, d.Instance.Name, d.Why)
+	p.Calls = []group.Call{{Verb: group.StopEvictingLeaders, Target: m.Recorded, Instance: d.Instance.Name}}
+	return p
+}
+
+// comeBack lets a member's Instance go without its store, once nothing of an
+// earlier preparation is left in PD.
+func (c Component) comeBack(d group.Disruption) group.Preparation {
+	if calls := c.Sweep(d.Instance); len(calls) > 0 {
+		p := waiting(v1alpha1.ReasonRecovering, "store of Instance %s (%s) is to lead again", d.Instance.Name, d.Why)
+		p.Calls, p.Stays = calls, true
+		return p
+	}
+	return group.Preparation{Ready: true, Stays: true}
+}
+
+// offline waits for PD to move the regions of a store away.
+func (c Component) offline(d group.Disruption, m Match) group.Preparation {
+	text := fmt.Sprintf("store %s of Instance %s (%s) is Offline and has %s regions left", m.Store.ID, d.Instance.Name, d.Why, about(m.Store.Regions))
+	if why := c.stuck(); why != "" && m.Store.Regions > 0 {
+		text += ": " + why
+	}
+	p := waiting(v1alpha1.ReasonDraining, "%s", text)
+	p.Calls = c.readmission(d.Instance)
+	return p
+}
+
+// unregistered removes a member that PD has never listed (KV-08): once its pod
+// has stopped for good it never will be.
+func unregistered(d group.Disruption) group.Preparation {
+	i := d.Instance
+	if i.Spec.Suspended && i.Status.PodUID == "" && i.Status.ObservedGeneration == i.Generation {
+		return group.Preparation{Ready: true, Suspend: true}
+	}
+	return group.Preparation{Suspend: true, Wait: step.Wait("Instance", time.Minute, v1alpha1.ReasonDraining,
+		fmt.Sprintf("Instance %s (%s) has never registered with PD and is being stopped", i.Name, d.Why))}
+}
+
+// about rounds a number of regions to two digits: it is told at each step, and
+// nobody needs to know it that well.
+func about(n int) string {
+	if n < 100 {
+		return fmt.Sprint(n)
+	}
+	unit := math.Pow10(int(math.Log10(float64(n))) - 1)
+	return fmt.Sprintf("about %d", int(math.Round(float64(n)/unit)*unit))
+}
+
+// mark returns what the planner has noted to be doing to a member.
+func mark(i *v1alpha1.Instance) group.Verb {
+	return group.Verb(i.Annotations[v1alpha1.AnnotationDisruption])
+}
+
+// Sweep implements group.Component: what an earlier preparation has left in PD,
+// by the mark that it left on the Instance, is taken back (KV-05, KV-15). What a
+// person has done carries no mark.
+func (c Component) Sweep(i *v1alpha1.Instance) []group.Call {
+	calls := c.readmission(i)
+	if m := c.of(i); m.Store != nil && m.Store.State == pd.StateOffline && mark(i) == group.Remove {
+		calls = append(calls, group.Call{Verb: group.RestoreStore, Target: m.Store.ID, Instance: i.Name})
+	}
+	return calls
+}
+
+// readmission lets a store lead again that was kept from it by us.
+func (c Component) readmission(i *v1alpha1.Instance) []group.Call {
+	m := c.of(i)
+	if mark(i) == "" || m.Store == nil || !c.Snapshot.PD.Evicts(m.Store.ID) {
+		return nil
+	}
+	return []group.Call{{Verb: group.StopEvictingLeaders, Target: m.Store.ID, Instance: i.Name}}
+}
+
+// Dead implements group.Component: a store that has left when its removal was
+// taken back never returns.
+func (c Component) Dead(i *v1alpha1.Instance) string {
+	if m := c.of(i); mark(i) == group.Remove && c.left(m) {
+		return fmt.Sprintf("store %s had left PD before its removal was taken back", m.Recorded)
+	}
+	return ""
+}
+
+// Refuse implements group.Component.
+func (c Component) Refuse(victims []*v1alpha1.Instance) string {
+	if c.silent() != "" {
+		return "" // it is asked again before each begins to leave
+	}
+	why := c.Needed(victims...)
+	if why == "" {
+		return ""
+	}
+	return fmt.Sprintf("spec.replicas is %d, and nothing is removed: %s; to set it back: kubectl -n %s scale %s %s --replicas=%d",
+		c.Group.GetReplicas(), why, c.Group.GetNamespace(), strings.ToLower(c.Group.GroupKind()), c.Group.GetName(), int(c.Group.GetReplicas())+len(victims))
+}

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+)
+
+// Rank implements group.Component: members leave where their group has most, so
+// that zones stay balanced, and before others are restarted.
+func (c Component) Rank(d group.Disruption) int {
+	if d.Verb != group.Remove {
+		return 0
+	}
+	return c.order[d.Instance.Name] - len(c.order)
+}
+
+// removalOrder returns the order in which the members of the group would leave:
+// those first that leave anyway, that a person has named or that are of no use,
+// and then one after the other from the fullest zone, in it from the fullest
+// host, and the newest of those. Zones and hosts are what PD's location-labels
+// say.
+func (c Component) removalOrder() map[string]int {
+	var left []candidate
+	full := map[string]int{} // how many members a place has
+	for _, m := range c.Stores {
+		if m.Instance.DeletionTimestamp == nil && group.Ours(c.Group, m.Instance) {
+			next := candidate{instance: m.Instance, favour: c.favour(m.Instance), places: places(m.Store, c.Snapshot.PD.LocationLabels)}
+			left = append(left, next)
+			for _, place := range next.places {
+				full[place]++
+			}
+		}
+	}
+	out := make(map[string]int, len(left))
+	for len(left) > 0 {
+		first := 0
+		for n := range left {
+			if left[n].before(left[first], full) {
+				first = n
+			}
+		}
+		out[left[first].instance.Name] = len(out)
+		for _, place := range left[first].places {
+			full[place]--
+		}
+		left = slices.Delete(left, first, first+1)
+	}
+	return out
+}
+
+// candidate is a member that may have to leave.
+type candidate struct {
+	instance *v1alpha1.Instance
+	favour   int
+	places   []string
+}
+
+// before reports whether a member leaves before another one.
+func (a candidate) before(b candidate, full map[string]int) bool {
+	if a.favour != b.favour {
+		return a.favour < b.favour
+	}
+	for level := range min(len(a.places), len(b.places)) {
+		if x, y := full[a.places[level]], full[b.places[level]]; x != y {
+			return x > y
+		}
+	}
+	return a.instance.Spec.Slot > b.instance.Spec.Slot
+}
+
+// favour is who leaves before others wherever it is, as the planner of removals
+// sorts them.
+func (c Component) favour(i *v1alpha1.Instance) int {
+	_, named := i.Annotations[v1alpha1.AnnotationRemoveFirst]
+	switch {
+	case i.Spec.Retire:
+		return 0
+	case named:
+		return 1
+	case c.Spare(i):
+		return 2
+	}
+	return 3
+}
+
+// places names where a store is, from the largest place to the smallest, each by
+// all its labels: hosts of two zones may have the same name. A label that the
+// store lacks is a place as well, unlike any that has a name.
+func places(s *pd.Store, labels []string) []string {
+	out := make([]string, 0, len(labels))
+	path := ""
+	for _, key := range labels {
+		value := ""
+		if s != nil {
+			value = label(*s, key)
+		}
+		path += "/" + value
+		out = append(out, path)
+	}
+	return out
+}
+
+// Replaced implements group.Component: a member that leaves for good and that PD
+// has ever listed is missed until another one has come, which takes another slot:
+// the claims of this one are not used again.
+func (c Component) Replaced(i *v1alpha1.Instance) bool {
+	return recorded(i) != "" && c.departs(i)
+}
