@@ -32,6 +32,7 @@ func kv(replicas int32) *v1alpha1.TiKVGroup {
 // member is an Instance of slot n with the store ID that it is known by.
 func member(n int32, id string, conditions ...metav1.Condition) *v1alpha1.Instance {
 	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("kv-%d", n), Namespace: "ns", Generation: 1}}
+	i.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelComponent: v1alpha1.ComponentTiKV}
 	i.Spec.Slot, i.Status.Conditions = n, conditions
 	if id != "" {
 		i.Status.Member = &v1alpha1.MemberStatus{ID: id, Name: i.Name, State: pd.StateUp}

@@ -57,8 +57,9 @@ func deleted(s *group.Snapshot, slot int, ago time.Duration) {
 	s.Instances[slot].DeletionTimestamp = ptr.To(metav1.NewTime(clock().Add(-ago)))
 }
 
-// holds gives the Lease to an Instance.
+// holds gives the Lease to an Instance, of which something has been done already.
 func holds(s *group.Snapshot, slot int) {
+	s.Instances[slot].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(group.Restart)}
 	s.Lease = lease.Held(lease.Of(s.Instances[slot]), clock().Add(-time.Minute), 0)
 }
 
