@@ -19,11 +19,20 @@ func storesOf(g *v1alpha1.TiFlashGroup, s group.Snapshot) stores {
 
 // Safe implements group.Component: PD and every other TiFlash of the cluster
 // work, so that a table with two replicas always has one (FL-06). No majority
-// counts on a TiFlash.
-func (c stores) Safe(d group.Disruption) string { return c.Unsafe(d.Instance) }
+// counts on a TiFlash. One may leave if no table wants more replicas than would
+// be left (FL-05).
+func (c stores) Safe(d group.Disruption) string {
+	if d.Verb == group.Remove {
+		return c.Removable(d.Instance)
+	}
+	return c.Unsafe(d.Instance)
+}
 
-// Prepare implements group.Component: a TiFlash leads no region. A store whose
-// Instance is deleted stays in the database and comes back with its claims.
-func (c stores) Prepare(d group.Disruption, _ time.Time) group.Preparation {
-	return group.Preparation{Ready: true, Stays: d.Verb == group.Remove}
+// Prepare implements group.Component: a TiFlash leads no region, and only one
+// that is to leave has to give something away.
+func (c stores) Prepare(d group.Disruption, begun time.Time) group.Preparation {
+	if d.Verb == group.Remove {
+		return c.Leave(d, begun)
+	}
+	return group.Preparation{Ready: true}
 }
