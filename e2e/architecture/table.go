@@ -82,7 +82,7 @@ func impure() []string {
 	return []string{
 		"context", "crypto/rand", "io/fs", "k8s.io/client-go", "math/rand", "net", "os",
 		"sigs.k8s.io/controller-runtime", "syscall",
-		prefix + "shared/apply", prefix + "shared/lease", prefix + "shared/operator",
+		prefix + "shared/apply", prefix + "shared/leaseclient", prefix + "shared/operator",
 		prefix + "shared/pdclient", prefix + "shared/watch",
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
-	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/leaseclient"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -102,7 +102,7 @@ func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot
 	if !s.Lease.HeldBy(change.Live) {
 		return alone(ctx, env, g, s)
 	}
-	now, err := lease.Read(ctx, env.Live, g.GetNamespace(), g.PDGroupName())
+	now, err := leaseclient.Read(ctx, env.Live, g.GetNamespace(), g.PDGroupName())
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/leaseclient"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -30,7 +31,7 @@ func takeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapsh
 		return step.Wait("PDGroup", waitDeadline, v1alpha1.ReasonWaitingForPDGroup, "PDGroup "+g.PDGroupName()+" does not exist")
 	}
 	d := change.Take
-	err := lease.Take(ctx, env.Client, env.Name, s.PDGroup, s.Lease, lease.Of(d.Instance), change.Leaders, env.Now())
+	err := leaseclient.Take(ctx, env.Client, env.Name, s.PDGroup, s.Lease, lease.Of(d.Instance), change.Leaders, env.Now())
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return step.After(conflictDelay, v1alpha1.ReasonWaitingForLease, "the Lease "+lease.Name(g.PDGroupName())+" has changed meanwhile")
@@ -42,7 +43,7 @@ func takeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapsh
 }
 
 func giveLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, change LeaseChange) step.Outcome {
-	err := lease.Give(ctx, env.Client, env.Name, s.Lease)
+	err := leaseclient.Give(ctx, env.Client, env.Name, s.Lease)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return step.After(conflictDelay, v1alpha1.ReasonProgressing, "the Lease "+lease.Name(g.PDGroupName())+" has changed meanwhile")

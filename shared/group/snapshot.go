@@ -19,6 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/leaseclient"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
@@ -172,17 +173,17 @@ func observeGroups(ctx context.Context, c client.Reader, g v1alpha1.Group, s *Sn
 // observeLease reads the cluster's Lease, and whether its holder still exists.
 func observeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s *Snapshot) error {
 	var err error
-	if s.Lease, err = lease.Read(ctx, env.Client, g.GetNamespace(), g.PDGroupName()); err != nil || s.Lease.Free() {
+	if s.Lease, err = leaseclient.Read(ctx, env.Client, g.GetNamespace(), g.PDGroupName()); err != nil || s.Lease.Free() {
 		return err
 	}
 	if slices.ContainsFunc(s.Instances, s.Lease.HeldBy) {
 		return nil
 	}
-	if lost, err := s.Lease.Lost(ctx, env.Client, g.GetNamespace()); err != nil || !lost {
+	if lost, err := leaseclient.Lost(ctx, env.Client, g.GetNamespace(), s.Lease.Holder); err != nil || !lost {
 		return err
 	}
 	// What a cache does not show may still be there.
-	s.HolderLost, err = s.Lease.Lost(ctx, env.Live, g.GetNamespace())
+	s.HolderLost, err = leaseclient.Lost(ctx, env.Live, g.GetNamespace(), s.Lease.Holder)
 	return err
 }
 

@@ -43,7 +43,9 @@ type State struct {
 	// Leaders that the holder's store had at that time.
 	Leaders int
 
-	object *coordinationv1.Lease
+	// Object is the Lease itself, nil if there was none. Whoever writes it writes
+	// this version on or not at all.
+	Object *coordinationv1.Lease
 }
 
 // Name returns the name of a cluster's Lease.

@@ -1,4 +1,5 @@
-package lease
+// Package leaseclient reads and writes the Lease that package lease is about.
+package leaseclient
 
 import (
 	"context"
@@ -15,28 +16,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
 )
 
 // Read reads the Lease of a PDGroup.
-func Read(ctx context.Context, c client.Reader, namespace, pdGroup string) (State, error) {
+func Read(ctx context.Context, c client.Reader, namespace, pdGroup string) (lease.State, error) {
 	var l coordinationv1.Lease
-	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: Name(pdGroup)}, &l)
+	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: lease.Name(pdGroup)}, &l)
 	switch {
 	case apierrors.IsNotFound(err):
-		return State{}, nil
+		return lease.State{}, nil
 	case err != nil:
-		return State{}, fmt.Errorf("get Lease %s: %w", Name(pdGroup), err)
+		return lease.State{}, fmt.Errorf("get Lease %s: %w", lease.Name(pdGroup), err)
 	}
 	return state(&l), nil
 }
 
-func state(l *coordinationv1.Lease) State {
-	s := State{object: l}
+func state(l *coordinationv1.Lease) lease.State {
+	s := lease.State{Object: l}
 	kind, name, ok := strings.Cut(ptr.Deref(l.Spec.HolderIdentity, ""), "/")
 	if !ok {
 		return s
 	}
-	s.Holder = Holder{Kind: kind, Instance: name, UID: types.UID(l.Annotations[v1alpha1.AnnotationHolder])}
+	s.Holder = lease.Holder{Kind: kind, Instance: name, UID: types.UID(l.Annotations[v1alpha1.AnnotationHolder])}
 	if l.Spec.AcquireTime != nil {
 		s.Since = l.Spec.AcquireTime.Time
 	}
@@ -46,28 +48,28 @@ func state(l *coordinationv1.Lease) State {
 	return s
 }
 
-// Lost reports whether the holder does not exist any more: its Instance is gone,
+// Lost reports whether a holder does not exist any more: its Instance is gone,
 // or another one has its name. live must read from the API server.
-func (s State) Lost(ctx context.Context, live client.Reader, namespace string) (bool, error) {
+func Lost(ctx context.Context, live client.Reader, namespace string, h lease.Holder) (bool, error) {
 	var i v1alpha1.Instance
-	err := live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: s.Holder.Instance}, &i)
+	err := live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: h.Instance}, &i)
 	switch {
 	case apierrors.IsNotFound(err):
 		return true, nil
 	case err != nil:
-		return false, fmt.Errorf("get Instance %s: %w", s.Holder.Instance, err)
+		return false, fmt.Errorf("get Instance %s: %w", h.Instance, err)
 	}
-	return i.UID != s.Holder.UID, nil
+	return i.UID != h.UID, nil
 }
 
 // Take gives the right to a holder. s must be the State that the decision was
 // made from: if the Lease has changed since, Take fails with a conflict. A
 // cluster is named by its PDGroup, which owns the Lease.
-func Take(ctx context.Context, c client.Client, owner string, pdGroup *v1alpha1.PDGroup, s State, h Holder, leaders int, now time.Time) error {
-	l := s.object.DeepCopy()
+func Take(ctx context.Context, c client.Client, owner string, pdGroup *v1alpha1.PDGroup, s lease.State, h lease.Holder, leaders int, now time.Time) error {
+	l := s.Object.DeepCopy()
 	if l == nil {
 		l = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			Namespace: pdGroup.Namespace, Name: Name(pdGroup.Name),
+			Namespace: pdGroup.Namespace, Name: lease.Name(pdGroup.Name),
 			Labels: map[string]string{
 				v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelName: "tidb", v1alpha1.LabelCluster: pdGroup.Name,
 			},
@@ -84,16 +86,16 @@ func Take(ctx context.Context, c client.Client, owner string, pdGroup *v1alpha1.
 	l.Spec.HolderIdentity = ptr.To(h.String())
 	l.Spec.AcquireTime = &metav1.MicroTime{Time: now}
 	l.Spec.LeaseTransitions = ptr.To(ptr.Deref(l.Spec.LeaseTransitions, 0) + 1)
-	return write(ctx, c, owner, s.object == nil, l)
+	return write(ctx, c, owner, s.Object == nil, l)
 }
 
 // Give gives the right back. It fails with a conflict if the Lease has changed
 // since s was read.
-func Give(ctx context.Context, c client.Client, owner string, s State) error {
-	if s.object == nil || s.Free() {
+func Give(ctx context.Context, c client.Client, owner string, s lease.State) error {
+	if s.Object == nil || s.Free() {
 		return nil
 	}
-	l := s.object.DeepCopy()
+	l := s.Object.DeepCopy()
 	delete(l.Annotations, v1alpha1.AnnotationHolder)
 	delete(l.Annotations, v1alpha1.AnnotationLeaders)
 	l.Spec.HolderIdentity, l.Spec.AcquireTime = nil, nil
