@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -331,6 +332,25 @@ func (d *Database) leader() *model.Cluster {
 	return d.pd.Cluster()
 }
 
+// Replicate sets the placement rule of a table as TiDB does when its owner says
+// how many replicas it is to have on TiFlash.
+func (d *Database) Replicate(table, replicas int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cluster := d.leader()
+	if cluster == nil {
+		return errNoLeader
+	}
+	rule := model.Rule{
+		GroupID: "tiflash", ID: fmt.Sprintf("table-%d-r", table), Index: 120, Role: "learner", Count: replicas,
+		LabelConstraints: []model.LabelConstraint{{Key: "engine", Op: "in", Values: []string{"tiflash"}}},
+	}
+	if replicas == 0 {
+		return cluster.DeleteRule(rule.GroupID, rule.ID)
+	}
+	return cluster.SetRule(rule)
+}
+
 // Model returns the simulated PD, nil before it was founded.
 func (d *Database) Model() *pdsim.PD {
 	d.mu.Lock()
@@ -382,13 +402,23 @@ func (d *Database) beat() {
 		d.mu.Lock()
 		if cluster := d.leader(); cluster != nil {
 			for _, s := range d.stores {
-				if err := d.sign(cluster, s); err != nil && d.leader() == cluster {
+				err := d.sign(cluster, s)
+				if left(err) {
+					s.running = false // the process of a store that has left ends
+				} else if err != nil && d.leader() == cluster {
 					d.raise(model.LostData, fmt.Sprintf("heartbeat of store %d: %v", s.id, err))
 				}
 			}
 		}
 		d.mu.Unlock()
 	}
+}
+
+// left says whether PD refuses a store because it is a tombstone, which it only
+// becomes when nothing of it is left.
+func left(err error) bool {
+	var refused *model.Error
+	return errors.As(err, &refused) && refused.Status == http.StatusGone
 }
 
 // sign gives a sign of life of a store, if it lives. Each leader of PD has to

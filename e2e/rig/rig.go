@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -212,3 +213,12 @@ func (r *Rig) RecoverNode(context.Context, string) error { return scenario.ErrNo
 
 // Crash implements scenario.World.
 func (r *Rig) Crash(context.Context, string, int) error { return scenario.ErrNotHere }
+
+// Replicate implements scenario.World.
+func (r *Rig) Replicate(_ context.Context, pdGroup string, table, replicas int) error {
+	db, err := r.Databases.Of(types.NamespacedName{Namespace: r.namespace, Name: pdGroup})
+	if err != nil {
+		return err
+	}
+	return db.Replicate(table, replicas)
+}

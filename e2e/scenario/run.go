@@ -123,6 +123,8 @@ func (r *runner) step(ctx context.Context, s Step) error {
 		return r.idle(ctx, s.Idle.Duration)
 	case s.Crash != nil:
 		return r.world.Crash(ctx, s.Crash.Pod, max(1, s.Crash.Times)*sign(s.Crash.Times))
+	case s.Replicate != nil:
+		return r.world.Replicate(ctx, s.Replicate.PDGroup, s.Replicate.Table, s.Replicate.Replicas)
 	case s.Permute != nil:
 		return errors.New("take one of the scenario's variants")
 	default:

@@ -59,6 +59,8 @@ type Step struct {
 	DeleteNode *Node `json:"deleteNode,omitempty"`
 	// Crash ends the process of a pod's main container.
 	Crash *Crash `json:"crash,omitempty"`
+	// Replicate a table on TiFlash.
+	Replicate *Replicate `json:"replicate,omitempty"`
 
 	// Permute stands for its parts in some order; each order is a scenario.
 	Permute *Permute `json:"permute,omitempty"`
@@ -113,6 +115,17 @@ type Crash struct {
 	Pod string `json:"pod"`
 	// Times in a row; 1 if 0. A negative number is a crash loop without end.
 	Times int `json:"times,omitempty"`
+}
+
+// Replicate is how many replicas on TiFlash a table has, as its owner says with
+// ALTER TABLE ... SET TIFLASH REPLICA.
+type Replicate struct {
+	// PDGroup of the database.
+	PDGroup string `json:"pdGroup"`
+	// Table is its ID.
+	Table int `json:"table"`
+	// Replicas that it is to have; 0 for none.
+	Replicas int `json:"replicas"`
 }
 
 // Permute are things that are done in some order.
