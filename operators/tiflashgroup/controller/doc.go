@@ -5,8 +5,9 @@
 // the labels of nodes where it watches all namespaces; and asks PD for its
 // stores and whether placement rules are on. It writes Instances, Services,
 // ConfigMaps and ControllerRevisions, the status of TiFlashGroups and, of each
-// Instance's status, the member and the conditions Joined and Healthy. In PD it
-// turns placement rules on and sets labels of its own stores.
+// Instance's status, the member and the conditions Joined, Healthy and Drained. In
+// PD it turns placement rules on, sets labels of its own stores, and has stores
+// removed, one of the cluster at a time by the disruption Lease.
 //
 // Conditions set: Ready, UpToDate, Reconciling, Stalled, Paused,
 // DependenciesReady, StoresHealthy. Conditions needed: Ready of the PDGroup and

@@ -4,8 +4,10 @@
 // ConfigMaps and ControllerRevisions, and the labels of nodes where it watches
 // all namespaces; and asks PD for its stores. It writes Instances, Services,
 // ConfigMaps and ControllerRevisions, the status of TiKVGroups and, of each
-// Instance's status, the member and the conditions Joined and Healthy. In PD it
-// sets labels of its own stores.
+// Instance's status, the member and the conditions Joined, Healthy and Drained. In
+// PD it sets labels of its own stores, moves leaders away from a store that is to
+// stop or to leave, and has stores removed, one of the cluster at a time by the
+// disruption Lease.
 //
 // Conditions set: Ready, UpToDate, Reconciling, Stalled, Paused,
 // DependenciesReady, StoresHealthy. Conditions needed: the PDGroup's Ready,
