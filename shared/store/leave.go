@@ -88,8 +88,13 @@ func (c Component) gone(d group.Disruption, m Match) group.Preparation {
 // comeBack lets a member's Instance go without its store, once nothing of an
 // earlier preparation is left in PD.
 func (c Component) comeBack(d group.Disruption) group.Preparation {
+	if c.Silence != "" && mark(d.Instance) != "" {
+		p := waiting(v1alpha1.ReasonPDUnreachable, "Instance %s (%s) stays until it is known what was done to its store: %s", d.Instance.Name, d.Why, c.Silence)
+		p.Stays = true
+		return p
+	}
 	if calls := c.Sweep(d.Instance); len(calls) > 0 {
-		p := waiting(v1alpha1.ReasonRecovering, "store of Instance %s (%s) is to lead again", d.Instance.Name, d.Why)
+		p := waiting(v1alpha1.ReasonRecovering, "the store of Instance %s (%s) is to lead again", d.Instance.Name, d.Why)
 		p.Calls, p.Stays = calls, true
 		return p
 	}
@@ -103,9 +108,14 @@ func (c Component) offline(d group.Disruption, m Match) group.Preparation {
 		text += ": " + why
 	}
 	p := waiting(v1alpha1.ReasonDraining, "%s", text)
+	p.Wait.After = poll // the operator is woken when PD says something else of the store
 	p.Calls = c.readmission(d.Instance)
 	return p
 }
+
+// poll is how soon an operator looks again by itself at what a change of PD's View
+// should have told it.
+const poll = 10 * time.Second
 
 // unregistered removes a member that PD has never listed (KV-08): once its pod
 // has stopped for good it never will be.

@@ -1,0 +1,148 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/store"
+)
+
+func marked(s *group.Snapshot, verb group.Verb) {
+	s.Instances[0].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(verb)}
+}
+
+func deleted(s *group.Snapshot) { s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(now())) }
+
+// surplus has a fourth member that would be enough without the first.
+func surplus(s *group.Snapshot) { s.Instances = append(s.Instances, member(3, "4", served()...)) }
+
+func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
+	call := func(verb group.CallVerb) []group.Call {
+		return []group.Call{{Verb: verb, Target: "1", Instance: "kv-0"}}
+	}
+	state := func(state string) func(*group.Snapshot) {
+		return func(s *group.Snapshot) { s.PD.Stores[0].State = state }
+	}
+	gone := func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }
+	never := func(s *group.Snapshot) { s.Instances[0].Status.Member = nil; gone(s) }
+	evicts := func(s *group.Snapshot) { s.PD.EvictLeader = []string{"1"} }
+	silent := func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }
+	type want struct {
+		leased, ready, stays, suspend, replaced bool
+
+		calls []group.Call
+		says  string
+	}
+	for name, c := range map[string]struct {
+		changes []func(*group.Snapshot)
+		want    want
+	}{
+		"its leaders go first": {nil, want{leased: true, calls: call(group.EvictLeaders), says: "gives its leaders away"}},
+		"then its regions": {[]func(*group.Snapshot){evicts, func(s *group.Snapshot) { s.PD.Stores[0].Leaders = 0 }},
+			want{leased: true, calls: call(group.DeleteStore), says: "is to give its regions away"}},
+		"its regions go too if its leaders have had their time": {[]func(*group.Snapshot){evicts, func(s *group.Snapshot) { s.Now = now().Add(time.Hour) }},
+			want{leased: true, calls: call(group.DeleteStore), says: "is to give its regions away"}},
+		"a store that is Down has no leaders":      {[]func(*group.Snapshot){state(pd.StateDown)}, want{leased: true, calls: call(group.DeleteStore), says: "is to give its regions away"}},
+		"once it is Offline nobody waits for it":   {[]func(*group.Snapshot){state(pd.StateOffline)}, want{says: "is Offline and has 30 regions left: only 2 TiKV stores can take them (store 2, store 3)"}},
+		"and it is not kept from leading any more": {[]func(*group.Snapshot){state(pd.StateOffline), evicts, func(s *group.Snapshot) { marked(s, group.Remove) }}, want{calls: call(group.StopEvictingLeaders), says: "is Offline", replaced: true}},
+		"a tombstone has left":                     {[]func(*group.Snapshot){gone}, want{ready: true}},
+		"but PD has to forget about its leaders":   {[]func(*group.Snapshot){gone, evicts}, want{calls: call(group.StopEvictingLeaders), says: "has left"}},
+		"a PD without any stores has forgotten":    {[]func(*group.Snapshot){func(s *group.Snapshot) { s.PD.Stores = nil }}, want{says: "PD lists no store at all"}},
+		"who never came is stopped first":          {[]func(*group.Snapshot){never}, want{suspend: true, says: "has never registered with PD and is being stopped"}},
+		"and has left then": {[]func(*group.Snapshot){never, func(s *group.Snapshot) {
+			i := s.Instances[0]
+			i.Spec.Suspended, i.Status.PodUID, i.Status.ObservedGeneration = true, "", 1
+		}}, want{ready: true, suspend: true}},
+		"nothing begins while PD is silent": {[]func(*group.Snapshot){silent}, want{leased: true, says: "PD is asleep"}},
+		"what has begun waits for PD":       {[]func(*group.Snapshot){silent, func(s *group.Snapshot) { s.Instances[0].Spec.Retire = true }}, want{says: "PD is asleep"}},
+		"and keeps the Lease if it holds it": {[]func(*group.Snapshot){silent, func(s *group.Snapshot) {
+			s.Instances[0].Spec.Retire = true
+			s.Lease = lease.Held(lease.Of(s.Instances[0]), now(), 1)
+		}}, want{leased: true, says: "PD is asleep"}},
+		"another store in its place is a problem":      {[]func(*group.Snapshot){func(s *group.Snapshot) { s.PD.Stores[0].ID = "99" }}, want{leased: true, says: "is store 1, but"}},
+		"a deleted member that is needed comes back":   {[]func(*group.Snapshot){deleted}, want{ready: true, stays: true}},
+		"when nothing is left in PD of a restart":      {[]func(*group.Snapshot){deleted, evicts, func(s *group.Snapshot) { marked(s, group.Restart) }}, want{stays: true, calls: call(group.StopEvictingLeaders), says: "is to lead again"}},
+		"which PD has to say":                          {[]func(*group.Snapshot){deleted, silent, func(s *group.Snapshot) { marked(s, group.Restart) }}, want{stays: true, says: "PD is asleep"}},
+		"a deleted member that is one too many leaves": {[]func(*group.Snapshot){deleted, surplus}, want{leased: true, replaced: true, calls: call(group.EvictLeaders), says: "gives its leaders away"}},
+		"a deleted member goes on leaving":             {[]func(*group.Snapshot){deleted, state(pd.StateOffline), func(s *group.Snapshot) { marked(s, group.Remove) }}, want{replaced: true, says: "is Offline"}},
+		"a deleted member that has left is replaced":   {[]func(*group.Snapshot){deleted, gone}, want{ready: true, replaced: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := world()
+			s.PD.Bootstrapped = true
+			for _, change := range c.changes {
+				change(&s)
+			}
+			d := group.Disruption{Instance: s.Instances[0], Verb: group.Remove, Why: "spec.replicas is 2"}
+			kind := tikv(g, s)
+			p := kind.Leave(d, now())
+			assert.Contains(t, p.Wait.Message, c.want.says)
+			assert.Equal(t, c.want.says == "", p.Wait.Message == "", p.Wait.Message)
+			c.want.says = ""
+			replaced := kind.Replaced(s.Instances[0]) && (c.want.replaced || s.Instances[0].DeletionTimestamp != nil)
+			assert.Equal(t, c.want, want{kind.Leased(d), p.Ready, p.Stays, p.Suspend, replaced, p.Calls, ""})
+			if !p.Ready {
+				assert.Positive(t, p.Wait.After)
+				assert.NotEmpty(t, p.Wait.Reason)
+			}
+		})
+	}
+}
+
+// KV-05: only what carries our mark is restored, and what cannot be is replaced.
+func TestKV05WhatIsLeftOfARemovalIsTakenBack(t *testing.T) {
+	g, s := world()
+	s.PD.Bootstrapped = true
+	s.PD.Stores[0].State = pd.StateOffline
+	assert.Empty(t, tikv(g, s).Sweep(s.Instances[0]), "a person's")
+	marked(&s, group.Restart)
+	assert.Empty(t, tikv(g, s).Sweep(s.Instances[0]), "a person's while we restarted it")
+	marked(&s, group.Remove)
+	assert.Equal(t, []group.Call{{Verb: group.RestoreStore, Target: "1", Instance: "kv-0"}}, tikv(g, s).Sweep(s.Instances[0]))
+	assert.Empty(t, tikv(g, s).Dead(s.Instances[0]))
+	s.PD.Stores = s.PD.Stores[1:]
+	assert.Empty(t, tikv(g, s).Sweep(s.Instances[0]))
+	assert.Contains(t, tikv(g, s).Dead(s.Instances[0]), "store 1 had left PD")
+	marked(&s, "")
+	assert.Empty(t, tikv(g, s).Dead(s.Instances[0]), "a person's tombstone is for a person")
+}
+
+func TestDrainedIsSaidOfWhoHasLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*group.Snapshot)
+		left   bool
+		want   string
+	}{
+		"one that stays":       {func(*group.Snapshot) {}, false, ""},
+		"one that is to leave": {func(s *group.Snapshot) { s.Instances[0].Spec.Retire = true }, false, "False: store 1 is Up and is to leave"},
+		"one that gives regions away": {func(s *group.Snapshot) {
+			s.Instances[0].Spec.Retire = true
+			s.PD.Stores[0].State, s.PD.Stores[0].Regions = pd.StateOffline, 1234
+		}, false, "False: store 1 is Offline and has about 1200 regions left"},
+		"one that has left":         {func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, true, "True: PD does not list store 1 any more"},
+		"one that somebody removed": {func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, false, ""},
+		"one that never came":       {func(s *group.Snapshot) { s.Instances[0].Status.Member = nil; s.PD.Stores = s.PD.Stores[1:] }, true, "True: the pod has stopped and PD has never listed a store of it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := world()
+			c.change(&s)
+			members := store.Members(store.Matches(g, s, v1alpha1.PortTiKV), map[string]bool{"kv-0": c.left}, now())
+			got := ""
+			for _, x := range members[0].Conditions {
+				if x.Type == v1alpha1.ConditionDrained {
+					got = string(x.Status) + ": " + x.Message
+				}
+			}
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
