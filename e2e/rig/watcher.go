@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
@@ -120,7 +122,11 @@ func (w *Watcher) watch(ctx context.Context, kind string, resource schema.GroupV
 	for i := range list.Items {
 		w.see(ctx, watch.Added, &list.Items[i])
 	}
-	events, err := w.client.Resource(resource).Namespace(w.namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	// The API server ends the watch of a client that is slower than it; this goes
+	// on from where it was.
+	events, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
+		WatchFuncWithContext: w.client.Resource(resource).Namespace(w.namespace).Watch,
+	})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", kind, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
@@ -83,6 +84,7 @@ func object(kind, name string, fields map[string]any) *unstructured.Unstructured
 	out := &unstructured.Unstructured{Object: fields}
 	out.SetKind(kind)
 	out.SetName(name)
+	out.SetUID(types.UID("uid-of-" + kind + "-" + name))
 	return out
 }
 

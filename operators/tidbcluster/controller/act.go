@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,13 +44,27 @@ func upgrades(change groupChange) bool {
 	return change.live != nil && change.live.GetComponentSpec().Version != change.desired.GetComponentSpec().Version
 }
 
+// conflictDelay is how soon a plan that met a group it had not seen is made anew.
+const conflictDelay = 50 * time.Millisecond
+
 func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, change groupChange) step.Outcome {
-	var live client.Object
-	if change.live != nil {
-		live = change.live
+	name := change.desired.GroupKind() + " " + change.desired.GetName()
+	var live client.Object = change.live
+	if change.live == nil {
+		// The cache may lag: a group that somebody has just made is not ours to take.
+		live = nil
+		there, ok := change.desired.DeepCopyObject().(client.Object)
+		if !ok {
+			return step.Done()
+		}
+		switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(change.desired), there); {
+		case err == nil:
+			return step.After(conflictDelay, v1alpha1.ReasonCreating, name+" has appeared meanwhile")
+		case !apierrors.IsNotFound(err):
+			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get %s: %w", name, err))
+		}
 	}
 	result, err := apply.Object(ctx, r.Client, r.Name, change.desired, live)
-	name := change.desired.GroupKind() + " " + change.desired.GetName()
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		o := step.Stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s is refused: %v", name, err))

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
@@ -122,6 +123,25 @@ func TestAGroupOfSomebodyElseIsNeverTouched(t *testing.T) {
 	require.NoError(t, w.Client.Delete(w.Context(), foreign))
 	w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/WaitingForGroups")
 	assert.Equal(t, "v8.5.7", w.groups()["PDGroup basic-pd"].GetComponentSpec().Version)
+}
+
+// A cache that lags must not make somebody else's group ours: what it has not
+// seen is looked for in the API server before it is created.
+func TestAGroupThatTheCacheHasNotSeenYetIsNotTaken(t *testing.T) {
+	s := rig.Stage(t)
+	c := sample(t, s.Namespace)
+	c.UID = "1"
+	theirs := groups(c)[0]
+	theirs.SetNamespace(s.Namespace)
+	theirs.SetLabels(nil)
+	theirs.SetOwnerReferences(nil)
+	s.Create(theirs)
+	r := &Reconciler{Env: operator.Env{Client: s.Client, Live: s.Client, Name: "tidbcluster"}}
+	o := r.applyGroup(t.Context(), c, groupChange{desired: groups(c)[0]})
+	assert.Equal(t, step.KindAfter, o.Kind, o.Message)
+	there := &v1alpha1.PDGroup{}
+	require.NoError(t, s.Client.Get(t.Context(), client.ObjectKeyFromObject(theirs), there))
+	assert.Equal(t, theirs.GetResourceVersion(), there.ResourceVersion)
 }
 
 func TestOrphanedGroupsAreAdoptedAgain(t *testing.T) {
