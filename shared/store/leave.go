@@ -54,9 +54,10 @@ func (c Component) Leave(d group.Disruption, begun time.Time) group.Preparation 
 }
 
 // departs reports whether a member that is being removed leaves for good: it is
-// one too many, or on its way out already, or has left.
+// one too many, or on its way out already, or has left, or is dead and not to come
+// back.
 func (c Component) departs(i *v1alpha1.Instance) bool {
-	if i.DeletionTimestamp == nil || i.Spec.Retire || mark(i) == group.Remove || c.left(c.of(i)) {
+	if i.DeletionTimestamp == nil || i.Spec.Retire || mark(i) == group.Remove || c.left(c.of(i)) || c.replaceable(i) {
 		return true
 	}
 	living := int32(0)
@@ -65,7 +66,7 @@ func (c Component) departs(i *v1alpha1.Instance) bool {
 			living++
 		}
 	}
-	return living >= c.Group.GetReplicas()
+	return living >= c.Group.GetReplicas()+c.Extra()
 }
 
 // left reports whether PD has let a member's store go. A PD that lists no store
@@ -164,10 +165,15 @@ func (c Component) readmission(i *v1alpha1.Instance) []group.Call {
 }
 
 // Dead implements group.Component: a store that has left when its removal was
-// taken back never returns.
+// taken back never returns, and one that is dead is not waited for if the user
+// says so.
 func (c Component) Dead(i *v1alpha1.Instance) string {
-	if m := c.of(i); mark(i) == group.Remove && c.left(m) {
+	m := c.of(i)
+	switch {
+	case mark(i) == group.Remove && c.left(m):
 		return fmt.Sprintf("store %s had left PD before its removal was taken back", m.Recorded)
+	case c.replaceable(i):
+		return fmt.Sprintf("store %s has been down for spec.failover.after (%s)", m.Store.ID, c.patience())
 	}
 	return ""
 }

@@ -46,11 +46,12 @@ func plan(g *v1alpha1.TiFlashGroup, s group.Snapshot) (groupPlan, error) {
 		},
 		Silent:   members.Silence != "",
 		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s), Budget: group.SharedBudget(g, s),
+		Extra: members.Extra(),
 	})
 	if err != nil || g.DeletionTimestamp != nil {
 		return p, err
 	}
-	p.Outcome = step.Worst(p.Outcome, store.Problem(members.Stores))
+	p.Outcome = members.Failover(step.Worst(p.Outcome, store.Problem(members.Stores)))
 	if !g.Spec.Paused && p.Outcome.Kind != step.KindStall {
 		_, silence := store.Distrust(g, s)
 		p.EnablePlacementRules = p.Dependencies.Open && silence == "" && !s.PD.PlacementRules && g.GetReplicas() > 0

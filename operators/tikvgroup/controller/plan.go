@@ -39,12 +39,13 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 		},
 		Silent:   members.Silence != "",
 		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s), Budget: group.SharedBudget(g, s),
+		Extra: members.Extra(),
 	})
 	p := groupPlan{Plan: children, Start: start}
 	if err != nil || g.DeletionTimestamp != nil {
 		return p, err
 	}
-	p.Outcome = step.Worst(p.Outcome, store.Problem(members.Stores))
+	p.Outcome = members.Failover(step.Worst(p.Outcome, store.Problem(members.Stores)))
 	if !g.Spec.Paused && p.Outcome.Kind != step.KindStall {
 		p.Labels = store.LabelChanges(s, members.Stores, g.Spec.StoreLabels)
 		p.Outcome = step.Worst(p.Outcome, store.LabelsPending(p.Labels))

@@ -1,0 +1,77 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
+)
+
+// failing has a group of three fail over by a policy, for one store at most.
+func failing(t *testing.T, policy v1alpha1.FailoverPolicy) (*stage.Stage, *v1alpha1.TiKVGroup) {
+	t.Helper()
+	s, g := running(t, 3)
+	s.Edit(g, func() {
+		g.Spec.Failover = &v1alpha1.Failover{Policy: policy, After: &metav1.Duration{Duration: 2 * time.Second}, Max: ptr.To[int32](1)}
+	})
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+	return s, g
+}
+
+// fails has the pods of members not ready and PD not hear of their stores.
+func fails(s *stage.Stage, state string, members ...string) {
+	s.Helper()
+	for _, name := range members {
+		s.SetDown(name, state != pd.StateUp)
+		s.PD.State(state, s.StoreID(name))
+	}
+}
+
+func TestKV20KV21AStoreIsAddedForADeadOneUntilThatIsBack(t *testing.T) {
+	t.Parallel()
+	s, g := failing(t, v1alpha1.AddOnFailover)
+	begin := time.Now()
+	fails(s, pd.StateDisconnected, "basic-tikv-1")
+	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
+	assert.Greater(t, time.Since(begin), time.Second, "not before its time")
+	says(s, g, v1alpha1.ReasonReplacing, "store "+s.StoreID("basic-tikv-1")+" of Instance basic-tikv-1 has been down for spec.failover.after (2s): there is another one in its place until it is back")
+	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	s.Settled()
+	s.Still(2 * time.Second)
+
+	fails(s, pd.StateUp, "basic-tikv-1")
+	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+	assert.Contains(t, s.PD.Calls(), "delete-store 4")
+	atRest(t, s)
+}
+
+func TestKV20MoreDeadStoresThanExpectedAreLeftToAPerson(t *testing.T) {
+	t.Parallel()
+	s, g := failing(t, v1alpha1.AddOnFailover)
+	fails(s, pd.StateDown, "basic-tikv-1", "basic-tikv-2")
+	says(s, g, v1alpha1.ReasonReplacing, "nothing is added, for 2 stores are, more than spec.failover.max")
+	assert.Len(t, s.Instances(), 3)
+	s.Edit(g, func() { g.Spec.Failover.Policy = v1alpha1.NoFailover })
+	fails(s, pd.StateUp, "basic-tikv-2")
+	s.Settled()
+	s.Still(3 * time.Second)
+	assert.Len(t, s.Instances(), 3)
+}
+
+func TestKV22ADeadStoreIsReplacedForGood(t *testing.T) {
+	t.Parallel()
+	s, g := failing(t, v1alpha1.ReplaceOnFailover)
+	fails(s, pd.StateDown, "basic-tikv-1")
+	id := s.StoreID("basic-tikv-1")
+	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-2", "basic-tikv-3")
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+	assert.Equal(t, []string{"delete-store " + id}, orders(s), "it had no leaders")
+	atRest(t, s)
+}

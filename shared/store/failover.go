@@ -1,0 +1,148 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+const (
+	// failoverAfter is spec.failover.after where it is not set; TiDB Operator waits
+	// as long.
+	failoverAfter = 5 * time.Minute
+	// failoverMax is spec.failover.max where it is not set, likewise.
+	failoverMax = 3
+)
+
+// policy returns what is to be done about dead stores.
+func (c Component) policy() v1alpha1.FailoverPolicy {
+	if f := c.Group.GetStoreSpec().Failover; f != nil {
+		return cmp.Or(f.Policy, v1alpha1.NoFailover)
+	}
+	return v1alpha1.NoFailover
+}
+
+// down returns for how long a member has been without a ready pod and its store
+// not Up, zero if it is not dead by any measure: somebody else has to run what it
+// is to run, or it is the spec that keeps it from working and a new member would
+// not work either. It is nobody's fault while the group is suspended.
+func (c Component) down(i *v1alpha1.Instance) time.Duration {
+	m := c.of(i)
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	switch {
+	case c.silent() != "" || c.Group.GetComponentSpec().Suspended:
+		return 0
+	case m.Problem != "" || m.Store == nil || !slices.Contains([]string{pd.StateDown, pd.StateDisconnected}, m.Store.State):
+		return 0
+	case pod == nil || pod.Status == metav1.ConditionTrue || i.Spec.Suspended || i.Spec.Retire || !c.alike(i):
+		return 0
+	}
+	return c.Snapshot.Now.Sub(pod.LastTransitionTime.Time)
+}
+
+// alike reports whether a store that is Up runs what an Instance is to run.
+func (c Component) alike(i *v1alpha1.Instance) bool {
+	return slices.ContainsFunc(c.Stores, func(m Match) bool {
+		return m.Store != nil && m.Store.State == pd.StateUp && m.Instance.Status.Revision == i.Spec.Revision
+	})
+}
+
+// dead reports whether a member has been down for as long as spec.failover says.
+func (c Component) dead(i *v1alpha1.Instance) bool {
+	return c.policy() != v1alpha1.NoFailover && c.down(i) >= c.patience()
+}
+
+func (c Component) patience() time.Duration {
+	if f := c.Group.GetStoreSpec().Failover; f != nil && f.After != nil {
+		return f.After.Duration
+	}
+	return failoverAfter
+}
+
+// casualties returns the members that are dead, and whether there are no more of
+// them than spec.failover.max.
+func (c Component) casualties() ([]*v1alpha1.Instance, bool) {
+	var out []*v1alpha1.Instance
+	for _, m := range c.Stores {
+		if group.Ours(c.Group, m.Instance) && c.dead(m.Instance) {
+			out = append(out, m.Instance)
+		}
+	}
+	most := int32(failoverMax)
+	if f := c.Group.GetStoreSpec().Failover; f != nil {
+		most = ptr.Deref(f.Max, most)
+	}
+	return out, len(out) <= int(most)
+}
+
+// Extra is how many members there are to be beyond spec.replicas (KV-20): one for
+// each dead one that is to come back. When it does there is one too many, and that
+// leaves like any other (KV-21).
+func (c Component) Extra() int32 {
+	lost, few := c.casualties()
+	if c.policy() != v1alpha1.AddOnFailover || !few {
+		return 0
+	}
+	living := slices.DeleteFunc(lost, func(i *v1alpha1.Instance) bool { return i.DeletionTimestamp != nil })
+	return int32(len(living)) //nolint:gosec // no more than spec.failover.max
+}
+
+// replaceable reports whether a member is dead and is to be replaced for good
+// (KV-22).
+func (c Component) replaceable(i *v1alpha1.Instance) bool {
+	if c.policy() != v1alpha1.ReplaceOnFailover || !c.dead(i) {
+		return false
+	}
+	_, few := c.casualties()
+	return few
+}
+
+// Failover adds what is done about dead stores to what a plan waits for, and has
+// the operator look again when the next one counts as dead.
+func (c Component) Failover(o step.Outcome) step.Outcome {
+	if c.policy() == v1alpha1.NoFailover || c.Group.GetComponentSpec().Paused {
+		return o
+	}
+	if due := c.due(); due > 0 && o.Kind == step.KindWait {
+		o.After = min(o.After, due)
+	}
+	lost, few := c.casualties()
+	living := slices.DeleteFunc(slices.Clone(lost), func(i *v1alpha1.Instance) bool { return i.DeletionTimestamp != nil })
+	if len(living) == 0 {
+		return o // how far a replacement is, is told elsewhere
+	}
+	what := "it is replaced by another one, for good"
+	switch {
+	case !few:
+		what = fmt.Sprintf("nothing is added, for %d stores are, more than spec.failover.max: find out what they have in common: kubectl -n %s get instances", len(lost), c.Group.GetNamespace())
+	case c.policy() == v1alpha1.AddOnFailover:
+		what = "there is another one in its place until it is back"
+	}
+	i := living[0]
+	return step.Worst(step.Wait("PD", time.Minute, v1alpha1.ReasonReplacing,
+		fmt.Sprintf("store %s of Instance %s has been down for spec.failover.after (%s): %s", c.of(i).Store.ID, i.Name, c.patience(), what)), o)
+}
+
+// due is after how long a member that is down now counts as dead; zero if none
+// ever will.
+func (c Component) due() time.Duration {
+	next := time.Duration(0)
+	for _, m := range c.Stores {
+		down := c.down(m.Instance)
+		// A second more, because the API keeps whole ones.
+		if left := c.patience() - down + time.Second; down > 0 && left > time.Second && (next == 0 || left < next) {
+			next = left
+		}
+	}
+	return next
+}
