@@ -33,6 +33,7 @@ type options struct {
 	requests bool
 	errors   bool
 	parallel int
+	clusters int
 	names    []string
 }
 
@@ -45,6 +46,7 @@ func run() int {
 	flag.BoolVar(&o.requests, "requests", false, "print every kind of request")
 	flag.BoolVar(&o.errors, "errors", false, "print the errors that operators log")
 	flag.IntVar(&o.parallel, "parallel", 4, "how many scenarios run at the same time")
+	flag.IntVar(&o.clusters, "clusters", 0, "bring up so many clusters at once instead of running scenarios")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: rig [flags] [scenario...]")
 		flag.PrintDefaults()
@@ -75,6 +77,9 @@ func (o options) do(ctx context.Context) error {
 	}
 	journal := rig.NewJournal(loud)
 	return withPlane(ctx, func(plane *controlplane.ControlPlane) error {
+		if o.clusters > 0 {
+			return o.manyClusters(ctx, plane)
+		}
 		failed := o.runAll(ctx, plane, selected)
 		for _, p := range journal.Panics() {
 			failed = append(failed, "an operator panicked: "+p)
