@@ -19,7 +19,7 @@ export CGO_ENABLED = 0
 export GOFLAGS = -trimpath -buildvcs=false
 export PROVIDER IMAGES
 .DEFAULT_GOAL = help
-.PHONY: help build generate verify lint test campaign rig e2e demo demo-down images tidy
+.PHONY: help build generate verify lint test campaign mutants rig e2e demo demo-down images tidy
 
 # $(call each,what,commands) runs the commands inside every module that has packages.
 each = @set -e; for module in $(MODULES); do ( cd $$module; [ -n "$$(go list ./... 2>/dev/null)" ] || exit 0; echo "$(1) $$module"; $(2) ); done
@@ -61,6 +61,10 @@ rig: ## Run every scenario of the simulated world; RIG='flags and scenarios', se
 
 campaign: ## Try to break every promise at every point; CAMPAIGN="-help" lists the flags
 	go -C e2e run -tags grpcnotrace ./cmd/campaign $(CAMPAIGN)
+
+mutants: ## Build deliberate bugs into the suite and show what catches each; MUTANTS='-run name'
+	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
+	@go -C e2e run ./cmd/mutants $(MUTANTS)
 
 e2e: ## Run the end-to-end suite; PROVIDER=local|kind|kubeconfig IMAGES=standin|upstream
 	go -C e2e test -tags e2e ./suite/... -v -timeout 30m

@@ -27,6 +27,11 @@ import (
 // much else.
 const Patience = 60 * time.Second
 
+// besideOthers is how long an object may be without a word in a scenario that
+// runs beside others, with which it shares the processor. One that runs alone is
+// held to the five seconds of P11.
+const besideOthers = 20 * time.Second
+
 // Options shape a rig. The zero value will do.
 type Options struct {
 	// Name begins the name of the namespace; "rig" if empty.
@@ -41,7 +46,8 @@ type Options struct {
 	Database scenario.Database
 	// Silence is how long an object may be without a word on why it is not what
 	// its spec asks for; five seconds if zero. Tests that make dozens of members
-	// at once need more: the processor serves one operator after the other.
+	// at once need more: the processor serves one operator after the other. What
+	// an operator has not seen yet counts as unseen for twice as long.
 	Silence time.Duration
 
 	// Reach changes how an operator reaches the API server, each time before it
@@ -65,6 +71,9 @@ func (o Options) For(s scenario.Scenario) Options {
 	o.Tolerate = slices.Concat(o.Tolerate, s.Options.Tolerate)
 	o.ClusterWide = o.ClusterWide || s.Options.ClusterWide
 	o.Database = s.Options.Database
+	if o.Silence == 0 && !s.Options.ClusterWide {
+		o.Silence = besideOthers
+	}
 	return o
 }
 

@@ -85,6 +85,7 @@ type Watcher struct {
 	operators  map[string]bool // that run
 	consent    map[string]bool // claims that may go
 	uids       map[Key][]types.UID
+	history    *history
 }
 
 // silence is an object whose operator has not spoken about its present
@@ -104,13 +105,14 @@ func watchNamespace(ctx context.Context, cfg *rest.Config, namespace string, pat
 		client: client, namespace: namespace, patience: patience,
 		objects: map[Key]*unstructured.Unstructured{}, changed: make(chan struct{}),
 		timeline: map[string]time.Time{}, silent: map[Key]*silence{},
-		operators: map[string]bool{}, consent: map[string]bool{}, uids: map[Key][]types.UID{},
+		operators: map[string]bool{}, consent: map[string]bool{}, uids: map[Key][]types.UID{}, history: newHistory(),
 	}
 	for kind, resource := range watched() {
 		if err := w.watch(ctx, kind, resource); err != nil {
 			return nil, err
 		}
 	}
+	go w.supervise(ctx)
 	return w, nil
 }
 
@@ -160,18 +162,15 @@ func (w *Watcher) see(ctx context.Context, event watch.EventType, object *unstru
 	} else {
 		w.objects[key] = object
 	}
-	for _, broken := range invariants.Check(object) {
+	for _, broken := range slices.Concat(invariants.Check(object), w.history.judge(event, object, time.Now())) {
 		w.note(object, broken)
 	}
 	w.mark(event, object)
 	w.hear(event, object)
 	w.claim(event, object)
-	crowded := event == watch.Added && object.GetKind() == v1alpha1.KindInstance
 	w.wake()
 	w.mu.Unlock()
-	if crowded {
-		w.count(ctx, object)
-	}
+	w.look(ctx, event, object)
 }
 
 // note notes a violation at a version of an object.
@@ -263,57 +262,6 @@ func (w *Watcher) claim(event watch.EventType, object *unstructured.Unstructured
 		w.consent[object.GetName()] = true // said once
 		w.note(object, "claim "+object.GetName()+" is deleted without consent")
 	}
-}
-
-// count asks the API server itself whether an Instance that has appeared is one
-// too many. Those that are leaving do not count; those of a surge and of a
-// failover count beyond replicas.
-func (w *Watcher) count(ctx context.Context, instance *unstructured.Unstructured) {
-	group := groupOf(instance)
-	w.mu.Lock()
-	have, surging := int64(0), int64(0)
-	for key, object := range w.objects {
-		retires, _, _ := unstructured.NestedBool(object.Object, "spec", "retire")
-		switch {
-		case key.Kind != v1alpha1.KindInstance || groupOf(object) != group || retires || object.GetDeletionTimestamp() != nil:
-		case object.GetAnnotations()[v1alpha1.AnnotationSurge] != "":
-			surging++
-		default:
-			have++
-		}
-	}
-	w.mu.Unlock()
-	resource, known := watched()[group.Kind]
-	if !known {
-		return
-	}
-	live, err := w.client.Resource(resource).Namespace(w.namespace).Get(ctx, group.Name, metav1.GetOptions{})
-	if err != nil {
-		return // gone already, and what it owns goes too
-	}
-	want, found, _ := unstructured.NestedInt64(live.Object, "spec", "replicas")
-	surge, _, _ := unstructured.NestedInt64(live.Object, "spec", "maxSurge")
-	if failover, set, _ := unstructured.NestedMap(live.Object, "spec", "failover"); set && failover["policy"] != string(v1alpha1.NoFailover) {
-		most, given := failover["max"].(int64)
-		if !given {
-			most = defaultFailover
-		}
-		want += most
-	}
-	if found && (have > want || surging > surge) {
-		w.violate("%s has %d Instances and %d of a surge, %d and %d are wanted: %s is one too many", group, have, surging, want, surge, instance.GetName())
-	}
-}
-
-// defaultFailover is how many stores a failover adds at most where its spec does
-// not say.
-const defaultFailover = 3
-
-// groupOf returns the group that an Instance belongs to.
-func groupOf(instance *unstructured.Unstructured) Key {
-	kind, _, _ := unstructured.NestedString(instance.Object, "spec", "group", "kind")
-	name, _, _ := unstructured.NestedString(instance.Object, "spec", "group", "name")
-	return Key{Kind: kind, Name: name}
 }
 
 // running tells which operators are expected to speak.

@@ -33,6 +33,7 @@ func Check(obj *unstructured.Unstructured) []string {
 		return c.broken
 	}
 	c.core(conditions)
+	c.parts(conditions)
 	c.unconverged(conditions)
 	return c.broken
 }

@@ -41,6 +41,19 @@ func instance(conditions ...any) *unstructured.Unstructured {
 	return obj
 }
 
+// counted makes an object one of a kind that wants, has and counts as ready so
+// many Instances.
+func counted(obj *unstructured.Unstructured, kind string, want, have, ready int64) *unstructured.Unstructured {
+	obj.SetKind(kind)
+	obj.Object["spec"] = map[string]any{"replicas": want}
+	for field, n := range map[string]int64{"replicas": have, "readyReplicas": ready} {
+		if status, ok := obj.Object["status"].(map[string]any); ok {
+			status[field] = n
+		}
+	}
+	return obj
+}
+
 func TestCheck(t *testing.T) {
 	ready := condition("Ready", "True", "Ready")
 	upToDate := condition("UpToDate", "True", "UpToDate")
@@ -84,9 +97,16 @@ func TestCheck(t *testing.T) {
 		"a status is one of three":                      {object(ready, upToDate, condition("QuorumHealthy", "Maybe", "QuorumHealthy")), []string{`status "Maybe"`}},
 		"a condition is there once":                     {object(ready, ready, upToDate), []string{"Ready is there twice"}},
 		"a condition belongs to the kind":               {object(ready, upToDate, condition("PodReady", "True", "PodReady")), []string{"PodReady is not a condition of this kind"}},
-		"Ready is always there":                         {object(upToDate, reconciling), []string{"Ready is missing"}},
+		"Ready is always there":                         {object(notUpToDate, reconciling), []string{"Ready is missing"}},
 		"UpToDate is always there":                      {object(ready, reconciling), []string{"UpToDate is missing"}},
 		"an unconverged object says why":                {object(condition("Ready", "False", "Creating", with("message", "")), upToDate), []string{"no message", "no condition says why"}},
+		"Ready needs its parts":                         {object(ready, upToDate, condition("QuorumHealthy", "False", "QuorumLost")), []string{"Ready is True although QuorumHealthy is False"}},
+		"Ready outlasts a part that nobody knows":       {object(ready, upToDate, condition("QuorumHealthy", "Unknown", "PDUnreachable")), nil},
+		"an Instance is not Ready without its pod":      {instance(ready, upToDate, condition("PodReady", "False", "PodMissing")), []string{"Ready is True although PodReady is False"}},
+		"stores do not serve without an Instance":       {counted(object(ready, notUpToDate), "TiKVGroup", 3, 3, 0), []string{"Ready is True although no Instance is"}},
+		"UpToDate counts":                               {counted(object(ready, upToDate), "PDGroup", 3, 2, 2), []string{"UpToDate is True although there are 2 Instances and not 3"}},
+		"UpToDate of an older spec need not count":      {counted(object(ready, condition("UpToDate", "True", "UpToDate", with("observedGeneration", int64(2)))), "PDGroup", 3, 2, 2), nil},
+		"UpToDate is the end of reconciling":            {object(ready, upToDate, reconciling), []string{"UpToDate is True although Reconciling is"}},
 		"conditions are a list":                         {listless, []string{"not a list"}},
 		"each condition is an object":                   {object("Ready"), []string{"status.conditions[0] is not an object"}},
 		"each condition has the fields of a condition":  {object(map[string]any{"type": []any{}}), []string{"status.conditions[0] is not a condition"}},

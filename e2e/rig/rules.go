@@ -1,0 +1,221 @@
+package rig
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/objects"
+)
+
+// An object that gets so many versions in so short a time is written in a loop.
+const (
+	hotVersions = 60
+	hotWindow   = 5 * time.Second
+)
+
+// history is what the rules remember that tell from several versions of an
+// object. All is kept by UID: an object of the same name that comes later is
+// another one.
+type history struct {
+	// latched are the conditions that were True and must stay so.
+	latched map[types.UID]map[string]bool
+	// written are the values of fields that are written once.
+	written map[types.UID]map[string]string
+	// bound are the claims that ever had a volume.
+	bound map[types.UID]bool
+	// strangers are the objects that are not the suite's.
+	strangers map[types.UID]bool
+	// gone are the resourceVersions at which Instances and, by the UID of their
+	// Instance, pods were gone.
+	gone, podGone map[types.UID]uint64
+	// times of the last versions.
+	times map[types.UID][]time.Time
+	// ready are the groups that are Ready at their present generation, closed is
+	// since when they are not any more.
+	ready  map[Key]bool
+	closed map[Key]time.Time
+}
+
+func newHistory() *history {
+	return &history{
+		latched: map[types.UID]map[string]bool{}, written: map[types.UID]map[string]string{}, bound: map[types.UID]bool{},
+		strangers: map[types.UID]bool{}, gone: map[types.UID]uint64{}, podGone: map[types.UID]uint64{}, times: map[types.UID][]time.Time{}, ready: map[Key]bool{}, closed: map[Key]time.Time{},
+	}
+}
+
+// judge takes a version of an object in and returns which rules it breaks.
+func (h *history) judge(event watch.EventType, object *unstructured.Unstructured, now time.Time) []string {
+	h.open(event, object, now)
+	if event == watch.Deleted {
+		return h.leave(object)
+	}
+	var out []string
+	for _, broken := range []string{h.latch(object), h.once(object), h.claim(object), h.touch(object), h.hot(object, now)} {
+		if broken != "" {
+			out = append(out, fmt.Sprintf("%s %s: %s", object.GetKind(), object.GetName(), broken))
+		}
+	}
+	return out
+}
+
+// leave: an Instance is there for as long as its pod is. Both ends come through
+// different watches, in any order; their resourceVersions tell which was first.
+func (h *history) leave(object *unstructured.Unstructured) []string {
+	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return []string{fmt.Sprintf("%s %s: %v", object.GetKind(), object.GetName(), err)}
+	}
+	uid := object.GetUID()
+	switch owner := metav1.GetControllerOf(object); {
+	case object.GetKind() == v1alpha1.KindInstance:
+		h.gone[uid] = version
+	case object.GetKind() == kindPod && owner != nil:
+		uid = owner.UID
+		h.podGone[uid] = version
+	default:
+		return nil
+	}
+	if gone, pod := h.gone[uid], h.podGone[uid]; gone != 0 && pod > gone {
+		return []string{"Instance " + object.GetName() + " was gone before its pod"}
+	}
+	return nil
+}
+
+// latch: a condition that never goes back does not.
+func (h *history) latch(object *unstructured.Unstructured) string {
+	for _, c := range objects.Conditions(object) {
+		if info, _ := v1alpha1.LookupCondition(c.Type); !info.Latch {
+			continue
+		}
+		if c.Status == metav1.ConditionTrue {
+			put(h.latched, object.GetUID(), c.Type, true)
+		} else if h.latched[object.GetUID()][c.Type] {
+			return fmt.Sprintf("%s went back to %s, which it never does", c.Type, c.Status)
+		}
+	}
+	return ""
+}
+
+// once: what a cluster or a member is known by never changes.
+func (h *history) once(object *unstructured.Unstructured) string {
+	paths := map[string][]string{v1alpha1.KindPDGroup: {"status.clusterID"}, v1alpha1.KindInstance: {"status.member.id"}}
+	for _, path := range paths[object.GetKind()] {
+		value, _, err := unstructured.NestedString(object.Object, strings.Split(path, ".")...)
+		before := h.written[object.GetUID()][path]
+		switch {
+		case err != nil || value == before:
+		case before == "":
+			put(h.written, object.GetUID(), path, value)
+		default:
+			return fmt.Sprintf("%s was %q and is %q", path, before, value)
+		}
+	}
+	return ""
+}
+
+// claim: a member that is to be held back when its claim is lost never goes on
+// with another one than that which had its data.
+func (h *history) claim(object *unstructured.Unstructured) string {
+	if object.GetKind() == kindClaim {
+		if volume, _, _ := unstructured.NestedString(object.Object, "spec", "volumeName"); volume != "" {
+			h.bound[object.GetUID()] = true
+		}
+		return ""
+	}
+	if policy, _, _ := unstructured.NestedString(object.Object, "spec", "claimLoss"); object.GetKind() != v1alpha1.KindInstance || policy != string(v1alpha1.HoldOnClaimLoss) {
+		return ""
+	}
+	volumes, _, _ := unstructured.NestedSlice(object.Object, "status", "volumes")
+	for _, volume := range volumes {
+		fields, _ := volume.(map[string]any)
+		name, _ := fields["name"].(string)
+		uid, _ := fields["claimUID"].(string)
+		before := h.written[object.GetUID()]["claim "+name]
+		if before != "" && before != uid && h.bound[types.UID(before)] {
+			return fmt.Sprintf("its data on volume %s was lost, and it goes on with another claim", name)
+		}
+		put(h.written, object.GetUID(), "claim "+name, uid)
+	}
+	return ""
+}
+
+// touch: what is somebody else's is not written by an operator.
+func (h *history) touch(object *unstructured.Unstructured) string {
+	stranger, known := h.strangers[object.GetUID()]
+	if !known {
+		stranger = !ours(object)
+		h.strangers[object.GetUID()] = stranger
+	}
+	if !stranger {
+		return ""
+	}
+	for _, entry := range object.GetManagedFields() {
+		// A user's group is his, but its status and finalizers are its operator's.
+		own := slices.Contains(v1alpha1.Kinds(), object.GetKind()) && entry.Manager != operatorOf(v1alpha1.KindTidbCluster)
+		if slices.Contains(Operators(), entry.Manager) && entry.Subresource == "" && !own {
+			return fmt.Sprintf("it is somebody else's, and the %s operator has written it", entry.Manager)
+		}
+	}
+	return ""
+}
+
+// ours says whether an object, as it is seen first, is the suite's: made by an
+// operator, or left behind by one. A claim that nobody owns may be adopted.
+func ours(object *unstructured.Unstructured) bool {
+	owner := metav1.GetControllerOf(object)
+	return object.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy ||
+		owner != nil && strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") ||
+		object.GetKind() == kindClaim && owner == nil && object.GetLabels()[v1alpha1.LabelManagedBy] == ""
+}
+
+// hot: nobody writes an object in a loop.
+func (h *history) hot(object *unstructured.Unstructured, now time.Time) string {
+	times := slices.DeleteFunc(h.times[object.GetUID()], func(at time.Time) bool { return now.Sub(at) > hotWindow })
+	times = append(times, now)
+	h.times[object.GetUID()] = times
+	if len(times) != hotVersions {
+		return ""
+	}
+	return fmt.Sprintf("it got %d versions within %s: it is written in a loop", hotVersions, now.Sub(times[0]).Round(time.Millisecond))
+}
+
+// open notes which groups may be depended on.
+func (h *history) open(event watch.EventType, object *unstructured.Unstructured, now time.Time) {
+	key := Key{Kind: object.GetKind(), Name: object.GetName()}
+	before := h.ready[key]
+	h.ready[key] = event != watch.Deleted && readyNow(object)
+	if before && !h.ready[key] {
+		h.closed[key] = now
+	}
+}
+
+// depended says whether a group may be depended on, as far as those know who
+// learn of it through a watch, within a time that they may take for it.
+func (h *history) depended(key Key, within time.Duration) bool {
+	return h.ready[key] || time.Since(h.closed[key]) < within
+}
+
+// readyNow says whether an object is Ready at its present generation, and stays.
+func readyNow(object *unstructured.Unstructured) bool {
+	if object == nil || object.GetDeletionTimestamp() != nil {
+		return false
+	}
+	c := objects.Condition(object, v1alpha1.ConditionReady)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == object.GetGeneration()
+}
+
+func put[V any](table map[types.UID]map[string]V, uid types.UID, key string, value V) {
+	if table[uid] == nil {
+		table[uid] = map[string]V{}
+	}
+	table[uid][key] = value
+}
