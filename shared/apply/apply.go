@@ -106,6 +106,17 @@ func madeAnew(err error) bool {
 // object as last read. A field that the owner applied before and now leaves out
 // is removed. It always sends: the caller knows whether anything differs.
 func Status(ctx context.Context, c client.Client, owner string, live client.Object, status any) (Result, error) {
+	return applyStatus(ctx, c, owner, live, status, "")
+}
+
+// SeenStatus is Status that is refused with a conflict if live is not the newest
+// version of the object any more: for statuses that hold what is written once,
+// so that what an outdated version does not know is not taken away.
+func SeenStatus(ctx context.Context, c client.Client, owner string, live client.Object, status any) (Result, error) {
+	return applyStatus(ctx, c, owner, live, status, live.GetResourceVersion())
+}
+
+func applyStatus(ctx context.Context, c client.Client, owner string, live client.Object, status any, version string) (Result, error) {
 	gvk, err := apiutil.GVKForObject(live, c.Scheme())
 	if err != nil {
 		return Unchanged, fmt.Errorf("find kind of %s: %w", live.GetName(), err)
@@ -119,6 +130,7 @@ func Status(ctx context.Context, c client.Client, owner string, live client.Obje
 	u.SetName(live.GetName())
 	u.SetNamespace(live.GetNamespace())
 	u.SetUID(live.GetUID())
+	u.SetResourceVersion(version)
 	if err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner), client.ForceOwnership); err != nil {
 		return Unchanged, fmt.Errorf("apply status of %s %s: %w", gvk.Kind, live.GetName(), err)
 	}

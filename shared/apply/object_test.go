@@ -125,3 +125,20 @@ func TestStatusHasOneOwnerPerPart(t *testing.T) {
 	_, err = apply.Status(ctx, api, "pdgroup", i, map[string]any{"member": v1alpha1.MemberStatus{ID: "8"}})
 	assert.Error(t, err, "a status brings nothing back to life")
 }
+
+func TestAStatusThatIsOutdatedTakesNothingBack(t *testing.T) {
+	ctx := t.Context()
+	g := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: controlplane.Namespace(t, api)}}
+	g.Spec.Version = "v8.5.7"
+	g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
+	require.NoError(t, api.Create(ctx, g))
+	outdated := g.DeepCopy()
+	_, err := apply.SeenStatus(ctx, api, "pdgroup", g, v1alpha1.PDGroupStatus{ClusterID: "7"})
+	require.NoError(t, err)
+	_, err = apply.SeenStatus(ctx, api, "pdgroup", outdated, v1alpha1.PDGroupStatus{})
+	assert.True(t, apierrors.IsConflict(err), "%v", err)
+	require.NoError(t, api.Get(ctx, client.ObjectKeyFromObject(g), g))
+	assert.Equal(t, "7", g.Status.ClusterID)
+	_, err = apply.SeenStatus(ctx, api, "pdgroup", g, v1alpha1.PDGroupStatus{})
+	require.NoError(t, err)
+}

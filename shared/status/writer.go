@@ -28,10 +28,23 @@ type Writer struct {
 // before is the status that the object carries. Transitions become Events once
 // the status has been written.
 func (w Writer) Write(ctx context.Context, object client.Object, before, after any, transitions []metav1.Condition) error {
+	return w.write(ctx, apply.Status, object, before, after, transitions)
+}
+
+// WriteSeen is Write that is refused with a conflict if the object is not the
+// newest version any more: for statuses that hold what is written once.
+func (w Writer) WriteSeen(ctx context.Context, object client.Object, before, after any, transitions []metav1.Condition) error {
+	return w.write(ctx, apply.SeenStatus, object, before, after, transitions)
+}
+
+// send applies a status.
+type send func(ctx context.Context, c client.Client, owner string, live client.Object, status any) (apply.Result, error)
+
+func (w Writer) write(ctx context.Context, send send, object client.Object, before, after any, transitions []metav1.Condition) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
-	if _, err := apply.Status(ctx, w.Client, w.Owner, object, after); err != nil {
+	if _, err := send(ctx, w.Client, w.Owner, object, after); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	for _, c := range transitions {

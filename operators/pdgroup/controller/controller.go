@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +35,9 @@ import (
 // pdDeadline is after how long the operator looks again by itself whether PD
 // has been asked.
 const pdDeadline = 5 * time.Second
+
+// conflictDelay is how soon a status that met a newer object is made anew.
+const conflictDelay = 50 * time.Millisecond
 
 // Reconciler reconciles PDGroups.
 type Reconciler struct{ operator.Env }
@@ -86,7 +90,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	status, set, end := report(g, s, p, outcome, r.Now())
 	end = step.Worst(end, r.Outcomes.Count("report", group.WriteMembers(ctx, r.Env, members(g, s, p, r.Now()))))
-	if err := r.Status.Write(ctx, g, g.Status, status, set.Transitions()); err != nil {
+	if err := r.Status.WriteSeen(ctx, g, g.Status, status, set.Transitions()); err != nil {
+		if apierrors.IsConflict(err) {
+			// A cache that does not know the cluster ID yet must not take it back.
+			return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		}
 		return ctrl.Result{}, err
 	}
 	g.Status = status
