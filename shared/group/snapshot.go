@@ -77,14 +77,8 @@ type Snapshot struct {
 	RegionsErr   error
 }
 
-// Wants says what to read beyond what every group needs.
-type Wants struct {
-	// Nodes for labels.
-	Nodes bool
-}
-
 // Observe reads the snapshot of a group.
-func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group, wants Wants) (Snapshot, error) {
+func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (Snapshot, error) {
 	s := Snapshot{Now: env.Now()}
 	var err error
 	if s.Instances, err = instances(ctx, env.Client, g); err != nil {
@@ -122,8 +116,6 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group, wants Want
 		if s.LostNodes, err = lostNodes(ctx, env, s); err != nil {
 			return s, err
 		}
-	}
-	if wants.Nodes && env.ClusterScoped {
 		if s.Nodes, s.Cordoned, err = nodes(ctx, env.Client, s.Instances); err != nil {
 			return s, err
 		}

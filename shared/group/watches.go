@@ -32,7 +32,7 @@ func Watches(b *builder.Builder, env operator.Env, kind, component string, list 
 		}
 	}
 	if env.ClusterScoped {
-		b = b.Watches(&corev1.Node{}, watch.AllGroups(env.Client, list), builder.WithPredicates(watch.NodeLabels()))
+		b = b.Watches(&corev1.Node{}, watch.AllGroups(env.Client, list), builder.WithPredicates(watch.Nodes()))
 	}
 	return b
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
@@ -55,9 +58,10 @@ func (c Component) Leave(d group.Disruption, begun time.Time) group.Preparation 
 
 // departs reports whether a member that is being removed leaves for good: it is
 // one too many, or on its way out already, or has left, or is dead and not to come
-// back.
+// back, or has lost its data: an empty store at the address of one that PD knows
+// would be refused.
 func (c Component) departs(i *v1alpha1.Instance) bool {
-	if i.DeletionTimestamp == nil || i.Spec.Retire || mark(i) == group.Remove || c.left(c.of(i)) || c.replaceable(i) {
+	if i.DeletionTimestamp == nil || i.Spec.Retire || mark(i) == group.Remove || c.left(c.of(i)) || c.replaceable(i) || c.dataLost(i) {
 		return true
 	}
 	living := int32(0)
@@ -67,6 +71,14 @@ func (c Component) departs(i *v1alpha1.Instance) bool {
 		}
 	}
 	return living >= c.Group.GetReplicas()+c.Extra()
+}
+
+// dataLost reports whether the data of a member that PD knows is gone: its claim
+// is, and nobody has put another one in its place.
+func (c Component) dataLost(i *v1alpha1.Instance) bool {
+	volumes := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionVolumesReady)
+	return volumes != nil && volumes.Status == metav1.ConditionFalse && volumes.Reason == v1alpha1.ReasonClaimLost &&
+		recorded(i) != "" && len(c.Snapshot.Claims[i.Name]) < len(i.Spec.VolumeClaimTemplates)
 }
 
 // left reports whether PD has let a member's store go. A PD that lists no store

@@ -22,6 +22,12 @@ func marked(s *group.Snapshot, verb group.Verb) {
 
 func deleted(s *group.Snapshot) { s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(now())) }
 
+func claimLost(s *group.Snapshot) {
+	s.Instances[0].Spec.VolumeClaimTemplates = []v1alpha1.VolumeClaimTemplate{{Name: "data"}}
+	s.Instances[0].Status.Conditions = append(s.Instances[0].Status.Conditions,
+		metav1.Condition{Type: v1alpha1.ConditionVolumesReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClaimLost})
+}
+
 // surplus has a fourth member that would be enough without the first.
 func surplus(s *group.Snapshot) { s.Instances = append(s.Instances, member(3, "4", served()...)) }
 
@@ -68,13 +74,18 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 			s.Instances[0].Spec.Retire = true
 			s.Lease = lease.Held(lease.Of(s.Instances[0]), now(), 1)
 		}}, want{leased: true, says: "PD is asleep"}},
-		"another store in its place is a problem":      {[]func(*group.Snapshot){func(s *group.Snapshot) { s.PD.Stores[0].ID = "99" }}, want{leased: true, says: "is store 1, but"}},
-		"a deleted member that is needed comes back":   {[]func(*group.Snapshot){deleted}, want{ready: true, stays: true}},
-		"when nothing is left in PD of a restart":      {[]func(*group.Snapshot){deleted, evicts, func(s *group.Snapshot) { marked(s, group.Restart) }}, want{stays: true, calls: call(group.StopEvictingLeaders), says: "is to lead again"}},
-		"which PD has to say":                          {[]func(*group.Snapshot){deleted, silent, func(s *group.Snapshot) { marked(s, group.Restart) }}, want{stays: true, says: "PD is asleep"}},
-		"a deleted member that is one too many leaves": {[]func(*group.Snapshot){deleted, surplus}, want{leased: true, replaced: true, calls: call(group.EvictLeaders), says: "gives its leaders away"}},
-		"a deleted member goes on leaving":             {[]func(*group.Snapshot){deleted, state(pd.StateOffline), func(s *group.Snapshot) { marked(s, group.Remove) }}, want{replaced: true, says: "is Offline"}},
-		"a deleted member that has left is replaced":   {[]func(*group.Snapshot){deleted, gone}, want{ready: true, replaced: true}},
+		"another store in its place is a problem":        {[]func(*group.Snapshot){func(s *group.Snapshot) { s.PD.Stores[0].ID = "99" }}, want{leased: true, says: "is store 1, but"}},
+		"a deleted member that is needed comes back":     {[]func(*group.Snapshot){deleted}, want{ready: true, stays: true}},
+		"when nothing is left in PD of a restart":        {[]func(*group.Snapshot){deleted, evicts, func(s *group.Snapshot) { marked(s, group.Restart) }}, want{stays: true, calls: call(group.StopEvictingLeaders), says: "is to lead again"}},
+		"which PD has to say":                            {[]func(*group.Snapshot){deleted, silent, func(s *group.Snapshot) { marked(s, group.Restart) }}, want{stays: true, says: "PD is asleep"}},
+		"a deleted member that is one too many leaves":   {[]func(*group.Snapshot){deleted, surplus}, want{leased: true, replaced: true, calls: call(group.EvictLeaders), says: "gives its leaders away"}},
+		"a deleted member goes on leaving":               {[]func(*group.Snapshot){deleted, state(pd.StateOffline), func(s *group.Snapshot) { marked(s, group.Remove) }}, want{replaced: true, says: "is Offline"}},
+		"a deleted member that has lost its data leaves": {[]func(*group.Snapshot){deleted, state(pd.StateDown), claimLost}, want{leased: true, replaced: true, calls: call(group.DeleteStore), says: "is to give its regions away"}},
+		"unless somebody has brought it back": {[]func(*group.Snapshot){deleted, claimLost, func(s *group.Snapshot) {
+			s.Claims = map[string][]metav1.ObjectMeta{"kv-0": {{Name: "data-kv-0"}}}
+		}}, want{ready: true, stays: true}},
+		"one that PD never knew has lost nothing":    {[]func(*group.Snapshot){deleted, never, claimLost}, want{ready: true, stays: true}},
+		"a deleted member that has left is replaced": {[]func(*group.Snapshot){deleted, gone}, want{ready: true, replaced: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()

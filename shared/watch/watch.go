@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,12 +35,17 @@ func Spec() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 }
 
-// NodeLabels passes events of nodes whose labels or schedulability changed.
-func NodeLabels() predicate.Predicate {
+// Nodes passes events of nodes whose labels changed, or that were cordoned or
+// uncordoned: neither counts as a generation of theirs.
+func Nodes() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
-			e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+		return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || unschedulable(e.ObjectOld) != unschedulable(e.ObjectNew)
 	}}
+}
+
+func unschedulable(o client.Object) bool {
+	node, ok := o.(*corev1.Node)
+	return ok && node.Spec.Unschedulable
 }
 
 // GroupsOf wakes the groups up that depend on what an object of the same

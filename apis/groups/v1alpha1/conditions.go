@@ -62,7 +62,6 @@ const (
 	ReasonCreating            = "Creating"
 	ReasonRestartPending      = "RestartPending"
 	ReasonNewRendering        = "NewRendering"
-	ReasonScaleInPending      = "ScaleInPending"
 	ReasonVolumeChangePending = "VolumeChangePending"
 	// ReasonRestarting: the holder of the disruption Lease is being restarted.
 	ReasonRestarting = "Restarting"
@@ -190,7 +189,7 @@ func ConditionTable() []ConditionInfo {
 	// What keeps an object from its goal is the same list for Ready, UpToDate
 	// and Reconciling: they repeat the most pressing one.
 	blocked := []string{
-		ReasonProgressing, ReasonCreating, ReasonRestartPending, ReasonNewRendering, ReasonScaleInPending, ReasonVolumeChangePending,
+		ReasonProgressing, ReasonCreating, ReasonRestartPending, ReasonNewRendering, ReasonVolumeChangePending,
 		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonReplacing, ReasonEvictionTimedOut,
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
 		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,

@@ -14,7 +14,7 @@ var errNoMembers = errors.New("no member has been started")
 
 // observe reads everything that plan and report decide from.
 func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.PDGroup) (group.Snapshot, error) {
-	s, err := group.Observe(ctx, r.Env, g, group.Wants{})
+	s, err := group.Observe(ctx, r.Env, g)
 	if err != nil {
 		return s, err
 	}

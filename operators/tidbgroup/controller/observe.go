@@ -24,7 +24,7 @@ type snapshot struct {
 
 // observe reads everything that plan and report decide from.
 func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiDBGroup) (snapshot, error) {
-	common, err := group.Observe(ctx, r.Env, g, group.Wants{Nodes: true})
+	common, err := group.Observe(ctx, r.Env, g)
 	if err != nil {
 		return snapshot{}, err
 	}

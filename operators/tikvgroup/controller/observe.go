@@ -9,7 +9,7 @@ import (
 
 // observe reads everything that plan and report decide from.
 func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (group.Snapshot, error) {
-	s, err := group.Observe(ctx, r.Env, g, group.Wants{Nodes: true})
+	s, err := group.Observe(ctx, r.Env, g)
 	if err != nil || !asksPD(g, s) {
 		return s, err
 	}
