@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -26,18 +27,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 )
 
-// Delays say how long things take in the simulated world; zero is at once.
-type Delays struct {
-	// Schedule a pod, and bind its claims.
-	Schedule time.Duration
-	// Start from the scheduled pod to the running one.
-	Start time.Duration
-	// Ready from the running pod to the ready one.
-	Ready time.Duration
-	// Stop from the deletion of a pod to its end, at most its grace period.
-	Stop time.Duration
-}
-
 // again is how soon a process that ended with an error is started again.
 const again = 50 * time.Millisecond
 
@@ -45,17 +34,21 @@ const again = 50 * time.Millisecond
 // watches; what it is told of, it does at once.
 type actor struct {
 	client    client.Client
+	live      client.Reader // not from a cache
+	namespace string
 	databases *Databases
 	addresses *addresses
 	delays    Delays
 	fail      func(error)
-	wake      chan event.GenericEvent
+	wake      chan event.GenericEvent // pods to look at again
+	nodeWake  chan event.GenericEvent // nodes to look at again
 
 	mu        sync.Mutex
 	seen      map[types.UID]time.Time // pods, when first met in their present state
-	placed    map[types.UID]string    // pods that are on a node, or about to be
-	spread    map[types.UID]string    // the group of each of them
+	assumed   map[types.UID]string    // nodes of pods that are about to be bound
 	processes map[types.NamespacedName]*process
+	crashing  map[types.UID]*crash
+	lost      map[string]time.Time // nodes that are off the network, since when
 }
 
 // newActor starts the actor and returns when its caches are filled.
@@ -69,6 +62,9 @@ func newActor(ctx context.Context, cfg *rest.Config, namespace string, a *actor)
 		Cache: cache.Options{
 			DefaultNamespaces: map[string]cache.Config{namespace: {}},
 			DefaultTransform:  cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Node{}: {Label: labels.SelectorFromSet(labels.Set{labelRig: namespace})},
+			},
 		},
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
@@ -77,10 +73,10 @@ func newActor(ctx context.Context, cfg *rest.Config, namespace string, a *actor)
 	if err != nil {
 		return fmt.Errorf("build pod actor: %w", err)
 	}
-	a.client = manager.GetClient()
-	a.wake = make(chan event.GenericEvent, 64)
-	a.seen, a.placed, a.spread = map[types.UID]time.Time{}, map[types.UID]string{}, map[types.UID]string{}
-	a.processes = map[types.NamespacedName]*process{}
+	a.client, a.live, a.namespace = manager.GetClient(), manager.GetAPIReader(), namespace
+	a.wake, a.nodeWake = make(chan event.GenericEvent, 64), make(chan event.GenericEvent, 64)
+	a.seen, a.assumed, a.lost = map[types.UID]time.Time{}, map[types.UID]string{}, map[string]time.Time{}
+	a.processes, a.crashing = map[types.NamespacedName]*process{}, map[types.UID]*crash{}
 	err = ctrl.NewControllerManagedBy(manager).
 		Named("pod-actor").
 		For(&corev1.Pod{}).
@@ -94,6 +90,9 @@ func newActor(ctx context.Context, cfg *rest.Config, namespace string, a *actor)
 		Complete(a)
 	if err != nil {
 		return fmt.Errorf("build pod actor: %w", err)
+	}
+	if err := (&nodeActor{a}).setUp(manager); err != nil {
+		return err
 	}
 	go func() {
 		if err := manager.Start(ctx); err != nil {
@@ -121,6 +120,8 @@ func (a *actor) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	}
 	var left time.Duration
 	switch {
+	case a.isLost(pod.Spec.NodeName):
+		return reconcile.Result{}, nil // its kubelet hears nothing and says nothing
 	case pod.DeletionTimestamp != nil:
 		left, err = a.terminate(ctx, pod)
 	case pod.Spec.NodeName == "":
@@ -152,19 +153,6 @@ func (a *actor) wait(pod *corev1.Pod, state string, delay time.Duration) time.Du
 	return max(0, time.Until(begin.Add(delay)))
 }
 
-// terminate stops a pod's processes and removes it, as the kubelet does.
-func (a *actor) terminate(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
-	grace := time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second
-	if left := a.wait(pod, "stop", min(grace, a.delays.Stop)); left > 0 {
-		return left, nil
-	}
-	if err := a.stop(client.ObjectKeyFromObject(pod), ""); err != nil {
-		return 0, err
-	}
-	err := a.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: ptr.To(pod.UID)})
-	return 0, client.IgnoreNotFound(err)
-}
-
 // waiting returns the pods that do not run yet.
 func (a *actor) waiting(ctx context.Context, object client.Object) []reconcile.Request {
 	var options []client.ListOption
@@ -185,9 +173,12 @@ func (a *actor) waiting(ctx context.Context, object client.Object) []reconcile.R
 	return out
 }
 
-// claimGone tells the database that a claim's data is gone.
-func (a *actor) claimGone(_ context.Context, e event.DeleteEvent, _ queue) {
-	for _, db := range a.databases.List() {
-		db.LoseClaim(e.Object.GetUID())
+// poke lets a pod be looked at again.
+func (a *actor) poke(ctx context.Context, pod *corev1.Pod) error {
+	select {
+	case a.wake <- event.GenericEvent{Object: pod}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,12 +42,14 @@ type statusPort struct {
 	server *http.Server
 }
 
-// openStatusPort finds a free address and listens there.
-func openStatusPort(ctx context.Context, from *addresses) (*statusPort, error) {
+// openStatusPort listens on the wanted address, or finds a free one and listens
+// there.
+func openStatusPort(ctx context.Context, from *addresses, wanted string) (*statusPort, error) {
 	var config net.ListenConfig
 	var errs []error
 	for range 50 {
-		ip := from.next()
+		ip := cmp.Or(wanted, from.next())
+		wanted = ""
 		listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(int(v1alpha1.PortTiDBStatus))))
 		if err != nil {
 			errs = append(errs, err)

@@ -57,6 +57,12 @@ func (r *Rig) wipe() error {
 	if err := r.client.DeleteAllOf(ctx, &corev1.Pod{}, here, client.GracePeriodSeconds(0)); err != nil {
 		return fmt.Errorf("delete all pods: %w", err)
 	}
+	outside := client.MatchingLabels{labelRig: r.namespace}
+	for _, kind := range []client.Object{&corev1.Node{}, &corev1.PersistentVolume{}} {
+		if err := r.client.DeleteAllOf(ctx, kind, outside); err != nil {
+			return fmt.Errorf("delete all %T: %w", kind, err)
+		}
+	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}}
 	if err := r.client.Delete(ctx, namespace); err != nil {
 		return fmt.Errorf("delete namespace %s: %w", r.namespace, err)

@@ -324,6 +324,45 @@ func (d *Database) Serves() bool {
 	return cluster != nil && cluster.Bootstrapped()
 }
 
+// Replicated is content when every region has as many voters as PD wants, or as
+// there are stores that serve, on stores that live.
+func (d *Database) Replicated() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cluster := d.leader()
+	if cluster == nil || !cluster.Bootstrapped() {
+		return errNoLeader
+	}
+	stores, err := cluster.Stores()
+	if err != nil {
+		return err
+	}
+	up := map[uint64]bool{}
+	for _, s := range stores {
+		isTiFlash := slices.ContainsFunc(s.Meta.Labels, func(l model.Label) bool { return l.Key == "engine" && l.Value == "tiflash" })
+		if s.State == model.StoreUp && !isTiFlash {
+			up[s.Meta.ID] = true
+		}
+	}
+	regions, err := cluster.Regions()
+	if err != nil {
+		return err
+	}
+	want := min(cluster.MaxReplicas(), len(up))
+	for _, r := range regions {
+		have := 0
+		for _, p := range r.Peers {
+			if !p.Learner && up[p.StoreID] {
+				have++
+			}
+		}
+		if have < want {
+			return fmt.Errorf("region %d has %d voters, %d are wanted", r.ID, have, want)
+		}
+	}
+	return nil
+}
+
 // leader returns what the PD leader knows, nil while there is none.
 func (d *Database) leader() *model.Cluster {
 	if d.pd == nil {

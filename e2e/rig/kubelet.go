@@ -1,17 +1,14 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/pelletier/go-toml/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,6 +21,7 @@ const badImage = "bad"
 // process is what runs in a pod.
 type process struct {
 	pod  types.UID
+	node string
 	ip   string
 	stop func() error
 }
@@ -33,6 +31,13 @@ func (a *actor) run(ctx context.Context, pod *corev1.Pod) (time.Duration, error)
 	if left := a.wait(pod, "start", a.delays.Start); left > 0 {
 		return left, nil
 	}
+	down, restarts, err := a.crashed(pod)
+	if err != nil {
+		return 0, err
+	}
+	if down > 0 {
+		return down, a.patchStatus(ctx, pod, runningPod(pod, facts{ip: pod.Status.PodIP, restarts: restarts, crashed: true}))
+	}
 	reason, message, err := a.obstacle(ctx, pod)
 	if err != nil {
 		return 0, err
@@ -41,14 +46,22 @@ func (a *actor) run(ctx context.Context, pod *corev1.Pod) (time.Duration, error)
 		return 0, a.patchStatus(ctx, pod, waitingPod(pod, reason, message))
 	}
 	running, startErr, err := a.start(ctx, pod)
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, err
-	}
-	if startErr != nil {
+	case startErr != nil && a.isLost(pod.Spec.NodeName):
+		return 0, nil // nobody is there to tell
+	case startErr != nil:
 		return again, a.patchStatus(ctx, pod, waitingPod(pod, "CrashLoopBackOff", ""))
 	}
-	left := a.wait(pod, "ready", a.delays.Ready)
-	return left, a.patchStatus(ctx, pod, runningPod(pod, running.ip, left == 0))
+	left := a.wait(pod, fmt.Sprint("ready", restarts), a.delays.Ready)
+	if err := a.patchStatus(ctx, pod, runningPod(pod, facts{ip: running.ip, restarts: restarts, ready: left == 0})); err != nil {
+		return 0, err
+	}
+	if a.crashes(pod.UID) {
+		return again, nil
+	}
+	return left, nil
 }
 
 // obstacle says what keeps the containers of a pod from being created.
@@ -104,7 +117,7 @@ func (a *actor) start(ctx context.Context, pod *corev1.Pod) (running *process, f
 	if err != nil {
 		return nil, nil, err
 	}
-	running = &process{pod: pod.UID, stop: func() error { return nil }}
+	running = &process{pod: pod.UID, node: pod.Spec.NodeName, stop: func() error { return nil }}
 	switch args := arguments(pod); pod.Labels[v1alpha1.LabelComponent] {
 	case v1alpha1.ComponentPD:
 		settings, err := a.settings(ctx, pod)
@@ -123,7 +136,7 @@ func (a *actor) start(ctx context.Context, pod *corev1.Pod) (running *process, f
 		if !db.Serves() {
 			return nil, errNoPD, nil
 		}
-		port, err := openStatusPort(ctx, a.addresses)
+		port, err := openStatusPort(ctx, a.addresses, pod.Status.PodIP)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -134,46 +147,18 @@ func (a *actor) start(ctx context.Context, pod *corev1.Pod) (running *process, f
 		return nil, failed, nil
 	}
 	if running.ip == "" {
-		running.ip = a.addresses.next()
+		running.ip = cmp.Or(pod.Status.PodIP, a.addresses.next())
 	}
 	a.mu.Lock()
-	a.processes[key] = running
+	_, lost := a.lost[running.node]
+	if !lost {
+		a.processes[key] = running
+	}
 	a.mu.Unlock()
+	if lost {
+		return nil, errNodeLost, running.stop()
+	}
 	return running, nil, nil
-}
-
-// stop stops the process of a pod, except one that belongs to keep.
-func (a *actor) stop(key types.NamespacedName, keep types.UID) error {
-	a.mu.Lock()
-	running := a.processes[key]
-	if running == nil || running.pod == keep {
-		a.mu.Unlock()
-		return nil
-	}
-	delete(a.processes, key)
-	delete(a.placed, running.pod)
-	delete(a.spread, running.pod)
-	a.mu.Unlock()
-	if err := running.stop(); err != nil {
-		return fmt.Errorf("stop pod %s: %w", key, err)
-	}
-	return nil
-}
-
-// close stops everything.
-func (a *actor) close() error {
-	a.mu.Lock()
-	keys := make([]types.NamespacedName, 0, len(a.processes))
-	for key := range a.processes {
-		keys = append(keys, key)
-	}
-	a.mu.Unlock()
-	for _, key := range keys {
-		if err := a.stop(key, ""); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // data returns the claim that holds a pod's data, empty if it has none.
@@ -187,133 +172,4 @@ func (a *actor) data(ctx context.Context, pod *corev1.Pod) (types.UID, error) {
 		return "", fmt.Errorf("get claim %s: %w", claims[0], err)
 	}
 	return claim.UID, nil
-}
-
-// settings returns what is in the configuration file of a pod's process.
-func (a *actor) settings(ctx context.Context, pod *corev1.Pod) (map[string]any, error) {
-	out := map[string]any{}
-	for _, v := range pod.Spec.Volumes {
-		if v.ConfigMap == nil {
-			continue
-		}
-		var files corev1.ConfigMap
-		if err := a.client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: v.ConfigMap.Name}, &files); err != nil {
-			return nil, fmt.Errorf("get ConfigMap %s: %w", v.ConfigMap.Name, err)
-		}
-		for name, text := range files.Data {
-			if !strings.HasSuffix(name, ".toml") {
-				continue
-			}
-			if err := toml.Unmarshal([]byte(text), &out); err != nil {
-				return nil, fmt.Errorf("read %s of ConfigMap %s: %w", name, files.Name, err)
-			}
-		}
-	}
-	return out, nil
-}
-
-// arguments returns the --key=value arguments of the main container, with the
-// pod's name and namespace filled in.
-func arguments(pod *corev1.Pod) map[string]string {
-	fill := strings.NewReplacer("$(POD_NAME)", pod.Name, "$(NAMESPACE)", pod.Namespace)
-	out := map[string]string{}
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name != pod.Labels[v1alpha1.LabelComponent] {
-			continue
-		}
-		for _, arg := range pod.Spec.Containers[i].Args {
-			if key, value, ok := strings.Cut(fill.Replace(arg), "="); ok {
-				out[key] = value
-			}
-		}
-	}
-	return out
-}
-
-// founders returns the names in --initial-cluster.
-func founders(list string) []string {
-	if list == "" {
-		return nil
-	}
-	var out []string
-	for member := range strings.SplitSeq(list, ",") {
-		name, _, _ := strings.Cut(member, "=")
-		out = append(out, name)
-	}
-	return out
-}
-
-// version returns the tag of the main container's image, without the v.
-func version(pod *corev1.Pod) string {
-	_, tag, _ := strings.Cut(pod.Spec.Containers[0].Image, ":")
-	return strings.TrimPrefix(tag, "v")
-}
-
-// waitingPod returns the pod with containers that do not run.
-func waitingPod(pod *corev1.Pod, reason, message string) *corev1.Pod {
-	out := pod.DeepCopy()
-	out.Status.Phase = corev1.PodPending
-	setPodCondition(out, corev1.PodScheduled, corev1.ConditionTrue, "", "")
-	setPodCondition(out, corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady", "")
-	out.Status.ContainerStatuses = nil
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		status := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
-		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
-		if reason != "ImagePullBackOff" || strings.Contains(c.Image, badImage) {
-			status.State.Waiting = &corev1.ContainerStateWaiting{Reason: reason, Message: message}
-		}
-		out.Status.ContainerStatuses = append(out.Status.ContainerStatuses, status)
-	}
-	return out
-}
-
-// runningPod returns the pod with running containers.
-func runningPod(pod *corev1.Pod, ip string, ready bool) *corev1.Pod {
-	out := pod.DeepCopy()
-	out.Status.Phase = corev1.PodRunning
-	out.Status.PodIP, out.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
-	setPodCondition(out, corev1.PodScheduled, corev1.ConditionTrue, "", "")
-	status, reason := corev1.ConditionTrue, ""
-	if !ready {
-		status, reason = corev1.ConditionFalse, "ContainersNotReady"
-	}
-	setPodCondition(out, corev1.PodReady, status, reason, "")
-	before := pod.Status.ContainerStatuses
-	out.Status.ContainerStatuses = nil
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		container := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.Image, ContainerID: "rig://" + string(pod.UID) + "/" + c.Name, Ready: ready}
-		started := metav1.Now()
-		if at := slices.IndexFunc(before, func(s corev1.ContainerStatus) bool { return s.Name == c.Name && s.State.Running != nil }); at >= 0 {
-			started = before[at].State.Running.StartedAt
-		}
-		container.State.Running = &corev1.ContainerStateRunning{StartedAt: started}
-		out.Status.ContainerStatuses = append(out.Status.ContainerStatuses, container)
-	}
-	return out
-}
-
-func setPodCondition(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string) {
-	condition := corev1.PodCondition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.Now()}
-	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
-	if at < 0 {
-		pod.Status.Conditions = append(pod.Status.Conditions, condition)
-		return
-	}
-	if pod.Status.Conditions[at].Status == status {
-		condition.LastTransitionTime = pod.Status.Conditions[at].LastTransitionTime
-	}
-	pod.Status.Conditions[at] = condition
-}
-
-// patchStatus writes a pod's status if it has changed.
-func (a *actor) patchStatus(ctx context.Context, before, after *corev1.Pod) error {
-	if equality.Semantic.DeepEqual(before.Status, after.Status) {
-		return nil
-	}
-	if err := a.client.Status().Patch(ctx, after, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("write status of pod %s: %w", before.Name, err)
-	}
-	return nil
 }

@@ -38,6 +38,8 @@ type Options struct {
 	Name string
 	// Delays of the simulated world.
 	Delays Delays
+	// Nodes is how many nodes there are, over three zones; 3 if zero.
+	Nodes int
 	// Tolerate are alarms that the test itself is the cause of.
 	Tolerate []model.AlarmKind
 	// ClusterWide lets the operators watch all namespaces, and the nodes.
@@ -66,8 +68,9 @@ func (o Options) For(s scenario.Scenario) Options {
 	o.Name = s.Name
 	o.Delays = Delays{
 		Schedule: s.Options.Delays.Schedule.Duration, Start: s.Options.Delays.Start.Duration,
-		Ready: s.Options.Delays.Ready.Duration, Stop: s.Options.Delays.Stop.Duration,
+		Ready: s.Options.Delays.Ready.Duration, Stop: s.Options.Delays.Stop.Duration, Second: s.Options.Delays.Second.Duration,
 	}
+	o.Nodes = s.Options.Nodes
 	o.Tolerate = slices.Concat(o.Tolerate, s.Options.Tolerate)
 	o.ClusterWide = o.ClusterWide || s.Options.ClusterWide
 	o.Database = s.Options.Database
@@ -130,7 +133,10 @@ func (r *Rig) open(options Options) (err error) {
 	if r.namespace, err = controlplane.NewNamespace(r.ctx, r.client, name); err != nil {
 		return err
 	}
-	if err := world(r.ctx, r.client); err != nil {
+	if err := classes(r.ctx, r.client); err != nil {
+		return err
+	}
+	if err := nodes(r.ctx, r.client, r.namespace, cmp.Or(options.Nodes, standardNodes)); err != nil {
 		return err
 	}
 	if r.Watcher, err = watchNamespace(r.ctx, r.plane.Config, r.namespace, cmp.Or(options.Silence, reasonDeadline)); err != nil {
@@ -215,13 +221,27 @@ func (r *Rig) Describe() string {
 }
 
 // LoseNode implements scenario.World.
-func (r *Rig) LoseNode(context.Context, string) error { return scenario.ErrNotHere }
+func (r *Rig) LoseNode(ctx context.Context, node string) error { return r.actor.loseNode(ctx, node) }
 
 // RecoverNode implements scenario.World.
-func (r *Rig) RecoverNode(context.Context, string) error { return scenario.ErrNotHere }
+func (r *Rig) RecoverNode(ctx context.Context, node string) error {
+	return r.actor.recoverNode(ctx, node)
+}
 
 // Crash implements scenario.World.
-func (r *Rig) Crash(context.Context, string, int) error { return scenario.ErrNotHere }
+func (r *Rig) Crash(ctx context.Context, pod string, times int) error {
+	return r.actor.crash(ctx, r.namespace, pod, times)
+}
+
+// Replicated implements scenario.World.
+func (r *Rig) Replicated(context.Context) error {
+	for _, db := range r.Databases.List() {
+		if err := db.Replicated(); err != nil {
+			return fmt.Errorf("database of PDGroup %s: %w", db.Group().Name, err)
+		}
+	}
+	return nil
+}
 
 // Replicate implements scenario.World.
 func (r *Rig) Replicate(_ context.Context, pdGroup string, table, replicas int) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,7 +65,8 @@ type Says struct {
 type Field struct {
 	// Object that has the field.
 	Object objects.Key `json:"object"`
-	// Path of the field, with dots: "status.replicas".
+	// Path of the field, with dots, and the index of an entry of a list:
+	// "status.replicas", "status.containerStatuses.0.restartCount".
 	Path string `json:"path"`
 	// Is its value as text; empty if there is no such field.
 	Is string `json:"is"`
@@ -73,6 +75,9 @@ type Field struct {
 // Await is what must come.
 type Await struct {
 	Holds `json:",inline"`
+	// Replicated waits, after all else, until every region has as many voters as
+	// PD wants, or as there are stores.
+	Replicated bool `json:"replicated,omitempty"`
 	// Within is how long it may take; the world's patience if zero.
 	Within metav1.Duration `json:"within,omitempty"`
 }
@@ -192,15 +197,34 @@ func (f Field) check(o objects.Set) error {
 	if object == nil {
 		return fmt.Errorf("%s does not exist", f.Object)
 	}
-	value, found, err := unstructured.NestedFieldNoCopy(object.Object, strings.Split(f.Path, ".")...)
 	have := ""
-	if err == nil && found && value != nil {
+	if value := at(object.Object, strings.Split(f.Path, ".")); value != nil {
 		have = fmt.Sprint(value)
 	}
 	if have != f.Is {
 		return fmt.Errorf("%s: %s is %q, not %q", f.Object, f.Path, have, f.Is)
 	}
 	return nil
+}
+
+// at follows a path through maps by key and through lists by index; nil if it
+// leads nowhere.
+func at(value any, path []string) any {
+	for _, step := range path {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil
+			}
+			value = v[i]
+		default:
+			return nil
+		}
+	}
+	return value
 }
 
 // count counts the objects of a kind whose names begin with what stands behind it.

@@ -15,8 +15,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
 )
 
-// again is how soon an eviction that a PodDisruptionBudget has held back is
-// asked for again, as kubectl drain does, only faster.
+// again is how soon what nothing wakes is tried again: an eviction that a
+// PodDisruptionBudget has held back, as kubectl drain does, only faster.
 const again = 200 * time.Millisecond
 
 // nodeStep carries out the steps that name a node.
@@ -92,7 +92,7 @@ func (r *runner) drain(ctx context.Context, name string) error {
 	if err := r.cordon(ctx, name, true); err != nil {
 		return err
 	}
-	limit := r.scenario.patience()
+	limit := r.scenario.within(0)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("node %s is not empty after %s", name, limit))
 	defer cancel()
 	retry := time.NewTicker(again)

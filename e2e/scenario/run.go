@@ -141,13 +141,30 @@ func sign(n int) int {
 
 // await waits for what must come.
 func (r *runner) await(ctx context.Context, a Await) error {
-	within := a.Within.Duration
-	if within == 0 {
-		within = r.scenario.patience()
-	}
+	within := r.scenario.within(a.Within.Duration)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not within %s", within))
 	defer cancel()
-	return r.world.Await(ctx, func(o objects.Set) error { return a.Holds.check(o, r.deleted) })
+	if err := r.world.Await(ctx, func(o objects.Set) error { return a.Holds.check(o, r.deleted) }); err != nil || !a.Replicated {
+		return err
+	}
+	return r.replicated(ctx)
+}
+
+// replicated waits for the database, which tells nobody when it is done.
+func (r *runner) replicated(ctx context.Context) error {
+	ticker := time.NewTicker(again)
+	defer ticker.Stop()
+	for {
+		err := r.world.Replicated(ctx)
+		if err == nil || errors.Is(err, ErrNotHere) {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
 }
 
 // expect looks once.

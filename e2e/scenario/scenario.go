@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,8 @@ type Options struct {
 	// ClusterWide lets the operators watch all namespaces, and the nodes. Such
 	// a scenario runs alone.
 	ClusterWide bool `json:"clusterWide,omitempty"`
+	// Nodes is how many nodes a simulated world has, over three zones; 3 if zero.
+	Nodes int `json:"nodes,omitempty"`
 	// Delays of a simulated world; others have their own.
 	Delays Delays `json:"delays,omitempty"`
 	// Database shapes the simulated databases; others have their own.
@@ -82,8 +85,11 @@ type Delays struct {
 	Start metav1.Duration `json:"start,omitempty"`
 	// Ready from the running pod to the ready one.
 	Ready metav1.Duration `json:"ready,omitempty"`
-	// Stop from the deletion of a pod to its end, at most its grace period.
+	// Stop is how long a process takes to end, at most its grace period.
 	Stop metav1.Duration `json:"stop,omitempty"`
+	// Second is how long a second of the kubelet's takes, of which preStop hooks,
+	// grace periods, back-offs and tolerations have many.
+	Second metav1.Duration `json:"second,omitempty"`
 }
 
 // RunsIn says whether the scenario runs in a world.
@@ -114,11 +120,9 @@ func (s Scenario) started() []string {
 	return slices.DeleteFunc(Operators(), func(name string) bool { return slices.Contains(absent, name) })
 }
 
-func (s Scenario) patience() time.Duration {
-	if s.Patience.Duration > 0 {
-		return s.Patience.Duration
-	}
-	return patience
+// within is how long a wait may take that says so, or does not.
+func (s Scenario) within(said time.Duration) time.Duration {
+	return cmp.Or(said, s.Patience.Duration, patience)
 }
 
 // objects returns what a name of an apply step stands for.

@@ -48,6 +48,10 @@ type World interface {
 	// TiFlash, as ALTER TABLE ... SET TIFLASH REPLICA does.
 	Replicate(ctx context.Context, pdGroup string, table, replicas int) error
 
+	// Replicated is content when every region of every database of the namespace
+	// has as many voters as PD wants, or as there are stores.
+	Replicated(ctx context.Context) error
+
 	// Observed is what was seen so far.
 	Observed() Observed
 }

@@ -5,7 +5,6 @@
 //	rig                       every scenario, those with many orders in a sample
 //	rig scale-out bootstrap   these
 //	rig -all                  every order
-//	rig -clusters 100         100 clusters that come up at once
 package main
 
 import (

@@ -1,0 +1,73 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// settings returns what is in the configuration file of a pod's process.
+func (a *actor) settings(ctx context.Context, pod *corev1.Pod) (map[string]any, error) {
+	out := map[string]any{}
+	for _, v := range pod.Spec.Volumes {
+		if v.ConfigMap == nil {
+			continue
+		}
+		var files corev1.ConfigMap
+		if err := a.client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: v.ConfigMap.Name}, &files); err != nil {
+			return nil, fmt.Errorf("get ConfigMap %s: %w", v.ConfigMap.Name, err)
+		}
+		for name, text := range files.Data {
+			if !strings.HasSuffix(name, ".toml") {
+				continue
+			}
+			if err := toml.Unmarshal([]byte(text), &out); err != nil {
+				return nil, fmt.Errorf("read %s of ConfigMap %s: %w", name, files.Name, err)
+			}
+		}
+	}
+	return out, nil
+}
+
+// arguments returns the --key=value arguments of the main container, with the
+// pod's name and namespace filled in.
+func arguments(pod *corev1.Pod) map[string]string {
+	fill := strings.NewReplacer("$(POD_NAME)", pod.Name, "$(NAMESPACE)", pod.Namespace)
+	out := map[string]string{}
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name != pod.Labels[v1alpha1.LabelComponent] {
+			continue
+		}
+		for _, arg := range pod.Spec.Containers[i].Args {
+			if key, value, ok := strings.Cut(fill.Replace(arg), "="); ok {
+				out[key] = value
+			}
+		}
+	}
+	return out
+}
+
+// founders returns the names in --initial-cluster.
+func founders(list string) []string {
+	if list == "" {
+		return nil
+	}
+	var out []string
+	for member := range strings.SplitSeq(list, ",") {
+		name, _, _ := strings.Cut(member, "=")
+		out = append(out, name)
+	}
+	return out
+}
+
+// version returns the tag of the main container's image, without the v.
+func version(pod *corev1.Pod) string {
+	_, tag, _ := strings.Cut(pod.Spec.Containers[0].Image, ":")
+	return strings.TrimPrefix(tag, "v")
+}

@@ -1,0 +1,110 @@
+package rig
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// neighbour is a pod that is on a node, or about to be.
+type neighbour struct {
+	pod  *corev1.Pod
+	node string
+}
+
+// placement is what a pod is placed by: the nodes, who is on them, and where its
+// volumes are.
+type placement struct {
+	nodes      []corev1.Node
+	neighbours []neighbour
+	// volumes are the node affinities of the pod's bound volumes.
+	volumes []*corev1.NodeSelector
+}
+
+// pick takes the fitting node with the best score, or says why none fits. Of
+// equal nodes it takes the one with the fewest pods, and then the first.
+func (p placement) pick(pod *corev1.Pod) (node, why string) {
+	reasons := map[string]int{}
+	best, fewest := int64(0), 0
+	for i := range p.nodes {
+		if reason := p.unfit(pod, &p.nodes[i]); reason != "" {
+			reasons[reason]++
+			continue
+		}
+		score, have := p.score(pod, &p.nodes[i]), len(p.on(p.nodes[i].Name))
+		if node == "" || score > best || score == best && have < fewest {
+			node, best, fewest = p.nodes[i].Name, score, have
+		}
+	}
+	if node != "" {
+		return node, ""
+	}
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		parts = append(parts, fmt.Sprintf("%d %s", reasons[reason], reason))
+	}
+	return "", fmt.Sprintf("0/%d nodes are available: %s.", len(p.nodes), strings.Join(parts, ", "))
+}
+
+// on returns the pods on a node.
+func (p placement) on(node string) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, n := range p.neighbours {
+		if n.node == node {
+			out = append(out, n.pod)
+		}
+	}
+	return out
+}
+
+// unfit says why a pod does not fit on a node, in the scheduler's words.
+func (p placement) unfit(pod *corev1.Pod, node *corev1.Node) string {
+	// A selector that cannot be read fits no node, as with the scheduler.
+	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
+		return "node(s) didn't match Pod's node affinity/selector"
+	}
+	if node.Spec.Unschedulable {
+		return "node(s) were unschedulable"
+	}
+	keepsOff := func(t *corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	}
+	if taint, found := scheduling.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, keepsOff, false); found {
+		return fmt.Sprintf("node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)
+	}
+	if reason := p.full(pod, node); reason != "" {
+		return reason
+	}
+	for _, volume := range p.volumes {
+		fits, err := nodeaffinity.NewLazyErrorNodeSelector(volume).Match(node)
+		if err != nil || !fits {
+			return "node(s) had volume node affinity conflict"
+		}
+	}
+	if reason := p.apart(pod, node); reason != "" {
+		return reason
+	}
+	return p.uneven(pod, node)
+}
+
+// full says which resource of a node does not suffice for one pod more.
+func (p placement) full(pod *corev1.Pod, node *corev1.Node) string {
+	for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		left := node.Status.Allocatable[resource]
+		for _, each := range append(p.on(node.Name), pod) {
+			for i := range each.Spec.Containers {
+				left.Sub(each.Spec.Containers[i].Resources.Requests[resource])
+			}
+		}
+		if left.Sign() < 0 {
+			return "Insufficient " + string(resource)
+		}
+	}
+	return ""
+}
