@@ -135,8 +135,10 @@ func (r *reconciler) deletePod(ctx context.Context, s *snapshot, d *podDeletion)
 		return failed(err)
 	}
 	if d.next != nil {
+		// Its own name is taken as yet. One that the API server made up would be
+		// another one each time, and with it what status says of a refusal.
 		trial := d.next.DeepCopy()
-		trial.Name, trial.GenerateName = "", d.next.Name+"-"
+		trial.Name += "-next"
 		if err := r.Client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(r.Name)); apierrors.IsInvalid(err) {
 			return step.Fail(v1alpha1.ReasonPodRejected, fmt.Errorf("pod %s is left running, its replacement is invalid: %w", live.Name, err))
 		}

@@ -396,7 +396,9 @@ func TestAPodThatTheAPIServerWouldNotTakeStopsNothing(t *testing.T) {
 	})
 	i := s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonPodRejected)
 	assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady))
-	assert.Contains(t, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate).Message, "imagePullPolicy")
+	message := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate).Message
+	assert.Contains(t, message, "imagePullPolicy")
+	assert.Contains(t, message, fmt.Sprintf("Pod %q", pod.Name+"-next"), "the same words at every attempt, or status never comes to rest")
 	assert.Equal(t, pod.UID, s.pod().UID)
 
 	s.edit(func(i *v1alpha1.Instance) {
