@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/e2e/faults"
+	"github.com/tidb-groups/tidb-groups/e2e/overlay"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
 // The groups of one cluster, one member each.
@@ -42,6 +44,13 @@ func TestASampleOfEachCampaignBreaksNoPromise(t *testing.T) {
 			assert.Positive(t, struck[campaign], "attempts of %s that came by their point", campaign)
 		}
 	}
+}
+
+func TestTheNextVersionsEditsFitTheTree(t *testing.T) {
+	root, err := binaries.Root()
+	require.NoError(t, err)
+	_, err = overlay.Apply(root, nextEdits())
+	assert.NoError(t, err)
 }
 
 func TestShardsTogetherAreAllAndSamplesStayTheSame(t *testing.T) {

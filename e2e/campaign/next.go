@@ -2,17 +2,14 @@ package campaign
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/tidb-groups/tidb-groups/e2e/overlay"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 )
@@ -21,25 +18,24 @@ import (
 // they render otherwise.
 const nextVariable = "TIDB_GROUPS_NEXT"
 
-// edit is one change of the source of the next version.
-type edit struct{ file, old, new string }
-
 // nextEdits are what the next version renders otherwise: pods, files, claims or
 // Services.
-func nextEdits() []edit {
+func nextEdits() []overlay.Edit {
 	differs := func(what string) string { return fmt.Sprintf("os.Getenv(%q) == %q", nextVariable, what) }
-	return []edit{
-		{"shared/workload/pod.go", "import (\n", "import (\n\t\"os\"\n"},
-		{"shared/workload/pod.go", "\tfor _, e := range spec.Env {\n",
-			"\tif " + differs("pods") + " {\n\t\tenv = append(env, corev1.EnvVar{Name: \"NEXT\", Value: \"1\"})\n\t}\n\tfor _, e := range spec.Env {\n"},
-		{"shared/workload/pod.go", "\tfor _, v := range spec.Volumes {\n\t\tout = append(out, v1alpha1.VolumeClaimTemplate{",
-			"\tfor _, v := range spec.Volumes {\n\t\tif " + differs("claims") + " {\n\t\t\tv.Storage.Add(v.Storage)\n\t\t}\n\t\tout = append(out, v1alpha1.VolumeClaimTemplate{"},
-		{"shared/workload/service.go", "import (\n", "import (\n\t\"os\"\n"},
-		{"shared/workload/service.go", "func servicePorts(ports []Port, overrides []v1alpha1.ServicePort) []corev1.ServicePort {\n",
-			"func servicePorts(ports []Port, overrides []v1alpha1.ServicePort) []corev1.ServicePort {\n\tif " + differs("services") +
-				" {\n\t\tports = append([]Port{{Name: \"next\", Number: 9999}}, ports...)\n\t}\n"},
-		{"shared/tomlconfig/tree.go", "import (\n", "import (\n\t\"os\"\n"},
-		{"shared/tomlconfig/tree.go", "\treturn string(text), nil\n", "\tif " + differs("files") + " {\n\t\ttext = append(text, \"# next\\n\"...)\n\t}\n\treturn string(text), nil\n"},
+	const imports = "import (\n"
+	in := func(file, old, next string) overlay.Edit { return overlay.Edit{File: file, Old: old, New: next} }
+	return []overlay.Edit{
+		in("shared/workload/pod.go", imports, imports+"\t\"os\"\n"),
+		in("shared/workload/pod.go", "\tfor _, e := range spec.Env {\n",
+			"\tif "+differs("pods")+" {\n\t\tenv = append(env, corev1.EnvVar{Name: \"NEXT\", Value: \"1\"})\n\t}\n\tfor _, e := range spec.Env {\n"),
+		in("shared/workload/pod.go", "\tfor _, v := range spec.Volumes {\n\t\tout = append(out, v1alpha1.VolumeClaimTemplate{",
+			"\tfor _, v := range spec.Volumes {\n\t\tif "+differs("claims")+" {\n\t\t\tv.Storage.Add(v.Storage)\n\t\t}\n\t\tout = append(out, v1alpha1.VolumeClaimTemplate{"),
+		in("shared/workload/service.go", imports, imports+"\t\"os\"\n"),
+		in("shared/workload/service.go", "func servicePorts(ports []Port, overrides []v1alpha1.ServicePort) []corev1.ServicePort {\n",
+			"func servicePorts(ports []Port, overrides []v1alpha1.ServicePort) []corev1.ServicePort {\n\tif "+differs("services")+
+				" {\n\t\tports = append([]Port{{Name: \"next\", Number: 9999}}, ports...)\n\t}\n"),
+		in("shared/tomlconfig/tree.go", imports, imports+"\t\"os\"\n"),
+		in("shared/tomlconfig/tree.go", "\treturn string(text), nil\n", "\tif "+differs("files")+" {\n\t\ttext = append(text, \"# next\\n\"...)\n\t}\n\treturn string(text), nil\n"),
 	}
 }
 
@@ -72,43 +68,17 @@ func RunOperators(ctx context.Context, kubeconfig, namespace, pd string) error {
 // this one with other renderings, into a directory, and returns its path.
 // Nothing of the tree is changed: the compiler is given the changed files.
 func BuildNext(ctx context.Context, root, dir string) (string, error) {
-	changed := map[string]string{}
-	for _, e := range nextEdits() {
-		text, known := changed[e.file]
-		if !known {
-			raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.file)))
-			if err != nil {
-				return "", fmt.Errorf("read source of next version: %w", err)
-			}
-			text = string(raw)
-		}
-		if strings.Count(text, e.old) != 1 {
-			return "", fmt.Errorf("change %s for the next version: %q is not there once: adapt nextEdits in e2e/campaign", e.file, e.old)
-		}
-		changed[e.file] = strings.Replace(text, e.old, e.new, 1)
-	}
-	var table struct{ Replace map[string]string }
-	table.Replace = map[string]string{}
-	for file, text := range changed {
-		to := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
-		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
-			return "", fmt.Errorf("write source of next version: %w", err)
-		}
-		table.Replace[filepath.Join(root, filepath.FromSlash(file))] = to
-	}
-	raw, err := json.Marshal(table)
+	changed, err := overlay.Apply(root, nextEdits())
 	if err != nil {
-		return "", fmt.Errorf("encode overlay: %w", err)
+		return "", fmt.Errorf("change source for the next version: %w: adapt nextEdits in e2e/campaign", err)
 	}
-	overlay, out := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "next")
-	if err := os.WriteFile(overlay, raw, 0o600); err != nil {
-		return "", fmt.Errorf("write overlay: %w", err)
+	table, err := overlay.Write(root, dir, changed)
+	if err != nil {
+		return "", fmt.Errorf("change source for the next version: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", out, "./cmd/campaign")
-	cmd.Dir = filepath.Join(root, "e2e")
-	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build next version: %w: %s", err, said)
+	out := filepath.Join(dir, "next")
+	if err := overlay.Go(ctx, root, "e2e", "build", "-overlay", table, "-o", out, "./cmd/campaign"); err != nil {
+		return "", fmt.Errorf("build next version: %w", err)
 	}
 	return out, nil
 }

@@ -5,13 +5,13 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/tidb-groups/tidb-groups/e2e/overlay"
 )
 
 //go:embed bugs/*.yaml
@@ -26,7 +26,7 @@ type Mutant struct {
 	// Promise that the bug breaks.
 	Promise string `json:"promise"`
 	// Edits make the bug.
-	Edits []Edit `json:"edits"`
+	Edits []overlay.Edit `json:"edits"`
 	// Module and Package of the test, e2e and ./rig if empty.
 	Module  string `json:"module,omitempty"`
 	Package string `json:"package,omitempty"`
@@ -34,16 +34,6 @@ type Mutant struct {
 	Test string `json:"test"`
 	// Says is a regular expression for a line of what the test says.
 	Says string `json:"says"`
-}
-
-// Edit replaces a piece of text in a file of the tree.
-type Edit struct {
-	// File from the root of the tree, with slashes.
-	File string `json:"file"`
-	// Old occurs exactly once in the file.
-	Old string `json:"old"`
-	// New takes its place.
-	New string `json:"new"`
 }
 
 // All returns every mutant, by name.
@@ -82,29 +72,6 @@ func (m Mutant) Check(root string) error {
 	if _, err := regexp.Compile(m.Says); err != nil || m.Says == "" {
 		return fmt.Errorf("says %q is no regular expression: %w", m.Says, err)
 	}
-	_, err := m.apply(root)
+	_, err := overlay.Apply(root, m.Edits)
 	return err
-}
-
-// apply returns the changed files' content, by their path from the root.
-func (m Mutant) apply(root string) (map[string]string, error) {
-	out := map[string]string{}
-	for _, e := range m.Edits {
-		text, again := out[e.File]
-		if !again {
-			raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.File)))
-			if err != nil {
-				return nil, fmt.Errorf("read what is to be changed: %w", err)
-			}
-			text = string(raw)
-		}
-		if n := strings.Count(text, e.Old); n != 1 {
-			return nil, fmt.Errorf("%s has the old text %d times and not once: %q", e.File, n, e.Old)
-		}
-		if e.Old == e.New {
-			return nil, fmt.Errorf("the edit of %s changes nothing", e.File)
-		}
-		out[e.File] = strings.Replace(text, e.Old, e.New, 1)
-	}
-	return out, nil
 }

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tidb-groups/tidb-groups/e2e/overlay"
 )
 
 // limit is how long a test may take, whose own waits give up after a minute.
@@ -119,17 +121,17 @@ func (r Runner) one(ctx context.Context, dir string, m Mutant) (Verdict, error) 
 	binary := filepath.Join(dir, "test")
 	args := []string{"test", "-c", "-o", binary, "-ldflags=-s -w"}
 	if len(m.Edits) > 0 {
-		changed, err := m.apply(r.Root)
+		changed, err := overlay.Apply(r.Root, m.Edits)
 		if err != nil {
 			return Verdict{}, fmt.Errorf("mutant %s: %w", m.Name, err)
 		}
-		table, err := overlay(r.Root, dir, changed)
+		table, err := overlay.Write(r.Root, dir, changed)
 		if err != nil {
 			return Verdict{}, err
 		}
 		args = append(args, "-overlay", table)
 	}
-	if err := goCommand(ctx, r.Root, m.Module, append(args, m.Package)...); err != nil {
+	if err := overlay.Go(ctx, r.Root, m.Module, append(args, m.Package)...); err != nil {
 		return Verdict{}, fmt.Errorf("build mutant %s: %w", m.Name, err)
 	}
 	defer func() { _ = os.Remove(binary) }() // large, and built again when needed
