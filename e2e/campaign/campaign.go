@@ -195,29 +195,51 @@ func (c *campaign) all(ctx context.Context, attempts []Attempt, worker func() (t
 
 // attempt makes one attempt.
 func (c *campaign) attempt(ctx context.Context, story scenario.Scenario, a Attempt, want *Reference) (Record, error) {
-	record := Record{Attempt: a, Commit: c.options.Commit}
 	fault, err := faults.Parse(a.Fault)
 	if err != nil {
-		return record, err
+		return Record{}, err
 	}
-	begin := time.Now()
-	s, err := open(ctx, c.plane, story, fault)
-	if err == nil {
-		record.Findings, err = s.run(ctx, story, want)
-		record.Struck = s.injector.Struck()
-		if len(record.Findings) > 0 && c.options.Verbose {
-			c.print("%s\n", s.describe())
+	return c.staged(ctx, story, a, fault, func(s *stage) (bool, []Finding, error) {
+		findings, err := s.run(ctx, story, want)
+		return s.injector.Struck(), findings, err
+	})
+}
+
+// staged makes an attempt on a stage of its own. attack says whether it came by
+// its point, and what was not as promised.
+func (c *campaign) staged(ctx context.Context, story scenario.Scenario, a Attempt, fault faults.Fault, attack func(*stage) (bool, []Finding, error)) (Record, error) {
+	return c.record(ctx, a, func(r *Record) error {
+		s, err := open(ctx, c.plane, story, fault)
+		if err != nil {
+			return err
 		}
-		err = errors.Join(err, s.Close())
-	}
-	record.Took = time.Since(begin)
+		r.Struck, r.Findings, err = attack(s)
+		c.show(s, r.Findings)
+		return errors.Join(err, s.Close())
+	})
+}
+
+// record makes the record of an attempt. What keeps an attempt from being made
+// stands in it; only the end of the campaign is an error.
+func (c *campaign) record(ctx context.Context, a Attempt, attempt func(*Record) error) (Record, error) {
+	r := Record{Attempt: a, Commit: c.options.Commit}
+	begin := time.Now()
+	err := attempt(&r)
+	r.Took = time.Since(begin)
 	if ctx.Err() != nil {
-		return record, context.Cause(ctx)
+		return r, context.Cause(ctx)
 	}
 	if err != nil {
-		record.Broken = err.Error()
+		r.Broken = err.Error()
 	}
-	return record, nil
+	return r, nil
+}
+
+// show prints the objects of a stage on which something was found.
+func (c *campaign) show(s *stage, findings []Finding) {
+	if len(findings) > 0 && c.options.Verbose {
+		c.print("%s\n", s.describe())
+	}
 }
 
 // undisturbed makes one run without a fault.

@@ -104,11 +104,7 @@ func (s *stage) settle(ctx context.Context) error {
 	defer cancel()
 	for {
 		before := s.Observed()
-		timer := time.NewTimer(atRest)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause(ctx, atRest) {
 			return fmt.Errorf("it does not come to rest within %s: %s", restTime, strings.Join(s.busy(before), ", "))
 		}
 		if len(s.busy(before)) == 0 {
@@ -120,9 +116,9 @@ func (s *stage) settle(ctx context.Context) error {
 // busy names the writes since a moment, those of Events apart.
 func (s *stage) busy(before scenario.Observed) []string {
 	var out []string
-	for request, n := range s.Observed().Requests {
-		if more := n - before.Requests[request]; more > 0 && request.Writes() && request.Resource != "events" {
-			out = append(out, fmt.Sprintf("%d × %s", more, request))
+	for request, n := range s.Requests.Since(before.Requests) {
+		if request.Writes() && request.Resource != "events" {
+			out = append(out, fmt.Sprintf("%d × %s", n, request))
 		}
 	}
 	return out

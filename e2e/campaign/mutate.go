@@ -29,7 +29,7 @@ const (
 	spoken = 15 * time.Second
 	// dwell is how long the operators are let do what a mutation asks for.
 	dwell = 3 * time.Second
-	// field names a mutation's writes.
+	// owner of the fields that a mutation writes.
 	owner = client.FieldOwner("user")
 )
 
@@ -60,30 +60,21 @@ func mutationPoints(name string, want *Reference, schemas map[string]*schema) []
 
 // try makes one attempt.
 func (m *mutator) try(ctx context.Context, a Attempt) (Record, error) {
-	record := Record{Attempt: a, Commit: m.c.options.Commit}
-	begin := time.Now()
 	mutation, err := find(a.Fault, m.schemas)
 	if err != nil {
-		return record, err
+		return Record{}, err
 	}
-	err = m.ready(ctx)
-	if err == nil {
-		record.Struck, record.Findings, err = m.mutate(ctx, mutation)
-	}
-	if len(record.Findings) > 0 && m.c.options.Verbose {
-		m.c.print("%s\n", m.stage.describe())
-	}
-	if len(record.Findings) > 0 || err != nil {
-		err = errors.Join(err, m.close())
-	}
-	record.Took = time.Since(begin)
-	if ctx.Err() != nil {
-		return record, context.Cause(ctx)
-	}
-	if err != nil {
-		record.Broken = err.Error()
-	}
-	return record, nil
+	return m.c.record(ctx, a, func(r *Record) error {
+		err := m.ready(ctx)
+		if err == nil {
+			r.Struck, r.Findings, err = m.mutate(ctx, mutation)
+		}
+		m.c.show(m.stage, r.Findings)
+		if len(r.Findings) > 0 || err != nil {
+			err = errors.Join(err, m.close())
+		}
+		return err
+	})
 }
 
 // alone are the manifests in which every group has one member.

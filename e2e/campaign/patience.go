@@ -32,3 +32,15 @@ func patient(ctx context.Context, d time.Duration, cause error) (context.Context
 	}()
 	return ctx, func() { cancel(nil) }
 }
+
+// pause lets time pass, and says whether it was let: not if the context ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

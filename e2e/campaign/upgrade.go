@@ -2,7 +2,6 @@ package campaign
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -54,26 +53,13 @@ func upgradePoints(name, next string) []Attempt {
 // upgrade makes one attempt: all operators end, the next version starts, and no
 // pod, claim or Service may change.
 func (c *campaign) upgrade(ctx context.Context, story scenario.Scenario, a Attempt, want *Reference) (Record, error) {
-	record := Record{Attempt: a, Commit: c.options.Commit, Struck: true}
-	begin := time.Now()
-	s, err := open(ctx, c.plane, story, faults.Fault{})
-	if err == nil {
-		if _, err = scenario.Run(ctx, s, story); err == nil {
-			record.Findings, err = c.takeOver(ctx, s, a.Fault, want)
+	return c.staged(ctx, story, a, faults.Fault{}, func(s *stage) (bool, []Finding, error) {
+		if _, err := scenario.Run(ctx, s, story); err != nil {
+			return true, nil, err
 		}
-		if len(record.Findings) > 0 && c.options.Verbose {
-			c.print("%s\n", s.describe())
-		}
-		err = errors.Join(err, s.Close())
-	}
-	record.Took = time.Since(begin)
-	if ctx.Err() != nil {
-		return record, context.Cause(ctx)
-	}
-	if err != nil {
-		record.Broken = err.Error()
-	}
-	return record, nil
+		findings, err := c.takeOver(ctx, s, a.Fault, want)
+		return true, findings, err
+	})
 }
 
 func (c *campaign) takeOver(ctx context.Context, s *stage, fault string, want *Reference) ([]Finding, error) {
@@ -202,11 +188,7 @@ func (s *stage) quiet(ctx context.Context) error {
 	defer cancel()
 	for {
 		before := s.Observed().Versions
-		timer := time.NewTimer(still)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause(ctx, still) {
 			return fmt.Errorf("objects still change after %s", bound)
 		}
 		if s.Observed().Versions == before {

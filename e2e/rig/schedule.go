@@ -54,6 +54,9 @@ func (a *actor) place(ctx context.Context, pod *corev1.Pod, claims []corev1.Pers
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if at := a.assumed[pod.UID]; at != "" {
+		return at, "", nil
+	}
 	// What is listed is read and nothing else, and may be thousands.
 	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
 	if err := a.client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
@@ -72,9 +75,6 @@ func (a *actor) place(ctx context.Context, pod *corev1.Pod, claims []corev1.Pers
 		if at != "" {
 			p.neighbours = append(p.neighbours, neighbour{pod: &pods.Items[i], node: at})
 		}
-	}
-	if at := a.assumed[pod.UID]; at != "" {
-		return at, "", nil
 	}
 	if node, why = p.pick(pod); node != "" {
 		a.assumed[pod.UID] = node

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tidb-groups/tidb-groups/e2e/apirequest"
 )
 
 // Request is one kind of request of an operator to the API server.
@@ -24,10 +26,10 @@ func (r Request) String() string { return r.Operator + " " + r.Verb + " " + r.Re
 // patch of an Event does not count: client-go's recorder adds a repetition to
 // one some seconds after it has happened.
 func (r Request) Writes() bool {
-	if r.Resource == "events" && r.Verb == "patch" {
+	if r.Resource == "events" && r.Verb == apirequest.Patch {
 		return false
 	}
-	return slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb)
+	return apirequest.Writes(r.Verb)
 }
 
 // ByVerb adds requests up by verb, those for Events apart.
