@@ -75,9 +75,6 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 	return step.Done()
 }
 
-// conflictDelay is how soon a plan that met a newer object is made anew.
-const conflictDelay = 50 * time.Millisecond
-
 // confirm looks at an Instance in the API server before it is made or its pod
 // may be stopped: the plan must not rest on a cache that lags. A member that
 // serves is stopped only for who holds the Lease at that moment, if it needs it.
@@ -87,7 +84,7 @@ func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot
 	}
 	var there v1alpha1.Instance
 	err := env.Live.Get(ctx, client.ObjectKeyFromObject(change.Desired), &there)
-	changed := step.After(conflictDelay, v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" has changed meanwhile")
+	changed := step.Conflict(v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" has changed meanwhile")
 	switch {
 	case apierrors.IsNotFound(err) && change.Live == nil:
 		return inTurn(ctx, env, g, change)
@@ -107,7 +104,7 @@ func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
 	if !now.HeldBy(change.Live) {
-		return step.After(conflictDelay, v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" does not hold the Lease any more")
+		return step.Conflict(v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" does not hold the Lease any more")
 	}
 	return step.Done()
 }
@@ -124,7 +121,7 @@ func inTurn(ctx context.Context, env operator.Env, g v1alpha1.Group, change Inst
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
 	if turn := RollGate(g, now); !turn.Open {
-		return step.After(conflictDelay, v1alpha1.ReasonWaitingForGroups, turn.Message)
+		return step.Conflict(v1alpha1.ReasonWaitingForGroups, turn.Message)
 	}
 	return step.Done()
 }
@@ -140,7 +137,7 @@ func alone(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot) 
 		return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 	})
 	if !same {
-		return step.After(conflictDelay, v1alpha1.ReasonProgressing, "the Instances have changed meanwhile")
+		return step.Conflict(v1alpha1.ReasonProgressing, "the Instances have changed meanwhile")
 	}
 	return step.Done()
 }
@@ -220,7 +217,7 @@ func applied(desired client.Object, err error) step.Outcome {
 		o.After = lookAgain
 		return o
 	case apierrors.IsConflict(err):
-		return step.After(conflictDelay, v1alpha1.ReasonProgressing, desired.GetName()+" has changed meanwhile")
+		return step.Conflict(v1alpha1.ReasonProgressing, desired.GetName()+" has changed meanwhile")
 	}
 	return step.Fail(v1alpha1.ReasonRequestFailed, err)
 }

@@ -34,7 +34,7 @@ func takeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapsh
 	err := leaseclient.Take(ctx, env.Client, env.Name, s.PDGroup, s.Lease, lease.Of(d.Instance), change.Leaders, env.Now())
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return step.After(conflictDelay, v1alpha1.ReasonWaitingForLease, "the Lease "+lease.Name(g.PDGroupName())+" has changed meanwhile")
+		return step.Conflict(v1alpha1.ReasonWaitingForLease, "the Lease "+lease.Name(g.PDGroupName())+" has changed meanwhile")
 	case err != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
@@ -46,7 +46,7 @@ func giveLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapsh
 	err := leaseclient.Give(ctx, env.Client, env.Name, s.Lease)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return step.After(conflictDelay, v1alpha1.ReasonProgressing, "the Lease "+lease.Name(g.PDGroupName())+" has changed meanwhile")
+		return step.Conflict(v1alpha1.ReasonProgressing, "the Lease "+lease.Name(g.PDGroupName())+" has changed meanwhile")
 	case err != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
@@ -132,12 +132,12 @@ func deleteLive(ctx context.Context, env operator.Env, live, seen client.Object,
 	case err != nil:
 		return false, step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get %s: %w", seen.GetName(), err))
 	case version != "" && live.GetResourceVersion() != version, seen.GetUID() != "" && live.GetUID() != seen.GetUID():
-		return false, step.After(conflictDelay, v1alpha1.ReasonProgressing, seen.GetName()+" has changed meanwhile")
+		return false, step.Conflict(v1alpha1.ReasonProgressing, seen.GetName()+" has changed meanwhile")
 	}
 	err = env.Client.Delete(ctx, live, client.Preconditions{UID: ptr.To(live.GetUID()), ResourceVersion: ptr.To(live.GetResourceVersion())})
 	switch {
 	case apierrors.IsConflict(err):
-		return false, step.After(conflictDelay, v1alpha1.ReasonProgressing, seen.GetName()+" has changed meanwhile")
+		return false, step.Conflict(v1alpha1.ReasonProgressing, seen.GetName()+" has changed meanwhile")
 	case client.IgnoreNotFound(err) != nil:
 		return false, step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("delete %s: %w", seen.GetName(), err))
 	}

@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -20,6 +21,10 @@ type Findings[Status any] struct {
 	Members []Member
 	// End of the reconcile.
 	End step.Outcome
+	// Once says that the status holds what is written once: it is planned anew if
+	// it was not made from the newest version of the group, so that a cache which
+	// does not know it yet does not take it back.
+	Once bool
 }
 
 // Conclude ends a reconcile: it writes what it has found out, the members' part
@@ -27,7 +32,14 @@ type Findings[Status any] struct {
 // afterwards.
 func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Group, status *Status, found Findings[Status]) (ctrl.Result, error) {
 	end := step.Worst(found.End, env.Outcomes.Count("report", WriteMembers(ctx, env, found.Members)))
-	if err := env.Status.Write(ctx, g, *status, found.Status, found.Set.Transitions()); err != nil {
+	write := env.Status.Write
+	if found.Once {
+		write = env.Status.WriteSeen
+	}
+	switch err := write(ctx, g, *status, found.Status, found.Set.Transitions()); {
+	case found.Once && apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
+	case err != nil:
 		return ctrl.Result{}, err
 	}
 	*status = found.Status

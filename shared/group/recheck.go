@@ -112,7 +112,7 @@ func confirmPD(ctx context.Context, env operator.Env, g v1alpha1.Group, plan Pla
 	for _, c := range plan.rechecks {
 		if reason := c.still(now); reason != "" {
 			clear(plan.Drained) // nobody is told so
-			return step.After(conflictDelay, v1alpha1.ReasonUnsafe, "Instance "+c.instance+" is not disrupted: "+reason)
+			return step.Conflict(v1alpha1.ReasonUnsafe, "Instance "+c.instance+" is not disrupted: "+reason)
 		}
 	}
 	return step.Done()

@@ -51,6 +51,13 @@ func InstanceReady(i *v1alpha1.Instance) bool {
 	return c != nil && c.Status == metav1.ConditionTrue
 }
 
+// ClaimLost reports whether the instance operator holds an Instance back because a
+// claim with its data is gone.
+func ClaimLost(i *v1alpha1.Instance) bool {
+	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionVolumesReady)
+	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonClaimLost
+}
+
 // Report fills the part of the status that all groups share. serving is the
 // component's own word on whether the group does its work.
 func Report(g v1alpha1.Group, s Snapshot, plan Plan, outcome step.Outcome, set *conditions.Set, serving bool) v1alpha1.GroupStatus {

@@ -77,6 +77,15 @@ type Snapshot struct {
 	RegionsErr   error
 }
 
+// Instance returns the Instance of a name, nil if there is none.
+func (s Snapshot) Instance(name string) *v1alpha1.Instance {
+	at := slices.IndexFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return s.Instances[at]
+}
+
 // Observe reads the snapshot of a group.
 func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (Snapshot, error) {
 	s := Snapshot{Now: env.Now()}
@@ -326,12 +335,7 @@ func lostNodes(ctx context.Context, env operator.Env, s Snapshot) (map[string]st
 			if name == "" {
 				continue
 			}
-			err := env.Client.Get(ctx, types.NamespacedName{Name: name}, &corev1.Node{})
-			if apierrors.IsNotFound(err) {
-				// What a cache does not show may still be there.
-				err = env.Live.Get(ctx, types.NamespacedName{Name: name}, &corev1.Node{})
-			}
-			switch {
+			switch err := env.Find(ctx, client.ObjectKey{Name: name}, &corev1.Node{}); {
 			case apierrors.IsNotFound(err):
 				out[i.Name] = name
 			case err != nil:

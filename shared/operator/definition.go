@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -62,4 +63,14 @@ type Env struct {
 	Outcomes Outcomes
 	// Now is the clock.
 	Now func() time.Time
+}
+
+// Find reads an object from the cache and, if it is not there, from the API
+// server: what a cache does not show may still be there.
+func (e Env) Find(ctx context.Context, key client.ObjectKey, into client.Object) error {
+	err := e.Client.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		err = e.Live.Get(ctx, key, into)
+	}
+	return err
 }

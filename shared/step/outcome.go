@@ -53,6 +53,14 @@ func After(d time.Duration, reason, message string) Outcome {
 	return Outcome{Kind: KindAfter, After: d, Reason: reason, Message: message}
 }
 
+// ConflictDelay is how soon what was planned from an object that has changed
+// since is planned anew: by then the cache shows the change.
+const ConflictDelay = 50 * time.Millisecond
+
+// Conflict returns the end of a step that met another version of an object than it
+// was planned from.
+func Conflict(reason, message string) Outcome { return After(ConflictDelay, reason, message) }
+
 // Fail returns the end of a step that failed.
 func Fail(reason string, err error) Outcome {
 	return Outcome{Kind: KindFail, Reason: reason, Message: err.Error(), Err: err}

@@ -89,12 +89,19 @@ func (c Component) casualties() ([]*v1alpha1.Instance, bool) {
 // each dead one that is to come back. When it does there is one too many, and that
 // leaves like any other (KV-21).
 func (c Component) Extra() int32 {
-	lost, few := c.casualties()
-	if c.policy() != v1alpha1.AddOnFailover || !few {
+	if c.policy() != v1alpha1.AddOnFailover {
 		return 0
 	}
-	living := slices.DeleteFunc(lost, func(i *v1alpha1.Instance) bool { return i.DeletionTimestamp != nil })
-	return int32(len(living)) //nolint:gosec // no more than spec.failover.max
+	lost, few := c.casualties()
+	if !few {
+		return 0
+	}
+	return int32(len(staying(lost))) //nolint:gosec // no more than spec.failover.max
+}
+
+// staying returns the members that are not being deleted.
+func staying(members []*v1alpha1.Instance) []*v1alpha1.Instance {
+	return slices.DeleteFunc(slices.Clone(members), func(i *v1alpha1.Instance) bool { return i.DeletionTimestamp != nil })
 }
 
 // replaceable reports whether a member is dead and is to be replaced for good
@@ -117,7 +124,7 @@ func (c Component) Failover(o step.Outcome) step.Outcome {
 		o.After = min(o.After, due)
 	}
 	lost, few := c.casualties()
-	living := slices.DeleteFunc(slices.Clone(lost), func(i *v1alpha1.Instance) bool { return i.DeletionTimestamp != nil })
+	living := staying(lost)
 	if len(living) == 0 {
 		return o // how far a replacement is, is told elsewhere
 	}

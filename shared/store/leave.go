@@ -6,9 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
@@ -76,9 +73,7 @@ func (c Component) departs(i *v1alpha1.Instance) bool {
 // dataLost reports whether the data of a member that PD knows is gone: its claim
 // is, and nobody has put another one in its place.
 func (c Component) dataLost(i *v1alpha1.Instance) bool {
-	volumes := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionVolumesReady)
-	return volumes != nil && volumes.Status == metav1.ConditionFalse && volumes.Reason == v1alpha1.ReasonClaimLost &&
-		recorded(i) != "" && len(c.Snapshot.Claims[i.Name]) < len(i.Spec.VolumeClaimTemplates)
+	return group.ClaimLost(i) && recorded(i) != "" && len(c.Snapshot.Claims[i.Name]) < len(i.Spec.VolumeClaimTemplates)
 }
 
 // left reports whether PD has let a member's store go. A PD that lists no store

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -29,9 +28,6 @@ import (
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-
-// conflictDelay is how soon a write that met a newer object is planned anew.
-const conflictDelay = 50 * time.Millisecond
 
 // Definition returns the instance operator.
 func Definition() operator.Definition {
@@ -79,14 +75,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case acted.Err != nil && apierrors.IsConflict(acted.Err):
 		// What was planned rests on an old version: plan again, say nothing.
-		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+		return reconcile.Result{RequeueAfter: step.ConflictDelay}, nil
 	case p.removeFinalizer && acted.Kind == step.KindDone:
 		return reconcile.Result{}, nil
 	}
 	found := report(s, p, acted, r.Now())
 	if err := r.Status.Write(ctx, s.instance, found.before, found.after, found.transitions); err != nil {
 		if apierrors.IsConflict(err) {
-			return reconcile.Result{RequeueAfter: conflictDelay}, nil
+			return reconcile.Result{RequeueAfter: step.ConflictDelay}, nil
 		}
 		return reconcile.Result{}, err
 	}

@@ -106,16 +106,10 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 	return s
 }
 
-// get reads an object from the cache and, if it is not there, from the API
-// server; nil if it is not there either.
+// get finds an object of the Instance's namespace, nil if there is none.
 func get[T client.Object](ctx context.Context, r *reconciler, instance *v1alpha1.Instance, name string, into T) (T, error) {
 	var none T
-	key := client.ObjectKey{Namespace: instance.Namespace, Name: name}
-	err := r.Client.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		err = r.Live.Get(ctx, key, into)
-	}
-	switch {
+	switch err := r.Find(ctx, client.ObjectKey{Namespace: instance.Namespace, Name: name}, into); {
 	case apierrors.IsNotFound(err):
 		return none, nil
 	case err != nil:

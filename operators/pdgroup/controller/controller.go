@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,9 +34,6 @@ import (
 // pdDeadline is after how long the operator looks again by itself whether PD
 // has been asked.
 const pdDeadline = 5 * time.Second
-
-// conflictDelay is how soon a status that met a newer object is made anew.
-const conflictDelay = 50 * time.Millisecond
 
 // Reconciler reconciles PDGroups.
 type Reconciler struct{ operator.Env }
@@ -89,18 +85,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set, end := report(g, s, p, outcome, r.Now())
-	end = step.Worst(end, r.Outcomes.Count("report", group.WriteMembers(ctx, r.Env, members(g, s, p, r.Now()))))
-	if err := r.Status.WriteSeen(ctx, g, g.Status, status, set.Transitions()); err != nil {
-		if apierrors.IsConflict(err) {
-			// A cache that does not know the cluster ID yet must not take it back.
-			return ctrl.Result{RequeueAfter: conflictDelay}, nil
-		}
-		return ctrl.Result{}, err
+	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.PDGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), End: end, Once: true})
+	if err != nil || len(s.Instances) == 0 {
+		return result, err
 	}
-	g.Status = status
-	if len(s.Instances) > 0 {
-		// Nothing else would slow the polls down once the group has arrived.
-		r.PD.Watch(request.NamespacedName, group.Moving(g))
-	}
-	return end.Result()
+	// Nothing else would slow the polls down once the group has arrived.
+	r.PD.Watch(request.NamespacedName, group.Moving(g))
+	return result, nil
 }

@@ -112,11 +112,11 @@ func founds(g *v1alpha1.PDGroup, s group.Snapshot, slot int32) bool {
 // with, empty if it does not. Who founded a cluster never changes, however many
 // join later.
 func foundArg(s group.Snapshot, name string) string {
-	at := slices.IndexFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == name })
-	if at < 0 {
+	i := s.Instance(name)
+	if i == nil {
 		return ""
 	}
-	return founding.Arg(s.Instances[at])
+	return founding.Arg(i)
 }
 
 // Prepare implements group.Component: the leader moves to another member and, for
@@ -196,9 +196,7 @@ func (v voters) successor(d group.Disruption) string {
 			continue
 		}
 		c := candidate{name: m.Name}
-		at := slices.IndexFunc(v.s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == m.Name })
-		if at >= 0 {
-			i := v.s.Instances[at]
+		if i := v.s.Instance(m.Name); i != nil {
 			for _, good := range []bool{i.DeletionTimestamp == nil && !i.Spec.Retire, group.InstanceReady(i), i.Status.Revision == d.Revision} {
 				c.score *= 2
 				if good {

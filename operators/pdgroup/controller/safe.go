@@ -209,12 +209,11 @@ func (v voters) Dead(i *v1alpha1.Instance) string {
 		return ""
 	}
 	unhealthy := v.lacking(i, v1alpha1.ConditionHealthy)
-	volumes := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionVolumesReady)
 	after := replaceAfter(v.g)
 	switch {
 	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(group.Remove) || v.lacking(i, v1alpha1.ConditionJoined) >= removedPatience):
 		return "PD has let its member go"
-	case volumes != nil && volumes.Reason == v1alpha1.ReasonClaimLost:
+	case group.ClaimLost(i):
 		return "the volume with its data is gone"
 	case !listed:
 		return "" // it has yet to join

@@ -126,7 +126,7 @@ func Pod(g *v1alpha1.PDGroup, m pd.Member) string {
 func Abandoned(g *v1alpha1.PDGroup, s group.Snapshot) []pd.Member {
 	return slices.DeleteFunc(slices.Clone(s.PD.Members), func(m pd.Member) bool {
 		pod := Pod(g, m)
-		return pod == "" || slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == pod })
+		return pod == "" || s.Instance(pod) != nil
 	})
 }
 
@@ -146,8 +146,7 @@ func Returning(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 	var out []int32
 	for _, m := range listed {
 		slot, ours := names.Slot(g.Name, m.Name)
-		gone := !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == m.Name })
-		if ours && gone && !s.RetiredSlots[slot] && len(s.Claims[m.Name]) > 0 {
+		if ours && s.Instance(m.Name) == nil && !s.RetiredSlots[slot] && len(s.Claims[m.Name]) > 0 {
 			out = append(out, slot)
 		}
 	}

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,25 +43,13 @@ func upgrades(change groupChange) bool {
 	return change.live != nil && change.live.GetComponentSpec().Version != change.desired.GetComponentSpec().Version
 }
 
-// conflictDelay is how soon a plan that met a group it had not seen is made anew.
-const conflictDelay = 50 * time.Millisecond
-
 func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, change groupChange) step.Outcome {
 	name := change.desired.GroupKind() + " " + change.desired.GetName()
-	var live client.Object = change.live
-	if change.live == nil {
-		// The cache may lag: a group that somebody has just made is not ours to take.
-		live = nil
-		there, ok := change.desired.DeepCopyObject().(client.Object)
-		if !ok {
-			return step.Done()
-		}
-		switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(change.desired), there); {
-		case err == nil:
-			return step.After(conflictDelay, v1alpha1.ReasonCreating, name+" has appeared meanwhile")
-		case !apierrors.IsNotFound(err):
-			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get %s: %w", name, err))
-		}
+	var live client.Object
+	if change.live != nil {
+		live = change.live
+	} else if o := r.absent(ctx, change.desired, name); o.Kind != step.KindDone {
+		return o
 	}
 	result, err := apply.Object(ctx, r.Client, r.Name, change.desired, live)
 	switch {
@@ -76,6 +63,20 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 		r.Recorder.Eventf(c, change.desired, corev1.EventTypeNormal, string(result), "Apply", "%s %s", result, name)
 	}
 	return step.Done()
+}
+
+// absent looks in the API server for a group that the cache does not show: one
+// that somebody has just made is not ours to take.
+func (r *Reconciler) absent(ctx context.Context, g v1alpha1.Group, name string) step.Outcome {
+	there := &metav1.PartialObjectMetadata{}
+	there.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(g.GroupKind()))
+	switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(g), there); {
+	case apierrors.IsNotFound(err):
+		return step.Done()
+	case err != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get %s: %w", name, err))
+	}
+	return step.Conflict(v1alpha1.ReasonCreating, name+" has appeared meanwhile")
 }
 
 // prune deletes a group that the spec does not name any more, exactly the one

@@ -78,9 +78,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set := report(g, s, p, outcome, r.Now())
-	outcome = step.Worst(outcome, r.Outcomes.Count("report", group.WriteMembers(ctx, r.Env, members(s, p, r.Now()))))
-	if err := r.Status.Write(ctx, g, g.Status, status, set.Transitions()); err != nil {
-		return ctrl.Result{}, err
-	}
-	return step.Worst(outcome, p.Outcome).Result()
+	return group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(s, p, r.Now()), End: step.Worst(outcome, p.Outcome)})
 }
