@@ -6,13 +6,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
@@ -37,28 +34,6 @@ func serving(t *testing.T, replicas int32) (*stage.Stage, *v1alpha1.TiFlashGroup
 	return s, g
 }
 
-// says waits until UpToDate is False with a reason and some words.
-func says(s *stage.Stage, g *v1alpha1.TiFlashGroup, reason, words string) {
-	s.Helper()
-	require.EventuallyWithT(s, func(c *assert.CollectT) {
-		_ = s.Client.Get(s.Context(), s.Key(g.Name), g)
-		assert.Equal(c, "False/"+reason, stage.Verdict(g, v1alpha1.ConditionUpToDate))
-		assert.Contains(c, stage.Message(g, v1alpha1.ConditionUpToDate), words)
-	}, stage.Patience, stage.Tick)
-}
-
-// atRest requires that nothing is left of any removal.
-func atRest(t *testing.T, s *stage.Stage) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		var l coordinationv1.Lease
-		free := s.Client.Get(s.Context(), s.Key(lease.Name(stage.PDGroupName)), &l) != nil || ptr.Deref(l.Spec.HolderIdentity, "") == ""
-		return free && !slices.ContainsFunc(s.Instances(), func(i v1alpha1.Instance) bool {
-			return i.Annotations[v1alpha1.AnnotationDisruption] != "" || i.Spec.Retire
-		})
-	}, stage.Patience, stage.Tick)
-}
-
 // orders returns what PD was told of stores, without repetitions.
 func orders(s *stage.Stage) []string {
 	return slices.Compact(slices.DeleteFunc(s.PD.Calls(), func(call string) bool { return call == "placement-rules" }))
@@ -72,13 +47,13 @@ func TestFL04ATiFlashGivesItsRegionsAwayBeforeItsInstanceGoes(t *testing.T) {
 	s.Store("basic-tiflash-1", func(store *pd.Store) { store.Regions = 7 })
 	id := s.StoreID("basic-tiflash-1")
 	s.Edit(g, func() { g.Spec.Replicas = ptr.To[int32](1) })
-	says(s, g, v1alpha1.ReasonDraining, "store "+id+" of Instance basic-tiflash-1 (spec.replicas is 1) is Offline and has 7 regions left")
+	s.Says(g, v1alpha1.ReasonDraining, "store "+id+" of Instance basic-tiflash-1 (spec.replicas is 1) is Offline and has 7 regions left")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 
 	// It is taken back, and done then.
 	s.Edit(g, func() { g.Spec.Replicas = ptr.To[int32](2) })
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-	atRest(t, s)
+	s.AtRest()
 	assert.Equal(t, []string{"delete-store " + id, "restore " + id}, orders(s))
 	assert.Empty(t, s.Stopped())
 	s.PD.Slow(1)
@@ -86,7 +61,7 @@ func TestFL04ATiFlashGivesItsRegionsAwayBeforeItsInstanceGoes(t *testing.T) {
 	s.Exist(stage.Patience, "basic-tiflash-0")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
-	atRest(t, s)
+	s.AtRest()
 	s.Still(time.Second)
 }
 
@@ -95,16 +70,16 @@ func TestFL05ATableThatNeedsTheReplicasRefusesAScaleIn(t *testing.T) {
 	s, g := serving(t, 2)
 	s.PD.Change(func(v *pd.View) { v.Rules = []pd.Rule{table(2)} })
 	s.Edit(g, func() { g.Spec.Replicas = ptr.To[int32](1) })
-	says(s, g, v1alpha1.ReasonScaleInRefused, "the table with ID 45 has 2 TiFlash replicas and 1 TiFlash store would stay Up: whoever owns it must lower that first: ALTER TABLE ... SET TIFLASH REPLICA 1")
+	s.Says(g, v1alpha1.ReasonScaleInRefused, "the table with ID 45 has 2 TiFlash replicas and 1 TiFlash store would stay Up: whoever owns it must lower that first: ALTER TABLE ... SET TIFLASH REPLICA 1")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	assert.Len(t, s.Instances(), 2)
 	assert.Empty(t, orders(s))
-	atRest(t, s)
+	s.AtRest()
 	s.Still(time.Second)
 
 	// The owner lowers it, and nobody has to touch the group.
 	s.PD.Change(func(v *pd.View) { v.Rules = []pd.Rule{table(1)} })
 	s.Exist(stage.Patience, "basic-tiflash-0")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-	atRest(t, s)
+	s.AtRest()
 }

@@ -40,7 +40,7 @@ func TestKV20KV21AStoreIsAddedForADeadOneUntilThatIsBack(t *testing.T) {
 	fails(s, pd.StateDisconnected, "basic-tikv-1")
 	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2", "basic-tikv-3")
 	assert.Greater(t, time.Since(begin), time.Second, "not before its time")
-	says(s, g, v1alpha1.ReasonReplacing, "store "+s.StoreID("basic-tikv-1")+" of Instance basic-tikv-1 has been down for spec.failover.after (2s): there is another one in its place until it is back")
+	s.Says(g, v1alpha1.ReasonReplacing, "store "+s.StoreID("basic-tikv-1")+" of Instance basic-tikv-1 has been down for spec.failover.after (2s): there is another one in its place until it is back")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	s.Settled()
 	s.Still(2 * time.Second)
@@ -49,14 +49,14 @@ func TestKV20KV21AStoreIsAddedForADeadOneUntilThatIsBack(t *testing.T) {
 	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Contains(t, s.PD.Calls(), "delete-store 4")
-	atRest(t, s)
+	s.AtRest()
 }
 
 func TestKV20MoreDeadStoresThanExpectedAreLeftToAPerson(t *testing.T) {
 	t.Parallel()
 	s, g := failing(t, v1alpha1.AddOnFailover)
 	fails(s, pd.StateDown, "basic-tikv-1", "basic-tikv-2")
-	says(s, g, v1alpha1.ReasonReplacing, "nothing is added, for 2 stores are, more than spec.failover.max")
+	s.Says(g, v1alpha1.ReasonReplacing, "nothing is added, for 2 stores are, more than spec.failover.max")
 	assert.Len(t, s.Instances(), 3)
 	s.Edit(g, func() { g.Spec.Failover.Policy = v1alpha1.NoFailover })
 	fails(s, pd.StateUp, "basic-tikv-2")
@@ -73,5 +73,5 @@ func TestKV22ADeadStoreIsReplacedForGood(t *testing.T) {
 	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-2", "basic-tikv-3")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Equal(t, []string{"delete-store " + id}, orders(s), "it had no leaders")
-	atRest(t, s)
+	s.AtRest()
 }

@@ -8,40 +8,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
-
-func holder(s *stage.Stage) string {
-	var l coordinationv1.Lease
-	if s.Client.Get(s.Context(), s.Key(lease.Name(stage.PDGroupName)), &l) != nil {
-		return ""
-	}
-	return ptr.Deref(l.Spec.HolderIdentity, "")
-}
-
-// atRest requires that nothing is left of any disruption.
-func atRest(t *testing.T, s *stage.Stage) {
-	t.Helper()
-	require.Eventually(t, func() bool { return holder(s) == "" }, stage.Patience, 10*time.Millisecond, "the Lease is given back")
-	require.Eventually(t, func() bool {
-		for _, i := range s.Instances() {
-			if i.Annotations[v1alpha1.AnnotationDisruption] != "" {
-				return false
-			}
-		}
-		return true
-	}, stage.Patience, 10*time.Millisecond, "no mark is left")
-	v, err := s.PD.View(t.Context())
-	require.NoError(t, err)
-	assert.Empty(t, v.EvictLeader)
-}
 
 func TestKV10StoresAreRestartedOneAfterTheOther(t *testing.T) {
 	t.Parallel()
@@ -57,7 +29,7 @@ func TestKV10StoresAreRestartedOneAfterTheOther(t *testing.T) {
 	assert.Equal(t, want, slices.Compact(slices.DeleteFunc(s.PD.Calls(), func(call string) bool { return strings.HasPrefix(call, "labels") })))
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	assert.Equal(t, "v8.5.8", g.Status.Version)
-	atRest(t, s)
+	s.AtRest()
 	s.Still(time.Second)
 }
 
@@ -76,7 +48,7 @@ func TestKV13NothingIsStoppedWhileItIsNotSafe(t *testing.T) {
 	s.Edit(g, func() { g.Spec.Version = "v8.5.8" })
 	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonUnsafe)
 	assert.Contains(t, c.Message, "store 4 (hot-0) is Down")
-	assert.Empty(t, holder(s))
+	assert.Empty(t, s.Holder())
 
 	// Whoever is asked has a peer of one of them.
 	s.PD.SetRegions(pd.Region{ID: "7", Peers: []pd.Peer{{StoreID: "1", Voter: true}, {StoreID: "2", Voter: true, Pending: true}, {StoreID: "3", Voter: true}}},
@@ -90,7 +62,7 @@ func TestKV13NothingIsStoppedWhileItIsNotSafe(t *testing.T) {
 	s.PD.SetRegions()
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Len(t, s.Stopped(), 3)
-	atRest(t, s)
+	s.AtRest()
 }
 
 // KV-11: leaders that do not go cost their time and no more.
@@ -105,11 +77,11 @@ func TestKV11AStoreWhoseLeadersStayIsRestartedInTime(t *testing.T) {
 	})
 	begin := time.Now()
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonPreparing)
-	assert.Equal(t, "TiKVGroup/basic-tikv-0", holder(s))
+	assert.Equal(t, "TiKVGroup/basic-tikv-0", s.Holder())
 	require.Eventually(t, func() bool { return len(s.Stopped()) > 0 }, stage.Patience, 10*time.Millisecond)
 	assert.Greater(t, time.Since(begin), 1900*time.Millisecond)
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-	atRest(t, s)
+	s.AtRest()
 }
 
 // P7, KV-15: a roll that is taken back on the way leaves nothing behind.
@@ -123,5 +95,5 @@ func TestARollThatIsTakenBackIsSweptFromPD(t *testing.T) {
 	s.Edit(g, func() { g.Spec.Version = "v8.5.7" })
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Empty(t, s.Stopped())
-	atRest(t, s)
+	s.AtRest()
 }

@@ -51,16 +51,6 @@ func entomb(s *stage.Stage, id string) {
 // orders returns what PD was told of stores and leaders, without repetitions.
 func orders(s *stage.Stage) []string { return slices.Compact(s.PD.Calls()) }
 
-// says waits until UpToDate is False with a reason and some words.
-func says(s *stage.Stage, g *v1alpha1.TiKVGroup, reason, words string) {
-	s.Helper()
-	require.EventuallyWithT(s, func(c *assert.CollectT) {
-		_ = s.Client.Get(s.Context(), s.Key(g.Name), g)
-		assert.Equal(c, "False/"+reason, stage.Verdict(g, v1alpha1.ConditionUpToDate))
-		assert.Contains(c, stage.Message(g, v1alpha1.ConditionUpToDate), words)
-	}, stage.Patience, stage.Tick)
-}
-
 func TestKV04AStoreGivesUpLeadersAndRegionsBeforeItsInstanceGoes(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 4)
@@ -69,8 +59,8 @@ func TestKV04AStoreGivesUpLeadersAndRegionsBeforeItsInstanceGoes(t *testing.T) {
 	id := s.StoreID("basic-tikv-3")
 	scale(s, g, 3)
 	offline(s, "basic-tikv-3")
-	says(s, g, v1alpha1.ReasonDraining, "store "+id+" of Instance basic-tikv-3 (spec.replicas is 3) is Offline and has 12 regions left")
-	require.Eventually(t, func() bool { return holder(s) == "" }, stage.Patience, stage.Tick, "PD knows that it goes: others may be disrupted")
+	s.Says(g, v1alpha1.ReasonDraining, "store "+id+" of Instance basic-tikv-3 (spec.replicas is 3) is Offline and has 12 regions left")
+	require.Eventually(t, func() bool { return s.Holder() == "" }, stage.Patience, stage.Tick, "PD knows that it goes: others may be disrupted")
 	require.Eventually(t, func() bool {
 		return slices.Equal([]string{"evict " + id, "delete-store " + id, "stop-evicting " + id}, orders(s))
 	}, stage.Patience, stage.Tick, "%v", orders(s))
@@ -79,13 +69,13 @@ func TestKV04AStoreGivesUpLeadersAndRegionsBeforeItsInstanceGoes(t *testing.T) {
 	assert.True(t, s.Instance("basic-tikv-3").Spec.Retire)
 
 	s.Store("basic-tikv-3", func(store *pd.Store) { store.Regions = 1 })
-	says(s, g, v1alpha1.ReasonDraining, "has 1 regions left")
+	s.Says(g, v1alpha1.ReasonDraining, "has 1 regions left")
 	assert.Empty(t, s.Stopped(), "it serves to the end")
 	entomb(s, id)
 	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
-	atRest(t, s)
+	s.AtRest()
 	s.Still(time.Second)
 }
 
@@ -99,7 +89,7 @@ func TestKV05AScaleInIsTakenBackUntilTheStoreHasLeft(t *testing.T) {
 		t.Helper()
 		scale(s, g, 4)
 		s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-		atRest(t, s)
+		s.AtRest()
 		assert.False(t, s.Instance("basic-tikv-3").Spec.Retire)
 		offline(s)
 		s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
@@ -108,8 +98,8 @@ func TestKV05AScaleInIsTakenBackUntilTheStoreHasLeft(t *testing.T) {
 	// While its leaders are still there.
 	s.PD.Hold(true)
 	scale(s, g, 3)
-	says(s, g, v1alpha1.ReasonDraining, "gives its leaders away")
-	assert.Equal(t, "TiKVGroup/basic-tikv-3", holder(s))
+	s.Says(g, v1alpha1.ReasonDraining, "gives its leaders away")
+	assert.Equal(t, "TiKVGroup/basic-tikv-3", s.Holder())
 	back()
 	assert.NotContains(t, s.PD.Calls(), "delete-store "+id)
 	s.PD.Hold(false)
@@ -124,7 +114,7 @@ func TestKV05AScaleInIsTakenBackUntilTheStoreHasLeft(t *testing.T) {
 	// When it has left already a new one takes its place.
 	scale(s, g, 3)
 	offline(s, "basic-tikv-3")
-	says(s, g, v1alpha1.ReasonDraining, "is Offline")
+	s.Says(g, v1alpha1.ReasonDraining, "is Offline")
 	uid := s.Instance("basic-tikv-3").UID
 	s.PD.Change(func(v *pd.View) { v.Err = assert.AnError })
 	scale(s, g, 4)
@@ -137,20 +127,20 @@ func TestKV05AScaleInIsTakenBackUntilTheStoreHasLeft(t *testing.T) {
 		return len(all) == 4 && !slices.ContainsFunc(all, func(i v1alpha1.Instance) bool { return i.UID == uid })
 	}, stage.Patience, stage.Tick, "it is replaced")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-	atRest(t, s)
+	s.AtRest()
 }
 
 func TestKV03AScaleInThatPDCouldNotFollowTouchesNothing(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 4)
 	scale(s, g, 2)
-	says(s, g, v1alpha1.ReasonScaleInRefused, "2 TiKV stores would stay Up")
+	s.Says(g, v1alpha1.ReasonScaleInRefused, "2 TiKV stores would stay Up")
 	assert.Contains(t, stage.Message(g, v1alpha1.ConditionUpToDate), "kubectl -n "+s.Namespace+" scale tikvgroup basic-tikv --replicas=4")
 	s.Condition(g, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	assert.Len(t, s.Instances(), 4)
 	assert.False(t, s.Instance("basic-tikv-3").Spec.Retire)
 	assert.Empty(t, orders(s))
-	assert.Empty(t, holder(s))
+	assert.Empty(t, s.Holder())
 	s.Still(time.Second)
 
 	// What the cluster can do without is removed as soon as somebody says so.
@@ -165,7 +155,7 @@ func TestKV03AScaleInThatPDCouldNotFollowTouchesNothing(t *testing.T) {
 	scale(s, g, 2)
 	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-	atRest(t, s)
+	s.AtRest()
 }
 
 func TestKV06SomeStoresLeaveAtATime(t *testing.T) {
@@ -174,14 +164,14 @@ func TestKV06SomeStoresLeaveAtATime(t *testing.T) {
 	s.PD.Slow(patient)
 	s.Edit(g, func() { g.Spec.ScaleInParallelism, g.Spec.Replicas = ptr.To[int32](2), ptr.To[int32](3) })
 	offline(s, "basic-tikv-4", "basic-tikv-5")
-	says(s, g, v1alpha1.ReasonDraining, "is Offline")
+	s.Says(g, v1alpha1.ReasonDraining, "is Offline")
 	entomb(s, s.StoreID("basic-tikv-5"))
 	offline(s, "basic-tikv-3", "basic-tikv-4")
 	entomb(s, s.StoreID("basic-tikv-3"))
 	entomb(s, s.StoreID("basic-tikv-4"))
 	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1", "basic-tikv-2")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
-	atRest(t, s)
+	s.AtRest()
 }
 
 // KV-08, KV-09: who never came goes first and without PD, then who was named.
@@ -203,5 +193,5 @@ func TestKV09WhoIsOfNoUseOrWasNamedLeavesFirst(t *testing.T) {
 	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-2", "basic-tikv-3")
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Contains(t, s.PD.Calls(), "delete-store "+id)
-	atRest(t, s)
+	s.AtRest()
 }

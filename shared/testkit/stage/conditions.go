@@ -26,6 +26,17 @@ func (s *Stage) Condition(o client.Object, kind string, status metav1.ConditionS
 	return *meta.FindStatusCondition(conditionsOf(o), kind)
 }
 
+// Says waits until UpToDate of an object is False with a reason and some words.
+// The object is as it was read last.
+func (s *Stage) Says(o client.Object, reason, words string) {
+	s.Helper()
+	require.EventuallyWithT(s, func(c *assert.CollectT) {
+		_ = s.Client.Get(s.Context(), client.ObjectKeyFromObject(o), o)
+		assert.Equal(c, "False/"+reason, Verdict(o, v1alpha1.ConditionUpToDate))
+		assert.Contains(c, Message(o, v1alpha1.ConditionUpToDate), words)
+	}, Patience, Tick)
+}
+
 // NoCondition waits until an object carries no condition of a type, for its
 // current generation.
 func (s *Stage) NoCondition(o client.Object, kind string) {
