@@ -116,7 +116,7 @@ func (c *Cluster) moveLeader(now time.Time) bool {
 	idx := c.index()
 	barred := func(id uint64) bool {
 		s := c.st.Stores[id]
-		return s == nil || evicted[id] || s.State != StoreUp || c.dead(s, now) || isTiFlash(s)
+		return s == nil || evicted[id] || s.State != StoreUp || c.dead(s, now) || s.Meta.IsTiFlash()
 	}
 	var best *Region
 	var bestPeer uint64
@@ -212,7 +212,7 @@ func (c *Cluster) bestTarget(r *Region, without uint64, idx index, now time.Time
 }
 
 func (c *Cluster) eligible(s *Store, now time.Time) bool {
-	return s.State == StoreUp && !isTiFlash(s) && c.stateName(s, now) == "Up" && s.liveness != livenessDead
+	return s.State == StoreUp && !s.Meta.IsTiFlash() && c.stateName(s, now) == "Up" && s.liveness != livenessDead
 }
 
 // isolation scores how far a store is from the other peers of a region by the

@@ -138,7 +138,7 @@ func (c *Cluster) promote(now time.Time) {
 		if s.State != StoreUp || s.Node != NodePreparing || s.LastHeartbeat.IsZero() {
 			continue
 		}
-		small := len(c.st.Regions) < 100 || isTiFlash(s)
+		small := len(c.st.Regions) < 100 || s.Meta.IsTiFlash()
 		full := float64(idx.peers[s.Meta.ID]) >= 0.9*c.share(s, idx)
 		old := now.Sub(time.Unix(s.Meta.StartTimestamp, 0)) > c.duration("schedule", "max-store-preparing-time")
 		if small || full || old {
@@ -154,7 +154,7 @@ func (c *Cluster) share(s *Store, idx index) float64 {
 	var near []*Store
 	total := 0
 	for id, o := range c.st.Stores {
-		if o.State == StoreUp && !isTiFlash(o) {
+		if o.State == StoreUp && !o.Meta.IsTiFlash() {
 			near = append(near, o)
 			total += idx.peers[id]
 		}
@@ -494,8 +494,10 @@ func mergeLabels(old, add []Label) []Label {
 	return out
 }
 
-func isTiFlash(s *Store) bool {
-	return slices.ContainsFunc(s.Meta.Labels, func(l Label) bool {
+// IsTiFlash says whether a store holds columns: by the label that TiFlash gives
+// itself, as in PD.
+func (m StoreMeta) IsTiFlash() bool {
+	return slices.ContainsFunc(m.Labels, func(l Label) bool {
 		return l.Key == "engine" && strings.HasPrefix(l.Value, "tiflash")
 	})
 }

@@ -339,8 +339,7 @@ func (d *Database) Replicated() error {
 	}
 	up := map[uint64]bool{}
 	for _, s := range stores {
-		isTiFlash := slices.ContainsFunc(s.Meta.Labels, func(l model.Label) bool { return l.Key == "engine" && l.Value == "tiflash" })
-		if s.State == model.StoreUp && !isTiFlash {
+		if s.State == model.StoreUp && !s.Meta.IsTiFlash() {
 			up[s.Meta.ID] = true
 		}
 	}

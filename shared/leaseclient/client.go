@@ -49,10 +49,10 @@ func state(l *coordinationv1.Lease) lease.State {
 }
 
 // Lost reports whether a holder does not exist any more: its Instance is gone,
-// or another one has its name. live must read from the API server.
-func Lost(ctx context.Context, live client.Reader, namespace string, h lease.Holder) (bool, error) {
+// or another one has its name. Only one that reads from the API server knows.
+func Lost(ctx context.Context, c client.Reader, namespace string, h lease.Holder) (bool, error) {
 	var i v1alpha1.Instance
-	err := live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: h.Instance}, &i)
+	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: h.Instance}, &i)
 	switch {
 	case apierrors.IsNotFound(err):
 		return true, nil
