@@ -146,8 +146,8 @@ func deleteLive(ctx context.Context, env operator.Env, live, seen client.Object,
 
 // applyBudget applies the PodDisruptionBudget that several groups share.
 func applyBudget(ctx context.Context, env operator.Env, s Snapshot, budget *policyv1.PodDisruptionBudget) step.Outcome {
-	if live := s.Budgets[budget.Name]; live != nil {
-		return applyOne(ctx, env, budget, live)
+	if s.Budget != nil {
+		return applyOne(ctx, env, budget, s.Budget)
 	}
 	return applyOne(ctx, env, budget, nil)
 }

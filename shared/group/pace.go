@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,15 +20,11 @@ func AnyMoving(ctx context.Context, env operator.Env, g v1alpha1.Group, list cli
 	if Moving(g) {
 		return true, nil
 	}
-	if err := env.Client.List(ctx, list, client.InNamespace(g.GetNamespace())); err != nil {
-		return false, fmt.Errorf("list groups of PDGroup %s: %w", g.PDGroupName(), err)
+	groups, err := groupsOf(ctx, env.Client, g, list)
+	if err != nil {
+		return false, err
 	}
-	for _, other := range v1alpha1.GroupsIn(list) {
-		if other.GetName() != g.GetName() && other.PDGroupName() == g.PDGroupName() && Moving(other) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(groups, func(other v1alpha1.Group) bool { return other.GetName() != g.GetName() && Moving(other) }), nil
 }
 
 // Pace has the PD of a group polled as often as the group's new status calls
@@ -44,7 +41,7 @@ func Pace(ctx context.Context, env operator.Env, g v1alpha1.Group, list client.O
 // ForgetPD stops polling the PDs of a namespace that no group of the list's
 // kind names any more.
 func ForgetPD(ctx context.Context, env operator.Env, namespace string, list client.ObjectList) error {
-	if err := env.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+	if err := env.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list groups of namespace %s: %w", namespace, err)
 	}
 	var used []string

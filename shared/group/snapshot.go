@@ -40,8 +40,9 @@ type Snapshot struct {
 	Claims map[string][]metav1.ObjectMeta
 	// RetiredSlots hold the claims of members that have left for good.
 	RetiredSlots map[int32]bool
-	// Budgets are the PodDisruptionBudgets of the namespace that the suite made.
-	Budgets map[string]*policyv1.PodDisruptionBudget
+	// Budget is the PodDisruptionBudget of the group's component; nil if there is
+	// none.
+	Budget *policyv1.PodDisruptionBudget
 	// Lease is the right to disrupt a member of the cluster; HolderLost says that
 	// its holder does not exist any more.
 	Lease      lease.State
@@ -112,7 +113,7 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (Snapshot,
 		return s, err
 	}
 	s.RetiredSlots = retiredSlots(g, s.Claims)
-	if s.Budgets, err = budgets(ctx, env.Client, g); err != nil {
+	if s.Budget, err = budget(ctx, env.Client, g); err != nil {
 		return s, err
 	}
 	if err := observeLease(ctx, env, g, &s); err != nil {
@@ -151,14 +152,9 @@ func AskPD(env operator.Env, g v1alpha1.Group, s *Snapshot, moving bool) {
 // observeGroups reads the groups that make the cluster.
 func observeGroups(ctx context.Context, c client.Reader, g v1alpha1.Group, s *Snapshot) error {
 	for _, list := range []client.ObjectList{&v1alpha1.PDGroupList{}, &v1alpha1.TiFlashGroupList{}, &v1alpha1.TiKVGroupList{}, &v1alpha1.TiDBGroupList{}} {
-		if err := c.List(ctx, list, client.InNamespace(g.GetNamespace())); err != nil {
-			return fmt.Errorf("list groups of PDGroup %s: %w", g.PDGroupName(), err)
-		}
-		var found []v1alpha1.Group
-		for _, other := range v1alpha1.GroupsIn(list) {
-			if other.PDGroupName() == g.PDGroupName() {
-				found = append(found, other)
-			}
+		found, err := groupsOf(ctx, c, g, list)
+		if err != nil {
+			return err
 		}
 		slices.SortFunc(found, func(a, b v1alpha1.Group) int { return cmp.Compare(a.GetName(), b.GetName()) })
 		for _, other := range found {
@@ -169,6 +165,25 @@ func observeGroups(ctx context.Context, c client.Reader, g v1alpha1.Group, s *Sn
 		}
 	}
 	return nil
+}
+
+// groupsOf reads the groups of a kind that share a group's PD. The namespace may
+// hold hundreds of others: they are looked at in the cache, and only what is
+// found is copied.
+func groupsOf(ctx context.Context, c client.Reader, g v1alpha1.Group, list client.ObjectList) ([]v1alpha1.Group, error) {
+	if err := c.List(ctx, list, client.InNamespace(g.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list groups of PDGroup %s: %w", g.PDGroupName(), err)
+	}
+	var out []v1alpha1.Group
+	for _, other := range v1alpha1.GroupsIn(list) {
+		if other.PDGroupName() != g.PDGroupName() {
+			continue
+		}
+		if copied, ok := other.DeepCopyObject().(v1alpha1.Group); ok {
+			out = append(out, copied)
+		}
+	}
+	return out, nil
 }
 
 // observeLease reads the cluster's Lease, and whether its holder still exists.
@@ -216,16 +231,16 @@ func retiredSlots(g v1alpha1.Group, claims map[string][]metav1.ObjectMeta) map[i
 	return out
 }
 
-func budgets(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[string]*policyv1.PodDisruptionBudget, error) {
-	var list policyv1.PodDisruptionBudgetList
-	if err := c.List(ctx, &list, client.InNamespace(g.GetNamespace()), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}); err != nil {
-		return nil, fmt.Errorf("list PodDisruptionBudgets: %w", err)
+func budget(ctx context.Context, c client.Reader, g v1alpha1.Group) (*policyv1.PodDisruptionBudget, error) {
+	var out policyv1.PodDisruptionBudget
+	err := c.Get(ctx, types.NamespacedName{Namespace: g.GetNamespace(), Name: BudgetName(g)}, &out)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	out := map[string]*policyv1.PodDisruptionBudget{}
-	for i := range list.Items {
-		out[list.Items[i].Name] = &list.Items[i]
+	if err != nil {
+		return nil, fmt.Errorf("get PodDisruptionBudget %s: %w", BudgetName(g), err)
 	}
-	return out, nil
+	return &out, nil
 }
 
 func instances(ctx context.Context, c client.Reader, g v1alpha1.Group) ([]*v1alpha1.Instance, error) {

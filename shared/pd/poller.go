@@ -150,8 +150,7 @@ func (p *Poller) Ask(ctx context.Context, pd types.NamespacedName) View {
 			w.close()
 		}()
 	}
-	view, _, _ := p.poll(ctx, w)
-	return view
+	return p.poll(ctx, w).view
 }
 
 // Client returns the client that a PD is polled with; of a PD that is not
@@ -195,34 +194,48 @@ func (p *Poller) loop(ctx context.Context, w *watch) {
 		case <-timer.C:
 		}
 		begin = time.Now()
-		view, changed, moving := p.poll(ctx, w)
-		timer.Reset(pace.next(changed, view.Err != nil, moving))
+		polled := p.poll(ctx, w)
+		timer.Reset(pace.next(polled, time.Since(begin)))
 	}
+}
+
+// poll is what came of one question to a PD.
+type poll struct {
+	view    View // the answer
+	changed bool // the answer differs from what was known
+	moving  bool // somebody waits for something to change
+	late    bool // there was no answer in time, and that is not believed yet
 }
 
 // poll asks one PD once, keeps the answer and tells the subscribers if it
 // differs from the one before. Of two polls at the same time the answer to the
-// later question counts.
-func (p *Poller) poll(ctx context.Context, w *watch) (view View, changed, moving bool) {
+// later question counts. The first answers that do not come in time leave what
+// is known as it is: a moment without a processor is no reason to wake everybody.
+func (p *Poller) poll(ctx context.Context, w *watch) poll {
 	p.mu.Lock()
 	w.asked++
 	question := w.asked
 	p.mu.Unlock()
-	view = p.ask(ctx, w)
+	out := poll{view: p.ask(ctx, w)}
 	p.mu.Lock()
 	if p.watches[w.pd] != w || ctx.Err() != nil || question < w.answered {
 		// Forgotten, stopping, or overtaken: a poll that was cut off says nothing.
 		p.mu.Unlock()
-		return view, false, false
+		return out
 	}
-	changed = !w.known || !w.view.Equal(view)
-	w.view, w.known, w.answered = view, true, question
-	moving = w.moving
+	w.answered = question
+	out.moving = w.moving
+	if out.late = w.missed(out.view, p.timing.Late); out.late {
+		p.mu.Unlock()
+		return out
+	}
+	out.changed = !w.known || !w.view.Equal(out.view)
+	w.view, w.known = out.view, true
 	p.mu.Unlock()
-	if changed {
+	if out.changed {
 		p.tell(w.pd)
 	}
-	return view, changed, moving
+	return out
 }
 
 func (p *Poller) ask(ctx context.Context, w *watch) View {

@@ -69,6 +69,13 @@ func (f *fake) lag(late time.Duration) {
 	f.late = late
 }
 
+// stall has no answer come any more, or again.
+func (f *fake) stall(hang bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hang = hang
+}
+
 // take returns when the polls since the last take began.
 func (f *fake) take() []time.Duration {
 	f.mu.Lock()
@@ -223,6 +230,52 @@ func TestABlackHoleDelaysNobodyElse(t *testing.T) {
 	})
 }
 
+func TestOneLateAnswerIsNotBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		f := b.fakes[basic]
+		f.set(view("a"))
+		b.Watch(basic, false)
+		pass(5 * time.Second)
+		b.woken()
+		f.stall(true)
+		pass(7100 * time.Millisecond)
+		f.stall(false)
+		pass(2 * time.Second)
+		assert.Equal(t, seconds(0, 10, 12.2), f.take(), "it is asked again at once")
+		v, _ := b.View(basic)
+		assert.Equal(t, "a", v.Leader)
+		assert.Empty(t, b.woken())
+
+		f.stall(true)
+		pass(12500 * time.Millisecond)
+		assert.Equal(t, seconds(22.2, 24.4), f.take())
+		v, _ = b.View(basic)
+		require.ErrorIs(t, v.Err, context.DeadlineExceeded, "the second one in a row is believed, within 5 s")
+		assert.Equal(t, []string{"basic-pd"}, b.woken())
+		assert.ErrorIs(t, b.Ask(t.Context(), basic).Err, context.DeadlineExceeded, "who has to know is told at once")
+		f.stall(false)
+		pass(time.Minute)
+		assert.Equal(t, []string{"basic-pd"}, b.woken(), "it is back")
+	})
+}
+
+func TestAPDThatTakesLongIsAskedLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		f := b.fakes[basic]
+		f.lag(500 * time.Millisecond)
+		b.Watch(basic, true)
+		for range 90 {
+			b.Kick(basic)
+			pass(100 * time.Millisecond)
+		}
+		assert.Equal(t, seconds(0, 2.5, 5, 7.5), f.take(), "four times as long as it took there is no poll, kicked or not")
+	})
+}
+
 func TestABrokenPDIsAskedLessAndLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -272,9 +325,7 @@ func TestForgettingEndsPollsAndDropsTheView(t *testing.T) {
 		b.Watch(basic, true)
 		pass(time.Second)
 		b.Forget(basic)
-		f.mu.Lock()
-		f.hang = false
-		f.mu.Unlock()
+		f.stall(false)
 		b.Watch(basic, true)
 		pass(time.Millisecond)
 		v, ok := b.View(basic)

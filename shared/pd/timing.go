@@ -18,10 +18,18 @@ type Timing struct {
 	// Breaker is the number of failures in a row after which kicks make no
 	// more than one poll in Slow.
 	Breaker int
+	// Ease is how many times as long as the last poll took there is none: a PD,
+	// or a machine, that is short of time is asked less. No wait is longer than
+	// Steady because of it.
+	Ease int
+	// Late is how many polls in a row may miss the Deadline, after one that was
+	// answered, before PD counts as silent. They are repeated after Fast.
+	Late int
 }
 
 // DefaultTiming polls every 10 s when steady and, while something moves, from
-// every 200 ms to every second.
+// every 200 ms to every second. A PD that does not answer is named within 4.2 s,
+// so that a condition can tell of it within 5 s.
 func DefaultTiming() Timing {
 	return Timing{
 		Deadline: 2 * time.Second,
@@ -30,6 +38,8 @@ func DefaultTiming() Timing {
 		Fast:     200 * time.Millisecond,
 		Slow:     time.Second,
 		Breaker:  5,
+		Ease:     4,
+		Late:     1,
 	}
 }
 
@@ -38,6 +48,8 @@ type pace struct {
 	Timing
 	moved    time.Duration // the last wait while something moved; 0 if none
 	failures int           // in a row
+	ease     time.Duration // no poll for so long after the last one
+	took     time.Duration // the last poll
 }
 
 func (t Timing) pace() *pace { return &pace{Timing: t} }
@@ -47,26 +59,38 @@ func (t Timing) pace() *pace { return &pace{Timing: t} }
 func (p *pace) kicked() time.Duration {
 	p.moved = 0
 	if p.failures >= p.Breaker {
-		return p.Slow
+		return max(p.Slow, p.took+p.ease)
 	}
-	return p.Spacing
+	return max(p.Spacing, p.took+p.ease)
 }
 
 // next returns how long to wait after a poll.
-func (p *pace) next(changed, failed, moving bool) time.Duration {
-	if failed {
+func (p *pace) next(polled poll, took time.Duration) time.Duration {
+	p.took = took
+	p.ease = min(time.Duration(p.Ease)*took, p.Steady)
+	if polled.late {
+		// Whether it is silent the next one tells, and soon.
+		p.ease = 0
+		return p.Fast
+	}
+	if polled.view.Err != nil {
 		p.failures++
 	} else {
 		p.failures = 0
 	}
+	return max(p.planned(polled), p.ease)
+}
+
+// planned returns how long to wait after a poll that did not take long.
+func (p *pace) planned(polled poll) time.Duration {
 	switch {
-	case moving && (changed || p.moved == 0):
+	case polled.moving && (polled.changed || p.moved == 0):
 		p.moved = p.Fast
 		return p.moved
-	case moving:
+	case polled.moving:
 		p.moved = min(p.moved*3/2, p.Slow)
 		return p.moved
-	case failed:
+	case polled.view.Err != nil:
 		// 1 s, 2 s, 4 s, … : a failure is often over soon.
 		p.moved = 0
 		return min(p.Slow<<min(p.failures-1, 16), p.Steady)

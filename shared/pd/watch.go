@@ -1,6 +1,11 @@
 package pd
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // watch is the interest in one PD. The Poller's lock guards it.
 type watch struct {
@@ -13,7 +18,8 @@ type watch struct {
 	known  bool // view has been polled
 
 	asked    int // polls begun
-	answered int // the poll that view is of
+	answered int // the last poll that was answered, or was late
+	late     int // polls in a row that were not answered in time
 }
 
 func newWatch(pd types.NamespacedName) *watch {
@@ -26,6 +32,17 @@ func (w *watch) kick() {
 	case w.kicked <- struct{}{}:
 	default:
 	}
+}
+
+// missed counts an answer that did not come in time, and reports whether what
+// was known before goes on to count.
+func (w *watch) missed(view View, most int) bool {
+	if !errors.Is(view.Err, context.DeadlineExceeded) {
+		w.late = 0
+		return false
+	}
+	w.late++
+	return w.known && w.view.Err == nil && w.late <= most
 }
 
 // open returns the client, which is dialed when it is first needed and again

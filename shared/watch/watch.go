@@ -78,9 +78,9 @@ func ByPDGroup(object client.Object) string {
 
 // requests lists the groups of a PDGroup, all groups if it is empty. A list
 // that fails wakes nobody: the cache that it reads from is not there, and then
-// neither is the event.
+// neither is the event. Nothing of the list leaves but names, so it is not copied.
 func requests(ctx context.Context, reader client.Reader, list client.ObjectList, namespace, pdGroup string) []reconcile.Request {
-	if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+	if err := reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var out []reconcile.Request

@@ -109,7 +109,7 @@ func instanceOf(_ context.Context, object client.Object) []reconcile.Request {
 // StorageClass that comes or goes may matter to them.
 func (r *reconciler) waitingForVolumes(ctx context.Context, _ client.Object) []reconcile.Request {
 	list := &v1alpha1.InstanceList{}
-	if err := r.Client.List(ctx, list); err != nil {
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list Instances that wait for volumes")
 		return nil
 	}

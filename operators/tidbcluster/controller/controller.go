@@ -59,7 +59,7 @@ func (r *Reconciler) setup() error {
 // and one that wants its name, because somebody else's group stands in its way.
 func (r *Reconciler) clustersOf(ctx context.Context, group client.Object) []reconcile.Request {
 	var list v1alpha1.TidbClusterList
-	if err := r.Client.List(ctx, &list, client.InNamespace(group.GetNamespace())); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(group.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		// The cache is not there, and then neither is the event.
 		return nil
 	}
