@@ -155,7 +155,7 @@ func (a *actor) wait(pod *corev1.Pod, state string, delay time.Duration) time.Du
 
 // waiting returns the pods that do not run yet.
 func (a *actor) waiting(ctx context.Context, object client.Object) []reconcile.Request {
-	var options []client.ListOption
+	options := []client.ListOption{client.UnsafeDisableDeepCopy} // nothing leaves but names
 	if object.GetNamespace() != "" {
 		options = append(options, client.InNamespace(object.GetNamespace()))
 	}

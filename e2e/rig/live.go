@@ -11,19 +11,34 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
+// ask looks at what an event means beside the watch, which must not be held up:
+// the API server ends the watch of who is slow, and forgets what it missed.
+func (w *Watcher) ask(ctx context.Context, event watch.EventType, object *unstructured.Unstructured) {
+	if object.GetKind() != v1alpha1.KindInstance || event != watch.Added && event != watch.Deleted {
+		return
+	}
+	w.mu.Lock()
+	w.looks++
+	w.mu.Unlock()
+	go func() {
+		w.look(ctx, event, object)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.looks--; w.looks == 0 {
+			w.looked.Broadcast()
+		}
+	}()
+}
+
 // look asks the API server itself about what an event means. Objects of
 // different kinds come through different watches, in any order.
 func (w *Watcher) look(ctx context.Context, event watch.EventType, object *unstructured.Unstructured) {
-	if object.GetKind() != v1alpha1.KindInstance {
+	if event == watch.Deleted {
+		w.left(ctx, object)
 		return
 	}
-	switch event {
-	case watch.Added:
-		w.count(ctx, object)
-		w.gate(ctx, object)
-	case watch.Deleted:
-		w.left(ctx, object)
-	}
+	w.count(ctx, object)
+	w.gate(ctx, object)
 }
 
 // get reads an object as it is now, nil if there is none.
@@ -56,7 +71,7 @@ func (w *Watcher) gate(ctx context.Context, instance *unstructured.Unstructured)
 		return // gone already, and what it owns goes too
 	}
 	w.mu.Lock()
-	needs := w.needs(group)
+	needs := needsOf(group, w.tikvGroups())
 	missing := needs.missing(func(key Key) bool { return w.history.depended(key, w.patience) })
 	w.mu.Unlock()
 	if missing != "" {
@@ -84,9 +99,12 @@ func (w *Watcher) count(ctx context.Context, instance *unstructured.Unstructured
 	w.mu.Lock()
 	have, surging := int64(0), int64(0)
 	for key, object := range w.objects {
+		if key.Kind != v1alpha1.KindInstance || groupOf(object) != group {
+			continue
+		}
 		retires, _, _ := unstructured.NestedBool(object.Object, "spec", "retire")
 		switch {
-		case key.Kind != v1alpha1.KindInstance || groupOf(object) != group || retires || object.GetDeletionTimestamp() != nil:
+		case retires || object.GetDeletionTimestamp() != nil:
 		case object.GetAnnotations()[v1alpha1.AnnotationSurge] != "":
 			surging++
 		default:

@@ -63,6 +63,7 @@ type untruth struct {
 // say of themselves. An operator that does not run says nothing.
 func (w *Watcher) untruths() []untruth {
 	var out []untruth
+	tikv := w.tikvGroups()
 	for key, object := range w.objects {
 		if !w.operators[operatorOf(key.Kind)] || object.GetDeletionTimestamp() != nil {
 			continue
@@ -73,7 +74,7 @@ func (w *Watcher) untruths() []untruth {
 				out = append(out, untruth{key, what})
 			}
 		case v1alpha1.KindTiKVGroup, v1alpha1.KindTiDBGroup, v1alpha1.KindTiFlashGroup:
-			if what := w.gateUntruth(object); what != "" {
+			if what := w.gateUntruth(object, tikv); what != "" {
 				out = append(out, untruth{key, what})
 			}
 		}
@@ -110,13 +111,13 @@ func (w *Watcher) instanceUntruths(instance *unstructured.Unstructured) []string
 }
 
 // gateUntruth compares DependenciesReady with the groups that a group waits for.
-func (w *Watcher) gateUntruth(group *unstructured.Unstructured) string {
+func (w *Watcher) gateUntruth(group *unstructured.Unstructured, tikv map[string][]Key) string {
 	said := objects.Condition(group, v1alpha1.ConditionDependenciesReady)
 	paused, _, _ := unstructured.NestedBool(group.Object, "spec", "paused")
 	if said == nil || said.ObservedGeneration != group.GetGeneration() || paused {
 		return ""
 	}
-	missing := w.needs(group).missing(func(key Key) bool { return readyNow(w.objects[key]) })
+	missing := needsOf(group, tikv).missing(func(key Key) bool { return readyNow(w.objects[key]) })
 	if (said.Status == metav1.ConditionTrue) == (missing == "") {
 		return ""
 	}
@@ -130,18 +131,24 @@ type needs struct {
 	tikv []Key
 }
 
-func (w *Watcher) needs(group *unstructured.Unstructured) needs {
+// tikvGroups returns the TiKVGroups by the PDGroup that they name.
+func (w *Watcher) tikvGroups() map[string][]Key {
+	out := map[string][]Key{}
+	for key, object := range w.objects {
+		if key.Kind == v1alpha1.KindTiKVGroup {
+			out[pdOf(object)] = append(out[pdOf(object)], key)
+		}
+	}
+	return out
+}
+
+func needsOf(group *unstructured.Unstructured, tikv map[string][]Key) needs {
 	name := pdOf(group)
 	out := needs{pd: Key{Kind: v1alpha1.KindPDGroup, Name: name}}
 	if group.GetKind() == v1alpha1.KindTiKVGroup {
 		return out
 	}
-	out.tikv = []Key{}
-	for key, object := range w.objects {
-		if key.Kind == v1alpha1.KindTiKVGroup && pdOf(object) == name {
-			out.tikv = append(out.tikv, key)
-		}
-	}
+	out.tikv = append([]Key{}, tikv[name]...)
 	return out
 }
 

@@ -86,6 +86,8 @@ type Watcher struct {
 	consent    map[string]bool // claims that may go
 	uids       map[Key][]types.UID
 	history    *history
+	looks      int        // questions to the API server that are not answered yet
+	looked     *sync.Cond // told when the last one is
 }
 
 // silence is an object whose operator has not spoken about its present
@@ -107,22 +109,53 @@ func watchNamespace(ctx context.Context, cfg *rest.Config, namespace string, pat
 		timeline: map[string]time.Time{}, silent: map[Key]*silence{},
 		operators: map[string]bool{}, consent: map[string]bool{}, uids: map[Key][]types.UID{}, history: newHistory(),
 	}
+	w.looked = sync.NewCond(&w.mu)
+	arrivals := make(chan arrival, batch)
 	for kind, resource := range watched() {
-		if err := w.watch(ctx, kind, resource); err != nil {
+		if err := w.watch(ctx, kind, resource, arrivals); err != nil {
 			return nil, err
 		}
 	}
+	go w.receive(ctx, arrivals)
 	go w.supervise(ctx)
 	return w, nil
 }
 
-func (w *Watcher) watch(ctx context.Context, kind string, resource schema.GroupVersionResource) error {
+// arrival is one version of an object that a watch brings.
+type arrival struct {
+	event  watch.EventType
+	object *unstructured.Unstructured
+}
+
+// batch is how many versions are taken in at once, at most.
+const batch = 256
+
+// receive takes in what the watches bring until the context ends. One goroutine
+// does so for all of them, and as much at once as there is: a dozen that wait for
+// one lock stand still when the processor has much else to do.
+func (w *Watcher) receive(ctx context.Context, arrivals <-chan arrival) {
+	for {
+		var all []arrival
+		select {
+		case one := <-arrivals:
+			all = append(all, one)
+		case <-ctx.Done():
+			return
+		}
+		for len(arrivals) > 0 && len(all) < batch {
+			all = append(all, <-arrivals)
+		}
+		w.see(ctx, all...)
+	}
+}
+
+func (w *Watcher) watch(ctx context.Context, kind string, resource schema.GroupVersionResource, arrivals chan<- arrival) error {
 	list, err := w.client.Resource(resource).Namespace(w.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list %s: %w", kind, err)
 	}
 	for i := range list.Items {
-		w.see(ctx, watch.Added, &list.Items[i])
+		w.see(ctx, arrival{watch.Added, &list.Items[i]})
 	}
 	// The API server ends the watch of a client that is slower than it; this goes
 	// on from where it was.
@@ -140,7 +173,10 @@ func (w *Watcher) watch(ctx context.Context, kind string, resource schema.GroupV
 				w.violate("the watch of %s failed: %v", kind, event.Object)
 				return
 			}
-			w.see(ctx, event.Type, object)
+			select {
+			case arrivals <- arrival{event.Type, object}:
+			case <-ctx.Done():
+			}
 		}
 		if ctx.Err() == nil {
 			w.violate("the watch of %s ended", kind)
@@ -149,13 +185,25 @@ func (w *Watcher) watch(ctx context.Context, kind string, resource schema.GroupV
 	return nil
 }
 
-// see takes one version of an object in.
-func (w *Watcher) see(ctx context.Context, event watch.EventType, object *unstructured.Unstructured) {
+// see takes versions of objects in.
+func (w *Watcher) see(ctx context.Context, all ...arrival) {
 	if ctx.Err() != nil {
 		return
 	}
-	key := Key{Kind: object.GetKind(), Name: object.GetName()}
 	w.mu.Lock()
+	for _, one := range all {
+		w.take(one.event, one.object)
+	}
+	w.wake()
+	w.mu.Unlock()
+	for _, one := range all {
+		w.ask(ctx, one.event, one.object)
+	}
+}
+
+// take takes one version of an object in.
+func (w *Watcher) take(event watch.EventType, object *unstructured.Unstructured) {
+	key := Key{Kind: object.GetKind(), Name: object.GetName()}
 	w.versions++
 	if event == watch.Deleted {
 		delete(w.objects, key)
@@ -168,9 +216,6 @@ func (w *Watcher) see(ctx context.Context, event watch.EventType, object *unstru
 	w.mark(event, object)
 	w.hear(event, object)
 	w.claim(event, object)
-	w.wake()
-	w.mu.Unlock()
-	w.look(ctx, event, object)
 }
 
 // note notes a violation at a version of an object.
@@ -290,10 +335,14 @@ func (w *Watcher) Consent(claims ...string) {
 	}
 }
 
-// Violations returns what must not have been.
+// Violations returns what must not have been, once all that is looked at is
+// answered.
 func (w *Watcher) Violations() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for w.looks > 0 {
+		w.looked.Wait()
+	}
 	return slices.Clone(w.violations)
 }
 

@@ -70,6 +70,9 @@ func (o options) manyClusters(ctx context.Context, plane *controlplane.ControlPl
 	}
 	fmt.Printf("%d clusters of 3 PD, 3 TiKV and 1 TiDB in %s: %d cluster IDs born, %d pods and claims, %d pods replaced, requests: %s, %d alarms, %d violations\n",
 		o.clusters, took, births, len(seen.UIDs), again, scenario.ByVerb(seen.Requests), len(seen.Alarms), len(seen.Violations))
+	if o.requests {
+		printRequests(seen.Requests)
+	}
 	err = errors.Join(err, r.StopOperators(context.WithoutCancel(ctx), r.Running()...))
 	for _, bad := range slices.Concat(seen.Alarms, seen.Violations) {
 		err = errors.Join(err, errors.New(bad))

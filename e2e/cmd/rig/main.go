@@ -33,6 +33,7 @@ type options struct {
 	errors   bool
 	parallel int
 	clusters int
+	speed    bool
 	names    []string
 }
 
@@ -46,6 +47,7 @@ func run() int {
 	flag.BoolVar(&o.errors, "errors", false, "print the errors that operators log")
 	flag.IntVar(&o.parallel, "parallel", 4, "how many scenarios run at the same time")
 	flag.IntVar(&o.clusters, "clusters", 0, "bring up so many clusters at once instead of running scenarios")
+	flag.BoolVar(&o.speed, "speed", false, "measure how long the operators themselves take, instead of running scenarios")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: rig [flags] [scenario...]")
 		flag.PrintDefaults()
@@ -76,8 +78,11 @@ func (o options) do(ctx context.Context) error {
 	}
 	journal := rig.NewJournal(loud)
 	return withPlane(ctx, func(plane *controlplane.ControlPlane) error {
-		if o.clusters > 0 {
+		switch {
+		case o.clusters > 0:
 			return o.manyClusters(ctx, plane)
+		case o.speed:
+			return speed(ctx, plane)
 		}
 		failed := o.runAll(ctx, plane, selected)
 		for _, p := range journal.Panics() {

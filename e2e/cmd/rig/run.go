@@ -81,9 +81,13 @@ func (o options) runOne(ctx context.Context, plane *controlplane.ControlPlane, s
 		fmt.Printf("       %s\n       again: make rig RIG='%s'\n", strings.ReplaceAll(brief(err), "\n", "\n       "), s.Name)
 	}
 	if o.requests {
-		for _, request := range slices.SortedFunc(maps.Keys(result.Requests), func(a, b scenario.Request) int { return strings.Compare(a.String(), b.String()) }) {
-			fmt.Printf("       %4d × %s\n", result.Requests[request], request)
-		}
+		printRequests(result.Requests)
+	}
+}
+
+func printRequests(counts map[scenario.Request]int) {
+	for _, request := range slices.SortedFunc(maps.Keys(counts), func(a, b scenario.Request) int { return strings.Compare(a.String(), b.String()) }) {
+		fmt.Printf("       %4d × %s\n", counts[request], request)
 	}
 }
 
