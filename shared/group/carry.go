@@ -30,13 +30,19 @@ func takeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapsh
 	if s.PDGroup == nil {
 		return step.Wait("PDGroup", waitDeadline, v1alpha1.ReasonWaitingForPDGroup, "PDGroup "+g.PDGroupName()+" does not exist")
 	}
-	d := change.Take
-	err := leaseclient.Take(ctx, env.Client, env.Name, s.PDGroup, s.Lease, lease.Of(d.Instance), change.Leaders, env.Now())
+	d, next := change.Take, change.state()
+	if next.Since.IsZero() {
+		next.Since = env.Now()
+	}
+	err := leaseclient.Take(ctx, env.Client, env.Name, s.PDGroup, s.Lease, next)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return step.Conflict(v1alpha1.ReasonWaitingForLease, "the Lease "+lease.Name(g.PDGroupName())+" has changed meanwhile")
 	case err != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	if !change.Since.IsZero() {
+		return step.Done() // it goes on
 	}
 	env.Recorder.Eventf(g, d.Instance, corev1.EventTypeNormal, "DisruptionBegun", string(d.Verb), "%s Instance %s: %s", d.Verb, d.Instance.Name, d.Why)
 	return step.Done()

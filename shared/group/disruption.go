@@ -80,6 +80,10 @@ type Component interface {
 	Refuse(victims []*v1alpha1.Instance) string
 	// RemoveAtOnce bounds how many members leave the database at the same time.
 	RemoveAtOnce() int
+	// Restarted reports whether a member that is being deleted comes back in its
+	// slot with its data and serves until then, so that it is stopped with the care
+	// of a restart.
+	Restarted(i *v1alpha1.Instance) bool
 	// Replaced reports whether a member that is being deleted is replaced by a
 	// new one in another slot before it has gone.
 	Replaced(i *v1alpha1.Instance) bool

@@ -102,8 +102,10 @@ type Plan struct {
 	// Deletes are Instances to delete, because their member has left or will
 	// never come back.
 	Deletes []*v1alpha1.Instance
-	// Drained are the Instances whose member has left the database.
+	// Drained are the Instances whose member has left the database, Waiting why
+	// those that were deleted and need the Lease are still there.
 	Drained map[string]bool
+	Waiting map[string]string
 	// Prune are revisions and ConfigMaps that nothing uses any more.
 	Prune []client.Object
 	// Target is the revision that is wanted.
@@ -142,7 +144,7 @@ type InstanceChange struct {
 
 // MakePlan plans the children of a group. It is pure.
 func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
-	plan := Plan{Gate: r.Gate, Drained: map[string]bool{}, disrupted: map[string]Verb{}, granted: map[string]bool{}, released: map[string]bool{}, suspended: map[string]bool{}}
+	plan := Plan{Gate: r.Gate, Drained: map[string]bool{}, Waiting: map[string]string{}, disrupted: map[string]Verb{}, granted: map[string]bool{}, released: map[string]bool{}, suspended: map[string]bool{}}
 	spec := g.GetComponentSpec()
 	r.Problems = append(slices.Clone(r.Problems), CheckDisruption(spec.Disruption)...)
 	switch {
@@ -265,7 +267,9 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	surge := planSurge(plan, g, s, r, living)
 	leaving := planRemoval(g, s, r, surge, plan.Target.Hash)
 	if !spec.Suspended {
-		plan.Outcome = step.Worst(plan.Outcome, planDisruptions(plan, g, s, r, work(plan, r, living, leaving), leaving), leaving.waiting)
+		due := work(plan, r, living, leaving)
+		plan.Outcome = step.Worst(plan.Outcome, planDisruptions(plan, g, s, r, due, leaving), leaving.waiting)
+		tell(plan, g, s, r, due)
 	}
 	drain(plan, r, leaving)
 	if !spec.Suspended {

@@ -40,8 +40,8 @@ func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering, surge int32, revisio
 		case !Ours(g, i):
 		case i.DeletionTimestamp == nil:
 			staying = append(staying, i)
-		case held(i):
-			out.take(g, s, r, Disruption{Instance: i, Verb: Remove, Why: "it was deleted", Revision: revision})
+		case held(i) && !r.Disrupt.Restarted(i):
+			out.take(g, s, r, Disruption{Instance: i, Verb: Remove, Why: wasDeleted, Revision: revision})
 		}
 	}
 	surplus := len(staying) - int(g.GetReplicas()+r.Extra+surge)

@@ -18,12 +18,20 @@ var zeroTime time.Time
 type LeaseChange struct {
 	// Take it for this member; nil for not.
 	Take *Disruption
-	// Leaders that the member has now.
+	// Leaders that the member has now, and Since when it is disrupted; zero is now.
 	Leaders int
+	Since   time.Time
+	// Returns is the group if the member is made anew when its Instance has gone.
+	Returns string
 	// Give it back.
 	Give bool
 	// Why, for an Event.
 	Why string
+}
+
+// state is what the Lease is to say once it is taken.
+func (c LeaseChange) state() lease.State {
+	return lease.State{Holder: lease.Of(c.Take.Instance), Since: c.Since, Leaders: c.Leaders, Returns: c.Returns}
 }
 
 func instancesOf(work map[string]Disruption) iter.Seq[*v1alpha1.Instance] {
@@ -47,6 +55,9 @@ func planDisruptions(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work
 		return carryOn(plan, g, s, r, holder, work, leaving)
 	}
 	serving, held := replaceSpares(plan, g, s, r, work)
+	if s.awaits(g) {
+		return step.Worst(held, inherit(plan, g, s))
+	}
 	return step.Worst(held, next(plan, g, s, r, serving))
 }
 
@@ -91,8 +102,11 @@ func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1al
 	d := work[at]
 	replaceSpares(plan, g, s, r, slices.Delete(slices.Clone(work), at, at+1))
 	plan.disrupted[holder.Name] = d.Verb
+	if s.Lease.Returns != returns(g, d) {
+		return pass(plan, g, s, d)
+	}
 	if d.Verb == Restart && r.Disrupt.Spare(holder) {
-		plan.granted[holder.Name] = true
+		plan.permit(holder)
 		plan.recheckSpare(r, holder)
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", holder.Name, d.Why))
 	}
@@ -113,7 +127,7 @@ func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1al
 	if !p.Ready {
 		return p.Wait
 	}
-	plan.granted[holder.Name] = true
+	plan.permit(holder)
 	plan.Notes = append(plan.Notes, fmt.Sprintf("restart Instance %s: %s", holder.Name, d.Why))
 	if p.Wait.Kind != "" && p.Wait.Kind != step.KindDone {
 		return p.Wait
@@ -181,12 +195,8 @@ func next(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disrupti
 	})
 	blocked := step.Done()
 	for _, d := range work {
-		if hold := putOff(g, s, r, d, plan.Target.Hash); hold.Kind != step.KindDone {
-			blocked = step.Worst(blocked, hold)
-			continue
-		}
-		if reason := r.Disrupt.Safe(d); reason != "" {
-			blocked = step.Worst(blocked, step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted yet (%s): %s", d.Instance.Name, d.Why, reason)))
+		if o := obstacle(plan, g, s, r, d); o.Kind != step.KindDone {
+			blocked = step.Worst(blocked, o)
 			continue
 		}
 		if !r.Disrupt.Leased(d) {
@@ -194,15 +204,35 @@ func next(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disrupti
 			plan.Notes = append(plan.Notes, fmt.Sprintf("restart Instance %s: %s", d.Instance.Name, d.Why))
 			return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", d.Instance.Name, d.Why))
 		}
-		if !s.Lease.Free() && !s.HolderLost {
-			return step.Wait("Lease", leaseDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for %s to be done: kubectl -n %s get lease %s",
-				d.Instance.Name, d.Why, s.Lease.Holder, g.GetNamespace(), lease.Name(g.PDGroupName())))
+		if o := queue(g, s, d); o.Kind != step.KindDone {
+			return o
 		}
-		plan.Lease = LeaseChange{Take: &d, Leaders: r.Disrupt.Leaders(d.Instance), Why: d.Why}
+		plan.Lease = LeaseChange{Take: &d, Leaders: r.Disrupt.Leaders(d.Instance), Returns: returns(g, d), Why: d.Why}
 		plan.Notes = append(plan.Notes, fmt.Sprintf("take the disruption Lease for Instance %s: %s", d.Instance.Name, d.Why))
 		return step.Wait("Lease", waitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is next: %s", d.Instance.Name, d.Why))
 	}
 	return blocked
+}
+
+// obstacle says why a disruption may not begin, whoever holds the Lease; Done if
+// it may.
+func obstacle(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, d Disruption) step.Outcome {
+	if hold := putOff(g, s, r, d, plan.Target.Hash); hold.Kind != step.KindDone {
+		return hold
+	}
+	if reason := r.Disrupt.Safe(d); reason != "" {
+		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted yet (%s): %s", d.Instance.Name, d.Why, reason))
+	}
+	return step.Done()
+}
+
+// queue says whom a disruption has to wait for; Done if the Lease is free.
+func queue(g v1alpha1.Group, s Snapshot, d Disruption) step.Outcome {
+	if s.Lease.Free() || s.HolderLost {
+		return step.Done()
+	}
+	return step.Wait("Lease", leaseDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for %s to be done: kubectl -n %s get lease %s",
+		d.Instance.Name, d.Why, s.Lease.Holder, g.GetNamespace(), lease.Name(g.PDGroupName())))
 }
 
 // unsafeDeadline is after how long what was not safe is looked at again: a region

@@ -44,9 +44,11 @@ type Snapshot struct {
 	// none.
 	Budget *policyv1.PodDisruptionBudget
 	// Lease is the right to disrupt a member of the cluster; HolderLost says that
-	// its holder does not exist any more.
-	Lease      lease.State
-	HolderLost bool
+	// its holder does not exist any more, HolderReturns that it does not but is made
+	// anew.
+	Lease         lease.State
+	HolderLost    bool
+	HolderReturns bool
 	// Now is when the snapshot was taken.
 	Now time.Time
 	// PDGroup that the group names, nil if there is none. A PDGroup's own
@@ -199,7 +201,11 @@ func observeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s *Sn
 		return err
 	}
 	// What a cache does not show may still be there.
-	s.HolderLost, err = leaseclient.Lost(ctx, env.Live, g.GetNamespace(), s.Lease.Holder)
+	if lost, err := leaseclient.Lost(ctx, env.Live, g.GetNamespace(), s.Lease.Holder); err != nil || !lost {
+		return err
+	}
+	s.HolderReturns, err = leaseclient.Returns(ctx, env.Live, g.GetNamespace(), s.Lease)
+	s.HolderLost = err == nil && !s.HolderReturns
 	return err
 }
 

@@ -89,6 +89,10 @@ func planSlots(g v1alpha1.Group, s Snapshot, r Rendering, surge int32) (slots, e
 		filled = append(filled, i.Spec.Slot)
 	}
 	want := g.GetReplicas() + r.Extra
+	if slot, awaited := s.awaited(g); awaited && !skip[slot] && !slices.Contains(filled, slot) {
+		// Its store is in the database and has to leave it if it is one too many.
+		r.First, want = []int32{slot}, max(want, int32(len(filled))+1) //nolint:gosec // a few
+	}
 	slots = rollout.PlanSlots(filled, want, skip).Create
 	first := slices.DeleteFunc(slices.Clone(r.First), func(slot int32) bool { return skip[slot] || slices.Contains(filled, slot) })
 	rest := slices.DeleteFunc(slices.Clone(slots), func(slot int32) bool { return slices.Contains(first, slot) })

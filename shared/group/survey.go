@@ -25,6 +25,9 @@ type resident struct {
 	again bool
 }
 
+// wasDeleted is why a member is disrupted whose Instance somebody deletes.
+const wasDeleted = "it was deleted"
+
 // survey looks at every Instance of the group that it has a say in and returns
 // it with what may become of it. One that is being deleted can only be let go.
 func survey(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) ([]resident, error) {
@@ -38,6 +41,8 @@ func survey(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) ([]resident, 
 				return nil, err
 			}
 			living = append(living, m)
+		case held(i) && r.Disrupt.Restarted(i):
+			living = append(living, resident{live: i, restart: wasDeleted})
 		case held(i):
 			living = append(living, resident{live: i})
 		}
@@ -122,7 +127,8 @@ func (m *resident) compare(plan *Plan, r Rendering) error {
 func (m resident) change(plan *Plan, r Rendering, leaving removal, marked map[string]bool) InstanceChange {
 	name := m.live.Name
 	if m.live.DeletionTimestamp != nil {
-		return InstanceChange{Live: m.live, Desired: parting(m.live, plan, r)}
+		stops := plan.released[name] && plan.disrupted[name] == Restart && !r.Disrupt.Spare(m.live)
+		return InstanceChange{Live: m.live, Desired: parting(m.live, plan, r), Stops: stops}
 	}
 	out := InstanceChange{Live: m.live, Desired: m.kept}
 	if plan.granted[name] {

@@ -18,7 +18,8 @@ func putOff(g v1alpha1.Group, s Snapshot, r Rendering, d Disruption, revision st
 	hold := func(format string, args ...any) step.Outcome {
 		return step.Wait(g.GroupKind(), waitDeadline, v1alpha1.ReasonUpdateHeld, fmt.Sprintf("Instance %s (%s): ", d.Instance.Name, d.Why)+fmt.Sprintf(format, args...))
 	}
-	roll := d.Verb == Restart && d.Instance.Spec.Revision != revision
+	// A deleted member stops whatever it runs.
+	roll := d.Verb == Restart && d.Instance.DeletionTimestamp == nil && d.Instance.Spec.Revision != revision
 	switch {
 	case roll && !r.RollGate.Open && r.RollGate.Message != "":
 		return step.Wait("group", waitDeadline, v1alpha1.ReasonWaitingForGroups, fmt.Sprintf("Instance %s (%s) waits its turn: %s", d.Instance.Name, d.Why, r.RollGate.Message))

@@ -42,6 +42,9 @@ type State struct {
 	Since time.Time
 	// Leaders that the holder's store had at that time.
 	Leaders int
+	// Returns is the group of the holder if that was deleted and is made anew
+	// under the same name: who comes then is its heir. Empty if nobody comes.
+	Returns string
 
 	// Object is the Lease itself, nil if there was none. Whoever writes it writes
 	// this version on or not at all.

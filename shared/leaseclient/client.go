@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -45,6 +45,7 @@ func state(l *coordinationv1.Lease) lease.State {
 	if n, err := strconv.Atoi(l.Annotations[v1alpha1.AnnotationLeaders]); err == nil {
 		s.Leaders = n
 	}
+	s.Returns = l.Annotations[v1alpha1.AnnotationReturns]
 	return s
 }
 
@@ -62,10 +63,28 @@ func Lost(ctx context.Context, c client.Reader, namespace string, h lease.Holder
 	return i.UID != h.UID, nil
 }
 
-// Take gives the right to a holder. s must be the State that the decision was
-// made from: if the Lease has changed since, Take fails with a conflict. A
-// cluster is named by its PDGroup, which owns the Lease.
-func Take(ctx context.Context, c client.Client, owner string, pdGroup *v1alpha1.PDGroup, s lease.State, h lease.Holder, leaders int, now time.Time) error {
+// Returns reports whether a holder that is lost is made anew: its group is there
+// and stays. Only one that reads from the API server knows.
+func Returns(ctx context.Context, c client.Reader, namespace string, s lease.State) (bool, error) {
+	if s.Returns == "" {
+		return false, nil
+	}
+	group := &metav1.PartialObjectMetadata{}
+	group.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(s.Holder.Kind))
+	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: s.Returns}, group)
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("get %s %s: %w", s.Holder.Kind, s.Returns, err)
+	}
+	return group.DeletionTimestamp == nil, nil
+}
+
+// Take gives the right to the holder that next names. s must be the State that the
+// decision was made from: if the Lease has changed since, Take fails with a
+// conflict. A cluster is named by its PDGroup, which owns the Lease.
+func Take(ctx context.Context, c client.Client, owner string, pdGroup *v1alpha1.PDGroup, s, next lease.State) error {
 	l := s.Object.DeepCopy()
 	if l == nil {
 		l = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
@@ -81,10 +100,14 @@ func Take(ctx context.Context, c client.Client, owner string, pdGroup *v1alpha1.
 	if l.Annotations == nil {
 		l.Annotations = map[string]string{}
 	}
-	l.Annotations[v1alpha1.AnnotationHolder] = string(h.UID)
-	l.Annotations[v1alpha1.AnnotationLeaders] = strconv.Itoa(leaders)
-	l.Spec.HolderIdentity = ptr.To(h.String())
-	l.Spec.AcquireTime = &metav1.MicroTime{Time: now}
+	l.Annotations[v1alpha1.AnnotationHolder] = string(next.Holder.UID)
+	l.Annotations[v1alpha1.AnnotationLeaders] = strconv.Itoa(next.Leaders)
+	delete(l.Annotations, v1alpha1.AnnotationReturns)
+	if next.Returns != "" {
+		l.Annotations[v1alpha1.AnnotationReturns] = next.Returns
+	}
+	l.Spec.HolderIdentity = ptr.To(next.Holder.String())
+	l.Spec.AcquireTime = &metav1.MicroTime{Time: next.Since}
 	l.Spec.LeaseTransitions = ptr.To(ptr.Deref(l.Spec.LeaseTransitions, 0) + 1)
 	return write(ctx, c, owner, s.Object == nil, l)
 }
@@ -98,6 +121,7 @@ func Give(ctx context.Context, c client.Client, owner string, s lease.State) err
 	l := s.Object.DeepCopy()
 	delete(l.Annotations, v1alpha1.AnnotationHolder)
 	delete(l.Annotations, v1alpha1.AnnotationLeaders)
+	delete(l.Annotations, v1alpha1.AnnotationReturns)
 	l.Spec.HolderIdentity, l.Spec.AcquireTime = nil, nil
 	return write(ctx, c, owner, false, l)
 }

@@ -184,6 +184,10 @@ func TestKV10KV11LeadersGoBeforeAStoreStops(t *testing.T) {
 		"all others are being emptied":                {func(s *group.Snapshot) { s.PD.EvictLeader = []string{"2", "3"} }, nil, true, ""},
 		"nothing is done while PD is silent":          {func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, false, v1alpha1.ReasonPDUnreachable},
 		"a Disconnected store may still lead regions": {func(s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, evict, false, v1alpha1.ReasonPreparing},
+		"but not without a ready pod": {func(s *group.Snapshot) {
+			s.PD.Stores[0].State = pd.StateDisconnected
+			podIs(s.Instances[0], v1alpha1.ReasonPodNotReady)
+		}, nil, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()

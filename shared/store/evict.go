@@ -31,6 +31,9 @@ func (c Component) Vacate(d group.Disruption, begun time.Time) group.Preparation
 	case m.Store == nil, m.Store.State == pd.StateDown, m.Store.State == pd.StateOffline, !c.elsewhere(m):
 		return group.Preparation{Ready: true}
 	}
+	if m.Store.State != pd.StateUp && !m.was(v1alpha1.ConditionPodReady) {
+		return group.Preparation{Ready: true} // it does not serve, and PD cannot tell it to give anything away
+	}
 	evicts := c.Snapshot.PD.Evicts(m.Store.ID)
 	if evicts && m.Store.Leaders == 0 {
 		return group.Preparation{Ready: true}

@@ -22,7 +22,8 @@ import (
 // see it in PD.
 //
 // A member whose Instance was deleted and which is to stay does not leave: it is
-// made anew in the same slot, with its data.
+// made anew in the same slot, with its data. One that serves is restarted; it never
+// comes here.
 func (c Component) Leave(d group.Disruption, begun time.Time) group.Preparation {
 	i := d.Instance
 	m := c.of(i)
@@ -55,8 +56,8 @@ func (c Component) Leave(d group.Disruption, begun time.Time) group.Preparation 
 
 // departs reports whether a member that is being removed leaves for good: it is
 // one too many, or on its way out already, or has left, or is dead and not to come
-// back, or has lost its data: an empty store at the address of one that PD knows
-// would be refused.
+// back, or has lost its data or is about to: an empty store at the address of one
+// that PD knows would be refused.
 func (c Component) departs(i *v1alpha1.Instance) bool {
 	if i.DeletionTimestamp == nil || i.Spec.Retire || mark(i) == group.Remove || c.left(c.of(i)) || c.replaceable(i) || c.dataLost(i) {
 		return true
@@ -71,8 +72,11 @@ func (c Component) departs(i *v1alpha1.Instance) bool {
 }
 
 // dataLost reports whether the data of a member that PD knows is gone: its claim
-// is, and nobody has put another one in its place.
+// is, and nobody has put another one in its place, or it goes with its Instance.
 func (c Component) dataLost(i *v1alpha1.Instance) bool {
+	if i.Spec.ClaimRetention.WhenDeleted == v1alpha1.DeleteClaim && len(i.Spec.VolumeClaimTemplates) > 0 && recorded(i) != "" && c.of(i).Problem == "" {
+		return true
+	}
 	return group.ClaimLost(i) && recorded(i) != "" && len(c.Snapshot.Claims[i.Name]) < len(i.Spec.VolumeClaimTemplates)
 }
 

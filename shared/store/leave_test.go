@@ -84,6 +84,10 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 		"unless somebody has brought it back": {[]func(*group.Snapshot){deleted, claimLost, func(s *group.Snapshot) {
 			s.Claims = map[string][]metav1.ObjectMeta{"kv-0": {{Name: "data-kv-0"}}}
 		}}, want{ready: true, stays: true}},
+		"a deleted member whose data goes with it leaves": {[]func(*group.Snapshot){deleted, func(s *group.Snapshot) {
+			s.Instances[0].Spec.VolumeClaimTemplates = []v1alpha1.VolumeClaimTemplate{{Name: "data"}}
+			s.Instances[0].Spec.ClaimRetention.WhenDeleted = v1alpha1.DeleteClaim
+		}}, want{leased: true, replaced: true, calls: call(group.EvictLeaders), says: "gives its leaders away"}},
 		"one that PD never knew has lost nothing":    {[]func(*group.Snapshot){deleted, never, claimLost}, want{ready: true, stays: true}},
 		"a deleted member that has left is replaced": {[]func(*group.Snapshot){deleted, gone}, want{ready: true, replaced: true}},
 	} {
@@ -107,6 +111,49 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A deleted member that is to stay is restarted with care if that makes a
+// difference, and else let go at once.
+func TestWhichDeletedMembersAreRestartedWithCare(t *testing.T) {
+	for name, c := range map[string]struct {
+		changes []func(*group.Snapshot)
+		want    bool
+	}{
+		"one that serves is":                        {nil, true},
+		"one that is not deleted has no need of it": {[]func(*group.Snapshot){func(s *group.Snapshot) { s.Instances[0].DeletionTimestamp = nil }}, false},
+		"one that is one too many leaves":           {[]func(*group.Snapshot){surplus}, false},
+		"one without a pod goes":                    {[]func(*group.Snapshot){func(s *group.Snapshot) { s.Instances[0].Status.PodUID = "" }}, false},
+		"unless it holds the Lease": {[]func(*group.Snapshot){func(s *group.Snapshot) {
+			s.Instances[0].Status.PodUID = ""
+			s.Lease = lease.Held(lease.Of(s.Instances[0]), now(), 1)
+		}}, true},
+		"one that is Down goes": {[]func(*group.Snapshot){func(s *group.Snapshot) {
+			s.PD.Stores[0].State = pd.StateDown
+			podIs(s.Instances[0], v1alpha1.ReasonPodNotReady)
+		}}, false},
+		"one that PD has never listed goes":           {[]func(*group.Snapshot){func(s *group.Snapshot) { s.Instances[0].Status.Member, s.PD.Stores = nil, s.PD.Stores[1:] }}, false},
+		"one of which nothing is known stays for now": {[]func(*group.Snapshot){func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }}, true},
+		"one that is another store goes":              {[]func(*group.Snapshot){func(s *group.Snapshot) { s.PD.Stores[0].ID = "99" }}, false},
+		"one whose data goes with it leaves": {[]func(*group.Snapshot){func(s *group.Snapshot) {
+			s.Instances[0].Spec.VolumeClaimTemplates = []v1alpha1.VolumeClaimTemplate{{Name: "data"}}
+			s.Instances[0].Spec.ClaimRetention.WhenDeleted = v1alpha1.DeleteClaim
+		}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := world()
+			s.PD.Bootstrapped = true
+			deleted(&s)
+			for _, change := range c.changes {
+				change(&s)
+			}
+			assert.Equal(t, c.want, tikv(g, s).Restarted(s.Instances[0]))
+		})
+	}
+	g, s := world()
+	deleted(&s)
+	g.Spec.Suspended = true
+	assert.False(t, tikv(g, s).Restarted(s.Instances[0]), "a suspended group stops anyway")
 }
 
 // KV-05: only what carries our mark is restored, and what cannot be is replaced.
@@ -146,7 +193,7 @@ func TestDrainedIsSaidOfWhoHasLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
 			c.change(&s)
-			members := store.Members(store.Matches(g, s, v1alpha1.PortTiKV), map[string]bool{"kv-0": c.left}, now())
+			members := store.Members(store.Matches(g, s, v1alpha1.PortTiKV), map[string]bool{"kv-0": c.left}, nil, now())
 			got := ""
 			for _, x := range members[0].Conditions {
 				if x.Type == v1alpha1.ConditionDrained {

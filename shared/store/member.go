@@ -51,8 +51,9 @@ func (m Match) was(condition string) bool {
 }
 
 // Members returns what is to be reported of every Instance's member. drained are
-// those that the planner takes for having left.
-func Members(matches []Match, drained map[string]bool, now time.Time) []group.Member {
+// those that the planner takes for having left, waiting says why deleted ones are
+// still there.
+func Members(matches []Match, drained map[string]bool, waiting map[string]string, now time.Time) []group.Member {
 	out := make([]group.Member, 0, len(matches))
 	for _, m := range matches {
 		v := m.judge()
@@ -71,21 +72,24 @@ func Members(matches []Match, drained map[string]bool, now time.Time) []group.Me
 			reason = v1alpha1.ReasonStoreTombstone
 		}
 		set.Put(v1alpha1.ConditionHealthy, status, reason, v.message)
-		m.putDrained(set, drained[m.Instance.Name])
+		m.putDrained(set, drained[m.Instance.Name], waiting[m.Instance.Name])
 		out = append(out, group.Member{Instance: m.Instance, Status: m.status(), Conditions: set.List()})
 	}
 	return out
 }
 
-// putDrained sets Drained of a member that leaves or has left. A member that has
+// putDrained sets Drained of a member that leaves, has left, or was deleted and
+// waits. A member that has
 // left stays so, but for one that PD has never listed: it may start again.
-func (m Match) putDrained(set *conditions.Set, left bool) {
+func (m Match) putDrained(set *conditions.Set, left bool, waits string) {
 	leaves := m.Instance.Spec.Retire || mark(m.Instance) == group.Remove
 	switch {
 	case left && m.Recorded == "":
 		set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "the pod has stopped and PD has never listed a store of it")
 	case left, m.was(v1alpha1.ConditionDrained) && m.Store == nil && m.Recorded != "":
 		set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, fmt.Sprintf("PD does not list store %s any more", m.Recorded))
+	case waits != "":
+		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, waits)
 	case leaves && m.Store != nil && m.Store.State == pd.StateOffline:
 		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is Offline and has %s regions left", m.Store.ID, about(m.Store.Regions)))
 	case leaves && m.Store != nil:

@@ -123,7 +123,7 @@ func TestKV02RecordSurvivesEveryAnswer(t *testing.T) {
 						s := snapshot([]*v1alpha1.Instance{member(0, first), member(1, second)}, stores...)
 						matches := store.Matches(kv(2), s, v1alpha1.PortTiKV)
 						seen := map[string]bool{}
-						for n, m := range store.Members(matches, nil, now()) {
+						for n, m := range store.Members(matches, nil, nil, now()) {
 							had := []string{first, second}[n]
 							if had != "" {
 								require.Equal(t, had, m.Status.ID)
@@ -170,7 +170,7 @@ func TestHealthOfAMember(t *testing.T) {
 				stores = append(stores, *c.store)
 			}
 			s := snapshot([]*v1alpha1.Instance{member(0, "4", c.before...)}, stores...)
-			m := store.Members(store.Matches(kv(1), s, v1alpha1.PortTiKV), nil, now())[0]
+			m := store.Members(store.Matches(kv(1), s, v1alpha1.PortTiKV), nil, nil, now())[0]
 			assert.Equal(t, c.joined, meta.IsStatusConditionTrue(m.Conditions, v1alpha1.ConditionJoined))
 			healthy := meta.FindStatusCondition(m.Conditions, v1alpha1.ConditionHealthy)
 			assert.Equal(t, c.healthy, healthy.Status == metav1.ConditionTrue)

@@ -103,6 +103,17 @@ func places(s *pd.Store, labels []string) []string {
 	return out
 }
 
+// Restarted implements group.Component: a member that is to stay is let go when its
+// leaders are elsewhere and no other one is missing, unless it adds nothing anyway.
+// Nobody can say that of a store which is not the one it should be, and deleting its
+// Instance is what mends it.
+func (c Component) Restarted(i *v1alpha1.Instance) bool {
+	if i.DeletionTimestamp == nil || c.Group.GetComponentSpec().Suspended || c.departs(i) {
+		return false
+	}
+	return c.Snapshot.Lease.HeldBy(i) || !c.Spare(i) && c.of(i).Problem == ""
+}
+
 // Replaced implements group.Component: a member that leaves for good and that PD
 // has ever listed is missed until another one has come, which takes another slot:
 // the claims of this one are not used again.

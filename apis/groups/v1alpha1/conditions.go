@@ -237,7 +237,7 @@ func ConditionTable() []ConditionInfo {
 			Meaning: "The database calls the member healthy."},
 		{Type: ConditionDrained, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "the operator of the Instance's group",
 			Reasons: []string{ReasonMemberLeft, ReasonNotDrained},
-			Meaning: "The member has left the database: its pod may stop for good."},
+			Meaning: "The member has left the database: its pod may stop for good. False says why a member that leaves, or whose Instance was deleted, has to go on."},
 	}
 }
 

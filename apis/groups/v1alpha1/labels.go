@@ -65,6 +65,10 @@ const (
 	// AnnotationLeaders is, on the Lease, how many leaders the holder's store had
 	// before they were moved away.
 	AnnotationLeaders = LabelPrefix + "leaders"
+	// AnnotationReturns is, on the Lease, the group that makes its holder anew
+	// under the same name when the holder's Instance goes: the Instance was deleted
+	// and is to come back. Until it does nobody else may take the Lease.
+	AnnotationReturns = LabelPrefix + "returns"
 
 	// FinalizerInstance is held by the instance operator on Instances until
 	// the pod is gone and the claim retention has been applied.

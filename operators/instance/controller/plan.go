@@ -87,7 +87,7 @@ func makePlan(s *snapshot) *plan {
 	}
 	planRun(s, p)
 	if deleting && p.outcome.Kind == step.KindDone {
-		p.outcome = wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted: the operator of %s %s takes the member out of the database first and then removes finalizer %s",
+		p.outcome = wait("instance", v1alpha1.ReasonDeleting, "the Instance is being deleted: the operator of %s %s makes its member safe to stop first, which condition Drained tells of, and then removes finalizer %s",
 			instance.Spec.Group.Kind, instance.Spec.Group.Name, v1alpha1.FinalizerMember)
 		p.outcome.After = recheck // no watch tells when the group goes
 	}

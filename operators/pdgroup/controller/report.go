@@ -131,9 +131,12 @@ func members(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, now time.Time) 
 		default:
 			continue
 		}
-		if p.Drained[i.Name] {
+		switch why := p.Waiting[i.Name]; {
+		case p.Drained[i.Name]:
 			set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "PD does not list the member any more")
-		} else {
+		case why != "" && !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained):
+			set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, why)
+		default:
 			keep(set, i, v1alpha1.ConditionDrained)
 		}
 		m.Conditions = set.List()

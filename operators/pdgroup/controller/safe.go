@@ -171,6 +171,9 @@ func (voters) Leaders(*v1alpha1.Instance) int { return 0 }
 // RemoveAtOnce implements group.Component.
 func (voters) RemoveAtOnce() int { return 1 }
 
+// Restarted implements group.Component: another member takes its place.
+func (voters) Restarted(*v1alpha1.Instance) bool { return false }
+
 // Replaced implements group.Component: a member that works goes when another one
 // has taken its place; what does not work is removed first, because every further
 // member makes the majority larger.

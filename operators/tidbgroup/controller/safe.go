@@ -85,6 +85,9 @@ func (servers) Refuse([]*v1alpha1.Instance) string { return "" }
 // RemoveAtOnce implements group.Component: those that stay are enough.
 func (servers) RemoveAtOnce() int { return math.MaxInt }
 
+// Restarted implements group.Component: another server takes its place.
+func (servers) Restarted(*v1alpha1.Instance) bool { return false }
+
 // Replaced implements group.Component: another server starts while this one
 // drains its connections.
 func (servers) Replaced(*v1alpha1.Instance) bool { return true }

@@ -31,5 +31,5 @@ func report(g *v1alpha1.TiKVGroup, s group.Snapshot, p groupPlan, outcome step.O
 // members reports every Instance's store as PD lists it. While PD cannot be
 // asked nothing new is known, and what was reported last is left standing.
 func members(g *v1alpha1.TiKVGroup, s group.Snapshot, p groupPlan, now time.Time) []group.Member {
-	return store.Members(storesOf(g, s).Stores, p.Drained, now)
+	return store.Members(storesOf(g, s).Stores, p.Drained, p.Waiting, now)
 }

@@ -26,8 +26,8 @@ type Stage struct {
 	Now time.Time
 	// Lease of the cluster.
 	Lease lease.State
-	// HolderLost as the operator would find out.
-	HolderLost bool
+	// HolderLost and HolderReturns as the operator would find out.
+	HolderLost, HolderReturns bool
 	// View of PD.
 	View pd.View
 	// Others are the other groups of the cluster.
@@ -79,7 +79,7 @@ func (s *Stage) Snapshot() group.Snapshot {
 	}
 	return group.Snapshot{
 		Instances: s.Instances(), ConfigMaps: maps.Clone(s.files), Revisions: slices.Clone(s.revisions),
-		Lease: s.Lease, HolderLost: s.HolderLost, Now: s.Now, Groups: groups, PD: s.View,
+		Lease: s.Lease, HolderLost: s.HolderLost, HolderReturns: s.HolderReturns, Now: s.Now, Groups: groups, PD: s.View,
 	}
 }
 
@@ -97,7 +97,12 @@ func (s *Stage) Carry(seen group.Snapshot, plan group.Plan) []group.Call {
 		if s.Lease != seen.Lease {
 			return nil
 		}
-		s.Lease, s.HolderLost = lease.Held(lease.Of(take.Instance), s.Now, plan.Lease.Leaders), false
+		since := plan.Lease.Since
+		if since.IsZero() {
+			since = s.Now
+		}
+		s.Lease, s.HolderLost, s.HolderReturns = lease.Held(lease.Of(take.Instance), since, plan.Lease.Leaders), false, false
+		s.Lease.Returns = plan.Lease.Returns
 	}
 	refused := false
 	for _, change := range plan.Instances {
