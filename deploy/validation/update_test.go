@@ -15,6 +15,12 @@ func bootstrapped(status string) change {
 		{type: Bootstrapped, status: "` + status + `", reason: Bootstrapping, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`}
 }
 
+// notUpToDate is a status that says why the spec is not in force yet.
+func notUpToDate(reason string) change {
+	return change{"status", `{replicas: 1, readyReplicas: 1, updatedReplicas: 1, conditions: [
+		{type: UpToDate, status: "False", reason: ` + reason + `, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`}
+}
+
 func TestTransitions(t *testing.T) {
 	sql := change{"spec.bootstrapSQL", "{name: sql, key: init.sql}"}
 	for _, c := range []struct {
@@ -44,12 +50,15 @@ func TestTransitions(t *testing.T) {
 		{name: "another PDGroup for a TiFlashGroup", kind: tiflash, after: one("spec.pdGroup.name", "other"), refused: []string{"spec.pdGroup", "pdGroup is immutable"}},
 		{name: "another slot for an Instance", kind: inst, after: one("spec.slot", "1"), refused: []string{"spec.slot", "slot is immutable"}},
 
-		{name: "storage that shrinks", kind: tikv, after: one("spec.volumes[0].storage", "512Mi"), refused: []string{"spec.volumes[0].storage", "storage may only grow: set it back from 512Mi to 1Gi"}},
-		{name: "storage that shrinks inside a cluster", kind: cluster, after: one("spec.tikv[0].volumes[0].storage", "512Mi"), refused: []string{"spec.tikv[0].volumes[0].storage", "storage may only grow"}},
+		{name: "storage that shrinks", kind: tikv, after: one("spec.volumes[0].storage", "512Mi"), refused: []string{"spec.volumes", "spec.volumes[].storage may only grow", "set it back to what it was"}},
+		{name: "storage that shrinks, of PD", kind: pd, after: one("spec.volumes[0].storage", "512Mi"), refused: []string{"spec.volumes[].storage may only grow"}},
+		{name: "storage that shrinks while the group waits for something else", kind: tikv, status: []change{notUpToDate("Creating")}, after: one("spec.volumes[0].storage", "512Mi"), refused: []string{"spec.volumes[].storage may only grow"}},
+		{name: "storage set back because a quota refused the increase", kind: tikv, status: []change{notUpToDate("QuotaExceeded")}, after: one("spec.volumes[0].storage", "512Mi")},
+		{name: "storage set back because the driver failed", kind: tiflash, status: []change{notUpToDate("VolumeChangeFailed")}, after: one("spec.volumes[0].storage", "512Mi")},
 		{name: "storage that grows", kind: tikv, after: one("spec.volumes[0].storage", "2Gi")},
 		{name: "storage said in another unit", kind: tikv, after: one("spec.volumes[0].storage", "1024Mi")},
 		{name: "storage that shrinks behind a volume put before it", kind: tiflash, before: one("spec.volumes[1]", "{name: data1, storage: 3Gi}"),
-			after: one("spec.volumes", "[{name: data1, storage: 2Gi}, {name: data0, storage: 1Gi}]"), refused: []string{"spec.volumes[0].storage", "from 2Gi to 3Gi"}},
+			after: one("spec.volumes", "[{name: data1, storage: 2Gi}, {name: data0, storage: 1Gi}]"), refused: []string{"spec.volumes[].storage may only grow"}},
 
 		{name: "bootstrap SQL added later", kind: tidb, after: []change{sql}, refused: []string{"bootstrapSQL takes effect only when the cluster is made", "run the SQL with a client instead"}},
 		{name: "bootstrap SQL changed later", kind: tidb, before: []change{sql}, after: one("spec.bootstrapSQL.key", "other.sql"), refused: []string{"bootstrapSQL takes effect only when the cluster is made"}},

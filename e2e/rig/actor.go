@@ -94,6 +94,9 @@ func newActor(ctx context.Context, cfg *rest.Config, namespace string, a *actor)
 	if err := (&nodeActor{a}).setUp(manager); err != nil {
 		return err
 	}
+	if err := (&claimActor{a}).setUp(manager); err != nil {
+		return err
+	}
 	go func() {
 		if err := manager.Start(ctx); err != nil {
 			a.fail(fmt.Errorf("run pod actor: %w", err))

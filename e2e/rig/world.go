@@ -83,7 +83,7 @@ func classes(ctx context.Context, c client.Client) error {
 		class := &storagev1.StorageClass{
 			ObjectMeta:        metav1.ObjectMeta{Name: name, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": isDefault}},
 			Provisioner:       "rig.tidb-groups.dev",
-			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
+			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer), AllowVolumeExpansion: ptr.To(true),
 		}
 		if err := c.Create(ctx, class); client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("create StorageClass %s: %w", name, err)

@@ -170,16 +170,17 @@ type Resources struct {
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 }
 
-// Volume is a persistent volume of each member.
-//
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.storage) || !isQuantity(self.storage) || !isQuantity(oldSelf.storage) || quantity(self.storage).compareTo(quantity(oldSelf.storage)) >= 0",messageExpression="'storage may only grow: set it back from ' + self.storage + ' to ' + oldSelf.storage",fieldPath=".storage"
+// Volume is a persistent volume of each member. Its storage may only grow; the
+// groups' own rules say so, because an increase that was refused may be taken
+// back.
 type Volume struct {
 	// Name of the volume, unique in the group; the claim is <name>-<pod>.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
-	// Storage asked for, a quantity such as 100Gi, above zero.
+	// Storage asked for, a quantity such as 100Gi, above zero. It may only grow,
+	// and be set back while status says that the increase was refused.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))",message="storage must be a quantity above zero, such as 100Gi"

@@ -136,6 +136,19 @@ const (
 	ReasonClaimRejected      = "ClaimRejected"
 	ReasonClaimTerminating   = "ClaimTerminating"
 	ReasonStorageClassAbsent = "StorageClassMissing"
+	// ReasonQuotaExceeded: a ResourceQuota does not let a claim be made or grow.
+	// Set by the instance operator.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonLimitRangeExceeded: a LimitRange does not let a claim be made or grow.
+	// Set by the instance operator.
+	ReasonLimitRangeExceeded = "LimitRangeExceeded"
+	// ReasonVolumeChanging: the storage driver grows or changes a volume, which
+	// serves meanwhile. Set by the instance operator.
+	ReasonVolumeChanging = "VolumeChanging"
+	// ReasonVolumeChangeFailed: the storage driver or the kubelet reports that it
+	// cannot grow or change a volume, which serves as it is. Set by the instance
+	// operator.
+	ReasonVolumeChangeFailed = "VolumeChangeFailed"
 	ReasonMissingReference   = "MissingReference"
 	ReasonGatesPending       = "GatesPending"
 )
@@ -196,7 +209,8 @@ func ConditionTable() []ConditionInfo {
 		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
 		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
-		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
+		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded,
+		ReasonVolumeChanging, ReasonVolumeChangeFailed, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
 	}
 	with := func(first ...string) []string { return append(first, blocked...) }
 	return []ConditionInfo{
@@ -227,7 +241,7 @@ func ConditionTable() []ConditionInfo {
 			Reasons: []string{ReasonPodReady, ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner, ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig, ReasonMissingReference, ReasonSuspended, ReasonInvalidSpec},
 			Meaning: "The pod exists, runs and passes its readiness probe."},
 		{Type: ConditionVolumesReady, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "instance",
-			Reasons: []string{ReasonVolumesReady, ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonInvalidSpec},
+			Reasons: []string{ReasonVolumesReady, ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded, ReasonInvalidSpec},
 			Meaning: "Every claim exists and is the one that the pod was started with."},
 		{Type: ConditionJoined, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "the operator of the Instance's group",
 			Reasons: []string{ReasonMemberJoined, ReasonMemberNotListed, ReasonStoreMismatch, ReasonPDUnreachable},

@@ -156,12 +156,22 @@ type VolumeStatus struct {
 	// Phase of the claim: Pending, Bound, Lost, Missing.
 	// +optional
 	Phase string `json:"phase,omitempty"`
+	// Requested is the size that the claim asks for.
+	// +optional
+	Requested *resource.Quantity `json:"requested,omitempty"`
 	// Capacity that the volume has.
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 	// StorageClassName of the claim.
 	// +optional
 	StorageClassName string `json:"storageClassName,omitempty"`
+	// Change that the volume is going through, as the claim's own condition calls
+	// it (Resizing, FileSystemResizePending, ControllerResizeError,
+	// NodeResizeError), or the reason for which the API server refuses it
+	// (QuotaExceeded, LimitRangeExceeded, ClaimRejected). Empty when the volume is
+	// what the spec asks for.
+	// +optional
+	Change string `json:"change,omitempty"`
 	// PersistentVolume that the claim is bound to, once it has been looked at.
 	// +optional
 	PersistentVolume string `json:"persistentVolume,omitempty"`

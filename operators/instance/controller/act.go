@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -79,18 +80,26 @@ func (r *reconciler) finalizer(ctx context.Context, instance *v1alpha1.Instance,
 }
 
 func (r *reconciler) createClaim(ctx context.Context, s *snapshot, c claimCreation) step.Outcome {
-	claim := c.claim.DeepCopy()
-	if err := r.Client.Create(ctx, claim, client.FieldOwner(r.Name)); err != nil {
-		return rejected(v1alpha1.ReasonClaimRejected, fmt.Errorf("create claim %s: %w", claim.Name, err))
+	created := c.claim.DeepCopy()
+	if err := r.Client.Create(ctx, created, client.FieldOwner(r.Name)); err != nil {
+		o := refused(created, fmt.Errorf("create claim %s: %w", created.Name, err))
+		s.volumes[c.index].refused = o.Reason
+		return o
 	}
-	s.volumes[c.index].claim = claim
-	r.tell(s, claim, "ClaimCreated", "created claim %s", claim.Name)
+	s.volumes[c.index].claim = created
+	r.tell(s, created, "ClaimCreated", "created claim %s", created.Name)
 	return step.Done()
 }
 
 func (r *reconciler) patchClaim(ctx context.Context, s *snapshot, c claimPatch) step.Outcome {
 	if err := r.patch(ctx, c.claim, c.body); err != nil {
-		return rejected(v1alpha1.ReasonClaimRejected, fmt.Errorf("change claim %s: %w", c.claim.Name, err))
+		o := refused(c.claim, fmt.Errorf("change claim %s: %w", c.claim.Name, err))
+		for at := range s.volumes {
+			if s.volumes[at].claim == c.claim {
+				s.volumes[at].refused = o.Reason
+			}
+		}
+		return o
 	}
 	r.tell(s, c.claim, c.event, "changed claim %s: %s", c.claim.Name, c.why)
 	return step.Done()
@@ -209,6 +218,17 @@ func failed(err error) step.Outcome {
 		return step.Done()
 	}
 	return step.Fail(v1alpha1.ReasonRequestFailed, err)
+}
+
+// refused turns the API server's answer to a write of a claim into an outcome. It
+// is asked again after a while: nobody tells when a quota grows.
+func refused(c *corev1.PersistentVolumeClaim, err error) step.Outcome {
+	if why := storage.RefusalOf(c.Namespace, c.Name, err); why != nil {
+		o := stall(why.Reason, "%s", why.Message)
+		o.After = refusalRecheck
+		return o
+	}
+	return rejected(v1alpha1.ReasonClaimRejected, err)
 }
 
 // rejected turns the API server's answer to a write into an outcome. What is

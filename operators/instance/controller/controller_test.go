@@ -433,8 +433,8 @@ func TestBadInputIsNamedAndUndoneByMendingIt(t *testing.T) {
 		quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, quota.Spec.Hard // the quota controller's part
 		require.NoError(t, api.Status().Update(t.Context(), quota))
 		s.create()
-		i := s.reason(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonClaimRejected)
-		assert.Contains(t, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionVolumesReady).Message, "exceeded quota: none")
+		i := s.reason(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonQuotaExceeded)
+		assert.Contains(t, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionVolumesReady).Message, "edit resourcequota none")
 		require.NoError(t, api.Delete(t.Context(), quota))
 		s.ready()
 	})
@@ -664,6 +664,66 @@ func TestAClaimGrowsInPlace(t *testing.T) {
 		return requested.String() == "2Gi"
 	})
 	assert.Equal(t, pod.UID, s.pod().UID)
+}
+
+// VOL-01, P7: what a ResourceQuota or a LimitRange does not let a claim grow to is
+// named with the remedy, the pod goes on, and either end of it can be mended.
+func TestAClaimThatMayNotGrowSaysWhoForbidsIt(t *testing.T) {
+	limit := resource.MustParse("1500Mi")
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceRequestsStorage: limit}}}
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{corev1.ResourceRequestsStorage: resource.MustParse("1Gi")}}
+	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+		Type: corev1.LimitTypePersistentVolumeClaim, Max: corev1.ResourceList{corev1.ResourceStorage: limit},
+	}}}}
+	for name, c := range map[string]struct {
+		forbid client.Object
+		reason string
+		says   string
+	}{
+		"a ResourceQuota": {quota, v1alpha1.ReasonQuotaExceeded, "ResourceQuota disk is too small for claim " + claim},
+		"a LimitRange":    {limits, v1alpha1.ReasonLimitRangeExceeded, "a LimitRange wants claims to ask for a maximum of 1500Mi, and claim " + claim},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t)
+			_, pod := s.ready()
+			forbid := c.forbid.DeepCopyObject().(client.Object)
+			forbid.SetNamespace(s.namespace)
+			status := forbid.DeepCopyObject().(client.Object)
+			require.NoError(t, api.Create(t.Context(), forbid))
+			if q, ok := status.(*corev1.ResourceQuota); ok {
+				q.ResourceVersion = forbid.GetResourceVersion()
+				require.NoError(t, api.Status().Update(t.Context(), q)) // the quota controller's part
+			}
+			size := func(text string) {
+				s.edit(func(i *v1alpha1.Instance) { i.Spec.VolumeClaimTemplates[0].Storage = resource.MustParse(text) })
+			}
+			// Admission learns of it through a cache: an increase may slip through.
+			require.Eventually(t, func() bool {
+				trial := s.pvc()
+				trial.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+				return apierrors.IsForbidden(api.Update(t.Context(), trial, client.DryRunAll))
+			}, patience, 20*time.Millisecond)
+			size("2Gi")
+			i := s.reason(v1alpha1.ConditionUpToDate, c.reason)
+			assert.Contains(t, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate).Message, c.says)
+			assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady), "it serves meanwhile")
+			assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionStalled))
+			assert.Equal(t, c.reason, i.Status.Volumes[0].Change)
+			assert.Equal(t, "1Gi", i.Status.Volumes[0].Requested.String())
+
+			size("1Gi")
+			s.eventually("setting it back undoes it", func(i *v1alpha1.Instance) bool {
+				return meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionUpToDate) && i.Status.Volumes[0].Change == ""
+			})
+			size("2Gi")
+			s.reason(v1alpha1.ConditionUpToDate, c.reason)
+			require.NoError(t, api.Delete(t.Context(), forbid))
+			s.eventually("it is tried again", func(i *v1alpha1.Instance) bool { return i.Status.Volumes[0].Requested.String() == "2Gi" })
+			i = s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonVolumeChanging)
+			assert.Equal(t, "Resizing", i.Status.Volumes[0].Change)
+			assert.Equal(t, pod.UID, s.pod().UID)
+		})
+	}
 }
 
 // P9: once it has arrived, nothing is written, however often it is looked at.

@@ -116,6 +116,20 @@ func pendingClaim(s *snapshot) {
 	s.volumes[0].claim.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
 	s.volumes[0].claim.Spec.VolumeName = ""
 }
+
+// asksFor lets the claim ask for another size than its volume of 1Gi has.
+func asksFor(size string) func(*snapshot) {
+	return func(s *snapshot) {
+		s.volumes[0].claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size)
+	}
+}
+
+// claimSays gives the claim a condition.
+func claimSays(kind corev1.PersistentVolumeClaimConditionType) func(*snapshot) {
+	return func(s *snapshot) {
+		s.volumes[0].claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: kind, Status: corev1.ConditionTrue, Message: "request 17 failed"}}
+	}
+}
 func recreate(s *snapshot)  { s.instance.Spec.ClaimLoss = v1alpha1.RecreateLostClaim }
 func suspended(s *snapshot) { s.instance.Spec.Suspended = true }
 func paused(s *snapshot)    { s.instance.Spec.Paused = true }

@@ -59,6 +59,9 @@ type volume struct {
 	bound string
 	// nodeBound says that the PersistentVolume can be used on one node only.
 	nodeBound bool
+	// refused is the reason for which the API server has just not let the claim be
+	// made or changed; empty if it has not been asked, or has.
+	refused string
 }
 
 // observe reads everything. What the caches do not hold is read from the API

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -132,7 +133,8 @@ func planClaim(s *snapshot, p *plan, at int) {
 }
 
 // claimChanges returns the patch that brings a claim's labels and size to the
-// spec, nil if there is nothing to change. A claim never shrinks.
+// spec, nil if there is nothing to change. A volume never shrinks, but a claim may
+// ask for less again as long as its volume has not grown.
 func claimChanges(s *snapshot, v volume) map[string]any {
 	labels := map[string]any{}
 	for key, value := range claimLabels(s.instance, s.template, v.template.Name) {
@@ -144,8 +146,7 @@ func claimChanges(s *snapshot, v volume) map[string]any {
 	if len(labels) > 0 {
 		body["metadata"] = map[string]any{"labels": labels}
 	}
-	requested := v.claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	if v.claim.Status.Phase == corev1.ClaimBound && v.template.Storage.Cmp(requested) > 0 {
+	if v.claim.Status.Phase == corev1.ClaimBound && storage.Resizable(v.claim, v.template.Storage) {
 		body["spec"] = map[string]any{"resources": map[string]any{"requests": map[string]any{string(corev1.ResourceStorage): v.template.Storage.String()}}}
 	}
 	if len(body) == 0 {

@@ -72,6 +72,8 @@ func TestPlan(t *testing.T) {
 		"a claim without labels is adopted":                             {[]func(*snapshot){noPod, unrecorded, unlabelled}, "ClaimUpdated", v1alpha1.ReasonCreating},
 		"a claim that should be larger grows":                           {[]func(*snapshot){grown}, "ClaimUpdated", ""},
 		"a claim never shrinks":                                         {[]func(*snapshot){shrunk}, "", ""},
+		"a claim that has not grown as far asks for less again":         {[]func(*snapshot){asksFor("4Gi"), grown}, "ClaimUpdated", ""},
+		"a claim does not ask for less than its volume has":             {[]func(*snapshot){asksFor("4Gi")}, "", ""},
 		"the record of a never bound claim of another class goes first": {[]func(*snapshot){pendingClaim, otherClass, unscheduled}, "withdraw", ""},
 		"then the never bound claim goes":                               {[]func(*snapshot){pendingClaim, otherClass, unscheduled, unrecorded}, "-claim", ""},
 		"a bound claim of another class stays":                          {[]func(*snapshot){otherClass}, "", ""},

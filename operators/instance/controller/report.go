@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -86,6 +87,9 @@ func worst(s *snapshot, p *plan, acted, volumes, pod step.Outcome, suspended boo
 	all = append(all, p.outcome)
 	if !suspended {
 		all = append(all, gates(s.instance))
+		for _, v := range s.volumes {
+			all = append(all, changing(s, v))
+		}
 	}
 	return step.Worst(all...)
 }
@@ -160,9 +164,13 @@ func volumeStatus(s *snapshot, p *plan) []v1alpha1.VolumeStatus {
 			if capacity, ok := claim.Status.Capacity[corev1.ResourceStorage]; ok {
 				status.Capacity = &capacity
 			}
+			if requested, ok := claim.Spec.Resources.Requests[corev1.ResourceStorage]; ok {
+				status.Requested = &requested
+			}
 			if claim.Spec.StorageClassName != nil {
 				status.StorageClassName = *claim.Spec.StorageClassName
 			}
+			status.Change = storage.ProgressOf(claim).Change
 			status.PersistentVolume, status.NodeBound = v.bound, v.nodeBound
 			switch {
 			case slices.Contains(p.withdraw, v.template.Name):
@@ -171,9 +179,38 @@ func volumeStatus(s *snapshot, p *plan) []v1alpha1.VolumeStatus {
 				status.ClaimUID = claim.UID
 			}
 		}
+		if refusal(v.refused) {
+			status.Change = v.refused
+		}
 		out = append(out, status)
 	}
 	return out
+}
+
+// refusal reports whether a reason is one for which the API server does not take
+// a claim.
+func refusal(reason string) bool {
+	return slices.Contains([]string{v1alpha1.ReasonClaimRejected, v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonLimitRangeExceeded}, reason)
+}
+
+// changing says how far a volume that serves is from what its claim asks for.
+func changing(s *snapshot, v volume) step.Outcome {
+	if v.claim == nil || !ours(s.instance, v.claim) {
+		return step.Done()
+	}
+	progress, namespace := storage.ProgressOf(v.claim), s.instance.Namespace
+	wanted, has := v.claim.Spec.Resources.Requests.Storage(), v.claim.Status.Capacity.Storage()
+	switch {
+	case progress.Failed:
+		return wait("claim", v1alpha1.ReasonVolumeChangeFailed, "claim %s cannot grow to %s (%s), which Kubernetes goes on trying: kubectl -n %s describe pvc %s; or set storage back in the group's volumes, to more than %s",
+			v.name, wanted, progress.Change, namespace, v.name, has)
+	case progress.Change == string(corev1.PersistentVolumeClaimFileSystemResizePending):
+		return wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s has grown to %s, and the kubelet has yet to grow its file system; if the driver does that only when a pod starts: kubectl -n %s annotate instance %s %s=grow",
+			v.name, wanted, namespace, s.instance.Name, v1alpha1.AnnotationRestart)
+	case progress.Change != "":
+		return wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s asks for %s and has %s: its storage driver has to grow it: kubectl -n %s describe pvc %s", v.name, wanted, has, namespace, v.name)
+	}
+	return step.Done()
 }
 
 // recordable says whether the claim that exists is the one to start a pod with.
@@ -193,7 +230,7 @@ func volumesOutcome(s *snapshot, acted step.Outcome) step.Outcome {
 	for _, v := range s.volumes {
 		all = append(all, obstacle(s, v))
 		switch {
-		case v.claim == nil && acted.Reason == v1alpha1.ReasonClaimRejected:
+		case v.claim == nil && refusal(acted.Reason):
 			all = append(all, acted)
 		case v.claim == nil && s.templateErr != nil:
 			all = append(all, wait("instance", v1alpha1.ReasonInvalidSpec, "claim %s is not created: spec.podTemplate is invalid", v.name))

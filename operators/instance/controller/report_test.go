@@ -114,6 +114,10 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a pod that fits nowhere, claims waiting":  {done, []func(*snapshot){pendingClaim, lateBinding, unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "fits on no node"},
 		"a volume that nobody has made":            {done, []func(*snapshot){pendingClaim, staticVolume, unseen}, v1alpha1.ReasonClaimPending, false, "PersistentVolume without StorageClass"},
 		"a claim that a quota forbids":             {step.Fail(v1alpha1.ReasonClaimRejected, errors.New("exceeded quota")), []func(*snapshot){noPod, noClaim, unrecorded}, v1alpha1.ReasonClaimRejected, false, "exceeded quota"},
+		"a claim that a ResourceQuota forbids":     {stall(v1alpha1.ReasonQuotaExceeded, "ResourceQuota q is too small"), []func(*snapshot){noPod, noClaim, unrecorded}, v1alpha1.ReasonQuotaExceeded, true, "ResourceQuota q"},
+		"a volume that grows":                      {done, []func(*snapshot){asksFor("2Gi")}, v1alpha1.ReasonVolumeChanging, false, "claim data-basic-pd-0 asks for 2Gi and has 1Gi"},
+		"a file system that is to grow":            {done, []func(*snapshot){asksFor("2Gi"), claimSays(corev1.PersistentVolumeClaimFileSystemResizePending)}, v1alpha1.ReasonVolumeChanging, false, "annotate instance basic-pd-0 groups.tidb.dev/restart=grow"},
+		"a volume that cannot grow":                {done, []func(*snapshot){asksFor("2Gi"), claimSays(corev1.PersistentVolumeClaimControllerResizeError)}, v1alpha1.ReasonVolumeChangeFailed, false, "to more than 1Gi"},
 		"a claim of another Instance":              {done, []func(*snapshot){noPod, unrecorded, strangersClaim}, v1alpha1.ReasonClaimRejected, true, "belongs to somebody else"},
 		"a claim that is lost":                     {done, []func(*snapshot){noPod, noClaim}, v1alpha1.ReasonClaimLost, true, "the operator of PDGroup basic-pd must replace the member"},
 		"a claim that is lost under a running pod": {done, []func(*snapshot){otherClaim}, v1alpha1.ReasonClaimLost, true, "data-basic-pd-0"},
@@ -170,6 +174,31 @@ func TestACrashLoopKeepsOneMessage(t *testing.T) {
 		messages[meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady).Message] = true
 	}
 	assert.Len(t, messages, 1)
+}
+
+// VOL-01: how far a volume is, is told for each, and it serves meanwhile.
+func TestVolumesThatChangeServeAndTellHowFarTheyAre(t *testing.T) {
+	refused := func(s *snapshot) { s.volumes[0].refused = v1alpha1.ReasonQuotaExceeded }
+	gone := func(s *snapshot) { s.volumes[0].refused = v1alpha1.ReasonDeleting }
+	for name, c := range map[string]struct {
+		world  []func(*snapshot)
+		change string
+	}{
+		"a volume at rest":                     {nil, ""},
+		"a volume that grows":                  {[]func(*snapshot){asksFor("2Gi")}, "Resizing"},
+		"a driver that fails":                  {[]func(*snapshot){asksFor("2Gi"), claimSays(corev1.PersistentVolumeClaimControllerResizeError)}, "ControllerResizeError"},
+		"a kubelet that fails":                 {[]func(*snapshot){asksFor("2Gi"), claimSays(corev1.PersistentVolumeClaimNodeResizeError)}, "NodeResizeError"},
+		"an error that is over":                {[]func(*snapshot){claimSays(corev1.PersistentVolumeClaimNodeResizeError)}, ""},
+		"a claim that a quota keeps small":     {[]func(*snapshot){refused}, "QuotaExceeded"},
+		"a claim of a namespace that is going": {[]func(*snapshot){gone}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i, _ := judge(t, step.Done(), c.world...)
+			assert.Equal(t, c.change, i.Status.Volumes[0].Change)
+			assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady))
+			assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionVolumesReady))
+		})
+	}
 }
 
 func TestSuspendedIsUpToDateOnceThePodIsGone(t *testing.T) {

@@ -18,6 +18,9 @@ const (
 	// recheck is how soon a state that nothing reports the end of, such as a
 	// stranger's pod, is looked at again.
 	recheck = 15 * time.Second
+	// refusalRecheck is how soon the API server is asked again for what a quota,
+	// a LimitRange or a StorageClass has not let it do.
+	refusalRecheck = 5 * time.Second
 )
 
 // obstacle says what about a volume forbids to start a pod on it; Done if

@@ -68,6 +68,22 @@ func TestWhatAGroupSaysReachesTheCluster(t *testing.T) {
 	assert.Contains(t, stage.Message(c, v1alpha1.ConditionStalled), "TiKVGroup basic-tikv: spec.config: correct it")
 }
 
+// VOL-04: the group refuses what would shrink its volumes, and the cluster says so.
+func TestAShrinkIsRefusedByTheGroupAndTold(t *testing.T) {
+	w := created(t)
+	w.everythingReady()
+	w.Converged()
+	size := func(text string) {
+		w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.TiKV[0].Volumes[0].Storage = resource.MustParse(text) })
+	}
+	was := w.groups()["TiKVGroup basic-tikv"].GetComponentSpec().Volumes[0].Storage
+	size("1Mi")
+	c := w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/InvalidSpec")
+	assert.Contains(t, stage.Message(c, v1alpha1.ConditionStalled), "spec.volumes[].storage may only grow")
+	size(was.String())
+	w.Converged()
+}
+
 func TestAnEditReachesItsGroupAlone(t *testing.T) {
 	w := created(t)
 	w.everythingReady()

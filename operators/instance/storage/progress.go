@@ -1,0 +1,67 @@
+package storage
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Progress is how far a claim's volume is on its way to what the claim asks for.
+// The zero value is a volume that is what it should be.
+type Progress struct {
+	// Change is the type of the claim's own condition that tells most.
+	Change string
+	// Failed says that the storage driver or the kubelet has reported an error.
+	// They try again by themselves.
+	Failed bool
+}
+
+// ProgressOf returns how far the volume of a claim is. A claim without a volume,
+// or of which nobody has said how large its volume is, has made none.
+//
+// Conditions and allocatedResourceStatuses are what Kubernetes documents for
+// PersistentVolumeClaimStatus. Their messages are not used: drivers put the ID of
+// each failed request into them.
+func ProgressOf(c *corev1.PersistentVolumeClaim) Progress {
+	if c.Status.Phase != corev1.ClaimBound || !growing(c) {
+		return Progress{}
+	}
+	at := c.Status.AllocatedResourceStatuses[corev1.ResourceStorage]
+	switch {
+	case says(c, corev1.PersistentVolumeClaimControllerResizeError), at == corev1.PersistentVolumeClaimControllerResizeInfeasible:
+		return Progress{Change: string(corev1.PersistentVolumeClaimControllerResizeError), Failed: true}
+	case says(c, corev1.PersistentVolumeClaimNodeResizeError), at == corev1.PersistentVolumeClaimNodeResizeInfeasible:
+		return Progress{Change: string(corev1.PersistentVolumeClaimNodeResizeError), Failed: true}
+	case says(c, corev1.PersistentVolumeClaimFileSystemResizePending):
+		return Progress{Change: string(corev1.PersistentVolumeClaimFileSystemResizePending)}
+	}
+	return Progress{Change: string(corev1.PersistentVolumeClaimResizing)}
+}
+
+// growing reports whether a claim asks for more than its volume is known to have.
+func growing(c *corev1.PersistentVolumeClaim) bool {
+	capacity, known := c.Status.Capacity[corev1.ResourceStorage]
+	return known && capacity.Cmp(c.Spec.Resources.Requests[corev1.ResourceStorage]) < 0
+}
+
+// says reports whether a claim carries a condition at True.
+func says(c *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) bool {
+	return slices.ContainsFunc(c.Status.Conditions, func(o corev1.PersistentVolumeClaimCondition) bool {
+		return o.Type == kind && o.Status == corev1.ConditionTrue
+	})
+}
+
+// Resizable reports whether a claim is to ask for another size: for more, or
+// again for less where its volume has not grown as far. Kubernetes takes an
+// increase back only to a size above that of the volume.
+func Resizable(c *corev1.PersistentVolumeClaim, wanted resource.Quantity) bool {
+	capacity, known := c.Status.Capacity[corev1.ResourceStorage]
+	switch order := wanted.Cmp(c.Spec.Resources.Requests[corev1.ResourceStorage]); {
+	case order > 0:
+		return true
+	case order < 0:
+		return known && capacity.Cmp(wanted) < 0
+	}
+	return false
+}

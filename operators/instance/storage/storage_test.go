@@ -1,0 +1,96 @@
+package storage_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
+)
+
+func bound(requested, capacity string) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{}
+	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(requested)}
+	c.Status.Phase = corev1.ClaimBound
+	if capacity != "" {
+		c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(capacity)}
+	}
+	return c
+}
+
+func TestProgressIsWhatTheClaimSaysWhileItsVolumeIsTooSmall(t *testing.T) {
+	with := func(kind corev1.PersistentVolumeClaimConditionType, status corev1.ConditionStatus) *corev1.PersistentVolumeClaim {
+		c := bound("2Gi", "1Gi")
+		c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{
+			{Type: corev1.PersistentVolumeClaimResizing, Status: corev1.ConditionTrue}, {Type: kind, Status: status},
+		}
+		return c
+	}
+	at := func(status corev1.ClaimResourceStatus) *corev1.PersistentVolumeClaim {
+		c := bound("2Gi", "1Gi")
+		c.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: status}
+		return c
+	}
+	pending := bound("2Gi", "1Gi")
+	pending.Status.Phase = corev1.ClaimPending
+	for name, c := range map[string]struct {
+		claim *corev1.PersistentVolumeClaim
+		want  storage.Progress
+	}{
+		"of the size that is asked for":         {bound("1Gi", "1Gi"), storage.Progress{}},
+		"larger than asked for":                 {bound("1Gi", "2Gi"), storage.Progress{}},
+		"of a size that nobody has said":        {bound("1Gi", ""), storage.Progress{}},
+		"not bound":                             {pending, storage.Progress{}},
+		"too small, and nobody has begun":       {bound("2Gi", "1Gi"), storage.Progress{Change: "Resizing"}},
+		"the kubelet's turn":                    {with(corev1.PersistentVolumeClaimFileSystemResizePending, corev1.ConditionTrue), storage.Progress{Change: "FileSystemResizePending"}},
+		"the driver fails, and is tried again":  {with(corev1.PersistentVolumeClaimControllerResizeError, corev1.ConditionTrue), storage.Progress{Change: "ControllerResizeError", Failed: true}},
+		"the kubelet fails":                     {with(corev1.PersistentVolumeClaimNodeResizeError, corev1.ConditionTrue), storage.Progress{Change: "NodeResizeError", Failed: true}},
+		"the driver has failed, and is over it": {with(corev1.PersistentVolumeClaimControllerResizeError, corev1.ConditionFalse), storage.Progress{Change: "Resizing"}},
+		"the driver has given up":               {at(corev1.PersistentVolumeClaimControllerResizeInfeasible), storage.Progress{Change: "ControllerResizeError", Failed: true}},
+		"the kubelet has given up":              {at(corev1.PersistentVolumeClaimNodeResizeInfeasible), storage.Progress{Change: "NodeResizeError", Failed: true}},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, storage.ProgressOf(c.claim)) })
+	}
+}
+
+// The texts are those of Kubernetes' admission plugins.
+func TestARefusalNamesWhatIsInTheWayAndTheRemedy(t *testing.T) {
+	forbidden := func(text string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "data-a-0", errors.New(text))
+	}
+	for name, c := range map[string]struct {
+		err    error
+		reason string
+		says   []string
+	}{
+		"a quota": {forbidden("exceeded quota: disk, requested: requests.storage=1Gi, used: requests.storage=3Gi, limited: requests.storage=3Gi"), v1alpha1.ReasonQuotaExceeded,
+			[]string{"ResourceQuota disk", "claim data-a-0", "adds requests.storage=1Gi", "the limit is requests.storage=3Gi", "kubectl -n ns edit resourcequota disk", "set storage back"}},
+		"a quota of several things": {forbidden("exceeded quota: q, requested: persistentvolumeclaims=1,requests.storage=1Gi, used: persistentvolumeclaims=2,requests.storage=2Gi, limited: persistentvolumeclaims=2,requests.storage=2Gi"), v1alpha1.ReasonQuotaExceeded,
+			[]string{"adds persistentvolumeclaims=1,requests.storage=1Gi, the limit is persistentvolumeclaims=2,requests.storage=2Gi"}},
+		"a limit": {forbidden("maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi"), v1alpha1.ReasonLimitRangeExceeded,
+			[]string{"maximum of 1Gi", "ask for 2Gi", "kubectl -n ns get limitrange"}},
+		"two limits": {forbidden("[maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi, maximum storage usage per PersistentVolumeClaim is 1500Mi, but request is 2Gi]"), v1alpha1.ReasonLimitRangeExceeded,
+			[]string{"maximum of 1Gi"}},
+		"a class": {forbidden("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"), v1alpha1.ReasonClaimRejected,
+			[]string{"allowVolumeExpansion: true"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refusal := storage.RefusalOf("ns", "data-a-0", c.err)
+			require.NotNil(t, refusal)
+			assert.Equal(t, c.reason, refusal.Reason)
+			for _, words := range c.says {
+				assert.Contains(t, refusal.Message, words)
+			}
+			assert.NotContains(t, refusal.Message, "used", "what others use changes by itself")
+		})
+	}
+	assert.Nil(t, storage.RefusalOf("ns", "data-a-0", forbidden("not allowed by policy")))
+	assert.Nil(t, storage.RefusalOf("ns", "data-a-0", errors.New("timeout")))
+}
