@@ -365,6 +365,7 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 			"persistentvolumes: get",
 			"pods: " + own,
 			"storage.k8s.io/storageclasses: " + read,
+			"storage.k8s.io/volumeattributesclasses: get",
 		},
 		"pdgroup":      group("pdgroups", "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tidbgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
 		"tikvgroup":    group("tikvgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tidbgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
@@ -419,7 +420,7 @@ func TestWhatNoOperatorOrOnlyOneMayDo(t *testing.T) {
 					if writes {
 						assert.Equal(t, "tidb-groups-tidbcluster-operator", name, "only the umbrella writes %s", resource)
 					}
-				case "nodes", "storageclasses", "persistentvolumes":
+				case "nodes", "storageclasses", "volumeattributesclasses", "persistentvolumes":
 					assert.False(t, writes, "%s may only look at %s", name, resource)
 				}
 			}

@@ -17,7 +17,7 @@ func Inputs(g v1alpha1.Group, extra map[string]any) any {
 		// Only where volumes are mounted stands in the template; sizes and
 		// classes are the claims' own.
 		spec.Volumes[i].Storage = resource.Quantity{}
-		spec.Volumes[i].StorageClassName = nil
+		spec.Volumes[i].StorageClassName, spec.Volumes[i].VolumeAttributesClassName = nil, nil
 	}
 	return map[string]any{"spec": spec, "extra": extra}
 }

@@ -41,7 +41,7 @@ func RollGate(g v1alpha1.Group, s Snapshot) gate.Result {
 func arrived(reason string) bool {
 	return slices.Contains([]string{
 		v1alpha1.ReasonNewRendering, v1alpha1.ReasonDraining, v1alpha1.ReasonScaleInRefused, v1alpha1.ReasonVolumeChangePending,
-		v1alpha1.ReasonVolumeChanging, v1alpha1.ReasonVolumeChangeFailed,
+		v1alpha1.ReasonVolumeChanging, v1alpha1.ReasonVolumeChangeFailed, v1alpha1.ReasonAttributesClassAbsent, v1alpha1.ReasonAttributesUnsupported,
 	}, reason)
 }
 

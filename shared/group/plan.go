@@ -446,13 +446,17 @@ func newInstance(g v1alpha1.Group, r Rendering, target revision.Target, slot int
 	return i, nil
 }
 
-// grown returns claims with the sizes that are wanted where they are larger: a
-// volume grows without a restart.
+// grown returns claims with the sizes that are wanted where they are larger, and
+// the VolumeAttributesClasses: both change without a restart.
 func grown(claims, wanted []v1alpha1.VolumeClaimTemplate) []v1alpha1.VolumeClaimTemplate {
 	out := slices.Clone(claims)
 	for i := range out {
 		for _, w := range wanted {
-			if w.Name == out[i].Name && w.Storage.Cmp(out[i].Storage) > 0 {
+			if w.Name != out[i].Name {
+				continue
+			}
+			out[i].VolumeAttributesClassName = w.VolumeAttributesClassName
+			if w.Storage.Cmp(out[i].Storage) > 0 {
 				out[i].Storage = w.Storage
 			}
 		}

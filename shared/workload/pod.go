@@ -115,7 +115,7 @@ func Image(spec *v1alpha1.ComponentSpec, repository string) string {
 func Claims(spec *v1alpha1.ComponentSpec) []v1alpha1.VolumeClaimTemplate {
 	var out []v1alpha1.VolumeClaimTemplate
 	for _, v := range spec.Volumes {
-		out = append(out, v1alpha1.VolumeClaimTemplate{Name: v.Name, Storage: v.Storage, StorageClassName: v.StorageClassName})
+		out = append(out, v1alpha1.VolumeClaimTemplate{Name: v.Name, Storage: v.Storage, StorageClassName: v.StorageClassName, VolumeAttributesClassName: v.VolumeAttributesClassName})
 	}
 	return out
 }

@@ -191,6 +191,14 @@ type Volume struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
+	// VolumeAttributesClassName of the claim, such as one with more IOPS. It
+	// changes in place, as far as the storage driver can. Unset, a claim keeps the
+	// class that its volume has.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="volumeAttributesClassName must be the name of a VolumeAttributesClass: letters a-z, digits, - and .; see kubectl get volumeattributesclass"
+	// +optional
+	VolumeAttributesClassName *string `json:"volumeAttributesClassName,omitempty"`
 	// Mounts of the volume. Without mounts it is a data volume: it is mounted
 	// at the component's data directory (/var/lib/pd, /var/lib/tikv; TiFlash:
 	// /data0, /data1, ... in order).

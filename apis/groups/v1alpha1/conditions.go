@@ -142,6 +142,12 @@ const (
 	// ReasonLimitRangeExceeded: a LimitRange does not let a claim be made or grow.
 	// Set by the instance operator.
 	ReasonLimitRangeExceeded = "LimitRangeExceeded"
+	// ReasonAttributesClassAbsent: a VolumeAttributesClass that the spec names does
+	// not exist. Set by the instance operator.
+	ReasonAttributesClassAbsent = "VolumeAttributesClassMissing"
+	// ReasonAttributesUnsupported: the API server drops a claim's
+	// VolumeAttributesClass, which it does not know. Set by the instance operator.
+	ReasonAttributesUnsupported = "VolumeAttributesUnsupported"
 	// ReasonVolumeChanging: the storage driver grows or changes a volume, which
 	// serves meanwhile. Set by the instance operator.
 	ReasonVolumeChanging = "VolumeChanging"
@@ -210,7 +216,7 @@ func ConditionTable() []ConditionInfo {
 		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
 		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded,
-		ReasonVolumeChanging, ReasonVolumeChangeFailed, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
+		ReasonVolumeChanging, ReasonVolumeChangeFailed, ReasonAttributesClassAbsent, ReasonAttributesUnsupported, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
 	}
 	with := func(first ...string) []string { return append(first, blocked...) }
 	return []ConditionInfo{

@@ -104,6 +104,9 @@ type VolumeClaimTemplate struct {
 	// StorageClassName of the claim; unset means the default class.
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
+	// VolumeAttributesClassName of the claim; unset means the one that it has.
+	// +optional
+	VolumeAttributesClassName *string `json:"volumeAttributesClassName,omitempty"`
 }
 
 // InstanceStatus is written by two: the instance operator reports everything of
@@ -165,11 +168,15 @@ type VolumeStatus struct {
 	// StorageClassName of the claim.
 	// +optional
 	StorageClassName string `json:"storageClassName,omitempty"`
+	// VolumeAttributesClassName that the volume has, as far as Kubernetes says.
+	// +optional
+	VolumeAttributesClassName string `json:"volumeAttributesClassName,omitempty"`
 	// Change that the volume is going through, as the claim's own condition calls
 	// it (Resizing, FileSystemResizePending, ControllerResizeError,
-	// NodeResizeError), or the reason for which the API server refuses it
-	// (QuotaExceeded, LimitRangeExceeded, ClaimRejected). Empty when the volume is
-	// what the spec asks for.
+	// NodeResizeError, ModifyingVolume, ModifyVolumeError), or the reason for
+	// which it cannot be had (QuotaExceeded, LimitRangeExceeded, ClaimRejected,
+	// VolumeAttributesClassMissing, VolumeAttributesUnsupported). Empty when the
+	// volume is what the spec asks for.
 	// +optional
 	Change string `json:"change,omitempty"`
 	// PersistentVolume that the claim is bound to, once it has been looked at.

@@ -1474,6 +1474,11 @@ func (in *Volume) DeepCopyInto(out *Volume) {
 		*out = new(string)
 		**out = **in
 	}
+	if in.VolumeAttributesClassName != nil {
+		in, out := &in.VolumeAttributesClassName, &out.VolumeAttributesClassName
+		*out = new(string)
+		**out = **in
+	}
 	if in.Mounts != nil {
 		in, out := &in.Mounts, &out.Mounts
 		*out = make([]VolumeMount, len(*in))
@@ -1497,6 +1502,11 @@ func (in *VolumeClaimTemplate) DeepCopyInto(out *VolumeClaimTemplate) {
 	out.Storage = in.Storage.DeepCopy()
 	if in.StorageClassName != nil {
 		in, out := &in.StorageClassName, &out.StorageClassName
+		*out = new(string)
+		**out = **in
+	}
+	if in.VolumeAttributesClassName != nil {
+		in, out := &in.VolumeAttributesClassName, &out.VolumeAttributesClassName
 		*out = new(string)
 		**out = **in
 	}

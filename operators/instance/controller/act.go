@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -92,14 +93,18 @@ func (r *reconciler) createClaim(ctx context.Context, s *snapshot, c claimCreati
 }
 
 func (r *reconciler) patchClaim(ctx context.Context, s *snapshot, c claimPatch) step.Outcome {
-	if err := r.patch(ctx, c.claim, c.body); err != nil {
+	changed := c.claim.DeepCopy()
+	at := slices.IndexFunc(s.volumes, func(v volume) bool { return v.claim == c.claim })
+	if err := r.patch(ctx, changed, c.body); err != nil {
 		o := refused(c.claim, fmt.Errorf("change claim %s: %w", c.claim.Name, err))
-		for at := range s.volumes {
-			if s.volumes[at].claim == c.claim {
-				s.volumes[at].refused = o.Reason
-			}
+		if at >= 0 {
+			s.volumes[at].refused = o.Reason
 		}
 		return o
+	}
+	if spec, ok := c.body["spec"].(map[string]any); ok && at >= 0 && spec[attributesField] != nil {
+		// What it does not know, an API server drops.
+		s.volumes[at].dropped = changed.Spec.VolumeAttributesClassName == nil
 	}
 	r.tell(s, c.claim, c.event, "changed claim %s: %s", c.claim.Name, c.why)
 	return step.Done()
@@ -131,7 +136,7 @@ func (r *reconciler) createPod(ctx context.Context, s *snapshot, pod *corev1.Pod
 }
 
 func (r *reconciler) patchPod(ctx context.Context, s *snapshot, p *podPatch) step.Outcome {
-	if err := r.patch(ctx, p.pod, p.body); err != nil {
+	if err := r.patch(ctx, p.pod.DeepCopy(), p.body); err != nil {
 		return rejected(v1alpha1.ReasonPodRejected, fmt.Errorf("change pod %s: %w", p.pod.Name, err))
 	}
 	r.tell(s, p.pod, "PodUpdated", "changed pod %s in place: %s", p.pod.Name, p.why)
@@ -189,17 +194,13 @@ func (r *reconciler) remove(ctx context.Context, live client.Object) error {
 	}))
 }
 
-// patch sends a JSON merge patch.
+// patch sends a JSON merge patch; the object becomes what the API server answers.
 func (r *reconciler) patch(ctx context.Context, object client.Object, body map[string]any) error {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
 	}
-	changed, ok := object.DeepCopyObject().(client.Object)
-	if !ok {
-		return fmt.Errorf("copy %T: not an object", object)
-	}
-	return client.IgnoreNotFound(r.Client.Patch(ctx, changed, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(r.Name)))
+	return client.IgnoreNotFound(r.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(r.Name)))
 }
 
 // tell records a side effect as an Event of the Instance.

@@ -666,6 +666,79 @@ func TestAClaimGrowsInPlace(t *testing.T) {
 	assert.Equal(t, pod.UID, s.pod().UID)
 }
 
+// VOL-02: a VolumeAttributesClass is asked for online; one that does not exist is
+// named, and taking it back mends it.
+func TestAClaimGetsAnotherVolumeAttributesClassInPlace(t *testing.T) {
+	s := begin(t)
+	_, pod := s.ready()
+	class := func(name *string) {
+		s.edit(func(i *v1alpha1.Instance) { i.Spec.VolumeClaimTemplates[0].VolumeAttributesClassName = name })
+	}
+	upToDate := func(i *v1alpha1.Instance) bool {
+		return meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionUpToDate) && i.Status.Volumes[0].Change == ""
+	}
+	class(ptr.To("nobody-made-it"))
+	i := s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonAttributesClassAbsent)
+	assert.Equal(t, v1alpha1.ReasonAttributesClassAbsent, i.Status.Volumes[0].Change)
+	assert.Nil(t, s.pvc().Spec.VolumeAttributesClassName)
+	class(nil)
+	s.eventually("it is taken back", upToDate)
+
+	gold := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: "gold"}, DriverName: "disk.example", Parameters: map[string]string{"iops": "9000"}}
+	require.NoError(t, api.Create(t.Context(), gold))
+	class(ptr.To("gold"))
+	i = s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonVolumeChanging)
+	assert.Equal(t, "ModifyingVolume", i.Status.Volumes[0].Change)
+	assert.Equal(t, "gold", *s.pvc().Spec.VolumeAttributesClassName)
+	class(nil)
+	s.eventually("what has not come yet is taken back", func(i *v1alpha1.Instance) bool { return upToDate(i) && s.pvc().Spec.VolumeAttributesClassName == nil })
+
+	class(ptr.To("gold"))
+	s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonVolumeChanging)
+	pvc := s.pvc()
+	pvc.Status.CurrentVolumeAttributesClassName = ptr.To("gold") // the driver's part
+	require.NoError(t, api.Status().Update(t.Context(), pvc))
+	s.eventually("the volume has it", func(i *v1alpha1.Instance) bool {
+		return upToDate(i) && i.Status.Volumes[0].VolumeAttributesClassName == "gold"
+	})
+	assert.Equal(t, pod.UID, s.pod().UID)
+}
+
+// forgetful is an API server that does not know a field: it answers without it.
+type forgetful struct {
+	client.Client
+	patches int
+}
+
+func (f *forgetful) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	f.patches++
+	return nil
+}
+
+// VOL-02: an API server without the feature drops the field. It is asked once for
+// each spec.
+func TestAVolumeAttributesClassThatIsDroppedIsAskedForOnce(t *testing.T) {
+	server := &forgetful{}
+	r := &reconciler{Env: operator.Env{Client: server, Recorder: events.NewFakeRecorder(8)}}
+	s := world(t, attributes("gold", "", ""))
+	look := func() *plan {
+		v := &s.volumes[0]
+		v.dropped = false
+		require.NoError(t, r.observeAttributes(t.Context(), s.instance, v))
+		return makePlan(s)
+	}
+	for range 3 {
+		p := look()
+		found := report(s, p, r.act(t.Context(), s, p), clock())
+		assert.Equal(t, v1alpha1.ReasonAttributesUnsupported, found.outcome.Reason)
+		assert.Equal(t, v1alpha1.ReasonAttributesUnsupported, found.after.Volumes[0].Change)
+		s.instance.Status.Volumes, s.instance.Status.ObservedGeneration = found.after.Volumes, found.after.ObservedGeneration
+	}
+	assert.Equal(t, 1, server.patches)
+	s.instance.Generation++
+	assert.Equal(t, "ClaimUpdated", actions(look()), "another spec is another attempt")
+}
+
 // VOL-01, P7: what a ResourceQuota or a LimitRange does not let a claim grow to is
 // named with the remedy, the pod goes on, and either end of it can be mended.
 func TestAClaimThatMayNotGrowSaysWhoForbidsIt(t *testing.T) {

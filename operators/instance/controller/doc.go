@@ -1,7 +1,7 @@
 // Package controller is the operator of Instances. It knows pods, claims,
 // revisions and finalizers, and nothing of any database component.
 //
-// Reads: Instances, their pods and claims, StorageClasses.
+// Reads: Instances, their pods and claims, StorageClasses, VolumeAttributesClasses.
 //
 // Writes: one pod per Instance, of the same name; the claims of its volumes,
 // named <volume>-<instance>; its finalizer on the Instance; of the Instance's

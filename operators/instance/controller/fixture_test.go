@@ -124,6 +124,25 @@ func asksFor(size string) func(*snapshot) {
 	}
 }
 
+// attributes lets the spec ask for a VolumeAttributesClass, the claim likewise, and
+// the volume have one; empty for none.
+func attributes(wanted, asked, has string) func(*snapshot) {
+	optional := func(text string) *string {
+		if text == "" {
+			return nil
+		}
+		return &text
+	}
+	return func(s *snapshot) {
+		s.volumes[0].template.VolumeAttributesClassName = optional(wanted)
+		s.volumes[0].claim.Spec.VolumeAttributesClassName = optional(asked)
+		s.volumes[0].claim.Status.CurrentVolumeAttributesClassName = optional(has)
+	}
+}
+
+func classless(s *snapshot) { s.volumes[0].classless = true }
+func dropped(s *snapshot)   { s.volumes[0].dropped = true }
+
 // claimSays gives the claim a condition.
 func claimSays(kind corev1.PersistentVolumeClaimConditionType) func(*snapshot) {
 	return func(s *snapshot) {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
@@ -62,6 +63,12 @@ type volume struct {
 	// refused is the reason for which the API server has just not let the claim be
 	// made or changed; empty if it has not been asked, or has.
 	refused string
+	// classless says that the VolumeAttributesClass which the spec asks for does
+	// not exist. It is looked for as long as the volume does not have it.
+	classless bool
+	// dropped says that the API server has taken such a class from the claim
+	// without a word, for the spec as it is: it does not know them.
+	dropped bool
 }
 
 // observe reads everything. What the caches do not hold is read from the API
@@ -94,6 +101,9 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 			return s
 		}
 		if s.err = r.observeVolume(ctx, s.instance, &v); s.err != nil {
+			return s
+		}
+		if s.err = r.observeAttributes(ctx, s.instance, &v); s.err != nil {
 			return s
 		}
 		s.volumes = append(s.volumes, v)
@@ -146,6 +156,31 @@ func (r *reconciler) observeVolume(ctx context.Context, instance *v1alpha1.Insta
 	}
 	v.bound, v.nodeBound = name, nodeBound(pv)
 	return nil
+}
+
+// observeAttributes finds out whether the VolumeAttributesClass of a volume can be
+// had. An API server that does not serve them may still know them in claims: it
+// says so by keeping what is asked for.
+func (r *reconciler) observeAttributes(ctx context.Context, instance *v1alpha1.Instance, v *volume) error {
+	wanted := v.template.VolumeAttributesClassName
+	if wanted == nil || v.claim != nil && storage.Attributes(v.claim) == *wanted {
+		return nil
+	}
+	v.dropped = instance.Status.ObservedGeneration == instance.Generation && slices.ContainsFunc(instance.Status.Volumes, func(known v1alpha1.VolumeStatus) bool {
+		return known.Name == v.template.Name && known.Change == v1alpha1.ReasonAttributesUnsupported
+	})
+	if v.dropped || !r.ClusterScoped {
+		return nil
+	}
+	err := r.Live.Get(ctx, client.ObjectKey{Name: *wanted}, &storagev1.VolumeAttributesClass{})
+	switch {
+	case err == nil, meta.IsNoMatchError(err):
+		return nil
+	case apierrors.IsNotFound(err):
+		v.classless = true
+		return nil
+	}
+	return fmt.Errorf("read VolumeAttributesClass %s: %w", *wanted, err)
 }
 
 // nodeBound reports whether a volume lies on one node: by where it is, or by the

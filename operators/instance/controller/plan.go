@@ -120,20 +120,30 @@ func planClaim(s *snapshot, p *plan, at int) {
 	switch {
 	case obstacle(s, v).Kind != step.KindDone:
 	case v.claim == nil:
-		p.createClaims = append(p.createClaims, claimCreation{index: at, claim: renderClaim(s.instance, s.template, v.template)})
+		p.createClaims = append(p.createClaims, claimCreation{index: at, claim: renderClaim(s.instance, s.template, claimTemplate(v))})
 	case replaceable(s, v) && v.recorded != "":
 		p.withdraw = append(p.withdraw, v.template.Name)
 	case replaceable(s, v):
 		p.deleteClaims = append(p.deleteClaims, claimDeletion{claim: v.claim, unbound: true, why: "it has another StorageClass than the spec and was never bound"})
 	default:
 		if body := claimChanges(s, v); body != nil {
-			p.patchClaims = append(p.patchClaims, claimPatch{claim: v.claim, body: body, event: "ClaimUpdated", why: "labels or size differ from the spec"})
+			p.patchClaims = append(p.patchClaims, claimPatch{claim: v.claim, body: body, event: "ClaimUpdated", why: "labels, size or VolumeAttributesClass differ from the spec"})
 		}
 	}
 }
 
-// claimChanges returns the patch that brings a claim's labels and size to the
-// spec, nil if there is nothing to change. A volume never shrinks, but a claim may
+// claimTemplate is what a claim is made from. A VolumeAttributesClass that does not
+// exist is left out: the claim would never get a volume, and gets the class later.
+func claimTemplate(v volume) v1alpha1.VolumeClaimTemplate {
+	out := v.template
+	if v.classless {
+		out.VolumeAttributesClassName = nil
+	}
+	return out
+}
+
+// claimChanges returns the patch that brings a claim's labels, size and
+// VolumeAttributesClass to the spec, nil if there is nothing to change. A volume never shrinks, but a claim may
 // ask for less again as long as its volume has not grown.
 func claimChanges(s *snapshot, v volume) map[string]any {
 	labels := map[string]any{}
@@ -146,14 +156,25 @@ func claimChanges(s *snapshot, v volume) map[string]any {
 	if len(labels) > 0 {
 		body["metadata"] = map[string]any{"labels": labels}
 	}
+	spec := map[string]any{}
 	if v.claim.Status.Phase == corev1.ClaimBound && storage.Resizable(v.claim, v.template.Storage) {
-		body["spec"] = map[string]any{"resources": map[string]any{"requests": map[string]any{string(corev1.ResourceStorage): v.template.Storage.String()}}}
+		spec["resources"] = map[string]any{"requests": map[string]any{string(corev1.ResourceStorage): v.template.Storage.String()}}
+	}
+	if class, change := storage.Reclassified(v.claim, v.template.VolumeAttributesClassName); change && !v.classless && !v.dropped {
+		spec[attributesField] = class
+	}
+	if len(spec) > 0 {
+		body["spec"] = spec
 	}
 	if len(body) == 0 {
 		return nil
 	}
 	return identified(body, v.claim.UID)
 }
+
+// attributesField is the field of a claim's spec that names a
+// VolumeAttributesClass.
+const attributesField = "volumeAttributesClassName"
 
 // planPod creates, changes in place, replaces or stops the pod.
 func planPod(s *snapshot, p *plan) {

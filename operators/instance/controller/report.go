@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
@@ -170,6 +171,7 @@ func volumeStatus(s *snapshot, p *plan) []v1alpha1.VolumeStatus {
 			if claim.Spec.StorageClassName != nil {
 				status.StorageClassName = *claim.Spec.StorageClassName
 			}
+			status.VolumeAttributesClassName = ptr.Deref(claim.Status.CurrentVolumeAttributesClassName, "")
 			status.Change = storage.ProgressOf(claim).Change
 			status.PersistentVolume, status.NodeBound = v.bound, v.nodeBound
 			switch {
@@ -179,8 +181,13 @@ func volumeStatus(s *snapshot, p *plan) []v1alpha1.VolumeStatus {
 				status.ClaimUID = claim.UID
 			}
 		}
-		if refusal(v.refused) {
+		switch {
+		case refusal(v.refused):
 			status.Change = v.refused
+		case v.dropped:
+			status.Change = v1alpha1.ReasonAttributesUnsupported
+		case v.classless:
+			status.Change = v1alpha1.ReasonAttributesClassAbsent
 		}
 		out = append(out, status)
 	}
@@ -201,6 +208,19 @@ func changing(s *snapshot, v volume) step.Outcome {
 	progress, namespace := storage.ProgressOf(v.claim), s.instance.Namespace
 	wanted, has := v.claim.Spec.Resources.Requests.Storage(), v.claim.Status.Capacity.Storage()
 	switch {
+	case v.dropped:
+		return stall(v1alpha1.ReasonAttributesUnsupported, "the API server does not know VolumeAttributesClasses in claims (Kubernetes 1.34 does): take volumeAttributesClassName out of the group's volumes, or upgrade Kubernetes and set it again")
+	case v.classless:
+		o := wait("volumeattributesclass", v1alpha1.ReasonAttributesClassAbsent, "VolumeAttributesClass %s of claim %s does not exist: create it, or name another in the group's volumes: kubectl get volumeattributesclass",
+			*v.template.VolumeAttributesClassName, v.name)
+		o.After = recheck // nothing watches them
+		return o
+	case progress.Change == string(corev1.PersistentVolumeClaimVolumeModifyVolumeError):
+		return wait("claim", v1alpha1.ReasonVolumeChangeFailed, "claim %s cannot get VolumeAttributesClass %s (%s): kubectl -n %s describe pvc %s; or set volumeAttributesClassName back in the group's volumes",
+			v.name, *v.claim.Spec.VolumeAttributesClassName, progress.Change, namespace, v.name)
+	case progress.Change == string(corev1.PersistentVolumeClaimVolumeModifyingVolume):
+		return wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s is to get VolumeAttributesClass %s: its storage driver has to apply it: kubectl -n %s describe pvc %s",
+			v.name, *v.claim.Spec.VolumeAttributesClassName, namespace, v.name)
 	case progress.Failed:
 		return wait("claim", v1alpha1.ReasonVolumeChangeFailed, "claim %s cannot grow to %s (%s), which Kubernetes goes on trying: kubectl -n %s describe pvc %s; or set storage back in the group's volumes, to more than %s",
 			v.name, wanted, progress.Change, namespace, v.name, has)

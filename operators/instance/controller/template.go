@@ -117,8 +117,8 @@ func renderClaim(instance *v1alpha1.Instance, template *corev1.PodTemplateSpec, 
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			StorageClassName: t.StorageClassName,
-			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: t.Storage}},
+			StorageClassName: t.StorageClassName, VolumeAttributesClassName: t.VolumeAttributesClassName,
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: t.Storage}},
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 )
 
 // Progress is how far a claim's volume is on its way to what the claim asks for.
@@ -24,7 +25,19 @@ type Progress struct {
 // PersistentVolumeClaimStatus. Their messages are not used: drivers put the ID of
 // each failed request into them.
 func ProgressOf(c *corev1.PersistentVolumeClaim) Progress {
-	if c.Status.Phase != corev1.ClaimBound || !growing(c) {
+	if c.Status.Phase != corev1.ClaimBound {
+		return Progress{}
+	}
+	size, attributes := growth(c), modification(c)
+	if size.Change == "" || attributes.Failed && !size.Failed {
+		return attributes
+	}
+	return size
+}
+
+// growth is how far a volume is on its way to the size that its claim asks for.
+func growth(c *corev1.PersistentVolumeClaim) Progress {
+	if !growing(c) {
 		return Progress{}
 	}
 	at := c.Status.AllocatedResourceStatuses[corev1.ResourceStorage]
@@ -37,6 +50,44 @@ func ProgressOf(c *corev1.PersistentVolumeClaim) Progress {
 		return Progress{Change: string(corev1.PersistentVolumeClaimFileSystemResizePending)}
 	}
 	return Progress{Change: string(corev1.PersistentVolumeClaimResizing)}
+}
+
+// modification is how far a volume is on its way to the VolumeAttributesClass that
+// its claim asks for.
+func modification(c *corev1.PersistentVolumeClaim) Progress {
+	wanted := ptr.Deref(c.Spec.VolumeAttributesClassName, "")
+	state := c.Status.ModifyVolumeStatus
+	switch {
+	case wanted == "", wanted == Attributes(c):
+		return Progress{}
+	case says(c, corev1.PersistentVolumeClaimVolumeModifyVolumeError),
+		state != nil && state.TargetVolumeAttributesClassName == wanted && state.Status == corev1.PersistentVolumeClaimModifyVolumeInfeasible:
+		return Progress{Change: string(corev1.PersistentVolumeClaimVolumeModifyVolumeError), Failed: true}
+	}
+	return Progress{Change: string(corev1.PersistentVolumeClaimVolumeModifyingVolume)}
+}
+
+// Attributes returns the VolumeAttributesClass that the volume of a claim has,
+// empty if it has none.
+func Attributes(c *corev1.PersistentVolumeClaim) string {
+	return ptr.Deref(c.Status.CurrentVolumeAttributesClassName, "")
+}
+
+// Reclassified returns the VolumeAttributesClass that a claim is to ask for, nil
+// for none, and whether that is another one than it asks for. Without one that is
+// wanted, a claim goes back to the one that its volume has: what was asked for
+// before and never came is not asked for any more. Kubernetes lets that be
+// changed for claims with a volume only.
+func Reclassified(c *corev1.PersistentVolumeClaim, wanted *string) (any, bool) {
+	asked := ptr.Deref(c.Spec.VolumeAttributesClassName, "")
+	next := ptr.Deref(wanted, Attributes(c))
+	if c.Status.Phase != corev1.ClaimBound || next == asked {
+		return nil, false
+	}
+	if next == "" {
+		return nil, true
+	}
+	return next, true
 }
 
 // growing reports whether a claim asks for more than its volume is known to have.

@@ -94,3 +94,30 @@ func TestARefusalNamesWhatIsInTheWayAndTheRemedy(t *testing.T) {
 	assert.Nil(t, storage.RefusalOf("ns", "data-a-0", forbidden("not allowed by policy")))
 	assert.Nil(t, storage.RefusalOf("ns", "data-a-0", errors.New("timeout")))
 }
+
+func TestAVolumeAttributesClassIsProgressUntilTheVolumeHasIt(t *testing.T) {
+	with := func(asked, has string, state *corev1.ModifyVolumeStatus) *corev1.PersistentVolumeClaim {
+		c := bound("1Gi", "1Gi")
+		c.Spec.VolumeAttributesClassName, c.Status.CurrentVolumeAttributesClassName = &asked, &has
+		c.Status.ModifyVolumeStatus = state
+		return c
+	}
+	infeasible := func(target string) *corev1.ModifyVolumeStatus {
+		return &corev1.ModifyVolumeStatus{TargetVolumeAttributesClassName: target, Status: corev1.PersistentVolumeClaimModifyVolumeInfeasible}
+	}
+	growing := with("gold", "", infeasible("gold"))
+	growing.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+	for name, c := range map[string]struct {
+		claim *corev1.PersistentVolumeClaim
+		want  storage.Progress
+	}{
+		"it has it":                          {with("gold", "gold", nil), storage.Progress{}},
+		"none is asked for":                  {with("", "gold", nil), storage.Progress{}},
+		"nobody has begun":                   {with("gold", "", nil), storage.Progress{Change: "ModifyingVolume"}},
+		"the driver calls it infeasible":     {with("gold", "", infeasible("gold")), storage.Progress{Change: "ModifyVolumeError", Failed: true}},
+		"the one before was infeasible":      {with("gold", "", infeasible("silver")), storage.Progress{Change: "ModifyingVolume"}},
+		"a failure tells more than a growth": {growing, storage.Progress{Change: "ModifyVolumeError", Failed: true}},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, storage.ProgressOf(c.claim)) })
+	}
+}
