@@ -7,13 +7,33 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // Budget returns the PodDisruptionBudget of all members of one component in a
-// cluster, of whatever group, which lets a drain take one of them at a time. It
-// counts pods, because Kubernetes cannot count those of an owner without /scale
-// in any other way.
-func Budget(g v1alpha1.Group, owner metav1.OwnerReference, members int32) *policyv1.PodDisruptionBudget {
+// cluster, of whatever group, which lets a drain take one of them at a time, and
+// none while the operators disrupt one themselves: whoever holds the Lease is the
+// one. It counts pods, because Kubernetes cannot count those of an owner without
+// /scale in any other way.
+func Budget(g v1alpha1.Group, s Snapshot, owner metav1.OwnerReference, members int32) *policyv1.PodDisruptionBudget {
+	if s.Lease.Holder.Kind == g.GroupKind() && !s.HolderLost {
+		members++
+	}
+	return budgetOf(g, owner, members, map[string]string{
+		v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelCluster: g.PDGroupName(), v1alpha1.LabelComponent: g.Component(),
+	})
+}
+
+// OwnBudget returns the PodDisruptionBudget of one group whose members have
+// nothing to do with those of others: a drain takes one of them at a time. It goes
+// with the group.
+func OwnBudget(g v1alpha1.Group) *policyv1.PodDisruptionBudget {
+	return budgetOf(g, workload.Owner(g), g.GetReplicas(), workload.Selector(g))
+}
+
+// budgetOf returns the PodDisruptionBudget by which all members but one have to
+// stay: a single member never keeps a drain from ending.
+func budgetOf(g v1alpha1.Group, owner metav1.OwnerReference, members int32, selector map[string]string) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: g.GetNamespace(), Name: BudgetName(g),
@@ -25,9 +45,7 @@ func Budget(g v1alpha1.Group, owner metav1.OwnerReference, members int32) *polic
 		},
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MinAvailable: ptr.To(intstr.FromInt32(max(members-1, 0))),
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{
-				v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelCluster: g.PDGroupName(), v1alpha1.LabelComponent: g.Component(),
-			}},
+			Selector:     &metav1.LabelSelector{MatchLabels: selector},
 			// A pod that is not ready protects nothing by staying.
 			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
 		},
@@ -46,10 +64,16 @@ func SharedBudget(g v1alpha1.Group, s Snapshot) *policyv1.PodDisruptionBudget {
 			members += other.GetReplicas()
 		}
 	}
-	return Budget(g, metav1.OwnerReference{
+	return Budget(g, s, metav1.OwnerReference{
 		APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindPDGroup, Name: s.PDGroup.Name, UID: s.PDGroup.UID,
 	}, members)
 }
 
-// BudgetName is the name of the PodDisruptionBudget of a group's component.
-func BudgetName(g v1alpha1.Group) string { return g.PDGroupName() + "-" + g.Component() }
+// BudgetName is the name of the PodDisruptionBudget of a group's component in its
+// cluster. Every TiDBGroup has one of its own.
+func BudgetName(g v1alpha1.Group) string {
+	if g.GroupKind() == v1alpha1.KindTiDBGroup {
+		return g.GetName() + "-" + g.Component()
+	}
+	return g.PDGroupName() + "-" + g.Component()
+}

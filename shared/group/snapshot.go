@@ -30,6 +30,8 @@ import (
 type Snapshot struct {
 	// Instances of the group by slot, those being deleted included.
 	Instances []*v1alpha1.Instance
+	// Peers are the Instances of other groups of the same kind and cluster.
+	Peers []*v1alpha1.Instance
 	// Services of the group's names, whoever owns them.
 	Services map[string]*corev1.Service
 	// ConfigMaps of the group, by name.
@@ -122,6 +124,9 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (Snapshot,
 		return s, err
 	}
 	if err := observeGroups(ctx, env.Client, g, &s); err != nil {
+		return s, err
+	}
+	if s.Peers, err = peers(ctx, env.Client, g); err != nil {
 		return s, err
 	}
 	if env.ClusterScoped {
@@ -261,6 +266,23 @@ func instances(ctx context.Context, c client.Reader, g v1alpha1.Group) ([]*v1alp
 		}
 	}
 	slices.SortFunc(out, func(a, b *v1alpha1.Instance) int { return cmp.Compare(a.Spec.Slot, b.Spec.Slot) })
+	return out, nil
+}
+
+// peers reads the Instances of the other groups of a group's kind in its cluster,
+// those of groups that are gone already included.
+func peers(ctx context.Context, c client.Reader, g v1alpha1.Group) ([]*v1alpha1.Instance, error) {
+	var list v1alpha1.InstanceList
+	cluster := client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelComponent: g.Component(), v1alpha1.LabelCluster: g.PDGroupName()}
+	if err := c.List(ctx, &list, client.InNamespace(g.GetNamespace()), cluster); err != nil {
+		return nil, fmt.Errorf("list Instances of PDGroup %s: %w", g.PDGroupName(), err)
+	}
+	var out []*v1alpha1.Instance
+	for i := range list.Items {
+		if list.Items[i].Spec.Group.Name != g.GetName() {
+			out = append(out, &list.Items[i])
+		}
+	}
 	return out, nil
 }
 

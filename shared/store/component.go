@@ -155,19 +155,38 @@ func (c Component) Unsafe(i *v1alpha1.Instance) string {
 		return reason
 	}
 	for _, other := range c.peers(m) {
+		name := podName(other)
+		if c.stopping(name) && other.State == pd.StateUp && other.Regions > 0 {
+			return fmt.Sprintf("the pod of Instance %s is being stopped or made anew, and PD still takes store %s for Up", name, other.ID)
+		}
 		if other.State == pd.StateUp && other.Started || other.Regions == 0 && informed(m) {
 			continue
 		}
-		name := podName(other)
-		switch other.State {
-		case pd.StateOffline:
+		switch {
+		case abandoned(c.Snapshot, other):
+			return leftBehind(other)
+		case other.State == pd.StateOffline:
 			return fmt.Sprintf("store %s (%s) is being removed and still holds regions", other.ID, name)
-		case pd.StateDown:
+		case other.State == pd.StateDown:
 			return fmt.Sprintf("store %s (%s) is Down: bring it back, or replace it: kubectl -n %s delete instance %s", other.ID, name, c.Group.GetNamespace(), name)
 		}
 		return fmt.Sprintf("store %s (%s) is %s", other.ID, name, other.State)
 	}
 	return ""
+}
+
+// stopping reports whether an Instance of the cluster, of whatever group, has no
+// pod that goes on running: PD learns of one that was evicted or deleted after 20 s
+// only, when it misses its heartbeats.
+func (c Component) stopping(name string) bool {
+	for _, i := range slices.Concat(c.Snapshot.Instances, c.Snapshot.Peers) {
+		if i.Name == name {
+			return slices.Contains([]string{
+				v1alpha1.ReasonPodTerminating, v1alpha1.ReasonPodMissing, v1alpha1.ReasonPodPending, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonPodFailed,
+			}, group.InstanceOutcome(i).Reason)
+		}
+	}
+	return false
 }
 
 // silent says why PD cannot be relied upon now; empty if it can.

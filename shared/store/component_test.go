@@ -42,6 +42,11 @@ func podIs(i *v1alpha1.Instance, reason string) {
 	i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: reason}, {Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}}
 }
 
+// says has an Instance carry nothing but why it is not Ready.
+func says(i *v1alpha1.Instance, reason string) {
+	i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, ObservedGeneration: i.Generation}}
+}
+
 func TestKV14MembersThatAddNothingMayBeRestartedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*group.Snapshot)
@@ -99,7 +104,24 @@ func TestNoStoreIsStoppedWhileAnotherOneIsMissing(t *testing.T) {
 		"another store is being removed": {func(s *group.Snapshot) { s.PD.Stores[1].State = pd.StateOffline }, "store 2 (kv-1) is being removed"},
 		"another group's store is Down": {func(s *group.Snapshot) {
 			s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "hot-0.hot-peer.ns.svc:20160", State: pd.StateDown, Regions: 1})
-		}, "store 9 (hot-0) is Down"},
+		}, "store 9 (hot-0) does not run and its group is gone: have PD remove it: pd-ctl store delete 9; or make the group again"},
+		"another group's store is Down and its Instance is there": {func(s *group.Snapshot) {
+			hot := member(0, "9")
+			hot.Name = "hot-0"
+			s.Peers = append(s.Peers, hot)
+			s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "hot-0.hot-peer.ns.svc:20160", State: pd.StateDown, Regions: 1})
+		}, "store 9 (hot-0) is Down: bring it back"},
+		"a pod has been evicted and PD has not missed it yet": {func(s *group.Snapshot) {
+			says(s.Instances[1], v1alpha1.ReasonPodTerminating)
+		}, "the pod of Instance kv-1 is being stopped or made anew, and PD still takes store 2 for Up"},
+		"a pod of another group has been evicted": {func(s *group.Snapshot) {
+			hot := member(0, "9")
+			hot.Name = "hot-0"
+			says(hot, v1alpha1.ReasonPodMissing)
+			s.Peers = append(s.Peers, hot)
+			s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "hot-0.hot-peer.ns.svc:20160", State: pd.StateUp, Started: true, Regions: 1})
+		}, "the pod of Instance hot-0"},
+		"a pod that is not ready runs":    {func(s *group.Snapshot) { says(s.Instances[1], v1alpha1.ReasonPodNotReady) }, ""},
 		"a store that is Down holds none": {func(s *group.Snapshot) { s.PD.Stores[1].State, s.PD.Stores[1].Regions = pd.StateDown, 0 }, ""},
 		"PD has not counted regions yet": {func(s *group.Snapshot) {
 			s.PD.Stores[1].State = pd.StateDown

@@ -56,7 +56,7 @@ func PutHealth(g v1alpha1.Group, s group.Snapshot, matches []Match, start Gate, 
 		if reason == v1alpha1.ReasonStoresHealthy {
 			status = metav1.ConditionTrue
 		}
-		set.Put(condition, status, reason, message)
+		set.Put(condition, status, reason, message+ruins(g, s))
 	}
 }
 

@@ -60,7 +60,7 @@ func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
 		},
 		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s),
 		// While a member is replaced there is one more, and none more may go.
-		Budget: group.Budget(g, workload.Owner(g), max(g.GetReplicas(), int32(len(s.Instances)))), //nolint:gosec // a few
+		Budget: group.Budget(g, s, workload.Owner(g), max(g.GetReplicas(), int32(len(s.Instances)))), //nolint:gosec // a few
 	})
 }
 

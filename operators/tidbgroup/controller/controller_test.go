@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubelabels "k8s.io/apimachinery/pkg/labels"
@@ -83,6 +84,28 @@ func TestDB01TheServiceChangesInPlace(t *testing.T) {
 		assert.Zero(c, s.Spec.Ports[0].NodePort)
 	}, stage.Patience, stage.Tick)
 	w.Converged()
+}
+
+func TestADrainAsksTheGroupsOwnBudget(t *testing.T) {
+	w := begin(t)
+	w.dependencies()
+	w.create()
+	w.Converged()
+	key := client.ObjectKey{Namespace: w.Namespace, Name: "basic-tidb-tidb"}
+	stay := func(n int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			var b policyv1.PodDisruptionBudget
+			return w.Client.Get(w.Context(), key, &b) == nil && b.Spec.MinAvailable.IntValue() == n
+		}, stage.Patience, stage.Tick, "all but one stay: %d", n)
+	}
+	stay(int(w.Get().GetReplicas()) - 1)
+	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To[int32](4) })
+	stay(3)
+	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To[int32](1) })
+	stay(0)
+	require.NoError(t, w.Client.Delete(w.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}))
+	stay(0)
 }
 
 func TestDB09AMissingBootstrapSQLIsNamedAndWaitedFor(t *testing.T) {

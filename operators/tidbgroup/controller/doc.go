@@ -2,9 +2,9 @@
 //
 // It reads TiDBGroups, their Instances, Services, ConfigMaps and
 // ControllerRevisions, the PDGroup and TiKVGroups that they depend on, and node
-// labels. It writes Instances, Services, ConfigMaps and ControllerRevisions, the
-// status of TiDBGroups and, of each Instance's status, the member. It sets the
-// labels of running servers through their status port.
+// labels. It writes Instances, Services, ConfigMaps, ControllerRevisions and a
+// PodDisruptionBudget, the status of TiDBGroups and, of each Instance's status, the
+// member. It sets the labels of running servers through their status port.
 //
 // Conditions set: Ready, UpToDate, Reconciling, Stalled, Paused,
 // DependenciesReady. Conditions needed: Ready of the PDGroup and of one

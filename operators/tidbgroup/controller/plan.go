@@ -41,7 +41,7 @@ func plan(g *v1alpha1.TiDBGroup, s snapshot) (groupPlan, error) {
 		ClaimLoss: v1alpha1.RecreateLostClaim,
 		Disrupt:   servers{group: g, seen: s.Instances, open: open},
 		Surge:     maxSurge(g), Extra: missing.count,
-		RollGate: group.RollGate(g, s.Snapshot), SuspendWait: group.SuspendWait(g, s.Snapshot),
+		RollGate: group.RollGate(g, s.Snapshot), SuspendWait: group.SuspendWait(g, s.Snapshot), Budget: group.OwnBudget(g),
 	}
 	noSQL := s.BootstrapSQL != "" && open.Open
 	if noSQL {

@@ -47,7 +47,7 @@ func TestKV13NothingIsStoppedWhileItIsNotSafe(t *testing.T) {
 	s.PD.State(pd.StateDown, other)
 	s.Edit(g, func() { g.Spec.Version = "v8.5.8" })
 	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonUnsafe)
-	assert.Contains(t, c.Message, "store 4 (hot-0) is Down")
+	assert.Contains(t, c.Message, "store 4 (hot-0) does not run and its group is gone")
 	assert.Empty(t, s.Holder())
 
 	// Whoever is asked has a peer of one of them.

@@ -1,0 +1,47 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+)
+
+// A group that is deleted takes nothing out of PD: its stores stay there as they
+// are when their pods have stopped. As long as they do no other one of their kind is
+// restarted, and no operator is left whose they are. So whoever is left names them.
+
+// abandoned reports whether PD lists a store that it does not hear of and that no
+// Instance of the cluster is. An Instance that is being made anew is there.
+func abandoned(s group.Snapshot, store pd.Store) bool {
+	if store.State != pd.StateDown && store.State != pd.StateDisconnected {
+		return false
+	}
+	name := podName(store)
+	return s.Lease.Holder.Instance != name && !slices.ContainsFunc(slices.Concat(s.Instances, s.Peers), func(i *v1alpha1.Instance) bool { return i.Name == name })
+}
+
+// leftBehind names an abandoned store and what a person may do.
+func leftBehind(store pd.Store) string {
+	return fmt.Sprintf("store %s (%s) does not run and its group is gone: have PD remove it: pd-ctl store delete %s; or make the group again, with its claims, and scale it to 0", store.ID, podName(store), store.ID)
+}
+
+// ruins names the first abandoned store of a group's kind, and how many there are;
+// empty if there is none.
+func ruins(g v1alpha1.Group, s group.Snapshot) string {
+	var all []pd.Store
+	for _, store := range s.PD.Stores {
+		if isTiFlash(store) == (g.GroupKind() == v1alpha1.KindTiFlashGroup) && abandoned(s, store) {
+			all = append(all, store)
+		}
+	}
+	switch len(all) {
+	case 0:
+		return ""
+	case 1:
+		return "; " + leftBehind(all[0])
+	}
+	return fmt.Sprintf("; %s; and %d more", leftBehind(all[0]), len(all)-1)
+}
