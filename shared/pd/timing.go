@@ -38,7 +38,7 @@ func DefaultTiming() Timing {
 		Fast:     200 * time.Millisecond,
 		Slow:     time.Second,
 		Breaker:  5,
-		Ease:     4,
+		Ease:     1,
 		Late:     1,
 	}
 }
