@@ -3,7 +3,6 @@
 package suite_test
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"testing"
@@ -25,6 +24,7 @@ import (
 // and deleted. Parity: PD-01, PD-02, PD-19, KV-01, KV-02, DB-01, DB-02, DB-07,
 // DB-15, FL-01, FL-02, FL-03, GRP-01, GRP-08.
 func TestATidbClusterFromNothingToReady(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t, "e2e-basic")
 	began := time.Now()
 	apply(t, ns, "deploy/samples/basic.yaml")
@@ -60,15 +60,7 @@ func TestATidbClusterFromNothingToReady(t *testing.T) {
 		assert.Equal(t, id, clusterID(t, ns))
 		query(t, ns)
 	})
-	t.Run("more replicas join a living cluster", func(t *testing.T) {
-		_, err := shared.session.Kubectl(t.Context(), "patch", "-n", ns, "tidbcluster", "basic", "--type=json",
-			"-p", `[{"op":"replace","path":"/spec/tikv/0/replicas","value":4}]`)
-		require.NoError(t, err)
-		await(t, ns, "four stores", func(nodes []*tree.Node) bool {
-			g := find(nodes, "TiKVGroup", "basic-tikv")
-			return g != nil && len(g.Children) == 4 && tree.Done(nodes)
-		})
-	})
+	t.Run("day two", func(t *testing.T) { dayTwo(t, ns) })
 	t.Run("deleting the cluster keeps the claims", func(t *testing.T) {
 		_, err := shared.session.Kubectl(t.Context(), "delete", "-n", ns, "tidbcluster", "basic", "--timeout=60s")
 		require.NoError(t, err)
@@ -82,8 +74,9 @@ func TestATidbClusterFromNothingToReady(t *testing.T) {
 	})
 }
 
-// An idle cluster causes no write at all (P9).
+// An idle cluster causes no write at all (P9). It idles beside the other test.
 func TestAnIdleClusterIsNotWritten(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t, "e2e-idle")
 	apply(t, ns, "deploy/samples/groups-only.yaml")
 	awaitReady(t, ns)
@@ -123,16 +116,23 @@ func query(t *testing.T, ns string) {
 	if shared.provider.Name() != provider.Local {
 		t.Skip("Services are reached from the host only on the local cluster")
 	}
+	require.NoError(t, ask(t.Context(), serviceAddress(t, ns)))
+}
+
+// serviceAddress is where the TiDB Service listens.
+func serviceAddress(t *testing.T, ns string) string {
+	t.Helper()
 	var service corev1.Service
 	require.NoError(t, shared.session.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "basic-tidb"}, &service))
-	db, err := sql.Open("mysql", fmt.Sprintf("root@tcp(%s:4000)/", service.Spec.ClusterIP))
-	require.NoError(t, err)
-	defer func() { assert.NoError(t, db.Close()) }()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	var version string
-	require.NoError(t, db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version))
-	assert.Contains(t, version, "TiDB")
+	return service.Spec.ClusterIP + ":4000"
+}
+
+func open(address string) (*sql.DB, error) {
+	db, err := sql.Open("mysql", fmt.Sprintf("root@tcp(%s)/", address))
+	if err != nil {
+		return nil, fmt.Errorf("open database at %s: %w", address, err)
+	}
+	return db, nil
 }
 
 func nodesOf(t *testing.T, ns, group string) map[string]bool {

@@ -1,0 +1,253 @@
+//go:build e2e
+
+package suite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/deploy/tree"
+	"github.com/tidb-groups/tidb-groups/e2e/provider"
+)
+
+// dayTwo does to a living cluster what touches kubelets and the network, where
+// the rig only has a pod actor: real grace periods and preStop hooks, real
+// endpoints, real evictions. Parity: KV-04, KV-07, KV-10, KV-15, KV-16, DB-03,
+// DB-04, GRP-11.
+func dayTwo(t *testing.T, ns string) {
+	t.Run("more replicas join a living cluster", func(t *testing.T) {
+		scaleTiKV(t, ns, 4)
+	})
+	t.Run("a restart rolls through TiKV and TiDB while clients are answered", func(t *testing.T) {
+		before := podUIDs(t, ns)
+		began := time.Now()
+		clients := connect(t, ns)
+		at := began.UTC().Format(time.RFC3339)
+		patch(t, ns, fmt.Sprintf(`[{"op":"add","path":"/spec/tikv/0/restartedAt","value":%q},{"op":"add","path":"/spec/tidb/0/restartedAt","value":%q}]`, at, at))
+		await(t, ns, "every TiKV and TiDB restarted", func(nodes []*tree.Node) bool {
+			now := podUIDs(t, ns)
+			for name, uid := range before {
+				if now[name] == uid && (strings.Contains(name, "-tikv-") || strings.Contains(name, "-tidb-")) {
+					return false
+				}
+			}
+			return tree.Done(nodes)
+		})
+		asked, failed := clients.stop()
+		t.Logf("rolled in %s; %d connections made meanwhile, %d failed", time.Since(began).Round(100*time.Millisecond), asked, len(failed))
+		assert.Empty(t, failed)
+		for name, uid := range podUIDs(t, ns) {
+			if strings.Contains(name, "-pd-") || strings.Contains(name, "-tiflash-") {
+				assert.Equal(t, before[name], uid, "%s was not to be restarted", name)
+			}
+		}
+	})
+	t.Run("a store leaves through PD and keeps its claim", func(t *testing.T) {
+		scaleTiKV(t, ns, 3)
+		assert.Len(t, claims(t, ns, "basic-tikv"), 4)
+	})
+	t.Run("a process that is killed is started again in its pod", func(t *testing.T) {
+		if shared.provider.Name() != provider.Local {
+			t.Skip("kills a process of this machine")
+		}
+		before := instance(t, ns, "basic-tikv-0")
+		kill(t, ns, "basic-tikv-0", "tikv")
+		await(t, ns, "basic-tikv-0 restarted and everything Ready", func(nodes []*tree.Node) bool {
+			return restarts(t, ns, "basic-tikv-0") > 0 && tree.Done(nodes)
+		})
+		after := instance(t, ns, "basic-tikv-0")
+		assert.Equal(t, before.Status.PodUID, after.Status.PodUID, "the pod stays")
+		assert.Equal(t, before.Status.Member.ID, after.Status.Member.ID)
+	})
+	t.Run("a drain ends and takes one member of a component at a time", func(t *testing.T) {
+		node := instance(t, ns, "basic-tikv-0").Status.NodeName
+		id := clusterID(t, ns)
+		t.Cleanup(func() {
+			_, err := shared.session.Kubectl(context.WithoutCancel(t.Context()), "uncordon", node)
+			assert.NoError(t, err)
+		})
+		began := time.Now()
+		_, err := shared.session.Kubectl(t.Context(), "drain", node, "--ignore-daemonsets", "--delete-emptydir-data",
+			"--pod-selector", v1alpha1.LabelManagedBy+"="+v1alpha1.ManagedBy, "--timeout=150s")
+		require.NoError(t, err)
+		await(t, ns, "everything Ready elsewhere", func(nodes []*tree.Node) bool {
+			return tree.Done(nodes) && !slices.Contains(placed(t, ns), node)
+		})
+		t.Logf("drained and Ready elsewhere after %s", time.Since(began).Round(100*time.Millisecond))
+		assert.Equal(t, id, clusterID(t, ns))
+		query(t, ns)
+	})
+}
+
+func scaleTiKV(t *testing.T, ns string, replicas int) {
+	t.Helper()
+	patch(t, ns, fmt.Sprintf(`[{"op":"replace","path":"/spec/tikv/0/replicas","value":%d}]`, replicas))
+	await(t, ns, fmt.Sprintf("%d stores", replicas), func(nodes []*tree.Node) bool {
+		g := find(nodes, "TiKVGroup", "basic-tikv")
+		return g != nil && len(g.Children) == replicas && tree.Done(nodes)
+	})
+}
+
+func patch(t *testing.T, ns, json string) {
+	t.Helper()
+	_, err := shared.session.Kubectl(t.Context(), "patch", "-n", ns, "tidbcluster", "basic", "--type=json", "-p", json)
+	require.NoError(t, err)
+}
+
+// podUIDs returns the pods of the suite.
+func podUIDs(t *testing.T, ns string) map[string]types.UID {
+	t.Helper()
+	var list corev1.PodList
+	require.NoError(t, shared.session.Client.List(t.Context(), &list, client.InNamespace(ns), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}))
+	out := map[string]types.UID{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = list.Items[i].UID
+	}
+	return out
+}
+
+// placed returns the nodes that the suite's members run on.
+func placed(t *testing.T, ns string) []string {
+	t.Helper()
+	var list v1alpha1.InstanceList
+	require.NoError(t, shared.session.Client.List(t.Context(), &list, client.InNamespace(ns)))
+	var out []string
+	for i := range list.Items {
+		out = append(out, list.Items[i].Status.NodeName)
+	}
+	return out
+}
+
+func claims(t *testing.T, ns, group string) []corev1.PersistentVolumeClaim {
+	t.Helper()
+	var list corev1.PersistentVolumeClaimList
+	require.NoError(t, shared.session.Client.List(t.Context(), &list, client.InNamespace(ns), client.MatchingLabels{v1alpha1.LabelGroup: group}))
+	return list.Items
+}
+
+// restarts is how often the containers of a pod were started again.
+func restarts(t *testing.T, ns, pod string) int32 {
+	t.Helper()
+	var p corev1.Pod
+	require.NoError(t, shared.session.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: pod}, &p))
+	sum := int32(0)
+	for _, c := range p.Status.ContainerStatuses {
+		sum += c.RestartCount
+	}
+	return sum
+}
+
+// kill kills the main process of a pod's container, which is a process of this
+// machine.
+func kill(t *testing.T, ns, pod, program string) {
+	t.Helper()
+	var p corev1.Pod
+	require.NoError(t, shared.session.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: pod}, &p))
+	processes, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	require.NoError(t, err)
+	killed := 0
+	for _, file := range processes {
+		groups, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(groups), string(p.UID)) {
+			continue // the process has ended, or is another's
+		}
+		dir := filepath.Dir(file)
+		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err != nil || !strings.Contains(strings.SplitN(string(line), "\x00", 2)[0], program) {
+			continue
+		}
+		id, err := strconv.Atoi(filepath.Base(dir))
+		require.NoError(t, err)
+		require.NoError(t, syscall.Kill(id, syscall.SIGKILL))
+		killed++
+	}
+	require.Positive(t, killed, "no process of %s is a %s", pod, program)
+}
+
+// clients connect to the database one after the other, as an application without
+// a pool would.
+type clients struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+	asked  int
+	failed []error
+}
+
+// between is the time between two connections.
+const between = 50 * time.Millisecond
+
+// connect begins to connect until stop; nobody does where Services cannot be
+// reached from here.
+func connect(t *testing.T, ns string) *clients {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &clients{cancel: cancel, ended: make(chan struct{})}
+	if shared.provider.Name() != provider.Local {
+		close(c.ended)
+		return c
+	}
+	address := serviceAddress(t, ns)
+	go func() {
+		defer close(c.ended)
+		ticker := time.NewTicker(between)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			err := ask(ctx, address)
+			if ctx.Err() != nil {
+				return
+			}
+			c.asked++
+			if err != nil {
+				c.failed = append(c.failed, fmt.Errorf("%s: %w", time.Now().Format(time.TimeOnly), err))
+			}
+		}
+	}()
+	return c
+}
+
+// stop ends the connections, and returns how many were made and why some failed.
+func (c *clients) stop() (asked int, failed []error) {
+	c.cancel()
+	<-c.ended
+	return c.asked, c.failed
+}
+
+// ask makes one connection and asks one question.
+func ask(ctx context.Context, address string) (err error) {
+	db, err := open(address)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	var version string
+	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+		return err
+	}
+	if !strings.Contains(version, "TiDB") {
+		return fmt.Errorf("the database calls itself %q", version)
+	}
+	return nil
+}
