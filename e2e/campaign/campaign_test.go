@@ -21,6 +21,7 @@ const small = "groups-in-every-order/pd,tikv,tidb,tiflash"
 
 // P1, P2, P3, P4, P5, P6, P7, P9: the same sample of every campaign each time;
 // "make campaign" makes all attempts.
+// GRP-05.
 func TestASampleOfEachCampaignBreaksNoPromise(t *testing.T) {
 	for _, sample := range []struct {
 		campaigns []string

@@ -48,6 +48,7 @@ func TestAChangedSpecMakesANewRevision(t *testing.T) {
 	assert.Equal(t, "pd:2", target.Template.Spec.Containers[0].Image)
 }
 
+// GRP-10.
 func TestRevertingASpecFindsItsOldRevision(t *testing.T) {
 	one, two := store(t, 1, record("one", "pd:1")), store(t, 2, record("two", "pd:2"))
 	target, err := revision.Resolve(record("one", "pd:1"), []appsv1.ControllerRevision{two, one})

@@ -38,6 +38,7 @@ func overlaid(t *testing.T, overlay string) (corev1.PodTemplateSpec, []string) {
 	return workload.Template(group(func(s *v1alpha1.ComponentSpec) { s.Overlay = &runtime.RawExtension{Raw: []byte(overlay)} }), main())
 }
 
+// GRP-09, DB-20.
 func TestAnOverlayIsMergedByName(t *testing.T) {
 	for name, c := range map[string]struct {
 		overlay string

@@ -333,6 +333,7 @@ func TestAnInstanceBecomesReadyWithItsPodAndClaim(t *testing.T) {
 	assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionUpToDate))
 }
 
+// PD-14.
 func TestReadyWaitsForTheGatesOfTheGroupsOperator(t *testing.T) {
 	s := begin(t, func(i *v1alpha1.Instance) { i.Spec.ReadinessGates = []string{v1alpha1.ConditionHealthy} })
 	pod := s.pod()
@@ -546,6 +547,7 @@ func TestALostClaimIsHeldOrMadeAnewAsTheSpecSays(t *testing.T) {
 	})
 }
 
+// VOL-06.
 func TestDeletionStopsThePodAndAppliesTheRetention(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec    func(*v1alpha1.Instance)
@@ -599,6 +601,7 @@ func TestDeletionWaitsForTheMemberToBeDrained(t *testing.T) {
 	s.gone()
 }
 
+// VOL-05.
 func TestARetainedClaimIsAdoptedAndARetiredOneIsNot(t *testing.T) {
 	s := begin(t)
 	_, pod := s.ready()
@@ -655,6 +658,7 @@ func TestPausedChangesNothingButStatus(t *testing.T) {
 	assert.Equal(t, pod.UID, s.pod().UID)
 }
 
+// VOL-01, KV-23.
 func TestAClaimGrowsInPlace(t *testing.T) {
 	s := begin(t)
 	_, pod := s.ready()

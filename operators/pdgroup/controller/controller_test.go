@@ -25,6 +25,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
+// GRP-11.
 func TestPD01AGroupFoundsItsClusterTogetherAndBecomesReady(t *testing.T) {
 	w := begin(t)
 	w.create()
@@ -148,6 +149,7 @@ func TestPD05MembersAreAddedOneAtATime(t *testing.T) {
 	}
 }
 
+// PD-12.
 func TestAWrongImageIsMendedByMendingTheSpec(t *testing.T) {
 	w := begin(t)
 	w.Break("typo")
@@ -335,6 +337,7 @@ func TestAForeignServiceIsNeverTakenOver(t *testing.T) {
 	assert.Empty(t, w.Instances())
 }
 
+// GRP-06.
 func TestAPausedGroupIsReportedAndNotTouched(t *testing.T) {
 	w := begin(t)
 	w.create(func(g *v1alpha1.PDGroup) { g.Spec.Paused = true })
@@ -354,6 +357,7 @@ func TestAPausedGroupIsReportedAndNotTouched(t *testing.T) {
 	}
 }
 
+// GRP-06.
 func TestASuspendedGroupStopsItsPodsAndComesBack(t *testing.T) {
 	w := begin(t)
 	w.create()

@@ -160,6 +160,7 @@ func TestAGroupThatTheCacheHasNotSeenYetIsNotTaken(t *testing.T) {
 	assert.Equal(t, theirs.GetResourceVersion(), there.ResourceVersion)
 }
 
+// GRP-07.
 func TestOrphanedGroupsAreAdoptedAgain(t *testing.T) {
 	w := created(t)
 	uid := w.groups()["PDGroup basic-pd"].GetUID()
@@ -188,6 +189,7 @@ func TestOrphanedGroupsAreAdoptedAgain(t *testing.T) {
 	assert.Equal(t, uid, w.groups()["PDGroup basic-pd"].GetUID())
 }
 
+// GRP-06.
 func TestPauseAndSuspendAreHandedDown(t *testing.T) {
 	w := created(t)
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Suspended = true })

@@ -175,6 +175,7 @@ func TestKV06SomeStoresLeaveAtATime(t *testing.T) {
 }
 
 // KV-08, KV-09: who never came goes first and without PD, then who was named.
+// GRP-03.
 func TestKV09WhoIsOfNoUseOrWasNamedLeavesFirst(t *testing.T) {
 	t.Parallel()
 	s, g := running(t, 4)
