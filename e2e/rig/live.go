@@ -92,8 +92,8 @@ func (w *Watcher) left(ctx context.Context, instance *unstructured.Unstructured)
 }
 
 // count asks the API server itself whether an Instance that has appeared is one
-// too many. Those that are leaving do not count; those of a surge and of a
-// failover count beyond replicas.
+// too many. Those that are leaving do not count; those of a surge, of a
+// failover and of a replacement for the sake of volumes count beyond replicas.
 func (w *Watcher) count(ctx context.Context, instance *unstructured.Unstructured) {
 	group := groupOf(instance)
 	w.mu.Lock()
@@ -124,6 +124,9 @@ func (w *Watcher) count(ctx context.Context, instance *unstructured.Unstructured
 			most = defaultFailover
 		}
 		want += most
+	}
+	if replacement, _, _ := unstructured.NestedString(live.Object, "spec", "volumeReplacement"); replacement == string(v1alpha1.ReplaceVolumes) {
+		want++
 	}
 	if found && (have > want || surging > surge) {
 		w.violate("%s has %d Instances and %d of a surge, %d and %d are wanted: %s is one too many", group, have, surging, want, surge, instance.GetName())

@@ -264,6 +264,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	if err != nil {
 		return err
 	}
+	r.Extra += planVolumes(g, s, r)
 	surge := planSurge(plan, g, s, r, living)
 	leaving := planRemoval(g, s, r, surge, plan.Target.Hash)
 	if !spec.Suspended {
@@ -310,7 +311,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 			plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(s.Instances), g.GetReplicas()+r.Extra+surge))
 		}
 	}
-	plan.Outcome = step.Worst(waits(plan, g, s, r, creating), plan.Outcome)
+	plan.Outcome = step.Worst(waits(plan, g, s, r, creating), plan.Outcome, volumeChange(g, s, r))
 	return nil
 }
 
@@ -328,30 +329,10 @@ func waits(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, creating strin
 	if creating != "" {
 		return wait("Instance", v1alpha1.ReasonCreating, creating)
 	}
-	volume := volumeChange(g, s)
-	switch {
-	case volume != "":
-		return wait("Instance", v1alpha1.ReasonVolumeChangePending, volume)
-	case plan.Target.NewRendering != "":
+	if plan.Target.NewRendering != "" {
 		return wait(g.GroupKind(), v1alpha1.ReasonNewRendering, "this operator would render the pods differently, and leaves them as they are until the spec changes: "+plan.Target.NewRendering)
 	}
 	return step.Done()
-}
-
-// volumeChange names a volume that has another StorageClass than the spec asks
-// for: a volume cannot move.
-func volumeChange(g v1alpha1.Group, s Snapshot) string {
-	for _, wanted := range g.GetComponentSpec().Volumes {
-		for _, i := range s.Instances {
-			for _, v := range i.Status.Volumes {
-				if v.Name == wanted.Name && wanted.StorageClassName != nil && v.StorageClassName != "" && v.StorageClassName != *wanted.StorageClassName {
-					return fmt.Sprintf("volume %s of Instance %s has StorageClass %s, spec.volumes says %s: this version does not move volumes; set it back to %s",
-						v.Name, i.Name, v.StorageClassName, *wanted.StorageClassName, v.StorageClassName)
-				}
-			}
-		}
-	}
-	return ""
 }
 
 // unready passes on the most telling reason of an Instance that is not Ready. How
@@ -444,22 +425,4 @@ func newInstance(g v1alpha1.Group, r Rendering, target revision.Target, slot int
 		ClaimLoss:            r.ClaimLoss,
 	}
 	return i, nil
-}
-
-// grown returns claims with the sizes that are wanted where they are larger, and
-// the VolumeAttributesClasses: both change without a restart.
-func grown(claims, wanted []v1alpha1.VolumeClaimTemplate) []v1alpha1.VolumeClaimTemplate {
-	out := slices.Clone(claims)
-	for i := range out {
-		for _, w := range wanted {
-			if w.Name != out[i].Name {
-				continue
-			}
-			out[i].VolumeAttributesClassName = w.VolumeAttributesClassName
-			if w.Storage.Cmp(out[i].Storage) > 0 {
-				out[i].Storage = w.Storage
-			}
-		}
-	}
-	return out
 }

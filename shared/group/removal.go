@@ -49,7 +49,7 @@ func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering, surge int32, revisio
 		return out
 	}
 	why := fmt.Sprintf("spec.replicas is %d", g.GetReplicas())
-	slices.SortStableFunc(staying, func(a, b *v1alpha1.Instance) int { return beforeInRemoval(r, why, a, b) })
+	slices.SortStableFunc(staying, func(a, b *v1alpha1.Instance) int { return beforeInRemoval(g, r, why, a, b) })
 	victims := staying[:surplus]
 	fresh := slices.DeleteFunc(slices.Clone(victims), func(i *v1alpha1.Instance) bool { return i.Spec.Retire })
 	if refusal := r.Disrupt.Refuse(victims); refusal != "" && len(fresh) > 0 {
@@ -60,7 +60,7 @@ func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering, surge int32, revisio
 		if len(out.victims) >= r.Disrupt.RemoveAtOnce() && !i.Spec.Retire {
 			break
 		}
-		out.take(g, s, r, Disruption{Instance: i, Verb: Remove, Why: why, Revision: revision})
+		out.take(g, s, r, Disruption{Instance: i, Verb: Remove, Why: cmp.Or(ReplacedForVolumes(g, i), why), Revision: revision})
 	}
 	return out
 }
@@ -78,10 +78,10 @@ func (out *removal) take(g v1alpha1.Group, s Snapshot, r Rendering, d Disruption
 	out.victims[d.Instance.Name] = d
 }
 
-// beforeInRemoval orders the members of which some are to be removed: who is on
-// the way out already, whom a person named, who adds nothing, as the component
+// beforeInRemoval orders the members of which some are to be removed: who is to be
+// replaced for its volumes, who is on the way out already, whom a person named, who adds nothing, as the component
 // ranks them, and then the newest.
-func beforeInRemoval(r Rendering, why string, a, b *v1alpha1.Instance) int {
+func beforeInRemoval(g v1alpha1.Group, r Rendering, why string, a, b *v1alpha1.Instance) int {
 	first := func(holds func(*v1alpha1.Instance) bool) int {
 		switch x, y := holds(a), holds(b); {
 		case x && !y:
@@ -93,6 +93,7 @@ func beforeInRemoval(r Rendering, why string, a, b *v1alpha1.Instance) int {
 	}
 	rank := func(i *v1alpha1.Instance) int { return r.Disrupt.Rank(Disruption{Instance: i, Verb: Remove, Why: why}) }
 	return cmp.Or(
+		first(func(i *v1alpha1.Instance) bool { return ReplacedForVolumes(g, i) != "" }),
 		first(func(i *v1alpha1.Instance) bool { return i.Spec.Retire }),
 		first(func(i *v1alpha1.Instance) bool {
 			_, named := i.Annotations[v1alpha1.AnnotationRemoveFirst]

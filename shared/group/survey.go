@@ -72,6 +72,7 @@ func inspect(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, live *v1alph
 		return resident{}, err
 	}
 	carry(wanted, live)
+	wanted.Spec.VolumeClaimTemplates = lasting(wanted.Spec.VolumeClaimTemplates, live)
 	suspend(wanted, live, r)
 	m := resident{live: live, kept: wanted, wanted: wanted}
 	if live.Spec.Revision != plan.Target.Hash {
@@ -119,7 +120,7 @@ func (m *resident) compare(plan *Plan, r Rendering) error {
 	m.kept = m.wanted.DeepCopy()
 	m.kept.Spec.Revision = live.Spec.Revision
 	m.kept.Spec.PodTemplate = kept
-	m.kept.Spec.VolumeClaimTemplates = grown(live.Spec.VolumeClaimTemplates, m.kept.Spec.VolumeClaimTemplates)
+	m.kept.Spec.VolumeClaimTemplates = online(live.Spec.VolumeClaimTemplates, m.kept.Spec.VolumeClaimTemplates)
 	return nil
 }
 

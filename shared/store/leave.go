@@ -198,6 +198,9 @@ func (c Component) Refuse(victims []*v1alpha1.Instance) string {
 	if why == "" {
 		return ""
 	}
+	if volumes := group.ReplacedForVolumes(c.Group, victims[0]); volumes != "" && len(victims) == 1 {
+		return fmt.Sprintf("Instance %s stays (%s): %s", victims[0].Name, volumes, why)
+	}
 	return fmt.Sprintf("spec.replicas is %d, and nothing is removed: %s; to set it back: kubectl -n %s scale %s %s --replicas=%d",
 		c.Group.GetReplicas(), why, c.Group.GetNamespace(), strings.ToLower(c.Group.GroupKind()), c.Group.GetName(), int(c.Group.GetReplicas())+len(victims))
 }

@@ -49,6 +49,12 @@ type ComponentSpec struct {
 	// +listMapKey=name
 	// +optional
 	Volumes []Volume `json:"volumes,omitempty"`
+	// VolumeReplacement says what to do when a bound volume cannot become what
+	// volumes asks for, because it has another StorageClass or is larger: Never
+	// leaves it as it is; Replace has new members take the place of the old ones,
+	// one by one. Default: Never.
+	// +optional
+	VolumeReplacement VolumeReplacement `json:"volumeReplacement,omitempty"`
 	// NodeSelector that a node must match to run a member.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
@@ -170,6 +176,17 @@ type Resources struct {
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 }
 
+// VolumeReplacement says whether members are replaced for their volumes.
+// +kubebuilder:validation:Enum=Never;Replace
+type VolumeReplacement string
+
+const (
+	// KeepVolumes leaves members with the volumes that they have.
+	KeepVolumes VolumeReplacement = "Never"
+	// ReplaceVolumes replaces members whose volumes cannot be changed.
+	ReplaceVolumes VolumeReplacement = "Replace"
+)
+
 // Volume is a persistent volume of each member. Its storage may only grow; the
 // groups' own rules say so, because an increase that was refused may be taken
 // back.
@@ -180,7 +197,8 @@ type Volume struct {
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 	// Storage asked for, a quantity such as 100Gi, above zero. It may only grow,
-	// and be set back while status says that the increase was refused.
+	// and be set back while status says that the increase was refused; with
+	// volumeReplacement Replace it may shrink.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))",message="storage must be a quantity above zero, such as 100Gi"

@@ -1,0 +1,154 @@
+package group
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// replaces reports whether members are to be replaced whose volumes cannot become
+// what the spec asks for.
+func replaces(g v1alpha1.Group) bool {
+	return g.GetComponentSpec().VolumeReplacement == v1alpha1.ReplaceVolumes
+}
+
+// Outgrown says which volume of a member cannot become what the group's spec asks
+// for, because volumes neither move to another StorageClass nor shrink; empty if
+// all can. A claim without a volume is made anew by the instance operator. A claim
+// that somebody else made larger than its Instance asks for may stay.
+func Outgrown(g v1alpha1.Group, i *v1alpha1.Instance) string {
+	for _, wanted := range g.GetComponentSpec().Volumes {
+		has := volumeOf(i, wanted.Name)
+		if has == nil || has.PersistentVolume == "" && has.Capacity == nil {
+			continue
+		}
+		if class := wanted.StorageClassName; class != nil && has.StorageClassName != "" && has.StorageClassName != *class {
+			return fmt.Sprintf("volume %s has StorageClass %s, spec.volumes says %s", wanted.Name, has.StorageClassName, *class)
+		}
+		asked := templateOf(i.Spec.VolumeClaimTemplates, wanted.Name)
+		if replaces(g) && asked != nil && asked.Storage.Cmp(wanted.Storage) > 0 && has.Requested != nil && has.Requested.Cmp(wanted.Storage) > 0 {
+			return fmt.Sprintf("volume %s has %s, spec.volumes says %s", wanted.Name, asked.Storage.String(), wanted.Storage.String())
+		}
+	}
+	return ""
+}
+
+// ReplacedForVolumes says why a member is to be replaced for its volumes; empty if
+// it is not, or if the user does not want that.
+func ReplacedForVolumes(g v1alpha1.Group, i *v1alpha1.Instance) string {
+	if !replaces(g) {
+		return ""
+	}
+	return Outgrown(g, i)
+}
+
+// planVolumes returns how many members there are to be beyond those wanted so that
+// one can be replaced for its volumes: one more is made first, and an old one
+// leaves when all that have come are Ready. Nothing of it is remembered but the
+// members themselves, so it goes on after a crash, and ends when the spec is set
+// back.
+func planVolumes(g v1alpha1.Group, s Snapshot, r Rendering) int32 {
+	if s.PDGroup == nil || s.PDGroup.Status.ClusterID == "" || g.GetComponentSpec().Suspended {
+		return 0
+	}
+	var old []*v1alpha1.Instance
+	staying, unsettled := int32(0), false
+	for _, i := range s.Instances {
+		if !Ours(g, i) || i.DeletionTimestamp != nil {
+			continue
+		}
+		staying++
+		switch {
+		case ReplacedForVolumes(g, i) == "":
+			unsettled = unsettled || !Settled(i)
+		case i.Spec.Retire:
+			return 0 // it is on its way, and is not missed
+		default:
+			old = append(old, i)
+		}
+	}
+	if len(old) == 0 {
+		return 0
+	}
+	if staying > g.GetReplicas()+r.Extra {
+		if unsettled {
+			return 1
+		}
+		return 0
+	}
+	if putOff(g, s, r, Disruption{Instance: old[0], Verb: Remove}, "").Kind != step.KindDone {
+		return 0
+	}
+	return 1
+}
+
+// volumeChange names a volume that is not what the spec asks for and cannot become
+// it, and what becomes of its member.
+func volumeChange(g v1alpha1.Group, s Snapshot, r Rendering) step.Outcome {
+	left, first, why := 0, "", ""
+	for _, i := range s.Instances {
+		if text := Outgrown(g, i); text != "" {
+			if left++; left == 1 {
+				first, why = i.Name, text
+			}
+		}
+	}
+	wait := func(text string) step.Outcome {
+		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonVolumeChangePending, text)
+	}
+	switch {
+	case left == 0:
+		return step.Done()
+	case !replaces(g):
+		return wait(fmt.Sprintf("Instance %s: %s, and volumes do not move: set it back, or set spec.volumeReplacement to Replace to have new members take the place of the old ones", first, why))
+	}
+	if hold := putOff(g, s, r, Disruption{Instance: s.Instance(first), Verb: Remove, Why: why}, ""); hold.Kind != step.KindDone {
+		return hold
+	}
+	return wait(fmt.Sprintf("Instance %s is to be replaced: %s; members left to replace: %d; to stop that, set the volume back", first, why, left))
+}
+
+// online returns the claims that a member has with what changes of them without a
+// restart.
+func online(claims, wanted []v1alpha1.VolumeClaimTemplate) []v1alpha1.VolumeClaimTemplate {
+	out := slices.Clone(claims)
+	for n := range out {
+		if w := templateOf(wanted, out[n].Name); w != nil {
+			out[n].Storage, out[n].VolumeAttributesClassName = w.Storage, w.VolumeAttributesClassName
+		}
+	}
+	return out
+}
+
+// lasting returns the claims that a living member is to have. A volume does not
+// shrink: its claim is taken back to a smaller size only where it has not asked
+// for more yet, or its volume has not grown as far.
+func lasting(wanted []v1alpha1.VolumeClaimTemplate, live *v1alpha1.Instance) []v1alpha1.VolumeClaimTemplate {
+	out := slices.Clone(wanted)
+	for n := range out {
+		asked, has := templateOf(live.Spec.VolumeClaimTemplates, out[n].Name), volumeOf(live, out[n].Name)
+		if asked == nil || has == nil || has.Requested == nil || asked.Storage.Cmp(out[n].Storage) <= 0 {
+			continue
+		}
+		if has.Requested.Cmp(out[n].Storage) > 0 && (has.Capacity == nil || has.Capacity.Cmp(out[n].Storage) >= 0) {
+			out[n].Storage = asked.Storage
+		}
+	}
+	return out
+}
+
+func templateOf(claims []v1alpha1.VolumeClaimTemplate, name string) *v1alpha1.VolumeClaimTemplate {
+	if at := slices.IndexFunc(claims, func(c v1alpha1.VolumeClaimTemplate) bool { return c.Name == name }); at >= 0 {
+		return &claims[at]
+	}
+	return nil
+}
+
+func volumeOf(i *v1alpha1.Instance, name string) *v1alpha1.VolumeStatus {
+	if at := slices.IndexFunc(i.Status.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.Name == name }); at >= 0 {
+		return &i.Status.Volumes[at]
+	}
+	return nil
+}
