@@ -1,0 +1,104 @@
+package status_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/status"
+)
+
+// desk is a Writer, what it has sent and what it has told.
+type desk struct {
+	status.Writer
+	told   *events.FakeRecorder
+	sent   int
+	refuse error
+}
+
+func newDesk(t *testing.T, objects ...client.Object) *desk {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	d := &desk{told: events.NewFakeRecorder(10)}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(objects...).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			if d.refuse != nil {
+				return d.refuse
+			}
+			d.sent++
+			return c.SubResource(sub).Apply(ctx, o, opts...)
+		}}).Build()
+	d.Writer = status.Writer{Client: c, Owner: "pdgroup", Recorder: d.told}
+	return d
+}
+
+// events returns what was told since the last time.
+func (d *desk) events() []string {
+	var out []string
+	for len(d.told.Events) > 0 {
+		out = append(out, <-d.told.Events)
+	}
+	return out
+}
+
+func group() *v1alpha1.PDGroup {
+	return &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+}
+
+func condition(kind string, is metav1.ConditionStatus, reason string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: is, Reason: reason, Message: "why", LastTransitionTime: metav1.Now()}
+}
+
+func TestOPS02EveryTransitionIsAnEvent(t *testing.T) {
+	for name, c := range map[string]struct {
+		condition metav1.Condition
+		event     string
+	}{
+		"what goes well":                 {condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready"), "Normal Ready Ready is True: why"},
+		"what is on its way":             {condition(v1alpha1.ConditionReady, metav1.ConditionFalse, "Progressing"), "Normal Progressing Ready is False: why"},
+		"what needs somebody":            {condition(v1alpha1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec"), "Warning InvalidSpec Stalled is True: why"},
+		"what needs nobody any more":     {condition(v1alpha1.ConditionStalled, metav1.ConditionFalse, "Progressing"), "Normal Progressing Stalled is False: why"},
+		"a lost quorum":                  {condition(v1alpha1.ConditionQuorumHealthy, metav1.ConditionFalse, v1alpha1.ReasonQuorumLost), "Warning QuorumLost QuorumHealthy is False: why"},
+		"reconciling, which is no event": {condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, "Progressing"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := group()
+			d := newDesk(t, g)
+			after := v1alpha1.PDGroupStatus{ClusterID: "1"}
+			require.NoError(t, d.Write(t.Context(), g, g.Status, after, []metav1.Condition{c.condition}))
+			var want []string
+			if c.event != "" {
+				want = []string{c.event}
+			}
+			assert.Equal(t, want, d.events())
+		})
+	}
+}
+
+func TestAStatusThatIsAsBeforeIsNotWrittenNorTold(t *testing.T) {
+	g := group()
+	d := newDesk(t, g)
+	require.NoError(t, d.Write(t.Context(), g, g.Status, g.Status, []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")}))
+	assert.Zero(t, d.sent)
+	assert.Empty(t, d.events())
+}
+
+func TestWhatCouldNotBeWrittenIsNotTold(t *testing.T) {
+	g := group()
+	d := newDesk(t, g)
+	d.refuse = errors.New("refused")
+	err := d.Write(t.Context(), g, g.Status, v1alpha1.PDGroupStatus{ClusterID: "1"}, []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")})
+	require.ErrorIs(t, err, d.refuse)
+	assert.Empty(t, d.events())
+}
