@@ -273,7 +273,9 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 		tell(plan, g, s, r, due)
 	}
 	drain(plan, r, leaving)
-	if !spec.Suspended {
+	if spec.Suspended {
+		changeAtRest(plan, living)
+	} else {
 		bury(plan, s, r, leaving)
 	}
 	marked := beyond(g, s, r, surge)

@@ -78,6 +78,27 @@ func (out *removal) take(g v1alpha1.Group, s Snapshot, r Rendering, d Disruption
 	out.victims[d.Instance.Name] = d
 }
 
+// scalesIn reports whether members leave that nobody has deleted.
+func (out *removal) scalesIn() bool {
+	for i := range instancesOf(out.victims) {
+		if i.DeletionTimestamp == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// begins names a member that serves and is told to leave by this plan, empty if
+// there is none.
+func (out *removal) begins(r Rendering) string {
+	for _, i := range slices.SortedFunc(instancesOf(out.victims), bySlot) {
+		if i.DeletionTimestamp == nil && !i.Spec.Retire && !r.Disrupt.Leased(out.victims[i.Name]) && !r.Disrupt.Spare(i) {
+			return i.Name
+		}
+	}
+	return ""
+}
+
 // beforeInRemoval orders the members of which some are to be removed: who is to be
 // replaced for its volumes, who is on the way out already, whom a person named, who adds nothing, as the component
 // ranks them, and then the newest.

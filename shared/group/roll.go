@@ -58,7 +58,7 @@ func planDisruptions(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work
 	if s.awaits(g) {
 		return step.Worst(held, inherit(plan, g, s))
 	}
-	return step.Worst(held, next(plan, g, s, r, serving))
+	return step.Worst(held, next(plan, g, s, r, serving, leaving))
 }
 
 // replaceSpares lets members that add nothing be stopped at once, and returns
@@ -95,7 +95,9 @@ func holderOf(s Snapshot) *v1alpha1.Instance {
 // of the group is disrupted meanwhile, but for those that add nothing.
 func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1alpha1.Instance, work []Disruption, leaving removal) step.Outcome {
 	at := slices.IndexFunc(work, func(d Disruption) bool { return d.Instance.Name == holder.Name })
-	if at < 0 {
+	// What a removal has begun is taken back before anything else begins: its mark
+	// tells that there is something.
+	if at < 0 || work[at].Verb == Restart && Verb(holder.Annotations[v1alpha1.AnnotationDisruption]) == Remove {
 		_, held := replaceSpares(plan, g, s, r, work)
 		return step.Worst(held, settle(plan, s, r, holder, work, leaving))
 	}
@@ -188,8 +190,10 @@ func give(plan *Plan, work []Disruption, holder *v1alpha1.Instance, why string) 
 	return step.Done()
 }
 
-// next chooses whom to disrupt next and takes the Lease for it.
-func next(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disruption) step.Outcome {
+// next chooses whom to disrupt next and takes the Lease for it. Without a Lease
+// nobody is restarted in the same breath in which another one is told to leave:
+// what is safe is judged by who stays.
+func next(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disruption, leaving removal) step.Outcome {
 	slices.SortStableFunc(work, func(a, b Disruption) int {
 		return cmp.Or(cmp.Compare(r.Disrupt.Rank(a), r.Disrupt.Rank(b)), bySlot(a.Instance, b.Instance))
 	})
@@ -198,6 +202,9 @@ func next(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disrupti
 		if o := obstacle(plan, g, s, r, d); o.Kind != step.KindDone {
 			blocked = step.Worst(blocked, o)
 			continue
+		}
+		if other := leaving.begins(r); other != "" && !r.Disrupt.Leased(d) {
+			return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestartPending, fmt.Sprintf("Instance %s (%s) is restarted when Instance %s is known to leave", d.Instance.Name, d.Why, other))
 		}
 		if !r.Disrupt.Leased(d) {
 			plan.granted[d.Instance.Name] = true

@@ -144,8 +144,22 @@ func (m resident) change(plan *Plan, r Rendering, leaving removal, marked map[st
 	}
 	if d, leaves := leaving.victims[name]; leaves && (!r.Disrupt.Leased(d) || plan.disrupted[name] == Remove) {
 		out.Desired.Spec.Retire = true
+	} else if m.live.Spec.Retire {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("keep Instance %s: it is not to leave any more", name))
 	}
 	return out
+}
+
+// changeAtRest lets members of a suspended group have a new revision: those whose
+// pod has stopped are not restarted by it, and would wait for a restart for ever.
+func changeAtRest(plan *Plan, living []resident) {
+	for _, m := range living {
+		if m.restart == "" || !m.live.Spec.Suspended || m.live.Status.PodUID != "" {
+			continue
+		}
+		plan.granted[m.live.Name] = true
+		plan.Notes = append(plan.Notes, fmt.Sprintf("change Instance %s, which is suspended: %s", m.live.Name, m.restart))
+	}
 }
 
 // parting is a deleted Instance as it is to be until it has gone: nothing of it
@@ -219,9 +233,9 @@ func setAnnotation(i *v1alpha1.Instance, key, value string) {
 }
 
 // bury deletes a member that will never come back, one at a time, so that it is
-// replaced.
+// replaced. One that a person has deleted may be waiting for just that.
 func bury(plan *Plan, s Snapshot, r Rendering, leaving removal) {
-	if len(leaving.victims) > 0 || len(plan.Deletes) > 0 {
+	if leaving.scalesIn() || len(plan.Deletes) > 0 {
 		return
 	}
 	for _, i := range s.Instances {

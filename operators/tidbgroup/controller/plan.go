@@ -31,18 +31,18 @@ type groupPlan struct {
 // plan decides what to do about a TiDBGroup. It is pure.
 func plan(g *v1alpha1.TiDBGroup, s snapshot) (groupPlan, error) {
 	template, files, problems := render(g)
+	return planWith(g, s, group.Rendering{Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g)})
+}
+
+// planWith is plan for pods that are rendered already.
+func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, error) {
 	open, reason := dependencies(g, s)
 	missing := missed(g, s)
-	r := group.Rendering{
-		Template: template, Problems: problems, Files: files,
-		Inputs:   inputs(g),
-		Services: services(g),
-		Gate:     open, GateReason: reason,
-		ClaimLoss: v1alpha1.RecreateLostClaim,
-		Disrupt:   servers{group: g, seen: s.Instances, open: open},
-		Surge:     maxSurge(g), Extra: missing.count,
-		RollGate: group.RollGate(g, s.Snapshot), SuspendWait: group.SuspendWait(g, s.Snapshot), Budget: group.OwnBudget(g),
-	}
+	r.Gate, r.GateReason = open, reason
+	r.ClaimLoss = v1alpha1.RecreateLostClaim
+	r.Disrupt = servers{group: g, seen: s.Instances, open: open}
+	r.Surge, r.Extra = maxSurge(g), missing.count
+	r.RollGate, r.SuspendWait, r.Budget = group.RollGate(g, s.Snapshot), group.SuspendWait(g, s.Snapshot), group.OwnBudget(g)
 	noSQL := s.BootstrapSQL != "" && open.Open
 	if noSQL {
 		r.Gate, r.GateReason = gate.Result{Message: s.BootstrapSQL}, v1alpha1.ReasonMissingReference

@@ -168,6 +168,36 @@ func TestDB03AScaleInRemovesTheNewestUnlessAnotherIsNamed(t *testing.T) {
 	assert.Equal(t, []string{"basic-tidb-2", "basic-tidb-3"}, s.Names(), "the one that is named goes, and then the one that does not serve")
 }
 
+func TestAServerThatIsToLeaveIsNotCountedOnWhenAnotherIsRestarted(t *testing.T) {
+	s := running(t, func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
+	s.OnStop = func(p grouptest.Pod, others int) { assert.Positive(t, others, "%s stops", p.Name) }
+	s.Annotate("basic-tidb-0", v1alpha1.AnnotationRemoveFirst, "")
+	s.Break("basic-tidb-2")
+	s.Operate("basic-tidb-2")
+	s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas, g.Spec.Version = ptr.To(int32(1)), "v8.5.8" })
+	for range 4 {
+		// The one that broke does not come back for a while.
+		s.step(s.Snapshot())
+		s.Operate("basic-tidb-0")
+		s.Operate("basic-tidb-1")
+	}
+	assert.True(t, s.Pod("basic-tidb-1").Ready, "it is the only one that serves and stays")
+	s.converge()
+}
+
+func TestANewVersionReachesASuspendedGroup(t *testing.T) {
+	s := running(t)
+	s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Suspended, g.Spec.Version = true, "v8.5.8" })
+	s.converge()
+	assert.Zero(t, s.Serving())
+	stops := 0
+	s.OnStop = func(grouptest.Pod, int) { stops++ }
+	s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Suspended = false })
+	s.converge()
+	assert.Equal(t, 2, s.Serving())
+	assert.Zero(t, stops, "nobody starts with the old version first")
+}
+
 func TestADeletedServerIsReplacedAtOnceInAnotherSlot(t *testing.T) {
 	s := running(t)
 	s.Delete("basic-tidb-0")

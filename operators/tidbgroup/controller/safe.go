@@ -42,14 +42,14 @@ func (servers) Leased(group.Disruption) bool { return false }
 
 // Safe implements group.Component: without the victim there are as many servers
 // as are asked for, or one less if there is to be no surge, and a server that is
-// started again finds what it needs.
+// started again finds what it needs. Who has been told to leave is not counted on.
 func (c servers) Safe(d group.Disruption) string {
 	if !c.open.Open {
 		return "a server that starts now would not serve: " + c.open.Message
 	}
 	serving, needed := 0, int(c.group.GetReplicas())
 	for _, i := range c.seen {
-		if i.Name != d.Instance.Name && i.DeletionTimestamp == nil && group.Settled(i) {
+		if i.Name != d.Instance.Name && i.DeletionTimestamp == nil && !i.Spec.Retire && group.Settled(i) {
 			serving++
 		}
 	}

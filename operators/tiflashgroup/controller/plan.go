@@ -26,28 +26,26 @@ type groupPlan struct {
 // plan decides what to do about a TiFlashGroup. It is pure.
 func plan(g *v1alpha1.TiFlashGroup, s group.Snapshot) (groupPlan, error) {
 	template, files, problems := render(g)
+	return planWith(g, s, group.Rendering{Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g)})
+}
+
+// planWith is plan for pods that are rendered already.
+func planWith(g *v1alpha1.TiFlashGroup, s group.Snapshot, r group.Rendering) (groupPlan, error) {
 	members := storesOf(g, s)
 	p := groupPlan{Dependencies: dependencies(g, s)}
 	p.Start = start(g, s, p.Dependencies)
+	r.Gate, r.GateReason = p.Start.Result, p.Start.Reason
+	r.ReadinessGates = []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy}
+	r.ClaimLoss = v1alpha1.HoldOnClaimLoss
+	r.Disrupt, r.Silent, r.Extra = members, members.Silence != "", members.Extra()
+	r.Again = func(now pd.View) group.Component {
+		later := s
+		later.PD = now
+		return storesOf(g, later)
+	}
+	r.RollGate, r.SuspendWait, r.Budget = group.RollGate(g, s), group.SuspendWait(g, s), group.SharedBudget(g, s)
 	var err error
-	p.Plan, err = group.MakePlan(g, s, group.Rendering{
-		Template: template, Problems: problems, Files: files,
-		Inputs:         inputs(g),
-		Services:       services(g),
-		Gate:           p.Start.Result,
-		GateReason:     p.Start.Reason,
-		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
-		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
-		Disrupt:        members,
-		Again: func(now pd.View) group.Component {
-			later := s
-			later.PD = now
-			return storesOf(g, later)
-		},
-		Silent:   members.Silence != "",
-		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s), Budget: group.SharedBudget(g, s),
-		Extra: members.Extra(),
-	})
+	p.Plan, err = group.MakePlan(g, s, r)
 	if err != nil || g.DeletionTimestamp != nil {
 		return p, err
 	}

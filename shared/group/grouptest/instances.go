@@ -2,6 +2,7 @@ package grouptest
 
 import (
 	"bytes"
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -80,6 +81,38 @@ func sameSpec(a, b *v1alpha1.Instance) bool {
 	}
 	x.PodTemplate, y.PodTemplate = runtime.RawExtension{}, runtime.RawExtension{}
 	return equality.Semantic.DeepEqual(x, y)
+}
+
+// Put puts a copy of an Instance on the stage as it is and, if its status names a
+// pod, that pod.
+func (s *Stage) Put(i *v1alpha1.Instance, ready bool) {
+	i = i.DeepCopy()
+	i.ResourceVersion = s.version()
+	s.instances[i.Name], s.applied[i.Name] = i, maps.Clone(i.Annotations)
+	if i.Status.PodUID == "" {
+		return
+	}
+	pod := &Pod{Name: i.Name, UID: i.Status.PodUID, Revision: i.Status.Revision, Ready: ready}
+	if err := json.Unmarshal(i.Spec.PodTemplate.Raw, &pod.template); err != nil {
+		panic(err) // a test's own mistake
+	}
+	s.pods[i.Name] = pod
+}
+
+// Member writes what the group's operator says of the member of an Instance.
+func (s *Stage) Member(m group.Member) {
+	i := s.instances[m.Instance.Name]
+	if i == nil || i.UID != m.Instance.UID {
+		return
+	}
+	before := i.Status.DeepCopy()
+	if m.Status != nil {
+		i.Status.Member = m.Status
+	}
+	for _, c := range m.Conditions {
+		meta.SetStatusCondition(&i.Status.Conditions, c)
+	}
+	s.touch(before, i)
 }
 
 // Delete deletes an Instance as a person does; it goes when its finalizers have.

@@ -103,9 +103,15 @@ func (s *Stage) status(i *v1alpha1.Instance) {
 	default:
 		verdict.Serving = true
 	}
+	if verdict.Serving {
+		set.True(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodReady, "the pod runs")
+	} else {
+		set.False(v1alpha1.ConditionPodReady, verdict.Outcome.Reason, verdict.Outcome.Message)
+	}
 	set.Finish(verdict)
 	before := i.Status.DeepCopy()
 	i.Status.PodUID, i.Status.Revision, i.Status.PodIP, i.Status.NodeName = "", "", "", ""
+	i.Status.ObservedGeneration = i.Generation
 	if pod != nil {
 		i.Status.PodUID, i.Status.Revision, i.Status.PodIP, i.Status.NodeName = pod.UID, pod.Revision, "10.0.0.1", "n1"
 	}

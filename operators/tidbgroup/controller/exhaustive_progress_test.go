@@ -1,0 +1,131 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// enough reconciles lead from any state to where nothing is left to do.
+const enough = 40
+
+// paths are the states that are followed to their end.
+func paths() []space {
+	fresh, free := []string{"new"}, []string{"free"}
+	return []space{
+		{"three servers", 3, slotsOf("serves", "broken", "deleted"), []int32{2, 3}, []int32{1}, fresh, subsets(), free},
+		{"two servers and all wishes", 2, slotsOf("serves", "broken", "retired", "deleted"), []int32{0, 1, 2}, []int32{0, 1}, fresh, append(subsets("held", "no PD"), []string{"paused"}, []string{"suspended"}, []string{"not its turn"}, []string{"canary"}), free},
+	}
+}
+
+// TestEveryStateOfServersArrives carries the plan of every state out, again and
+// again, in a world that does its part, until the servers are what is asked for
+// or it is said what they wait for. Nobody is missed on the way.
+func TestEveryStateOfServersArrives(t *testing.T) {
+	b := newScenery(t)
+	total, longest, bad := 0, 0, 0
+	ends := map[string]int{}
+	for _, space := range paths() {
+		checked := 0
+		space.each(func(st state) {
+			checked++
+			end, steps, missed := b.follow(st)
+			ends[end]++
+			longest = max(longest, steps)
+			if !st.mayEnd(end) {
+				missed = append(missed, fmt.Sprintf("after %d reconciles: %s", steps, end))
+			}
+			if len(missed) == 0 {
+				return
+			}
+			if bad++; bad <= complaints {
+				t.Errorf("%s: %q", st, missed)
+			}
+		})
+		assert.Equal(t, space.size(), checked)
+		total += checked
+	}
+	assert.Zero(t, bad)
+	assert.Greater(t, total, 2_000)
+	assert.NotZero(t, ends["arrived"])
+	t.Logf("exhaustive: TiDBGroup: %d states followed to their end, of at most %d reconciles; ends: %v", total, longest, ends)
+}
+
+// mayEnd says whether a state may come to rest so: as it was asked for, or held
+// back by what its own words say.
+func (s state) mayEnd(end string) bool {
+	holds := map[string]string{
+		v1alpha1.ReasonPaused: "paused", v1alpha1.ReasonUpdateHeld: "held", v1alpha1.ReasonWaitingForGroups: "not its turn",
+		v1alpha1.ReasonWaitingForPDGroup: "no PD", v1alpha1.ReasonUnsafe: "no PD",
+	}
+	word, known := holds[end]
+	return end == "arrived" || known && s.has(word) || end == v1alpha1.ReasonUpdateHeld && s.has("canary") || s.has("paused")
+}
+
+// follow plays a state to its end, and says how that was, after how many
+// reconciles, and which servers were missed on the way.
+func (b *scenery) follow(st state) (end string, steps int, missed []string) {
+	g, seen := b.snapshot(st)
+	stage := grouptest.New(g)
+	stage.Now = clock()
+	stage.Others = []v1alpha1.Group{seen.TiKVGroups[0]}
+	stage.Carry(group.Snapshot{}, group.Plan{Revision: &b.stored[0]})
+	stage.Carry(group.Snapshot{}, group.Plan{Revision: &b.stored[1]})
+	for _, i := range seen.Instances {
+		stage.Put(i, group.InstanceServes(i))
+	}
+	stage.OnStop = func(pod grouptest.Pod, others int) {
+		at := slices.Index(stage.Names(), pod.Name)
+		i := stage.Instances()[at]
+		needed := int(st.replicas)
+		if st.surge == 0 {
+			needed--
+		}
+		if others < needed && i.DeletionTimestamp == nil && !st.has("suspended") {
+			missed = append(missed, fmt.Sprintf("%s is stopped while %d others serve", pod.Name, others))
+		}
+	}
+	last := ""
+	for steps = range enough {
+		now := snapshot{Snapshot: stage.Snapshot()}
+		now.PDGroup, now.TiKVGroups = seen.PDGroup, seen.TiKVGroups
+		p, err := b.plan(g, now)
+		if err != nil {
+			return err.Error(), steps, missed
+		}
+		stage.Carry(now.Snapshot, p.Plan)
+		stage.Report(now.Snapshot, p.Plan)
+		stage.Now = stage.Now.Add(10 * time.Second)
+		stage.Advance()
+		picture := picture(stage)
+		if picture == last {
+			j := judge(st, now, p)
+			switch {
+			case j.arrived() && p.Outcome.Kind == step.KindDone:
+				return "arrived", steps, missed
+			case p.Outcome.Kind == step.KindDone:
+				return "done, which it is not", steps, missed
+			}
+			return p.Outcome.Reason, steps, missed
+		}
+		last = picture
+	}
+	return "it goes round in circles", enough, missed
+}
+
+// picture is all that moves on a stage, in a line.
+func picture(s *grouptest.Stage) string {
+	text := fmt.Sprint(s.Lease.Holder)
+	for _, i := range s.Instances() {
+		text += fmt.Sprintf(" %s/%s/%d", i.Name, i.ResourceVersion, i.Generation)
+	}
+	return text
+}

@@ -1,0 +1,223 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// enough reconciles lead from any state to where nothing is left to do.
+const enough = 60
+
+// paths are the states that are followed to their end.
+func paths() []space {
+	return []space{
+		{"two stores", 2, slotsOf(allLives()...), []int32{1, 2}, []int{1}, [][]string{nil}, []string{"free", "first"}},
+		{"three stores", 3, slotsOf("serves", "offline"), []int32{1, 2}, []int{0, 2}, [][]string{nil}, []string{"free"}},
+		{"two stores and all wishes", 2, slotsOf("serves", "broken", "drains"), []int32{1, 2}, []int{1},
+			each("paused", "held", "suspended", "rules off", "not its turn"), []string{"free", "lost"}},
+	}
+}
+
+// TestEveryStateOfStoresArrives carries the plan of every state out, again and
+// again, in a world that does its part, until the stores are what is asked for or
+// it is said what they wait for. No table loses its last replica on the way.
+func TestEveryStateOfStoresArrives(t *testing.T) {
+	b := newScenery(t)
+	total, longest, bad := 0, 0, 0
+	ends := map[string]int{}
+	for _, space := range paths() {
+		checked := 0
+		space.each(func(st state) {
+			checked++
+			end, steps, missed := b.follow(st)
+			ends[end]++
+			longest = max(longest, steps)
+			if !st.mayEnd(end) {
+				missed = append(missed, fmt.Sprintf("after %d reconciles: %s", steps, end))
+			}
+			if len(missed) == 0 {
+				return
+			}
+			if bad++; bad <= complaints {
+				t.Errorf("%s: %q", st, missed)
+			}
+		})
+		assert.Equal(t, space.size(), checked)
+		total += checked
+	}
+	assert.Zero(t, bad)
+	assert.Greater(t, total, 2_000)
+	assert.NotZero(t, ends["arrived"])
+	t.Logf("exhaustive: TiFlashGroup: %d states followed to their end, of at most %d reconciles; ends: %v", total, longest, ends)
+}
+
+// mayEnd says whether a state may come to rest so: as it was asked for, held back
+// by what its own words say, or by a table that wants more than there is to be.
+func (s state) mayEnd(end string) bool {
+	holds := map[string]string{v1alpha1.ReasonUpdateHeld: "held", v1alpha1.ReasonWaitingForGroups: "not its turn"}
+	word, known := holds[end]
+	refused := (end == v1alpha1.ReasonScaleInRefused || end == v1alpha1.ReasonDraining || end == v1alpha1.ReasonUnsafe) && s.table > int(s.replicas)
+	return end == "arrived" || known && s.has(word) || refused || s.has("paused")
+}
+
+// theatre is a stage and a small PD beside it.
+type theatre struct {
+	*grouptest.Stage
+	view  pd.View
+	table int
+	// data is the store whose data lies in a slot.
+	data map[string]string
+	next int
+}
+
+// follow plays a state to its end, and says how that was, after how many
+// reconciles, and what was missed on the way.
+func (b *scenery) follow(st state) (end string, steps int, missed []string) {
+	g, seen := b.snapshot(st)
+	th := &theatre{Stage: grouptest.New(g), view: seen.PD, table: st.table, data: map[string]string{}, next: 1000}
+	th.Now, th.Lease, th.HolderLost, th.Others = seen.Now, seen.Lease, seen.HolderLost, seen.Groups[:1]
+	for at := range b.stored {
+		th.Carry(group.Snapshot{}, group.Plan{Revision: &b.stored[at]})
+	}
+	for _, i := range seen.Instances {
+		th.Put(i, group.InstanceServes(i))
+		if i.Status.Member != nil {
+			th.data[i.Name] = i.Status.Member.ID
+		}
+	}
+	th.OnStop = func(pod grouptest.Pod, others int) {
+		i := th.Instances()[slices.Index(th.Names(), pod.Name)]
+		if i.DeletionTimestamp == nil && !st.has("suspended") && th.Lease.Holder.Instance != pod.Name && th.at(pod.Name) >= 0 {
+			missed = append(missed, fmt.Sprintf("%s is stopped without the Lease while %d others serve", pod.Name, others))
+		}
+	}
+	last := ""
+	for steps = range enough {
+		now := th.Snapshot()
+		now.PDGroup, now.TiKVGroups, now.PD = seen.PDGroup, seen.TiKVGroups, th.view
+		now.PD.Stores = slices.Clone(th.view.Stores)
+		p, err := b.plan(g, now)
+		if err != nil {
+			return err.Error(), steps, missed
+		}
+		calls := th.Carry(now, p.Plan)
+		th.Report(now, p.Plan)
+		for _, m := range members(g, now, p, th.Now) {
+			th.Member(m)
+		}
+		th.view.PlacementRules = th.view.PlacementRules || p.EnablePlacementRules
+		th.Now = th.Now.Add(10 * time.Second)
+		th.obey(calls)
+		th.Advance()
+		th.beat()
+		th.HolderLost = th.Lease.Holder.Kind == v1alpha1.KindTiFlashGroup && !slices.ContainsFunc(th.Instances(), th.Lease.HeldBy)
+		if n := th.columns(); n < st.table && n < lowest(st) {
+			missed = append(missed, fmt.Sprintf("%d stores are left, and a table wants %d", n, st.table))
+		}
+		picture := th.picture()
+		if picture == last {
+			j := judge(st, now, p)
+			switch {
+			case j.arrived() && p.Outcome.Kind == step.KindDone:
+				return "arrived", steps, missed
+			case p.Outcome.Kind == step.KindDone:
+				return "done, which it is not", steps, missed
+			}
+			return p.Outcome.Reason, steps, missed
+		}
+		last = picture
+	}
+	return "it goes round in circles", enough, missed
+}
+
+// lowest is how many stores there were that are not on their way out.
+func lowest(st state) (n int) {
+	for _, m := range st.slots {
+		if m.is == "serves" || m.is == "forgotten" || m.is == "restarts" {
+			n++
+		}
+	}
+	return n
+}
+
+func (th *theatre) at(pod string) int {
+	return slices.IndexFunc(th.view.Stores, func(s pd.Store) bool { return strings.HasPrefix(s.Address, pod+".") })
+}
+
+// columns counts the TiFlash stores that are not on their way out.
+func (th *theatre) columns() (n int) {
+	for _, s := range th.view.Stores {
+		if s.Labels["engine"] == "tiflash" && s.State != pd.StateOffline {
+			n++
+		}
+	}
+	return n
+}
+
+// obey does what PD is told.
+func (th *theatre) obey(calls []group.Call) {
+	for _, c := range calls {
+		at := slices.IndexFunc(th.view.Stores, func(s pd.Store) bool { return s.ID == c.Target })
+		switch {
+		case at < 0:
+		case c.Verb == group.DeleteStore:
+			th.view.Stores[at].State = pd.StateOffline
+		case c.Verb == group.RestoreStore && th.view.Stores[at].State == pd.StateOffline:
+			th.view.Stores[at].State = pd.StateUp
+		}
+	}
+}
+
+// beat lets stores register and send heartbeats, and those that are to go leave
+// when the others have room for the table's replicas.
+func (th *theatre) beat() {
+	up := 0
+	for _, i := range th.Instances() {
+		pod := th.Pod(i.Name)
+		at := th.at(i.Name)
+		if at < 0 {
+			if pod.Ready && (th.data[i.Name] == "" || i.Status.Member == nil) {
+				th.next++
+				th.data[i.Name] = fmt.Sprint(th.next)
+				th.view.Stores = append(th.view.Stores, columns(th.data[i.Name], i.Name, "basic-tiflash", pd.StateUp))
+			}
+			continue
+		}
+		if s := &th.view.Stores[at]; s.State != pd.StateOffline {
+			s.State = pd.StateDown
+			if pod.Ready {
+				s.State = pd.StateUp
+				up++
+			}
+		}
+	}
+	if up >= th.table {
+		th.view.Stores = slices.DeleteFunc(th.view.Stores, func(s pd.Store) bool { return s.State == pd.StateOffline })
+	}
+}
+
+// picture is all that moves, in a line.
+func (th *theatre) picture() string {
+	text := fmt.Sprint(th.Lease.Holder)
+	for _, i := range th.Instances() {
+		text += fmt.Sprintf(" %s/%d/%v/%v/%v/%v", i.UID, i.Generation, i.Annotations, i.DeletionTimestamp, i.Status.PodUID, th.Pod(i.Name).Ready)
+		for _, c := range i.Status.Conditions {
+			text += fmt.Sprintf(" %s=%s/%v", c.Type, c.Status, c.ObservedGeneration == i.Generation)
+		}
+	}
+	for _, s := range th.view.Stores {
+		text += " " + s.ID + s.State
+	}
+	return text
+}

@@ -1,0 +1,303 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// TestEveryStateOfStoresIsPlannedSafely holds the plan of every state to what must
+// be true of all of them.
+func TestEveryStateOfStoresIsPlannedSafely(t *testing.T) {
+	b := newScenery(t)
+	untouched := newScenery(t)
+	info, _ := v1alpha1.LookupCondition(v1alpha1.ConditionReady)
+	total, acting, broken := 0, 0, 0
+	for _, space := range spaces() {
+		checked, bad := 0, 0
+		space.each(func(st state) {
+			checked++
+			g, s := b.snapshot(st)
+			p, err := b.plan(g, s)
+			if err != nil {
+				t.Fatalf("%s: %v", st, err)
+			}
+			j := judge(st, s, p)
+			if j.acts() {
+				acting++
+			}
+			wrong := append(j.unsafe(), j.unsaid(info.Reasons)...)
+			if len(wrong) == 0 {
+				return
+			}
+			if bad++; bad <= complaints {
+				t.Errorf("%s:\n  %s\n  notes %q, calls %v, outcome %s %s %q", st, strings.Join(wrong, "\n  "), p.Notes, p.Calls, p.Outcome.Kind, p.Outcome.Reason, p.Outcome.Message)
+			}
+		})
+		assert.Equal(t, space.size(), checked)
+		assert.Zero(t, bad, "states of %q against a rule", space.name)
+		t.Logf("%s: %d states: %d kinds of member in %d slots × %d replicas × %d tables × %d sets of wishes × %d holders of the Lease",
+			space.name, checked, len(space.members), space.slots, len(space.replicas), len(space.tables), len(space.flags), len(space.leases))
+		total, broken = total+checked, broken+bad
+	}
+	assert.Equal(t, untouched, b, "a plan changed what it looked at")
+	assert.Greater(t, total, 20_000)
+	assert.NotZero(t, acting)
+	t.Logf("exhaustive: TiFlashGroup: %d states planned, in %d of them something is done, %d against a rule", total, acting, broken)
+}
+
+// judgement is what a plan would do to the members of a state, found out without
+// the plan's own words.
+type judgement struct {
+	state
+	seen group.Snapshot
+	plan groupPlan
+	// made, stopped and mended are Instances: those that are new, those whose pod is
+	// stopped although it serves, and those whose pod is stopped and does not.
+	// Those that a person has deleted and that are let go are parted.
+	made, stopped, mended, parted []string
+	// changed is set by any other change.
+	changed bool
+}
+
+func judge(st state, s group.Snapshot, p groupPlan) judgement {
+	j := judgement{state: st, seen: s, plan: p}
+	for _, c := range p.Instances {
+		if c.Live == nil {
+			j.made = append(j.made, c.Desired.Name)
+			continue
+		}
+		stops := c.Desired.Spec.Revision != c.Live.Spec.Revision || c.Desired.Spec.StopPod != c.Live.Spec.StopPod || c.Desired.Spec.Suspended && !c.Live.Spec.Suspended || len(c.Desired.Finalizers) == 0
+		switch {
+		case stops && c.Live.DeletionTimestamp != nil:
+			j.parted = append(j.parted, c.Live.Name)
+		case stops && j.works(c.Live):
+			j.stopped = append(j.stopped, c.Live.Name)
+		case stops:
+			j.mended = append(j.mended, c.Live.Name)
+		}
+		j.changed = j.changed || c.Desired.Spec.Retire != c.Live.Spec.Retire || c.Desired.Annotations[v1alpha1.AnnotationDisruption] != c.Live.Annotations[v1alpha1.AnnotationDisruption]
+	}
+	return j
+}
+
+// works reports whether anybody may count on a member.
+func (j judgement) works(i *v1alpha1.Instance) bool {
+	store := j.store(i)
+	return store.State == pd.StateUp || group.InstanceServes(i) && (store.ID != "" || j.deaf())
+}
+
+// deaf reports whether nothing is known of PD.
+func (j judgement) deaf() bool { return j.has("silent") || j.has("no PD") }
+
+func (j judgement) acts() bool {
+	return len(j.parted)+len(j.made)+len(j.stopped)+len(j.mended)+len(j.plan.Deletes)+len(j.plan.Calls) > 0 || j.changed || j.plan.Lease.Take != nil || j.plan.Lease.Give || j.plan.EnablePlacementRules
+}
+
+// store returns the store of an Instance as PD lists it.
+func (j judgement) store(i *v1alpha1.Instance) pd.Store {
+	at := slices.IndexFunc(j.seen.PD.Stores, func(s pd.Store) bool { return strings.HasPrefix(s.Address, i.Name+".") })
+	if at < 0 {
+		return pd.Store{}
+	}
+	return j.seen.PD.Stores[at]
+}
+
+// staysUp counts the TiFlash stores that are Up and that nobody has told to go,
+// without one.
+func (j judgement) staysUp(without string) (n int) {
+	for _, s := range j.seen.PD.Stores {
+		pod, _, _ := strings.Cut(s.Address, ".")
+		i := j.seen.Instance(pod)
+		going := i != nil && (i.Spec.Retire || i.DeletionTimestamp != nil)
+		if s.Labels["engine"] == "tiflash" && s.State == pd.StateUp && s.ID != without && !going {
+			n++
+		}
+	}
+	return n
+}
+
+// unsafe returns which rules the plan breaks.
+func (j judgement) unsafe() []string {
+	var out []string
+	rule := func(holds bool, format string, args ...any) {
+		if !holds {
+			out = append(out, fmt.Sprintf(format, args...))
+		}
+	}
+	rule(!j.has("paused") || !j.acts(), "something is done although it is paused")
+	rule(len(j.made) == 0 || !j.has("suspended") && !j.deaf() && !j.has("rules off"), "%v are made before they can serve", j.made)
+	living := len(j.seen.Instances)
+	rule(len(j.made) == 0 || living+len(j.made) <= int(j.replicas)+j.count("deleted off"), "%v are made beside %d", j.made, living)
+	if !j.has("suspended") {
+		for _, name := range j.stopped {
+			i := j.seen.Instance(name)
+			rule(j.seen.Lease.HeldBy(i), "%s is stopped without the Lease", name)
+			rule(!j.deaf() && !j.has("no quorum"), "%s is stopped although nothing is known of the others", name)
+			for _, s := range j.seen.PD.Stores {
+				rule(s.Labels["engine"] != "tiflash" || s.ID == j.store(i).ID || s.State == pd.StateUp, "%s is stopped while store %s is %s", name, s.ID, s.State)
+			}
+		}
+		rule(len(j.stopped) <= 1, "%v are stopped at once", j.stopped)
+	}
+	if take := j.plan.Lease.Take; take != nil {
+		rule(j.seen.Lease.Free() || j.seen.HolderLost, "the Lease is taken from %s", j.seen.Lease.Holder)
+		rule(len(j.stopped) == 0 || j.has("suspended"), "%v stop and the Lease is taken for another one", j.stopped)
+		rule(!j.has("held"), "the Lease is taken against the user's wish")
+	}
+	rule(!j.plan.Lease.Give || j.lease == "first" || j.lease == "lost", "somebody else's Lease is given back")
+	rule(!j.plan.EnablePlacementRules || j.has("rules off"), "placement rules are turned on twice")
+	return append(out, j.departures()...)
+}
+
+func (j judgement) count(is string) (n int) {
+	for _, m := range j.slots {
+		if m.is == is {
+			n++
+		}
+	}
+	return n
+}
+
+// departures: a store leaves with the Lease, if the tables can do without it, and
+// its Instance only when PD has let it go and everybody has been told.
+func (j judgement) departures() []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	removed := 0
+	for _, c := range j.plan.Calls {
+		i := j.seen.Instance(c.Instance)
+		store := j.store(i)
+		unwanted := i.Spec.Retire || i.DeletionTimestamp != nil || len(j.seen.Instances) > int(j.replicas)
+		switch {
+		case j.deaf():
+			say("PD is told %v while it does not speak", c)
+		case store.ID != c.Target:
+			say("PD is told %v, which is not the store of the Instance", c)
+		case c.Verb == group.RestoreStore && (store.State != pd.StateOffline || i.Spec.Retire && j.stillLeaves(c.Instance)):
+			say("store %s is taken back, which is %s", c.Target, store.State)
+		case c.Verb == group.RestoreStore:
+		case c.Verb != group.DeleteStore:
+			say("PD is told %v, and a TiFlash leads nothing", c)
+		case !unwanted:
+			say("store %s is told to leave, which is wanted", c.Target)
+		case j.has("no quorum"):
+			say("store %s is told to leave without a quorum", c.Target)
+		case !j.seen.Lease.HeldBy(i):
+			say("store %s is told to leave without the Lease", c.Target)
+		case store.State == pd.StateUp && j.staysUp(store.ID) < j.table:
+			say("store %s is told to leave, a table wants %d replicas and %d stores stay Up", c.Target, j.table, j.staysUp(store.ID))
+		}
+		if c.Verb == group.DeleteStore {
+			removed++
+		}
+	}
+	if removed > 1 {
+		say("%d stores are told to leave at once", removed)
+	}
+	for name, yes := range j.plan.Drained {
+		i := j.seen.Instance(name)
+		joins := i.Status.Member == nil && i.Status.PodUID == ""
+		if yes && (j.deaf() || j.store(i).ID != "" || i.Status.Member == nil && !joins) {
+			say("%s is called drained", name)
+		}
+	}
+	for _, i := range j.plan.Deletes {
+		told := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained)
+		if j.store(i).ID != "" || i.Annotations[v1alpha1.AnnotationDisruption] != string(group.Remove) || j.stillLeaves(i.Name) && !told {
+			say("Instance %s is deleted", i.Name)
+		}
+	}
+	for _, c := range j.plan.Instances {
+		if c.Live == nil || c.Live.DeletionTimestamp == nil || len(c.Desired.Finalizers) > 0 {
+			continue
+		}
+		if store := j.store(c.Live); store.State == pd.StateOffline {
+			say("Instance %s is let go while its store is Offline", c.Live.Name)
+		}
+	}
+	return out
+}
+
+// stillLeaves reports whether an Instance goes on leaving by the plan.
+func (j judgement) stillLeaves(name string) bool {
+	return slices.ContainsFunc(j.plan.Instances, func(c group.InstanceChange) bool { return c.Desired.Name == name && c.Desired.Spec.Retire })
+}
+
+// arrived reports whether the members are what is asked for.
+func (j judgement) arrived() bool {
+	if j.has("suspended") {
+		return !slices.ContainsFunc(j.seen.Instances, func(i *v1alpha1.Instance) bool { return i.Status.PodUID != "" })
+	}
+	for _, i := range j.seen.Instances {
+		if !group.Settled(i) || i.DeletionTimestamp != nil || i.Spec.Retire || i.Spec.Revision != j.plan.Target.Hash || j.store(i).State == pd.StateOffline {
+			return false
+		}
+	}
+	return len(j.seen.Instances) == int(j.replicas)
+}
+
+// unsaid: whatever is not as the spec says has a reason that is true, a line for a
+// person, and a time to look again.
+func (j judgement) unsaid(known []string) []string {
+	o := j.plan.Outcome
+	if o.Kind == step.KindDone {
+		if !j.acts() && !j.arrived() {
+			return []string{"nothing is done and nothing is said"}
+		}
+		return nil
+	}
+	var out []string
+	if o.Kind == step.KindStall || o.Kind == step.KindFail {
+		out = append(out, "nothing of this needs a person")
+	}
+	if o.After <= 0 || o.Message == "" || strings.ContainsAny(o.Message, "\r\n") || o.Kind == step.KindWait && o.Source == "" {
+		out = append(out, fmt.Sprintf("a bare wait: %+v", o))
+	}
+	if !slices.Contains(known, o.Reason) {
+		out = append(out, fmt.Sprintf("reason %q is none of Ready's", o.Reason))
+	}
+	return append(out, j.untrue(o)...)
+}
+
+// untrue returns whether a reason is given that does not hold.
+func (j judgement) untrue(o step.Outcome) []string {
+	holds := true
+	switch o.Reason {
+	case v1alpha1.ReasonPaused:
+		holds = j.has("paused")
+	case v1alpha1.ReasonUpdateHeld:
+		holds = j.has("held")
+	case v1alpha1.ReasonWaitingForGroups:
+		holds = j.has("not its turn")
+	case v1alpha1.ReasonWaitingForPDGroup:
+		holds = j.has("no PD")
+	case v1alpha1.ReasonPDUnreachable:
+		holds = j.deaf()
+	case v1alpha1.ReasonScaleInRefused:
+		holds = j.table > 0
+	case v1alpha1.ReasonWaitingForLease:
+		holds = j.lease != "free"
+	case v1alpha1.ReasonContainerCrashing:
+		holds = j.count("broken") > 0
+	case v1alpha1.ReasonSuspended:
+		holds = j.has("suspended")
+	case v1alpha1.ReasonReplacing:
+		holds = j.count("left") > 0
+	case v1alpha1.ReasonWaitingForTiKVGroup, v1alpha1.ReasonStoreMismatch:
+		holds = false
+	}
+	if !holds {
+		return []string{fmt.Sprintf("the reason %s is not true", o.Reason)}
+	}
+	return nil
+}
