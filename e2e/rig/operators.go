@@ -65,6 +65,9 @@ func (r *Rig) launch(name string) error {
 		return err
 	}
 	cfg := rest.CopyConfig(r.plane.Config)
+	if r.options.Fault != "" {
+		cfg.Wrap(r.injector.Wrap(name))
+	}
 	if r.options.Reach != nil {
 		r.options.Reach(name, cfg)
 	}

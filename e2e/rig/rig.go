@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/faults"
 	"github.com/tidb-groups/tidb-groups/e2e/model"
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
@@ -52,6 +53,8 @@ type Options struct {
 	// an operator has not seen yet counts as unseen for twice as long.
 	Silence time.Duration
 
+	// Fault of a watch, as faults.Parse reads it; none if empty.
+	Fault string
 	// Reach changes how an operator reaches the API server, each time before it
 	// starts: the way in for a proxy.
 	Reach func(operator string, config *rest.Config)
@@ -74,6 +77,9 @@ func (o Options) For(s scenario.Scenario) Options {
 	o.Tolerate = slices.Concat(o.Tolerate, s.Options.Tolerate)
 	o.ClusterWide = o.ClusterWide || s.Options.ClusterWide
 	o.Database = s.Options.Database
+	if o.Reach == nil {
+		o.Fault = s.Options.Fault
+	}
 	if o.Silence == 0 && !s.Options.ClusterWide {
 		o.Silence = besideOthers
 	}
@@ -91,6 +97,7 @@ type Rig struct {
 	Requests *Requests
 
 	namespace string
+	injector  *faults.Injector
 	client    client.Client
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -125,11 +132,16 @@ func Open(ctx context.Context, plane *controlplane.ControlPlane, options Options
 	return r, nil
 }
 
-func (r *Rig) open(options Options) (err error) {
+func (r *Rig) open(options Options) error {
 	name := options.Name
 	if name == "" {
 		name = "rig"
 	}
+	fault, err := faults.Parse(cmp.Or(options.Fault, string(faults.None)))
+	if err != nil {
+		return err
+	}
+	r.injector = faults.New(fault, nil)
 	if r.namespace, err = controlplane.NewNamespace(r.ctx, r.client, name); err != nil {
 		return err
 	}

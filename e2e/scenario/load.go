@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tidb-groups/tidb-groups/e2e/faults"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -158,6 +160,11 @@ func (s Scenario) validate() error {
 	}
 	if err := known(s.Options.Absent); err != nil {
 		return err
+	}
+	if s.Options.Fault != "" {
+		if fault, err := faults.Parse(s.Options.Fault); err != nil || !fault.Kind.AtEvent() {
+			return fmt.Errorf("fault %q is none of a watch: %w", s.Options.Fault, err)
+		}
 	}
 	for i, step := range s.Steps {
 		if err := s.validateStep(step); err != nil {
