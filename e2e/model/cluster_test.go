@@ -122,6 +122,68 @@ func TestATiFlashStoreGetsNoVoters(t *testing.T) {
 	assert.Equal(t, "Up", w.store(4).StateName)
 }
 
+// table is the rule that TiDB sets for a table with replicas on TiFlash.
+func table(replicas int) model.Rule {
+	return model.Rule{GroupID: "tiflash", ID: "table-45-r", Index: 120, Role: "learner", Count: replicas,
+		LabelConstraints: []model.LabelConstraint{{Key: "engine", Op: "in", Values: []string{"tiflash"}}}}
+}
+
+func TestATableHasItsLearnersOnTiFlashAndNowhereElse(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	w.put(meta(4, "engine", "tiflash"))
+	w.put(meta(5, "engine", "tiflash"))
+	require.NoError(t, w.c.SetRule(table(1)))
+	w.run(2 * time.Minute)
+	for id, regions := range map[uint64]int{1: 104, 2: 104, 3: 104, 4: 52, 5: 52} {
+		assert.Equal(t, regions, w.store(id).Regions, "store %d", id)
+	}
+	assert.Equal(t, 52, w.store(4).Learners)
+	assert.Zero(t, w.store(4).Leaders)
+	w.alive[4] = false
+	w.c.SetStoreAlive(4, false)
+	assert.Empty(t, w.c.Alarms(), "no majority counts on a learner")
+
+	half := table(1)
+	half.EndKeyHex = "7480000000000000FF0400000000000000F8"
+	require.NoError(t, w.c.SetRule(half))
+	w.run(2 * time.Minute)
+	assert.Equal(t, 1, w.store(4).Regions+w.store(5).Regions, "the first region is all that lies in the table")
+	require.NoError(t, w.c.DeleteRule("tiflash", "table-45-r"))
+	w.run(time.Minute)
+	assert.Zero(t, w.store(4).Regions+w.store(5).Regions, "given up")
+}
+
+func TestFL04ATiFlashLeavesWhenItsLearnersHave(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	w.put(meta(4, "engine", "tiflash"))
+	w.put(meta(5, "engine", "tiflash"))
+	require.NoError(t, w.c.SetRule(table(2)))
+	w.run(3 * time.Minute)
+	assert.Equal(t, 104, w.store(4).Learners)
+	require.NoError(t, w.c.RemoveStore(4, false))
+	w.run(10 * time.Minute)
+	assert.Equal(t, "Offline", w.store(4).StateName, "the table wants two replicas, and there is no other place")
+	assert.Equal(t, 104, w.store(4).Learners)
+	require.NoError(t, w.c.SetRule(table(1)))
+	delete(w.alive, 4)
+	w.run(5 * time.Minute)
+	assert.Equal(t, "Tombstone", w.store(4).StateName)
+	assert.Equal(t, 104, w.store(5).Learners)
+
+	w.put(meta(6, "engine", "tiflash"))
+	w.run(time.Minute)
+	require.NoError(t, w.c.RemoveStore(5, false))
+	w.run(10 * time.Second)
+	assert.Equal(t, "Offline", w.store(5).StateName)
+	assert.Positive(t, w.store(5).Learners)
+	delete(w.alive, 5)
+	w.run(2 * time.Minute)
+	assert.Equal(t, "Tombstone", w.store(5).StateName, "the learners have moved")
+	assert.Equal(t, 104, w.store(6).Learners)
+}
+
 func TestAnOfflineStoreKeepsItsPeersWhileThereIsNoOtherPlace(t *testing.T) {
 	w := newWorld(t)
 	w.up3()

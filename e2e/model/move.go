@@ -148,10 +148,11 @@ func (c *Cluster) moveLeader(now time.Time) bool {
 
 // movePeer makes one change to the replicas of one region: a missing one is
 // added, one on a store that leaves or is Down is replaced, one too many is
-// dropped, or one is moved for balance.
+// dropped, or one is moved for balance. The same goes for learners, of which the
+// placement rules say how many there are to be and where.
 func (c *Cluster) movePeer(now time.Time) bool {
 	idx := c.index()
-	want := c.maxReplicas()
+	want, rules := c.maxReplicas(), c.learnerRules()
 	for _, r := range c.st.Regions {
 		if n := voters(r); n < want {
 			if to := c.bestTarget(r, 0, idx, now); to != nil {
@@ -160,10 +161,10 @@ func (c *Cluster) movePeer(now time.Time) bool {
 			}
 		}
 		for i, p := range r.Peers {
-			if !c.leaving(p.StoreID, now) {
+			if p.Learner || !c.leaving(p.StoreID, now) {
 				continue
 			}
-			if voters(r) > want && !p.Learner {
+			if voters(r) > want {
 				c.dropPeer(r, i, now)
 				return true
 			}
@@ -175,6 +176,9 @@ func (c *Cluster) movePeer(now time.Time) bool {
 		}
 		if voters(r) > want {
 			c.dropPeer(r, c.fullest(r, idx), now)
+			return true
+		}
+		if c.moveLearner(r, rules, idx, now) {
 			return true
 		}
 	}
@@ -222,7 +226,7 @@ func (c *Cluster) isolation(r *Region, s *Store, without uint64) int {
 	score := 0
 	for _, p := range r.Peers {
 		other := c.st.Stores[p.StoreID]
-		if p.StoreID == without || other == nil || p.StoreID == s.Meta.ID {
+		if p.StoreID == without || p.Learner || other == nil || p.StoreID == s.Meta.ID {
 			continue
 		}
 		for i, key := range levels {
@@ -305,9 +309,9 @@ func (c *Cluster) dropPeer(r *Region, i int, now time.Time) {
 }
 
 func (c *Cluster) fullest(r *Region, idx index) int {
-	at := 0
+	at := slices.IndexFunc(r.Peers, func(p Peer) bool { return !p.Learner })
 	for i, p := range r.Peers {
-		if p.ID != r.Leader && (r.Peers[at].ID == r.Leader || idx.peers[p.StoreID] > idx.peers[r.Peers[at].StoreID]) {
+		if p.ID != r.Leader && !p.Learner && (r.Peers[at].ID == r.Leader || idx.peers[p.StoreID] > idx.peers[r.Peers[at].StoreID]) {
 			at = i
 		}
 	}

@@ -133,7 +133,7 @@ func (c *Cluster) split(s *Store) {
 			r.End = tableKey(i)
 		}
 		for _, p := range first.Peers {
-			q := Peer{ID: c.newID(), StoreID: p.StoreID}
+			q := Peer{ID: c.newID(), StoreID: p.StoreID, Learner: p.Learner}
 			r.Peers = append(r.Peers, q)
 			if p.ID == first.Leader {
 				r.Leader = q.ID

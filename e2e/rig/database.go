@@ -325,7 +325,8 @@ func (d *Database) Serves() bool {
 }
 
 // Replicated is content when every region has as many voters as PD wants, or as
-// there are stores that serve, on stores that live.
+// there are stores that serve, on stores that live, and as many learners as its
+// placement rules want, or as there are stores for them.
 func (d *Database) Replicated() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -359,6 +360,9 @@ func (d *Database) Replicated() error {
 			return fmt.Errorf("region %d has %d voters, %d are wanted", r.ID, have, want)
 		}
 	}
+	if wanted, have := cluster.Learners(); have != wanted {
+		return fmt.Errorf("the regions have %d learners, %d are wanted", have, wanted)
+	}
 	return nil
 }
 
@@ -371,7 +375,8 @@ func (d *Database) leader() *model.Cluster {
 }
 
 // Replicate sets the placement rule of a table as TiDB does when its owner says
-// how many replicas it is to have on TiFlash.
+// how many replicas it is to have on TiFlash. The table is all that there is: each
+// region gets so many learners.
 func (d *Database) Replicate(table, replicas int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -76,7 +76,7 @@ type Field struct {
 type Await struct {
 	Holds `json:",inline"`
 	// Replicated waits, after all else, until every region has as many voters as
-	// PD wants, or as there are stores.
+	// PD wants and as many learners as tables want, or as there are stores.
 	Replicated bool `json:"replicated,omitempty"`
 	// Within is how long it may take; the world's patience if zero.
 	Within metav1.Duration `json:"within,omitempty"`
