@@ -38,7 +38,7 @@ func (c *Cluster) moveLearner(r *Region, rules []Rule, idx index, now time.Time)
 		}
 		// Of too many, those go first that are on stores which leave.
 		slices.SortStableFunc(have, func(a, b int) int { return idx.learners[r.Peers[a].StoreID] - idx.learners[r.Peers[b].StoreID] })
-		wanted := append(have, going...)
+		wanted := slices.Concat(have, going)
 		for _, i := range wanted[:min(rule.Count, len(wanted))] {
 			held[i] = true
 		}
