@@ -157,7 +157,7 @@ func changeAtRest(plan *Plan, living []resident) {
 		if m.restart == "" || !m.live.Spec.Suspended || m.live.Status.PodUID != "" {
 			continue
 		}
-		plan.granted[m.live.Name] = true
+		plan.permit(m.live)
 		plan.Notes = append(plan.Notes, fmt.Sprintf("change Instance %s, which is suspended: %s", m.live.Name, m.restart))
 	}
 }

@@ -96,6 +96,12 @@ func (j judgement) works(i *v1alpha1.Instance) bool {
 	return store.State == pd.StateUp || group.InstanceServes(i) && (store.ID != "" || j.deaf())
 }
 
+// back returns those that are let go while they work: they come back with their
+// data.
+func (j judgement) back() []string {
+	return slices.DeleteFunc(slices.Clone(j.parted), func(name string) bool { return j.store(j.seen.Instance(name)).State != pd.StateUp })
+}
+
 // deaf reports whether nothing is known of PD.
 func (j judgement) deaf() bool { return j.has("silent") || j.has("no PD") }
 
@@ -139,7 +145,8 @@ func (j judgement) unsafe() []string {
 	living := len(j.seen.Instances)
 	rule(len(j.made) == 0 || living+len(j.made) <= int(j.replicas)+j.count("deleted off"), "%v are made beside %d", j.made, living)
 	if !j.has("suspended") {
-		for _, name := range j.stopped {
+		stopped := slices.Concat(j.stopped, j.back())
+		for _, name := range stopped {
 			i := j.seen.Instance(name)
 			rule(j.seen.Lease.HeldBy(i), "%s is stopped without the Lease", name)
 			rule(!j.deaf() && !j.has("no quorum"), "%s is stopped although nothing is known of the others", name)
@@ -147,12 +154,13 @@ func (j judgement) unsafe() []string {
 				rule(s.Labels["engine"] != "tiflash" || s.ID == j.store(i).ID || s.State == pd.StateUp, "%s is stopped while store %s is %s", name, s.ID, s.State)
 			}
 		}
-		rule(len(j.stopped) <= 1, "%v are stopped at once", j.stopped)
+		rule(len(stopped) <= 1, "%v are stopped at once", stopped)
 	}
 	if take := j.plan.Lease.Take; take != nil {
-		rule(j.seen.Lease.Free() || j.seen.HolderLost, "the Lease is taken from %s", j.seen.Lease.Holder)
+		keeps := j.seen.Lease.HeldBy(take.Instance) // with another word for how it goes on
+		rule(j.seen.Lease.Free() || j.seen.HolderLost || keeps, "the Lease is taken from %s", j.seen.Lease.Holder)
 		rule(len(j.stopped) == 0 || j.has("suspended"), "%v stop and the Lease is taken for another one", j.stopped)
-		rule(!j.has("held"), "the Lease is taken against the user's wish")
+		rule(!j.has("held") || keeps, "the Lease is taken against the user's wish")
 	}
 	rule(!j.plan.Lease.Give || j.lease == "first" || j.lease == "lost", "somebody else's Lease is given back")
 	rule(!j.plan.EnablePlacementRules || j.has("rules off"), "placement rules are turned on twice")
