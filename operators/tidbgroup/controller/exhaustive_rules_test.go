@@ -49,7 +49,7 @@ func TestEveryStateOfServersIsPlannedSafely(t *testing.T) {
 		total, broken = total+checked, broken+bad
 	}
 	assert.Equal(t, untouched, b, "a plan changed what it looked at")
-	assert.Greater(t, total, 40_000)
+	assert.Greater(t, total, 35_000)
 	assert.NotZero(t, acting)
 	t.Logf("exhaustive: TiDBGroup: %d states planned, in %d of them something is done, %d against a rule", total, acting, broken)
 }
