@@ -278,7 +278,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	} else {
 		bury(plan, s, r, leaving)
 	}
-	marked := beyond(g, s, r, surge)
+	marked := beyond(g, s, r, surge, leaving)
 	for _, m := range living {
 		plan.Instances = append(plan.Instances, m.change(plan, r, leaving, marked))
 		if _, under := plan.disrupted[m.live.Name]; !under {

@@ -21,12 +21,14 @@ func planSurge(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, living []r
 	if r.Surge <= 0 || g.GetComponentSpec().Suspended {
 		return 0
 	}
-	var due, on int32
+	var due, on, parting int32
 	away := false
 	for _, m := range living {
 		switch {
 		case m.live.DeletionTimestamp != nil:
 			continue
+		case surges(m.live) && m.live.Spec.Retire:
+			parting++
 		case surges(m.live):
 			on++
 		case !m.live.Spec.Retire && !Settled(m.live):
@@ -37,6 +39,8 @@ func planSurge(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, living []r
 			due++
 		}
 	}
+	// One that leaves keeps its mark until another has it, and they count once.
+	on = max(on, parting)
 	if due == 0 && (on == 0 || !away) {
 		return 0
 	}
@@ -53,16 +57,22 @@ func Settled(i *v1alpha1.Instance) bool {
 }
 
 // beyond names the members that are there for a surge: the newest of those
-// beyond what is wanted without one.
-func beyond(g v1alpha1.Group, s Snapshot, r Rendering, surge int32) map[string]bool {
+// beyond what is wanted without one. One that leaves is none of them, or with it
+// would go the memory that a surge is on.
+func beyond(g v1alpha1.Group, s Snapshot, r Rendering, surge int32, leaving removal) map[string]bool {
 	var staying []*v1alpha1.Instance
+	out := map[string]bool{}
 	for _, i := range s.Instances {
-		if Ours(g, i) && i.DeletionTimestamp == nil {
+		_, leaves := leaving.victims[i.Name]
+		switch {
+		case !Ours(g, i) || i.DeletionTimestamp != nil:
+		case !leaves:
 			staying = append(staying, i)
+		case surge > 0 && surges(i):
+			out[i.Name] = true
 		}
 	}
 	slices.SortFunc(staying, func(a, b *v1alpha1.Instance) int { return cmp.Compare(b.Spec.Slot, a.Spec.Slot) })
-	out := map[string]bool{}
 	for n := range min(len(staying)-int(g.GetReplicas()+r.Extra), int(surge)) {
 		out[staying[n].Name] = true
 	}

@@ -271,6 +271,80 @@ func TestDB06AServerThatIsMissedForLongIsStoodInForUntilItIsBack(t *testing.T) {
 	assert.Equal(t, []string{"basic-tidb-0", "basic-tidb-1"}, s.Names())
 }
 
+// The pods and the instance operator do nothing between the permission to stop
+// a server and the scale-in: then those that leave go first, and it stops last.
+func TestDB04AScaleInLeavesEnoughBesideAServerThatMayStop(t *testing.T) {
+	cases := map[string]struct {
+		from, to, surge int32
+		granted         string // may stop when the group is scaled in; empty for nobody
+		down            string // does not serve then
+	}{
+		"the last of a roll":        {from: 3, to: 2, surge: 1, granted: "basic-tidb-0"},
+		"the last of a larger one":  {from: 4, to: 2, surge: 2, granted: "basic-tidb-0"},
+		"the first of a roll":       {from: 4, to: 1, surge: 1, granted: "basic-tidb-3"},
+		"an edit of both":           {from: 4, to: 1, surge: 1},
+		"an edit of both, one down": {from: 4, to: 2, surge: 1, down: "basic-tidb-2"},
+		"no surge":                  {from: 4, to: 2, surge: 0, down: "basic-tidb-1"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := running(t, func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas, g.Spec.MaxSurge = &c.from, &c.surge })
+			s.version("v8.5.8")
+			for range 40 {
+				if i := slices.Index(s.Names(), c.granted); i < 0 || s.Instances()[i].Spec.Revision != s.Pod(c.granted).Revision {
+					break
+				}
+				s.Advance()
+				s.step(s.Snapshot())
+			}
+			if c.down != "" {
+				s.Break(c.down)
+				s.Operate(c.down)
+			}
+			least := int(c.to)
+			if c.surge == 0 {
+				least--
+			}
+			s.OnStop = func(p grouptest.Pod, others int) {
+				if s.Instances()[slices.Index(s.Names(), p.Name)].DeletionTimestamp == nil {
+					assert.GreaterOrEqual(t, others, least, "%s stops", p.Name)
+				}
+			}
+			s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = &c.to })
+			for range 40 {
+				for range 5 {
+					s.step(s.Snapshot())
+				}
+				newest := s.Names()
+				slices.Reverse(newest)
+				s.AdvanceIn(newest)
+			}
+			s.converge()
+			assert.Len(t, s.Names(), int(c.to))
+		})
+	}
+}
+
+func TestDB04WhoLeavesIsNotCountedOn(t *testing.T) {
+	s := running(t, func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(4)) })
+	stopped := func(p groupPlan) (names []string) {
+		for _, c := range p.Instances {
+			if c.Stops {
+				names = append(names, c.Desired.Name)
+			}
+		}
+		return names
+	}
+	s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas, g.Spec.Version = ptr.To(int32(1)), "v8.5.8" })
+	assert.Empty(t, stopped(s.step(s.Snapshot())), "it is said first who leaves")
+	s.Break("basic-tidb-1")
+	for _, name := range s.Names() {
+		s.Operate(name)
+	}
+	assert.Empty(t, stopped(s.step(s.Snapshot())), "only basic-tidb-0 serves and stays")
+	s.converge()
+}
+
 // However the moves fall, a roll never leaves fewer servers than are asked for,
 // and comes to its end.
 func TestDB04ARollNeverTakesMoreThanItMay(t *testing.T) {
@@ -295,8 +369,8 @@ func TestDB04ARollNeverTakesMoreThanItMay(t *testing.T) {
 			"look":                      func(*rapid.T) { outdated = s.Snapshot() },
 			"reconcile what was so":     func(*rapid.T) { s.step(outdated) },
 			"reconcile again and again": func(*rapid.T) { s.step(s.Snapshot()); s.step(s.Snapshot()); s.step(s.Snapshot()) },
-			"all advance":               func(*rapid.T) { s.Advance() },
-			"all advance and reconcile": func(*rapid.T) { s.Advance(); s.step(s.Snapshot()) },
+			"all advance":               func(t *rapid.T) { s.AdvanceIn(s.shuffled(t)) },
+			"all advance and reconcile": func(t *rapid.T) { s.AdvanceIn(s.shuffled(t)); s.step(s.Snapshot()) },
 			"operate":                   func(t *rapid.T) { s.Operate(s.any(t)) },
 			"start":                     func(t *rapid.T) { s.Start(s.any(t)) },
 			"time passes":               func(*rapid.T) { s.Now = s.Now.Add(time.Minute) },
@@ -335,4 +409,9 @@ func TestDB04ARollNeverTakesMoreThanItMay(t *testing.T) {
 // any draws the name of an Instance; one that does not exist if there is none.
 func (s *scene) any(t *rapid.T) string {
 	return rapid.SampledFrom(append(s.Names(), "none")).Draw(t, "instance")
+}
+
+// shuffled draws an order of the Instances.
+func (s *scene) shuffled(t *rapid.T) []string {
+	return rapid.Permutation(s.Names()).Draw(t, "order")
 }

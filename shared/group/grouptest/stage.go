@@ -132,7 +132,8 @@ func (s *Stage) Report(seen group.Snapshot, plan group.Plan) *conditions.Set {
 	set := conditions.New(s.Group.GetGroupStatus().Conditions, s.Group.GetGeneration(), s.Now)
 	serving := slices.ContainsFunc(seen.Instances, group.InstanceServes)
 	*s.Group.GetGroupStatus() = group.Report(s.Group, seen, plan, step.Done(), set, serving)
-	for name, i := range s.instances {
+	for _, name := range s.Names() {
+		i := s.instances[name]
 		if at := slices.IndexFunc(seen.Instances, func(x *v1alpha1.Instance) bool { return x.UID == i.UID }); at < 0 {
 			continue
 		}
