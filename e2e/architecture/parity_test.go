@@ -22,7 +22,6 @@ import (
 var missing = map[string]string{
 	"PD-22": "lost quorum is documented; nothing guides the recovery",
 	"KV-17": "log backups are not flushed before a restart",
-	"KV-24": "no volume is replaced by replacing its Instance",
 	"KV-25": "configuration is not changed online",
 	"KV-26": "no exclusive placement but by spec.affinity",
 	"DB-05": "every change of TiDB's configuration restarts",
