@@ -3,6 +3,7 @@ package rig
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -156,7 +157,8 @@ func (a *actor) wait(pod *corev1.Pod, state string, delay time.Duration) time.Du
 	return max(0, time.Until(begin.Add(delay)))
 }
 
-// waiting returns the pods that do not run yet.
+// waiting returns the pods that do not run yet and that an object may matter to:
+// those that use a claim or ConfigMap; all of them where it is anything else.
 func (a *actor) waiting(ctx context.Context, object client.Object) []reconcile.Request {
 	options := []client.ListOption{client.UnsafeDisableDeepCopy} // nothing leaves but names
 	if object.GetNamespace() != "" {
@@ -169,11 +171,26 @@ func (a *actor) waiting(ctx context.Context, object client.Object) []reconcile.R
 	}
 	var out []reconcile.Request
 	for i := range pods.Items {
-		if pods.Items[i].Status.Phase == corev1.PodPending {
+		if pods.Items[i].Status.Phase == corev1.PodPending && concerns(object, &pods.Items[i]) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods.Items[i])})
 		}
 	}
 	return out
+}
+
+func concerns(object client.Object, pod *corev1.Pod) bool {
+	var uses func(corev1.Volume) bool
+	switch object.(type) {
+	case *corev1.PersistentVolumeClaim:
+		uses = func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == object.GetName()
+		}
+	case *corev1.ConfigMap:
+		uses = func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == object.GetName() }
+	default:
+		return true
+	}
+	return slices.ContainsFunc(pod.Spec.Volumes, uses)
 }
 
 // poke lets a pod be looked at again.
