@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
+
+// perInstance is how long the removal of one Instance may take beside all others.
+const perInstance = time.Second
 
 // Close stops the operators, ends the simulated world and removes what is left
 // of it. Whether all was well is not looked at: ask before.
@@ -33,7 +37,9 @@ func (r *Rig) Close() error {
 // wipe removes everything, lest operators of other rigs take it for theirs.
 // Nobody is there any more to take finalizers off.
 func (r *Rig) wipe() error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), Patience)
+	left := Patience
+	r.Watcher.Now(func(o Objects) { left += perInstance * time.Duration(len(o.Names(v1alpha1.KindInstance, ""))) })
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), left)
 	defer cancel()
 	here := client.InNamespace(r.namespace)
 	for _, kind := range []client.Object{
