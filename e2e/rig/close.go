@@ -38,7 +38,9 @@ func (r *Rig) Close() error {
 // Nobody is there any more to take finalizers off.
 func (r *Rig) wipe() error {
 	left := Patience
-	r.Watcher.Now(func(o Objects) { left += perInstance * time.Duration(len(o.Names(v1alpha1.KindInstance, ""))) })
+	if r.Watcher != nil { // a rig that could not be opened has none
+		r.Watcher.Now(func(o Objects) { left += perInstance * time.Duration(len(o.Names(v1alpha1.KindInstance, ""))) })
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), left)
 	defer cancel()
 	here := client.InNamespace(r.namespace)
