@@ -31,32 +31,14 @@ func paths() []space {
 // or it is said what they wait for. Nobody is missed on the way.
 func TestEveryStateOfServersArrives(t *testing.T) {
 	b := newScenery(t)
-	total, longest, bad := 0, 0, 0
-	ends := map[string]int{}
-	for _, space := range paths() {
-		checked := 0
-		space.each(func(st state) {
-			checked++
-			end, steps, missed := b.follow(st)
-			ends[end]++
-			longest = max(longest, steps)
-			if !st.mayEnd(end) {
-				missed = append(missed, fmt.Sprintf("after %d reconciles: %s", steps, end))
-			}
-			if len(missed) == 0 {
-				return
-			}
-			if bad++; bad <= complaints {
-				t.Errorf("%s: %q", st, missed)
-			}
-		})
-		assert.Equal(t, space.size(), checked)
-		total += checked
-	}
-	assert.Zero(t, bad)
+	total := grouptest.Followed(t, v1alpha1.KindTiDBGroup, paths(), func(st state) (string, int, []string) {
+		end, steps, wrong := b.follow(st)
+		if !st.mayEnd(end) {
+			wrong = append(wrong, "it may not end so")
+		}
+		return end, steps, wrong
+	})
 	assert.Greater(t, total, 2_000)
-	assert.NotZero(t, ends["arrived"])
-	t.Logf("exhaustive: TiDBGroup: %d states followed to their end, of at most %d reconciles; ends: %v", total, longest, ends)
 }
 
 // mayEnd says whether a state may come to rest so: as it was asked for, or held
@@ -67,7 +49,7 @@ func (s state) mayEnd(end string) bool {
 		v1alpha1.ReasonWaitingForPDGroup: "no PD", v1alpha1.ReasonUnsafe: "no PD",
 	}
 	word, known := holds[end]
-	return end == "arrived" || known && s.has(word) || end == v1alpha1.ReasonUpdateHeld && s.has("canary") || s.has("paused")
+	return end == grouptest.Arrived || known && s.has(word) || end == v1alpha1.ReasonUpdateHeld && s.has("canary") || s.has("paused")
 }
 
 // follow plays a state to its end, and says how that was, after how many
@@ -110,7 +92,7 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 			j := judge(st, now, p)
 			switch {
 			case j.arrived() && p.Outcome.Kind == step.KindDone:
-				return "arrived", steps, missed
+				return grouptest.Arrived, steps, missed
 			case p.Outcome.Kind == step.KindDone:
 				return "done, which it is not", steps, missed
 			}

@@ -3,7 +3,6 @@ package controller
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -20,38 +20,20 @@ func TestEveryStateOfServersIsPlannedSafely(t *testing.T) {
 	b := newScenery(t)
 	untouched := newScenery(t)
 	info, _ := v1alpha1.LookupCondition(v1alpha1.ConditionReady)
-	total, acting, broken := 0, 0, 0
-	for _, space := range spaces() {
-		checked, bad := 0, 0
-		space.each(func(st state) {
-			checked++
-			g, s := b.snapshot(st)
-			p, err := b.plan(g, s)
-			if err != nil {
-				t.Fatalf("%s: %v", st, err)
-			}
-			j := judge(st, s, p)
-			if j.acts() {
-				acting++
-			}
-			wrong := append(j.unsafe(), j.unsaid(info.Reasons)...)
-			if len(wrong) == 0 {
-				return
-			}
-			if bad++; bad <= complaints {
-				t.Errorf("%s:\n  %s\n  notes %q, outcome %s %q", st, strings.Join(wrong, "\n  "), p.Notes, p.Outcome.Reason, p.Outcome.Message)
-			}
-		})
-		assert.Equal(t, space.size(), checked)
-		assert.Zero(t, bad, "states of %q against a rule", space.name)
-		t.Logf("%s: %d states: %d kinds of server in %d slots × %d replicas × %d surges × %d versions × %d sets of wishes × %d holders of the Lease",
-			space.name, checked, len(space.servers), space.slots, len(space.replicas), len(space.surges), len(space.versions), len(space.flags), len(space.leases))
-		total, broken = total+checked, broken+bad
-	}
+	total := grouptest.Planned(t, v1alpha1.KindTiDBGroup, spaces(), func(st state) grouptest.Verdict {
+		g, s := b.snapshot(st)
+		p, err := b.plan(g, s)
+		if err != nil {
+			t.Fatalf("%s: %v", st, err)
+		}
+		j := judge(st, s, p)
+		return grouptest.Verdict{
+			Acts: j.acts(), Wrong: append(j.unsafe(), j.unsaid(info.Reasons)...),
+			Plan: fmt.Sprintf("notes %q, outcome %s %q", p.Notes, p.Outcome.Reason, p.Outcome.Message),
+		}
+	})
 	assert.Equal(t, untouched, b, "a plan changed what it looked at")
 	assert.Greater(t, total, 35_000)
-	assert.NotZero(t, acting)
-	t.Logf("exhaustive: TiDBGroup: %d states planned, in %d of them something is done, %d against a rule", total, acting, broken)
 }
 
 // judgement is what a plan would do to the servers of a state, found out without
@@ -213,16 +195,7 @@ func (j judgement) unsaid(known []string) []string {
 		}
 		return nil
 	}
-	var out []string
-	if o.Kind == step.KindStall || o.Kind == step.KindFail {
-		out = append(out, "nothing of this needs a person")
-	}
-	if o.After <= 0 || o.Message == "" || strings.ContainsAny(o.Message, "\r\n") || o.Kind == step.KindWait && o.Source == "" {
-		out = append(out, fmt.Sprintf("a bare wait: %+v", o))
-	}
-	if !slices.Contains(known, o.Reason) {
-		out = append(out, fmt.Sprintf("reason %q is none of Ready's", o.Reason))
-	}
+	out := grouptest.Unsaid(o, known)
 	if j.arrived() && !j.acts() && !j.has("paused") {
 		out = append(out, "it has arrived, and says that it has not")
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -74,7 +75,12 @@ type space struct {
 	leases   []string
 }
 
-func (s space) size() int {
+func (s space) String() string {
+	return fmt.Sprintf("%s: %d kinds of server in %d slots × %d replicas × %d surges × %d versions × %d sets of wishes × %d holders of the Lease",
+		s.name, len(s.servers), s.slots, len(s.replicas), len(s.surges), len(s.versions), len(s.flags), len(s.leases))
+}
+
+func (s space) Size() int {
 	n := len(s.replicas) * len(s.surges) * len(s.versions) * len(s.flags) * len(s.leases)
 	for range s.slots {
 		n *= len(s.servers)
@@ -82,20 +88,12 @@ func (s space) size() int {
 	return n
 }
 
-func (s space) each(visit func(state)) {
-	var rec func(slots []server)
-	rec = func(slots []server) {
-		if len(slots) < s.slots {
-			for _, v := range s.servers {
-				rec(append(slots, v))
-			}
-			return
-		}
+func (s space) Each(visit func(state)) {
+	grouptest.Fill(s.slots, s.servers, func(slots []server) {
 		for _, w := range s.wishes() {
 			visit(state{slots, w})
 		}
-	}
-	rec(make([]server, 0, s.slots))
+	})
 }
 
 func (s space) wishes() []wish {
@@ -263,6 +261,3 @@ func (b *scenery) lease(whose string) lease.State {
 	}
 	return lease.State{}
 }
-
-// complaints bounds what a test says about a rule that is broken everywhere.
-const complaints = 12

@@ -34,32 +34,14 @@ func paths() []space {
 // it is said what they wait for. No table loses its last replica on the way.
 func TestEveryStateOfStoresArrives(t *testing.T) {
 	b := newScenery(t)
-	total, longest, bad := 0, 0, 0
-	ends := map[string]int{}
-	for _, space := range paths() {
-		checked := 0
-		space.each(func(st state) {
-			checked++
-			end, steps, missed := b.follow(st)
-			ends[end]++
-			longest = max(longest, steps)
-			if !st.mayEnd(end) {
-				missed = append(missed, fmt.Sprintf("after %d reconciles: %s", steps, end))
-			}
-			if len(missed) == 0 {
-				return
-			}
-			if bad++; bad <= complaints {
-				t.Errorf("%s: %q", st, missed)
-			}
-		})
-		assert.Equal(t, space.size(), checked)
-		total += checked
-	}
-	assert.Zero(t, bad)
+	total := grouptest.Followed(t, v1alpha1.KindTiFlashGroup, paths(), func(st state) (string, int, []string) {
+		end, steps, wrong := b.follow(st)
+		if !st.mayEnd(end) {
+			wrong = append(wrong, "it may not end so")
+		}
+		return end, steps, wrong
+	})
 	assert.Greater(t, total, 1_500)
-	assert.NotZero(t, ends["arrived"])
-	t.Logf("exhaustive: TiFlashGroup: %d states followed to their end, of at most %d reconciles; ends: %v", total, longest, ends)
 }
 
 // mayEnd says whether a state may come to rest so: as it was asked for, held back
@@ -71,7 +53,7 @@ func (s state) mayEnd(end string) bool {
 	// Found and not mended, see docs/reliability.md: a store that is deleted and to
 	// leave runs on in a suspended group.
 	runsOn := end == v1alpha1.ReasonSuspended && s.has("suspended") && slices.ContainsFunc(s.slots, func(m member) bool { return m.is == "deleted" })
-	return end == "arrived" || known && s.has(word) || refused || s.has("paused") || runsOn
+	return end == grouptest.Arrived || known && s.has(word) || refused || s.has("paused") || runsOn
 }
 
 // theatre is a stage and a small PD beside it.
@@ -134,7 +116,7 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 			j := judge(st, now, p)
 			switch {
 			case j.arrived() && p.Outcome.Kind == step.KindDone:
-				return "arrived", steps, missed
+				return grouptest.Arrived, steps, missed
 			case p.Outcome.Kind == step.KindDone:
 				return "done, which it is not", steps, missed
 			}

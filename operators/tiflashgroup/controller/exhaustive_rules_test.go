@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -21,38 +22,20 @@ func TestEveryStateOfStoresIsPlannedSafely(t *testing.T) {
 	b := newScenery(t)
 	untouched := newScenery(t)
 	info, _ := v1alpha1.LookupCondition(v1alpha1.ConditionReady)
-	total, acting, broken := 0, 0, 0
-	for _, space := range spaces() {
-		checked, bad := 0, 0
-		space.each(func(st state) {
-			checked++
-			g, s := b.snapshot(st)
-			p, err := b.plan(g, s)
-			if err != nil {
-				t.Fatalf("%s: %v", st, err)
-			}
-			j := judge(st, s, p)
-			if j.acts() {
-				acting++
-			}
-			wrong := append(j.unsafe(), j.unsaid(info.Reasons)...)
-			if len(wrong) == 0 {
-				return
-			}
-			if bad++; bad <= complaints {
-				t.Errorf("%s:\n  %s\n  notes %q, calls %v, outcome %s %s %q", st, strings.Join(wrong, "\n  "), p.Notes, p.Calls, p.Outcome.Kind, p.Outcome.Reason, p.Outcome.Message)
-			}
-		})
-		assert.Equal(t, space.size(), checked)
-		assert.Zero(t, bad, "states of %q against a rule", space.name)
-		t.Logf("%s: %d states: %d kinds of member in %d slots × %d replicas × %d tables × %d sets of wishes × %d holders of the Lease",
-			space.name, checked, len(space.members), space.slots, len(space.replicas), len(space.tables), len(space.flags), len(space.leases))
-		total, broken = total+checked, broken+bad
-	}
+	total := grouptest.Planned(t, v1alpha1.KindTiFlashGroup, spaces(), func(st state) grouptest.Verdict {
+		g, s := b.snapshot(st)
+		p, err := b.plan(g, s)
+		if err != nil {
+			t.Fatalf("%s: %v", st, err)
+		}
+		j := judge(st, s, p)
+		return grouptest.Verdict{
+			Acts: j.acts(), Wrong: append(j.unsafe(), j.unsaid(info.Reasons)...),
+			Plan: fmt.Sprintf("notes %q, calls %v, outcome %s %s %q", p.Notes, p.Calls, p.Outcome.Kind, p.Outcome.Reason, p.Outcome.Message),
+		}
+	})
 	assert.Equal(t, untouched, b, "a plan changed what it looked at")
 	assert.Greater(t, total, 20_000)
-	assert.NotZero(t, acting)
-	t.Logf("exhaustive: TiFlashGroup: %d states planned, in %d of them something is done, %d against a rule", total, acting, broken)
 }
 
 // judgement is what a plan would do to the members of a state, found out without
@@ -264,17 +247,7 @@ func (j judgement) unsaid(known []string) []string {
 		}
 		return nil
 	}
-	var out []string
-	if o.Kind == step.KindStall || o.Kind == step.KindFail {
-		out = append(out, "nothing of this needs a person")
-	}
-	if o.After <= 0 || o.Message == "" || strings.ContainsAny(o.Message, "\r\n") || o.Kind == step.KindWait && o.Source == "" {
-		out = append(out, fmt.Sprintf("a bare wait: %+v", o))
-	}
-	if !slices.Contains(known, o.Reason) {
-		out = append(out, fmt.Sprintf("reason %q is none of Ready's", o.Reason))
-	}
-	return append(out, j.untrue(o)...)
+	return append(grouptest.Unsaid(o, known), j.untrue(o)...)
 }
 
 // untrue returns whether a reason is given that does not hold.

@@ -18,6 +18,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
@@ -105,7 +106,12 @@ type space struct {
 	leases   []string
 }
 
-func (s space) size() int {
+func (s space) String() string {
+	return fmt.Sprintf("%s: %d kinds of member in %d slots × %d replicas × %d tables × %d sets of wishes × %d holders of the Lease",
+		s.name, len(s.members), s.slots, len(s.replicas), len(s.tables), len(s.flags), len(s.leases))
+}
+
+func (s space) Size() int {
 	n := len(s.replicas) * len(s.tables) * len(s.flags) * len(s.leases)
 	for range s.slots {
 		n *= len(s.members)
@@ -113,15 +119,8 @@ func (s space) size() int {
 	return n
 }
 
-func (s space) each(visit func(state)) {
-	var rec func(slots []member)
-	rec = func(slots []member) {
-		if len(slots) < s.slots {
-			for _, m := range s.members {
-				rec(append(slots, m))
-			}
-			return
-		}
+func (s space) Each(visit func(state)) {
+	grouptest.Fill(s.slots, s.members, func(slots []member) {
 		for _, replicas := range s.replicas {
 			for _, table := range s.tables {
 				for _, flags := range s.flags {
@@ -131,8 +130,7 @@ func (s space) each(visit func(state)) {
 				}
 			}
 		}
-	}
-	rec(make([]member, 0, s.slots))
+	})
 }
 
 func spaces() []space {
@@ -306,6 +304,3 @@ func (b *scenery) lease(whose string) lease.State {
 	}
 	return lease.State{}
 }
-
-// complaints bounds what a test says about a rule that is broken everywhere.
-const complaints = 12
