@@ -3,8 +3,6 @@
 package suite_test
 
 import (
-	"database/sql"
-	"fmt"
 	"testing"
 	"time"
 
@@ -65,10 +63,9 @@ func TestATidbClusterFromNothingToReady(t *testing.T) {
 		_, err := shared.session.Kubectl(t.Context(), "delete", "-n", ns, "tidbcluster", "basic", "--timeout=60s")
 		require.NoError(t, err)
 		await(t, ns, "no object left", func(nodes []*tree.Node) bool { return len(nodes) == 0 && instances(t, ns) == 0 })
-		var claims corev1.PersistentVolumeClaimList
-		require.NoError(t, shared.session.Client.List(t.Context(), &claims, client.InNamespace(ns)))
-		assert.Len(t, claims.Items, 3+4+1)
-		for _, c := range claims.Items {
+		kept := claims(t, ns, "")
+		assert.Len(t, kept, 3+4+1)
+		for _, c := range kept {
 			assert.Nil(t, c.DeletionTimestamp, c.Name)
 		}
 	})
@@ -127,18 +124,29 @@ func serviceAddress(t *testing.T, ns string) string {
 	return service.Spec.ClusterIP + ":4000"
 }
 
-func open(address string) (*sql.DB, error) {
-	db, err := sql.Open("mysql", fmt.Sprintf("root@tcp(%s)/", address))
-	if err != nil {
-		return nil, fmt.Errorf("open database at %s: %w", address, err)
+// in selects what is in a namespace and, if one is named, of a group.
+func in(ns, group string) *client.ListOptions {
+	out := &client.ListOptions{Namespace: ns}
+	if group != "" {
+		client.MatchingLabels{v1alpha1.LabelGroup: group}.ApplyToList(out)
 	}
-	return db, nil
+	return out
 }
 
+// claims returns the claims of a group, of all groups without a name.
+func claims(t *testing.T, ns, group string) []corev1.PersistentVolumeClaim {
+	t.Helper()
+	var list corev1.PersistentVolumeClaimList
+	require.NoError(t, shared.session.Client.List(t.Context(), &list, in(ns, group)))
+	return list.Items
+}
+
+// nodesOf returns the nodes that members of a group run on, of all groups without
+// a name.
 func nodesOf(t *testing.T, ns, group string) map[string]bool {
 	t.Helper()
 	var list v1alpha1.InstanceList
-	require.NoError(t, shared.session.Client.List(t.Context(), &list, client.InNamespace(ns), client.MatchingLabels{v1alpha1.LabelGroup: group}))
+	require.NoError(t, shared.session.Client.List(t.Context(), &list, in(ns, group)))
 	out := map[string]bool{}
 	for _, i := range list.Items {
 		out[i.Status.NodeName] = true

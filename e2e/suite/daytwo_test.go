@@ -4,11 +4,11 @@ package suite_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -87,7 +87,7 @@ func dayTwo(t *testing.T, ns string) {
 			"--pod-selector", v1alpha1.LabelManagedBy+"="+v1alpha1.ManagedBy, "--timeout=150s")
 		require.NoError(t, err)
 		await(t, ns, "everything Ready elsewhere", func(nodes []*tree.Node) bool {
-			return tree.Done(nodes) && !slices.Contains(placed(t, ns), node)
+			return tree.Done(nodes) && !nodesOf(t, ns, "")[node]
 		})
 		t.Logf("drained and Ready elsewhere after %s", time.Since(began).Round(100*time.Millisecond))
 		assert.Equal(t, id, clusterID(t, ns))
@@ -122,32 +122,19 @@ func podUIDs(t *testing.T, ns string) map[string]types.UID {
 	return out
 }
 
-// placed returns the nodes that the suite's members run on.
-func placed(t *testing.T, ns string) []string {
+// podOf reads a pod.
+func podOf(t *testing.T, ns, name string) *corev1.Pod {
 	t.Helper()
-	var list v1alpha1.InstanceList
-	require.NoError(t, shared.session.Client.List(t.Context(), &list, client.InNamespace(ns)))
-	var out []string
-	for i := range list.Items {
-		out = append(out, list.Items[i].Status.NodeName)
-	}
-	return out
-}
-
-func claims(t *testing.T, ns, group string) []corev1.PersistentVolumeClaim {
-	t.Helper()
-	var list corev1.PersistentVolumeClaimList
-	require.NoError(t, shared.session.Client.List(t.Context(), &list, client.InNamespace(ns), client.MatchingLabels{v1alpha1.LabelGroup: group}))
-	return list.Items
+	var p corev1.Pod
+	require.NoError(t, shared.session.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: name}, &p))
+	return &p
 }
 
 // restarts is how often the containers of a pod were started again.
 func restarts(t *testing.T, ns, pod string) int32 {
 	t.Helper()
-	var p corev1.Pod
-	require.NoError(t, shared.session.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: pod}, &p))
 	sum := int32(0)
-	for _, c := range p.Status.ContainerStatuses {
+	for _, c := range podOf(t, ns, pod).Status.ContainerStatuses {
 		sum += c.RestartCount
 	}
 	return sum
@@ -157,14 +144,13 @@ func restarts(t *testing.T, ns, pod string) int32 {
 // machine.
 func kill(t *testing.T, ns, pod, program string) {
 	t.Helper()
-	var p corev1.Pod
-	require.NoError(t, shared.session.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: pod}, &p))
+	uid := string(podOf(t, ns, pod).UID)
 	processes, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	require.NoError(t, err)
 	killed := 0
 	for _, file := range processes {
 		groups, err := os.ReadFile(file)
-		if err != nil || !strings.Contains(string(groups), string(p.UID)) {
+		if err != nil || !strings.Contains(string(groups), uid) {
 			continue // the process has ended, or is another's
 		}
 		dir := filepath.Dir(file)
@@ -235,9 +221,9 @@ func (c *clients) stop() (asked int, failed []error) {
 
 // ask makes one connection and asks one question.
 func ask(ctx context.Context, address string) (err error) {
-	db, err := open(address)
+	db, err := sql.Open("mysql", fmt.Sprintf("root@tcp(%s)/", address))
 	if err != nil {
-		return err
+		return fmt.Errorf("open database at %s: %w", address, err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)

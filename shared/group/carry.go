@@ -150,7 +150,7 @@ func deleteLive(ctx context.Context, env operator.Env, live, seen client.Object,
 	return true, step.Done()
 }
 
-// applyBudget applies the PodDisruptionBudget that several groups share.
+// applyBudget applies the PodDisruptionBudget of the group's component.
 func applyBudget(ctx context.Context, env operator.Env, s Snapshot, budget *policyv1.PodDisruptionBudget) step.Outcome {
 	if s.Budget != nil {
 		return applyOne(ctx, env, budget, s.Budget)

@@ -100,8 +100,8 @@ func (out *removal) begins(r Rendering) string {
 }
 
 // beforeInRemoval orders the members of which some are to be removed: who is to be
-// replaced for its volumes, who is on the way out already, whom a person named, who adds nothing, as the component
-// ranks them, and then the newest.
+// replaced for its volumes, who is on the way out already, whom a person named, who
+// adds nothing, as the component ranks them, and then the newest.
 func beforeInRemoval(g v1alpha1.Group, r Rendering, why string, a, b *v1alpha1.Instance) int {
 	first := func(holds func(*v1alpha1.Instance) bool) int {
 		switch x, y := holds(a), holds(b); {

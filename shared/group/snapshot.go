@@ -174,19 +174,28 @@ func observeGroups(ctx context.Context, c client.Reader, g v1alpha1.Group, s *Sn
 	return nil
 }
 
-// groupsOf reads the groups of a kind that share a group's PD. The namespace may
-// hold hundreds of others: they are looked at in the cache, and only what is
-// found is copied.
+// groupsOf reads the groups of a kind that share a group's PD.
 func groupsOf(ctx context.Context, c client.Reader, g v1alpha1.Group, list client.ObjectList) ([]v1alpha1.Group, error) {
-	if err := c.List(ctx, list, client.InNamespace(g.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	out, err := Select(ctx, c, g.GetNamespace(), list, func(other v1alpha1.Group) bool { return other.PDGroupName() == g.PDGroupName() })
+	if err != nil {
 		return nil, fmt.Errorf("list groups of PDGroup %s: %w", g.PDGroupName(), err)
 	}
+	return out, nil
+}
+
+// Select reads the groups of a kind and a namespace that are wanted. list is an
+// empty list of the kind. The namespace may hold hundreds of others: they are
+// looked at in the cache, and only what is wanted is copied.
+func Select(ctx context.Context, c client.Reader, namespace string, list client.ObjectList, wanted func(v1alpha1.Group) bool) ([]v1alpha1.Group, error) {
+	if err := c.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
 	var out []v1alpha1.Group
-	for _, other := range v1alpha1.GroupsIn(list) {
-		if other.PDGroupName() != g.PDGroupName() {
+	for _, g := range v1alpha1.GroupsIn(list) {
+		if !wanted(g) {
 			continue
 		}
-		if copied, ok := other.DeepCopyObject().(v1alpha1.Group); ok {
+		if copied, ok := g.DeepCopyObject().(v1alpha1.Group); ok {
 			out = append(out, copied)
 		}
 	}
@@ -274,13 +283,14 @@ func instances(ctx context.Context, c client.Reader, g v1alpha1.Group) ([]*v1alp
 func peers(ctx context.Context, c client.Reader, g v1alpha1.Group) ([]*v1alpha1.Instance, error) {
 	var list v1alpha1.InstanceList
 	cluster := client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelComponent: g.Component(), v1alpha1.LabelCluster: g.PDGroupName()}
-	if err := c.List(ctx, &list, client.InNamespace(g.GetNamespace()), cluster); err != nil {
+	// The group's own are among them, and need no second copy.
+	if err := c.List(ctx, &list, client.InNamespace(g.GetNamespace()), cluster, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list Instances of PDGroup %s: %w", g.PDGroupName(), err)
 	}
 	var out []*v1alpha1.Instance
 	for i := range list.Items {
 		if list.Items[i].Spec.Group.Name != g.GetName() {
-			out = append(out, &list.Items[i])
+			out = append(out, list.Items[i].DeepCopy())
 		}
 	}
 	return out, nil

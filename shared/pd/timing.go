@@ -48,8 +48,7 @@ type pace struct {
 	Timing
 	moved    time.Duration // the last wait while something moved; 0 if none
 	failures int           // in a row
-	ease     time.Duration // no poll for so long after the last one
-	took     time.Duration // the last poll
+	apart    time.Duration // least time from the beginning of the last poll to the next
 }
 
 func (t Timing) pace() *pace { return &pace{Timing: t} }
@@ -59,26 +58,26 @@ func (t Timing) pace() *pace { return &pace{Timing: t} }
 func (p *pace) kicked() time.Duration {
 	p.moved = 0
 	if p.failures >= p.Breaker {
-		return max(p.Slow, p.took+p.ease)
+		return max(p.Slow, p.apart)
 	}
-	return max(p.Spacing, p.took+p.ease)
+	return max(p.Spacing, p.apart)
 }
 
 // next returns how long to wait after a poll.
 func (p *pace) next(polled poll, took time.Duration) time.Duration {
-	p.took = took
-	p.ease = min(time.Duration(p.Ease)*took, p.Steady)
 	if polled.late {
 		// Whether it is silent the next one tells, and soon.
-		p.ease = 0
+		p.apart = took
 		return p.Fast
 	}
+	ease := min(time.Duration(p.Ease)*took, p.Steady)
+	p.apart = took + ease
 	if polled.view.Err != nil {
 		p.failures++
 	} else {
 		p.failures = 0
 	}
-	return max(p.planned(polled), p.ease)
+	return max(p.planned(polled), ease)
 }
 
 // planned returns how long to wait after a poll that did not take long.

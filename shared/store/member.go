@@ -79,8 +79,8 @@ func Members(matches []Match, drained map[string]bool, waiting map[string]string
 }
 
 // putDrained sets Drained of a member that leaves, has left, or was deleted and
-// waits. A member that has
-// left stays so, but for one that PD has never listed: it may start again.
+// waits. A member that has left stays so, but for one that PD has never listed: it
+// may start again.
 func (m Match) putDrained(set *conditions.Set, left bool, waits string) {
 	leaves := m.Instance.Spec.Retire || mark(m.Instance) == group.Remove
 	switch {

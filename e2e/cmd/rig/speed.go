@@ -56,7 +56,10 @@ func speed(ctx context.Context, plane *controlplane.ControlPlane) (err error) {
 	if _, err := scenario.Run(ctx, r, before); err != nil {
 		return err
 	}
-	sampler := newSampler(r)
+	sampler, err := newSampler(r)
+	if err != nil {
+		return err
+	}
 	sampling, stop := context.WithCancel(ctx)
 	ended := make(chan map[string]time.Duration)
 	go func() { ended <- sampler.run(sampling) }()
@@ -83,18 +86,18 @@ type sampler struct {
 	stores map[uint64]int // leaders at the beginning
 }
 
-func newSampler(r *rig.Rig) *sampler {
+func newSampler(r *rig.Rig) (*sampler, error) {
 	s := &sampler{rig: r, stores: map[uint64]int{}}
 	for _, db := range r.Databases.List() {
 		stores, err := db.Model().Cluster().Stores()
+		if err != nil {
+			return nil, fmt.Errorf("list stores: %w", err)
+		}
 		for _, store := range stores {
 			s.stores[store.Meta.ID] = store.Leaders
 		}
-		if err != nil {
-			return s
-		}
 	}
-	return s
+	return s, nil
 }
 
 // run adds up how long each phase took until the context ends.

@@ -143,8 +143,9 @@ func claimTemplate(v volume) v1alpha1.VolumeClaimTemplate {
 }
 
 // claimChanges returns the patch that brings a claim's labels, size and
-// VolumeAttributesClass to the spec, nil if there is nothing to change. A volume never shrinks, but a claim may
-// ask for less again as long as its volume has not grown.
+// VolumeAttributesClass to the spec, nil if there is nothing to change. A volume
+// never shrinks, but a claim may ask for less again as long as its volume has not
+// grown.
 func claimChanges(s *snapshot, v volume) map[string]any {
 	labels := map[string]any{}
 	for key, value := range claimLabels(s.instance, s.template, v.template.Name) {

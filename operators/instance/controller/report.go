@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
@@ -171,7 +170,7 @@ func volumeStatus(s *snapshot, p *plan) []v1alpha1.VolumeStatus {
 			if claim.Spec.StorageClassName != nil {
 				status.StorageClassName = *claim.Spec.StorageClassName
 			}
-			status.VolumeAttributesClassName = ptr.Deref(claim.Status.CurrentVolumeAttributesClassName, "")
+			status.VolumeAttributesClassName = storage.Attributes(claim)
 			status.Change = storage.ProgressOf(claim).Change
 			status.PersistentVolume, status.NodeBound = v.bound, v.nodeBound
 			switch {

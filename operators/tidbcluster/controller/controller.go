@@ -3,10 +3,8 @@ package controller
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,7 +64,7 @@ func (r *Reconciler) clustersOf(ctx context.Context, group client.Object) []reco
 	var out []reconcile.Request
 	for i := range list.Items {
 		c := &list.Items[i]
-		if metav1.IsControlledBy(group, c) || strings.HasPrefix(group.GetName(), c.Name+"-") {
+		if concerns(group, c) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c)})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
 )
 
 // snapshot is the groups that the cluster has to do with.
@@ -22,22 +23,23 @@ type groupKey struct{ kind, name string }
 func keyOf(g v1alpha1.Group) groupKey { return groupKey{g.GroupKind(), g.GetName()} }
 
 // observe reads the cluster's groups, and those that have such a name but may be
-// somebody else's, who must not be touched. The namespace may hold hundreds of
-// others, so that only these are copied.
+// somebody else's, who must not be touched.
 func (r *Reconciler) observe(ctx context.Context, c *v1alpha1.TidbCluster) (snapshot, error) {
 	s := snapshot{groups: map[groupKey]v1alpha1.Group{}}
 	for _, list := range []client.ObjectList{&v1alpha1.PDGroupList{}, &v1alpha1.TiKVGroupList{}, &v1alpha1.TiDBGroupList{}, &v1alpha1.TiFlashGroupList{}} {
-		if err := r.Client.List(ctx, list, client.InNamespace(c.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		found, err := group.Select(ctx, r.Client, c.Namespace, list, func(g v1alpha1.Group) bool { return concerns(g, c) })
+		if err != nil {
 			return s, fmt.Errorf("list groups: %w", err)
 		}
-		for _, g := range v1alpha1.GroupsIn(list) {
-			if !metav1.IsControlledBy(g, c) && !strings.HasPrefix(g.GetName(), c.Name+"-") {
-				continue
-			}
-			if copied, ok := g.DeepCopyObject().(v1alpha1.Group); ok {
-				s.groups[keyOf(g)] = copied
-			}
+		for _, g := range found {
+			s.groups[keyOf(g)] = g
 		}
 	}
 	return s, nil
+}
+
+// concerns reports whether a group matters to a cluster: it is its own, or may have
+// a name that the cluster wants.
+func concerns(g client.Object, c *v1alpha1.TidbCluster) bool {
+	return metav1.IsControlledBy(g, c) || strings.HasPrefix(g.GetName(), c.Name+"-")
 }
