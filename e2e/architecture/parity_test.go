@@ -29,7 +29,6 @@ var missing = map[string]string{
 	"DB-10": "no job initializes the database",
 	"DB-11": "no password is made for root",
 	"DB-19": "stale topology keys stay in PD's etcd",
-	"FL-07": "no TiFlash is added for a dead one",
 }
 
 // parity returns the ids that the suite has set itself (issue 4).

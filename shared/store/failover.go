@@ -50,8 +50,14 @@ func (c Component) down(i *v1alpha1.Instance) time.Duration {
 	return c.Snapshot.Now.Sub(pod.LastTransitionTime.Time)
 }
 
-// alike reports whether a store that is Up runs what an Instance is to run.
+// alike reports whether what an Instance is to run works: a store that is Up runs
+// it. A group of TiFlash is often one store, of which nothing is missing elsewhere,
+// so that a new one helps although no other is left: there it is enough that all
+// members have run it once (FL-07).
 func (c Component) alike(i *v1alpha1.Instance) bool {
+	if !c.HasLeaders && i.Spec.Revision == c.Group.GetGroupStatus().CurrentRevision {
+		return true
+	}
 	return slices.ContainsFunc(c.Stores, func(m Match) bool {
 		return m.Store != nil && m.Store.State == pd.StateUp && m.Instance.Status.Revision == i.Spec.Revision
 	})

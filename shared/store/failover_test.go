@@ -77,3 +77,33 @@ func TestKV20WhoCountsAsDead(t *testing.T) {
 		})
 	}
 }
+
+// FL-07: a TiFlash is missed by its tables only, which TiKV can fill again: a group
+// of one has another made for the one that is dead, if what it is to run has run.
+func TestFL07ALoneStoreOfColumnsCountsAsDead(t *testing.T) {
+	for name, c := range map[string]struct {
+		revision string // of the dead one; all have reached "good"
+		leads    bool
+		extra    int32
+	}{
+		"what it is to run has run":          {"good", false, 1},
+		"nobody has ever run what it is to":  {"bad", false, 0},
+		"nor is a TiKV replaced by no other": {"good", true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := world()
+			for n := range s.Instances {
+				lost(&s, n, time.Hour)
+				s.Instances[n].Spec.Revision = c.revision
+			}
+			s.Instances, s.PD.Stores = s.Instances[:1], s.PD.Stores[:1]
+			g.Spec.Replicas, g.Status.CurrentRevision = ptr.To[int32](1), "good"
+			g.Spec.Failover = &v1alpha1.Failover{Policy: v1alpha1.AddOnFailover}
+			kind := tikv(g, s)
+			kind.HasLeaders = c.leads
+			assert.Equal(t, c.extra, kind.Extra())
+			g.Spec.Failover.Policy = v1alpha1.ReplaceOnFailover
+			assert.Equal(t, c.extra > 0, kind.Dead(s.Instances[0]) != "")
+		})
+	}
+}

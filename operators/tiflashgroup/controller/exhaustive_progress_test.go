@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
@@ -26,12 +27,23 @@ func paths() []space {
 		{"three stores", 3, slotsOf("serves", "offline"), []int32{1, 2}, []int{0, 2}, [][]string{nil}, []string{"free"}},
 		{"two stores and all wishes", 2, slotsOf("serves", "broken", "drains", "deleted"), []int32{1, 2}, []int{1},
 			each("paused", "held", "suspended", "rules off", "not its turn"), []string{"free"}},
+		{"three stores of which some die", 3, newOnes("serves", "broken", "drains", "deleted", "buried"), []int32{1, 2}, []int{0, 1, 2}, failovers(), []string{"free"}},
 	}
+}
+
+// newOnes are slots of stores that all have the new version.
+func newOnes(words ...string) []member {
+	out := []member{{}}
+	for _, is := range words {
+		out = append(out, member{"new", is})
+	}
+	return out
 }
 
 // TestEveryStateOfStoresArrives carries the plan of every state out, again and
 // again, in a world that does its part, until the stores are what is asked for or
-// it is said what they wait for. No table loses its last replica on the way.
+// it is said what they wait for. No table loses its last replica on the way. A
+// store that is dead stays so while something is done about it, and comes back then.
 func TestEveryStateOfStoresArrives(t *testing.T) {
 	b := newScenery(t)
 	total := grouptest.Followed(t, v1alpha1.KindTiFlashGroup, paths(), func(st state) (string, int, []string) {
@@ -63,6 +75,8 @@ type theatre struct {
 	table int
 	// data is the store whose data lies in a slot.
 	data map[string]string
+	// dead are the Instances whose pod does not come back for now.
+	dead map[types.UID]bool
 	next int
 }
 
@@ -70,7 +84,7 @@ type theatre struct {
 // reconciles, and what was missed on the way.
 func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 	g, seen := b.snapshot(st)
-	th := &theatre{Stage: grouptest.New(g), view: seen.PD, table: st.table, data: map[string]string{}, next: 1000}
+	th := &theatre{Stage: grouptest.New(g), view: seen.PD, table: st.table, data: map[string]string{}, dead: map[types.UID]bool{}, next: 1000}
 	th.Now, th.Lease, th.HolderLost, th.Others = seen.Now, seen.Lease, seen.HolderLost, seen.Groups[:1]
 	for at := range b.stored {
 		th.Carry(group.Snapshot{}, group.Plan{Revision: &b.stored[at]})
@@ -79,6 +93,9 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 		th.Put(i, group.InstanceServes(i))
 		if i.Status.Member != nil {
 			th.data[i.Name] = i.Status.Member.ID
+		}
+		if st.failover() != "" && !group.InstanceServes(i) {
+			th.dead[i.UID] = true
 		}
 	}
 	th.OnStop = func(pod grouptest.Pod, others int) {
@@ -104,16 +121,22 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 		th.view.PlacementRules = th.view.PlacementRules || p.EnablePlacementRules
 		th.Now = th.Now.Add(10 * time.Second)
 		th.obey(calls)
-		th.Advance()
+		th.live()
 		th.beat()
 		away := th.Lease.Holder.Kind == v1alpha1.KindTiFlashGroup && !slices.ContainsFunc(th.Instances(), th.Lease.HeldBy)
 		th.HolderLost, th.HolderReturns = away && th.Lease.Returns == "", away && th.Lease.Returns != ""
 		if n := th.columns(); n < st.table && n < lowest(st) {
 			missed = append(missed, fmt.Sprintf("%d stores are left, and a table wants %d", n, st.table))
 		}
-		picture := th.picture()
+		picture, j := th.picture(), judge(st, now, p)
+		if picture == last && len(th.dead) > 0 {
+			if st.has("add") && !j.answered() {
+				missed = append(missed, fmt.Sprintf("%d stores are dead, and there are %d", j.deaths(), len(th.Instances())))
+			}
+			th.dead, last = nil, ""
+			continue
+		}
 		if picture == last {
-			j := judge(st, now, p)
 			switch {
 			case j.arrived() && p.Outcome.Kind == step.KindDone:
 				return grouptest.Arrived, steps, missed
@@ -135,6 +158,31 @@ func lowest(st state) (n int) {
 		}
 	}
 	return n
+}
+
+// answered reports whether there is a store more for each dead one. One that was
+// deleted may come back in its place, or not.
+func (j judgement) answered() bool {
+	wanted, staying := int(j.replicas)+j.deaths(), 0
+	for _, i := range j.seen.Instances {
+		if i.DeletionTimestamp == nil {
+			staying++
+		}
+	}
+	return j.deaths() == 0 || staying <= wanted && wanted <= len(j.seen.Instances) || j.plan.Outcome.Reason == v1alpha1.ReasonScaleInRefused
+}
+
+// live lets everybody do what he can, but for those who are dead.
+func (th *theatre) live() {
+	var names []string
+	for _, i := range th.Instances() {
+		if th.dead[i.UID] {
+			th.Operate(i.Name)
+		} else {
+			names = append(names, i.Name)
+		}
+	}
+	th.AdvanceIn(names)
 }
 
 func (th *theatre) at(pod string) int {

@@ -126,7 +126,7 @@ func (j judgement) unsafe() []string {
 	rule(!j.has("paused") || !j.acts(), "something is done although it is paused")
 	rule(len(j.made) == 0 || !j.has("suspended") && !j.deaf() && !j.has("rules off"), "%v are made before they can serve", j.made)
 	living := len(j.seen.Instances)
-	rule(len(j.made) == 0 || living+len(j.made) <= int(j.replicas)+j.count("deleted off"), "%v are made beside %d", j.made, living)
+	rule(len(j.made) == 0 || living+len(j.made) <= int(j.replicas)+j.count("deleted off")+j.count("buried")+j.added(), "%v are made beside %d", j.made, living)
 	if !j.has("suspended") {
 		stopped := slices.Concat(j.stopped, j.back())
 		for _, name := range stopped {
@@ -159,6 +159,37 @@ func (j judgement) count(is string) (n int) {
 	return n
 }
 
+// dead reports whether a member that is to stay has been down for too long by the
+// spec, and not because of what it is to run.
+func (j judgement) dead(i *v1alpha1.Instance) bool {
+	store := j.store(i).State
+	if j.failover() == "" || j.deaf() || j.has("no quorum") || j.has("suspended") || group.InstanceServes(i) || store != pd.StateDown && store != pd.StateDisconnected {
+		return false
+	}
+	runs := func(other *v1alpha1.Instance) bool {
+		return j.store(other).State == pd.StateUp && other.Spec.Revision == i.Spec.Revision
+	}
+	return !i.Spec.Retire && i.DeletionTimestamp == nil && (i.Spec.Revision == j.plan.Target.Hash || slices.ContainsFunc(j.seen.Instances, runs))
+}
+
+// deaths counts the members that are dead.
+func (j judgement) deaths() (n int) {
+	for _, i := range j.seen.Instances {
+		if j.dead(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// added is how many members there are to be more for those that are dead.
+func (j judgement) added() int {
+	if j.has("add") {
+		return j.deaths()
+	}
+	return 0
+}
+
 // departures: a store leaves with the Lease, if the tables can do without it, and
 // its Instance only when PD has let it go and everybody has been told.
 func (j judgement) departures() []string {
@@ -168,7 +199,7 @@ func (j judgement) departures() []string {
 	for _, c := range j.plan.Calls {
 		i := j.seen.Instance(c.Instance)
 		store := j.store(i)
-		unwanted := i.Spec.Retire || i.DeletionTimestamp != nil || len(j.seen.Instances) > int(j.replicas)
+		unwanted := i.Spec.Retire || i.DeletionTimestamp != nil || len(j.seen.Instances) > int(j.replicas)+j.added()
 		switch {
 		case j.deaf():
 			say("PD is told %v while it does not speak", c)
@@ -203,6 +234,9 @@ func (j judgement) departures() []string {
 		}
 	}
 	for _, i := range j.plan.Deletes {
+		if j.has("replace") && j.dead(i) {
+			continue
+		}
 		told := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained)
 		if j.store(i).ID != "" || i.Annotations[v1alpha1.AnnotationDisruption] != string(group.Remove) || j.stillLeaves(i.Name) && !told {
 			say("Instance %s is deleted", i.Name)
@@ -273,7 +307,7 @@ func (j judgement) untrue(o step.Outcome) []string {
 	case v1alpha1.ReasonSuspended:
 		holds = j.has("suspended")
 	case v1alpha1.ReasonReplacing:
-		holds = j.count("left") > 0
+		holds = j.count("left") > 0 || j.deaths() > 0
 	case v1alpha1.ReasonWaitingForTiKVGroup, v1alpha1.ReasonStoreMismatch:
 		holds = false
 	}

@@ -53,6 +53,7 @@ func lives() map[string]life {
 		"taken back":  {"serves", pd.StateOffline, true, group.Remove, false, false},
 		"deleted":     {"serves", pd.StateUp, true, "", false, true},
 		"deleted off": {"serves", pd.StateOffline, true, group.Remove, false, true},
+		"buried":      {"broken", pd.StateDown, true, group.Remove, false, true}, // what is made of a dead one
 	}
 }
 
@@ -75,7 +76,12 @@ func allLives() []string {
 	return out
 }
 
-// wish is an edit of the spec, or what the cluster is like around the group.
+// patience is spec.failover.after where there is one; every member has been what it
+// is for longer, and so has one that is down been dead.
+const patience = 30 * time.Second
+
+// wish is an edit of the spec, or what the cluster is like around the group. The
+// wishes add and replace are for those that are dead.
 type wish struct {
 	replicas int32
 	table    int // replicas that a table wants, 0 for no table
@@ -84,6 +90,21 @@ type wish struct {
 }
 
 func (w wish) has(flag string) bool { return slices.Contains(w.flags, flag) }
+
+// policies of failover by the words for them.
+func policies() map[string]v1alpha1.FailoverPolicy {
+	return map[string]v1alpha1.FailoverPolicy{"add": v1alpha1.AddOnFailover, "replace": v1alpha1.ReplaceOnFailover}
+}
+
+// failover is the word for what is done about dead stores; empty if nothing is.
+func (w wish) failover() string {
+	for word := range policies() {
+		if w.has(word) {
+			return word
+		}
+	}
+	return ""
+}
 
 // state is one state of the enumeration. The new version is wanted in all.
 type state struct {
@@ -140,6 +161,9 @@ func spaces() []space {
 		{"two stores and all wishes", 2, slotsOf("serves", "broken", "drains", "deleted"), []int32{1, 2}, []int{1},
 			append(each("paused", "held", "suspended", "no PD", "silent", "no quorum", "rules off", "not its turn", "another's is down"),
 				[]string{"silent", "paused"}, []string{"silent", "suspended"}, []string{"no PD", "silent"}), []string{"free", "first", "another's", "lost"}},
+		{"three stores and what is done about dead ones", 3, slotsOf("serves", "broken", "drains", "buried"), []int32{1, 2}, []int{0, 2}, failovers(), []string{"free", "first"}},
+		{"two stores, dead ones and all wishes", 2, slotsOf("serves", "broken", "restarts", "deleted", "buried"), []int32{1, 2}, []int{1},
+			failovers("paused", "held", "suspended", "silent", "no quorum", "rules off", "not its turn"), []string{"free", "first", "lost"}},
 	}
 }
 
@@ -148,6 +172,18 @@ func each(words ...string) [][]string {
 	var out [][]string
 	for _, word := range words {
 		out = append(out, []string{word})
+	}
+	return out
+}
+
+// failovers returns what may be done about dead stores, with each word.
+func failovers(words ...string) [][]string {
+	if len(words) == 0 {
+		return each("add", "replace")
+	}
+	var out [][]string
+	for _, word := range words {
+		out = append(out, []string{"add", word}, []string{"replace", word})
 	}
 	return out
 }
@@ -238,6 +274,11 @@ func (b *scenery) group(w wish) *v1alpha1.TiFlashGroup {
 		g.Spec.Disruption = &v1alpha1.Disruption{Paused: true}
 	}
 	g.Status.CurrentRevision = b.revisions["old"]
+	if policy := policies()[w.failover()]; policy != "" {
+		g.Spec.Failover = &v1alpha1.Failover{Policy: policy, After: &metav1.Duration{Duration: patience}}
+		// The new version has served before, or nobody would be known to be dead of it.
+		g.Status.CurrentRevision = b.revisions["new"]
+	}
 	return g
 }
 
