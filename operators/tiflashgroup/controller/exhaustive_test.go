@@ -161,7 +161,7 @@ func spaces() []space {
 		{"two stores and all wishes", 2, slotsOf("serves", "broken", "drains", "deleted"), []int32{1, 2}, []int{1},
 			append(each("paused", "held", "suspended", "no PD", "silent", "no quorum", "rules off", "not its turn", "another's is down"),
 				[]string{"silent", "paused"}, []string{"silent", "suspended"}, []string{"no PD", "silent"}), []string{"free", "first", "another's", "lost"}},
-		{"three stores and what is done about dead ones", 3, slotsOf("serves", "broken", "drains", "buried"), []int32{1, 2}, []int{0, 2}, failovers(), []string{"free", "first"}},
+		{"three stores and what is done about dead ones", 3, slotsOf("serves", "broken", "buried"), []int32{1, 2}, []int{0, 2}, failovers(), []string{"free", "first"}},
 		{"two stores, dead ones and all wishes", 2, slotsOf("serves", "broken", "restarts", "deleted", "buried"), []int32{1, 2}, []int{1},
 			failovers("paused", "held", "suspended", "silent", "no quorum", "rules off", "not its turn"), []string{"free", "first", "lost"}},
 	}
