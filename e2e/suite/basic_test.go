@@ -91,10 +91,11 @@ func TestAnIdleClusterIsNotWritten(t *testing.T) {
 }
 
 // Operators are missed and found again: groups wait without an error for an
-// operator that is not there, and one that is killed gives its lease back.
-func TestOperatorsComeAndGo(t *testing.T) {
+// operator that is not there, and one that is killed gives its lease back. Then
+// processes hang and a node is lost, operators and all.
+func TestOperatorsAndNodesComeAndGo(t *testing.T) {
 	if shared.provider.Name() != provider.Local {
-		t.Skip("scales the operators of the whole cluster: only on a cluster of our own")
+		t.Skip("scales the operators and stops a node of the whole cluster: only on a cluster of our own")
 	}
 	ns := namespace(t, "e2e-operators")
 	scale(t, "tiflashgroup", 0)
@@ -105,6 +106,8 @@ func TestOperatorsComeAndGo(t *testing.T) {
 	})
 	scale(t, "tiflashgroup", 1)
 	awaitAll(t, ns, 1)
+	t.Run("a process that hangs is named and costs no pod", func(t *testing.T) { hangs(t, ns) })
+	t.Run("a node that loses power and comes back costs no data", func(t *testing.T) { losesNode(t, ns) })
 }
 
 // query connects as the demo tells people to.

@@ -31,9 +31,6 @@ import (
 // endpoints, real evictions. Parity: KV-04, KV-07, KV-10, KV-15, KV-16, DB-03,
 // DB-04, GRP-11.
 func dayTwo(t *testing.T, ns string) {
-	t.Run("more replicas join a living cluster", func(t *testing.T) {
-		scaleTiKV(t, ns, 4)
-	})
 	t.Run("a restart rolls through TiKV and TiDB while clients are answered", func(t *testing.T) {
 		before := podUIDs(t, ns)
 		began := time.Now()
@@ -58,6 +55,9 @@ func dayTwo(t *testing.T, ns string) {
 			}
 		}
 	})
+	t.Run("more replicas join a living cluster", func(t *testing.T) {
+		scaleTiKV(t, ns, 4)
+	})
 	t.Run("a store leaves through PD and keeps its claim", func(t *testing.T) {
 		scaleTiKV(t, ns, 3)
 		assert.Len(t, claims(t, ns, "basic-tikv"), 4)
@@ -67,7 +67,7 @@ func dayTwo(t *testing.T, ns string) {
 			t.Skip("kills a process of this machine")
 		}
 		before := instance(t, ns, "basic-tikv-0")
-		kill(t, ns, "basic-tikv-0", "tikv")
+		signal(t, ns, "basic-tikv-0", "tikv", syscall.SIGKILL)
 		await(t, ns, "basic-tikv-0 restarted and everything Ready", func(nodes []*tree.Node) bool {
 			return restarts(t, ns, "basic-tikv-0") > 0 && tree.Done(nodes)
 		})
@@ -140,14 +140,14 @@ func restarts(t *testing.T, ns, pod string) int32 {
 	return sum
 }
 
-// kill kills the main process of a pod's container, which is a process of this
-// machine.
-func kill(t *testing.T, ns, pod, program string) {
+// signal sends a signal to the main process of a pod's container, which is a
+// process of this machine.
+func signal(t *testing.T, ns, pod, program string, what syscall.Signal) {
 	t.Helper()
 	uid := string(podOf(t, ns, pod).UID)
 	processes, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	require.NoError(t, err)
-	killed := 0
+	found := 0
 	for _, file := range processes {
 		groups, err := os.ReadFile(file)
 		if err != nil || !strings.Contains(string(groups), uid) {
@@ -160,10 +160,10 @@ func kill(t *testing.T, ns, pod, program string) {
 		}
 		id, err := strconv.Atoi(filepath.Base(dir))
 		require.NoError(t, err)
-		require.NoError(t, syscall.Kill(id, syscall.SIGKILL))
-		killed++
+		require.NoError(t, syscall.Kill(id, what))
+		found++
 	}
-	require.Positive(t, killed, "no process of %s is a %s", pod, program)
+	require.Positive(t, found, "no process of %s is a %s", pod, program)
 }
 
 // clients connect to the database one after the other, as an application without
