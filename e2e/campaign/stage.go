@@ -19,6 +19,7 @@ import (
 // again when they die of it.
 type stage struct {
 	*rig.Rig
+	fault    faults.Fault
 	injector *faults.Injector
 	ctx      context.Context
 
@@ -32,12 +33,12 @@ var _ scenario.World = (*stage)(nil)
 
 // open makes a stage for a scenario.
 func open(ctx context.Context, plane *controlplane.ControlPlane, s scenario.Scenario, fault faults.Fault) (*stage, error) {
-	out := &stage{ctx: ctx}
+	out := &stage{ctx: ctx, fault: fault}
 	out.injector = faults.New(fault, out.crashed)
 	var err error
 	out.Rig, err = rig.Open(ctx, plane, rig.Options{
-		Silence: silence,
-		Reach:   func(operator string, config *rest.Config) { config.Wrap(out.injector.Wrap(operator)) },
+		Silence: silence, Relist: relist,
+		Reach: func(operator string, config *rest.Config) { config.Wrap(out.injector.Wrap(operator)) },
 	}.For(s))
 	return out, err
 }

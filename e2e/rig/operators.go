@@ -116,7 +116,7 @@ func (r *running) stop() error {
 func (r *Rig) flags() operator.Flags {
 	out := operator.Flags{
 		Namespaces: r.namespace, MetricsAddress: "0", ProbeAddress: "0", Concurrency: 8,
-		ReconcileTimeout: time.Minute, ClientQPS: -1, LogLevel: "error", LogFormat: "text",
+		ReconcileTimeout: time.Minute, RelistPeriod: r.options.Relist, ClientQPS: -1, LogLevel: "error", LogFormat: "text",
 	}
 	if r.options.ClusterWide {
 		out.Namespaces = ""

@@ -47,6 +47,8 @@ type Options struct {
 	ClusterWide bool
 	// Database shapes the simulated databases.
 	Database scenario.Database
+	// Relist is how often the operators' caches are filled anew; zero means never.
+	Relist time.Duration
 	// Silence is how long an object may be without a word on why it is not what
 	// its spec asks for; five seconds if zero. Tests that make dozens of members
 	// at once need more: the processor serves one operator after the other. What

@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"time"
+
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,8 +32,8 @@ func Managed() labels.Selector {
 
 // cacheOptions keeps the caches small: only objects of the suite, without
 // managed fields, and of nodes only name and labels. Memory must not follow
-// what strangers keep in the cluster.
-func cacheOptions(namespaces []string, cached map[client.Object]cache.ByObject) cache.Options {
+// what strangers keep in the cluster. They are filled anew every so often.
+func cacheOptions(namespaces []string, cached map[client.Object]cache.ByObject, relist time.Duration) cache.Options {
 	managed := cache.ByObject{Label: Managed()}
 	byObject := map[client.Object]cache.ByObject{
 		&corev1.Pod{}:                   managed,
@@ -47,7 +49,7 @@ func cacheOptions(namespaces []string, cached map[client.Object]cache.ByObject) 
 	for object, options := range cached {
 		byObject[object] = options
 	}
-	out := cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields()}
+	out := cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields(), NewInformer: relisting(relist)}
 	if len(namespaces) > 0 {
 		out.DefaultNamespaces = map[string]cache.Config{}
 		for _, n := range namespaces {

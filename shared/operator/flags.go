@@ -26,6 +26,9 @@ type Flags struct {
 	Concurrency int
 	// ReconcileTimeout bounds one reconcile.
 	ReconcileTimeout time.Duration
+	// RelistPeriod is how often the caches are filled anew with a full list,
+	// which makes up for an event of a watch that was lost; zero means never.
+	RelistPeriod time.Duration
 	// ClientQPS limits requests to the API server per second; negative means no
 	// limit of our own: the API server's priority and fairness decides.
 	ClientQPS float64
@@ -52,6 +55,7 @@ func parse(name string, args []string) (Flags, error) {
 	set.StringVar(&f.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the leader lease; empty means the pod's own")
 	set.IntVar(&f.Concurrency, "concurrency", 8, "how many objects are reconciled at once")
 	set.DurationVar(&f.ReconcileTimeout, "reconcile-timeout", time.Minute, "bound on one reconcile")
+	set.DurationVar(&f.RelistPeriod, "relist-period", 10*time.Minute, "how often caches are filled anew with a full list, in case an event of a watch was lost; 0 means never")
 	set.Float64Var(&f.ClientQPS, "kube-client-qps", -1, "requests per second to the API server; negative means no client-side limit")
 	set.IntVar(&f.ClientBurst, "kube-client-burst", 0, "burst that goes with kube-client-qps")
 	set.StringVar(&f.LogLevel, "log-level", "info", "debug, info or error")
@@ -66,6 +70,9 @@ func parse(name string, args []string) (Flags, error) {
 	}
 	if f.Concurrency < 1 {
 		return f, fmt.Errorf("flag --concurrency is %d: it must be at least 1", f.Concurrency)
+	}
+	if f.RelistPeriod < 0 {
+		return f, fmt.Errorf("flag --relist-period is %s: it must not be negative", f.RelistPeriod)
 	}
 	if _, err := f.logOptions(); err != nil {
 		return f, err

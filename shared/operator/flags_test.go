@@ -20,6 +20,7 @@ func TestFlags(t *testing.T) {
 		"by default there is no client-side limit on requests": {nil, func(t *testing.T, f Flags) { assert.Negative(t, f.ClientQPS) }, ""},
 		"by default eight objects are reconciled at once":      {nil, func(t *testing.T, f Flags) { assert.Equal(t, 8, f.Concurrency) }, ""},
 		"by default a reconcile takes a minute at most":        {nil, func(t *testing.T, f Flags) { assert.Equal(t, time.Minute, f.ReconcileTimeout) }, ""},
+		"by default caches are filled anew every ten minutes":  {nil, func(t *testing.T, f Flags) { assert.Equal(t, 10*time.Minute, f.RelistPeriod) }, ""},
 		"namespaces are separated by commas":                   {[]string{"--namespaces=a, b,,c"}, func(t *testing.T, f Flags) { assert.Equal(t, []string{"a", "b", "c"}, f.namespaces()) }, ""},
 		"a limit on requests can be set": {[]string{"--kube-client-qps=20", "--kube-client-burst=30"}, func(t *testing.T, f Flags) {
 			assert.InDelta(t, 20, f.ClientQPS, 0)
@@ -36,6 +37,7 @@ func TestFlags(t *testing.T) {
 		"an unknown log format is refused":     {[]string{"--log-format=xml"}, nil, `--log-format is "xml": it must be json or text`},
 		"an unknown log level is refused":      {[]string{"--log-level=loud"}, nil, `--log-level is "loud": it must be debug, info or error`},
 		"a duration without unit is refused":   {[]string{"--reconcile-timeout=5"}, nil, "reconcile-timeout"},
+		"a negative period is refused":         {[]string{"--relist-period=-1s"}, nil, "--relist-period is -1s: it must not be negative"},
 		"help is no failure but no run either": {[]string{"--help"}, nil, flag.ErrHelp.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {

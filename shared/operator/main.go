@@ -116,7 +116,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 
 	manager, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
-		Cache:  cacheOptions(flags.namespaces(), definition.Cached),
+		Cache:  cacheOptions(flags.namespaces(), definition.Cached, flags.RelistPeriod),
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 
 		Metrics:                       metricsserver.Options{BindAddress: flags.MetricsAddress},

@@ -39,15 +39,17 @@ func observe(registry prometheus.Registerer, env Env, definition Definition) err
 		oldest: prometheus.NewDesc("tidb_groups_oldest_unconverged_seconds",
 			"For how long the object that has been not UpToDate the longest has been so; 0 if there is none.", nil, prometheus.Labels{"kind": definition.Kind}),
 	}
-	err := registry.Register(c)
-	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
+	for {
+		err := registry.Register(c)
+		already := prometheus.AlreadyRegisteredError{}
+		switch {
+		case err == nil:
+			return nil
+		case !errors.As(err, &already):
+			return fmt.Errorf("register metrics of %s: %w", definition.Name, err)
+		}
 		registry.Unregister(already.ExistingCollector)
-		err = registry.Register(c)
 	}
-	if err != nil {
-		return fmt.Errorf("register metrics of %s: %w", definition.Name, err)
-	}
-	return nil
 }
 
 // Describe implements prometheus.Collector.
