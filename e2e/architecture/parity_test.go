@@ -23,7 +23,6 @@ var missing = map[string]string{
 	"PD-22": "lost quorum is documented; nothing guides the recovery",
 	"KV-17": "log backups are not flushed before a restart",
 	"KV-25": "configuration is not changed online",
-	"KV-26": "no exclusive placement but by spec.affinity",
 	"DB-05": "every change of TiDB's configuration restarts",
 	"DB-08": "TiDB is not told of an upgrade",
 	"DB-10": "no job initializes the database",

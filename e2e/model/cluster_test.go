@@ -336,3 +336,31 @@ func BenchmarkAPollOfAnIdleCluster(b *testing.B) {
 		}
 	}
 }
+
+// KV-26: PD's exclusive labels keep regions away, and a rule that names one sends
+// its regions there and nowhere else.
+func TestKV26AStoreWithAnExclusiveLabelIsEmptyUntilARuleNamesIt(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	w.put(meta(4, "zone", "z1"))
+	w.run(3 * time.Minute)
+	require.Positive(t, w.store(4).Regions)
+	require.NoError(t, w.c.SetStoreLabels(4, []model.Label{{Key: "$k/exclusive", Value: "true"}}, false))
+	w.run(3 * time.Minute)
+	assert.Zero(t, w.store(4).Regions)
+	assert.Equal(t, "Up", w.store(4).StateName)
+	for id := range uint64(3) {
+		assert.Equal(t, 104, w.store(id+1).Regions)
+	}
+
+	first := model.Rule{GroupID: "placement", ID: "hot", Role: "voter", Count: 1, EndKeyHex: "7480000000000000FF0400000000000000F8",
+		LabelConstraints: []model.LabelConstraint{{Key: "$k/exclusive", Op: "exists"}}}
+	require.NoError(t, w.c.SetRule(first))
+	w.run(time.Minute)
+	assert.Equal(t, 1, w.store(4).Regions, "the first region is all that the rule sends there")
+	require.NoError(t, w.c.DeleteRule("placement", "hot"))
+	require.NoError(t, w.c.SetStoreLabels(4, []model.Label{{Key: "$k/exclusive"}}, false))
+	w.run(3 * time.Minute)
+	assert.Greater(t, w.store(4).Regions, 10)
+	assert.Empty(t, w.c.Alarms())
+}

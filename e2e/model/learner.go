@@ -60,7 +60,7 @@ func (c *Cluster) learnerRules() []Rule {
 			out = append(out, rule)
 		}
 	}
-	if len(out) > 0 && c.section("replication")["enable-placement-rules"] != "true" {
+	if len(out) > 0 && !c.ruled() {
 		return nil
 	}
 	return out
@@ -74,9 +74,14 @@ func (rule Rule) covers(r *Region) bool {
 }
 
 // fits reports whether a rule allows for a store. TiFlash takes only what asks for
-// it, as in PD.
+// it, and a store with an exclusive label what names that, as in PD.
 func (rule Rule) fits(s *Store) bool {
 	asked := false
+	for _, key := range exclusive(s) {
+		if !rule.names(key) {
+			return false
+		}
+	}
 	for _, l := range rule.LabelConstraints {
 		value := labelOf(s, l.Key)
 		in := slices.Contains(l.Values, value)

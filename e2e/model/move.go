@@ -147,28 +147,28 @@ func (c *Cluster) moveLeader(now time.Time) bool {
 }
 
 // movePeer makes one change to the replicas of one region: a missing one is
-// added, one on a store that leaves or is Down is replaced, one too many is
-// dropped, or one is moved for balance. The same goes for learners, of which the
-// placement rules say how many there are to be and where.
+// added, one on a store that leaves, is Down or is not for it is replaced, one too
+// many is dropped, or one is moved for balance. The same goes for learners, of which
+// the placement rules say how many there are to be and where.
 func (c *Cluster) movePeer(now time.Time) bool {
 	idx := c.index()
-	want, rules := c.maxReplicas(), c.learnerRules()
+	want, rules, sent := c.maxReplicas(), c.learnerRules(), c.voterRules()
 	for _, r := range c.st.Regions {
 		if n := voters(r); n < want {
-			if to := c.bestTarget(r, 0, idx, now); to != nil {
+			if to := c.bestTarget(r, 0, sent, idx, now); to != nil {
 				c.addPeer(r, to.Meta.ID)
 				return true
 			}
 		}
 		for i, p := range r.Peers {
-			if p.Learner || !c.leaving(p.StoreID, now) {
+			if p.Learner || !c.leaving(p.StoreID, now) && c.admits(r, c.st.Stores[p.StoreID], sent) {
 				continue
 			}
 			if voters(r) > want {
 				c.dropPeer(r, i, now)
 				return true
 			}
-			if to := c.bestTarget(r, p.StoreID, idx, now); to != nil {
+			if to := c.bestTarget(r, p.StoreID, sent, idx, now); to != nil {
 				c.addPeer(r, to.Meta.ID)
 				c.dropPeer(r, i, now)
 				return true
@@ -182,7 +182,7 @@ func (c *Cluster) movePeer(now time.Time) bool {
 			return true
 		}
 	}
-	return c.balancePeer(idx, now)
+	return c.balancePeer(sent, idx, now)
 }
 
 func (c *Cluster) leaving(id uint64, now time.Time) bool {
@@ -196,12 +196,13 @@ func (c *Cluster) leaving(id uint64, now time.Time) bool {
 }
 
 // bestTarget is the store for one more peer of r, in the place of the peer on
-// the store without (0 for none): the best isolated, then the emptiest.
-func (c *Cluster) bestTarget(r *Region, without uint64, idx index, now time.Time) *Store {
+// the store without (0 for none): the best isolated, then the emptiest, of those
+// that the rules admit.
+func (c *Cluster) bestTarget(r *Region, without uint64, rules []Rule, idx index, now time.Time) *Store {
 	var best *Store
 	bestScore := -1
 	for id, s := range c.st.Stores {
-		if !c.eligible(s, now) || slices.ContainsFunc(r.Peers, func(p Peer) bool { return p.StoreID == id }) {
+		if !c.eligible(s, now) || !c.admits(r, s, rules) || slices.ContainsFunc(r.Peers, func(p Peer) bool { return p.StoreID == id }) {
 			continue
 		}
 		score := c.isolation(r, s, without)
@@ -254,7 +255,7 @@ func labelOf(s *Store, key string) string {
 }
 
 // balancePeer moves one peer from a full store to an empty one where that harms no isolation.
-func (c *Cluster) balancePeer(idx index, now time.Time) bool {
+func (c *Cluster) balancePeer(rules []Rule, idx index, now time.Time) bool {
 	var bestRegion *Region
 	var bestTo uint64
 	var bestAt int
@@ -264,7 +265,7 @@ func (c *Cluster) balancePeer(idx index, now time.Time) bool {
 			continue
 		}
 		for _, r := range c.st.Regions {
-			if slices.ContainsFunc(r.Peers, func(p Peer) bool { return p.StoreID == to }) {
+			if slices.ContainsFunc(r.Peers, func(p Peer) bool { return p.StoreID == to }) || !c.admits(r, s, rules) {
 				continue
 			}
 			for i, p := range r.Peers {

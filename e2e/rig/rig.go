@@ -257,6 +257,16 @@ func (r *Rig) Replicated(context.Context) error {
 	return nil
 }
 
+// Regions implements scenario.World.
+func (r *Rig) Regions(_ context.Context, pod string) (int, error) {
+	for _, db := range r.Databases.List() {
+		if n, found := db.RegionsOf(pod); found {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("PD lists no store of pod %s", pod)
+}
+
 // Replicate implements scenario.World.
 func (r *Rig) Replicate(_ context.Context, pdGroup string, table, replicas int) error {
 	db, err := r.Databases.Of(types.NamespacedName{Namespace: r.namespace, Name: pdGroup})

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -78,8 +79,31 @@ type Await struct {
 	// Replicated waits, after all else, until every region has as many voters as
 	// PD wants and as many learners as tables want, or as there are stores.
 	Replicated bool `json:"replicated,omitempty"`
+	// Empty waits, after that, until no region lies on the stores of these pods, and
+	// Filled until some lie on each.
+	Empty  []string `json:"empty,omitempty"`
+	Filled []string `json:"filled,omitempty"`
 	// Within is how long it may take; the world's patience if zero.
 	Within metav1.Duration `json:"within,omitempty"`
+}
+
+// placed is content when the regions are where they are to be.
+func (a Await) placed(ctx context.Context, world World) error {
+	if a.Replicated {
+		if err := world.Replicated(ctx); err != nil {
+			return err
+		}
+	}
+	for _, pod := range slices.Concat(a.Empty, a.Filled) {
+		n, err := world.Regions(ctx, pod)
+		switch {
+		case err != nil:
+			return err
+		case n > 0 == slices.Contains(a.Empty, pod):
+			return fmt.Errorf("%d regions lie on the store of pod %s", n, pod)
+		}
+	}
+	return nil
 }
 
 // Expect is what must be so at this moment.

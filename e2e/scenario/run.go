@@ -144,18 +144,21 @@ func (r *runner) await(ctx context.Context, a Await) error {
 	within := r.scenario.within(a.Within.Duration)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not within %s", within))
 	defer cancel()
-	if err := r.world.Await(ctx, func(o objects.Set) error { return a.Holds.check(o, r.deleted) }); err != nil || !a.Replicated {
+	if err := r.world.Await(ctx, func(o objects.Set) error { return a.Holds.check(o, r.deleted) }); err != nil {
 		return err
 	}
-	return r.replicated(ctx)
+	if a.Replicated || len(a.Empty)+len(a.Filled) > 0 {
+		return r.placed(ctx, a)
+	}
+	return nil
 }
 
-// replicated waits for the database, which tells nobody when it is done.
-func (r *runner) replicated(ctx context.Context) error {
+// placed waits for the database, which tells nobody when it is done.
+func (r *runner) placed(ctx context.Context, a Await) error {
 	ticker := time.NewTicker(again)
 	defer ticker.Stop()
 	for {
-		err := r.world.Replicated(ctx)
+		err := a.placed(ctx, r.world)
 		if err == nil || errors.Is(err, ErrNotHere) {
 			return err
 		}

@@ -52,6 +52,9 @@ type World interface {
 	// has as many voters as PD wants, or as there are stores.
 	Replicated(ctx context.Context) error
 
+	// Regions counts the regions on the store of a pod.
+	Regions(ctx context.Context, pod string) (int, error)
+
 	// Observed is what was seen so far.
 	Observed() Observed
 }

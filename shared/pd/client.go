@@ -13,7 +13,8 @@ type Client interface {
 	// View asks for everything that a View holds. The returned View carries
 	// the error too.
 	View(ctx context.Context) (View, error)
-	// SetStoreLabels sets labels of a store and leaves its others alone.
+	// SetStoreLabels sets labels of a store and leaves its others alone. One
+	// without a value is removed.
 	SetStoreLabels(ctx context.Context, storeID string, labels map[string]string) error
 	// EnablePlacementRules turns placement rules on; harmless if they are.
 	EnablePlacementRules(ctx context.Context) error

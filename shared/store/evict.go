@@ -51,14 +51,26 @@ func (c Component) Vacate(d group.Disruption, begun time.Time) group.Preparation
 	return p
 }
 
-// elsewhere reports whether another store could lead the regions of a member's.
+// elsewhere reports whether another store could lead the regions of a member's. One
+// that is kept empty leads none of an ordinary store (KV-26).
 func (c Component) elsewhere(m Match) bool {
 	for _, other := range c.peers(m) {
-		if other.State == pd.StateUp && !c.Snapshot.PD.Evicts(other.ID) {
+		shares := !c.secluded(other) || c.secluded(*m.Store) || other.Regions > 0
+		if shares && other.State == pd.StateUp && !c.Snapshot.PD.Evicts(other.ID) {
 			return true
 		}
 	}
 	return false
+}
+
+// awaited is how many leaders a store may get back of those that it had. From one
+// that has become exclusive its regions move away, and their leaders do not return
+// (KV-26).
+func (c Component) awaited(s pd.Store, had int) int {
+	if c.secluded(s) {
+		return min(had, s.Regions)
+	}
+	return had
 }
 
 // Readmit lets a restarted member's store lead again, and waits for its leaders
@@ -75,7 +87,7 @@ func (c Component) Readmit(i *v1alpha1.Instance, held lease.State) group.Prepara
 		p.Calls = calls
 		return p
 	}
-	if m.Store.Leaders*3 >= held.Leaders*returned {
+	if m.Store.Leaders*3 >= c.awaited(*m.Store, held.Leaders)*returned {
 		return p
 	}
 	timeout := min(time.Duration(held.Leaders)*perLeader, returnTimeout)

@@ -56,8 +56,9 @@ func (c Component) without(members []*v1alpha1.Instance) room {
 // Needed says why the cluster cannot do without some members, all of them
 // together; empty if it can (KV-03, FL-05): every region must find as many stores
 // that are Up as PD is told to keep replicas, in as many zones as before or as
-// there are replicas, and so must every placement rule. What is not as it should
-// be anyway, and does not become worse, needs nobody.
+// there are replicas, and so must every placement rule. Stores of an exclusive group
+// count for the rules that name them, and for nothing else (KV-26). What is not as
+// it should be anyway, and does not become worse, needs nobody.
 func (c Component) Needed(members ...*v1alpha1.Instance) string {
 	left := c.without(members)
 	return cmp.Or(c.tooFew(left), c.zoneLost(left), c.ruleBroken(left))
@@ -71,10 +72,15 @@ func (c Component) Removable(i *v1alpha1.Instance) string {
 // tooFew compares the stores with the number of replicas.
 func (c Component) tooFew(left room) string {
 	replicas := c.Snapshot.PD.MaxReplicas
+	after, before := c.ordinary(left.after), c.ordinary(left.before)
 	switch {
-	case c.HasLeaders && len(left.after) < replicas && len(left.after) < len(left.before):
-		return fmt.Sprintf("%s would stay Up (%s), and PD keeps %d replicas of every region: add stores first, or lower PD's replication.max-replicas",
-			count(len(left.after), "TiKV store"), ids(left.after), replicas)
+	case c.HasLeaders && len(after) < replicas && len(after) < len(before):
+		beside := ""
+		if n := len(left.after) - len(after); n > 0 {
+			beside = fmt.Sprintf(" beside %d exclusive", n)
+		}
+		return fmt.Sprintf("%s%s would stay Up (%s), and PD keeps %d replicas of every region: add stores first, or lower PD's replication.max-replicas",
+			count(len(after), "TiKV store"), beside, ids(after), replicas)
 	case left.told && left.kept < replicas:
 		// PD itself asks no more than this (ErrStoresNotEnough), of all stores
 		// together.
@@ -94,12 +100,12 @@ func (c Component) zoneLost(left room) string {
 	}
 	for level, key := range labels {
 		stay := map[string]bool{}
-		for _, s := range left.after {
+		for _, s := range c.ordinary(left.after) {
 			if label(s, key) != "" {
 				stay[places(&s, labels)[level]] = true
 			}
 		}
-		for _, s := range left.before {
+		for _, s := range c.ordinary(left.before) {
 			if label(s, key) == "" || stay[places(&s, labels)[level]] || len(stay) >= c.Snapshot.PD.MaxReplicas {
 				continue
 			}
@@ -142,10 +148,10 @@ const tiflashRules = "tiflash"
 
 // stuck says why the regions of a store that is Offline find no place; empty if
 // they do.
-func (c Component) stuck() string {
+func (c Component) stuck(s pd.Store) string {
 	left := c.without(nil)
-	if c.HasLeaders && len(left.after) < c.Snapshot.PD.MaxReplicas {
-		return fmt.Sprintf("only %s can take them (%s)", count(len(left.after), "TiKV store"), ids(left.after))
+	if takers := c.ordinary(left.after); c.HasLeaders && !c.secluded(s) && len(takers) < c.Snapshot.PD.MaxReplicas {
+		return fmt.Sprintf("only %s can take them (%s)", count(len(takers), "TiKV store"), ids(takers))
 	}
 	for _, r := range c.Snapshot.PD.Rules {
 		if has := fitting(r, left.after); has < r.Count && (r.Group == tiflashRules) == !c.HasLeaders {

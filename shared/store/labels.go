@@ -22,14 +22,34 @@ import (
 // labelsDeadline bounds all the calls of one SetLabels.
 const labelsDeadline = 5 * time.Second
 
-// LabelChange is labels that a store lacks.
+// The labels by which placement rules find the stores of a group, as TiDB Operator
+// names them. PD keeps all regions away from a store with a key that begins with $,
+// but those of a rule that names the key.
+const (
+	groupLabel     = "k/tikvgroup"
+	exclusiveLabel = "$k/exclusive"
+)
+
+// LabelChange is labels that a store lacks, or has and should not.
 type LabelChange struct {
 	// Instance that the store belongs to.
 	Instance string
 	// StoreID in decimal.
 	StoreID string
-	// Labels to set; others of the store stay.
+	// Labels to set, and those to remove, which have no value; others of the store
+	// stay.
 	Labels map[string]string
+}
+
+// Placement returns the labels that keep regions away from the stores of an
+// exclusive group and let placement rules find them (KV-26). One without a value is
+// to be removed. The group's name stays with a store that was exclusive once: a rule
+// may still name it.
+func Placement(g *v1alpha1.TiKVGroup) map[string]string {
+	if g.Spec.Placement == nil || !g.Spec.Placement.Exclusive {
+		return map[string]string{exclusiveLabel: ""}
+	}
+	return map[string]string{exclusiveLabel: "true", groupLabel: g.Namespace + "." + g.Name}
 }
 
 // labelText is what PD accepts as key and value of a label.
@@ -55,8 +75,9 @@ func CheckLabels(user map[string]v1alpha1.StoreLabelValue) []string {
 }
 
 // LabelChanges returns the labels that the group's stores lack, those of their
-// nodes that PD places replicas by and the user's own.
-func LabelChanges(s group.Snapshot, matches []Match, user map[string]v1alpha1.StoreLabelValue) []LabelChange {
+// nodes that PD places replicas by and the user's own, and the operator's, of which
+// one without a value is to be removed.
+func LabelChanges(s group.Snapshot, matches []Match, user map[string]v1alpha1.StoreLabelValue, operator map[string]string) []LabelChange {
 	own := make(map[string]string, len(user))
 	for key, value := range user {
 		own[key] = string(value)
@@ -67,6 +88,8 @@ func LabelChanges(s group.Snapshot, matches []Match, user map[string]v1alpha1.St
 			continue
 		}
 		want := topology.StoreLabels(s.Nodes[m.Instance.Status.NodeName], s.PD.LocationLabels, own)
+		maps.Copy(want, operator)
+		maps.DeleteFunc(want, func(key, value string) bool { return value == "" && label(*m.Store, key) == "" })
 		if missing := topology.Missing(want, m.Store.Labels); len(missing) > 0 {
 			out = append(out, LabelChange{Instance: m.Instance.Name, StoreID: m.Store.ID, Labels: missing})
 		}
@@ -108,9 +131,14 @@ func SetLabels(ctx context.Context, env operator.Env, g v1alpha1.Group, changes 
 	return worst
 }
 
+// text writes labels as kubectl label takes them: one to be removed ends with -.
 func text(labels map[string]string) string {
 	parts := make([]string, 0, len(labels))
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if labels[key] == "" {
+			parts = append(parts, key+"-")
+			continue
+		}
 		parts = append(parts, key+"="+labels[key])
 	}
 	return strings.Join(parts, ",")

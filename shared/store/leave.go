@@ -116,7 +116,7 @@ func (c Component) comeBack(d group.Disruption) group.Preparation {
 // offline waits for PD to move the regions of a store away.
 func (c Component) offline(d group.Disruption, m Match) group.Preparation {
 	text := fmt.Sprintf("store %s of Instance %s (%s) is Offline and has %s regions left", m.Store.ID, d.Instance.Name, d.Why, about(m.Store.Regions))
-	if why := c.stuck(); why != "" && m.Store.Regions > 0 {
+	if why := c.stuck(*m.Store); why != "" && m.Store.Regions > 0 {
 		text += ": " + why
 	}
 	p := waiting(v1alpha1.ReasonDraining, "%s", text)

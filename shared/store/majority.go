@@ -17,7 +17,7 @@ const quorate = 3
 func (c Component) Endangered(i *v1alpha1.Instance) string {
 	m, s := c.of(i), c.Snapshot
 	switch {
-	case m.Store == nil || c.unreplicated():
+	case m.Store == nil, !c.secluded(*m.Store) && c.unreplicated(*m.Store):
 		return ""
 	case s.RegionsErr != nil:
 		return s.RegionsErr.Error()
@@ -25,24 +25,37 @@ func (c Component) Endangered(i *v1alpha1.Instance) string {
 		return "PD has not been asked about its regions yet"
 	}
 	for _, r := range s.Regions {
-		if left, voters := survivors(r, s.PD, m.Store.ID); voters > 0 && left < voters/2+1 {
+		left, voters := survivors(r, s.PD, m.Store.ID)
+		if c.unreplicated(*m.Store) && voters < quorate {
+			continue // no more are wanted, or there are no more such stores
+		}
+		if voters > 0 && left < voters/2+1 {
 			return fmt.Sprintf("region %s has %d voters, of which %d would be left: it waits for the others to catch up: pd-ctl region %s", r.ID, voters, left, r.ID)
 		}
 	}
 	return ""
 }
 
-// unreplicated reports whether no region of the cluster could do without one of
-// its voters, because there are to be fewer than three. Nothing is gained then by
-// waiting.
-func (c Component) unreplicated() bool {
+// unreplicated reports whether no region of a store could do without one of its
+// voters, because there are to be fewer than three. Nothing is gained then by
+// waiting. An exclusive store has the regions of the rules that name it, which
+// need other such stores (KV-26).
+func (c Component) unreplicated(on pd.Store) bool {
+	wanted := c.Snapshot.PD.MaxReplicas
+	if c.secluded(on) {
+		for _, r := range c.Snapshot.PD.Rules {
+			if fits(r, on) {
+				wanted = min(wanted, r.Count)
+			}
+		}
+	}
 	stores := 0
 	for _, s := range c.Snapshot.PD.Stores {
-		if !isTiFlash(s) && s.State != pd.StateOffline {
+		if !isTiFlash(s) && s.State != pd.StateOffline && c.secluded(s) == c.secluded(on) {
 			stores++
 		}
 	}
-	return min(stores, c.Snapshot.PD.MaxReplicas) < quorate
+	return min(stores, wanted) < quorate
 }
 
 // survivors counts the voters of a region, and those that would be left of them

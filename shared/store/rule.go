@@ -36,6 +36,25 @@ func exclusive(key string) bool {
 	return strings.HasPrefix(key, "$") || strings.EqualFold(key, engineLabel) || strings.EqualFold(key, "exclusive")
 }
 
+// secluded reports whether PD keeps ordinary regions away from a store that is no
+// TiFlash: only rules that name one of its labels place regions there (KV-26).
+func (c Component) secluded(s pd.Store) bool {
+	if !c.Snapshot.PD.PlacementRules {
+		return false // PD looks at such labels for the sake of its rules only
+	}
+	for key := range s.Labels {
+		if exclusive(key) && !strings.EqualFold(key, engineLabel) {
+			return true
+		}
+	}
+	return false
+}
+
+// ordinary returns the stores that are not secluded.
+func (c Component) ordinary(stores []pd.Store) []pd.Store {
+	return slices.DeleteFunc(slices.Clone(stores), c.secluded)
+}
+
 // fulfils reports whether a store fulfils a constraint. PD refuses rules with
 // other operators than these four.
 func fulfils(s pd.Store, c pd.Constraint) bool {

@@ -288,7 +288,7 @@ func TestKV18LabelsThatStoresLack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := snapshot([]*v1alpha1.Instance{c.instance}, c.store)
 			s.Nodes = map[string]map[string]string{"n1": {"topology.kubernetes.io/zone": "z1"}}
-			changes := store.LabelChanges(s, store.Matches(kv(1), s, v1alpha1.PortTiKV), user)
+			changes := store.LabelChanges(s, store.Matches(kv(1), s, v1alpha1.PortTiKV), user, nil)
 			if c.want == nil {
 				assert.Empty(t, changes)
 				assert.Equal(t, step.KindDone, store.LabelsPending(changes).Kind)

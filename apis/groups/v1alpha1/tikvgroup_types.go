@@ -22,6 +22,9 @@ type TiKVTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[$]?[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$') && self[k].matches('^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$'))",message="keys and values of storeLabels must begin and end with a letter or digit and hold only letters, digits and -_./ (PD's rule)"
 	// +optional
 	StoreLabels map[string]StoreLabelValue `json:"storeLabels,omitempty"`
+	// Placement says which regions PD places on the stores.
+	// +optional
+	Placement *StorePlacement `json:"placement,omitempty"`
 	// EvictLeaderTimeout is how long the leaders of a store may take to move away
 	// before it is stopped, such as 10m. Then it is stopped with those that are
 	// left, which costs their regions some seconds. Default: 10m.
@@ -29,6 +32,16 @@ type TiKVTemplate struct {
 	// +kubebuilder:validation:Type=string
 	// +optional
 	EvictLeaderTimeout *metav1.Duration `json:"evictLeaderTimeout,omitempty"`
+}
+
+// StorePlacement says which regions PD places on the stores of a group.
+type StorePlacement struct {
+	// Exclusive keeps all regions away from the stores but those that a placement
+	// rule of PD sends there: one with a constraint on the label $k/exclusive, and
+	// most often on k/tikvgroup, which is NAMESPACE.NAME of the group. It changes in
+	// place, and PD moves the regions. Default: false.
+	// +optional
+	Exclusive bool `json:"exclusive,omitempty"`
 }
 
 // TiKVGroupSpec is a TiKVTemplate and the PDGroup that it belongs to.

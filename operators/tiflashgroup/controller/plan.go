@@ -53,7 +53,7 @@ func planWith(g *v1alpha1.TiFlashGroup, s group.Snapshot, r group.Rendering) (gr
 	if !g.Spec.Paused && p.Outcome.Kind != step.KindStall {
 		_, silence := store.Distrust(g, s)
 		p.EnablePlacementRules = p.Dependencies.Open && silence == "" && !s.PD.PlacementRules && g.GetReplicas() > 0
-		p.Labels = store.LabelChanges(s, members.Stores, g.Spec.StoreLabels)
+		p.Labels = store.LabelChanges(s, members.Stores, g.Spec.StoreLabels, nil)
 		p.Outcome = step.Worst(p.Outcome, store.LabelsPending(p.Labels))
 	}
 	return p, nil

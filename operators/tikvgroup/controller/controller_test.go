@@ -100,7 +100,7 @@ func TestKV01WaitsForPDGroupThenComesUpAndStaysStill(t *testing.T) {
 	assert.Len(t, s.Instances(), 3)
 }
 
-// KV-18: store labels come from node labels and the user's, in place.
+// KV-18, KV-26: store labels come from node labels and the user's, in place.
 func TestKV18StoresAreLabelledFromTheirNodesAndTheSpec(t *testing.T) {
 	t.Parallel()
 	s := rig.Stage(t)
@@ -128,13 +128,22 @@ func TestKV18StoresAreLabelledFromTheirNodesAndTheSpec(t *testing.T) {
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 	assert.Equal(t, revision, g.Status.UpdateRevision, "labels are no new revision")
 
+	// KV-26: so do those of an exclusive group.
+	s.Edit(g, func() { g.Spec.Placement = &v1alpha1.StorePlacement{Exclusive: true} })
+	labels(map[string]string{"disk": "nvme", "zone": "z2", "host": "h1", "$k/exclusive": "true", "k/tikvgroup": s.Namespace + ".basic-tikv"})
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+	s.Edit(g, func() { g.Spec.Placement = nil })
+	labels(map[string]string{"disk": "nvme", "zone": "z2", "host": "h1", "k/tikvgroup": s.Namespace + ".basic-tikv"})
+	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
+	assert.Equal(t, revision, g.Status.UpdateRevision, "labels are no new revision")
+
 	s.PD.Refuse(errors.New("label refused"))
 	s.Edit(g, func() { g.Spec.StoreLabels["disk"] = "hdd"; g.Spec.Replicas = ptr.To[int32](2) })
 	s.Exist(stage.Patience, "basic-tikv-0", "basic-tikv-1")
 	c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonRequestFailed)
 	assert.Contains(t, c.Message, "label refused")
 	s.PD.Refuse(nil)
-	labels(map[string]string{"disk": "hdd", "zone": "z2", "host": "h1"})
+	labels(map[string]string{"disk": "hdd", "zone": "z2", "host": "h1", "k/tikvgroup": s.Namespace + ".basic-tikv"})
 	s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, "")
 }
 

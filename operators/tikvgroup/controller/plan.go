@@ -47,7 +47,7 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 	}
 	p.Outcome = members.Failover(step.Worst(p.Outcome, store.Problem(members.Stores)))
 	if !g.Spec.Paused && p.Outcome.Kind != step.KindStall {
-		p.Labels = store.LabelChanges(s, members.Stores, g.Spec.StoreLabels)
+		p.Labels = store.LabelChanges(s, members.Stores, g.Spec.StoreLabels, store.Placement(g))
 		p.Outcome = step.Worst(p.Outcome, store.LabelsPending(p.Labels))
 	}
 	return p, nil

@@ -52,6 +52,7 @@ func (p *PD) SetStoreLabels(_ context.Context, id string, labels map[string]stri
 		merged := map[string]string{}
 		maps.Copy(merged, s.Labels)
 		maps.Copy(merged, labels)
+		maps.DeleteFunc(merged, func(_, value string) bool { return value == "" })
 		s.Labels = merged
 		return nil
 	})
