@@ -84,7 +84,7 @@ func badInputs() []badInput {
 		{"something to be done about dead stores that nobody can do", tiflash, one("spec.failover", "{policy: Panic}"), []string{"spec.failover.policy", "Panic", `"None", "Add", "Replace"`}},
 		{"dead stores made up for by none", tiflash, one("spec.failover", "{policy: Add, max: 0}"), []string{"spec.failover.max", "0"}},
 		{"an exclusive placement that is no yes or no", tikv, one("spec.placement", "{exclusive: always}"), []string{"spec.placement.exclusive", "must be of type boolean"}},
-		{"a store label that only spec.placement may set", tikv, one("spec.storeLabels", "{$k/exclusive: y}"), []string{"storeLabels may not set"}},
+		{"a store label that only spec.placement may set", tikv, one("spec.storeLabels", `{"$k/exclusive": "yes"}`), []string{"storeLabels may not set"}},
 		{"a time to evict leaders that is a bare number", tikv, one("spec.evictLeaderTimeout", `"10"`), []string{"spec.evictLeaderTimeout", "10", "should match"}},
 		{"a time until a server is replaced that no clock bears", tidb, one("spec.failover", "{max: 1, after: 9999999999h}"), []string{"spec.failover.after", "9999999999h", "should match"}},
 		{"a resource amount that is no quantity", pd, one("spec.resources", "{limits: {memory: lots}}"), []string{"spec.resources.limits", "lots"}},
