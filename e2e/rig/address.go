@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/model"
 )
 
 // addresses hands out loopback addresses as pods' IPs, so that a pod's ports
@@ -44,7 +46,7 @@ type statusPort struct {
 
 // openStatusPort listens on the wanted address, or finds a free one and listens
 // there.
-func openStatusPort(ctx context.Context, from *addresses, wanted string) (*statusPort, error) {
+func openStatusPort(ctx context.Context, from *addresses, wanted string, servers *model.Servers) (*statusPort, error) {
 	var config net.ListenConfig
 	var errs []error
 	for range 50 {
@@ -57,6 +59,9 @@ func openStatusPort(ctx context.Context, from *addresses, wanted string) (*statu
 		}
 		mux := http.NewServeMux()
 		mux.HandleFunc("POST /labels", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+		for path, upgrading := range map[string]bool{"POST /upgrade/start": true, "POST /upgrade/finish": false} {
+			mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, servers.Tell(upgrading)) }) // nobody listens if it fails
+		}
 		mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 		p := &statusPort{ip: ip, server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}}
 		go func() { _ = p.server.Serve(listener) }() // ends when it is closed

@@ -90,6 +90,9 @@ func (d *Databases) List() []*Database {
 // Database is what the pods of one PDGroup make together. What a member knows
 // lies on its claim.
 type Database struct {
+	// Servers of TiDB.
+	Servers model.Servers
+
 	ctx     context.Context
 	shape   scenario.Database
 	group   types.NamespacedName

@@ -136,12 +136,13 @@ func (a *actor) start(ctx context.Context, pod *corev1.Pod) (running *process, f
 		if !db.Serves() {
 			return nil, errNoPD, nil
 		}
-		port, err := openStatusPort(ctx, a.addresses, pod.Status.PodIP)
+		port, err := openStatusPort(ctx, a.addresses, pod.Status.PodIP, &db.Servers)
 		if err != nil {
 			return nil, nil, err
 		}
+		db.Servers.Start(pod.Name, version(pod))
 		running.ip = port.ip
-		running.stop = func() error { port.close(); return nil }
+		running.stop = func() error { port.close(); db.Servers.Stop(pod.Name); return nil }
 	}
 	if failed != nil {
 		return nil, failed, nil

@@ -209,11 +209,12 @@ func (r *Rig) Await(ctx context.Context, holds func(Objects) error) error {
 // Observed implements scenario.World.
 func (r *Rig) Observed() scenario.Observed {
 	out := scenario.Observed{
-		UIDs: r.Watcher.UIDs(), Births: map[string]int{}, Violations: r.Watcher.Violations(),
+		UIDs: r.Watcher.UIDs(), Births: map[string]int{}, Upgrades: map[string]model.Upgrades{}, Violations: r.Watcher.Violations(),
 		Requests: r.Requests.Counts(), Versions: r.Watcher.Versions(),
 	}
 	for _, db := range r.Databases.List() {
 		out.Births[db.Group().Name] = db.Births()
+		out.Upgrades[db.Group().Name] = db.Servers.Upgrades()
 	}
 	for _, alarm := range r.Alarms() {
 		out.Alarms = append(out.Alarms, alarm.String())

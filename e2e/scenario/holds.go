@@ -114,6 +114,10 @@ type Expect struct {
 	Restarts *map[string]int `json:"restarts,omitempty"`
 	// Births is how many PD clusters were founded, in all of them together.
 	Births *int `json:"births,omitempty"`
+	// Upgrades is how many upgrades TiDB was told of before the first server had
+	// another version, and that they are over after the last, in all databases
+	// together; and that no other server was ever restarted with another version.
+	Upgrades *int `json:"upgrades,omitempty"`
 	// ClaimsKept says that every claim that ever was is still there, the same
 	// object as ever, except those that the scenario deleted.
 	ClaimsKept bool `json:"claimsKept,omitempty"`

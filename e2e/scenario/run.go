@@ -196,7 +196,29 @@ func (r *runner) expect(ctx context.Context, e Expect) error {
 			last = errors.Join(last, fmt.Errorf("%d PD clusters were founded, not %d", births, *e.Births))
 		}
 	}
+	if e.Upgrades != nil {
+		last = errors.Join(last, upgrades(seen, *e.Upgrades))
+	}
 	return last
+}
+
+// upgrades looks at what TiDB was told of upgrades.
+func upgrades(seen Observed, want int) error {
+	var errs []error
+	ended := 0
+	for group, told := range seen.Upgrades {
+		ended += told.Ended
+		for _, wrong := range told.Wrong {
+			errs = append(errs, fmt.Errorf("TiDB of PDGroup %s: %s", group, wrong))
+		}
+		if told.Open {
+			errs = append(errs, fmt.Errorf("TiDB of PDGroup %s was not told that the upgrade is over", group))
+		}
+	}
+	if ended != want {
+		errs = append(errs, fmt.Errorf("TiDB was told of %d upgrades, not of %d", ended, want))
+	}
+	return errors.Join(errs...)
 }
 
 // claimsKept looks for every claim that ever was.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tidb-groups/tidb-groups/e2e/model"
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
 )
 
@@ -65,6 +66,9 @@ type Observed struct {
 	UIDs map[objects.Key][]types.UID
 	// Births is how many PD clusters were founded for each PDGroup.
 	Births map[string]int
+	// Upgrades are what TiDB was told of upgrades, for each PDGroup; nil where it is
+	// not known.
+	Upgrades map[string]model.Upgrades
 	// Alarms that the scenario does not tolerate.
 	Alarms []string
 	// Violations of what the watcher looks after.

@@ -79,6 +79,9 @@ const (
 	ReasonScaleInRefused = "ScaleInRefused"
 	// ReasonUpdateHeld: spec.disruption puts the next step off.
 	ReasonUpdateHeld = "UpdateHeld"
+	// ReasonAnnouncingUpgrade: TiDB is being told that an upgrade begins, or that it
+	// is over. Set by the tidbgroup operator.
+	ReasonAnnouncingUpgrade = "AnnouncingUpgrade"
 	// ReasonReplacing: a dead member is being replaced.
 	ReasonReplacing = "Replacing"
 	// ReasonEvictionTimedOut: leaders stayed longer than they may; the member is
@@ -209,7 +212,7 @@ func ConditionTable() []ConditionInfo {
 	// and Reconciling: they repeat the most pressing one.
 	blocked := []string{
 		ReasonProgressing, ReasonCreating, ReasonRestartPending, ReasonNewRendering, ReasonVolumeChangePending,
-		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonReplacing, ReasonEvictionTimedOut,
+		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonAnnouncingUpgrade, ReasonReplacing, ReasonEvictionTimedOut,
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
 		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
 		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,

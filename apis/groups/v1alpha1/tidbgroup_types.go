@@ -131,7 +131,38 @@ type TiDBGroupStatus struct {
 	// Endpoint that MySQL clients connect to, host:port.
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
+	// Upgrade that TiDB is told of; absent while there is none.
+	// +optional
+	Upgrade *TiDBUpgrade `json:"upgrade,omitempty"`
 }
+
+// TiDBUpgrade is an upgrade that TiDB is told of, so that it holds the users' DDL
+// back while its servers run different versions. It is recorded before the first
+// server is restarted, and removed when TiDB has taken the word that it is over.
+type TiDBUpgrade struct {
+	// From is the version that all servers ran.
+	From string `json:"from"`
+	// To is the version that they are to run.
+	To string `json:"to"`
+	// State is how far TiDB has been told.
+	// +kubebuilder:validation:Enum=Starting;Started;Unannounced
+	State UpgradeState `json:"state"`
+	// Since when TiDB is being told.
+	Since metav1.Time `json:"since"`
+}
+
+// UpgradeState is how far TiDB has been told of an upgrade.
+type UpgradeState string
+
+const (
+	// UpgradeStarting: no server is restarted before TiDB has taken the word.
+	UpgradeStarting UpgradeState = "Starting"
+	// UpgradeStarted: TiDB has taken it.
+	UpgradeStarted UpgradeState = "Started"
+	// UpgradeUnannounced: TiDB did not take it for too long. The servers are
+	// restarted all the same.
+	UpgradeUnannounced UpgradeState = "Unannounced"
+)
 
 // TiDBGroup is a group of TiDB servers with one configuration.
 //

@@ -2,8 +2,13 @@ package controller
 
 import (
 	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/upgrade"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -21,5 +26,40 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot,
 			return step.Done()
 		})
 	}
+	r.announce(g, p)
+	if p.Order != nil {
+		work = append(work, func() step.Outcome { return r.order(ctx, g, *p.Order) })
+	}
 	return step.Worst(outcome, step.Parallel(work...))
+}
+
+// order gives TiDB the word; the answer wakes the group up. That an upgrade is
+// over is looked at in the API server first: another group may just have begun
+// one.
+func (r *Reconciler) order(ctx context.Context, g *v1alpha1.TiDBGroup, o statusport.Order) step.Outcome {
+	if o.Verb == statusport.Finish {
+		others, err := group.Select(ctx, r.Live, g.Namespace, list(), func(other v1alpha1.Group) bool { return other.PDGroupName() == g.PDGroupName() })
+		if err != nil {
+			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("list TiDBGroups of PDGroup %s: %w", g.PDGroupName(), err))
+		}
+		if upgrade.Between(others, g.Name) != "" {
+			return step.Done()
+		}
+	}
+	r.orders.Give(r.life, o)
+	return step.Done()
+}
+
+// announce tells people how far TiDB has been told of an upgrade.
+func (r *Reconciler) announce(g *v1alpha1.TiDBGroup, p groupPlan) {
+	before, after := g.Status.Upgrade, p.Upgrade
+	switch {
+	case before != nil && after == nil:
+		r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "UpgradeFinished", "Announce", "TiDB has been told that the upgrade to %s is over", before.To)
+	case before == nil || after == nil || before.State == after.State:
+	case after.State == v1alpha1.UpgradeStarted:
+		r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "UpgradeStarted", "Announce", "TiDB has been told of the upgrade from %s to %s", after.From, after.To)
+	case after.State == v1alpha1.UpgradeUnannounced:
+		r.Recorder.Eventf(g, nil, corev1.EventTypeWarning, "UpgradeUnannounced", "Announce", "TiDB did not take the word of the upgrade from %s to %s for %s: it goes on without", after.From, after.To, announcePatience)
+	}
 }

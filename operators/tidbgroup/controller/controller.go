@@ -7,6 +7,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
@@ -34,6 +36,9 @@ import (
 type Reconciler struct {
 	operator.Env
 	servers *statusport.Servers
+	orders  *statusport.Orders
+	// life is as long as the operator's: an order outlives its reconcile.
+	life context.Context
 }
 
 // Definition describes the operator to operator.Main.
@@ -41,8 +46,8 @@ func Definition() operator.Definition {
 	return operator.Definition{
 		Name: "tidbgroup", Kind: v1alpha1.KindTiDBGroup,
 		List: list,
-		Setup: func(_ context.Context, env operator.Env) error {
-			return (&Reconciler{env, statusport.New(statusport.HTTP)}).setup()
+		Setup: func(ctx context.Context, env operator.Env) error {
+			return (&Reconciler{env, statusport.New(statusport.HTTP), statusport.NewOrders(statusport.Post, env.Now), ctx}).setup()
 		},
 	}
 }
@@ -52,6 +57,8 @@ func list() client.ObjectList { return &v1alpha1.TiDBGroupList{} }
 func (r *Reconciler) setup() error {
 	b := ctrl.NewControllerManagedBy(r.Manager).
 		For(&v1alpha1.TiDBGroup{}, builder.WithPredicates(watch.Own())).
+		Watches(&v1alpha1.TiDBGroup{}, watch.GroupsOf(r.Client, list, watch.ByPDGroup), builder.WithPredicates(watch.Changed())).
+		WatchesRawSource(source.Channel(r.orders.Answers(), &handler.EnqueueRequestForObject{})).
 		WithOptions(r.Controller)
 	if err := group.Watches(b, r.Env, v1alpha1.KindTiDBGroup, v1alpha1.ComponentTiDB, list).Complete(r); err != nil {
 		return fmt.Errorf("build controller: %w", err)
@@ -78,5 +85,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set := report(g, s, p, outcome, r.Now())
-	return group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(s, p, r.Now()), End: step.Worst(outcome, p.Outcome)})
+	return group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(s, p, r.Now()), End: step.Worst(outcome, p.Outcome), Once: true})
 }

@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
@@ -194,6 +197,35 @@ func TestDB04ARollGoesThroughWithOneServerMoreForAWhile(t *testing.T) {
 		assert.Equal(t, "pingcap/tidb:v8.5.8", stage.Template(t, i).Spec.Containers[0].Image)
 		assert.NotContains(t, i.Annotations, v1alpha1.AnnotationSurge)
 	}
+}
+
+// The record, its conflicts and the answers from beside the reconcile.
+func TestDB08AnUpgradeIsToldOfBeforeItBeginsAndWhenItIsOver(t *testing.T) {
+	w := begin(t)
+	refusals := 2 // one of each server
+	w.labelled.tell = func(verb statusport.Verb) error {
+		for _, i := range w.Instances() {
+			raw := string(i.Spec.PodTemplate.Raw)
+			assert.Equal(w, verb == statusport.Start, strings.Contains(raw, "tidb:v8.5.7"), "%s is told while %s has %s", verb, i.Name, raw)
+		}
+		if refusals--; refusals >= 0 {
+			return errors.New("no owner of the DDL yet")
+		}
+		return nil
+	}
+	w.dependencies()
+	w.create()
+	w.Converged()
+	assert.Empty(t, w.labelled.orders())
+	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Version = "v8.5.8" })
+	g := w.Within(stage.Promptly, v1alpha1.ConditionUpToDate, "False/AnnouncingUpgrade")
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		assert.Contains(c, stage.Dump(w.Get()), "no owner of the DDL yet")
+	}, stage.Promptly, stage.Tick)
+	assert.Equal(t, "v8.5.7", g.Status.Upgrade.From)
+	g = w.Within(stage.Patience, v1alpha1.ConditionUpToDate, "True/UpToDate")
+	assert.Equal(t, []statusport.Verb{statusport.Start, statusport.Start, statusport.Start, statusport.Finish}, w.labelled.orders())
+	assert.Nil(t, g.Status.Upgrade)
 }
 
 // GRP-04.

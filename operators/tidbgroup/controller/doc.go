@@ -4,10 +4,11 @@
 // ControllerRevisions, the PDGroup and TiKVGroups that they depend on, and node
 // labels. It writes Instances, Services, ConfigMaps, ControllerRevisions and a
 // PodDisruptionBudget, the status of TiDBGroups and, of each Instance's status, the
-// member. It sets the labels of running servers through their status port.
+// member. It sets the labels of running servers through their status port, and
+// tells one of them when an upgrade begins and when it is over.
 //
 // Conditions set: Ready, UpToDate, Reconciling, Stalled, Paused,
 // DependenciesReady. Conditions needed: Ready of the PDGroup and of one
 // TiKVGroup of that PDGroup, an Instance's Ready. Events: one for each Instance
-// applied and for each condition that turns.
+// applied, for each condition that turns, and for what TiDB was told of an upgrade.
 package controller

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -23,6 +24,7 @@ func paths() []space {
 	return []space{
 		{"three servers", 3, slotsOf("serves", "broken", "deleted"), []int32{2, 3}, []int32{1}, fresh, subsets(), free},
 		{"two servers and all wishes", 2, slotsOf("serves", "broken", "retired", "deleted"), []int32{0, 1, 2}, []int32{0, 1}, fresh, append(subsets("held", "no PD"), []string{"paused"}, []string{"suspended"}, []string{"not its turn"}, []string{"canary"}), free},
+		{"three servers and an upgrade", 3, slotsOf("serves", "broken"), []int32{2}, []int32{0, 1}, fresh, [][]string{{"known"}, {"known", "told"}}, free},
 	}
 }
 
@@ -75,9 +77,9 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 			missed = append(missed, fmt.Sprintf("%s is stopped while %d others serve", pod.Name, others))
 		}
 	}
-	last := ""
+	last, answer := "", statusport.Answer{}
 	for steps = range enough {
-		now := snapshot{Snapshot: stage.Snapshot()}
+		now := snapshot{Snapshot: stage.Snapshot(), Answer: answer}
 		now.PDGroup, now.TiKVGroups = seen.PDGroup, seen.TiKVGroups
 		p, err := b.plan(g, now)
 		if err != nil {
@@ -85,12 +87,17 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 		}
 		stage.Carry(now.Snapshot, p.Plan)
 		stage.Report(now.Snapshot, p.Plan)
+		if g.Status.Upgrade = p.Upgrade; p.Order != nil {
+			answer = statusport.Answer{Order: *p.Order, Done: true, At: stage.Now}
+		}
 		stage.Now = stage.Now.Add(10 * time.Second)
 		stage.Advance()
-		picture := picture(stage)
+		picture := picture(stage) + fmt.Sprint(g.Status.Upgrade, answer.Verb)
 		if picture == last {
 			j := judge(st, now, p)
 			switch {
+			case j.arrived() && p.Outcome.Kind == step.KindDone && g.Status.Upgrade != nil && len(stage.Names()) > 0:
+				return "an upgrade is left behind", steps, missed
 			case j.arrived() && p.Outcome.Kind == step.KindDone:
 				return grouptest.Arrived, steps, missed
 			case p.Outcome.Kind == step.KindDone:

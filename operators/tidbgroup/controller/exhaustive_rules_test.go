@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -130,7 +131,33 @@ func (j judgement) unsafe() []string {
 		}
 	}
 	rule(len(j.stopped) == 0 || begun || !j.has("canary") || updated == 0, "%v is rolled although %d canaries are enough", j.stopped, updated)
-	return append(out, j.removals()...)
+	return append(out, j.announced()...)
+}
+
+// announced: TiDB is told before the first server gets the new version, and that it
+// is over only when none has the old one.
+func (j judgement) announced() []string {
+	out := j.removals()
+	serve, have, old := false, false, false
+	for _, i := range j.seen.Instances {
+		has := i.Spec.Revision == j.plan.Target.Hash
+		serve = serve || i.DeletionTimestamp == nil && group.InstanceServes(i)
+		have, old = have || has, old || !has
+	}
+	brings := slices.ContainsFunc(j.plan.Instances, func(c group.InstanceChange) bool {
+		return c.Desired.Spec.Revision == j.plan.Target.Hash && (c.Live == nil || c.Live.Spec.Revision != j.plan.Target.Hash)
+	})
+	if brings && serve && !have && j.has("known") && !j.has("told") {
+		out = append(out, "a server gets the new version, and TiDB was not told of it")
+	}
+	order := j.plan.Order
+	if order != nil && (j.has("paused") || !j.has("told") || order.Verb != statusport.Finish || old) {
+		out = append(out, fmt.Sprintf("TiDB is told to %s the upgrade", order.Verb))
+	}
+	if serve && !old && j.has("told") && !j.has("paused") && order == nil {
+		out = append(out, "TiDB is not told that the upgrade is over")
+	}
+	return out
 }
 
 // removals: who goes is one too many, does so once it is told that it may, and no
@@ -196,7 +223,7 @@ func (j judgement) unsaid(known []string) []string {
 		return nil
 	}
 	out := grouptest.Unsaid(o, known)
-	if j.arrived() && !j.acts() && !j.has("paused") {
+	if j.arrived() && !j.acts() && !j.has("paused") && o.Reason != v1alpha1.ReasonAnnouncingUpgrade {
 		out = append(out, "it has arrived, and says that it has not")
 	}
 	return append(out, j.untrue(o)...)
@@ -227,6 +254,8 @@ func (j judgement) untrue(o step.Outcome) []string {
 		holds = any("deleted")
 	case v1alpha1.ReasonSuspended:
 		holds = j.has("suspended")
+	case v1alpha1.ReasonAnnouncingUpgrade:
+		holds = j.plan.Order != nil || j.has("known") && !j.has("told")
 	case v1alpha1.ReasonUnsafe:
 		holds = j.has("no PD") || any("starts", "broken", "deleted", "retired", "") || j.surge > 0
 	}

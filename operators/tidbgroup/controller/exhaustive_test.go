@@ -130,6 +130,8 @@ func spaces() []space {
 		{"three servers", 3, slotsOf(lives()...), []int32{1, 2}, []int32{0, 1}, fresh, subsets("remove the first"), free},
 		{"two servers and all wishes", 2, slotsOf("serves", "broken", "retired", "deleted"), []int32{1, 2}, []int32{1}, fresh,
 			subsets("paused", "held", "suspended", "no PD", "not its turn"), []string{"free", "ours", "another's"}},
+		{"three servers and an upgrade", 3, slotsOf("serves", "starts", "deleted"), []int32{2}, []int32{0, 1}, fresh,
+			[][]string{{"known"}, {"known", "told"}, {"known", "held"}, {"known", "told", "paused"}}, free},
 		{"two servers and a canary", 2, slotsOf(lives()...), []int32{1, 2}, []int32{0, 2}, both, subsets("canary", "failover", "no PD"), free},
 	}
 }
@@ -188,7 +190,7 @@ func (b *scenery) instance(desired *v1alpha1.Instance, life string) *v1alpha1.In
 	i := desired.DeepCopy()
 	i.UID, i.Generation, i.ResourceVersion, i.CreationTimestamp = types.UID("uid-"+i.Name), 1, "1", metav1.NewTime(clock().Add(-time.Hour))
 	i.Finalizers = []string{v1alpha1.FinalizerMember, v1alpha1.FinalizerInstance}
-	i.Status = v1alpha1.InstanceStatus{PodUID: types.UID("pod-" + i.Name), Revision: i.Spec.Revision, NodeName: "n1", ObservedGeneration: 1}
+	i.Status = v1alpha1.InstanceStatus{PodUID: types.UID("pod-" + i.Name), Revision: i.Spec.Revision, NodeName: "n1", PodIP: "10.0.0.1", ObservedGeneration: 1}
 	set := conditions.New(nil, 1, clock().Add(-time.Hour))
 	switch life {
 	case "broken":
@@ -225,6 +227,12 @@ func (b *scenery) group(w wish) *v1alpha1.TiDBGroup {
 		}
 	})
 	g.Status.CurrentRevision = b.revisions["old"]
+	if w.has("known") {
+		g.Status.Version = images()["old"]
+	}
+	if w.has("told") {
+		g.Status.Upgrade = &v1alpha1.TiDBUpgrade{From: images()["old"], To: images()["new"], State: v1alpha1.UpgradeStarted, Since: metav1.NewTime(clock())}
+	}
 	return g
 }
 

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
@@ -20,6 +21,8 @@ type snapshot struct {
 	BootstrapSQL string
 	// Labelled is what each running server was last given, by Instance.
 	Labelled map[string]statusport.Labelling
+	// Answer is what became of the last thing that TiDB was told of an upgrade.
+	Answer statusport.Answer
 }
 
 // observe reads everything that plan and report decide from.
@@ -28,7 +31,7 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiDBGroup) (snapsh
 	if err != nil {
 		return snapshot{}, err
 	}
-	s := snapshot{Snapshot: common, Labelled: r.servers.Known()}
+	s := snapshot{Snapshot: common, Labelled: r.servers.Known(), Answer: r.orders.Last(client.ObjectKeyFromObject(g))}
 	if g.Spec.BootstrapSQL != nil && len(s.Instances) == 0 {
 		s.BootstrapSQL, err = r.bootstrapSQL(ctx, g)
 	}

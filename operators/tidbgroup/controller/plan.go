@@ -1,13 +1,18 @@
 package controller
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/upgrade"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -26,6 +31,10 @@ type groupPlan struct {
 	DependencyReason string
 	// Labels to give to running servers.
 	Labels []statusport.Labelling
+	// Upgrade that TiDB is told of, nil for none; Order is what it is to be told
+	// now, nil for nothing.
+	Upgrade *v1alpha1.TiDBUpgrade
+	Order   *statusport.Order
 }
 
 // plan decides what to do about a TiDBGroup. It is pure.
@@ -59,7 +68,128 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 	if g.DeletionTimestamp == nil && !g.Spec.Paused && !g.Spec.Suspended {
 		p.Labels = labels(g, s)
 	}
+	p.Upgrade = g.Status.Upgrade
+	if err == nil && g.DeletionTimestamp == nil && !g.Spec.Paused {
+		p.announce(g, s)
+	}
 	return p, err
+}
+
+const (
+	// announcePatience is for how long the servers keep their version because TiDB
+	// does not take the word that an upgrade begins.
+	announcePatience = 2 * time.Minute
+	// tellAgain is how soon TiDB is told again what it did not take.
+	tellAgain = 5 * time.Second
+)
+
+// announce decides what TiDB is told of an upgrade: that it begins before the
+// first server gets another version, that it is over when none has an older one.
+// What is recorded comes first, so that whoever goes on after a crash ends what
+// may have been begun; to be told the same twice is nothing to TiDB.
+func (p *groupPlan) announce(g *v1alpha1.TiDBGroup, s snapshot) {
+	hosts := serving(s)
+	from, to := g.Status.Version, g.Spec.Version
+	told := p.Upgrade
+	if p.brings() && len(hosts) > 0 && upgrade.Announced(from, to) && !g.Spec.Suspended {
+		switch {
+		case told == nil && p.reached(s):
+			// It has begun without the word, when no server could take it.
+		case told == nil || told.To != to:
+			p.Upgrade = &v1alpha1.TiDBUpgrade{From: from, To: to, State: v1alpha1.UpgradeStarting, Since: metav1.NewTime(s.Now.UTC().Truncate(time.Second))}
+			p.hold(step.Wait(v1alpha1.KindTiDBGroup, lookAgain, v1alpha1.ReasonAnnouncingUpgrade, "TiDB is about to be told of the upgrade from "+from+" to "+to))
+			return
+		case told.State == v1alpha1.UpgradeStarting:
+			p.start(g, s, hosts)
+			return
+		}
+	}
+	if told == nil || !p.over(s) || len(hosts) == 0 || upgrade.Between(s.Groups, g.Name) != "" {
+		return
+	}
+	if answer := p.tell(g, s, statusport.Finish, hosts); answer.Kind != step.KindDone {
+		p.Outcome = step.Worst(p.Outcome, answer)
+		return
+	}
+	p.Upgrade = nil
+}
+
+// start holds the servers' new version back until TiDB has taken the word that
+// the upgrade begins, or has not for too long.
+func (p *groupPlan) start(g *v1alpha1.TiDBGroup, s snapshot, hosts []string) {
+	answer := p.tell(g, s, statusport.Start, hosts)
+	next := *p.Upgrade
+	switch late := s.Now.Sub(next.Since.Time) >= announcePatience; {
+	case answer.Kind == step.KindDone:
+		next.State = v1alpha1.UpgradeStarted
+	case late:
+		next.State, p.Order = v1alpha1.UpgradeUnannounced, nil
+	default:
+		p.hold(answer)
+		return
+	}
+	p.Upgrade = &next
+}
+
+// tell returns how far an order is; Done when TiDB has taken it. It plans the
+// order if it is to be given.
+func (p *groupPlan) tell(g *v1alpha1.TiDBGroup, s snapshot, verb statusport.Verb, hosts []string) step.Outcome {
+	about := p.Upgrade.To + " since " + p.Upgrade.Since.UTC().Format(time.RFC3339)
+	last := s.Answer
+	if !last.To(verb, about) {
+		last = statusport.Answer{}
+	}
+	if last.Done && last.Err == nil {
+		return step.Done()
+	}
+	message := fmt.Sprintf("TiDB is being told to %s the upgrade from %s to %s", verb, p.Upgrade.From, p.Upgrade.To)
+	if last.Err != nil {
+		message = fmt.Sprintf("TiDB does not take the word to %s the upgrade from %s to %s, and is told again: %v", verb, p.Upgrade.From, p.Upgrade.To, last.Err)
+		if left := tellAgain - s.Now.Sub(last.At); left > 0 {
+			return step.Wait("TiDB", left, v1alpha1.ReasonAnnouncingUpgrade, message)
+		}
+	}
+	p.Order = &statusport.Order{Group: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}, Verb: verb, About: about, Hosts: hosts}
+	return step.Wait("TiDB", tellAgain, v1alpha1.ReasonAnnouncingUpgrade, message)
+}
+
+// brings reports whether the plan gives an Instance the wanted revision.
+func (p *groupPlan) brings() bool { return slices.ContainsFunc(p.Instances, p.renews) }
+
+// renews reports whether a change gives an Instance the wanted revision.
+func (p *groupPlan) renews(c group.InstanceChange) bool {
+	return c.Desired.Spec.Revision == p.Target.Hash && (c.Live == nil || c.Live.Spec.Revision != p.Target.Hash)
+}
+
+// reached reports whether an Instance has the wanted revision.
+func (p *groupPlan) reached(s snapshot) bool {
+	return slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Spec.Revision == p.Target.Hash })
+}
+
+// over reports whether no server runs anything but the wanted revision.
+func (p *groupPlan) over(s snapshot) bool {
+	return !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
+		return i.Status.PodUID != "" && i.Status.Revision != p.Target.Hash || i.DeletionTimestamp == nil && i.Spec.Revision != p.Target.Hash
+	})
+}
+
+// hold leaves every server at the version that it has, and says why.
+func (p *groupPlan) hold(why step.Outcome) {
+	p.Instances = slices.DeleteFunc(p.Instances, p.renews)
+	p.Notes = append([]string{why.Message}, p.Notes...)
+	p.Outcome = step.Worst(why, p.Outcome)
+}
+
+// serving returns where the servers that serve are reached, the group's own first:
+// all of the PDGroup hear what one is told.
+func serving(s snapshot) []string {
+	var out []string
+	for _, i := range slices.Concat(s.Instances, s.Peers) {
+		if group.InstanceServes(i) && i.Status.PodIP != "" && i.DeletionTimestamp == nil {
+			out = append(out, i.Status.PodIP)
+		}
+	}
+	return out
 }
 
 // dependencies is what TiDB needs before it can start: PD, and a store to keep

@@ -36,6 +36,7 @@ func report(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, outcome step.Outcome
 	status := v1alpha1.TiDBGroupStatus{
 		GroupStatus: group.Report(g, s.Snapshot, p.Plan, outcome, set, serving),
 		Endpoint:    endpoint(g, s),
+		Upgrade:     p.Upgrade,
 	}
 	return status, set
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -23,6 +24,13 @@ type scene struct {
 	*grouptest.Stage
 	t   assert.TestingT
 	own *v1alpha1.TiDBGroup
+	// told is what TiDB was told of upgrades, refuse what it says to it; the operator
+	// remembers the answer.
+	told   []statusport.Verb
+	refuse error
+	answer statusport.Answer
+	// others are TiDBGroups of the same PDGroup.
+	others []v1alpha1.Group
 }
 
 func play(t assert.TestingT, changes ...func(*v1alpha1.TiDBGroup)) *scene {
@@ -48,10 +56,15 @@ func (s *scene) version(v string) { s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.
 func (s *scene) step(seen group.Snapshot) groupPlan {
 	known := open()
 	seen.PDGroup, seen.TiKVGroups = known.PDGroup, known.TiKVGroups
-	p, err := plan(s.own, snapshot{Snapshot: seen})
+	seen.Groups = append(seen.Groups, s.others...)
+	p, err := plan(s.own, snapshot{Snapshot: seen, Answer: s.answer})
 	assert.NoError(s.t, err)
 	s.Carry(seen, p.Plan)
 	s.Report(seen, p.Plan)
+	if s.own.Status.Upgrade = p.Upgrade; p.Order != nil {
+		s.told = append(s.told, p.Order.Verb)
+		s.answer = statusport.Answer{Order: *p.Order, Done: true, At: s.Now, Err: s.refuse}
+	}
 	return p
 }
 
@@ -101,7 +114,7 @@ func TestDB04ARollAddsAServerFirstAndNamesStay(t *testing.T) {
 		}
 	}
 	two, three := []string{"basic-tidb-0", "basic-tidb-1"}, []string{"basic-tidb-0", "basic-tidb-1", "basic-tidb-2"}
-	assert.Equal(t, [][]string{three, two}, seen)
+	assert.Equal(t, [][]string{two, three, two}, seen)
 	for _, name := range two {
 		assert.NotEqual(t, old, s.Pod(name).Revision)
 	}
@@ -402,6 +415,12 @@ func TestDB04ARollNeverTakesMoreThanItMay(t *testing.T) {
 			assert.Empty(t, i.Annotations[v1alpha1.AnnotationSurge])
 			assert.Equal(t, i.Spec.Revision, s.own.Status.CurrentRevision)
 			assert.True(t, s.Pod(i.Name).Ready)
+		}
+		if len(s.Names()) > 0 {
+			assert.Nil(t, s.own.Status.Upgrade, "no upgrade is left behind")
+		}
+		if n := len(s.told); n > 0 && s.own.Status.Upgrade == nil {
+			assert.Equal(t, statusport.Finish, s.told[n-1])
 		}
 	})
 }

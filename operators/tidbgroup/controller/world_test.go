@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 
@@ -16,11 +17,30 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
-// labelled is what the servers were given over their status port.
+// labelled is what the servers were given over their status port, and told is
+// what they were told of upgrades.
 type labelled struct {
 	mu     sync.Mutex
 	calls  int
 	labels map[string]string
+	told   []statusport.Verb
+	tell   func(statusport.Verb) error
+}
+
+func (l *labelled) order(_ context.Context, _ string, verb statusport.Verb) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, verb)
+	if l.tell == nil {
+		return nil
+	}
+	return l.tell(verb)
+}
+
+func (l *labelled) orders() []statusport.Verb {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.told)
 }
 
 func (l *labelled) set(_ context.Context, _ string, labels map[string]string) error {
@@ -60,8 +80,8 @@ func (w *world) operate() (*stage.Operator, *labelled) {
 	w.Helper()
 	labels := &labelled{}
 	definition := Definition()
-	definition.Setup = func(_ context.Context, env operator.Env) error {
-		return (&Reconciler{env, statusport.New(labels.set)}).setup()
+	definition.Setup = func(ctx context.Context, env operator.Env) error {
+		return (&Reconciler{env, statusport.New(labels.set), statusport.NewOrders(labels.order, env.Now), ctx}).setup()
 	}
 	return w.Operate(definition), labels
 }

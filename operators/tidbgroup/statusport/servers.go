@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -83,17 +82,5 @@ func HTTP(ctx context.Context, host string, labels map[string]string) error {
 		return fmt.Errorf("build request to %s: %w", url, err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("post to %s: %w", url, err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode == http.StatusOK {
-		return nil
-	}
-	answer, err := io.ReadAll(io.LimitReader(response.Body, 256))
-	if err != nil {
-		return fmt.Errorf("post to %s: %s", url, response.Status)
-	}
-	return fmt.Errorf("post to %s: %s: %s", url, response.Status, answer)
+	return send(request)
 }

@@ -1,0 +1,155 @@
+package statusport
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// orderTimeout bounds an order: TiDB answers to /upgrade/start when the owner of
+// its DDL has come to know of it.
+const orderTimeout = 30 * time.Second
+
+// Verb is what TiDB is told of an upgrade: the last part of the path of the
+// request, POST /upgrade/VERB of TiDB's HTTP API since v7.1.2 and v7.4.0.
+type Verb string
+
+// What TiDB is told.
+const (
+	Start  Verb = "start"
+	Finish Verb = "finish"
+)
+
+// Order is what TiDB is to be told. One server that takes it is enough, all
+// servers of the PDGroup learn of it.
+type Order struct {
+	// Group that the order is given for.
+	Group types.NamespacedName
+	// Verb of the order.
+	Verb Verb
+	// About tells orders of the same verb apart.
+	About string
+	// Hosts of servers that serve, tried in this order.
+	Hosts []string
+}
+
+// Answer is what became of a group's last order.
+type Answer struct {
+	Order
+	// Done says that the order has ended, At when and Err how.
+	Done bool
+	At   time.Time
+	Err  error
+}
+
+// To reports whether it is the answer to an order of this verb and subject.
+func (a Answer) To(verb Verb, about string) bool { return a.Verb == verb && a.About == about }
+
+// Tell gives an order to one server. That TiDB knows already is no error.
+type Tell func(ctx context.Context, host string, verb Verb) error
+
+// Orders gives orders beside the reconciles, none of which waits for an answer:
+// the group is woken up when there is one. What a killed operator forgets is told
+// again, which TiDB does not mind.
+type Orders struct {
+	tell Tell
+	now  func() time.Time
+	wake chan event.GenericEvent
+
+	mu      sync.Mutex
+	answers map[types.NamespacedName]Answer
+}
+
+// NewOrders returns an empty memory that gives orders by tell.
+func NewOrders(tell Tell, now func() time.Time) *Orders {
+	return &Orders{tell: tell, now: now, wake: make(chan event.GenericEvent, 64), answers: map[types.NamespacedName]Answer{}}
+}
+
+// Answers tells which groups have an answer.
+func (o *Orders) Answers() <-chan event.GenericEvent { return o.wake }
+
+// Last returns what became of a group's last order, the zero Answer without one.
+func (o *Orders) Last(group types.NamespacedName) Answer {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.answers[group]
+}
+
+// Give gives an order until ctx ends, unless one of the group is still under way.
+func (o *Orders) Give(ctx context.Context, order Order) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if last, given := o.answers[order.Group]; given && !last.Done {
+		return
+	}
+	o.answers[order.Group] = Answer{Order: order}
+	go o.carry(ctx, order)
+}
+
+func (o *Orders) carry(ctx context.Context, order Order) {
+	bounded, cancel := context.WithTimeout(ctx, orderTimeout)
+	defer cancel()
+	err := o.any(bounded, order)
+	o.mu.Lock()
+	o.answers[order.Group] = Answer{Order: order, Done: true, At: o.now(), Err: err}
+	o.mu.Unlock()
+	group := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Namespace: order.Group.Namespace, Name: order.Group.Name}}
+	select {
+	case o.wake <- event.GenericEvent{Object: group}:
+	case <-ctx.Done():
+	}
+}
+
+// any tells the first server that takes it, and returns what the first one that
+// did not has said.
+func (o *Orders) any(ctx context.Context, order Order) error {
+	var first error
+	for _, host := range order.Hosts {
+		err := o.tell(ctx, host, order.Verb)
+		if err == nil {
+			return nil
+		}
+		first = cmp.Or(first, err)
+	}
+	return first
+}
+
+// Post tells a server over its status port. TiDB answers 200 to what it is told a
+// second time as well, in other words.
+func Post(ctx context.Context, host string, verb Verb) error {
+	url := "http://" + net.JoinHostPort(host, strconv.Itoa(int(v1alpha1.PortTiDBStatus))) + "/upgrade/" + string(verb)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return fmt.Errorf("build request to %s: %w", url, err)
+	}
+	return send(request)
+}
+
+// send makes a request, and an error of any answer but 200.
+func send(request *http.Request) error {
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("post to %s: %w", request.URL, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode == http.StatusOK {
+		return nil
+	}
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 256))
+	if err != nil {
+		return fmt.Errorf("post to %s: %s", request.URL, response.Status)
+	}
+	return fmt.Errorf("post to %s: %s: %s", request.URL, response.Status, answer)
+}

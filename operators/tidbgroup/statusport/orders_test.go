@@ -1,0 +1,99 @@
+package statusport_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
+)
+
+const patience = 10 * time.Second
+
+// answer waits for the answer to a group's order.
+func answer(t *testing.T, o *statusport.Orders, group types.NamespacedName) statusport.Answer {
+	t.Helper()
+	select {
+	case e := <-o.Answers():
+		assert.Equal(t, group.Name, e.Object.GetName())
+		assert.Equal(t, group.Namespace, e.Object.GetNamespace())
+	case <-time.After(patience):
+		t.Fatal("no answer")
+	}
+	return o.Last(group)
+}
+
+func TestDB08OneServerThatTakesTheWordIsEnough(t *testing.T) {
+	group := types.NamespacedName{Namespace: "ns", Name: "g"}
+	var asked []string
+	o := statusport.NewOrders(func(ctx context.Context, host string, verb statusport.Verb) error {
+		_, bounded := ctx.Deadline()
+		assert.True(t, bounded)
+		asked = append(asked, host)
+		if host == "good" {
+			return nil
+		}
+		return errors.New(host + " is not there")
+	}, time.Now)
+	assert.Zero(t, o.Last(group))
+
+	order := statusport.Order{Group: group, Verb: statusport.Start, About: "one", Hosts: []string{"bad", "good", "third"}}
+	o.Give(t.Context(), order)
+	last := answer(t, o, group)
+	require.NoError(t, last.Err)
+	assert.True(t, last.Done && last.To(statusport.Start, "one"))
+	assert.False(t, last.To(statusport.Finish, "one") || last.To(statusport.Start, "another"))
+	assert.Equal(t, []string{"bad", "good"}, asked)
+
+	order.Hosts = []string{"bad", "worse"}
+	o.Give(t.Context(), order)
+	require.EqualError(t, answer(t, o, group).Err, "bad is not there")
+}
+
+func TestDB08AnOrderUnderWayIsNotGivenTwice(t *testing.T) {
+	group := types.NamespacedName{Namespace: "ns", Name: "g"}
+	var calls atomic.Int32
+	release := make(chan struct{})
+	o := statusport.NewOrders(func(context.Context, string, statusport.Verb) error {
+		calls.Add(1)
+		<-release
+		return nil
+	}, time.Now)
+	order := statusport.Order{Group: group, Verb: statusport.Start, Hosts: []string{"a"}}
+	o.Give(t.Context(), order)
+	o.Give(t.Context(), order)
+	assert.False(t, o.Last(group).Done)
+	close(release)
+	assert.True(t, answer(t, o, group).Done)
+	assert.EqualValues(t, 1, calls.Load())
+}
+
+func TestDB08TheStatusPortIsAskedAsTiDBWantsIt(t *testing.T) {
+	status := http.StatusOK
+	var path string
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path = r.Method + " " + r.URL.Path
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(`"It's a duplicated operation and the cluster is already in upgrading state."`))
+	})
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.9.8.7:10080")
+	if err != nil {
+		t.Skipf("the status port is taken: %v", err)
+	}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}}
+	server.Start()
+	defer server.Close()
+	require.NoError(t, statusport.Post(t.Context(), "127.9.8.7", statusport.Finish), "what it knows already is no error")
+	assert.Equal(t, "POST /upgrade/finish", path)
+	status = http.StatusBadRequest
+	require.ErrorContains(t, statusport.Post(t.Context(), "127.9.8.7", statusport.Start), "400 Bad Request: \"It's a duplicated")
+}
