@@ -40,8 +40,10 @@ type Rendering struct {
 	// Files of the ConfigMap, by name; the template mounts ConfigMapName of
 	// them.
 	Files map[string]string
-	// Services of the group.
-	Services []*corev1.Service
+	// Services of the group, and the part of the spec that only they were rendered
+	// from; nil if there is none.
+	Services      []*corev1.Service
+	ServiceInputs any
 	// Gate must be open before a first pod is started.
 	Gate gate.Result
 	// GateReason is the reason of a wait for the gate.
@@ -167,7 +169,14 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 		return plan, err
 	}
 	plan.Target = target
-	plan.Services, plan.Budget = r.Services, r.Budget
+	var difference string
+	if plan.Services, difference, err = keptServices(g, s, r, target.Inputs); err != nil {
+		return plan, err
+	}
+	if plan.Target.NewRendering == "" {
+		plan.Target.NewRendering = difference
+	}
+	plan.Budget = r.Budget
 	if plan.ConfigMap, err = configMap(g, s, target); err != nil {
 		return plan, err
 	}
@@ -332,7 +341,7 @@ func waits(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, creating strin
 		return wait("Instance", v1alpha1.ReasonCreating, creating)
 	}
 	if plan.Target.NewRendering != "" {
-		return wait(g.GroupKind(), v1alpha1.ReasonNewRendering, "this operator would render the pods differently, and leaves them as they are until the spec changes: "+plan.Target.NewRendering)
+		return wait(g.GroupKind(), v1alpha1.ReasonNewRendering, "this operator would render pods or Services differently, and leaves them as they are until the spec changes: "+plan.Target.NewRendering)
 	}
 	return step.Done()
 }

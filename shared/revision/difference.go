@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -32,6 +33,12 @@ func Difference(old, wanted *corev1.PodTemplateSpec) Change {
 		return Change{Text: "restartedAt: " + after, Restart: true}
 	}
 	return Change{Text: diff("metadata", tree(old.ObjectMeta), tree(wanted.ObjectMeta))}
+}
+
+// FirstDifference describes the first difference between two values of one type,
+// as JSON has them; empty if there is none.
+func FirstDifference(old, wanted any) string {
+	return strings.TrimPrefix(diff("", tree(old), tree(wanted)), ".")
 }
 
 // tree turns a typed value into what JSON would make of it. The types are

@@ -30,6 +30,9 @@ const (
 	// AnnotationTemplate holds, on a pod, the rendered template that it was
 	// made from, so that a later template can be compared with it.
 	AnnotationTemplate = LabelPrefix + "template"
+	// AnnotationRendering holds, on a Service, how it was rendered and a hash of
+	// what from: it stays as it is until that part of the spec changes.
+	AnnotationRendering = LabelPrefix + "rendering"
 	// AnnotationApplied holds the hash of what an operator last applied, so
 	// that a write that would change nothing is not sent.
 	AnnotationApplied = LabelPrefix + "applied"

@@ -52,6 +52,7 @@ func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
 		Template: template, Problems: problems, Files: files,
 		Inputs:         inputs(g),
 		Services:       services(g),
+		ServiceInputs:  g.Spec.Service,
 		Gate:           gate.Result{Open: true},
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,

@@ -40,7 +40,7 @@ type groupPlan struct {
 // plan decides what to do about a TiDBGroup. It is pure.
 func plan(g *v1alpha1.TiDBGroup, s snapshot) (groupPlan, error) {
 	template, files, problems := render(g)
-	return planWith(g, s, group.Rendering{Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g)})
+	return planWith(g, s, group.Rendering{Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g), ServiceInputs: g.Spec.Service})
 }
 
 // planWith is plan for pods that are rendered already.
