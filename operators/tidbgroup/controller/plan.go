@@ -143,6 +143,10 @@ func (p *groupPlan) tell(g *v1alpha1.TiDBGroup, s snapshot, verb statusport.Verb
 		return step.Done()
 	}
 	message := fmt.Sprintf("TiDB is being told to %s the upgrade from %s to %s", verb, p.Upgrade.From, p.Upgrade.To)
+	if last.Verb != "" && !last.Done {
+		// It is under way. By the time that it could be given again it may have ended.
+		return step.Wait("TiDB", tellAgain, v1alpha1.ReasonAnnouncingUpgrade, message)
+	}
 	if last.Err != nil {
 		message = fmt.Sprintf("TiDB does not take the word to %s the upgrade from %s to %s, and is told again: %v", verb, p.Upgrade.From, p.Upgrade.To, last.Err)
 		if left := tellAgain - s.Now.Sub(last.At); left > 0 {

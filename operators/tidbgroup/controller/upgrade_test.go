@@ -151,6 +151,20 @@ func TestDB08ARefusedWordHoldsTheServersForTwoMinutesAndNoLonger(t *testing.T) {
 	assert.Nil(t, s.own.Status.Upgrade)
 }
 
+func TestDB08AnOrderThatIsUnderWayIsNotPlannedAgain(t *testing.T) {
+	s := running(t)
+	s.version("v8.5.8")
+	s.until(func() bool { return len(s.told) == 1 })
+	s.answer.Done = false
+	p := s.move()
+	assert.Nil(t, p.Order)
+	assert.Equal(t, v1alpha1.ReasonAnnouncingUpgrade, p.Outcome.Reason)
+	assert.Len(t, s.told, 1)
+	s.answer.Done = true
+	s.converge()
+	assert.Equal(t, oneUpgrade, s.told)
+}
+
 func TestDB08NothingElseIsAnUpgrade(t *testing.T) {
 	for name, edit := range map[string]func(*scene){
 		"a new configuration": func(s *scene) {
