@@ -369,7 +369,7 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 		},
 		"pdgroup":      group("pdgroups", "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tidbgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
 		"tikvgroup":    group("tikvgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tidbgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
-		"tidbgroup":    group("tidbgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
+		"tidbgroup":    group("tidbgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read, "secrets: create"),
 		"tiflashgroup": group("tiflashgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tidbgroups: "+read),
 		"tidbcluster": {
 			events,
@@ -407,9 +407,11 @@ func TestWhatNoOperatorOrOnlyOneMayDo(t *testing.T) {
 			for _, resource := range rule.Resources {
 				assert.NotContains(t, append(slices.Clone(rule.Verbs), resource), "*", "%s asks for everything", name)
 				assert.NotContains(t, rule.APIGroups, "*", "%s asks for every group", name)
-				assert.NotEqual(t, "secrets", resource, "%s may not read secrets", name)
 				assert.NotContains(t, []string{"pods/exec", "pods/eviction", "serviceaccounts", "roles", "clusterroles", "rolebindings"}, resource, name)
 				switch resource {
+				case "secrets":
+					assert.Equal(t, "tidb-groups-tidbgroup-operator", name, "only the tidbgroup operator makes a password")
+					assert.Equal(t, []string{"create"}, rule.Verbs, "%s may not read secrets", name)
 				case "pods":
 					assert.Equal(t, "tidb-groups-instance-operator", name, "only the instance operator knows %s", resource)
 				case "persistentvolumeclaims":

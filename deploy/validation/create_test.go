@@ -128,6 +128,8 @@ func badInputs() []badInput {
 		{"a readiness command without its type", tidb, one("spec.readiness", "{type: HTTP, command: [true]}"), []string{"spec.readiness"}},
 		{"a readiness type without its command", tidb, one("spec.readiness", "{type: Command}"), []string{"spec.readiness", "type Command needs it"}},
 		{"a shutdown delay beyond an hour", tidb, one("spec.shutdown", "{delaySeconds: 4000}"), []string{"spec.shutdown.delaySeconds", "4000", "3600"}},
+		{"a root password from nowhere", tidb, one("spec.initialization", "{}"), []string{"spec.initialization.rootPassword", "Required value"}},
+		{"a root password of another kind", tidb, one("spec.initialization", "{rootPassword: Empty}"), []string{"spec.initialization.rootPassword", "Generate"}},
 		{"bootstrap SQL without a key", tidb, one("spec.bootstrapSQL", "{name: sql}"), []string{"spec.bootstrapSQL.key", "Required value"}},
 		{"bootstrap SQL in a badly named object", tidb, one("spec.bootstrapSQL", "{name: My_SQL, key: a.sql}"), []string{"spec.bootstrapSQL.name", "My_SQL"}},
 		{"a server label that the node decides", tidb, one("spec.serverLabels", "{zone: a}"), []string{"spec.serverLabels", "may not set host, zone or region"}},

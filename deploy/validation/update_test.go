@@ -22,7 +22,7 @@ func notUpToDate(reason string) change {
 }
 
 func TestTransitions(t *testing.T) {
-	sql := change{"spec.bootstrapSQL", "{name: sql, key: init.sql}"}
+	sql, root := change{"spec.bootstrapSQL", "{name: sql, key: init.sql}"}, change{"spec.initialization", "{rootPassword: Generate}"}
 	for _, c := range []struct {
 		name string
 		kind string
@@ -67,6 +67,10 @@ func TestTransitions(t *testing.T) {
 		{name: "bootstrap SQL changed later", kind: tidb, before: []change{sql}, after: one("spec.bootstrapSQL.key", "other.sql"), refused: []string{"bootstrapSQL takes effect only when the cluster is made"}},
 		{name: "bootstrap SQL taken away later", kind: tidb, before: []change{sql}, after: one("spec.bootstrapSQL", "")},
 		{name: "bootstrap SQL kept through another edit", kind: tidb, before: []change{sql}, after: one("spec.replicas", "3")},
+		{name: "initialization added later", kind: tidb, after: []change{root}, refused: []string{"initialization takes effect only when the cluster is made"}},
+		{name: "initialization taken away later", kind: tidb, before: []change{root}, after: one("spec.initialization", "")},
+		{name: "initialization kept through another edit", kind: tidb, before: []change{root}, after: one("spec.replicas", "3")},
+		{name: "initialization added to an entry of a cluster", kind: cluster, after: one("spec.tidb[0].initialization", "{rootPassword: Generate}"), refused: []string{"spec.tidb[0]", "initialization takes effect only when the cluster is made"}},
 		{name: "bootstrap SQL added to an entry of a cluster", kind: cluster, after: one("spec.tidb[0].bootstrapSQL", "{name: sql, key: init.sql}"), refused: []string{"spec.tidb[0]", "bootstrapSQL takes effect only"}},
 		{name: "a new entry with bootstrap SQL in an old cluster", kind: cluster, after: one("spec.tidb[1]", "{name: more, bootstrapSQL: {name: sql, key: init.sql}}")},
 		{name: "an entry of a cluster that goes", kind: cluster, after: one("spec.tiflash", "")},

@@ -25,7 +25,6 @@ var missing = map[string]string{
 	"KV-25": "configuration is not changed online",
 	"DB-05": "every change of TiDB's configuration restarts",
 	"DB-10": "no job initializes the database",
-	"DB-11": "no password is made for root",
 	"DB-19": "stale topology keys stay in PD's etcd",
 }
 

@@ -7,6 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="!has(self.volumes) || self.volumes.all(v, has(v.mounts))",message="volumes of a TiDBGroup must have mounts: TiDB has no data directory"
 // +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.ports) || self.service.ports.all(p, p.name != 'client')",message="service.ports of a TiDBGroup may only name mysql and status"
 // +kubebuilder:validation:XValidation:rule="has(self.bootstrapSQL) ? (has(oldSelf.bootstrapSQL) && self.bootstrapSQL == oldSelf.bootstrapSQL) : true",message="bootstrapSQL takes effect only when the cluster is made: it may be removed later, not added or changed; run the SQL with a client instead"
+// +kubebuilder:validation:XValidation:rule="has(self.initialization) ? (has(oldSelf.initialization) && self.initialization == oldSelf.initialization) : true",message="initialization takes effect only when the cluster is made: it may be removed later, not added or changed; set passwords with a client instead"
 type TiDBTemplate struct {
 	ComponentSpec `json:",inline"`
 	// Replicas is the number of servers.
@@ -45,6 +46,10 @@ type TiDBTemplate struct {
 	// BootstrapSQL is run once, when the first server of the cluster starts.
 	// +optional
 	BootstrapSQL *KeyReference `json:"bootstrapSQL,omitempty"`
+	// Initialization is what TiDB does itself when the first server of the cluster
+	// starts, before anybody can connect, and before bootstrapSQL. v6.5.1 or later.
+	// +optional
+	Initialization *Initialization `json:"initialization,omitempty"`
 	// ServerLabels are set on every server, beside zone, which comes from its
 	// node. They change in place.
 	// +kubebuilder:validation:MaxProperties=32
@@ -60,6 +65,21 @@ type TiDBGroupSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="pdGroup is immutable: create another group instead"
 	PDGroup LocalReference `json:"pdGroup"`
 }
+
+// Initialization is done once for a cluster.
+type Initialization struct {
+	// RootPassword is where root's password comes from. Generate: a random one is
+	// made and kept in the Secret <group>-root, which is never changed or deleted. A
+	// Secret of this name that is there already is used as it is.
+	// +kubebuilder:validation:Enum=Generate
+	RootPassword RootPasswordPolicy `json:"rootPassword"`
+}
+
+// RootPasswordPolicy says where root's password comes from.
+type RootPasswordPolicy string
+
+// RootPasswordGenerate makes a random password.
+const RootPasswordGenerate RootPasswordPolicy = "Generate"
 
 // Readiness is the kind of readiness probe.
 //

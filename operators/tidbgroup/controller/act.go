@@ -2,9 +2,11 @@ package controller
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
@@ -16,6 +18,11 @@ import (
 // act carries a plan out. A server that cannot be labelled keeps nothing else
 // from being done.
 func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p groupPlan) step.Outcome {
+	if p.RootSecret {
+		if err := r.makeRootSecret(ctx, g, s.SQL); err != nil {
+			return step.Fail(v1alpha1.ReasonRequestFailed, err)
+		}
+	}
 	outcome := group.Act(ctx, r.Env, g, s.Snapshot, p.Plan)
 	var work []func() step.Outcome
 	for _, l := range p.Labels {
@@ -31,6 +38,21 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot,
 		work = append(work, func() step.Outcome { return r.order(ctx, g, *p.Order) })
 	}
 	return step.Worst(outcome, step.Parallel(work...))
+}
+
+// makeRootSecret makes the Secret with root's password, unless there is one of its
+// name: then that one holds the password, whoever made it. The operator reads no
+// Secret.
+func (r *Reconciler) makeRootSecret(ctx context.Context, g *v1alpha1.TiDBGroup, sql string) error {
+	secret := rootSecret(g, rand.Text(), sql)
+	switch err := r.Client.Create(ctx, secret); {
+	case apierrors.IsAlreadyExists(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("create Secret %s: %w", secret.Name, err)
+	}
+	r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "RootPasswordMade", "Create", "Made a password for root, in Secret %s", secret.Name)
+	return nil
 }
 
 // order gives TiDB the word; the answer wakes the group up. That an upgrade is

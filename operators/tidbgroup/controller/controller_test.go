@@ -130,6 +130,43 @@ func TestDB09AMissingBootstrapSQLIsNamedAndWaitedFor(t *testing.T) {
 	w.Converged()
 }
 
+func TestDB11RootGetsAPasswordOnceAndForAll(t *testing.T) {
+	w := begin(t)
+	w.dependencies()
+	sql := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "sql", Namespace: w.Namespace}, Data: map[string]string{"init.sql": "CREATE DATABASE IF NOT EXISTS shop;"}}
+	require.NoError(t, w.Client.Create(w.Context(), sql))
+	initialized := func(g *v1alpha1.TiDBGroup) {
+		g.Spec.Initialization = &v1alpha1.Initialization{RootPassword: v1alpha1.RootPasswordGenerate}
+		g.Spec.BootstrapSQL = &v1alpha1.KeyReference{Name: "sql", Key: "init.sql"}
+	}
+	w.create(initialized)
+	w.Converged()
+	var made corev1.Secret
+	key := client.ObjectKey{Namespace: w.Namespace, Name: "basic-tidb-root"}
+	require.NoError(t, w.Client.Get(w.Context(), key, &made))
+	password := string(made.Data["password"])
+	assert.Regexp(t, "^[A-Z2-7]{24,}$", password)
+	assert.Equal(t, "ALTER USER 'root'@'%' IDENTIFIED BY '"+password+"';\nCREATE DATABASE IF NOT EXISTS shop;", string(made.Data["bootstrap.sql"]))
+	for _, i := range w.Instances() {
+		assert.NotContains(t, string(i.Spec.PodTemplate.Raw), password)
+	}
+}
+
+func TestDB11ASecretThatIsThereAlreadyIsUsedAsItIs(t *testing.T) {
+	w := begin(t)
+	w.dependencies()
+	mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "basic-tidb-root", Namespace: w.Namespace}, StringData: map[string]string{"bootstrap.sql": "ALTER USER root IDENTIFIED BY 'mine';"}}
+	require.NoError(t, w.Client.Create(w.Context(), mine))
+	w.create(func(g *v1alpha1.TiDBGroup) {
+		g.Spec.Initialization = &v1alpha1.Initialization{RootPassword: v1alpha1.RootPasswordGenerate}
+	})
+	w.Converged()
+	var kept corev1.Secret
+	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKeyFromObject(mine), &kept))
+	assert.Equal(t, mine.UID, kept.UID)
+	assert.Equal(t, mine.ResourceVersion, kept.ResourceVersion, "it was not touched")
+}
+
 func TestDB14RunningServersAreLabelledAndAgainAfterARestart(t *testing.T) {
 	w := begin(t)
 	w.dependencies()

@@ -3,7 +3,7 @@
 // It reads TiDBGroups, their Instances, Services, ConfigMaps and
 // ControllerRevisions, the PDGroup and TiKVGroups that they depend on, and node
 // labels. It writes Instances, Services, ConfigMaps, ControllerRevisions and a
-// PodDisruptionBudget, the status of TiDBGroups and, of each Instance's status, the
+// PodDisruptionBudget, once the Secret with root's password, the status of TiDBGroups and, of each Instance's status, the
 // member. It sets the labels of running servers through their status port, and
 // tells one of them when an upgrade begins and when it is over.
 //

@@ -35,6 +35,9 @@ type groupPlan struct {
 	// now, nil for nothing.
 	Upgrade *v1alpha1.TiDBUpgrade
 	Order   *statusport.Order
+	// RootSecret says that the Secret with root's password is to be there before the
+	// first Instance is.
+	RootSecret bool
 }
 
 // plan decides what to do about a TiDBGroup. It is pure.
@@ -52,6 +55,11 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 	r.Disrupt = servers{group: g, seen: s.Instances, open: open}
 	r.Surge, r.Extra = maxSurge(g), missing.count
 	r.RollGate, r.SuspendWait, r.Budget = group.RollGate(g, s.Snapshot), group.SuspendWait(g, s.Snapshot), group.OwnBudget(g)
+	if g.Spec.Initialization != nil && g.Status.CurrentRevision == "" && !slices.ContainsFunc(s.Instances, group.InstanceServes) {
+		r.CreateLimit = func() (int, string) {
+			return max(1-len(s.Instances), 0), "the first server sets root's password before another one may take connections"
+		}
+	}
 	noSQL := s.BootstrapSQL != "" && open.Open
 	if noSQL {
 		r.Gate, r.GateReason = gate.Result{Message: s.BootstrapSQL}, v1alpha1.ReasonMissingReference
@@ -68,6 +76,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 	if g.DeletionTimestamp == nil && !g.Spec.Paused && !g.Spec.Suspended {
 		p.Labels = labels(g, s)
 	}
+	p.RootSecret = g.Spec.Initialization != nil && len(s.Instances) == 0 && len(p.Instances) > 0
 	p.Upgrade = g.Status.Upgrade
 	if err == nil && g.DeletionTimestamp == nil && !g.Spec.Paused {
 		p.announce(g, s)

@@ -161,6 +161,41 @@ func TestDB09MissingSQLIsLookedForAgain(t *testing.T) {
 	assert.Empty(t, p.Instances)
 }
 
+func TestDB11OneServerStartsAloneUntilRootHasItsPassword(t *testing.T) {
+	generate := func(g *v1alpha1.TiDBGroup) {
+		g.Spec.Initialization = &v1alpha1.Initialization{RootPassword: v1alpha1.RootPasswordGenerate}
+	}
+	g := stored(generate)
+	p := mustPlan(t, g, open())
+	assert.Len(t, p.Instances, 1)
+	assert.True(t, p.RootSecret)
+	assert.Contains(t, p.Outcome.Message, "the first server sets root's password")
+	assert.False(t, mustPlan(t, stored(), open()).RootSecret)
+
+	one := func(serves bool) snapshot {
+		return started(t, g, func(s *snapshot) {
+			s.Instances = s.Instances[:1]
+			says(s.Instances[0], serves, clock())
+		})
+	}
+	created := func(p groupPlan) (n int) {
+		for _, c := range p.Instances {
+			if c.Live == nil {
+				n++
+			}
+		}
+		return n
+	}
+	p = mustPlan(t, g, one(false))
+	assert.Zero(t, created(p), "not while the first one starts")
+	assert.False(t, p.RootSecret, "it is there before the first Instance is")
+	assert.Equal(t, 1, created(mustPlan(t, g, one(true))))
+	g.Status.CurrentRevision = "all were there once"
+	assert.Equal(t, 1, created(mustPlan(t, g, one(false))), "never again")
+	paused := stored(generate, func(g *v1alpha1.TiDBGroup) { g.Spec.Paused = true })
+	assert.False(t, mustPlan(t, paused, open()).RootSecret)
+}
+
 func TestDB14LabelsAreGivenOncePerPodAndAgainWhenItForgot(t *testing.T) {
 	g := stored(func(g *v1alpha1.TiDBGroup) {
 		g.Spec.Replicas = ptr.To(int32(1))

@@ -52,6 +52,7 @@ func services(g *v1alpha1.TiDBGroup) []*corev1.Service {
 func inputs(g *v1alpha1.TiDBGroup) any {
 	return group.Inputs(g, map[string]any{
 		"readiness": g.Spec.Readiness, "shutdown": g.Spec.Shutdown, "slowLog": g.Spec.SlowLog, "bootstrapSQL": g.Spec.BootstrapSQL,
+		"initialization": g.Spec.Initialization,
 	})
 }
 
@@ -93,16 +94,45 @@ func render(g *v1alpha1.TiDBGroup) (corev1.PodTemplateSpec, map[string]string, [
 	if log := g.Spec.SlowLog; log != nil && !log.Disabled {
 		m.Sidecars = append(m.Sidecars, workload.Tailer("slowlog", log, m.Mounts, slowLogFile))
 	}
-	if sql := g.Spec.BootstrapSQL; sql != nil {
+	if source := initialSQL(g); source != nil {
 		m.Args = append(m.Args, "--initialize-sql-file="+bootstrapDir+"/"+bootstrapSQL)
 		m.Mounts = append(m.Mounts, corev1.VolumeMount{Name: sqlVolume, MountPath: bootstrapDir, ReadOnly: true})
-		m.Volumes = append(m.Volumes, corev1.Volume{Name: sqlVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: sql.Name},
-			Items:                []corev1.KeyToPath{{Key: sql.Key, Path: bootstrapSQL}},
-		}}})
+		m.Volumes = append(m.Volumes, corev1.Volume{Name: sqlVolume, VolumeSource: *source})
 	}
 	template, more := workload.Template(g, m)
 	return template, files, append(problems, more...)
+}
+
+// initialSQL returns where the SQL is that TiDB runs once, nil for none. TiDB
+// takes one file: the Secret's holds the ConfigMap's SQL as well.
+func initialSQL(g *v1alpha1.TiDBGroup) *corev1.VolumeSource {
+	if g.Spec.Initialization != nil {
+		return &corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: rootSecretName(g), Items: []corev1.KeyToPath{{Key: bootstrapSQL, Path: bootstrapSQL}},
+		}}
+	}
+	if sql := g.Spec.BootstrapSQL; sql != nil {
+		return &corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: sql.Name}, Items: []corev1.KeyToPath{{Key: sql.Key, Path: bootstrapSQL}},
+		}}
+	}
+	return nil
+}
+
+// rootSecretName is the name of the Secret with root's password.
+func rootSecretName(g *v1alpha1.TiDBGroup) string { return g.Name + "-root" }
+
+// rootSecret renders the Secret with root's password and the SQL that sets it,
+// followed by the user's. It has no owner: the password lives as long as the data
+// of the cluster, which outlive the group. A password of letters and digits needs
+// no quoting.
+func rootSecret(g *v1alpha1.TiDBGroup, password, sql string) *corev1.Secret {
+	meta := workload.Meta(g, rootSecretName(g))
+	meta.OwnerReferences = nil
+	return &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeOpaque, StringData: map[string]string{
+		"username": "root", "password": password,
+		bootstrapSQL: "ALTER USER 'root'@'%' IDENTIFIED BY '" + password + "';\n" + sql,
+	}}
 }
 
 // config renders tidb.toml.

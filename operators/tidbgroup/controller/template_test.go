@@ -134,6 +134,25 @@ func TestDB09BootstrapSQLIsMountedAndNamed(t *testing.T) {
 	assert.NotContains(t, tidb.Args, "--initialize-sql-file=/etc/tidb-bootstrap/bootstrap.sql")
 }
 
+func TestDB11TheSQLOfTheSecretIsMountedAndHoldsTheUsersToo(t *testing.T) {
+	pod, tidb := container(t, "tidb", func(g *v1alpha1.TiDBGroup) {
+		g.Spec.Initialization = &v1alpha1.Initialization{RootPassword: v1alpha1.RootPasswordGenerate}
+		g.Spec.BootstrapSQL = &v1alpha1.KeyReference{Name: "sql", Key: "init.sql"}
+	})
+	assert.Contains(t, tidb.Args, "--initialize-sql-file=/etc/tidb-bootstrap/bootstrap.sql")
+	last := pod.Volumes[len(pod.Volumes)-1]
+	require.NotNil(t, last.Secret)
+	assert.Equal(t, "basic-tidb-root", last.Secret.SecretName)
+	assert.Nil(t, last.Secret.Optional, "no server starts without it")
+	assert.Equal(t, []corev1.KeyToPath{{Key: "bootstrap.sql", Path: "bootstrap.sql"}}, last.Secret.Items)
+
+	s := rootSecret(stored(), "ABC234", "CREATE USER IF NOT EXISTS x;")
+	assert.Equal(t, "root", s.StringData["username"])
+	assert.Equal(t, "ABC234", s.StringData["password"])
+	assert.Equal(t, "ALTER USER 'root'@'%' IDENTIFIED BY 'ABC234';\nCREATE USER IF NOT EXISTS x;", s.StringData["bootstrap.sql"])
+	assert.Empty(t, s.OwnerReferences, "the data outlive the group, and so does their password")
+}
+
 func TestDB15TheSlowLogIsPrintedByASidecar(t *testing.T) {
 	for name, c := range map[string]struct {
 		sidecar *v1alpha1.Sidecar
