@@ -16,6 +16,9 @@ const (
 	LostPDMajority AlarmKind = "LostPDMajority"
 	// SecondClusterID means that a second PD cluster was born where there was one already.
 	SecondClusterID AlarmKind = "SecondClusterID"
+	// TwoClusters means that members of one cluster ID run side by side of which some
+	// do not know the others: each side may answer.
+	TwoClusters AlarmKind = "TwoClusters"
 	// LostData means that the data of a majority of a region's voters is gone for good.
 	LostData AlarmKind = "LostData"
 )

@@ -36,7 +36,7 @@ func (a *actor) settings(ctx context.Context, pod *corev1.Pod) (map[string]any, 
 }
 
 // arguments returns the --key=value arguments of the main container, with the
-// pod's name and namespace filled in.
+// pod's name and namespace filled in. One without a value is true.
 func arguments(pod *corev1.Pod) map[string]string {
 	fill := strings.NewReplacer("$(POD_NAME)", pod.Name, "$(NAMESPACE)", pod.Namespace)
 	out := map[string]string{}
@@ -45,9 +45,11 @@ func arguments(pod *corev1.Pod) map[string]string {
 			continue
 		}
 		for _, arg := range pod.Spec.Containers[i].Args {
-			if key, value, ok := strings.Cut(fill.Replace(arg), "="); ok {
-				out[key] = value
+			key, value, ok := strings.Cut(fill.Replace(arg), "=")
+			if !ok {
+				value = "true" // a flag of pd-server
 			}
+			out[key] = value
 		}
 	}
 	return out

@@ -124,6 +124,8 @@ type Member struct {
 	Claim types.UID
 	// InitialCluster are the names in --initial-cluster; empty with --join.
 	InitialCluster []string
+	// Force is --force-new-cluster.
+	Force bool
 	// Config is its configuration file, decoded.
 	Config map[string]any
 }
@@ -137,9 +139,19 @@ func (d *Database) StartMember(m Member) error {
 			return fmt.Errorf("the data of member %s is on the claim of %s", name, m.Name)
 		}
 		d.running[name] = true
+		if m.Force && d.pd != nil {
+			return d.pd.ForceNewCluster(name)
+		}
 		return d.up(name)
 	}
 	switch {
+	case m.Force:
+		// Without data there is nothing to make one member of: a cluster is born.
+		d.births++
+		if d.pd != nil {
+			d.pd.Bootstrap(m.Name)
+		}
+		return errors.New("a cluster was founded by one member alone")
 	case len(m.InitialCluster) == 0:
 		return d.join(m)
 	case d.pd != nil && (d.founded[m.Name] != "" || !slices.Contains(d.members, m.Name)):

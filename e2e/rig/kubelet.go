@@ -124,7 +124,7 @@ func (a *actor) start(ctx context.Context, pod *corev1.Pod) (running *process, f
 		if err != nil {
 			return nil, nil, err
 		}
-		failed = db.StartMember(Member{Name: pod.Name, Claim: claim, InitialCluster: founders(args["--initial-cluster"]), Config: settings})
+		failed = db.StartMember(Member{Name: pod.Name, Claim: claim, InitialCluster: founders(args["--initial-cluster"]), Force: args["--force-new-cluster"] == "true", Config: settings})
 		running.stop = func() error { return db.StopMember(pod.Name) }
 	case v1alpha1.ComponentTiKV:
 		failed = db.StartStore(Store{Claim: claim, Address: args["--advertise-addr"], Version: version(pod)})

@@ -70,7 +70,8 @@ type Step struct {
 type Patch struct {
 	// Object that is changed.
 	Object objects.Key `json:"object"`
-	// Merge is a JSON merge patch: null removes a field.
+	// Merge is a JSON merge patch: null removes a field. ${PDGroup a status.clusterID}
+	// in it stands for the value of a field.
 	Merge map[string]any `json:"merge,omitempty"`
 	// JSON is a JSON patch, for single entries of lists.
 	JSON []map[string]any `json:"json,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -102,11 +103,35 @@ func (r *runner) patch(ctx context.Context, p Patch) error {
 	if err != nil {
 		return fmt.Errorf("write patch: %w", err)
 	}
+	if text, err = r.fill(ctx, text); err != nil {
+		return fmt.Errorf("patch %s: %w", p.Object, err)
+	}
 	strict := &client.PatchOptions{Raw: &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}}
 	if err := r.world.User().Patch(ctx, object, client.RawPatch(kind, text), strict, client.FieldOwner(user)); err != nil {
 		return fmt.Errorf("patch %s: %w", p.Object, err)
 	}
 	return nil
+}
+
+// reads is how a patch means the value of a field: kind, name and path.
+var reads = regexp.MustCompile(`\$\{(\w+) ([-.a-z0-9]+) ([\w.]+)\}`)
+
+// fill puts the values of fields where a patch means them.
+func (r *runner) fill(ctx context.Context, text []byte) ([]byte, error) {
+	var failed error
+	filled := reads.ReplaceAllFunc(text, func(found []byte) []byte {
+		part := reads.FindSubmatch(found)
+		object, err := r.reference(objects.Key{Kind: string(part[1]), Name: string(part[2])})
+		if err == nil {
+			err = r.world.User().Get(ctx, client.ObjectKeyFromObject(object), object)
+		}
+		if err != nil {
+			failed = fmt.Errorf("read %s: %w", found, err)
+			return nil
+		}
+		return fmt.Append(nil, at(object.Object, strings.Split(string(part[3]), ".")))
+	})
+	return filled, failed
 }
 
 func (r *runner) scale(ctx context.Context, s Scale) error {

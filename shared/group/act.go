@@ -129,7 +129,7 @@ func inTurn(ctx context.Context, env operator.Env, g v1alpha1.Group, change Inst
 // alone looks at all members in the API server before one that serves is stopped
 // without the Lease: what the others were seen to do must still be so.
 func alone(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot) step.Outcome {
-	there, err := instances(ctx, env.Live, g)
+	there, err := Instances(ctx, env.Live, g)
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}

@@ -95,7 +95,7 @@ func (s Snapshot) Instance(name string) *v1alpha1.Instance {
 func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (Snapshot, error) {
 	s := Snapshot{Now: env.Now()}
 	var err error
-	if s.Instances, err = instances(ctx, env.Client, g); err != nil {
+	if s.Instances, err = Instances(ctx, env.Client, g); err != nil {
 		return s, err
 	}
 	if s.Services, err = services(ctx, env.Client, g); err != nil {
@@ -263,7 +263,8 @@ func budget(ctx context.Context, c client.Reader, g v1alpha1.Group) (*policyv1.P
 	return &out, nil
 }
 
-func instances(ctx context.Context, c client.Reader, g v1alpha1.Group) ([]*v1alpha1.Instance, error) {
+// Instances reads the Instances of a group by slot, those being deleted included.
+func Instances(ctx context.Context, c client.Reader, g v1alpha1.Group) ([]*v1alpha1.Instance, error) {
 	var list v1alpha1.InstanceList
 	if err := c.List(ctx, &list, client.InNamespace(g.GetNamespace()), client.MatchingLabels(workload.Selector(g))); err != nil {
 		return nil, fmt.Errorf("list Instances of %s: %w", g.GetName(), err)

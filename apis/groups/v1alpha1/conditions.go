@@ -104,7 +104,14 @@ const (
 	ReasonBootstrapping = "Bootstrapping"
 	// ReasonFoundersLost: Instances that may have founded PD's cluster are gone,
 	// and the cluster's ID was not known yet. Set by the pdgroup operator.
-	ReasonFoundersLost       = "FoundersLost"
+	ReasonFoundersLost = "FoundersLost"
+	// ReasonRecoveryRefused: a request to rebuild PD from one member is not obeyed,
+	// and nothing has been touched for it. Set by the pdgroup operator.
+	ReasonRecoveryRefused = "RecoveryRefused"
+	// ReasonRecoveringQuorum: PD is being rebuilt from one member. Set by the pdgroup
+	// operator from the first pod that is stopped for it to the last old Instance
+	// that goes.
+	ReasonRecoveringQuorum   = "RecoveringQuorum"
 	ReasonQuorumHealthy      = "QuorumHealthy"
 	ReasonQuorumLost         = "QuorumLost"
 	ReasonPDUnreachable      = "PDUnreachable"
@@ -215,7 +222,7 @@ func ConditionTable() []ConditionInfo {
 		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonAnnouncingUpgrade, ReasonReplacing, ReasonEvictionTimedOut,
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
 		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
-		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
+		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonRecoveryRefused, ReasonRecoveringQuorum, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
 		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
 		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded,

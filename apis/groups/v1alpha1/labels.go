@@ -62,6 +62,11 @@ const (
 	// spec.replicas that let others be restarted without being missed, until the
 	// last of those is back.
 	AnnotationSurge = LabelPrefix + "surge"
+	// AnnotationRecoverQuorum is set by a person on a PDGroup whose PD has lost the
+	// data of a majority for good: <Instance>/<cluster ID> names the member that PD
+	// is rebuilt from and, so that it is never given by mistake, the cluster. Each
+	// value is obeyed once; status.recovery says how far it is.
+	AnnotationRecoverQuorum = LabelPrefix + "recover-quorum"
 	// AnnotationHolder is, on the Lease of a PDGroup's disruptions, the UID of the
 	// Instance that holds it.
 	AnnotationHolder = LabelPrefix + "holder"

@@ -63,7 +63,60 @@ type PDGroupStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Members []PDMember `json:"members,omitempty"`
+	// Recovery is how far PD is with being rebuilt from one member, as the
+	// annotation groups.tidb.dev/recover-quorum asked for it. It stands here until
+	// the annotation is taken off.
+	// +optional
+	Recovery *PDRecovery `json:"recovery,omitempty"`
 }
+
+// PDRecovery is a request to rebuild PD that is obeyed, or has been.
+type PDRecovery struct {
+	// Request is the annotation's value. It is not obeyed again.
+	// +kubebuilder:validation:MaxLength=128
+	Request string `json:"request"`
+	// Survivor is the Instance whose member PD is rebuilt from.
+	Survivor PDRecoveryMember `json:"survivor"`
+	// Discarded are the Instances whose members the new PD does not know: their
+	// pods stop first, their claims are kept, and new members take their place.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Discarded []PDRecoveryMember `json:"discarded,omitempty"`
+	// Phase is what is done now.
+	Phase PDRecoveryPhase `json:"phase"`
+}
+
+// PDRecoveryMember is an Instance of a PD that is rebuilt.
+type PDRecoveryMember struct {
+	// Name of the Instance.
+	Name string `json:"name"`
+	// UID of the Instance: one that is made later under the same name is another.
+	UID types.UID `json:"uid"`
+}
+
+// PDRecoveryPhase is a step of a recovery.
+//
+// +kubebuilder:validation:Enum=Stopping;Forcing;Restarting;Retiring;Finished
+type PDRecoveryPhase string
+
+const (
+	// RecoveryStopping stops the pods of all members but the survivor. It may still
+	// be taken back.
+	RecoveryStopping PDRecoveryPhase = "Stopping"
+	// RecoveryForcing runs the survivor with --force-new-cluster until it answers
+	// alone, with the same cluster ID.
+	RecoveryForcing PDRecoveryPhase = "Forcing"
+	// RecoveryRestarting runs the survivor without the flag again: another start
+	// with it would throw out whoever has joined.
+	RecoveryRestarting PDRecoveryPhase = "Restarting"
+	// RecoveryRetiring lets the discarded Instances go. Their claims stay, marked as
+	// retired.
+	RecoveryRetiring PDRecoveryPhase = "Retiring"
+	// RecoveryFinished leaves the rest to the group's ordinary scale-out.
+	RecoveryFinished PDRecoveryPhase = "Finished"
+)
 
 // PDFounder is an Instance that founds the cluster.
 type PDFounder struct {

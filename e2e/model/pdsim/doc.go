@@ -3,7 +3,7 @@
 // behind them.
 //
 // A test (or the rig) starts one per PDGroup, drives the stores through
-// [PD.StartStore], [PD.StopStore] and [PD.Cluster], and kills, revives, adds and empties members. What must never
+// [PD.StartStore], [PD.StopStore] and [PD.Cluster], and kills, revives, adds, empties and forces members. What must never
 // happen raises an alarm.
 //
 //	pd, err := pdsim.New(pdsim.Options{Members: []string{"basic-pd-0", "basic-pd-1", "basic-pd-2"}})

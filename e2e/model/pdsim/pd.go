@@ -101,10 +101,14 @@ type node struct {
 	priority int
 	alive    bool
 	removed  bool
-	upSince  time.Time
-	known    *node // the leader that it last knew
-	addr     string
-	peerURL  string // of one that was never started
+	// old is how many members it knew, itself included, when another one was started
+	// with --force-new-cluster and forgot it; 0 if none was.
+	old     int
+	haunts  bool // it runs although it was forgotten
+	upSince time.Time
+	known   *node // the leader that it last knew
+	addr    string
+	peerURL string // of one that was never started
 	// unpublished founders have never run.
 	unpublished bool
 	server      *http.Server
@@ -273,8 +277,8 @@ func (p *PD) SetHealthy(name string, healthy bool) error {
 	p.mu.Lock()
 	n := p.node(name)
 	if n == nil {
-		p.mu.Unlock()
-		return fmt.Errorf("no PD member %s", name)
+		defer p.mu.Unlock()
+		return p.haunt(name, healthy)
 	}
 	if n.alive == healthy {
 		p.mu.Unlock()
@@ -298,6 +302,51 @@ func (p *PD) SetHealthy(name string, healthy bool) error {
 		return nil
 	}
 	return n.listen()
+}
+
+// ForceNewCluster starts a member with its data and --force-new-cluster: it forgets
+// all others, and keeps the cluster's ID and its own. Others that run, or that run
+// again with their data as a majority of those that they know, are a second
+// cluster beside it, which is an alarm.
+func (p *PD) ForceNewCluster(name string) error {
+	p.mu.Lock()
+	n := p.node(name)
+	if n == nil {
+		p.mu.Unlock()
+		return fmt.Errorf("no PD member %s", name)
+	}
+	known := p.voters()
+	for _, o := range known {
+		if o == n {
+			continue
+		}
+		o.removed, o.old = true, len(known)
+		if o.alive {
+			p.raise(model.TwoClusters, name, "started with --force-new-cluster while "+o.name+" runs")
+		}
+	}
+	p.mu.Unlock()
+	return p.SetHealthy(name, true)
+}
+
+// haunt starts or stops a member that was forgotten. It has its data and waits for
+// those that it knows.
+func (p *PD) haunt(name string, runs bool) error {
+	at := slices.IndexFunc(p.nodes, func(n *node) bool { return n.name == name && n.old > 0 })
+	if at < 0 {
+		return fmt.Errorf("no PD member %s", name)
+	}
+	p.nodes[at].haunts = runs
+	running := 0
+	for _, n := range p.nodes {
+		if n.haunts {
+			running++
+		}
+	}
+	if runs && running >= p.nodes[at].old/2+1 {
+		p.raise(model.TwoClusters, name, "members that were forgotten have a majority of those that they know")
+	}
+	return nil
 }
 
 // Join adds a member and starts it, as pd-server does with --join. A member of

@@ -143,3 +143,53 @@ func TestStartedStoresBeatByThemselvesOverAChangeOfTheLeader(t *testing.T) {
 	p.StopStore(3)
 	assert.NotEmpty(t, p.Alarms(), "two of three replicas are dead")
 }
+
+func TestAForcedMemberForgetsTheOthersAndKeepsTheCluster(t *testing.T) {
+	p, clock := newPD(t)
+	require.NoError(t, p.StartStore(model.StoreMeta{ID: 1, Address: "tikv-1:20160", Version: "8.5.7"}))
+	id := p.ClusterID()
+	for _, name := range []string{"basic-pd-0", "basic-pd-1", "basic-pd-2"} {
+		require.NoError(t, p.SetHealthy(name, false))
+	}
+	require.NoError(t, p.ForceNewCluster("basic-pd-2"))
+	clock.Advance(3 * time.Second)
+	assert.Equal(t, "basic-pd-2", p.Leader())
+	assert.Equal(t, id, p.ClusterID())
+	assert.Len(t, p.URLs(), 1)
+	stores, err := p.Cluster().Stores()
+	require.NoError(t, err)
+	assert.Len(t, stores, 1)
+
+	require.NoError(t, p.SetHealthy("basic-pd-2", false))
+	require.NoError(t, p.SetHealthy("basic-pd-2", true))
+	clock.Advance(3 * time.Second)
+	require.NoError(t, p.Join("basic-pd-1"), "the name is free again")
+	assert.Len(t, p.URLs(), 2)
+	assert.Equal(t, []model.AlarmKind{model.LostPDMajority}, kinds(p)[:1])
+	assert.NotContains(t, kinds(p), model.TwoClusters)
+
+	require.NoError(t, p.ForceNewCluster("basic-pd-2"))
+	assert.Contains(t, kinds(p), model.TwoClusters, "another start with the flag throws out who has joined")
+}
+
+func TestForgottenMembersThatFindEachOtherAreASecondCluster(t *testing.T) {
+	p, clock := newPD(t)
+	for _, name := range []string{"basic-pd-0", "basic-pd-1", "basic-pd-2"} {
+		require.NoError(t, p.SetHealthy(name, false))
+	}
+	require.NoError(t, p.ForceNewCluster("basic-pd-2"))
+	clock.Advance(3 * time.Second)
+	require.NoError(t, p.SetHealthy("basic-pd-0", true))
+	assert.Len(t, p.URLs(), 1, "it does not come back")
+	assert.NotContains(t, kinds(p), model.TwoClusters)
+	require.NoError(t, p.SetHealthy("basic-pd-1", true))
+	assert.Contains(t, kinds(p), model.TwoClusters)
+}
+
+func kinds(p *pdsim.PD) []model.AlarmKind {
+	var out []model.AlarmKind
+	for _, a := range p.Alarms() {
+		out = append(out, a.Kind)
+	}
+	return out
+}

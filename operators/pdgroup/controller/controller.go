@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
@@ -82,10 +84,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	r.Outcomes.Count("plan", p.Outcome)
 
-	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
+	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, &p))
 
+	before := g.Status.Recovery
 	status, set, end := report(g, s, p, outcome, r.Now())
 	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.PDGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), End: end, Once: true})
+	if after := g.Status.Recovery; err == nil && recovery.Turned(before, after) {
+		r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "QuorumRecovery", string(after.Phase), "%s", recovery.Told(after))
+	}
 	if err != nil || len(s.Instances) == 0 {
 		return result, err
 	}

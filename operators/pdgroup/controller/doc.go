@@ -16,4 +16,8 @@
 // claim that a member has used and that is gone holds its Instance back
 // (claimLoss: Hold), so that a member that forgot its data can never found a
 // second cluster with the first one's arguments.
+//
+// Recovery: an annotation has PD rebuilt from one member when the data of a
+// majority is lost; package recovery says how. Events: QuorumRecovery, one for
+// each phase.
 package controller

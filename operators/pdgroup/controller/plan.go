@@ -13,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
@@ -38,11 +39,24 @@ type groupPlan struct {
 	// Orphan is a member to remove from PD because it has neither Instance nor
 	// data; its ID is empty if there is none.
 	Orphan pd.Member
+	// Recovery to record; nil while PD was not rebuilt.
+	Recovery *v1alpha1.PDRecovery
 }
 
-// plan decides what to do about a PDGroup. It is pure.
+// plan decides what to do about a PDGroup. It is pure. While PD is rebuilt from
+// one member nothing else is done to the group.
 func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
-	return planWith(g, s, rendering(g, s))
+	next, word := recovery.Next(g, s)
+	var p groupPlan
+	var err error
+	if recovery.Active(g) {
+		p.ClusterID = founding.ClusterID(g, s)
+		p.Plan, err = recovery.Plan(g, s)
+	} else {
+		p, err = planWith(g, s, rendering(g, s))
+	}
+	p.Recovery, p.Outcome = next, step.Worst(word, p.Outcome)
+	return p, err
 }
 
 // rendering is what PD makes of a group's spec.

@@ -12,6 +12,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
@@ -30,7 +31,7 @@ const (
 // pure.
 func report(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.PDGroupStatus, *conditions.Set, step.Outcome) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
-	status := v1alpha1.PDGroupStatus{ClusterID: p.ClusterID, Leader: g.Status.Leader, Members: g.Status.Members}
+	status := v1alpha1.PDGroupStatus{ClusterID: p.ClusterID, Leader: g.Status.Leader, Members: g.Status.Members, Recovery: p.Recovery}
 	if p.ClusterID == "" {
 		status.Founders = founding.Record(g.Status.Founders, ours(g, s))
 	}
@@ -48,6 +49,8 @@ func report(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, outcome step.Out
 	}
 	quorum(g, s, set)
 	serving, unsure := serves(set, now)
+	// Who depends on PD must not come before it is what it will stay.
+	serving = serving && !recovery.Active(g)
 	p.Outcome = group.Unsure(g, p.Outcome, unsure)
 	status.GroupStatus = group.Report(g, s, p.Plan, outcome, set, serving)
 	return status, set, step.Worst(outcome, p.Outcome)
@@ -133,7 +136,7 @@ func members(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, now time.Time) 
 		}
 		switch why := p.Waiting[i.Name]; {
 		case p.Drained[i.Name]:
-			set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "PD does not list the member any more")
+			set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, left(g))
 		case why != "" && !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained):
 			set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, why)
 		default:
@@ -143,6 +146,14 @@ func members(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, now time.Time) 
 		out = append(out, m)
 	}
 	return slices.Clip(out)
+}
+
+// left says why a member has left PD.
+func left(g *v1alpha1.PDGroup) string {
+	if recovery.Active(g) {
+		return "PD is rebuilt without the member"
+	}
+	return "PD does not list the member any more"
 }
 
 // keep puts a condition that an Instance carries as it is.

@@ -1,0 +1,426 @@
+package recovery
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+)
+
+// What a member knows of the others.
+const (
+	lost   = iota // its data is gone
+	before        // all three
+	itself        // nobody: it was started with the flag
+	joined        // it joined who was started with the flag
+)
+
+// seat is one of three members, its Instance and its pod.
+type seat struct {
+	there     bool // the Instance
+	suspended bool
+	forced    bool
+	deleted   bool
+	drained   bool // said in status
+	letGo     bool // without the finalizer
+	retired   bool // its claim is marked
+	heir      bool // made after the recovery
+	seen      bool // its operator has seen its spec
+	runs      bool
+	flag      bool // what runs was started with
+	stuck     bool // its node is down
+	knows     int
+}
+
+// seats are a small world: a group, its members and PD.
+type seats struct {
+	m       [3]seat
+	request string
+	phase   v1alpha1.PDRecoveryPhase // empty without a record
+	obeyed  string                   // request of the record
+	of      [3]bool                  // survivor of the record
+	listed  [3]bool                  // by PD, when it last answered
+	recent  bool                     // the quorum has just been lost
+}
+
+// view is what PD says, and whether two PDs run side by side.
+func (w seats) view() (v pd.View, torn bool) {
+	old, forked := 0, 0
+	for _, m := range w.m {
+		if m.runs && m.knows == before {
+			old++
+		}
+		if m.runs && m.knows == itself {
+			forked++
+		}
+	}
+	v.ClusterID = "73"
+	switch {
+	case forked == 1:
+		for n, m := range w.m {
+			// Another one that has forgotten the others is none of its members.
+			if m.knows == joined || m.knows == itself && m.runs {
+				v.Members = append(v.Members, pd.Member{Name: name(n), Healthy: m.runs})
+			}
+			if m.knows == itself && m.runs {
+				v.Leader = name(n)
+			}
+		}
+	case old >= 2:
+		for n, m := range w.m {
+			healthy := m.runs && m.knows == before
+			v.Members = append(v.Members, pd.Member{Name: name(n), Healthy: healthy})
+			if healthy && v.Leader == "" {
+				v.Leader = name(n)
+			}
+		}
+	default:
+		v = pd.View{Err: pd.ErrNoLeader}
+	}
+	return v, forked > 1 || forked > 0 && old > 0
+}
+
+func name(n int) string { return fmt.Sprintf("a-%d", n) }
+
+// observe makes of a world what an operator sees of it.
+func (w seats) observe(t *testing.T) (*v1alpha1.PDGroup, group.Snapshot) {
+	g := stricken(w.request)
+	v, _ := w.view()
+	lost := &g.Status.Conditions[0]
+	if v.HasQuorum() {
+		lost.Status = metav1.ConditionTrue
+	}
+	if w.recent {
+		lost.LastTransitionTime = metav1.NewTime(clock().Add(-time.Second))
+	}
+	g.Status.Members = nil
+	for n := range w.m {
+		if w.listed[n] {
+			g.Status.Members = append(g.Status.Members, v1alpha1.PDMember{Name: name(n)})
+		}
+	}
+	s := group.Snapshot{PDGroup: g, Groups: []v1alpha1.Group{g}, Now: clock(), PD: v, Claims: map[string][]metav1.ObjectMeta{}}
+	if w.phase != "" {
+		g.Status.Recovery = &v1alpha1.PDRecovery{Request: w.obeyed, Phase: w.phase}
+	}
+	for n, m := range w.m {
+		uid := types.UID("uid-" + name(n))
+		if r := g.Status.Recovery; r != nil && w.of[n] {
+			r.Survivor = v1alpha1.PDRecoveryMember{Name: name(n), UID: uid}
+		} else if r != nil {
+			r.Discarded = append(r.Discarded, v1alpha1.PDRecoveryMember{Name: name(n), UID: uid})
+		}
+		if m.there {
+			s.Instances = append(s.Instances, w.instance(t, g, n))
+		}
+		if m.knows != 0 {
+			s.Claims[name(n)] = []metav1.ObjectMeta{{UID: types.UID("claim-" + name(n))}}
+		}
+	}
+	return g, s
+}
+
+func (w seats) instance(t *testing.T, g *v1alpha1.PDGroup, n int) *v1alpha1.Instance {
+	m := w.m[n]
+	i := instance(t, g, int32(n), m.runs) //nolint:gosec // three
+	if m.heir {
+		i.UID = "heir"
+	}
+	i.Spec.Suspended = m.suspended
+	require.NoError(t, force(i, m.forced))
+	if m.runs && m.flag {
+		i.Status.Revision = "r1" + suffix
+	}
+	if !m.runs && !m.stuck {
+		i.Status.Conditions[0].Reason = v1alpha1.ReasonPodMissing
+	}
+	i.Generation, i.Status.ObservedGeneration = 2, 1
+	if m.seen {
+		i.Status.ObservedGeneration = 2
+	}
+	if m.deleted {
+		i.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
+	}
+	if m.letGo {
+		i.Finalizers = []string{v1alpha1.FinalizerInstance}
+	}
+	if m.drained {
+		i.Status.Conditions = append(i.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionDrained, Status: metav1.ConditionTrue})
+	}
+	if v, _ := w.view(); m.runs && v.HasQuorum() {
+		if member, listed := v.Member(i.Name); listed && member.Healthy {
+			i.Status.Conditions = append(i.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 2})
+		}
+	}
+	return i
+}
+
+// act returns the worlds that the operator can leave behind: it may be killed
+// after each of its writes.
+func (w seats) act(t *testing.T) []seats {
+	g, s := w.observe(t)
+	next, _ := Next(g, s)
+	now := w
+	var out []seats
+	step := func(change func(*seats)) {
+		before := now
+		if change(&now); now != before {
+			out = append(out, now)
+		}
+	}
+	drained := map[string]bool{}
+	if Active(g) {
+		p, err := Plan(g, s)
+		require.NoError(t, err)
+		drained = p.Drained
+		for _, c := range p.Instances {
+			step(func(w *seats) { w.apply(c) })
+		}
+		for _, i := range p.Deletes {
+			step(func(w *seats) { w.m[i.Spec.Slot].deleted, w.m[i.Spec.Slot].seen = true, false })
+		}
+	} else {
+		w.ordinary(step)
+	}
+	step(func(w *seats) {
+		for n := range w.m {
+			w.m[n].drained = w.m[n].drained || drained[name(n)]
+		}
+	})
+	step(func(w *seats) {
+		w.phase, w.obeyed, w.of = "", "", [3]bool{}
+		if next != nil {
+			w.phase, w.obeyed = next.Phase, next.Request
+			for n := range w.m {
+				w.of[n] = next.Survivor.Name == name(n)
+			}
+		}
+		if founded := s.PD.Err == nil; founded {
+			w.listed = [3]bool{}
+			for n := range w.m {
+				_, w.listed[n] = s.PD.Member(name(n))
+			}
+		}
+	})
+	return out
+}
+
+func (w *seats) apply(c group.InstanceChange) {
+	m := &w.m[c.Desired.Spec.Slot]
+	after := *m
+	after.suspended, after.forced = c.Desired.Spec.Suspended, Forced(c.Desired)
+	after.letGo = len(c.Desired.Finalizers) == 0
+	if after != *m {
+		after.seen = false
+		*m = after
+	}
+}
+
+// ordinary is the group's ordinary plan, as far as it counts here: nobody is
+// suspended, and members join a PD that has a quorum where no claim is left.
+func (w seats) ordinary(step func(func(*seats))) {
+	v, _ := w.view()
+	for n := range w.m {
+		step(func(w *seats) {
+			switch m := &w.m[n]; {
+			case m.there && (m.suspended || m.forced):
+				m.suspended, m.forced, m.seen = false, false, false
+			case !m.there && v.HasQuorum() && !w.listed[n] && m.knows == lost:
+				*m = seat{there: true, heir: true, knows: joined}
+			}
+		})
+	}
+}
+
+// run returns the world after an instance operator has looked at a member, once.
+func (w seats) run(n int) seats {
+	m := &w.m[n]
+	m.seen = true
+	switch {
+	case !m.there:
+	case m.deleted && m.letGo && m.runs, m.suspended && m.runs:
+		m.runs, m.flag = false, false
+	case m.deleted && m.letGo:
+		*m = seat{knows: m.knows, retired: m.drained, stuck: m.stuck}
+	case m.suspended, m.knows == lost:
+	case m.runs && m.flag != m.forced:
+		m.runs, m.flag = false, false
+	case !m.runs && !m.stuck:
+		m.runs, m.flag = true, m.forced
+		if m.flag && m.knows == before {
+			m.knows = itself
+		}
+	}
+	return w
+}
+
+// follow returns all worlds that may come next.
+func (w seats) follow(t *testing.T) []seats {
+	out := w.act(t)
+	for n := range w.m {
+		out = append(out, w.run(n))
+		if w.m[n].stuck {
+			back := w
+			back.m[n].stuck = false // a node that was given up comes back
+			out = append(out, back)
+		}
+	}
+	for n, m := range w.m {
+		if m.runs {
+			crashed := w
+			crashed.m[n].runs, crashed.m[n].flag = false, false
+			out = append(out, crashed)
+		}
+	}
+	if w.recent {
+		later := w
+		later.recent = false
+		out = append(out, later)
+	}
+	if w.request == right {
+		for _, request := range []string{"", "a-1/73"} {
+			changed := w
+			changed.request = request
+			out = append(out, changed)
+		}
+	}
+	return out
+}
+
+// broken says what must not be in a world.
+func (w seats) broken() string {
+	flags, forced := 0, 0
+	for n, m := range w.m {
+		if m.runs && m.flag {
+			flags++
+			forced = n
+		}
+		if m.heir && m.retired {
+			return "a new member has the claim of an old one"
+		}
+	}
+	_, torn := w.view()
+	switch {
+	case torn:
+		return "two PDs run side by side"
+	case flags > 1:
+		return "two members run with the flag"
+	}
+	for n, m := range w.m {
+		if flags > 0 && n != forced && (m.runs || m.heir) {
+			return "a member runs or joins beside one with the flag"
+		}
+		if m.heir && w.m[0].forced {
+			return "a member joins one that the next start makes forget it"
+		}
+	}
+	if w.phase == "" && flags > 0 {
+		return "a member runs with the flag, and nobody knows why"
+	}
+	return ""
+}
+
+// beginnings are all small worlds that a recovery may be asked for in.
+func beginnings() []seats {
+	var out []seats
+	states := []seat{
+		{there: true, seen: true, runs: true, knows: before},
+		{there: true, seen: true, stuck: true, knows: before},
+		{there: true, seen: true, knows: lost},
+		{there: true, seen: true, knows: lost, deleted: true},
+		{there: true, seen: true, runs: true, knows: before, deleted: true},
+	}
+	for _, a := range states[:4] {
+		for _, b := range states {
+			for _, c := range states[:3] {
+				for _, request := range []string{"", right, "a-1/73", "a-0/74", "a-0"} {
+					for _, recent := range []bool{false, true} {
+						out = append(out, seats{m: [3]seat{a, b, c}, listed: [3]bool{true, true, true}, request: request, recent: recent})
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// P2, PD-22: from every beginning, whoever is killed, whenever: nothing is done for
+// a request that does not match, never do two PDs run side by side, the flag is gone
+// before anybody joins, and what has begun comes to its end.
+func TestNoOrderOfEventsMakesTwoPDsOfOne(t *testing.T) {
+	known := map[seats]bool{}
+	var queue []seats
+	for _, w := range beginnings() {
+		known[w] = true
+		queue = append(queue, w)
+	}
+	begun, finished, ends := 0, 0, map[seats]bool{}
+	for len(queue) > 0 {
+		w := queue[0]
+		queue = queue[1:]
+		require.Empty(t, w.broken(), "%+v", w)
+		if w.phase != "" {
+			begun++
+			require.NotContains(t, []string{"a-0/74", "a-0"}, w.request, "%+v", w)
+		}
+		if w.phase == v1alpha1.RecoveryFinished {
+			finished++
+		}
+		for _, next := range w.follow(t) {
+			if !known[next] {
+				known[next] = true
+				queue = append(queue, next)
+			}
+		}
+	}
+	for w := range known {
+		if w.phase != "" {
+			require.NoError(t, w.ends(t, ends), "%+v", w)
+		}
+	}
+	require.Positive(t, finished)
+	fmt.Printf("recovery: %d worlds from %d beginnings, %d of them in a recovery (%d finished), each of which ends\n", len(known), len(beginnings()), begun, finished)
+}
+
+// ends is content when what has begun comes to an end without a person, if the
+// survivor can run. known are worlds of which that is known.
+func (w seats) ends(t *testing.T, known map[seats]bool) error {
+	const enough = 60
+	for range enough {
+		if known[w] {
+			return nil
+		}
+		known[w] = true // or the test ends with one before it
+		before := w
+		w.recent = false
+		if all := w.act(t); len(all) > 0 {
+			w = all[len(all)-1]
+		}
+		for n := range w.m {
+			w = w.run(n)
+		}
+		if w == before {
+			break
+		}
+	}
+	g, s := w.observe(t)
+	next, o := Next(g, s)
+	switch {
+	case next == nil, next.Phase == v1alpha1.RecoveryFinished:
+		return nil
+	}
+	survivor := s.Instance(next.Survivor.Name)
+	if survivor != nil && !meta.IsStatusConditionTrue(survivor.Status.Conditions, v1alpha1.ConditionPodReady) && o.Message != "" {
+		return nil // it is named, and waits for what keeps its pod from running
+	}
+	return fmt.Errorf("it stands still in %s: %s: %+v", next.Phase, o.Message, w)
+}

@@ -1,0 +1,108 @@
+package recovery
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// Plan is what the phase calls for that the status names. It rests on nothing
+// that may be broken: neither on what the spec asks for now, nor on PD, nor on the
+// disruption Lease, whose holder may be among the dead.
+func Plan(g *v1alpha1.PDGroup, s group.Snapshot) (group.Plan, error) {
+	plan := group.Plan{Drained: map[string]bool{}, Waiting: map[string]string{}}
+	r := g.Status.Recovery
+	if g.Spec.Paused {
+		return plan, nil
+	}
+	for _, i := range s.Instances {
+		switch {
+		case i.UID == r.Survivor.UID && r.Phase != v1alpha1.RecoveryStopping:
+			desired := same(g, i)
+			desired.Spec.Suspended = false
+			if err := force(desired, r.Phase == v1alpha1.RecoveryForcing); err != nil {
+				return plan, err
+			}
+			plan.Instances = append(plan.Instances, group.InstanceChange{Live: i, Desired: desired})
+		case discards(r, i):
+			discard(&plan, g, s, i)
+		}
+	}
+	return plan, nil
+}
+
+// discard stops a member for good, and lets its Instance go when PD serves
+// without it. One that a person has deleted goes at once: its claim may be going
+// as well, and such a pod cannot be stopped with its Instance kept.
+func discard(plan *group.Plan, g *v1alpha1.PDGroup, s group.Snapshot, i *v1alpha1.Instance) {
+	desired := same(g, i)
+	desired.Spec.Suspended = true
+	// Whatever the spec says of claims: these may be all that is left.
+	desired.Spec.ClaimRetention = v1alpha1.ClaimRetention{WhenDeleted: v1alpha1.RetainClaim, WhenScaled: v1alpha1.RetainClaim}
+	said := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained)
+	deleted := i.DeletionTimestamp != nil
+	r := g.Status.Recovery
+	rebuilt := r.Phase == v1alpha1.RecoveryRetiring && Alone(g, s.PD, r.Survivor.Name)
+	// That it has left is said first, and done when everybody can see it: its
+	// claims are marked for it.
+	plan.Drained[i.Name] = deleted || rebuilt
+	switch {
+	case said && deleted:
+		desired.Finalizers = nil
+	case said && rebuilt && stopped(i):
+		plan.Deletes = append(plan.Deletes, i)
+	}
+	plan.Instances = append(plan.Instances, group.InstanceChange{Live: i, Desired: desired})
+}
+
+// same is an Instance as this operator has made it.
+func same(g *v1alpha1.PDGroup, live *v1alpha1.Instance) *v1alpha1.Instance {
+	out := &v1alpha1.Instance{ObjectMeta: workload.Meta(g, live.Name), Spec: *live.Spec.DeepCopy()}
+	out.OwnerReferences = live.OwnerReferences
+	if live.DeletionTimestamp == nil || slices.Contains(live.Finalizers, v1alpha1.FinalizerMember) {
+		out.Finalizers = []string{v1alpha1.FinalizerMember}
+	}
+	for _, key := range []string{v1alpha1.AnnotationDisruption, v1alpha1.AnnotationRestarted} {
+		if value, there := live.Annotations[key]; there {
+			metav1.SetMetaDataAnnotation(&out.ObjectMeta, key, value)
+		}
+	}
+	return out
+}
+
+// Starts reports whether a plan lets a member start that is not running: one that
+// is new, or was suspended. It must not be one that PD is being rebuilt without.
+func Starts(plan group.Plan) bool {
+	return slices.ContainsFunc(plan.Instances, func(c group.InstanceChange) bool {
+		return c.Live == nil || c.Live.Spec.Suspended && !c.Desired.Spec.Suspended
+	})
+}
+
+// Forces reports whether a plan starts a member with Flag.
+func Forces(plan group.Plan) bool {
+	return slices.ContainsFunc(plan.Instances, func(c group.InstanceChange) bool {
+		return Forced(c.Desired) && !c.Desired.Spec.Suspended
+	})
+}
+
+// Begins reports whether a record begins a recovery that the status does not name.
+func Begins(g *v1alpha1.PDGroup, next *v1alpha1.PDRecovery) bool {
+	return active(next) && (g.Status.Recovery == nil || g.Status.Recovery.Request != next.Request)
+}
+
+// Turned reports whether a person is to be told of what a record says, which said
+// something else before.
+func Turned(before, after *v1alpha1.PDRecovery) bool {
+	return after != nil && (before == nil || before.Phase != after.Phase || before.Request != after.Request)
+}
+
+// LetsGo reports whether a plan lets Instances go for which PD must serve without
+// them.
+func LetsGo(g *v1alpha1.PDGroup, plan group.Plan) bool {
+	return g.Status.Recovery.Phase == v1alpha1.RecoveryRetiring && slices.ContainsFunc(plan.Instances, func(c group.InstanceChange) bool { return plan.Drained[c.Live.Name] })
+}

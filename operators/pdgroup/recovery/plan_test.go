@@ -1,0 +1,187 @@
+package recovery
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// under is a group whose PD is rebuilt from a-0.
+func under(t *testing.T, phase v1alpha1.PDRecoveryPhase, changes ...func(*group.Snapshot)) (*v1alpha1.PDGroup, group.Snapshot) {
+	t.Helper()
+	g := stricken(right)
+	s := survived(t, g)
+	g.Status.Recovery, _ = Next(g, s)
+	require.NotNil(t, g.Status.Recovery)
+	g.Status.Recovery.Phase = phase
+	for _, change := range changes {
+		change(&s)
+	}
+	return g, s
+}
+
+// still says that the others have stopped.
+func still(s *group.Snapshot) {
+	for _, i := range s.Instances[1:] {
+		i.Spec.Suspended, i.Status.PodUID, i.Status.ObservedGeneration = true, "", i.Generation
+	}
+}
+
+func alone(s *group.Snapshot) {
+	s.PD = pd.View{ClusterID: "73", Leader: "a-0", Members: []pd.Member{{Name: "a-0", ID: "1", Healthy: true}}}
+}
+
+func changed(t *testing.T, g *v1alpha1.PDGroup, s group.Snapshot) (group.Plan, map[string]*v1alpha1.Instance) {
+	t.Helper()
+	p, err := Plan(g, s)
+	require.NoError(t, err)
+	out := map[string]*v1alpha1.Instance{}
+	for _, c := range p.Instances {
+		out[c.Desired.Name] = c.Desired
+	}
+	return p, out
+}
+
+func TestTheOthersStopFirstAndKeepTheirClaims(t *testing.T) {
+	g, s := under(t, v1alpha1.RecoveryStopping)
+	_, desired := changed(t, g, s)
+	assert.NotContains(t, desired, "a-0")
+	for _, name := range []string{"a-1", "a-2"} {
+		assert.True(t, desired[name].Spec.Suspended)
+		assert.Equal(t, v1alpha1.ClaimRetention{WhenDeleted: v1alpha1.RetainClaim, WhenScaled: v1alpha1.RetainClaim}, desired[name].Spec.ClaimRetention)
+		assert.Equal(t, []string{v1alpha1.FinalizerMember}, desired[name].Finalizers)
+	}
+	next, o := Next(g, s)
+	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase)
+	assert.Contains(t, o.Message, "pod of Instance a-1 stops before PD is rebuilt from Instance a-0")
+
+	still(&s)
+	next, _ = Next(g, s)
+	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase)
+	s.Instances[2].Generation++
+	next, _ = Next(g, s)
+	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase, "its operator has not seen yet that it is suspended")
+}
+
+func TestTheSurvivorIsForcedAndThenStartedWithoutTheFlag(t *testing.T) {
+	g, s := under(t, v1alpha1.RecoveryForcing, still)
+	p, desired := changed(t, g, s)
+	assert.True(t, Forces(p))
+	assert.Equal(t, "r1-forced", desired["a-0"].Spec.Revision)
+	assert.JSONEq(t, string(template(t, Flag).Raw), string(desired["a-0"].Spec.PodTemplate.Raw))
+	assert.False(t, Forced(desired["a-1"]))
+
+	alone(&s)
+	next, _ := Next(g, s)
+	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase, "its pod has not been started anew")
+	s.Instances[0].Spec = desired["a-0"].Spec
+	s.Instances[0].Status.Revision = "r1-forced"
+	next, _ = Next(g, s)
+	assert.Equal(t, v1alpha1.RecoveryRestarting, next.Phase)
+
+	g.Status.Recovery.Phase = v1alpha1.RecoveryRestarting
+	p, desired = changed(t, g, s)
+	assert.False(t, Forces(p))
+	assert.Equal(t, "r1", desired["a-0"].Spec.Revision)
+	assert.JSONEq(t, string(template(t).Raw), string(desired["a-0"].Spec.PodTemplate.Raw))
+	next, _ = Next(g, s)
+	assert.Equal(t, v1alpha1.RecoveryRestarting, next.Phase, "it still has the flag")
+}
+
+func TestAnotherClusterIDEndsIt(t *testing.T) {
+	g, s := under(t, v1alpha1.RecoveryForcing, still, alone, func(s *group.Snapshot) { s.PD.ClusterID = "99" })
+	next, o := Next(g, s)
+	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase)
+	assert.Equal(t, step.KindStall, o.Kind)
+	assert.Equal(t, v1alpha1.ReasonClusterIDMismatch, o.Reason)
+}
+
+func TestTheOthersAreLetGoWhenPDServesWithoutThem(t *testing.T) {
+	g, s := under(t, v1alpha1.RecoveryRetiring, still)
+	p, _ := changed(t, g, s)
+	assert.Empty(t, p.Deletes)
+	assert.False(t, p.Drained["a-1"], "PD does not answer")
+	alone(&s)
+	p, _ = changed(t, g, s)
+	assert.True(t, p.Drained["a-1"] && p.Drained["a-2"] && !p.Drained["a-0"])
+	assert.Empty(t, p.Deletes, "it is said first")
+	said := metav1.Condition{Type: v1alpha1.ConditionDrained, Status: metav1.ConditionTrue}
+	s.Instances[1].Status.Conditions = append(s.Instances[1].Status.Conditions, said)
+	p, desired := changed(t, g, s)
+	assert.Equal(t, []*v1alpha1.Instance{s.Instances[1]}, p.Deletes)
+	assert.NotEmpty(t, desired["a-1"].Finalizers)
+	s.Instances[1].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
+	p, desired = changed(t, g, s)
+	assert.Empty(t, p.Deletes)
+	assert.Empty(t, desired["a-1"].Finalizers)
+	s.Instances = s.Instances[:1]
+	next, _ := Next(g, s)
+	assert.Equal(t, v1alpha1.RecoveryFinished, next.Phase)
+}
+
+func TestItIsTakenBackOnlyBeforeAMemberHasForgottenTheOthers(t *testing.T) {
+	g, s := under(t, v1alpha1.RecoveryStopping, still)
+	g.Annotations = nil
+	next, o := Next(g, s)
+	assert.Nil(t, next)
+	assert.Contains(t, o.Message, "taken back")
+	for _, phase := range []v1alpha1.PDRecoveryPhase{v1alpha1.RecoveryForcing, v1alpha1.RecoveryRestarting, v1alpha1.RecoveryRetiring} {
+		g.Status.Recovery = g.Status.Recovery.DeepCopy()
+		g.Status.Recovery.Phase = phase
+		next, _ = Next(g, s)
+		assert.NotNil(t, next, "%s goes on", phase)
+	}
+}
+
+func TestItEndsByItselfWhenPDHasAQuorumAgainBeforeItHasBegun(t *testing.T) {
+	g, s := under(t, v1alpha1.RecoveryStopping)
+	s.PD = pd.View{ClusterID: "73", Leader: "a-1", Members: []pd.Member{{Name: "a-0", Healthy: true}, {Name: "a-1", Healthy: true}, {Name: "a-2"}}}
+	next, o := Next(g, s)
+	assert.Nil(t, next)
+	assert.Contains(t, o.Message, "quorum again")
+}
+
+func TestAnotherSurvivorMayBeNamedWhileTheFirstDoesNotAnswer(t *testing.T) {
+	g, s := under(t, v1alpha1.RecoveryForcing, still)
+	_, desired := changed(t, g, s)
+	s.Instances[0].Spec, s.Instances[0].Status.Revision = desired["a-0"].Spec, "r1-forced"
+	s.Instances[1].Status.Conditions[0].Reason = v1alpha1.ReasonSuspended
+	g.Annotations[v1alpha1.AnnotationRecoverQuorum] = "a-1/73"
+	next, o := Next(g, s)
+	require.Equal(t, "a-1", next.Survivor.Name, "%s", o.Message)
+	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase)
+	g.Status.Recovery = next
+	_, desired = changed(t, g, s)
+	assert.True(t, desired["a-0"].Spec.Suspended)
+	next, _ = Next(g, s)
+	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase, "a-0 runs with the flag")
+
+	g.Annotations = nil
+	next, _ = Next(g, s)
+	assert.NotNil(t, next, "a-0 has forgotten the others: it is not taken back")
+
+	g.Status.Recovery = g.Status.Recovery.DeepCopy()
+	g.Status.Recovery.Phase = v1alpha1.RecoveryRetiring
+	g.Annotations = map[string]string{v1alpha1.AnnotationRecoverQuorum: "a-2/73"}
+	next, o = Next(g, s)
+	assert.Equal(t, "a-1", next.Survivor.Name)
+	assert.Equal(t, v1alpha1.ReasonRecoveryRefused, o.Reason)
+}
+
+func TestAPausedRecoveryStandsStill(t *testing.T) {
+	g, s := under(t, v1alpha1.RecoveryStopping)
+	g.Spec.Paused = true
+	p, _ := changed(t, g, s)
+	assert.Empty(t, p.Instances)
+	next, o := Next(g, s)
+	assert.Equal(t, g.Status.Recovery, next)
+	assert.Equal(t, v1alpha1.ReasonPaused, o.Reason)
+}

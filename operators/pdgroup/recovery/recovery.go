@@ -1,0 +1,121 @@
+// Package recovery rebuilds PD from one of its members when the data of a
+// majority is lost for good: a person names the member and the cluster in an
+// annotation of the PDGroup. All of it is pure, and every step follows from what
+// is observed, so that an operator that is killed anywhere goes on.
+//
+// What must not happen is that two PDs with the same cluster ID run side by side:
+// members with old data are stopped before the survivor forgets them, and never
+// start again.
+package recovery
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+)
+
+// Flag makes pd-server forget all members but itself: it makes a cluster of one
+// member from the data that it has, and keeps the cluster ID and its own.
+const Flag = "--force-new-cluster"
+
+// suffix of the revision of an Instance that is started with Flag, which no
+// other has.
+const suffix = "-forced"
+
+// Active reports whether PD is being rebuilt: nothing else is done to its members
+// meanwhile.
+func Active(g *v1alpha1.PDGroup) bool { return active(g.Status.Recovery) && g.DeletionTimestamp == nil }
+
+func active(r *v1alpha1.PDRecovery) bool { return r != nil && r.Phase != v1alpha1.RecoveryFinished }
+
+// parse splits a request into the member that it names and the cluster ID.
+func parse(request string) (survivor, clusterID string, ok bool) {
+	survivor, clusterID, ok = strings.Cut(request, "/")
+	return survivor, clusterID, ok && survivor != "" && clusterID != "" && !strings.Contains(clusterID, "/")
+}
+
+// Alone reports whether PD answers with one member, which leads and is healthy,
+// and with the cluster ID of the group.
+func Alone(g *v1alpha1.PDGroup, view pd.View, name string) bool {
+	return view.Err == nil && view.ClusterID == g.Status.ClusterID && view.Leader == name &&
+		len(view.Members) == 1 && view.Members[0].Name == name && view.Members[0].Healthy
+}
+
+// Running says which Instance keeps the survivor from being started with Flag,
+// because its pod may run or may still be made; empty if none does. An Instance
+// that has seen that it is suspended, and has no pod, will not have one.
+func Running(g *v1alpha1.PDGroup, instances []*v1alpha1.Instance) string {
+	for _, i := range instances {
+		if i.UID != g.Status.Recovery.Survivor.UID && !stopped(i) {
+			return i.Name
+		}
+	}
+	return ""
+}
+
+func stopped(i *v1alpha1.Instance) bool {
+	return i.Spec.Suspended && i.Status.ObservedGeneration == i.Generation && i.Status.PodUID == ""
+}
+
+// Forced reports whether an Instance is to run with Flag.
+func Forced(i *v1alpha1.Instance) bool { return strings.HasSuffix(i.Spec.Revision, suffix) }
+
+// begun reports whether a member may have been started with Flag: what it forgot
+// it will not know again.
+func begun(s group.Snapshot) bool { return slices.ContainsFunc(s.Instances, Forced) }
+
+// find returns the Instance that a record means, nil if it is gone.
+func find(s group.Snapshot, m v1alpha1.PDRecoveryMember) *v1alpha1.Instance {
+	if i := s.Instance(m.Name); i != nil && i.UID == m.UID {
+		return i
+	}
+	return nil
+}
+
+func record(i *v1alpha1.Instance) v1alpha1.PDRecoveryMember {
+	return v1alpha1.PDRecoveryMember{Name: i.Name, UID: i.UID}
+}
+
+func discards(r *v1alpha1.PDRecovery, i *v1alpha1.Instance) bool {
+	return slices.Contains(r.Discarded, record(i))
+}
+
+// force changes an Instance into one that runs with Flag, or without. It gets a
+// revision of its own, so that what the pod runs can be told from status.
+func force(i *v1alpha1.Instance, on bool) error {
+	if Forced(i) == on {
+		return nil
+	}
+	var template corev1.PodTemplateSpec
+	if err := json.Unmarshal(i.Spec.PodTemplate.Raw, &template); err != nil {
+		return fmt.Errorf("decode the template of Instance %s: %w", i.Name, err)
+	}
+	for n := range template.Spec.Containers {
+		c := &template.Spec.Containers[n]
+		if c.Name != v1alpha1.ComponentPD {
+			continue
+		}
+		c.Args = slices.DeleteFunc(slices.Clone(c.Args), func(arg string) bool { return arg == Flag })
+		if on {
+			c.Args = append(c.Args, Flag)
+		}
+	}
+	raw, err := json.Marshal(template)
+	if err != nil {
+		return fmt.Errorf("encode the template of Instance %s: %w", i.Name, err)
+	}
+	i.Spec.PodTemplate = runtime.RawExtension{Raw: raw}
+	i.Spec.Revision = strings.TrimSuffix(i.Spec.Revision, suffix)
+	if on {
+		i.Spec.Revision += suffix
+	}
+	return nil
+}

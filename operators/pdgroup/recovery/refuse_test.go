@@ -1,0 +1,137 @@
+package recovery
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// PD-22.
+func TestARequestThatMatchesIsWrittenDownAndNothingElseIsDoneYet(t *testing.T) {
+	g := stricken(right)
+	s := survived(t, g)
+	next, o := Next(g, s)
+	require.NotNil(t, next)
+	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase)
+	assert.Equal(t, right, next.Request)
+	assert.Equal(t, v1alpha1.PDRecoveryMember{Name: "a-0", UID: "uid-a-0"}, next.Survivor)
+	assert.Equal(t, []v1alpha1.PDRecoveryMember{{Name: "a-1", UID: "uid-a-1"}, {Name: "a-2", UID: "uid-a-2"}}, next.Discarded)
+	assert.Equal(t, step.KindAfter, o.Kind)
+	assert.False(t, Active(g), "what is done follows from what was read")
+}
+
+// PD-22: everything that does not match, or is not allowed now, is answered with
+// what to type, and nothing is done for it.
+func TestEveryOtherRequestIsRefusedWithARemedy(t *testing.T) {
+	suspended := func(g v1alpha1.Group, status metav1.ConditionStatus) v1alpha1.Group {
+		g.SetName("b")
+		g.GetComponentSpec().Suspended = true
+		g.GetGroupStatus().Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: status, Reason: v1alpha1.ReasonSuspended}}
+		return g
+	}
+	pod := func(slot int, reason string) func(*group.Snapshot) {
+		return func(s *group.Snapshot) {
+			s.Instances[slot].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: reason}}
+		}
+	}
+	group0 := func(*v1alpha1.PDGroup) {}
+	for name, c := range map[string]struct {
+		request string
+		group   func(*v1alpha1.PDGroup)
+		seen    func(*group.Snapshot)
+		words   []string
+		waits   bool
+	}{
+		"without a cluster":               {request: "a-0", words: []string{"kubectl -n ns annotate pdgroup a"}},
+		"without a member":                {request: "/73", words: []string{"kubectl -n ns annotate pdgroup a"}},
+		"with something behind it":        {request: "a-0/73/now", words: []string{"kubectl -n ns annotate pdgroup a"}},
+		"for another cluster":             {request: "a-0/74", words: []string{"74", "73", "kubectl"}},
+		"for a member that is not there":  {request: "a-7/73", words: []string{"no Instance a-7", "kubectl"}},
+		"before there is a cluster":       {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.ClusterID = "" }, words: []string{"not founded", "recover-quorum-"}},
+		"while the group is paused":       {request: right, group: func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, words: []string{"spec.paused", "kubectl"}},
+		"while the group is suspended":    {request: right, group: func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }, words: []string{"spec.suspended", "kubectl"}},
+		"while PD has a quorum":           {request: right, seen: func(s *group.Snapshot) { s.PD = pd.View{ClusterID: "73", Leader: "a-0", Members: []pd.Member{{Name: "a-0", Healthy: true}}} }, words: []string{"has a quorum", "recover-quorum-"}},
+		"while PD was last seen well":     {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.Conditions[0].Status = metav1.ConditionTrue }, words: []string{"has a quorum"}},
+		"while another PD answers":        {request: right, seen: func(s *group.Snapshot) { s.PD = pd.View{ClusterID: "99"} }, words: []string{"99"}},
+		"too soon":                        {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.Conditions[0].LastTransitionTime = metav1.NewTime(clock().Add(-29 * time.Second)) }, words: []string{"30s"}, waits: true},
+		"while a majority runs":           {request: right, seen: func(s *group.Snapshot) { s.Instances[2].Status.Conditions[0].Status = metav1.ConditionTrue }, words: []string{"a-0, a-2", "majority of 3", "kubectl"}},
+		"of a single member":              {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.Members = g.Status.Members[:1] }, words: []string{"one member", "kubectl"}},
+		"for a member that never joined":  {request: "a-2/73", group: func(g *v1alpha1.PDGroup) { g.Status.Members[2].Name = "a-5" }, seen: pod(2, v1alpha1.ReasonPodNotReady), words: []string{"did not list", "kubectl"}},
+		"for a member without its claim":  {request: right, seen: func(s *group.Snapshot) { delete(s.Claims, "a-0") }, words: []string{"data-a-0", "kubectl"}},
+		"for a member with another claim": {request: right, seen: func(s *group.Snapshot) { s.Claims["a-0"][0].UID = "new" }, words: []string{"data-a-0"}},
+		"for a claim that is going":       {request: right, seen: func(s *group.Snapshot) { s.Claims["a-0"][0].DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, words: []string{"data-a-0"}},
+		"for a claim without its volume":  {request: right, seen: func(s *group.Snapshot) { s.Instances[0].Status.Volumes[0].Phase = "Lost" }, words: []string{"data-a-0"}},
+		"for a pod without a node":        {request: "a-1/73", words: []string{"a-1 cannot be started", "kubectl"}},
+		"for a pod without its image":     {request: right, seen: pod(0, v1alpha1.ReasonImagePullFailed), words: []string{"a-0 cannot be started"}},
+		"for a member that leaves":        {request: right, seen: func(s *group.Snapshot) { s.Instances[0].Spec.Retire = true }, words: []string{"being removed"}},
+		"for a member that was deleted":   {request: right, seen: func(s *group.Snapshot) { s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, words: []string{"being removed"}},
+		"beside a group that is gone":     {request: right, seen: func(s *group.Snapshot) { s.Instances[2].OwnerReferences[0].UID = "before" }, words: []string{"a-2"}, waits: true},
+		"while stores run":                {request: right, seen: func(s *group.Snapshot) { s.Groups = append(s.Groups, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "b"}}) }, words: []string{"TiKVGroup b", "patch tikvgroup b", "suspended"}},
+		"while TiDB stops":                {request: right, seen: func(s *group.Snapshot) { s.Groups = append(s.Groups, suspended(&v1alpha1.TiDBGroup{}, metav1.ConditionFalse)) }, words: []string{"TiDBGroup b is still stopping"}, waits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := stricken(c.request)
+			if c.group == nil {
+				c.group = group0
+			}
+			c.group(g)
+			s := survived(t, g)
+			if c.seen != nil {
+				c.seen(&s)
+			}
+			next, o := Next(g, s)
+			assert.Nil(t, next)
+			kind := step.KindStall
+			if c.waits {
+				kind = step.KindWait
+			}
+			assert.Equal(t, kind, o.Kind, "%s", o.Message)
+			assert.Equal(t, v1alpha1.ReasonRecoveryRefused, o.Reason)
+			assert.Less(t, len(o.Message), 512, "it would be cut off")
+			for _, word := range c.words {
+				assert.Contains(t, o.Message, word)
+			}
+		})
+	}
+}
+
+func TestPodsThatOnlyWaitForAQuorumCanBeRecoveredFrom(t *testing.T) {
+	for _, reason := range startable() {
+		g := stricken(right)
+		s := survived(t, g, func(s *group.Snapshot) {
+			s.Instances[0].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: reason}}
+			s.PD.Err = errors.New("connection refused")
+		})
+		next, o := Next(g, s)
+		assert.NotNil(t, next, "%s: %s", reason, o.Message)
+	}
+}
+
+func TestARequestIsObeyedOnceAndForgottenWhenItIsTakenOff(t *testing.T) {
+	g := stricken(right)
+	g.Status.Recovery = &v1alpha1.PDRecovery{Request: right, Phase: v1alpha1.RecoveryFinished}
+	s := survived(t, g)
+	next, o := Next(g, s)
+	assert.Equal(t, g.Status.Recovery, next)
+	assert.Equal(t, step.KindDone, o.Kind)
+
+	g.Annotations[v1alpha1.AnnotationRecoverQuorum] = "a-0/74"
+	next, o = Next(g, s)
+	assert.Equal(t, g.Status.Recovery, next, "what is refused does not count")
+	assert.Equal(t, v1alpha1.ReasonRecoveryRefused, o.Reason)
+
+	g.Annotations = nil
+	next, o = Next(g, s)
+	assert.Nil(t, next)
+	assert.Equal(t, step.KindDone, o.Kind)
+}
