@@ -56,12 +56,8 @@ func (r *Reconciler) confirm(ctx context.Context, g *v1alpha1.PDGroup, p groupPl
 			return changed("Instance " + name)
 		}
 	}
-	begins := recovery.Begins(g, p.Recovery)
-	if !begins && (!active || !recovery.LetsGo(g, p.Plan)) {
-		return step.Done()
-	}
-	view := r.PD.Ask(ctx, client.ObjectKeyFromObject(g))
-	if begins && view.HasQuorum() || !begins && !recovery.Alone(g, view, g.Status.Recovery.Survivor.Name) {
+	asks := recovery.Begins(g, p.Recovery) || active && recovery.LetsGo(g, p.Plan)
+	if asks && recovery.Contradicts(g, p.Recovery, r.PD.Ask(ctx, client.ObjectKeyFromObject(g))) {
 		return changed("what PD says")
 	}
 	return step.Done()

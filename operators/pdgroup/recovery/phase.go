@@ -79,11 +79,11 @@ func advance(g *v1alpha1.PDGroup, s group.Snapshot) (*v1alpha1.PDRecovery, step.
 	switch {
 	case early && (survivor == nil || survivor.DeletionTimestamp != nil):
 		return nil, moved("Instance %s, which PD was to be rebuilt from, was deleted", before.Survivor.Name)
-	case early && s.PD.HasQuorum():
+	case early && quorate(g, s.PD):
 		return nil, moved("PD has a quorum again, and is not rebuilt")
 	case survivor == nil:
 		return before, step.Stall(v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("Instance %s, which PD is rebuilt from, is gone: name another one: %s", before.Survivor.Name, example(g)))
-	case founding.Mismatch(g, s) != "":
+	case founding.Mismatch(g, s) != "" && before.Phase != v1alpha1.RecoveryStopping:
 		return before, step.Stall(v1alpha1.ReasonClusterIDMismatch, founding.Mismatch(g, s))
 	}
 	switch before.Phase {

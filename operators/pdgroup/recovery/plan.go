@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
@@ -93,6 +94,15 @@ func Forces(plan group.Plan) bool {
 // Begins reports whether a record begins a recovery that the status does not name.
 func Begins(g *v1alpha1.PDGroup, next *v1alpha1.PDRecovery) bool {
 	return active(next) && (g.Status.Recovery == nil || g.Status.Recovery.Request != next.Request)
+}
+
+// Contradicts reports whether what PD says at this moment forbids what a plan does
+// to go on with a recovery, or to begin one.
+func Contradicts(g *v1alpha1.PDGroup, next *v1alpha1.PDRecovery, view pd.View) bool {
+	if Begins(g, next) {
+		return quorate(g, view)
+	}
+	return !Alone(g, view, g.Status.Recovery.Survivor.Name)
 }
 
 // Turned reports whether a person is to be told of what a record says, which said

@@ -102,6 +102,11 @@ func TestAnotherClusterIDEndsIt(t *testing.T) {
 	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase)
 	assert.Equal(t, step.KindStall, o.Kind)
 	assert.Equal(t, v1alpha1.ReasonClusterIDMismatch, o.Reason)
+
+	s.Instances[1].Status.Conditions[0].Reason = v1alpha1.ReasonSuspended
+	g.Annotations[v1alpha1.AnnotationRecoverQuorum] = "a-1/73"
+	next, o = Next(g, s)
+	assert.Equal(t, "a-1", next.Survivor.Name, "%s", o.Message)
 }
 
 func TestTheOthersAreLetGoWhenPDServesWithoutThem(t *testing.T) {

@@ -40,7 +40,7 @@ func refuse(g *v1alpha1.PDGroup, s group.Snapshot, request string) step.Outcome 
 		return never("spec.paused is set, and nothing is done: kubectl -n %s patch pdgroup %s --type=merge -p '{\"spec\":{\"paused\":false}}'", g.Namespace, g.Name)
 	case g.Spec.Suspended:
 		return never("spec.suspended is set: kubectl -n %s patch pdgroup %s --type=merge -p '{\"spec\":{\"suspended\":false}}'", g.Namespace, g.Name)
-	case founding.Mismatch(g, s) != "":
+	case founding.Mismatch(g, s) != "" && !active(g.Status.Recovery):
 		return step.Stall(v1alpha1.ReasonRecoveryRefused, founding.Mismatch(g, s))
 	}
 	for _, check := range []step.Outcome{quorum(g, s), unfit(g, s, survivor), served(g, s)} {
@@ -62,7 +62,7 @@ func quorum(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 	}
 	lost := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionQuorumHealthy)
 	switch {
-	case s.PD.HasQuorum(), lost == nil, lost.Status == metav1.ConditionTrue:
+	case quorate(g, s.PD), lost == nil, lost.Status == metav1.ConditionTrue:
 		return never("PD has a quorum, and there is nothing to recover: %s", withdraw(g))
 	case len(voters) <= 1:
 		return never("PD has one member, and nobody to recover it from: mend that one: kubectl -n %s describe instance %s", g.Namespace, strings.Join(voters, ""))
@@ -73,6 +73,11 @@ func quorum(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 		return step.Wait("PD", left+time.Second, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("not yet: PD must have been without a quorum for %s", electionPatience))
 	}
 	return step.Done()
+}
+
+// quorate reports whether the group's own PD has a quorum.
+func quorate(g *v1alpha1.PDGroup, view pd.View) bool {
+	return view.HasQuorum() && view.ClusterID == g.Status.ClusterID
 }
 
 // voters returns the names of PD's members, as far as they are known: those that

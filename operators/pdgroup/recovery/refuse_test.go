@@ -52,18 +52,22 @@ func TestEveryOtherRequestIsRefusedWithARemedy(t *testing.T) {
 		words   []string
 		waits   bool
 	}{
-		"without a cluster":               {request: "a-0", words: []string{"kubectl -n ns annotate pdgroup a"}},
-		"without a member":                {request: "/73", words: []string{"kubectl -n ns annotate pdgroup a"}},
-		"with something behind it":        {request: "a-0/73/now", words: []string{"kubectl -n ns annotate pdgroup a"}},
-		"for another cluster":             {request: "a-0/74", words: []string{"74", "73", "kubectl"}},
-		"for a member that is not there":  {request: "a-7/73", words: []string{"no Instance a-7", "kubectl"}},
-		"before there is a cluster":       {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.ClusterID = "" }, words: []string{"not founded", "recover-quorum-"}},
-		"while the group is paused":       {request: right, group: func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, words: []string{"spec.paused", "kubectl"}},
-		"while the group is suspended":    {request: right, group: func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }, words: []string{"spec.suspended", "kubectl"}},
-		"while PD has a quorum":           {request: right, seen: func(s *group.Snapshot) { s.PD = pd.View{ClusterID: "73", Leader: "a-0", Members: []pd.Member{{Name: "a-0", Healthy: true}}} }, words: []string{"has a quorum", "recover-quorum-"}},
-		"while PD was last seen well":     {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.Conditions[0].Status = metav1.ConditionTrue }, words: []string{"has a quorum"}},
-		"while another PD answers":        {request: right, seen: func(s *group.Snapshot) { s.PD = pd.View{ClusterID: "99"} }, words: []string{"99"}},
-		"too soon":                        {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.Conditions[0].LastTransitionTime = metav1.NewTime(clock().Add(-29 * time.Second)) }, words: []string{"30s"}, waits: true},
+		"without a cluster":              {request: "a-0", words: []string{"kubectl -n ns annotate pdgroup a"}},
+		"without a member":               {request: "/73", words: []string{"kubectl -n ns annotate pdgroup a"}},
+		"with something behind it":       {request: "a-0/73/now", words: []string{"kubectl -n ns annotate pdgroup a"}},
+		"for another cluster":            {request: "a-0/74", words: []string{"74", "73", "kubectl"}},
+		"for a member that is not there": {request: "a-7/73", words: []string{"no Instance a-7", "kubectl"}},
+		"before there is a cluster":      {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.ClusterID = "" }, words: []string{"not founded", "recover-quorum-"}},
+		"while the group is paused":      {request: right, group: func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, words: []string{"spec.paused", "kubectl"}},
+		"while the group is suspended":   {request: right, group: func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }, words: []string{"spec.suspended", "kubectl"}},
+		"while PD has a quorum": {request: right, seen: func(s *group.Snapshot) {
+			s.PD = pd.View{ClusterID: "73", Leader: "a-0", Members: []pd.Member{{Name: "a-0", Healthy: true}}}
+		}, words: []string{"has a quorum", "recover-quorum-"}},
+		"while PD was last seen well": {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.Conditions[0].Status = metav1.ConditionTrue }, words: []string{"has a quorum"}},
+		"while another PD answers":    {request: right, seen: func(s *group.Snapshot) { s.PD = pd.View{ClusterID: "99"} }, words: []string{"99"}},
+		"too soon": {request: right, group: func(g *v1alpha1.PDGroup) {
+			g.Status.Conditions[0].LastTransitionTime = metav1.NewTime(clock().Add(-29 * time.Second))
+		}, words: []string{"30s"}, waits: true},
 		"while a majority runs":           {request: right, seen: func(s *group.Snapshot) { s.Instances[2].Status.Conditions[0].Status = metav1.ConditionTrue }, words: []string{"a-0, a-2", "majority of 3", "kubectl"}},
 		"of a single member":              {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.Members = g.Status.Members[:1] }, words: []string{"one member", "kubectl"}},
 		"for a member that never joined":  {request: "a-2/73", group: func(g *v1alpha1.PDGroup) { g.Status.Members[2].Name = "a-5" }, seen: pod(2, v1alpha1.ReasonPodNotReady), words: []string{"did not list", "kubectl"}},
@@ -76,8 +80,12 @@ func TestEveryOtherRequestIsRefusedWithARemedy(t *testing.T) {
 		"for a member that leaves":        {request: right, seen: func(s *group.Snapshot) { s.Instances[0].Spec.Retire = true }, words: []string{"being removed"}},
 		"for a member that was deleted":   {request: right, seen: func(s *group.Snapshot) { s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, words: []string{"being removed"}},
 		"beside a group that is gone":     {request: right, seen: func(s *group.Snapshot) { s.Instances[2].OwnerReferences[0].UID = "before" }, words: []string{"a-2"}, waits: true},
-		"while stores run":                {request: right, seen: func(s *group.Snapshot) { s.Groups = append(s.Groups, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "b"}}) }, words: []string{"TiKVGroup b", "patch tikvgroup b", "suspended"}},
-		"while TiDB stops":                {request: right, seen: func(s *group.Snapshot) { s.Groups = append(s.Groups, suspended(&v1alpha1.TiDBGroup{}, metav1.ConditionFalse)) }, words: []string{"TiDBGroup b is still stopping"}, waits: true},
+		"while stores run": {request: right, seen: func(s *group.Snapshot) {
+			s.Groups = append(s.Groups, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "b"}})
+		}, words: []string{"TiKVGroup b", "patch tikvgroup b", "suspended"}},
+		"while TiDB stops": {request: right, seen: func(s *group.Snapshot) {
+			s.Groups = append(s.Groups, suspended(&v1alpha1.TiDBGroup{}, metav1.ConditionFalse))
+		}, words: []string{"TiDBGroup b is still stopping"}, waits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stricken(c.request)
