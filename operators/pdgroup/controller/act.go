@@ -25,7 +25,11 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.PDGroup, s group.Snaps
 		clear(p.Drained)
 		return o
 	}
-	if o := group.Act(ctx, r.Env, g, s, p.Plan); o.Kind != step.KindDone || p.Orphan.ID == "" {
+	o := group.Act(ctx, r.Env, g, s, p.Plan)
+	if len(p.Late) > 0 {
+		return step.Worst(o, group.Act(ctx, r.Env, g, s, group.Plan{Services: p.Late}))
+	}
+	if o.Kind != step.KindDone || p.Orphan.ID == "" {
 		return o
 	}
 	return r.removeOrphan(ctx, g, s, *p)

@@ -41,6 +41,9 @@ type groupPlan struct {
 	Orphan pd.Member
 	// Recovery to record; nil while PD was not rebuilt.
 	Recovery *v1alpha1.PDRecovery
+	// Late are Services to apply after a step of a recovery: PD is asked through
+	// them, and no step waits for what may be wrong with them.
+	Late []*corev1.Service
 }
 
 // plan decides what to do about a PDGroup. It is pure. While PD is rebuilt from
@@ -52,6 +55,9 @@ func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
 	if recovery.Active(g) {
 		p.ClusterID = founding.ClusterID(g, s)
 		p.Plan, err = recovery.Plan(g, s)
+		if !g.Spec.Paused {
+			p.Late = services(g)
+		}
 	} else {
 		p, err = planWith(g, s, rendering(g, s))
 	}

@@ -63,6 +63,8 @@ func TestAPDThatIsRebuiltIsNotReadyAndNothingElseIsDoneToIt(t *testing.T) {
 		assert.Equal(t, change.Live.Spec.Revision, change.Desired.Spec.Revision)
 	}
 	assert.Nil(t, p.Revision)
+	assert.Empty(t, p.Services)
+	assert.Len(t, p.Late, 2, "PD is asked through them")
 
 	g.Status.Recovery.Phase = v1alpha1.RecoveryRetiring
 	s.PD = pd.View{ClusterID: "73", Leader: "basic-pd-0", Members: []pd.Member{{Name: "basic-pd-0", ID: "1", Healthy: true}}}
