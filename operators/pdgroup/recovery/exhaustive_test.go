@@ -204,7 +204,7 @@ func (w seats) act(t *testing.T) []seats {
 				w.of[n] = next.Survivor.Name == name(n)
 			}
 		}
-		if founded := s.PD.Err == nil; founded {
+		if s.PD.Err == nil {
 			w.listed = [3]bool{}
 			for n := range w.m {
 				_, w.listed[n] = s.PD.Member(name(n))
