@@ -50,8 +50,11 @@ func table() []module {
 			testExternal: testing,
 		},
 		{
-			name:         "operators",
-			siblings:     []string{"apis", "shared"},
+			name:     "operators",
+			siblings: []string{"apis", "shared"},
+			external: []string{
+				"google.golang.org/grpc", // TiKV's own port
+			},
 			testExternal: testing,
 		},
 		{

@@ -38,36 +38,42 @@ func (a *addresses) next() string {
 	return net.IPv4(127, byte(a.last>>16), byte(a.last>>8), byte(a.last)).String()
 }
 
+// listen listens on a port of the wanted address, or finds an address on which that
+// port is free.
+func (a *addresses) listen(ctx context.Context, wanted string, port int32) (ip string, l net.Listener, err error) {
+	var config net.ListenConfig
+	var errs []error
+	for range 50 {
+		ip, wanted = cmp.Or(wanted, a.next()), ""
+		if l, err = config.Listen(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(int(port)))); err == nil {
+			return ip, l, nil
+		}
+		errs = append(errs, err)
+	}
+	return "", nil, errors.Join(errs...)
+}
+
 // statusPort answers on TiDB's status port at an address of its own.
 type statusPort struct {
 	ip     string
 	server *http.Server
 }
 
-// openStatusPort listens on the wanted address, or finds a free one and listens
-// there.
+// openStatusPort listens on the wanted address, or on a free one.
 func openStatusPort(ctx context.Context, from *addresses, wanted string, servers *model.Servers) (*statusPort, error) {
-	var config net.ListenConfig
-	var errs []error
-	for range 50 {
-		ip := cmp.Or(wanted, from.next())
-		wanted = ""
-		listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(int(v1alpha1.PortTiDBStatus))))
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		mux := http.NewServeMux()
-		mux.HandleFunc("POST /labels", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-		for path, upgrading := range map[string]bool{"POST /upgrade/start": true, "POST /upgrade/finish": false} {
-			mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, servers.Tell(upgrading)) }) // nobody listens if it fails
-		}
-		mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-		p := &statusPort{ip: ip, server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}}
-		go func() { _ = p.server.Serve(listener) }() // ends when it is closed
-		return p, nil
+	ip, listener, err := from.listen(ctx, wanted, v1alpha1.PortTiDBStatus)
+	if err != nil {
+		return nil, fmt.Errorf("open TiDB's status port: %w", err)
 	}
-	return nil, fmt.Errorf("open TiDB's status port: %w", errors.Join(errs...))
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /labels", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	for path, upgrading := range map[string]bool{"POST /upgrade/start": true, "POST /upgrade/finish": false} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, servers.Tell(upgrading)) }) // nobody listens if it fails
+	}
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	p := &statusPort{ip: ip, server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}}
+	go func() { _ = p.server.Serve(listener) }() // ends when it is closed
+	return p, nil
 }
 
 func (p *statusPort) close() { _ = p.server.Close() } // nothing is left to fail

@@ -59,7 +59,7 @@ func (d *Databases) Of(group types.NamespacedName) (*Database, error) {
 	}
 	db := &Database{
 		ctx: d.ctx, shape: d.shape, group: group, data: map[types.UID]string{}, founded: map[string]types.UID{},
-		running: map[string]bool{}, stores: map[types.UID]*store{},
+		running: map[string]bool{}, stores: map[types.UID]*store{}, flushed: map[string]int{},
 	}
 	var err error
 	if db.service, err = listen(d.ctx, db); err != nil {
@@ -108,12 +108,19 @@ type Database struct {
 	stores  map[types.UID]*store
 	births  int
 	alarms  []model.Alarm
+	// flushed is how often the process of each pod ended with its log backups
+	// written out.
+	flushed map[string]int
 }
 
 // store is one store's process and what it keeps on its claim.
 type store struct {
 	id      uint64
+	pod     string
 	running bool
+	// flushed says that the process has written its log backups out when it had no
+	// leader.
+	flushed bool
 }
 
 // Member is a PD process that starts.
@@ -277,7 +284,8 @@ func (d *Database) StartStore(s Store) error {
 	if err := register(cluster, meta); err != nil {
 		return err
 	}
-	kept.running = true
+	kept.running, kept.flushed = true, false
+	kept.pod, _, _ = strings.Cut(s.Address, ".")
 	d.stores[s.Claim] = kept
 	return d.sign(cluster, kept)
 }
@@ -313,10 +321,35 @@ func (d *Database) StopStore(claim types.UID) {
 	if kept == nil {
 		return
 	}
+	if kept.running && kept.flushed {
+		d.flushed[kept.pod]++
+	}
 	kept.running = false
 	if cluster := d.leader(); cluster != nil {
 		cluster.SetStoreAlive(kept.id, false)
 	}
+}
+
+// FlushLogBackups has the store on a claim write its log backups out, and returns
+// which these are. One that leads regions gets new data at once.
+func (d *Database) FlushLogBackups(claim types.UID) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kept, cluster := d.stores[claim], d.leader()
+	if d.shape.LogBackup == "" || kept == nil || cluster == nil {
+		return nil
+	}
+	s, err := cluster.Store(kept.id)
+	kept.flushed = err == nil && s.Leaders == 0
+	return []string{d.shape.LogBackup}
+}
+
+// Flushed is how often the process of each pod ended with its log backups written
+// out.
+func (d *Database) Flushed() map[string]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.flushed)
 }
 
 // LoseClaim is told that a claim has gone, and all that was on it.

@@ -128,7 +128,16 @@ func (a *actor) start(ctx context.Context, pod *corev1.Pod) (running *process, f
 		running.stop = func() error { return db.StopMember(pod.Name) }
 	case v1alpha1.ComponentTiKV:
 		failed = db.StartStore(Store{Claim: claim, Address: args["--advertise-addr"], Version: version(pod)})
-		running.stop = func() error { db.StopStore(claim); return nil }
+		if failed != nil {
+			break
+		}
+		port, err := openStorePort(ctx, a.addresses, pod.Status.PodIP, db, claim)
+		if err != nil {
+			db.StopStore(claim)
+			return nil, nil, err
+		}
+		running.ip = port.ip
+		running.stop = func() error { port.close(); db.StopStore(claim); return nil }
 	case v1alpha1.ComponentTiFlash:
 		failed = db.StartStore(Store{Claim: claim, Address: args["--flash.service_addr"], Version: version(pod), TiFlash: true})
 		running.stop = func() error { db.StopStore(claim); return nil }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -209,12 +210,13 @@ func (r *Rig) Await(ctx context.Context, holds func(Objects) error) error {
 // Observed implements scenario.World.
 func (r *Rig) Observed() scenario.Observed {
 	out := scenario.Observed{
-		UIDs: r.Watcher.UIDs(), Births: map[string]int{}, Upgrades: map[string]model.Upgrades{}, Violations: r.Watcher.Violations(),
+		UIDs: r.Watcher.UIDs(), Births: map[string]int{}, Upgrades: map[string]model.Upgrades{}, Flushed: map[string]int{}, Violations: r.Watcher.Violations(),
 		Requests: r.Requests.Counts(), Versions: r.Watcher.Versions(),
 	}
 	for _, db := range r.Databases.List() {
 		out.Births[db.Group().Name] = db.Births()
 		out.Upgrades[db.Group().Name] = db.Servers.Upgrades()
+		maps.Copy(out.Flushed, db.Flushed())
 	}
 	for _, alarm := range r.Alarms() {
 		out.Alarms = append(out.Alarms, alarm.String())

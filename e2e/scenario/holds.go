@@ -118,6 +118,9 @@ type Expect struct {
 	// another version, and that they are over after the last, in all databases
 	// together; and that no other server was ever restarted with another version.
 	Upgrades *int `json:"upgrades,omitempty"`
+	// Flushed is how often the process of each TiKV pod has ended so far without a
+	// leader and with its log backups written out; of no other pod has it.
+	Flushed *map[string]int `json:"flushed,omitempty"`
 	// ClaimsKept says that every claim that ever was is still there, the same
 	// object as ever, except those that the scenario deleted.
 	ClaimsKept bool `json:"claimsKept,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -186,6 +187,9 @@ func (r *runner) expect(ctx context.Context, e Expect) error {
 		for _, difference := range differences {
 			last = errors.Join(last, errors.New(strings.ReplaceAll(difference, "undisturbed", "expected")))
 		}
+	}
+	if e.Flushed != nil && !maps.Equal(seen.Flushed, *e.Flushed) {
+		last = errors.Join(last, fmt.Errorf("stores ended with their log backups written out %v times, not %v", seen.Flushed, *e.Flushed))
 	}
 	if e.Births != nil {
 		births := 0

@@ -79,6 +79,8 @@ type Database struct {
 	Speed float64 `json:"speed,omitempty"`
 	// Regions that it has; 104 if 0.
 	Regions int `json:"regions,omitempty"`
+	// LogBackup is the name of a log backup that runs; none if empty.
+	LogBackup string `json:"logBackup,omitempty"`
 }
 
 // Delays say how long things take in a simulated world; zero is at once.

@@ -69,6 +69,9 @@ type Observed struct {
 	// Upgrades are what TiDB was told of upgrades, for each PDGroup; nil where it is
 	// not known.
 	Upgrades map[string]model.Upgrades
+	// Flushed is how often the process of each TiKV pod ended with its log backups
+	// written out.
+	Flushed map[string]int
 	// Alarms that the scenario does not tolerate.
 	Alarms []string
 	// Violations of what the watcher looks after.

@@ -80,6 +80,9 @@ type Snapshot struct {
 	Regions      []pd.Region
 	RegionsKnown bool
 	RegionsErr   error
+	// Flushed are the pods of stores that were asked to write their log backups out
+	// and have done it, or will not, and since when they were being prepared to stop.
+	Flushed map[types.UID]time.Time
 }
 
 // Instance returns the Instance of a name, nil if there is none.

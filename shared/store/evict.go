@@ -51,6 +51,13 @@ func (c Component) Vacate(d group.Disruption, begun time.Time) group.Preparation
 	return p
 }
 
+// Vacated reports whether a member's store works, and all its leaders have been
+// moved away from it.
+func (c Component) Vacated(i *v1alpha1.Instance) bool {
+	m := c.of(i)
+	return m.Store != nil && m.Store.State == pd.StateUp && m.Store.Leaders == 0 && c.Snapshot.PD.Evicts(m.Store.ID)
+}
+
 // elsewhere reports whether another store could lead the regions of a member's. One
 // that is kept empty leads none of an ordinary store (KV-26).
 func (c Component) elsewhere(m Match) bool {

@@ -32,6 +32,11 @@ type TiKVTemplate struct {
 	// +kubebuilder:validation:Type=string
 	// +optional
 	EvictLeaderTimeout *metav1.Duration `json:"evictLeaderTimeout,omitempty"`
+	// FlushLogBackups has a store write out what its log backups hold in memory
+	// when its leaders have moved away and before it is restarted, for 3 minutes at
+	// most. Default: true.
+	// +optional
+	FlushLogBackups *bool `json:"flushLogBackups,omitempty"`
 }
 
 // StorePlacement says which regions PD places on the stores of a group.

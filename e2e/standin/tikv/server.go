@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	logbackuppb "github.com/pingcap/kvproto/pkg/logbackuppb"
+	"google.golang.org/grpc"
+
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process"
 )
 
@@ -57,11 +60,26 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 	return err
 }
 
-// ServePeers answers other stores on l until ctx ends.
+// ServePeers answers other stores on l until ctx ends, and who asks for log
+// backups.
 func (s *Store) ServePeers(ctx context.Context, l net.Listener) error {
+	backups := grpc.NewServer()
+	logbackuppb.RegisterLogBackupServer(backups, &noLogBackups{})
 	mux := http.NewServeMux()
 	mux.Handle("POST "+regionPath, s.regions)
+	mux.Handle("POST /logbackup.LogBackup/", backups)
 	return process.ServeHTTP(ctx, l, mux)
+}
+
+// noLogBackups is the service of a store without log backups: it has nothing to
+// write out.
+type noLogBackups struct {
+	logbackuppb.UnimplementedLogBackupServer
+}
+
+// FlushNow implements logbackup.LogBackupServer.
+func (*noLogBackups) FlushNow(context.Context, *logbackuppb.FlushNowRequest) (*logbackuppb.FlushNowResponse, error) {
+	return &logbackuppb.FlushNowResponse{}, nil
 }
 
 // StatusHandler is the status port: /status, /ready, /metrics and /config,

@@ -11,10 +11,13 @@ import (
 	"time"
 
 	"github.com/pingcap/kvproto/pkg/eraftpb"
+	logbackuppb "github.com/pingcap/kvproto/pkg/logbackuppb"
 	"github.com/pingcap/kvproto/pkg/metapb"
 	"github.com/pingcap/kvproto/pkg/pdpb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
 )
@@ -51,6 +54,19 @@ func start(t *testing.T, pd *pdtest.PD, dir string) (*Config, func() error) {
 	}
 	t.Cleanup(func() { _ = end() })
 	return cfg, end
+}
+
+func TestKV17AStoreHasNoLogBackupsToFlush(t *testing.T) {
+	pd := pdtest.Start(t)
+	cfg, _ := start(t, pd, t.TempDir())
+	connection, err := grpc.NewClient("passthrough:///"+cfg.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer func() { _ = connection.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	answer, err := logbackuppb.NewLogBackupClient(connection).FlushNow(ctx, &logbackuppb.FlushNowRequest{}, grpc.WaitForReady(true))
+	require.NoError(t, err)
+	assert.Empty(t, answer.GetResults())
 }
 
 func get(t *testing.T, url string) (int, string) {

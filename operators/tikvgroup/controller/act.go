@@ -3,7 +3,10 @@ package controller
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/logbackup"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
@@ -13,5 +16,19 @@ import (
 // children from being applied.
 func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiKVGroup, s group.Snapshot, p groupPlan) step.Outcome {
 	children := group.Act(ctx, r.Env, g, s, p.Plan)
+	for _, order := range p.Flushes {
+		r.stores.Begin(order)
+	}
 	return step.Worst(children, store.SetLabels(ctx, r.Env, g, p.Labels))
+}
+
+// tell says how a store's log backups were written out. That it failed keeps
+// nothing from going on; that there are none is not worth a word.
+func (r *Reconciler) tell(o logbackup.Order, backups int, err error) {
+	switch {
+	case err != nil:
+		r.Recorder.Eventf(o.Group, nil, corev1.EventTypeWarning, "LogBackupNotFlushed", "FlushLogBackups", "Store %s (Instance %s) is restarted although its log backups were not written out: %s", o.StoreID, o.Instance, err)
+	case backups > 0:
+		r.Recorder.Eventf(o.Group, nil, corev1.EventTypeNormal, "LogBackupFlushed", "FlushLogBackups", "Store %s (Instance %s) has written %d log backups out", o.StoreID, o.Instance, backups)
+	}
 }

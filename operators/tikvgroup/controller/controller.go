@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/logbackup"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
@@ -36,14 +37,21 @@ import (
 const pdDeadline = 5 * time.Second
 
 // Reconciler reconciles TiKVGroups.
-type Reconciler struct{ operator.Env }
+type Reconciler struct {
+	operator.Env
+	stores *logbackup.Stores
+}
 
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
 	return operator.Definition{
 		Name: "tikvgroup", Kind: v1alpha1.KindTiKVGroup, Dialer: pdclient.Open,
-		List:  list,
-		Setup: func(_ context.Context, env operator.Env) error { return (&Reconciler{env}).setup() },
+		List: list,
+		Setup: func(ctx context.Context, env operator.Env) error {
+			r := &Reconciler{Env: env}
+			r.stores = logbackup.New(ctx, logbackup.GRPC, r.tell)
+			return r.setup()
+		},
 	}
 }
 

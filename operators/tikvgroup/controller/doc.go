@@ -7,7 +7,8 @@
 // Instance's status, the member and the conditions Joined, Healthy and Drained. In
 // PD it sets labels of its own stores, moves leaders away from a store that is to
 // stop or to leave, and has stores removed, one of the cluster at a time by the
-// disruption Lease.
+// disruption Lease. It has a store write its log backups out before that is
+// restarted.
 //
 // Conditions set: Ready, UpToDate, Reconciling, Stalled, Paused,
 // DependenciesReady, StoresHealthy. Conditions needed: the PDGroup's Ready,

@@ -19,6 +19,7 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (group.
 	}
 	group.AskPD(r.Env, g, &s, moving)
 	group.AskRegions(ctx, r.Env, g, &s)
+	s.Flushed = r.stores.Ended()
 	return s, nil
 }
 

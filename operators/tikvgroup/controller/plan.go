@@ -2,6 +2,7 @@ package controller
 
 import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/logbackup"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
@@ -16,6 +17,8 @@ type groupPlan struct {
 	Start store.Gate
 	// Labels to set in PD.
 	Labels []store.LabelChange
+	// Flushes are the stores that are to write their log backups out.
+	Flushes []logbackup.Order
 }
 
 // plan decides what to do about a TiKVGroup. It is pure.
@@ -42,6 +45,7 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 		Extra: members.Extra(),
 	})
 	p := groupPlan{Plan: children, Start: start}
+	p.Calls, p.Flushes = flushes(g, s, p.Calls)
 	if err != nil || g.DeletionTimestamp != nil {
 		return p, err
 	}
@@ -51,4 +55,21 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 		p.Outcome = step.Worst(p.Outcome, store.LabelsPending(p.Labels))
 	}
 	return p, nil
+}
+
+// flushes takes the orders to stores out of those to PD.
+func flushes(g *v1alpha1.TiKVGroup, s group.Snapshot, calls []group.Call) ([]group.Call, []logbackup.Order) {
+	var rest []group.Call
+	var out []logbackup.Order
+	for _, c := range calls {
+		if c.Verb != flushLogBackups {
+			rest = append(rest, c)
+			continue
+		}
+		i := s.Instance(c.Instance)
+		out = append(out, logbackup.Order{
+			Group: g, Instance: i.Name, StoreID: c.Target, Pod: i.Status.PodUID, Since: s.Lease.Since, Host: i.Status.PodIP, Within: flushTimeout,
+		})
+	}
+	return rest, out
 }

@@ -2,11 +2,15 @@ package controller
 
 import (
 	"cmp"
+	"fmt"
 	"time"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
 
@@ -14,8 +18,22 @@ import (
 // takes seconds; who waits longer waits for something that is broken.
 const evictTimeout = 10 * time.Minute
 
+// flushTimeout is how long a store may take to write its log backups out, and look
+// how soon it is looked at again whether it has. TiDB Operator waits as long.
+const (
+	flushTimeout = 3 * time.Minute
+	look         = 500 * time.Millisecond
+)
+
+// flushLogBackups is an order to a store; all others are PD's.
+const flushLogBackups group.CallVerb = "FlushLogBackups"
+
 // stores answers for the members of a TiKVGroup. All of it is pure.
-type stores struct{ store.Component }
+type stores struct {
+	store.Component
+	// flushes says that stores write their log backups out before they stop.
+	flushes bool
+}
 
 var _ group.Component = stores{}
 
@@ -25,7 +43,7 @@ func storesOf(g *v1alpha1.TiKVGroup, s group.Snapshot) stores {
 	if g.Spec.EvictLeaderTimeout != nil {
 		c.EvictTimeout = g.Spec.EvictLeaderTimeout.Duration
 	}
-	return stores{c}
+	return stores{c, ptr.Deref(g.Spec.FlushLogBackups, true)}
 }
 
 // Safe implements group.Component: PD and every other TiKV of the cluster work,
@@ -38,12 +56,25 @@ func (c stores) Safe(d group.Disruption) string {
 	return cmp.Or(c.Unsafe(d.Instance), c.Endangered(d.Instance))
 }
 
-// Prepare implements group.Component: the leaders go first.
+// Prepare implements group.Component: the leaders go first. A store that has none
+// left then writes its log backups out (KV-17). One that had to keep some, or does
+// not work, is not asked: neither is one that leaves, for its regions go elsewhere.
 func (c stores) Prepare(d group.Disruption, begun time.Time) group.Preparation {
 	if d.Verb == group.Remove {
 		return c.Leave(d, begun)
 	}
-	return c.Vacate(d, begun)
+	p := c.Vacate(d, begun)
+	i := d.Instance
+	ended, asked := c.Snapshot.Flushed[i.Status.PodUID]
+	if !p.Ready || !c.flushes || i.Status.PodIP == "" || !c.Vacated(i) || asked && ended.Equal(begun) {
+		return p
+	}
+	id := i.Status.Member.ID
+	return group.Preparation{
+		Calls: []group.Call{{Verb: flushLogBackups, Target: id, Instance: i.Name}},
+		Wait: step.Wait("TiKV", look, v1alpha1.ReasonPreparing,
+			fmt.Sprintf("store %s of Instance %s has given its leaders away and writes its log backups out, for %s at most: %s", id, i.Name, flushTimeout, d.Why)),
+	}
 }
 
 // Recover implements group.Component: the leaders come back.

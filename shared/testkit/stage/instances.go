@@ -162,7 +162,7 @@ func (s *Stage) play(ctx context.Context, i *v1alpha1.Instance) {
 	status := v1alpha1.InstanceStatus{ObservedGeneration: i.Generation, Revision: i.Spec.Revision}
 	switch uid := s.run(i); {
 	case uid != "":
-		status.PodUID, status.PodIP, status.NodeName = uid, "10.0.0.1", s.node(i.Name)
+		status.PodUID, status.PodIP, status.NodeName = uid, "127.0.0.1", s.node(i.Name)
 	case !i.Spec.Suspended:
 		pod = verdict{metav1.ConditionFalse, v1alpha1.ReasonPodMissing, "the pod is being stopped"}
 	}

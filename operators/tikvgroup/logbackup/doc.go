@@ -1,0 +1,4 @@
+// Package logbackup has running TiKV stores write out what their log backups hold
+// in memory, before they are stopped (KV-17): a store that starts again would have
+// to send it once more, and the backup's checkpoint would stand still meanwhile.
+package logbackup
