@@ -123,20 +123,19 @@ func (p *groupPlan) announce(g *v1alpha1.TiDBGroup, s snapshot) {
 	p.Upgrade = nil
 }
 
-// start holds the servers' new version back until TiDB has taken the word that
-// the upgrade begins, or has not for too long.
+// start holds the servers' new version back until it is recorded that TiDB has
+// taken the word that the upgrade begins, or has not for too long.
 func (p *groupPlan) start(g *v1alpha1.TiDBGroup, s snapshot, hosts []string) {
 	answer := p.tell(g, s, statusport.Start, hosts)
 	next := *p.Upgrade
 	switch late := s.Now.Sub(next.Since.Time) >= announcePatience; {
 	case answer.Kind == step.KindDone:
 		next.State = v1alpha1.UpgradeStarted
+		answer = step.Wait(v1alpha1.KindTiDBGroup, lookAgain, v1alpha1.ReasonAnnouncingUpgrade, "TiDB has been told of the upgrade from "+next.From+" to "+next.To)
 	case late:
 		next.State, p.Order = v1alpha1.UpgradeUnannounced, nil
-	default:
-		p.hold(answer)
-		return
 	}
+	p.hold(answer)
 	p.Upgrade = &next
 }
 
