@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/model"
+	"github.com/tidb-groups/tidb-groups/e2e/model/settings"
 )
 
 // addresses hands out loopback addresses as pods' IPs, so that a pod's ports
@@ -53,25 +53,38 @@ func (a *addresses) listen(ctx context.Context, wanted string, port int32) (ip s
 	return "", nil, errors.Join(errs...)
 }
 
-// statusPort answers on TiDB's status port at an address of its own.
+// statusPort answers on a member's status port at an address of its own.
 type statusPort struct {
 	ip     string
 	server *http.Server
 }
 
-// openStatusPort listens on the wanted address, or on a free one.
-func openStatusPort(ctx context.Context, from *addresses, wanted string, servers *model.Servers) (*statusPort, error) {
-	ip, listener, err := from.listen(ctx, wanted, v1alpha1.PortTiDBStatus)
-	if err != nil {
-		return nil, fmt.Errorf("open TiDB's status port: %w", err)
-	}
+// tikvPort is what TiKV answers about itself.
+func tikvPort(config *settings.Config) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /labels", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	mux.HandleFunc("/config", config.TiKV)
+	return mux
+}
+
+// tidbPort is what TiDB answers about itself.
+func tidbPort(servers *model.Servers) http.Handler {
+	mux := http.NewServeMux()
 	for path, upgrading := range map[string]bool{"POST /upgrade/start": true, "POST /upgrade/finish": false} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, servers.Tell(upgrading)) }) // nobody listens if it fails
 	}
+	mux.HandleFunc("POST /labels", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	p := &statusPort{ip: ip, server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}}
+	return mux
+}
+
+// openStatusPort listens on the wanted address, or on a free one.
+func openStatusPort(ctx context.Context, from *addresses, wanted string, number int32, answers http.Handler) (*statusPort, error) {
+	ip, listener, err := from.listen(ctx, wanted, number)
+	if err != nil {
+		return nil, fmt.Errorf("open a status port: %w", err)
+	}
+	p := &statusPort{ip: ip, server: &http.Server{Handler: answers, ReadHeaderTimeout: 5 * time.Second}}
 	go func() { _ = p.server.Serve(listener) }() // ends when it is closed
 	return p, nil
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/model/settings"
 )
 
 // settings returns what is in the configuration file of a pod's process.
@@ -33,6 +34,32 @@ func (a *actor) settings(ctx context.Context, pod *corev1.Pod) (map[string]any, 
 		}
 	}
 	return out, nil
+}
+
+// configure gives a process the configuration of its file. failed is what the
+// process ends with that cannot start with it.
+func (a *actor) configure(ctx context.Context, pod *corev1.Pod, into *process, read func(map[string]any) (*settings.Config, error)) (failed, err error) {
+	file, err := a.settings(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	into.config, failed = read(file)
+	return failed, nil
+}
+
+// setting returns what the process of a pod runs with.
+func (a *actor) setting(pod types.NamespacedName, key string) (string, error) {
+	a.mu.Lock()
+	running := a.processes[pod]
+	a.mu.Unlock()
+	if running == nil || running.config == nil {
+		return "", fmt.Errorf("pod %s shows no configuration", pod.Name)
+	}
+	value, has := running.config.Value(key)
+	if !has {
+		return "", fmt.Errorf("pod %s does not know %s", pod.Name, key)
+	}
+	return value, nil
 }
 
 // arguments returns the --key=value arguments of the main container, with the

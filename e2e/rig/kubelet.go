@@ -3,6 +3,7 @@ package rig
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/model/settings"
 )
 
 // badImage is part of the name of every image that can't be pulled.
@@ -24,6 +26,8 @@ type process struct {
 	node string
 	ip   string
 	stop func() error
+	// config that the process runs with, nil if nobody asks.
+	config *settings.Config
 }
 
 // run brings a scheduled pod from Pending to Ready, as far as it can get.
@@ -127,17 +131,30 @@ func (a *actor) start(ctx context.Context, pod *corev1.Pod) (running *process, f
 		failed = db.StartMember(Member{Name: pod.Name, Claim: claim, InitialCluster: founders(args["--initial-cluster"]), Force: args["--force-new-cluster"] == "true", Config: settings})
 		running.stop = func() error { return db.StopMember(pod.Name) }
 	case v1alpha1.ComponentTiKV:
+		if failed, err = a.configure(ctx, pod, running, settings.NewTiKV); failed != nil || err != nil {
+			return nil, failed, err
+		}
+		status, err := openStatusPort(ctx, a.addresses, pod.Status.PodIP, v1alpha1.PortTiKVStatus, tikvPort(running.config))
+		if err != nil {
+			return nil, nil, err
+		}
 		failed = db.StartStore(Store{Claim: claim, Address: args["--advertise-addr"], Version: version(pod)})
 		if failed != nil {
+			status.close()
 			break
 		}
-		port, err := openStorePort(ctx, a.addresses, pod.Status.PodIP, db, claim)
+		port, err := openStorePort(ctx, a.addresses, status.ip, db, claim)
+		if err == nil && port.ip != status.ip {
+			port.close()
+			err = errors.New("another process has the store's port")
+		}
 		if err != nil {
+			status.close()
 			db.StopStore(claim)
 			return nil, nil, err
 		}
 		running.ip = port.ip
-		running.stop = func() error { port.close(); db.StopStore(claim); return nil }
+		running.stop = func() error { status.close(); port.close(); db.StopStore(claim); return nil }
 	case v1alpha1.ComponentTiFlash:
 		failed = db.StartStore(Store{Claim: claim, Address: args["--flash.service_addr"], Version: version(pod), TiFlash: true})
 		running.stop = func() error { db.StopStore(claim); return nil }
@@ -145,7 +162,7 @@ func (a *actor) start(ctx context.Context, pod *corev1.Pod) (running *process, f
 		if !db.Serves() {
 			return nil, errNoPD, nil
 		}
-		port, err := openStatusPort(ctx, a.addresses, pod.Status.PodIP, &db.Servers)
+		port, err := openStatusPort(ctx, a.addresses, pod.Status.PodIP, v1alpha1.PortTiDBStatus, tidbPort(&db.Servers))
 		if err != nil {
 			return nil, nil, err
 		}

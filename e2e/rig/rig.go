@@ -270,6 +270,11 @@ func (r *Rig) Regions(_ context.Context, pod string) (int, error) {
 	return 0, fmt.Errorf("PD lists no store of pod %s", pod)
 }
 
+// Setting implements scenario.World.
+func (r *Rig) Setting(_ context.Context, pod, key string) (string, error) {
+	return r.actor.setting(types.NamespacedName{Namespace: r.namespace, Name: pod}, key)
+}
+
 // Replicate implements scenario.World.
 func (r *Rig) Replicate(_ context.Context, pdGroup string, table, replicas int) error {
 	db, err := r.Databases.Of(types.NamespacedName{Namespace: r.namespace, Name: pdGroup})

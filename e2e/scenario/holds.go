@@ -83,6 +83,9 @@ type Await struct {
 	// Filled until some lie on each.
 	Empty  []string `json:"empty,omitempty"`
 	Filled []string `json:"filled,omitempty"`
+	// Settings waits, after all else, until the members in pods run with values of
+	// their configuration, by pod and key.
+	Settings map[string]map[string]string `json:"settings,omitempty"`
 	// Within is how long it may take; the world's patience if zero.
 	Within metav1.Duration `json:"within,omitempty"`
 }

@@ -149,17 +149,34 @@ func (r *runner) await(ctx context.Context, a Await) error {
 		return err
 	}
 	if a.Replicated || len(a.Empty)+len(a.Filled) > 0 {
-		return r.placed(ctx, a)
+		if err := untold(ctx, func(ctx context.Context) error { return a.placed(ctx, r.world) }); err != nil {
+			return err
+		}
+	}
+	if len(a.Settings) == 0 {
+		return nil
+	}
+	return untold(ctx, func(ctx context.Context) error { return r.settings(ctx, a.Settings) })
+}
+
+// settings is content when members run with some values.
+func (r *runner) settings(ctx context.Context, wanted map[string]map[string]string) error {
+	for pod, values := range wanted {
+		for key, want := range values {
+			if have, err := r.world.Setting(ctx, pod, key); err != nil || have != want {
+				return errors.Join(err, fmt.Errorf("%s of pod %s is %q, %q is expected", key, pod, have, want))
+			}
+		}
 	}
 	return nil
 }
 
-// placed waits for the database, which tells nobody when it is done.
-func (r *runner) placed(ctx context.Context, a Await) error {
+// untold waits for something in the database, which tells nobody when it is so.
+func untold(ctx context.Context, so func(context.Context) error) error {
 	ticker := time.NewTicker(again)
 	defer ticker.Stop()
 	for {
-		err := a.placed(ctx, r.world)
+		err := so(ctx)
 		if err == nil || errors.Is(err, ErrNotHere) {
 			return err
 		}

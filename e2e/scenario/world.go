@@ -56,6 +56,10 @@ type World interface {
 	// Regions counts the regions on the store of a pod.
 	Regions(ctx context.Context, pod string) (int, error)
 
+	// Setting is the value of a key of the configuration that the member in a pod
+	// runs with, as its status port shows it; an error while it shows nothing.
+	Setting(ctx context.Context, pod, key string) (string, error)
+
 	// Observed is what was seen so far.
 	Observed() Observed
 }

@@ -45,6 +45,15 @@ func (s *Set) Put(conditionType string, status metav1.ConditionStatus, reason, m
 	s.list = append(s.list, c)
 }
 
+// NotBefore moves the transition time of a condition of the Set forward to a time
+// before which it cannot have been, because what it reports has turned there and
+// back unseen.
+func (s *Set) NotBefore(conditionType string, since metav1.Time) {
+	if c := meta.FindStatusCondition(s.list, conditionType); c != nil && c.LastTransitionTime.Before(&since) {
+		c.LastTransitionTime = since
+	}
+}
+
 // True sets a condition to True.
 func (s *Set) True(conditionType, reason, message string) {
 	s.Put(conditionType, metav1.ConditionTrue, reason, message)

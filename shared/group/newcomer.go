@@ -52,7 +52,7 @@ func newcomer(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, old *revisi
 	}
 	if old != nil {
 		desired, err := newInstance(g, r, *old, slot)
-		if err != nil || putOff(g, s, r, Disruption{Instance: desired, Verb: Restart}, plan.Target.Hash).Kind != step.KindDone {
+		if err != nil || plan.taking || putOff(g, s, r, Disruption{Instance: desired, Verb: Restart}, plan.Target.Hash).Kind != step.KindDone {
 			return desired, err
 		}
 	}
@@ -69,17 +69,26 @@ const startPatience = 2 * time.Minute
 // that has a reason not to serve never waits: what is pending may be the cure.
 func overtakes(g v1alpha1.Group, s Snapshot, r Rendering, d Disruption, revision string) step.Outcome {
 	hold := putOff(g, s, r, d, revision)
-	if hold.Kind == step.KindDone || d.Instance.Spec.Revision != g.GetGroupStatus().CurrentRevision || telling(InstanceOutcome(d.Instance)) > onItsWay {
+	if hold.Kind == step.KindDone || d.Instance.Spec.Revision != g.GetGroupStatus().CurrentRevision {
 		return step.Done()
 	}
-	since := d.Instance.CreationTimestamp.Time
-	if ready := gate.Current(d.Instance.Status.Conditions, d.Instance.Generation, v1alpha1.ConditionReady); ready != nil {
-		since = ready.LastTransitionTime.Time
-	}
-	left := startPatience - s.Now.Sub(since)
+	left := patience(s, d.Instance)
 	if left <= 0 {
 		return step.Done()
 	}
 	hold.After = left
 	return hold
+}
+
+// patience is for how long yet a member that starts is left alone; not above 0 if
+// it is no longer, or has a reason not to serve.
+func patience(s Snapshot, i *v1alpha1.Instance) time.Duration {
+	if telling(InstanceOutcome(i)) > onItsWay {
+		return 0
+	}
+	since := i.CreationTimestamp.Time
+	if ready := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady); ready != nil {
+		since = ready.LastTransitionTime.Time
+	}
+	return startPatience - s.Now.Sub(since)
 }

@@ -61,6 +61,9 @@ type Rendering struct {
 	// CreateLimit bounds how many members are created at once, and says why;
 	// nil means no bound.
 	CreateLimit func() (limit int, reason string)
+	// Settings are how running members take a changed configuration; nil for a
+	// component that has to be restarted for it.
+	Settings Settings
 	// Disrupt answers for the members when some of them are to be stopped.
 	Disrupt Component
 	// Again returns what Disrupt would be if PD had said now what it says at that
@@ -114,6 +117,10 @@ type Plan struct {
 	Target revision.Target
 	// Gate that the group stands before.
 	Gate gate.Result
+	// Gifts are configurations that running members are to be given, Settings what
+	// such members still lack of theirs, for the component to tell.
+	Gifts    []Gift
+	Settings step.Outcome
 	// Outcome is why the group is not what its spec asks for.
 	Outcome step.Outcome
 	// Notes say why, one for each decision.
@@ -127,6 +134,11 @@ type Plan struct {
 	// suspended are those whose pod has to stop before they are known to have
 	// left.
 	suspended map[string]bool
+	// taking says that a change is being given to running members: until they have
+	// shown that it is good nobody is made with it.
+	taking bool
+	// files of the revisions that are stored, once they were needed.
+	files stored
 	// rechecks are to pass before anything of the plan stops a member.
 	rechecks []recheck
 }
@@ -146,7 +158,7 @@ type InstanceChange struct {
 
 // MakePlan plans the children of a group. It is pure.
 func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
-	plan := Plan{Gate: r.Gate, Drained: map[string]bool{}, Waiting: map[string]string{}, disrupted: map[string]Verb{}, granted: map[string]bool{}, released: map[string]bool{}, suspended: map[string]bool{}}
+	plan := Plan{Gate: r.Gate, Settings: step.Done(), Drained: map[string]bool{}, Waiting: map[string]string{}, disrupted: map[string]Verb{}, granted: map[string]bool{}, released: map[string]bool{}, suspended: map[string]bool{}}
 	spec := g.GetComponentSpec()
 	r.Problems = append(slices.Clone(r.Problems), CheckDisruption(spec.Disruption)...)
 	switch {
@@ -201,6 +213,7 @@ func paused(plan Plan, g v1alpha1.Group) Plan {
 	held := len(plan.Notes) > 0 || plan.Revision != nil
 	plan.Services, plan.ConfigMap, plan.Revision, plan.Instances, plan.Budget = nil, nil, nil, nil, nil
 	plan.Lease, plan.Calls, plan.Deletes, plan.Prune, plan.rechecks = LeaseChange{}, nil, nil, nil, nil
+	plan.Gifts, plan.Settings = nil, step.Done()
 	if !held {
 		return plan
 	}

@@ -32,6 +32,11 @@ func prune(g v1alpha1.Group, s Snapshot, target revision.Target) []client.Object
 	used := map[string]bool{target.Hash: true}
 	for _, i := range s.Instances {
 		used[i.Spec.Revision], used[i.Status.Revision] = true, true
+		// A pod has the files of the revision that it was made from mounted.
+		used[i.Spec.InPlaceFrom], used[i.Status.MadeFrom] = true, true
+		for _, name := range given(i) {
+			used[name] = true
+		}
 	}
 	var idle []record
 	needed := map[string]bool{}

@@ -68,6 +68,9 @@ type Snapshot struct {
 	// LostNodes are, by Instance, nodes that do not exist any more and that hold
 	// the volume of a pod which therefore finds no place.
 	LostNodes map[string]string
+	// Running is what running members were last seen to run with, by Instance, of
+	// those that may run with something else than their files say.
+	Running map[string]Running
 	// PD as last polled; its Err says why it is not known.
 	PD pd.View
 	// PDPending says that PD is being asked for the first time since the

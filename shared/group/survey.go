@@ -23,6 +23,9 @@ type resident struct {
 	restart string
 	// again says that the restart changes nothing of the pod.
 	again bool
+	// taking says that the running member is being given another revision's
+	// configuration, without a restart.
+	taking bool
 }
 
 // wasDeleted is why a member is disrupted whose Instance somebody deletes.
@@ -76,10 +79,14 @@ func inspect(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, live *v1alph
 	suspend(wanted, live, r)
 	m := resident{live: live, kept: wanted, wanted: wanted}
 	if live.Spec.Revision != plan.Target.Hash {
-		if err := m.compare(plan, r); err != nil {
+		if err := m.compare(plan, g, s, r); err != nil {
 			return m, err
 		}
 	}
+	if err := m.retain(plan, s, r); err != nil {
+		return m, err
+	}
+	plan.taking = plan.taking || m.taking
 	if why := asked(s, live); m.restart == "" && why != "" && live.Status.PodUID != "" {
 		// The pod stays as it is and is started anew.
 		m.restart, m.again = why, true
@@ -93,7 +100,7 @@ func inspect(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, live *v1alph
 }
 
 // compare finds out whether another revision needs a restart.
-func (m *resident) compare(plan *Plan, r Rendering) error {
+func (m *resident) compare(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error {
 	live := m.live
 	var old corev1.PodTemplateSpec
 	if err := json.Unmarshal(live.Spec.PodTemplate.Raw, &old); err != nil {
@@ -115,13 +122,20 @@ func (m *resident) compare(plan *Plan, r Rendering) error {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("change Instance %s in place: %s", live.Name, change.Text))
 		return nil
 	}
-	m.restart = change.Text
 	// Until then the living member keeps what it runs.
 	m.kept = m.wanted.DeepCopy()
 	m.kept.Spec.Revision = live.Spec.Revision
 	m.kept.Spec.PodTemplate = kept
 	m.kept.Spec.VolumeClaimTemplates = online(live.Spec.VolumeClaimTemplates, m.kept.Spec.VolumeClaimTemplates)
-	return nil
+	m.wanted.Spec.InPlaceFrom = ""
+	if live.Spec.InPlaceFrom != "" && live.Status.Revision != live.Spec.Revision {
+		// The pod may still be called by the very revision that is wanted again,
+		// and its member runs with another configuration all the same.
+		m.wanted.Spec.StopPod = live.Status.PodUID
+	}
+	var err error
+	m.restart, err = m.take(plan, g, s, r, &old, wanted, change.Text)
+	return err
 }
 
 // change is what becomes of a resident by what the plan has decided.
@@ -194,7 +208,7 @@ func mark(desired, live *v1alpha1.Instance, plan *Plan, r Rendering) {
 
 // carry keeps what earlier plans have left on an Instance.
 func carry(desired, live *v1alpha1.Instance) {
-	desired.Spec.StopPod = live.Spec.StopPod
+	desired.Spec.StopPod, desired.Spec.InPlaceFrom = live.Spec.StopPod, live.Spec.InPlaceFrom
 	if answered := live.Annotations[v1alpha1.AnnotationRestarted]; answered != "" {
 		setAnnotation(desired, v1alpha1.AnnotationRestarted, answered)
 	}

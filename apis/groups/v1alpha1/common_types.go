@@ -187,6 +187,19 @@ const (
 	ReplaceVolumes VolumeReplacement = "Replace"
 )
 
+// ConfigUpdatePolicy says how a changed configuration reaches the members that
+// run.
+// +kubebuilder:validation:Enum=Restart;Online
+type ConfigUpdatePolicy string
+
+const (
+	// RestartForConfig restarts the members, one after the other.
+	RestartForConfig ConfigUpdatePolicy = "Restart"
+	// ConfigOnline gives the running members what they take while they run, and
+	// restarts them for anything else.
+	ConfigOnline ConfigUpdatePolicy = "Online"
+)
+
 // Volume is a persistent volume of each member. Its storage may only grow; the
 // groups' own rules say so, because an increase that was refused may be taken
 // back.

@@ -84,6 +84,13 @@ const (
 	ReasonAnnouncingUpgrade = "AnnouncingUpgrade"
 	// ReasonReplacing: a dead member is being replaced.
 	ReasonReplacing = "Replacing"
+	// ReasonConfigPending: a running member is to be given a changed configuration,
+	// or has not told yet whether it has it. Set by the operators of groups with
+	// spec.configUpdate.
+	ReasonConfigPending = "ConfigPending"
+	// ReasonConfigRefused: a running member does not take an item of a changed
+	// configuration. Set by the operators of groups with spec.configUpdate.
+	ReasonConfigRefused = "ConfigRefused"
 	// ReasonEvictionTimedOut: leaders stayed longer than they may; the member is
 	// stopped with them.
 	ReasonEvictionTimedOut    = "EvictionTimedOut"
@@ -219,7 +226,7 @@ func ConditionTable() []ConditionInfo {
 	// and Reconciling: they repeat the most pressing one.
 	blocked := []string{
 		ReasonProgressing, ReasonCreating, ReasonRestartPending, ReasonNewRendering, ReasonVolumeChangePending,
-		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonAnnouncingUpgrade, ReasonReplacing, ReasonEvictionTimedOut,
+		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonAnnouncingUpgrade, ReasonReplacing, ReasonEvictionTimedOut, ReasonConfigPending, ReasonConfigRefused,
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
 		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
 		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonRecoveryRefused, ReasonRecoveringQuorum, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,

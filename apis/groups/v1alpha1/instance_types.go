@@ -49,6 +49,13 @@ type InstanceSpec struct {
 	// other pod is left alone.
 	// +optional
 	StopPod types.UID `json:"stopPod,omitempty"`
+	// InPlaceFrom is a revision whose pod becomes this one without being made anew,
+	// although the difference would need it: the group's operator has given the
+	// running member what differs. A pod of any other revision is compared with
+	// PodTemplate.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	InPlaceFrom string `json:"inPlaceFrom,omitempty"`
 	// Suspended stops the pod and keeps the claims.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
@@ -134,6 +141,10 @@ type InstanceStatus struct {
 	// Revision that the pod runs.
 	// +optional
 	Revision string `json:"revision,omitempty"`
+	// MadeFrom is the revision that the pod was made from, if it was brought to
+	// Revision while it ran: its files are still those of MadeFrom.
+	// +optional
+	MadeFrom string `json:"madeFrom,omitempty"`
 	// Volumes, one per claim.
 	// +listType=map
 	// +listMapKey=name

@@ -67,6 +67,14 @@ const (
 	// is rebuilt from and, so that it is never given by mistake, the cluster. Each
 	// value is obeyed once; status.recovery says how far it is.
 	AnnotationRecoverQuorum = LabelPrefix + "recover-quorum"
+	// AnnotationGiven is set by a group's operator on an Instance before its running
+	// member is given another configuration, and removed when the member has
+	// arrived: the UID of the pod, and the revisions whose configuration the member
+	// may have been given. It does not count for another pod.
+	AnnotationGiven = LabelPrefix + "given"
+	// AnnotationMadeFrom is, on a pod that was brought to another revision while it
+	// ran, the revision that it was made from: its files are still those.
+	AnnotationMadeFrom = LabelPrefix + "made-from"
 	// AnnotationHolder is, on the Lease of a PDGroup's disruptions, the UID of the
 	// Instance that holds it.
 	AnnotationHolder = LabelPrefix + "holder"

@@ -37,6 +37,12 @@ type TiKVTemplate struct {
 	// most. Default: true.
 	// +optional
 	FlushLogBackups *bool `json:"flushLogBackups,omitempty"`
+	// ConfigUpdate is how a changed config reaches the stores. Restart restarts
+	// them, one after the other. Online gives it to the running stores if only items
+	// differ that TiKV takes while it runs, and restarts them otherwise. Default:
+	// Restart.
+	// +optional
+	ConfigUpdate ConfigUpdatePolicy `json:"configUpdate,omitempty"`
 }
 
 // StorePlacement says which regions PD places on the stores of a group.

@@ -2,6 +2,7 @@ package tiflash
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -114,7 +115,12 @@ func serve(ctx context.Context, log *slog.Logger, c *Config, store *tikv.Store, 
 // handler adds TiFlash's own paths to those of a store.
 func handler(log *slog.Logger, store *tikv.Store, document map[string]any, state *atomic.Value) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", tikv.StatusHandler(store, document))
+	mux.Handle("/", tikv.StatusHandler(store, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(document); err != nil {
+			log.Debug("answer not sent", "error", err)
+		}
+	}))
 	mux.HandleFunc("GET /tiflash/store-status", func(w http.ResponseWriter, _ *http.Request) {
 		text, _ := state.Load().(string)
 		if _, err := io.WriteString(w, text); err != nil {

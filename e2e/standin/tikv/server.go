@@ -2,7 +2,6 @@ package tikv
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 	logbackuppb "github.com/pingcap/kvproto/pkg/logbackuppb"
 	"google.golang.org/grpc"
 
+	"github.com/tidb-groups/tidb-groups/e2e/model/settings"
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process"
 )
 
@@ -26,6 +26,10 @@ const leastPause = 10 * time.Millisecond
 func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 	if c.Heartbeat < leastPause || c.RegionHeartbeat < leastPause {
 		return fmt.Errorf("heartbeat intervals %s and %s: too short", c.Heartbeat, c.RegionHeartbeat)
+	}
+	config, err := settings.NewTiKV(c.Document)
+	if err != nil {
+		return err
 	}
 	pd, err := process.NewPD(c.PD, log)
 	if err != nil {
@@ -55,7 +59,9 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 	log.Info("ready to serve", "address", peers.Addr(), "status", port.Addr())
 	err = process.All(ctx, store.Run,
 		func(ctx context.Context) error { return store.ServePeers(ctx, peers) },
-		func(ctx context.Context) error { return process.ServeHTTP(ctx, port, StatusHandler(store, c.Document)) })
+		func(ctx context.Context) error {
+			return process.ServeHTTP(ctx, port, StatusHandler(store, config.TiKV))
+		})
 	log.Info("stopped", "error", err)
 	return err
 }
@@ -82,20 +88,15 @@ func (*noLogBackups) FlushNow(context.Context, *logbackuppb.FlushNowRequest) (*l
 	return &logbackuppb.FlushNowResponse{}, nil
 }
 
-// StatusHandler is the status port: /status, /ready, /metrics and /config,
-// the document in effect.
-func StatusHandler(s *Store, document map[string]any) http.Handler {
+// StatusHandler is the status port: /status, /ready, /metrics, and what answers on
+// /config.
+func StatusHandler(s *Store, config http.HandlerFunc) http.Handler {
 	mux := http.NewServeMux()
 	ok := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
 	mux.HandleFunc("GET /status", ok)
 	mux.HandleFunc("GET /ready", ok)
 	mux.HandleFunc("GET /metrics", s.metrics)
-	mux.HandleFunc("GET /config", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(document); err != nil {
-			s.log.Debug("answer not sent", "error", err)
-		}
-	})
+	mux.HandleFunc("/config", config)
 	return mux
 }
 

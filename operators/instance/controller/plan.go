@@ -228,10 +228,7 @@ func planNewPod(s *snapshot, p *plan) {
 // and remembers the new template.
 func planChange(s *snapshot, p *plan) {
 	instance, pod := s.instance, s.pod
-	change := revision.Change{}
-	if pod.Labels[v1alpha1.LabelRevision] != instance.Spec.Revision {
-		change = difference(pod, s.template)
-	}
+	change := difference(instance, pod, s.template)
 	if pod.UID == instance.Spec.StopPod && !change.Restart {
 		change = revision.Change{Text: fmt.Sprintf("%s %s, which has asked for it", instance.Spec.Group.Kind, instance.Spec.Group.Name), Restart: true}
 	}
@@ -255,9 +252,19 @@ func planChange(s *snapshot, p *plan) {
 	}
 }
 
-// difference compares a pod with a template by the template that the pod
-// remembers.
-func difference(pod *corev1.Pod, template *corev1.PodTemplateSpec) revision.Change {
+// difference says whether a pod needs a restart to be what the Instance asks for,
+// and why. It compares the pod with the template by the one that the pod
+// remembers, unless the group's operator says that the running member has all that
+// differs.
+func difference(instance *v1alpha1.Instance, pod *corev1.Pod, template *corev1.PodTemplateSpec) revision.Change {
+	switch pod.Labels[v1alpha1.LabelRevision] {
+	case instance.Spec.Revision:
+		return revision.Change{}
+	case instance.Spec.InPlaceFrom:
+		if instance.Spec.InPlaceFrom != "" {
+			return revision.Change{}
+		}
+	}
 	old := remembered(pod)
 	if old == nil {
 		return revision.Change{Text: "revision: the pod has lost the template that it was made from", Restart: true}
@@ -287,7 +294,13 @@ func podChanges(instance *v1alpha1.Instance, pod, next *corev1.Pod, template *co
 	if labels := changes(pod.Labels, next.Labels, old.Labels); len(labels) > 0 {
 		metadata["labels"] = labels
 	}
-	if annotations := changes(pod.Annotations, next.Annotations, old.Annotations); len(annotations) > 0 {
+	annotations := changes(pod.Annotations, next.Annotations, old.Annotations)
+	if from, had := madeFrom(instance, pod), pod.Annotations[v1alpha1.AnnotationMadeFrom]; from == "" && had != "" {
+		annotations[v1alpha1.AnnotationMadeFrom] = nil
+	} else if from != had {
+		annotations[v1alpha1.AnnotationMadeFrom] = from
+	}
+	if len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	}
 	if ownerOf(instance, pod) == orphanPod {
@@ -297,6 +310,19 @@ func podChanges(instance *v1alpha1.Instance, pod, next *corev1.Pod, template *co
 		return nil
 	}
 	return identified(map[string]any{"metadata": metadata}, pod.UID)
+}
+
+// madeFrom returns the revision that a pod was made from, if it is another than the
+// one that the Instance asks for and the pod is brought to without a restart.
+func madeFrom(instance *v1alpha1.Instance, pod *corev1.Pod) string {
+	made := pod.Annotations[v1alpha1.AnnotationMadeFrom]
+	if runs := pod.Labels[v1alpha1.LabelRevision]; made == "" && runs == instance.Spec.InPlaceFrom {
+		made = runs
+	}
+	if made == instance.Spec.Revision {
+		return ""
+	}
+	return made
 }
 
 // changes returns a merge patch from have to wanted, in which keys that were

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -176,4 +179,60 @@ func TestLabelsChangeInPlaceAfterATemplateWasSaidInAnotherWay(t *testing.T) {
 
 	revised(args("--join=x"), label("team", "red"))(s)
 	assert.Equal(t, "~pod", actions(makePlan(s)))
+}
+
+// KV-25: the running member has what differs, so the pod stays and is called by the
+// new revision; it remembers which one it was made from.
+func TestAPodIsBroughtToARevisionWithoutBeingMadeAnew(t *testing.T) {
+	s := world(t, revised(args("--config=another")))
+	assert.Equal(t, "-pod", actions(makePlan(s)), "the difference needs a restart")
+	s.instance.Spec.InPlaceFrom = s.pod.Labels[v1alpha1.LabelRevision]
+	p := makePlan(s)
+	assert.Equal(t, "~pod", actions(p))
+	metadata, ok := p.patchPod.body["metadata"].(map[string]any)
+	require.True(t, ok)
+	assert.Equal(t, map[string]any{v1alpha1.LabelRevision: "r2"}, metadata["labels"])
+	annotations, ok := metadata["annotations"].(map[string]any)
+	require.True(t, ok)
+	assert.Equal(t, "r1", annotations[v1alpha1.AnnotationMadeFrom])
+	found := report(s, p, step.Done(), clock())
+	assert.Equal(t, "r2", found.after.Revision)
+	assert.Equal(t, "r1", found.after.MadeFrom)
+
+	// So it is after the patch, and nothing is left to do.
+	s.pod.Labels[v1alpha1.LabelRevision] = "r2"
+	s.pod.Annotations[v1alpha1.AnnotationMadeFrom] = "r1"
+	text, ok := annotations[v1alpha1.AnnotationTemplate].(string)
+	require.True(t, ok)
+	s.pod.Annotations[v1alpha1.AnnotationTemplate] = text
+	assert.Empty(t, actions(makePlan(s)))
+
+	// Back at the revision that it was made from it has nothing to remember.
+	s.instance.Spec.Revision, s.instance.Spec.InPlaceFrom = "r1", "r2"
+	p = makePlan(s)
+	assert.Equal(t, "~pod", actions(p))
+	assert.Empty(t, report(s, p, step.Done(), clock()).after.MadeFrom)
+
+	// Any other revision is compared.
+	s.instance.Spec.Revision, s.instance.Spec.InPlaceFrom = "r3", "r0"
+	revised(args("--config=a-third"))(s)
+	s.instance.Spec.Revision = "r3"
+	assert.Equal(t, "-pod", actions(makePlan(s)))
+}
+
+func TestAPodThatWasReadyAnewUnseenIsReadySinceThen(t *testing.T) {
+	s := world(t)
+	before := report(s, makePlan(s), step.Done(), clock())
+	s.instance.Status.Conditions = before.after.Conditions
+	later := metav1.NewTime(clock().Add(time.Minute))
+	for n := range s.pod.Status.Conditions {
+		if s.pod.Status.Conditions[n].Type == corev1.PodReady {
+			s.pod.Status.Conditions[n].LastTransitionTime = later
+		}
+	}
+	after := report(s, makePlan(s), step.Done(), clock().Add(time.Hour))
+	ready := meta.FindStatusCondition(after.after.Conditions, v1alpha1.ConditionPodReady)
+	assert.Equal(t, later, ready.LastTransitionTime)
+	s.instance.Status.Conditions = after.after.Conditions
+	assert.Equal(t, after.after.Conditions, report(s, makePlan(s), step.Done(), clock().Add(2*time.Hour)).after.Conditions, "it changes once")
 }

@@ -27,6 +27,7 @@ type part struct {
 	PodIP              string                  `json:"podIP,omitempty"`
 	NodeName           string                  `json:"nodeName,omitempty"`
 	Revision           string                  `json:"revision,omitempty"`
+	MadeFrom           string                  `json:"madeFrom,omitempty"`
 	Volumes            []v1alpha1.VolumeStatus `json:"volumes,omitempty"`
 }
 
@@ -48,6 +49,11 @@ func report(s *snapshot, p *plan, acted step.Outcome, now time.Time) finding {
 	volumes, pod := volumesOutcome(s, acted), podOutcome(s, p, acted)
 	put(set, v1alpha1.ConditionVolumesReady, volumes, v1alpha1.ReasonVolumesReady, volumesSummary(s))
 	put(set, v1alpha1.ConditionPodReady, pod, v1alpha1.ReasonPodReady, podSummary(s))
+	if set.Is(v1alpha1.ConditionPodReady) {
+		// A container that was started anew while nobody looked has made the pod
+		// Ready again, and has forgotten what its member was told.
+		set.NotBefore(v1alpha1.ConditionPodReady, podCondition(s.pod, corev1.PodReady).LastTransitionTime)
+	}
 
 	deleting := instance.DeletionTimestamp != nil
 	suspended := instance.Spec.Suspended && !deleting
@@ -62,9 +68,9 @@ func report(s *snapshot, p *plan, acted step.Outcome, now time.Time) finding {
 	after := part{ObservedGeneration: instance.Generation, Conditions: set.List(), Volumes: volumeStatus(s, p)}
 	if pod := s.pod; pod != nil && ownerOf(instance, pod) != foreignPod {
 		after.PodUID, after.PodIP, after.NodeName = pod.UID, pod.Status.PodIP, pod.Spec.NodeName
-		after.Revision = pod.Labels[v1alpha1.LabelRevision]
+		after.Revision, after.MadeFrom = pod.Labels[v1alpha1.LabelRevision], pod.Annotations[v1alpha1.AnnotationMadeFrom]
 		if p.patchPod != nil && acted.Kind == step.KindDone {
-			after.Revision = instance.Spec.Revision
+			after.Revision, after.MadeFrom = instance.Spec.Revision, madeFrom(instance, pod)
 		}
 	}
 	return finding{before: before, after: after, transitions: set.Transitions(), outcome: outcome}
@@ -138,7 +144,7 @@ func partOf(instance *v1alpha1.Instance) part {
 	status := instance.Status
 	out := part{
 		ObservedGeneration: status.ObservedGeneration, PodUID: status.PodUID, PodIP: status.PodIP, NodeName: status.NodeName,
-		Revision: status.Revision, Volumes: slices.Clone(status.Volumes),
+		Revision: status.Revision, MadeFrom: status.MadeFrom, Volumes: slices.Clone(status.Volumes),
 	}
 	table, types := v1alpha1.ConditionTable(), own()
 	for _, info := range table {

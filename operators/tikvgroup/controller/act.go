@@ -12,14 +12,15 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
 
-// act carries a plan out and nothing else. What PD refuses does not keep the
-// children from being applied.
+// act carries a plan out and nothing else. What PD or a store refuses does
+// not keep the children from being applied.
 func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiKVGroup, s group.Snapshot, p groupPlan) step.Outcome {
 	children := group.Act(ctx, r.Env, g, s, p.Plan)
 	for _, order := range p.Flushes {
 		r.stores.Begin(order)
 	}
-	return step.Worst(children, store.SetLabels(ctx, r.Env, g, p.Labels))
+	labels := store.SetLabels(ctx, r.Env, g, p.Labels)
+	return step.Worst(children, labels, r.members.Give(ctx, r.Env, g, p.Orders))
 }
 
 // tell says how a store's log backups were written out. That it failed keeps

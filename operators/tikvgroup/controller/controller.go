@@ -11,9 +11,11 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/logbackup"
+	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
+	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/watch"
 )
@@ -39,7 +41,8 @@ const pdDeadline = 5 * time.Second
 // Reconciler reconciles TiKVGroups.
 type Reconciler struct {
 	operator.Env
-	stores *logbackup.Stores
+	stores  *logbackup.Stores
+	members *settings.Members
 }
 
 // Definition describes the operator to operator.Main.
@@ -48,11 +51,15 @@ func Definition() operator.Definition {
 		Name: "tikvgroup", Kind: v1alpha1.KindTiKVGroup, Dialer: pdclient.Open,
 		List: list,
 		Setup: func(ctx context.Context, env operator.Env) error {
-			r := &Reconciler{Env: env}
-			r.stores = logbackup.New(ctx, logbackup.GRPC, r.tell)
-			return r.setup()
+			return newReconciler(ctx, env, statusport.HTTP{}).setup()
 		},
 	}
+}
+
+func newReconciler(ctx context.Context, env operator.Env, api settings.API) *Reconciler {
+	r := &Reconciler{Env: env, members: settings.NewMembers(statusport.Table(), api, env.Now)}
+	r.stores = logbackup.New(ctx, logbackup.GRPC, r.tell)
+	return r
 }
 
 func list() client.ObjectList { return &v1alpha1.TiKVGroupList{} }

@@ -8,13 +8,14 @@
 // PD it sets labels of its own stores, moves leaders away from a store that is to
 // stop or to leave, and has stores removed, one of the cluster at a time by the
 // disruption Lease. It has a store write its log backups out before that is
-// restarted.
+// restarted. A running store is asked what configuration it runs with, and given what a
+// changed one says, where spec.configUpdate wants that.
 //
 // Conditions set: Ready, UpToDate, Reconciling, Stalled, Paused,
 // DependenciesReady, StoresHealthy. Conditions needed: the PDGroup's Ready,
 // before the first pod starts and before each that is added; an Instance's
-// Ready. Events: one for each Instance applied, for each store's labels set and
-// for each condition that turns.
+// Ready. Events: one for each Instance applied, for each store's labels set, for
+// each store that has taken a configuration and for each condition that turns.
 //
 // What PD answers is used only if it comes from the cluster whose ID stands in
 // the PDGroup's status. An Instance's store is recorded by its ID when it first

@@ -10,8 +10,12 @@ import (
 // observe reads everything that plan and report decide from.
 func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (group.Snapshot, error) {
 	s, err := group.Observe(ctx, r.Env, g)
-	if err != nil || !asksPD(g, s) {
+	if err != nil || g.DeletionTimestamp != nil {
 		return s, err
+	}
+	s.Running = r.members.Look(ctx, g, s.Instances)
+	if !asksPD(g, s) {
+		return s, nil
 	}
 	moving, err := group.AnyMoving(ctx, r.Env, g, list())
 	if err != nil {

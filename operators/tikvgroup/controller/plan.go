@@ -3,9 +3,11 @@ package controller
 import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/logbackup"
+	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
@@ -19,6 +21,8 @@ type groupPlan struct {
 	Labels []store.LabelChange
 	// Flushes are the stores that are to write their log backups out.
 	Flushes []logbackup.Order
+	// Orders to running stores, to take a changed configuration.
+	Orders []settings.Order
 }
 
 // plan decides what to do about a TiKVGroup. It is pure.
@@ -26,6 +30,7 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 	template, files, problems := render(g)
 	members := storesOf(g, s)
 	start := store.Gate{Result: gate.PDGroup(g.PDGroupName(), s.PDGroup), Reason: v1alpha1.ReasonWaitingForPDGroup}
+	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	children, err := group.MakePlan(g, s, group.Rendering{
 		Template: template, Problems: problems, Files: files,
 		Inputs:         inputs(g),
@@ -34,6 +39,7 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 		GateReason:     start.Reason,
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
+		Settings:       judge,
 		Disrupt:        members,
 		Again: func(now pd.View) group.Component {
 			later := s
@@ -54,6 +60,8 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 		p.Labels = store.LabelChanges(s, members.Stores, g.Spec.StoreLabels, store.Placement(g))
 		p.Outcome = step.Worst(p.Outcome, store.LabelsPending(p.Labels))
 	}
+	p.Orders = judge.Orders(p.Gifts)
+	p.Outcome = step.Worst(p.Outcome, p.Settings)
 	return p, nil
 }
 

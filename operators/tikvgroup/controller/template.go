@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/store"
@@ -16,7 +17,7 @@ import (
 
 const (
 	configDir  = "/etc/tikv"
-	configFile = "tikv.toml"
+	configFile = statusport.File
 	dataDir    = "/var/lib/tikv"
 	// graceSeconds is long enough for TiKV to flush and close its files.
 	graceSeconds = 60

@@ -2,6 +2,7 @@ package grouptest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -66,7 +67,7 @@ func (s *Stage) change(seen group.Snapshot, c group.InstanceChange) bool {
 
 // same reports whether a change would change nothing of what was seen.
 func same(c group.InstanceChange) bool {
-	for _, key := range []string{v1alpha1.AnnotationSurge, v1alpha1.AnnotationDisruption, v1alpha1.AnnotationRestarted} {
+	for _, key := range []string{v1alpha1.AnnotationSurge, v1alpha1.AnnotationDisruption, v1alpha1.AnnotationRestarted, v1alpha1.AnnotationGiven} {
 		if c.Live.Annotations[key] != c.Desired.Annotations[key] {
 			return false
 		}
@@ -92,7 +93,7 @@ func (s *Stage) Put(i *v1alpha1.Instance, ready bool) {
 	if i.Status.PodUID == "" {
 		return
 	}
-	pod := &Pod{Name: i.Name, UID: i.Status.PodUID, Revision: i.Status.Revision, Ready: ready}
+	pod := &Pod{Name: i.Name, UID: i.Status.PodUID, Revision: i.Status.Revision, MadeFrom: cmp.Or(i.Status.MadeFrom, i.Status.Revision), Ready: ready}
 	if err := json.Unmarshal(i.Spec.PodTemplate.Raw, &pod.template); err != nil {
 		panic(err) // a test's own mistake
 	}

@@ -2,11 +2,13 @@ package grouptest
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -24,12 +26,13 @@ type Pod struct {
 	Name string
 	// UID of the pod.
 	UID types.UID
-	// Revision that it runs.
-	Revision string
+	// Revision that it runs, and MadeFrom the one that it was made from.
+	Revision, MadeFrom string
 	// Ready says that it serves.
 	Ready bool
 
 	template corev1.PodTemplateSpec
+	since    metav1.Time // it is ready
 }
 
 // Pod returns the pod of an Instance; the zero Pod if it has none.
@@ -71,11 +74,17 @@ func (s *Stage) Operate(name string) {
 		s.Gone(name)
 		return
 	case pod == nil && !i.Spec.Suspended:
-		s.pods[name] = &Pod{Name: name, UID: s.uid("pod"), Revision: i.Spec.Revision, template: wanted}
+		s.pods[name] = &Pod{Name: name, UID: s.uid("pod"), Revision: i.Spec.Revision, MadeFrom: i.Spec.Revision, template: wanted}
 	case pod != nil && pod.Revision != i.Spec.Revision:
-		if revision.Difference(&pod.template, &wanted).Restart {
+		switch {
+		case pod.Revision == i.Spec.InPlaceFrom:
+			pod.Revision, pod.template = i.Spec.Revision, wanted
+		case revision.Difference(&pod.template, &wanted).Restart:
 			s.stop(pod)
-		} else {
+		default:
+			if pod.MadeFrom == pod.Revision {
+				pod.MadeFrom = i.Spec.Revision
+			}
 			pod.Revision, pod.template = i.Spec.Revision, wanted
 		}
 	}
@@ -105,15 +114,19 @@ func (s *Stage) status(i *v1alpha1.Instance) {
 	}
 	if verdict.Serving {
 		set.True(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodReady, "the pod runs")
+		set.NotBefore(v1alpha1.ConditionPodReady, pod.since)
 	} else {
 		set.False(v1alpha1.ConditionPodReady, verdict.Outcome.Reason, verdict.Outcome.Message)
 	}
 	set.Finish(verdict)
 	before := i.Status.DeepCopy()
-	i.Status.PodUID, i.Status.Revision, i.Status.PodIP, i.Status.NodeName = "", "", "", ""
+	i.Status.PodUID, i.Status.Revision, i.Status.PodIP, i.Status.NodeName, i.Status.MadeFrom = "", "", "", "", ""
 	i.Status.ObservedGeneration = i.Generation
 	if pod != nil {
-		i.Status.PodUID, i.Status.Revision, i.Status.PodIP, i.Status.NodeName = pod.UID, pod.Revision, "10.0.0.1", "n1"
+		i.Status.PodUID, i.Status.Revision, i.Status.PodIP, i.Status.NodeName = pod.UID, pod.Revision, fmt.Sprintf("10.0.0.%d", i.Spec.Slot+1), "n1"
+		if pod.MadeFrom != pod.Revision {
+			i.Status.MadeFrom = pod.MadeFrom
+		}
 	}
 	for _, transient := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
 		if set.Get(transient).Type == "" {
@@ -130,10 +143,13 @@ func broken(p *Pod) bool {
 
 // Start lets the pod of an Instance become ready, if it can.
 func (s *Stage) Start(name string) {
-	if p := s.pods[name]; p != nil {
-		p.Ready = !broken(p)
+	if p := s.pods[name]; p != nil && !p.Ready {
+		p.Ready, p.since = !broken(p), metav1.NewTime(s.Now)
 	}
 }
+
+// Kill lets the pod of an Instance vanish, as when somebody deletes it.
+func (s *Stage) Kill(name string) { delete(s.pods, name) }
 
 // Break makes the pod of an Instance fail.
 func (s *Stage) Break(name string) {

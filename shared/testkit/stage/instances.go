@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -160,9 +162,12 @@ func (s *Stage) play(ctx context.Context, i *v1alpha1.Instance) {
 	s.Helper()
 	pod := s.pod(i)
 	status := v1alpha1.InstanceStatus{ObservedGeneration: i.Generation, Revision: i.Spec.Revision}
-	switch uid := s.run(i); {
-	case uid != "":
-		status.PodUID, status.PodIP, status.NodeName = uid, "127.0.0.1", s.node(i.Name)
+	switch runs := s.run(i); {
+	case runs.uid != "":
+		status.PodUID, status.PodIP, status.NodeName = runs.uid, address(runs.uid), s.node(i.Name)
+		if runs.madeFrom != runs.revision {
+			status.MadeFrom = runs.madeFrom
+		}
 	case !i.Spec.Suspended:
 		pod = verdict{metav1.ConditionFalse, v1alpha1.ReasonPodMissing, "the pod is being stopped"}
 	}
@@ -186,7 +191,7 @@ func (s *Stage) play(ctx context.Context, i *v1alpha1.Instance) {
 
 // run starts the pod of an Instance, or stops it if it is to be restarted, and
 // returns the pod that there is then.
-func (s *Stage) run(i *v1alpha1.Instance) types.UID {
+func (s *Stage) run(i *v1alpha1.Instance) pod {
 	s.Helper()
 	template := Template(s, *i)
 	s.mu.Lock()
@@ -194,16 +199,26 @@ func (s *Stage) run(i *v1alpha1.Instance) types.UID {
 	pod := s.pods[i.UID]
 	switch {
 	case i.Spec.Suspended && pod.uid != "",
-		pod.uid != "" && (pod.uid == i.Spec.StopPod || revision.Difference(&pod.template, &template).Restart):
+		pod.uid != "" && (pod.uid == i.Spec.StopPod || pod.revision != i.Spec.InPlaceFrom && revision.Difference(&pod.template, &template).Restart):
 		s.stopped = append(s.stopped, i.Name)
 		pod.uid = ""
 	case i.Spec.Suspended:
 	case pod.uid == "":
-		pod.uid = uuid.NewUUID()
+		pod.uid, pod.madeFrom = uuid.NewUUID(), i.Spec.Revision
+	case pod.revision != i.Spec.Revision && pod.revision != i.Spec.InPlaceFrom && pod.madeFrom == pod.revision:
+		pod.madeFrom = i.Spec.Revision // nothing differs but labels
 	}
-	pod.template = template
+	pod.template, pod.revision = template, i.Spec.Revision
 	s.pods[i.UID] = pod
-	return pod.uid
+	return pod
+}
+
+// address gives every pod a loopback address of its own, where nobody listens.
+func address(pod types.UID) string {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(pod)) // a hash never fails to write
+	n := sum.Sum32()
+	return net.IPv4(127, byte(n>>16), byte(n>>8), byte(n)).String()
 }
 
 // node returns the node that the pod of an Instance runs on.
@@ -250,5 +265,5 @@ func played(have, want v1alpha1.InstanceStatus) bool {
 		}
 	}
 	return have.ObservedGeneration == want.ObservedGeneration && have.Revision == want.Revision &&
-		have.PodUID == want.PodUID && have.NodeName == want.NodeName
+		have.PodUID == want.PodUID && have.NodeName == want.NodeName && have.MadeFrom == want.MadeFrom
 }

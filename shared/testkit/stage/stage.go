@@ -57,6 +57,8 @@ type Stage struct {
 type pod struct {
 	uid      types.UID
 	template corev1.PodTemplateSpec
+	// revision that the pod is called by, and the one that it was made from.
+	revision, madeFrom string
 }
 
 // Stage returns a namespace of its own for one test. If the test fails, it shows

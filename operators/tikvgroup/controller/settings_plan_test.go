@@ -1,0 +1,97 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// KV-25: which edits restart stores, and which are given to them as they run.
+func TestKV25OnlyWhatTiKVTakesWhileItRunsRestartsNobody(t *testing.T) {
+	const before = "[raftstore]\nraft-entry-max-size = \"8MB\"\ncapacity = \"1GB\"\n"
+	for name, c := range map[string]struct {
+		config  string
+		policy  v1alpha1.ConfigUpdatePolicy
+		more    func(*v1alpha1.TiKVGroup)
+		restart string
+	}{
+		"a value that TiKV takes":                  {"[raftstore]\nraft-entry-max-size = \"16MB\"\ncapacity = \"1GB\"\n", v1alpha1.ConfigOnline, nil, ""},
+		"an item more that TiKV takes":             {before + "apply-pool-size = 3\n[log]\nlevel = \"warn\"\n", v1alpha1.ConfigOnline, nil, ""},
+		"the same in the policy Restart":           {"[raftstore]\nraft-entry-max-size = \"16MB\"\ncapacity = \"1GB\"\n", v1alpha1.RestartForConfig, nil, "configMap"},
+		"the same without a policy":                {"[raftstore]\nraft-entry-max-size = \"16MB\"\ncapacity = \"1GB\"\n", "", nil, "configMap"},
+		"an item that TiKV reads when it starts":   {"[raftstore]\nraft-entry-max-size = \"8MB\"\ncapacity = \"2GB\"\n", v1alpha1.ConfigOnline, nil, "configMap"},
+		"both in one edit":                         {"[raftstore]\nraft-entry-max-size = \"16MB\"\ncapacity = \"2GB\"\n", v1alpha1.ConfigOnline, nil, "configMap"},
+		"an item that is taken away":               {"[raftstore]\ncapacity = \"1GB\"\n", v1alpha1.ConfigOnline, nil, "configMap"},
+		"a list where a value should be":           {"[raftstore]\nraft-entry-max-size = [1]\ncapacity = \"1GB\"\n", v1alpha1.ConfigOnline, nil, "configMap"},
+		"a version with it":                        {"[raftstore]\nraft-entry-max-size = \"16MB\"\ncapacity = \"1GB\"\n", v1alpha1.ConfigOnline, func(g *v1alpha1.TiKVGroup) { g.Spec.Version = "v9" }, "image"},
+		"another spelling of the whole":            {"raftstore.capacity = \"1GB\"\nraftstore.raft-entry-max-size = \"8MB\" # as it was\n", v1alpha1.ConfigOnline, nil, ""},
+		"a switch of the policy, and nothing else": {before, v1alpha1.RestartForConfig, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := sample()
+			g.Spec.Config = before
+			s := world(t, g, 3)
+			first, err := plan(g, group.Snapshot{PDGroup: s.PDGroup})
+			require.NoError(t, err)
+			s.Revisions = []appsv1.ControllerRevision{*first.Revision}
+			for _, i := range s.Instances {
+				i.Status.PodIP = "10.0.0.1"
+			}
+			g.Spec.Config, g.Spec.ConfigUpdate = c.config, c.policy
+			if c.more != nil {
+				c.more(g)
+			}
+			p, err := plan(g, s)
+			require.NoError(t, err)
+			if c.restart != "" {
+				require.NotNil(t, p.Lease.Take)
+				assert.Contains(t, p.Lease.Why, c.restart)
+				return
+			}
+			assert.Nil(t, p.Lease.Take, "%v", p.Notes)
+			for _, change := range p.Instances {
+				assert.Equal(t, change.Live.Spec.PodTemplate, change.Desired.Spec.PodTemplate)
+				assert.Empty(t, change.Desired.Spec.StopPod)
+			}
+			assert.Empty(t, p.Orders, "nobody is given anything before it is marked")
+		})
+	}
+}
+
+// P9: a member that says yes and keeps what it has is no reason to go round in
+// circles.
+func TestKV25AStoreThatSaysYesAndDoesNotIsNamed(t *testing.T) {
+	g := sample()
+	s := world(t, g, 3)
+	first, err := plan(g, group.Snapshot{PDGroup: s.PDGroup})
+	require.NoError(t, err)
+	s.Revisions = []appsv1.ControllerRevision{*first.Revision}
+	g.Spec.ConfigUpdate = v1alpha1.ConfigOnline
+	g.Spec.Config += "[raftstore]\napply-pool-size = 3\n"
+	next, err := plan(g, s)
+	require.NoError(t, err)
+	s.Running = map[string]group.Running{}
+	for n, i := range s.Instances {
+		i.Status.PodIP = "10.0.0.1"
+		i.Annotations = map[string]string{v1alpha1.AnnotationGiven: string(i.Status.PodUID) + " " + next.Target.Hash}
+		s.Running[i.Name] = group.Running{Pod: i.Status.PodUID, Values: map[string]string{"raftstore.apply-pool-size": "2"}, Tried: metav1.NewTime(now())}
+		if n == 0 {
+			refused := s.Running[i.Name]
+			refused.Refused = map[string]group.Refusal{"raftstore.apply-pool-size": {Value: "3", Answer: "it said yes, and has 2"}}
+			s.Running[i.Name] = refused
+		}
+	}
+	p, err := plan(g, s)
+	require.NoError(t, err)
+	assert.Equal(t, step.KindStall, p.Outcome.Kind)
+	assert.Contains(t, p.Outcome.Message, "it said yes, and has 2")
+	require.Len(t, p.Orders, 2, "the others are given it, and the one that refused is left alone for a while")
+	assert.Positive(t, p.Outcome.After)
+}

@@ -1,0 +1,68 @@
+package settings
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// maxDocument bounds the configuration that a member shows, in bytes; TiKV's has
+// some tens of KiB.
+const maxDocument = 4 << 20
+
+// Port is a status port. Its methods speak HTTP to the member at a host.
+type Port int32
+
+func (p Port) url(host, path string) string {
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(int(p))) + path
+}
+
+// Get decodes the JSON document at a path.
+func (p Port) Get(ctx context.Context, host, path string) (map[string]any, error) {
+	url := p.url(host, path)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, fmt.Errorf("build request to %s: %w", url, err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", url, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("get %s: %s", url, response.Status)
+	}
+	var out map[string]any
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxDocument)).Decode(&out); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", url, err)
+	}
+	return out, nil
+}
+
+// Post posts a body and returns what the member answers if it refuses it.
+func (p Port) Post(ctx context.Context, host, path, contentType, body string) (string, error) {
+	url := p.url(host, path)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return "", fmt.Errorf("build request to %s: %w", url, err)
+	}
+	request.Header.Set("Content-Type", contentType)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("post to %s: %w", url, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode == http.StatusOK {
+		return "", nil
+	}
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 1024))
+	if err != nil {
+		return response.Status, nil //nolint:nilerr // it has refused, whatever it says of it
+	}
+	return strings.TrimSpace(response.Status + ": " + string(answer)), nil
+}

@@ -1,0 +1,117 @@
+package settings
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind is what the value of an item is, which decides when two spellings of it
+// are the same.
+type Kind string
+
+const (
+	// Text is a word, such as a log level; letters' case does not count.
+	Text Kind = "word"
+	// Number is a whole number or a fraction.
+	Number Kind = "number"
+	// Bool is true or false.
+	Bool Kind = "true or false"
+	// Size is a number of bytes, or text with a unit: 64MB, 1GiB. All units are
+	// powers of 1024, as in TiKV.
+	Size Kind = "size"
+	// Duration is text with units, such as 10s or 1d12h; a number is milliseconds.
+	Duration Kind = "duration"
+)
+
+// scalar returns the text by which a member is told a value; empty if no item has
+// such a value: a list, a table, a time.
+func (k Kind) scalar(value leaf) string {
+	switch value.kind {
+	case "string", "int64", "bool":
+		return value.text
+	case "float64":
+		if n, err := strconv.ParseFloat(value.text, 64); err == nil {
+			return strconv.FormatFloat(n, 'f', -1, 64)
+		}
+	}
+	return ""
+}
+
+// Plain returns the one form of a value. What is no value of the kind is left as
+// it is: the member will say what it thinks of it.
+func (k Kind) Plain(text string) string {
+	switch k {
+	case Number:
+		if n, err := strconv.ParseFloat(text, 64); err == nil {
+			return strconv.FormatFloat(n, 'g', -1, 64)
+		}
+	case Bool:
+		if b, err := strconv.ParseBool(text); err == nil {
+			return strconv.FormatBool(b)
+		}
+	case Size:
+		if n, ok := measure(text, "B", sizes()); ok {
+			return strconv.FormatFloat(n, 'f', 0, 64)
+		}
+	case Duration:
+		if n, ok := measure(text, "ms", durations()); ok {
+			return strconv.FormatFloat(n, 'f', 0, 64)
+		}
+	case Text:
+		return strings.ToLower(text)
+	}
+	return text
+}
+
+// shown returns the one form of a value that a member shows, as JSON has it.
+func (k Kind) shown(value any) string {
+	if n, ok := value.(float64); ok {
+		return k.Plain(strconv.FormatFloat(n, 'f', -1, 64))
+	}
+	return k.Plain(fmt.Sprint(value))
+}
+
+// sizes are the units of a Size in bytes.
+func sizes() map[string]float64 {
+	out := map[string]float64{"": 1, "b": 1}
+	unit := 1.0
+	for _, letter := range []string{"k", "m", "g", "t", "p"} {
+		unit *= 1024
+		out[letter], out[letter+"b"], out[letter+"ib"] = unit, unit, unit
+	}
+	return out
+}
+
+// durations are the units of a Duration in microseconds.
+func durations() map[string]float64 {
+	micro := func(d time.Duration) float64 { return float64(d / time.Microsecond) }
+	return map[string]float64{
+		"us": 1, "ms": micro(time.Millisecond), "s": micro(time.Second), "m": micro(time.Minute), "h": micro(time.Hour), "d": micro(24 * time.Hour),
+	}
+}
+
+// measure adds up a text of numbers and units. A number alone is of the unit bare.
+func measure(text, bare string, units map[string]float64) (float64, bool) {
+	rest, sum := strings.ToLower(strings.TrimSpace(text)), 0.0
+	if _, err := strconv.ParseFloat(rest, 64); err == nil {
+		rest += strings.ToLower(bare)
+	}
+	if rest == "" {
+		return 0, false
+	}
+	for rest != "" {
+		number := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789."))]
+		rest = strings.TrimSpace(rest[len(number):])
+		unit := rest[:len(rest)-len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyz"))]
+		rest = strings.TrimSpace(rest[len(unit):])
+		n, err := strconv.ParseFloat(number, 64)
+		per, known := units[unit]
+		if err != nil || !known {
+			return 0, false
+		}
+		sum += n * per
+	}
+	return sum, true
+}

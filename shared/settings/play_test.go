@@ -1,0 +1,443 @@
+package settings_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/settings"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+const file = "t.toml"
+
+// table knows two items; whatever else a file says needs a restart.
+func table() settings.Table {
+	return settings.Table{File: file, Items: []settings.Item{{Key: "a", Kind: settings.Number}, {Key: "b", Kind: settings.Number}}}
+}
+
+// bad is a value of a that no member takes, and with which none starts.
+const bad = "-1"
+
+// config is what a file says, by key; a missing key has its default.
+type config map[string]string
+
+func (c config) text() string {
+	var lines []string
+	for _, key := range []string{"a", "b", "fixed"} {
+		if c[key] != "" {
+			lines = append(lines, key+" = "+c[key])
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (c config) files() map[string]string { return map[string]string{file: c.text()} }
+
+// process is what runs in a pod: it has read its file when it was started.
+type process struct {
+	pod    types.UID
+	values map[string]string
+}
+
+// play is a group in memory, with members that read their files when they start
+// and take items while they run.
+type play struct {
+	*grouptest.Stage
+	t         assert.TestingT
+	own       *v1alpha1.TiDBGroup
+	config    config
+	policy    v1alpha1.ConfigUpdatePolicy
+	members   *settings.Members
+	processes map[string]*process // by host
+	down      bool                // the status ports answer nobody
+	stopped   []string
+	posts     int
+}
+
+func newPlay(t assert.TestingT, c config) *play {
+	own := &v1alpha1.TiDBGroup{}
+	own.Name, own.Namespace, own.UID, own.Generation = "db", "shop", "uid", 1
+	own.Spec.Replicas, own.Spec.PDGroup.Name = ptr.To(int32(2)), "pd"
+	p := &play{Stage: grouptest.New(own), t: t, own: own, config: c, processes: map[string]*process{}}
+	p.OnStop = func(pod grouptest.Pod, _ int) { p.stopped = append(p.stopped, pod.Name) }
+	p.restartOperator()
+	p.converge()
+	p.stopped = nil
+	return p
+}
+
+func (p *play) restartOperator() {
+	p.members = settings.NewMembers(table(), p, func() time.Time { return p.Now })
+}
+
+// Show implements settings.API.
+func (p *play) Show(_ context.Context, host string) (map[string]any, error) {
+	run := p.processes[host]
+	if p.down || run == nil {
+		return nil, errors.New("connection refused")
+	}
+	out := map[string]any{"a": 7.0, "b": 7.0} // the defaults
+	for key, text := range run.values {
+		var n float64
+		if _, err := fmt.Sscan(text, &n); err != nil {
+			return nil, err
+		}
+		out[key] = n
+	}
+	return out, nil
+}
+
+// Take implements settings.API: all items or none.
+func (p *play) Take(_ context.Context, host string, items map[string]string) (string, error) {
+	run := p.processes[host]
+	if p.down || run == nil {
+		return "", errors.New("connection refused")
+	}
+	p.posts++
+	for key, text := range items {
+		if text == bad {
+			return "500: " + key + " must not be " + bad, nil
+		}
+	}
+	for key, text := range items {
+		run.values[key] = text
+	}
+	return "", nil
+}
+
+// render is what an operator makes of the spec.
+func (p *play) render() (corev1.PodTemplateSpec, error) {
+	name, err := group.ConfigMapName(p.own.Name, p.config.files())
+	out := corev1.PodTemplateSpec{}
+	out.Spec.Containers = []corev1.Container{{Name: "db", Image: "db:" + p.own.Spec.Version}}
+	out.Spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}}
+	return out, err
+}
+
+// reconcile is one reconcile of the group's operator, from what it saw.
+func (p *play) reconcile(seen group.Snapshot) group.Plan {
+	seen.Running = p.members.Look(context.Background(), p.own, seen.Instances)
+	judge := settings.Judge{Table: table(), Group: p.own, Policy: p.policy, Running: seen.Running, Now: p.Now}
+	template, err := p.render()
+	assert.NoError(p.t, err)
+	plan, err := group.MakePlan(p.own, seen, group.Rendering{
+		Template: template, Files: p.config.files(), Inputs: []string{p.config.text(), p.own.Spec.Version},
+		Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}, Disrupt: calm{seen.Instances}, Settings: judge,
+	})
+	assert.NoError(p.t, err)
+	plan.Outcome = step.Worst(plan.Outcome, plan.Settings)
+	p.Carry(seen, plan)
+	p.members.Give(context.Background(), operator.Env{Recorder: events.NewFakeRecorder(100)}, p.own, judge.Orders(plan.Gifts))
+	p.Report(seen, plan)
+	return plan
+}
+
+// configOf returns what the files of a pod say.
+func (p *play) configOf(pod grouptest.Pod) (text string, known bool) {
+	for _, object := range p.Snapshot().Revisions {
+		r, err := revision.Decode(object)
+		assert.NoError(p.t, err)
+		if hash, _ := r.Hash(); hash == pod.MadeFrom {
+			return r.Files[file], true
+		}
+	}
+	return "", false
+}
+
+// boot lets a pod's process start with its file, if it can.
+func (p *play) boot(name string) {
+	at := slices.IndexFunc(p.Instances(), func(i *v1alpha1.Instance) bool { return i.Name == name })
+	pod := p.Pod(name)
+	if at < 0 || pod.UID == "" {
+		return
+	}
+	host := fmt.Sprintf("10.0.0.%d", p.Instances()[at].Spec.Slot+1)
+	if run := p.processes[host]; run != nil && run.pod == pod.UID && pod.Ready {
+		return
+	}
+	text, known := p.configOf(pod)
+	assert.True(p.t, known, "the files of pod %s are gone", name)
+	run := &process{pod: pod.UID, values: map[string]string{}}
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " = ")
+		run.values[key] = value
+	}
+	if run.values["a"] == bad {
+		delete(p.processes, host)
+		return
+	}
+	p.processes[host] = run
+	p.Start(name)
+}
+
+// advance lets instance operators and pods do what they can.
+func (p *play) advance() {
+	for range 3 {
+		for _, name := range p.Names() {
+			p.Operate(name)
+			p.boot(name)
+			p.Operate(name)
+		}
+	}
+}
+
+func (p *play) converge() {
+	for range 60 {
+		p.Now = p.Now.Add(15 * time.Second)
+		plan := p.reconcile(p.Snapshot())
+		p.advance()
+		if plan.Outcome.Kind == step.KindDone && p.reconcile(p.Snapshot()).Outcome.Kind == step.KindDone {
+			p.check()
+			return
+		}
+	}
+	assert.Fail(p.t, "it does not converge", "%v", p.reconcile(p.Snapshot()).Outcome)
+}
+
+// check is content when every member runs with what the spec says.
+func (p *play) check() {
+	for host, run := range p.processes {
+		for _, key := range []string{"a", "b", "fixed"} {
+			assert.Equal(p.t, p.config[key], run.values[key], "%s of %s", key, host)
+		}
+	}
+}
+
+// calm is a component whose members keep nothing that others need.
+type calm struct{ seen []*v1alpha1.Instance }
+
+func (calm) Spare(i *v1alpha1.Instance) bool       { return !group.InstanceServes(i) }
+func (calm) Rank(d group.Disruption) int           { return int(d.Instance.Spec.Slot) }
+func (calm) Leased(group.Disruption) bool          { return false }
+func (calm) Sweep(*v1alpha1.Instance) []group.Call { return nil }
+func (calm) Leaders(*v1alpha1.Instance) int        { return 0 }
+func (calm) Refuse([]*v1alpha1.Instance) string    { return "" }
+func (calm) RemoveAtOnce() int                     { return 1 }
+func (calm) Restarted(*v1alpha1.Instance) bool     { return false }
+func (calm) Replaced(*v1alpha1.Instance) bool      { return false }
+func (calm) Dead(*v1alpha1.Instance) string        { return "" }
+func (calm) Prepare(group.Disruption, time.Time) group.Preparation {
+	return group.Preparation{Ready: true}
+}
+
+func (calm) Recover(*v1alpha1.Instance, lease.State) group.Preparation {
+	return group.Preparation{Ready: true}
+}
+
+func (c calm) Safe(d group.Disruption) string {
+	if slices.ContainsFunc(c.seen, func(i *v1alpha1.Instance) bool { return i.Name != d.Instance.Name && group.Settled(i) }) {
+		return ""
+	}
+	return "no other one serves"
+}
+
+func (p *play) edit(change func()) {
+	change()
+	p.own.Generation++
+}
+
+func online(t assert.TestingT, c config) *play {
+	p := newPlay(t, c)
+	p.edit(func() { p.policy = v1alpha1.ConfigOnline })
+	p.converge()
+	return p
+}
+
+func TestAnOnlineEditRestartsNobodyAndAPodMadeLaterHasIt(t *testing.T) {
+	p := online(t, config{"a": "1", "fixed": "1"})
+	p.edit(func() { p.config = config{"a": "2", "b": "3", "fixed": "1"} })
+	p.converge()
+	assert.Empty(t, p.stopped)
+	assert.Equal(t, 2, p.posts)
+
+	// A process that starts anew in its pod has the old file, and gets the items.
+	p.Break("db-0")
+	p.Operate("db-0")
+	p.converge()
+	assert.Equal(t, 3, p.posts)
+
+	// A pod that is made anew has the new file.
+	p.Kill("db-1")
+	p.Operate("db-1")
+	p.converge()
+	assert.Equal(t, 3, p.posts)
+	for _, i := range p.Instances() {
+		assert.Equal(t, i.Name == "db-0", i.Status.MadeFrom != "", i.Name)
+		assert.Empty(t, i.Annotations[v1alpha1.AnnotationGiven])
+	}
+
+	// An operator that starts anew asks, and gives nothing.
+	p.restartOperator()
+	assert.Equal(t, step.KindDone, p.reconcile(p.Snapshot()).Outcome.Kind)
+	assert.Equal(t, 3, p.posts)
+	assert.Empty(t, p.stopped)
+}
+
+func TestARefusedItemIsNamedReachesNoFileAndIsUndoneByReverting(t *testing.T) {
+	p := online(t, config{"fixed": "1"})
+	before := p.Instances()
+	p.edit(func() { p.config = config{"a": bad, "b": "5", "fixed": "1"} })
+	for range 6 {
+		p.reconcile(p.Snapshot())
+		p.advance()
+	}
+	o := p.reconcile(p.Snapshot()).Outcome
+	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
+	assert.Equal(t, step.KindStall, o.Kind)
+	assert.Contains(t, o.Message, "a = -1")
+	assert.Contains(t, o.Message, "a must not be -1")
+	assert.Contains(t, o.Message, "kubectl -n shop edit tidbgroup db")
+	for n, i := range p.Instances() {
+		assert.Equal(t, before[n].Spec, i.Spec, "a pod that is made now has the files that are known to be good")
+	}
+	posts := p.posts
+	p.reconcile(p.Snapshot())
+	assert.Equal(t, posts, p.posts, "it is not asked all the time")
+
+	p.edit(func() { p.config = config{"fixed": "1"} })
+	p.converge()
+	assert.Empty(t, p.stopped, "nothing was taken, so nothing has to be forgotten")
+	assert.Empty(t, p.Instances()[0].Annotations[v1alpha1.AnnotationGiven])
+}
+
+func TestAnItemThatIsTakenAwayNeedsARestart(t *testing.T) {
+	p := online(t, config{"fixed": "1"})
+	p.edit(func() { p.config = config{"a": "2", "fixed": "1"} })
+	p.converge()
+	assert.Empty(t, p.stopped)
+	p.edit(func() { p.config = config{"fixed": "1"} })
+	p.converge()
+	assert.Equal(t, []string{"db-0", "db-1"}, p.stopped)
+}
+
+func TestAnEditThatIsTakenBackHalfWayLeavesNothingBehind(t *testing.T) {
+	p := online(t, config{"a": "1"})
+	p.edit(func() { p.config = config{"a": "2", "b": "9"} })
+	p.reconcile(p.Snapshot()) // marks
+	p.reconcile(p.Snapshot()) // gives, and the operator dies before it says so
+	assert.Equal(t, 2, p.posts)
+	p.restartOperator()
+	p.edit(func() { p.config = config{"a": "1"} })
+	p.converge()
+	assert.Equal(t, []string{"db-0", "db-1"}, p.stopped, "what b is by default only a restart brings back")
+}
+
+func TestAMemberThatCannotBeAskedIsNamed(t *testing.T) {
+	p := online(t, config{"a": "1"})
+	p.down = true
+	p.edit(func() { p.config = config{"a": "2"} })
+	for range 4 {
+		p.reconcile(p.Snapshot())
+	}
+	o := p.reconcile(p.Snapshot()).Outcome
+	assert.Equal(t, v1alpha1.ReasonRequestFailed, o.Reason)
+	assert.Contains(t, o.Message, "connection refused")
+	p.down = false
+	p.converge()
+	assert.Empty(t, p.stopped)
+}
+
+func TestABadFileOfAMemberThatDoesNotStartIsMendedByARestart(t *testing.T) {
+	p := newPlay(t, config{"a": "1"})
+	p.edit(func() { p.config = config{"a": bad} }) // by a restart
+	for range 5 {
+		p.Now = p.Now.Add(time.Minute)
+		p.reconcile(p.Snapshot())
+		p.advance()
+	}
+	assert.Equal(t, []string{"db-0"}, p.stopped)
+	p.edit(func() { p.policy, p.config = v1alpha1.ConfigOnline, config{"a": "2"} })
+	p.converge()
+	assert.Equal(t, []string{"db-0"}, p.stopped, "the other one has taken it while it runs")
+}
+
+// Whatever is edited, crashes and is seen late: in the end every member runs with
+// what the spec says, and nobody was restarted for what could be had without.
+func TestSettingsArriveWhateverHappens(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p := online(t, config{"a": "1", "b": "1", "fixed": "1"})
+		mayStop := false
+		old := p.Snapshot()
+		value := rapid.SampledFrom([]string{"", "1", "2", bad})
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			name := rapid.SampledFrom([]string{"db-0", "db-1"}).Draw(t, "member")
+			switch rapid.SampledFrom([]string{"a", "b", "fixed", "step", "step", "step", "late", "operate", "operate", "boot", "crash", "kill", "operator", "policy", "time"}).Draw(t, "what") {
+			case "a":
+				next := config{"a": value.Draw(t, "a"), "b": p.config["b"], "fixed": p.config["fixed"]}
+				mayStop = mayStop || table().Restart(p.config.files(), next.files()) != ""
+				p.edit(func() { p.config = next })
+			case "b":
+				next := config{"a": p.config["a"], "b": rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "b"), "fixed": p.config["fixed"]}
+				mayStop = mayStop || table().Restart(p.config.files(), next.files()) != ""
+				p.edit(func() { p.config = next })
+			case "fixed":
+				if rapid.IntRange(0, 3).Draw(t, "seldom") == 0 {
+					mayStop = true
+					next := config{"a": p.config["a"], "b": p.config["b"], "fixed": rapid.SampledFrom([]string{"1", "2"}).Draw(t, "fixed")}
+					p.edit(func() { p.config = next })
+				}
+			case "policy":
+				if rapid.IntRange(0, 3).Draw(t, "seldom") == 0 {
+					mayStop = true
+					p.edit(func() {
+						p.policy = rapid.SampledFrom([]v1alpha1.ConfigUpdatePolicy{v1alpha1.ConfigOnline, v1alpha1.RestartForConfig}).Draw(t, "policy")
+					})
+				}
+			case "step":
+				p.Now = p.Now.Add(time.Second)
+				old = p.Snapshot()
+				p.reconcile(old)
+			case "late":
+				p.reconcile(old)
+			case "operate":
+				p.Operate(name)
+			case "boot":
+				p.boot(name)
+			case "crash":
+				p.Now = p.Now.Add(2 * time.Second) // no process starts twice in a second
+				p.Break(name)
+			case "kill":
+				p.Kill(name)
+			case "operator":
+				p.restartOperator()
+			case "time":
+				p.Now = p.Now.Add(time.Minute)
+			}
+			if !mayStop && len(p.stopped) > 0 {
+				t.Fatalf("%v stopped for what can be had without", p.stopped)
+			}
+		}
+		if p.config["a"] == bad {
+			p.edit(func() { p.config = config{"a": "2", "b": p.config["b"], "fixed": p.config["fixed"]} })
+		}
+		p.converge()
+		if !mayStop && len(p.stopped) > 0 {
+			t.Fatalf("%v stopped for what can be had without", p.stopped)
+		}
+		p.posts = 0
+		p.restartOperator()
+		require.Equal(t, step.KindDone, p.reconcile(p.Snapshot()).Outcome.Kind)
+		require.Zero(t, p.posts, "an idle group gives nothing")
+	})
+}

@@ -1,0 +1,155 @@
+package settings
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
+)
+
+// Item is one item of a component's configuration that it takes while it runs.
+type Item struct {
+	// Key of the item in the file: the names of its tables and its own, with dots.
+	Key string
+	// Name by which the member takes it; Key if empty.
+	Name string
+	// Kind of its value.
+	Kind Kind
+	// Blind says that the member does not show what it was given.
+	Blind bool
+}
+
+// Table is the closed list of such items of a component, in the one file that it
+// has.
+type Table struct {
+	File  string
+	Items []Item
+}
+
+// Item returns the item of a key.
+func (t Table) Item(key string) (Item, bool) {
+	at := slices.IndexFunc(t.Items, func(i Item) bool { return i.Key == key })
+	if at < 0 {
+		return Item{}, false
+	}
+	return t.Items[at], true
+}
+
+// Restart says why members that run with some files need a restart to run with
+// others; empty if only items of the table differ, and none is taken away: what a
+// member would have by default, only the member knows.
+func (t Table) Restart(old, wanted map[string]string) string {
+	for _, name := range slices.Sorted(maps.Keys(merged(old, wanted))) {
+		if name != t.File && old[name] != wanted[name] {
+			return "file " + name
+		}
+	}
+	before, after := leaves(old[t.File]), leaves(wanted[t.File])
+	if before == nil || after == nil {
+		return "file " + t.File
+	}
+	for _, key := range slices.Sorted(maps.Keys(merged(before, after))) {
+		value, stays := after[key]
+		was, had := before[key]
+		item, known := t.Item(key)
+		switch {
+		case had && stays && was == value:
+		case !stays:
+			return key + " is taken away"
+		case !known:
+			return key + " is changed"
+		case item.Kind.scalar(value) == "":
+			return fmt.Sprintf("%s is no %s", key, item.Kind)
+		}
+	}
+	return ""
+}
+
+// Value is a value of an item: as the member is told it, and in the one form in
+// which two spellings of it are the same.
+type Value struct{ Text, Plain string }
+
+// differing returns the items of the table that wanted files name and any of the
+// others does not, or names with another value.
+func (t Table) differing(others []map[string]string, wanted map[string]string) map[string]Value {
+	out := map[string]Value{}
+	values := t.values(wanted)
+	for _, other := range others {
+		had := t.values(other)
+		for key, value := range values {
+			if was, named := had[key]; !named || was.Plain != value.Plain {
+				out[key] = value
+			}
+		}
+	}
+	return out
+}
+
+// dropped returns the items of the table that any of some files names and the
+// wanted ones do not, with all the values that they had.
+func (t Table) dropped(others []map[string]string, wanted map[string]string) map[string][]Value {
+	out := map[string][]Value{}
+	values := t.values(wanted)
+	for _, other := range others {
+		for key, value := range t.values(other) {
+			if _, named := values[key]; !named {
+				out[key] = append(out[key], value)
+			}
+		}
+	}
+	return out
+}
+
+// values returns the items of the table that files name.
+func (t Table) values(files map[string]string) map[string]Value {
+	out := map[string]Value{}
+	for key, leaf := range leaves(files[t.File]) {
+		if item, known := t.Item(key); known {
+			if text := item.Kind.scalar(leaf); text != "" {
+				out[key] = Value{Text: text, Plain: item.Kind.Plain(text)}
+			}
+		}
+	}
+	return out
+}
+
+// leaf is a value of a file in its Go type and as text, so that 1 and "1" differ.
+type leaf struct {
+	kind, text string
+}
+
+// leaves returns the values of a TOML text by their keys, nil if it is none.
+func leaves(text string) map[string]leaf {
+	tree, err := tomlconfig.Parse("file", text)
+	if err != nil {
+		return nil
+	}
+	out := map[string]leaf{}
+	collect(out, "", map[string]any(tree))
+	return out
+}
+
+func collect(into map[string]leaf, path string, value any) {
+	table, ok := value.(map[string]any)
+	if !ok || len(table) == 0 && path != "" {
+		into[path] = leaf{kind: fmt.Sprintf("%T", value), text: fmt.Sprint(value)}
+		return
+	}
+	for key, below := range table {
+		if strings.Contains(key, ".") {
+			key = `"` + key + `"`
+		}
+		collect(into, strings.TrimPrefix(path+"."+key, "."), below)
+	}
+}
+
+func merged[V any](a, b map[string]V) map[string]V {
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]V{}
+	}
+	maps.Copy(out, b)
+	return out
+}
