@@ -175,12 +175,12 @@ type TiDBUpgrade struct {
 type UpgradeState string
 
 const (
-	// UpgradeStarting: no server is restarted before TiDB has taken the word.
+	// UpgradeStarting says that no server is restarted before TiDB has taken the word.
 	UpgradeStarting UpgradeState = "Starting"
-	// UpgradeStarted: TiDB has taken it.
+	// UpgradeStarted says that TiDB has taken it.
 	UpgradeStarted UpgradeState = "Started"
-	// UpgradeUnannounced: TiDB did not take it for too long. The servers are
-	// restarted all the same.
+	// UpgradeUnannounced says that TiDB did not take it for too long. The servers
+	// are restarted all the same.
 	UpgradeUnannounced UpgradeState = "Unannounced"
 )
 
