@@ -68,11 +68,12 @@ func tikvPort(config *settings.Config) http.Handler {
 }
 
 // tidbPort is what TiDB answers about itself.
-func tidbPort(servers *model.Servers) http.Handler {
+func tidbPort(servers *model.Servers, config *settings.Config) http.Handler {
 	mux := http.NewServeMux()
 	for path, upgrading := range map[string]bool{"POST /upgrade/start": true, "POST /upgrade/finish": false} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, servers.Tell(upgrading)) }) // nobody listens if it fails
 	}
+	mux.HandleFunc("/settings", config.TiDB)
 	mux.HandleFunc("POST /labels", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	return mux

@@ -162,7 +162,10 @@ func (a *actor) start(ctx context.Context, pod *corev1.Pod) (running *process, f
 		if !db.Serves() {
 			return nil, errNoPD, nil
 		}
-		port, err := openStatusPort(ctx, a.addresses, pod.Status.PodIP, v1alpha1.PortTiDBStatus, tidbPort(&db.Servers))
+		if failed, err = a.configure(ctx, pod, running, settings.NewTiDB); failed != nil || err != nil {
+			return nil, failed, err
+		}
+		port, err := openStatusPort(ctx, a.addresses, pod.Status.PodIP, v1alpha1.PortTiDBStatus, tidbPort(&db.Servers, running.config))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -56,6 +56,11 @@ type TiDBTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['host','zone','region']))",message="serverLabels may not set host, zone or region: these come from the node"
 	// +optional
 	ServerLabels map[string]StoreLabelValue `json:"serverLabels,omitempty"`
+	// ConfigUpdate is how a changed config reaches the servers. Restart restarts
+	// them. Online gives it to the running servers if only items differ that TiDB
+	// takes while it runs, and restarts them otherwise. Default: Restart.
+	// +optional
+	ConfigUpdate ConfigUpdatePolicy `json:"configUpdate,omitempty"`
 }
 
 // TiDBGroupSpec is a TiDBTemplate and the PDGroup that it belongs to.

@@ -26,6 +26,7 @@ type Config struct {
 	mu       sync.Mutex
 	document map[string]any
 	kinds    map[string]string // of the items that are taken online
+	hidden   map[string]any    // taken, and not shown
 }
 
 // NewTiKV returns the configuration of a TiKV that starts with a decoded file. The
@@ -41,7 +42,7 @@ func NewTiKV(file map[string]any) (*Config, error) {
 
 // start reads a file over the defaults.
 func start(file map[string]any, kinds map[string]string) (*Config, error) {
-	c := &Config{document: map[string]any{}, kinds: kinds}
+	c := &Config{document: map[string]any{}, kinds: kinds, hidden: map[string]any{}}
 	if file == nil {
 		file = map[string]any{}
 	}
@@ -91,10 +92,14 @@ func (c *Config) Change(items map[string]string) error {
 	return nil
 }
 
-// Value returns the value of an item as text, and whether there is one.
+// Value returns the value of an item that the process runs with as text, shown or
+// not, and whether there is one.
 func (c *Config) Value(key string) (string, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if value, has := c.hidden[key]; has {
+		return fmt.Sprint(value), true
+	}
 	value, has := c.lookup(key)
 	return fmt.Sprint(value), has
 }

@@ -3,6 +3,7 @@ package settings_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/e2e/model/settings"
+	tidbport "github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/statusport"
 	online "github.com/tidb-groups/tidb-groups/shared/settings"
 )
@@ -49,4 +51,28 @@ func TestTiKVRefusesWhatItDoesNotKnowAndTakesAllOrNone(t *testing.T) {
 
 	_, err = settings.NewTiKV(map[string]any{"raftstore": map[string]any{"raft-entry-max-size": "lots"}})
 	assert.ErrorContains(t, err, "raftstore.raft-entry-max-size")
+}
+
+func TestTiDBTakesEveryItemOfTheOperatorsListAndShowsWhatItShows(t *testing.T) {
+	c, err := settings.NewTiDB(nil)
+	require.NoError(t, err)
+	server := httptest.NewServer(http.HandlerFunc(c.TiDB))
+	t.Cleanup(server.Close)
+	for _, item := range tidbport.Table().Items {
+		text := map[online.Kind]string{online.Text: "warn", online.Number: "3", online.Bool: "true"}[item.Kind]
+		if strings.HasPrefix(item.Key, "instance.tidb_") {
+			text = "1"
+		}
+		response, err := http.PostForm(server.URL+"/settings", url.Values{item.Name: {text}}) //nolint:noctx // a test
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		assert.Equal(t, http.StatusOK, response.StatusCode, item.Key)
+		runs, has := c.Value(item.Key)
+		assert.True(t, has, item.Key)
+		assert.Equal(t, item.Kind.Plain(text), item.Kind.Plain(runs), item.Key)
+	}
+	response, err := http.PostForm(server.URL+"/settings", url.Values{"deadlock_history_capacity": {"10001"}}) //nolint:noctx // a test
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	assert.Equal(t, http.StatusBadRequest, response.StatusCode)
 }

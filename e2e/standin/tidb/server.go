@@ -18,6 +18,7 @@ import (
 	"github.com/pingcap/kvproto/pkg/pdpb"
 	"github.com/sirupsen/logrus"
 
+	"github.com/tidb-groups/tidb-groups/e2e/model/settings"
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process"
 )
 
@@ -157,7 +158,11 @@ func (s *serving) open(ctx context.Context) error {
 	if s.mysql, err = s.engine.listen(client, s.in); err != nil {
 		return errors.Join(err, client.Close())
 	}
-	s.status = &status{log: s.log, topology: s.top, engine: s.engine, in: s.in, document: s.c.Document}
+	config, err := settings.NewTiDB(s.c.Document)
+	if err != nil {
+		return errors.Join(err, client.Close())
+	}
+	s.status = &status{log: s.log, topology: s.top, engine: s.engine, in: s.in, config: config}
 	if !s.c.ReportStatus {
 		return nil
 	}

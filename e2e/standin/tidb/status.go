@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/tidb-groups/tidb-groups/e2e/model/settings"
 )
 
 // status is the status port.
@@ -18,14 +20,14 @@ type status struct {
 	topology *topology
 	engine   *engine
 	in       *interceptor
-	document map[string]any
+	config   *settings.Config
 	stopping atomic.Bool
 }
 
 func (s *status) handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, answer := range map[string]http.HandlerFunc{
-		"/status": s.status, "/info": s.info, "/info/all": s.infoAll, "/labels": s.labels, "/settings": s.settings,
+		"/status": s.status, "/info": s.info, "/info/all": s.infoAll, "/labels": s.labels, "/settings": s.config.TiDB,
 		"/schema": s.schema, "/metrics": s.metrics,
 		"/upgrade/start": s.upgrade(true), "/upgrade/finish": s.upgrade(false), "/upgrade/show": s.upgradeShow,
 	} {
@@ -136,8 +138,6 @@ func (s *status) labels(w http.ResponseWriter, r *http.Request) {
 	}
 	s.answer(w, s.topology.snapshot().Labels)
 }
-
-func (s *status) settings(w http.ResponseWriter, _ *http.Request) { s.answer(w, s.document) }
 
 // database is one entry of /schema.
 type database struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/watch"
 )
@@ -38,6 +39,7 @@ type Reconciler struct {
 	operator.Env
 	servers *statusport.Servers
 	orders  *statusport.Orders
+	members *settings.Members
 	// life is as long as the operator's: an order outlives its reconcile.
 	life context.Context
 }
@@ -48,8 +50,15 @@ func Definition() operator.Definition {
 		Name: "tidbgroup", Kind: v1alpha1.KindTiDBGroup,
 		List: list,
 		Setup: func(ctx context.Context, env operator.Env) error {
-			return (&Reconciler{env, statusport.New(statusport.HTTP), statusport.NewOrders(statusport.Post, env.Now), ctx}).setup()
+			return newReconciler(ctx, env, statusport.HTTP, statusport.Post, statusport.Settings{}).setup()
 		},
+	}
+}
+
+func newReconciler(ctx context.Context, env operator.Env, label statusport.Set, tell statusport.Tell, api settings.API) *Reconciler {
+	return &Reconciler{
+		Env: env, servers: statusport.New(label), orders: statusport.NewOrders(tell, env.Now),
+		members: settings.NewMembers(statusport.Table(), api, env.Now), life: ctx,
 	}
 }
 

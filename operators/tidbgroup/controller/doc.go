@@ -3,12 +3,15 @@
 // It reads TiDBGroups, their Instances, Services, ConfigMaps and
 // ControllerRevisions, the PDGroup and TiKVGroups that they depend on, and node
 // labels. It writes Instances, Services, ConfigMaps, ControllerRevisions and a
-// PodDisruptionBudget, once the Secret with root's password, the status of TiDBGroups and, of each Instance's status, the
-// member. It sets the labels of running servers through their status port, and
-// tells one of them when an upgrade begins and when it is over.
+// PodDisruptionBudget, once the Secret with root's password, the status of TiDBGroups
+// and, of each Instance's status, the member. It sets the labels of running servers
+// through their status port, and where spec.configUpdate wants it asks them what
+// configuration they run with, and gives them what a changed one says. It tells one
+// of them when an upgrade begins and when it is over.
 //
 // Conditions set: Ready, UpToDate, Reconciling, Stalled, Paused,
 // DependenciesReady. Conditions needed: Ready of the PDGroup and of one
 // TiKVGroup of that PDGroup, an Instance's Ready. Events: one for each Instance
-// applied, for each condition that turns, and for what TiDB was told of an upgrade.
+// applied, for each server that has taken a configuration, for each condition that
+// turns, and for what TiDB was told of an upgrade.
 package controller

@@ -15,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/upgrade"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/topology"
 )
@@ -38,6 +39,8 @@ type groupPlan struct {
 	// RootSecret says that the Secret with root's password is to be there before the
 	// first Instance is.
 	RootSecret bool
+	// Configure is what running servers are to take of a changed configuration.
+	Configure []settings.Order
 }
 
 // plan decides what to do about a TiDBGroup. It is pure.
@@ -52,6 +55,8 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 	missing := missed(g, s)
 	r.Gate, r.GateReason = open, reason
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
+	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
+	r.Settings = judge
 	r.Disrupt = servers{group: g, seen: s.Instances, open: open}
 	r.Surge, r.Extra = maxSurge(g), missing.count
 	r.RollGate, r.SuspendWait, r.Budget = group.RollGate(g, s.Snapshot), group.SuspendWait(g, s.Snapshot), group.OwnBudget(g)
@@ -81,6 +86,8 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 	if err == nil && g.DeletionTimestamp == nil && !g.Spec.Paused {
 		p.announce(g, s)
 	}
+	p.Configure = judge.Orders(p.Gifts)
+	p.Outcome = step.Worst(p.Outcome, p.Settings)
 	return p, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
@@ -15,7 +16,7 @@ import (
 
 const (
 	configDir    = "/etc/tidb"
-	configFile   = "tidb.toml"
+	configFile   = statusport.File
 	bootstrapDir = "/etc/tidb-bootstrap"
 	bootstrapSQL = "bootstrap.sql"
 	logDir       = "/var/log/tidb"

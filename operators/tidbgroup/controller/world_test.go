@@ -81,7 +81,7 @@ func (w *world) operate() (*stage.Operator, *labelled) {
 	labels := &labelled{}
 	definition := Definition()
 	definition.Setup = func(ctx context.Context, env operator.Env) error {
-		return (&Reconciler{env, statusport.New(labels.set), statusport.NewOrders(labels.order, env.Now), ctx}).setup()
+		return newReconciler(ctx, env, labels.set, labels.order, statusport.Settings{}).setup()
 	}
 	return w.Operate(definition), labels
 }
