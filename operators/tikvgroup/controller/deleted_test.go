@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
@@ -118,8 +120,8 @@ func TestADeletedStoreThatDoesNotServeGoesAtOnce(t *testing.T) {
 
 	// A group that goes takes all of them with it.
 	require.NoError(t, s.Client.Delete(t.Context(), g))
-	i := s.Instance("basic-tikv-2")
-	s.Edit(&i, func() { i.Annotations = map[string]string{"wake": "up"} })
+	wake := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"wake":"up"}}}`))
+	require.NoError(t, client.IgnoreNotFound(s.Client.Patch(t.Context(), &v1alpha1.Instance{ObjectMeta: s.Meta("basic-tikv-2")}, wake)))
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(s.Instances(), func(i v1alpha1.Instance) bool { return i.Name == "basic-tikv-2" })
 	}, stage.Patience, stage.Tick)

@@ -248,12 +248,17 @@ func (s *Stage) Store(instance string, change func(*pd.Store)) {
 	})
 }
 
-// StoreID returns the ID of an Instance's store.
-func (s *Stage) StoreID(instance string) string {
+// StoreID returns the ID of an Instance's store, once its operator has told it.
+func (s *Stage) StoreID(instance string) (id string) {
 	s.Helper()
-	member := s.Instance(instance).Status.Member
-	require.NotNil(s, member, "the store of %s", instance)
-	return member.ID
+	require.Eventually(s, func() bool {
+		member := s.Instance(instance).Status.Member
+		if member != nil {
+			id = member.ID
+		}
+		return member != nil
+	}, Patience, Tick, "the store of %s", instance)
+	return id
 }
 
 // played reports whether a status says already what it should.
