@@ -101,4 +101,9 @@ func scale(t *testing.T, operator string, replicas int) {
 	require.NoError(t, err)
 	_, err = shared.session.Kubectl(t.Context(), "rollout", "status", "-n", session.Namespace, "deployment", name, "--timeout=60s")
 	require.NoError(t, err)
+	if replicas == 0 {
+		// A rollout is over while its last pod still ends, and works.
+		_, err = shared.session.Kubectl(t.Context(), "wait", "-n", session.Namespace, "--for=delete", "pod", "-l", "app.kubernetes.io/name="+name, "--timeout=60s")
+		require.NoError(t, err)
+	}
 }
