@@ -182,7 +182,7 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 	}
 	plan.Target = target
 	var difference string
-	if plan.Services, difference, err = keptServices(g, s, r, target.Inputs); err != nil {
+	if plan.Services, difference, err = KeptServices(g, s, r); err != nil {
 		return plan, err
 	}
 	if plan.Target.NewRendering == "" {

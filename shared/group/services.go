@@ -21,12 +21,12 @@ type serviceRecord struct {
 	Spec        corev1.ServiceSpec `json:"spec"`
 }
 
-// keptServices returns the Services to apply: those that exist as they were
+// KeptServices returns the Services to apply: those that exist as they were
 // rendered, while the spec that they were rendered from is the same, so that
 // another version of the operator changes none of them. They carry the record of
 // that themselves. difference is the first one to what this operator renders.
-func keptServices(g v1alpha1.Group, s Snapshot, r Rendering, podInputs string) (services []*corev1.Service, difference string, err error) {
-	raw, err := json.Marshal(map[string]any{"pods": podInputs, "service": r.ServiceInputs})
+func KeptServices(g v1alpha1.Group, s Snapshot, r Rendering) (services []*corev1.Service, difference string, err error) {
+	raw, err := json.Marshal(map[string]any{"pods": r.Inputs, "service": r.ServiceInputs})
 	if err != nil {
 		return nil, "", fmt.Errorf("encode the spec of the Services: %w", err)
 	}

@@ -21,7 +21,8 @@ func TestAServiceStaysAsItWasRenderedUntilItsSpecChanges(t *testing.T) {
 	}
 	apply := func(t *testing.T, s Snapshot, r Rendering, podInputs string) (*corev1.Service, string) {
 		t.Helper()
-		services, difference, err := keptServices(g, s, r, podInputs)
+		r.Inputs = podInputs
+		services, difference, err := KeptServices(g, s, r)
 		require.NoError(t, err)
 		require.Len(t, services, 1)
 		return services[0], difference

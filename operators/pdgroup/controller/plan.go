@@ -55,8 +55,8 @@ func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
 	if recovery.Active(g) {
 		p.ClusterID = founding.ClusterID(g, s)
 		p.Plan, err = recovery.Plan(g, s)
-		if !g.Spec.Paused {
-			p.Late = services(g)
+		if err == nil && !g.Spec.Paused {
+			p.Late, _, err = group.KeptServices(g, s, group.Rendering{Inputs: inputs(g), Services: services(g), ServiceInputs: g.Spec.Service})
 		}
 	} else {
 		p, err = planWith(g, s, rendering(g, s))

@@ -65,6 +65,9 @@ func TestAPDThatIsRebuiltIsNotReadyAndNothingElseIsDoneToIt(t *testing.T) {
 	assert.Nil(t, p.Revision)
 	assert.Empty(t, p.Services)
 	assert.Len(t, p.Late, 2, "PD is asked through them")
+	for _, service := range p.Late {
+		assert.Contains(t, service.Annotations, v1alpha1.AnnotationRendering, "as at all other times")
+	}
 
 	g.Status.Recovery.Phase = v1alpha1.RecoveryRetiring
 	s.PD = pd.View{ClusterID: "73", Leader: "basic-pd-0", Members: []pd.Member{{Name: "basic-pd-0", ID: "1", Healthy: true}}}
