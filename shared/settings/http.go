@@ -15,16 +15,20 @@ import (
 // some tens of KiB.
 const maxDocument = 4 << 20
 
+// maxRefusal bounds what is read of a refusal, in bytes.
+const maxRefusal = 256
+
 // Port is a status port. Its methods speak HTTP to the member at a host.
 type Port int32
 
-func (p Port) url(host, path string) string {
+// URL of a path at a host.
+func (p Port) URL(host, path string) string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(int(p))) + path
 }
 
 // Get decodes the JSON document at a path.
 func (p Port) Get(ctx context.Context, host, path string) (map[string]any, error) {
-	url := p.url(host, path)
+	url := p.URL(host, path)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, fmt.Errorf("build request to %s: %w", url, err)
@@ -44,14 +48,17 @@ func (p Port) Get(ctx context.Context, host, path string) (map[string]any, error
 	return out, nil
 }
 
-// Post posts a body and returns what the member answers if it refuses it.
+// Post posts a body, if it has a type, and returns what the member answers if it
+// refuses it.
 func (p Port) Post(ctx context.Context, host, path, contentType, body string) (string, error) {
-	url := p.url(host, path)
+	url := p.URL(host, path)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		return "", fmt.Errorf("build request to %s: %w", url, err)
 	}
-	request.Header.Set("Content-Type", contentType)
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return "", fmt.Errorf("post to %s: %w", url, err)
@@ -60,7 +67,7 @@ func (p Port) Post(ctx context.Context, host, path, contentType, body string) (s
 	if response.StatusCode == http.StatusOK {
 		return "", nil
 	}
-	answer, err := io.ReadAll(io.LimitReader(response.Body, 1024))
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
 	if err != nil {
 		return response.Status, nil //nolint:nilerr // it has refused, whatever it says of it
 	}

@@ -3,11 +3,6 @@ package statusport
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -129,27 +124,5 @@ func (o *Orders) any(ctx context.Context, order Order) error {
 // Post tells a server over its status port. TiDB answers 200 to what it is told a
 // second time as well, in other words.
 func Post(ctx context.Context, host string, verb Verb) error {
-	url := "http://" + net.JoinHostPort(host, strconv.Itoa(int(v1alpha1.PortTiDBStatus))) + "/upgrade/" + string(verb)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
-	if err != nil {
-		return fmt.Errorf("build request to %s: %w", url, err)
-	}
-	return send(request)
-}
-
-// send makes a request, and an error of any answer but 200.
-func send(request *http.Request) error {
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("post to %s: %w", request.URL, err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode == http.StatusOK {
-		return nil
-	}
-	answer, err := io.ReadAll(io.LimitReader(response.Body, 256))
-	if err != nil {
-		return fmt.Errorf("post to %s: %s", request.URL, response.Status)
-	}
-	return fmt.Errorf("post to %s: %s: %s", request.URL, response.Status, answer)
+	return post(ctx, host, "/upgrade/"+string(verb), "", "")
 }

@@ -1,18 +1,12 @@
 package statusport
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net"
-	"net/http"
-	"strconv"
 	"sync"
 	"time"
-
-	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
 // labelTimeout bounds one request to a server's status port.
@@ -76,11 +70,5 @@ func HTTP(ctx context.Context, host string, labels map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("encode labels: %w", err)
 	}
-	url := "http://" + net.JoinHostPort(host, strconv.Itoa(int(v1alpha1.PortTiDBStatus))) + "/labels"
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("build request to %s: %w", url, err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	return send(request)
+	return post(ctx, host, "/labels", "application/json", string(body))
 }

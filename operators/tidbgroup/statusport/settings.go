@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 
-	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 )
 
@@ -31,9 +30,6 @@ func Table() settings.Table {
 		{Key: "pessimistic-txn.deadlock-history-collect-retryable", Name: "deadlock_history_collect_retryable", Kind: settings.Bool},
 	}}
 }
-
-// port is where TiDB answers about itself.
-const port = settings.Port(v1alpha1.PortTiDBStatus)
 
 // Settings is what TiDB's status port says of its configuration.
 type Settings struct{}
