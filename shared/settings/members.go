@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -228,15 +229,6 @@ func name(g v1alpha1.Group) types.NamespacedName {
 
 // lookup returns the value below a document at a key with dots.
 func lookup(document map[string]any, key string) (any, bool) {
-	var value any = document
-	for part := range strings.SplitSeq(key, ".") {
-		table, ok := value.(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		if value, ok = table[part]; !ok {
-			return nil, false
-		}
-	}
-	return value, value != nil
+	value, found, err := unstructured.NestedFieldNoCopy(document, strings.Split(key, ".")...)
+	return value, err == nil && found && value != nil
 }

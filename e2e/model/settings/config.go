@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // tikv are the items that TiKV v8.5 takes while it runs, by TiDB's documents
@@ -157,17 +159,8 @@ func decode(body io.Reader) (map[string]string, error) {
 }
 
 func (c *Config) lookup(key string) (any, bool) {
-	var value any = c.document
-	for part := range strings.SplitSeq(key, ".") {
-		table, ok := value.(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		if value, ok = table[part]; !ok {
-			return nil, false
-		}
-	}
-	return value, true
+	value, found, err := unstructured.NestedFieldNoCopy(c.document, strings.Split(key, ".")...)
+	return value, err == nil && found
 }
 
 func (c *Config) set(key string, value any) {
