@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 )
 
 // spread is by how much longer than asked for, at most, a cache waits until it
@@ -37,7 +38,7 @@ func relisting(period time.Duration) newInformer {
 				return source.ListWithContext(ctx, options)
 			},
 			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				if options.SendInitialEvents != nil && *options.SendInitialEvents {
+				if ptr.Deref(options.SendInitialEvents, false) {
 					listed()
 				}
 				from, err := source.WatchWithContext(ctx, options)

@@ -257,13 +257,9 @@ func planChange(s *snapshot, p *plan) {
 // remembers, unless the group's operator says that the running member has all that
 // differs.
 func difference(instance *v1alpha1.Instance, pod *corev1.Pod, template *corev1.PodTemplateSpec) revision.Change {
-	switch pod.Labels[v1alpha1.LabelRevision] {
-	case instance.Spec.Revision:
+	runs := pod.Labels[v1alpha1.LabelRevision]
+	if runs == instance.Spec.Revision || runs != "" && runs == instance.Spec.InPlaceFrom {
 		return revision.Change{}
-	case instance.Spec.InPlaceFrom:
-		if instance.Spec.InPlaceFrom != "" {
-			return revision.Change{}
-		}
 	}
 	old := remembered(pod)
 	if old == nil {
