@@ -8,6 +8,9 @@ type Region struct {
 	Peers []Peer
 	// LeaderStore is the ID of the store whose peer leads; empty if none does.
 	LeaderStore string
+	// Missing says that PD lists the region among those with fewer peers than its
+	// rules want: another one is added as soon as a store can take it.
+	Missing bool
 }
 
 // Peer of a region.

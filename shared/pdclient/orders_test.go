@@ -183,7 +183,15 @@ func TestUnhealthyRegions(t *testing.T) {
 	regions, err = client.UnhealthyRegions(within(t, 5*time.Second))
 	require.NoError(t, err)
 	require.Len(t, regions, 2, "the regions of all answers")
-	assert.Equal(t, pd.Region{ID: "8", LeaderStore: "1", Peers: []pd.Peer{{StoreID: "1", Voter: true}}}, regions[1])
+	assert.Equal(t, pd.Region{ID: "8", LeaderStore: "1", Missing: true, Peers: []pd.Peer{{StoreID: "1", Voter: true}}}, regions[1])
+	assert.False(t, regions[0].Missing)
+
+	server.answers[missing] = answer{http.StatusOK, fmt.Sprintf(body, "down_peers", "[]")}
+	regions, err = client.UnhealthyRegions(within(t, 5*time.Second))
+	require.NoError(t, err)
+	require.Len(t, regions, 1)
+	assert.True(t, regions[0].Missing, "a region that lacks one peer, and has another one that is down")
+	assert.True(t, regions[0].Peers[1].Down)
 
 	server.answers[down] = recording(t, "00-unbootstrapped-stores")
 	regions, err = client.UnhealthyRegions(within(t, 5*time.Second))

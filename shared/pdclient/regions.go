@@ -33,7 +33,9 @@ func (c *httpClient) UnhealthyRegions(ctx context.Context) ([]pd.Region, error) 
 			return nil, fmt.Errorf("list unhealthy regions: %w", err)
 		}
 		for _, r := range answer.Regions {
-			found[r.ID] = merged(found[r.ID], region(r))
+			seen := region(r)
+			seen.Missing = ask.call == callMissingPeers
+			found[r.ID] = merged(found[r.ID], seen)
 		}
 	}
 	out := make([]pd.Region, 0, len(found))
@@ -60,11 +62,12 @@ func region(r pdhttp.RegionInfo) pd.Region {
 	return out
 }
 
-// merged adds what a second answer says of the peers of the first.
+// merged adds what a second answer says of the first and its peers.
 func merged(a, b pd.Region) pd.Region {
 	if a.ID == "" {
 		return b
 	}
+	a.Missing = a.Missing || b.Missing
 	for i, p := range a.Peers {
 		if at := slices.IndexFunc(b.Peers, func(q pd.Peer) bool { return q.StoreID == p.StoreID }); at >= 0 {
 			a.Peers[i].Down = p.Down || b.Peers[at].Down

@@ -142,8 +142,12 @@ func TestNoStoreIsStoppedWhileAnotherOneIsMissing(t *testing.T) {
 	}
 }
 
+// endangered is what every region without a majority is called.
+const endangered = "a region would be left without a majority of its voters"
+
 func TestKV13NoRegionIsLeftWithoutAMajority(t *testing.T) {
 	region := func(peers ...pd.Peer) []pd.Region { return []pd.Region{{ID: "7", Peers: peers}} }
+	lacking := func(peers ...pd.Peer) []pd.Region { return []pd.Region{{ID: "7", Peers: peers, Missing: true}} }
 	on := func(id string) pd.Peer { return pd.Peer{StoreID: id, Voter: true} }
 	down, pending, learner := on("2"), on("2"), pd.Peer{StoreID: "2"}
 	down.Down, pending.Pending = true, true
@@ -158,20 +162,34 @@ func TestKV13NoRegionIsLeftWithoutAMajority(t *testing.T) {
 			s.Lease = lease.Held(lease.Of(s.Instances[0]), now(), 1)
 		}, "PD has not been asked"},
 		"PD does not say": {func(s *group.Snapshot) { s.RegionsErr = errors.New("too busy") }, "too busy"},
-		"another peer of a region of its own is down": {func(s *group.Snapshot) { s.Regions = region(on("1"), down, on("3")) }, "region 7 has 3 voters, of which 1 would be left"},
-		"another peer lags behind":                    {func(s *group.Snapshot) { s.Regions = region(on("1"), pending, on("3")) }, "region 7"},
+		"another peer of a region of its own is down": {func(s *group.Snapshot) { s.Regions = region(on("1"), down, on("3")) }, endangered},
+		"another peer lags behind":                    {func(s *group.Snapshot) { s.Regions = region(on("1"), pending, on("3")) }, endangered},
 		"its own peer is down anyway": {func(s *group.Snapshot) {
 			s.Regions = region(pd.Peer{StoreID: "1", Voter: true, Down: true}, on("2"), on("3"))
 		}, ""},
-		"a region of others has a peer that is down": {func(s *group.Snapshot) { s.Regions = region(down, on("3"), on("4")) }, ""},
-		"it holds a learner only":                    {func(s *group.Snapshot) { s.Regions = region(pd.Peer{StoreID: "1"}, down, on("3")) }, ""},
-		"a region lacks a peer":                      {func(s *group.Snapshot) { s.Regions = region(on("1"), on("3")) }, "region 7 has 2 voters"},
-		"a region lacks a learner":                   {func(s *group.Snapshot) { s.Regions = region(on("1"), on("3"), on("2"), learner) }, ""},
+		"a region of others has a peer that is down":        {func(s *group.Snapshot) { s.Regions = region(down, on("3"), on("4")) }, ""},
+		"it holds a learner only":                           {func(s *group.Snapshot) { s.Regions = region(pd.Peer{StoreID: "1"}, down, on("3")) }, ""},
+		"a region lacks a peer":                             {func(s *group.Snapshot) { s.Regions = region(on("1"), on("3")) }, endangered},
+		"a region lacks a learner":                          {func(s *group.Snapshot) { s.Regions = region(on("1"), on("3"), on("2"), learner) }, ""},
+		"one voter elsewhere, and the second may come here": {func(s *group.Snapshot) { s.Regions = lacking(on("2")) }, endangered},
+		"its learner here may become the second": {func(s *group.Snapshot) {
+			s.Regions = lacking(on("2"), pd.Peer{StoreID: "1"})
+		}, endangered},
+		"a third one may come here":       {func(s *group.Snapshot) { s.Regions = lacking(on("2"), on("3")) }, ""},
+		"one voter is all that is wanted": {func(s *group.Snapshot) { s.Regions = region(on("2"), learner) }, ""},
+		"nothing comes to a store that is not Up": {func(s *group.Snapshot) {
+			s.PD.Stores[0].State = pd.StateDisconnected
+			s.Regions = lacking(on("2"))
+		}, ""},
+		"two stores will never have three voters": {func(s *group.Snapshot) {
+			s.PD.Stores = s.PD.Stores[:2]
+			s.Regions = lacking(on("2"))
+		}, ""},
 		"five voters can do without two": {func(s *group.Snapshot) {
 			s.PD.Stores = append(s.PD.Stores, at(4, "4", pd.StateUp), at(5, "5", pd.StateUp))
 			s.Regions = region(on("1"), down, on("3"), on("4"), on("5"))
 		}, ""},
-		"a store that PD does not list":              {func(s *group.Snapshot) { s.Regions = region(on("1"), on("3"), on("88")) }, "region 7"},
+		"a store that PD does not list":              {func(s *group.Snapshot) { s.Regions = region(on("1"), on("3"), on("88")) }, endangered},
 		"two stores can never do without one":        {func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[:2]; s.Regions = region(on("1"), on("2")) }, ""},
 		"one replica is what the user wants":         {func(s *group.Snapshot) { s.PD.MaxReplicas = 1; s.Regions = region(on("1")) }, ""},
 		"a member without a store endangers nothing": {func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[1:]; s.RegionsErr = errors.New("too busy") }, ""},

@@ -115,10 +115,10 @@ func TestKV26AnExclusiveStoreMayHaveRegionsWithFewVoters(t *testing.T) {
 		rules    []pd.Rule
 		says     string
 	}{
-		"an ordinary region catches up":              {nil, nil, "region 5 has 2 voters"},
+		"an ordinary region catches up":              {nil, nil, endangered},
 		"there are no more such stores":              {[]int{0, 1}, nil, ""},
 		"a rule wants no more":                       {[]int{0, 1, 2}, []pd.Rule{rule(2)}, ""},
-		"a rule wants more, and it catches up":       {[]int{0, 1, 2}, []pd.Rule{rule(3)}, "region 5 has 2 voters"},
+		"a rule wants more, and it catches up":       {[]int{0, 1, 2}, []pd.Rule{rule(3)}, endangered},
 		"an ordinary store has none beside those":    {[]int{1, 2}, nil, ""},
 		"two ordinary ones have no third beside one": {[]int{2}, nil, ""},
 	} {

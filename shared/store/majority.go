@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -11,9 +10,15 @@ import (
 // quorate is the number of voters from which on a region can do without one.
 const quorate = 3
 
-// Endangered says which region would be left without a majority if a member were
-// stopped now; empty if none would (KV-13). Who holds the Lease is not stopped
-// before PD was asked about its regions.
+// endangered says how to look at the regions that a stop waits for. It names none of
+// them: while PD replicates these are others at every moment, and a message that
+// follows them is written over and over again.
+const endangered = "a region would be left without a majority of its voters: it waits until the others have caught up: pd-ctl region check miss-peer; pd-ctl region check down-peer; pd-ctl region check pending-peer"
+
+// Endangered says that a region would be left without a majority if a member were
+// stopped now, or soon, because PD may give it a voter there first; empty if none
+// would (KV-13). Who holds the Lease is not stopped before PD was asked about its
+// regions.
 func (c Component) Endangered(i *v1alpha1.Instance) string {
 	m, s := c.of(i), c.Snapshot
 	switch {
@@ -23,17 +28,25 @@ func (c Component) Endangered(i *v1alpha1.Instance) string {
 		return s.RegionsErr.Error()
 	case !s.RegionsKnown && s.Lease.HeldBy(i):
 		return "PD has not been asked about its regions yet"
-	}
-	for _, r := range s.Regions {
-		left, voters := survivors(r, s.PD, m.Store.ID)
-		if c.unreplicated(*m.Store) && voters < quorate {
-			continue // no more are wanted, or there are no more such stores
-		}
-		if voters > 0 && left < voters/2+1 {
-			return fmt.Sprintf("region %s has %d voters, of which %d would be left: it waits for the others to catch up: pd-ctl region %s", r.ID, voters, left, r.ID)
-		}
+	case slices.ContainsFunc(s.Regions, func(r pd.Region) bool { return c.needs(r, *m.Store) }):
+		return endangered
 	}
 	return ""
+}
+
+// needs reports whether a region would be left without a majority if a store were
+// stopped.
+func (c Component) needs(r pd.Region, on pd.Store) bool {
+	left, voters := survivors(r, c.Snapshot.PD, on.ID)
+	switch {
+	case voters < quorate && c.unreplicated(on):
+		return false // no more are wanted, or there are no more such stores
+	case slices.ContainsFunc(r.Peers, func(p pd.Peer) bool { return p.StoreID == on.ID && p.Voter }):
+		return left < voters/2+1
+	}
+	// PD does not know that the store is about to stop. A second voter there makes
+	// the first one half of them, which is no majority; a third one harms nobody.
+	return r.Missing && voters == 1 && left == 1 && on.State == pd.StateUp
 }
 
 // unreplicated reports whether no region of a store could do without one of its
@@ -58,12 +71,9 @@ func (c Component) unreplicated(on pd.Store) bool {
 	return min(stores, wanted) < quorate
 }
 
-// survivors counts the voters of a region, and those that would be left of them
-// without a store: none of a region that has no voter there.
+// survivors counts the voters of a region, and those of them that work on other
+// stores than one.
 func survivors(r pd.Region, view pd.View, without string) (left, voters int) {
-	if !slices.ContainsFunc(r.Peers, func(p pd.Peer) bool { return p.StoreID == without && p.Voter }) {
-		return 0, 0
-	}
 	for _, p := range r.Peers {
 		if !p.Voter {
 			continue
