@@ -21,7 +21,6 @@ import (
 // stands here.
 var missing = map[string]string{
 	"DB-10": "no job initializes the database",
-	"DB-19": "stale topology keys stay in PD's etcd",
 }
 
 // parity returns the ids that the suite has set itself (issue 4).

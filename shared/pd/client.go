@@ -54,6 +54,12 @@ type Client interface {
 	// peers are down only after TiKV's max-peer-down-duration, 10 minutes by
 	// default, its state tells sooner.
 	UnhealthyRegions(ctx context.Context) ([]Region, error)
+
+	// Servers returns the TiDB servers that have registered, sorted by address.
+	Servers(ctx context.Context) ([]Server, error)
+	// ForgetServer removes a server's registration, and reports whether it has:
+	// not if the server lives, or has registered anew since Servers returned it.
+	ForgetServer(ctx context.Context, s Server) (bool, error)
 	// Close gives the connections back.
 	Close()
 }

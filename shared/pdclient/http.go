@@ -44,6 +44,8 @@ const (
 	callStopEvicting   = "stop-evicting-leaders"
 	callDeleteStore    = "delete-store"
 	callRestoreStore   = "restore-store"
+	callServers        = "servers"
+	callForgetServer   = "forget-server"
 )
 
 // DialerOption changes what NewDialer returns.
@@ -216,8 +218,13 @@ func (c *httpClient) call(ctx context.Context, name string, into any, do func(pd
 
 // request makes a call that the PD client does not have, as call does.
 func (c *httpClient) request(ctx context.Context, name, method, path string, into any) error {
+	return c.send(ctx, name, method, path, http.NoBody, into)
+}
+
+// send is request with a body.
+func (c *httpClient) send(ctx context.Context, name, method, path string, body io.Reader, into any) error {
 	return c.measure(ctx, name, into, func(read func(*http.Response, any) error) error {
-		req, err := http.NewRequestWithContext(ctx, method, c.url+path, http.NoBody)
+		req, err := http.NewRequestWithContext(ctx, method, c.url+path, body)
 		if err != nil {
 			return fmt.Errorf("make request %s: %w", path, err)
 		}

@@ -3,6 +3,7 @@ package pdsim
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"sort"
 	"time"
@@ -183,6 +184,15 @@ func (n *node) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/pd/", api.Handler())
 	mux.HandleFunc("GET /health", n.etcdHealth)
+	// No simulated TiDB registers in etcd: nothing but its gateway is there.
+	mux.HandleFunc("POST /v3/kv/range", func(w http.ResponseWriter, r *http.Request) {
+		if n.pd.Cluster() == nil {
+			http.Error(w, `{"error":"etcdserver: no leader","code":14}`, http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"header":{}}`) // nobody listens if it fails
+	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "404 page not found", http.StatusNotFound)
 	})

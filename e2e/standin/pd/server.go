@@ -173,7 +173,6 @@ func (s *Server) etcdConfig() (*embed.Config, error) {
 	e.UnsafeNoFsync = true
 	e.StrictReconfigCheck = true
 	e.MaxRequestBytes = 64 << 20
-	e.EnableGRPCGateway = false
 	if c.Cert != "" {
 		info := transport.TLSInfo{CertFile: c.Cert, KeyFile: c.Key, TrustedCAFile: c.CACert, ClientCertAuth: c.CACert != ""}
 		e.ClientTLSInfo, e.PeerTLSInfo = info, info

@@ -20,10 +20,12 @@ import (
 	"github.com/pingcap/kvproto/pkg/metapb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process"
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
+	operatorpd "github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 )
 
 const patience = 20 * time.Second
@@ -310,18 +312,21 @@ func TestItStopsGracefullyAndTakesItsRegistrationBack(t *testing.T) {
 	file := write(t, "graceful-wait-before-shutdown = 1\n[instance]\ntidb_slow_log_threshold = 100\n")
 	r := start(t, pd, "--log-slow-query="+slow, "--config="+file).ready(t)
 	require.FileExists(t, slow)
-	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{pd.Addr}})
+	client, err := pdclient.NewDialer("http://" + pd.Addr)(types.NamespacedName{Name: "pd"})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, etcd.Close()) }()
-	registered := func() int {
-		res, err := etcd.Get(t.Context(), topologyPrefix+"127.0.0.1:"+strconv.Itoa(r.cfg.Port), clientv3.WithPrefix())
+	defer client.Close()
+	registered := func() []operatorpd.Server {
+		servers, err := client.Servers(t.Context())
 		require.NoError(t, err)
-		for _, kv := range res.Kvs {
-			assert.NotZero(t, kv.Lease)
-		}
-		return len(res.Kvs)
+		return servers
 	}
-	require.Eventually(t, func() bool { return registered() == 2 }, patience, 10*time.Millisecond, "info and ttl")
+	require.Eventually(t, func() bool { return len(registered()) == 1 }, patience, 10*time.Millisecond)
+	alive := registered()[0]
+	assert.Equal(t, "127.0.0.1:"+strconv.Itoa(r.cfg.Port), alive.Address)
+	assert.True(t, alive.Alive)
+	gone, err := client.ForgetServer(t.Context(), alive)
+	require.NoError(t, err)
+	assert.False(t, gone, "it lives")
 
 	db := r.db(t, "root", "")
 	answered := make(chan error, 1)
@@ -337,7 +342,20 @@ func TestItStopsGracefullyAndTakesItsRegistrationBack(t *testing.T) {
 	require.Eventually(t, func() bool { code, _, _ := call(t, http.MethodGet, r.url("/status"), ""); return code == 500 }, patience, 10*time.Millisecond)
 	require.NoError(t, <-answered, "a statement that runs is finished")
 	r.end(t)
-	assert.Zero(t, registered())
+	left := registered()
+	require.Len(t, left, 1, "its topology stays (DB-19)")
+	assert.False(t, left[0].Alive)
+	older := left[0]
+	older.Revision--
+	for _, c := range []struct {
+		server operatorpd.Server
+		gone   bool
+	}{{older, false}, {left[0], true}, {left[0], false}} {
+		gone, err := client.ForgetServer(t.Context(), c.server)
+		require.NoError(t, err)
+		assert.Equal(t, c.gone, gone, "%+v", c.server)
+	}
+	assert.Empty(t, registered())
 	text, err := os.ReadFile(slow)
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "# Query_time: 1.2")

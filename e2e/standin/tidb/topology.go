@@ -132,7 +132,8 @@ func (t *topology) run(ctx context.Context) error {
 	return nil
 }
 
-// publish writes this server's keys under its lease.
+// publish writes this server's keys. All but one end with its lease: who looks at
+// the topology finds the server there when it has long been gone, as with TiDB.
 func (t *topology) publish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
@@ -154,7 +155,7 @@ func (t *topology) publish(ctx context.Context) error {
 	at := topologyPrefix + net.JoinHostPort(s.IP, strconv.Itoa(s.Port))
 	_, err = t.etcd.Txn(ctx).Then(
 		clientv3.OpPut(infoPrefix+s.ID, string(info), lease),
-		clientv3.OpPut(at+"/info", string(top), lease),
+		clientv3.OpPut(at+"/info", string(top)),
 		clientv3.OpPut(at+"/ttl", strconv.FormatInt(time.Now().UnixNano(), 10), lease),
 	).Commit()
 	if err != nil {

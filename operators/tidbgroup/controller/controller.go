@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,9 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/registry"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/watch"
@@ -40,6 +44,7 @@ type Reconciler struct {
 	servers *statusport.Servers
 	orders  *statusport.Orders
 	members *settings.Members
+	sweeper *registry.Sweeper
 	// life is as long as the operator's: an order outlives its reconcile.
 	life context.Context
 }
@@ -47,18 +52,19 @@ type Reconciler struct {
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
 	return operator.Definition{
-		Name: "tidbgroup", Kind: v1alpha1.KindTiDBGroup,
+		Name: "tidbgroup", Kind: v1alpha1.KindTiDBGroup, Dialer: pdclient.Open,
 		List: list,
 		Setup: func(ctx context.Context, env operator.Env) error {
-			return newReconciler(ctx, env, statusport.HTTP, statusport.Post, statusport.Settings{}).setup()
+			return newReconciler(ctx, env, statusport.HTTP, statusport.Post, statusport.Settings{}, registry.DefaultTiming()).setup()
 		},
 	}
 }
 
-func newReconciler(ctx context.Context, env operator.Env, label statusport.Set, tell statusport.Tell, api settings.API) *Reconciler {
+func newReconciler(ctx context.Context, env operator.Env, label statusport.Set, tell statusport.Tell, api settings.API, sweeps registry.Timing) *Reconciler {
 	return &Reconciler{
 		Env: env, servers: statusport.New(label), orders: statusport.NewOrders(tell, env.Now),
 		members: settings.NewMembers(statusport.Table(), api, env.Now), life: ctx,
+		sweeper: registry.NewSweeper(func(pdGroup types.NamespacedName) (registry.PD, error) { return env.PD.Client(pdGroup) }, sweeps),
 	}
 }
 
@@ -80,6 +86,9 @@ func (r *Reconciler) setup() error {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	g := &v1alpha1.TiDBGroup{}
 	if err := r.Client.Get(ctx, request.NamespacedName, g); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.sweeper.Forget(request.NamespacedName)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s, err := r.observe(ctx, g)

@@ -22,6 +22,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
@@ -320,6 +322,25 @@ func TestDB18TheGroupIsScaledThroughItsScaleSubresource(t *testing.T) {
 		require.NoError(t, w.Client.SubResource("scale").Get(w.Context(), w.Get(), scale))
 		assert.Equal(t, n, scale.Status.Replicas)
 	}
+}
+
+func TestDB19AServerThatHasLeftIsNotListedInPD(t *testing.T) {
+	w := begin(t)
+	w.dependencies()
+	w.create(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To[int32](2) })
+	w.Converged()
+	var all []pd.Server
+	for n, i := range w.Instances() {
+		all = append(all, pd.Server{Address: names.PodHost(i.Name, "basic-tidb", w.Namespace) + ":4000", Revision: int64(n + 1)})
+	}
+	w.PD.RegisterServers(all...)
+	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To[int32](1) })
+	w.Converged()
+	stays := w.Instances()[0].Name
+	require.Eventually(t, func() bool {
+		left, err := w.PD.Servers(w.Context())
+		return err == nil && len(left) == 1 && strings.HasPrefix(left[0].Address, stays+".")
+	}, stage.Patience, stage.Tick)
 }
 
 func TestAWrongImageIsMendedByMendingTheSpec(t *testing.T) {

@@ -41,6 +41,9 @@ type groupPlan struct {
 	RootSecret bool
 	// Configure is what running servers are to take of a changed configuration.
 	Configure []settings.Order
+	// Registered are the servers that PD's etcd may list, nil while PD is not Ready:
+	// no others of the group are to stand there (DB-19).
+	Registered map[string]bool
 }
 
 // plan decides what to do about a TiDBGroup. It is pure.
@@ -85,6 +88,9 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 	p.Upgrade = g.Status.Upgrade
 	if err == nil && g.DeletionTimestamp == nil && !g.Spec.Paused {
 		p.announce(g, s)
+	}
+	if g.DeletionTimestamp == nil && !g.Spec.Paused && gate.PDGroup(g.PDGroupName(), s.PDGroup).Open {
+		p.Registered = registered(s)
 	}
 	p.Configure = judge.Orders(p.Gifts)
 	p.Outcome = step.Worst(p.Outcome, p.Settings)
@@ -207,6 +213,15 @@ func serving(s snapshot) []string {
 		if group.InstanceServes(i) && i.Status.PodIP != "" && i.DeletionTimestamp == nil {
 			out = append(out, i.Status.PodIP)
 		}
+	}
+	return out
+}
+
+// registered returns the names of the servers that a group has.
+func registered(s snapshot) map[string]bool {
+	out := map[string]bool{}
+	for _, i := range s.Instances {
+		out[i.Name] = true
 	}
 	return out
 }

@@ -196,6 +196,23 @@ func TestDB11OneServerStartsAloneUntilRootHasItsPassword(t *testing.T) {
 	assert.False(t, mustPlan(t, paused, open()).RootSecret)
 }
 
+func TestDB19PDMayListTheServersOfTheGroup(t *testing.T) {
+	g := stored()
+	assert.Equal(t, map[string]bool{"basic-tidb-0": true, "basic-tidb-1": true}, mustPlan(t, g, started(t, g)).Registered)
+	assert.Empty(t, mustPlan(t, g, open()).Registered)
+	assert.NotNil(t, mustPlan(t, g, open()).Registered, "what a group of the same name has left is looked for")
+	for name, s := range map[string]struct {
+		group  *v1alpha1.TiDBGroup
+		change func(*snapshot)
+	}{
+		"PD is not Ready":  {g, func(s *snapshot) { s.PDGroup.Status.Conditions = nil }},
+		"nothing is to be": {stored(func(g *v1alpha1.TiDBGroup) { g.Spec.Paused = true }), func(*snapshot) {}},
+		"the group leaves": {stored(func(g *v1alpha1.TiDBGroup) { g.DeletionTimestamp = &metav1.Time{Time: clock()} }), func(*snapshot) {}},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Nil(t, mustPlan(t, s.group, started(t, g, s.change)).Registered) })
+	}
+}
+
 func TestDB14LabelsAreGivenOncePerPodAndAgainWhenItForgot(t *testing.T) {
 	g := stored(func(g *v1alpha1.TiDBGroup) {
 		g.Spec.Replicas = ptr.To(int32(1))

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/registry"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -81,9 +82,14 @@ func (w *world) operate() (*stage.Operator, *labelled) {
 	labels := &labelled{}
 	definition := Definition()
 	definition.Setup = func(ctx context.Context, env operator.Env) error {
-		return newReconciler(ctx, env, labels.set, labels.order, statusport.Settings{}).setup()
+		return newReconciler(ctx, env, labels.set, labels.order, statusport.Settings{}, sweeps()).setup()
 	}
 	return w.Operate(definition), labels
+}
+
+// sweeps is how PD's list of servers is looked at, soon.
+func sweeps() registry.Timing {
+	return registry.Timing{Between: stage.Tick, Patience: stage.Patience, Call: stage.Patience}
 }
 
 // dependencies creates both groups that TiDB waits for, Ready.

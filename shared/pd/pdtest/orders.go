@@ -188,3 +188,32 @@ func (p *PD) bury(id string) {
 	p.gone = append(p.gone, id)
 	p.view.Stores = slices.DeleteFunc(p.view.Stores, func(s pd.Store) bool { return s.ID == id })
 }
+
+// RegisterServers has PD list TiDB servers, and no others.
+func (p *PD) RegisterServers(servers ...pd.Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.servers = servers
+}
+
+// Servers implements pd.Client.
+func (p *PD) Servers(context.Context) ([]pd.Server, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.servers), p.refuse
+}
+
+// ForgetServer implements pd.Client.
+func (p *PD) ForgetServer(_ context.Context, server pd.Server) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.IndexFunc(p.servers, func(s pd.Server) bool {
+		return s.Address == server.Address && s.Revision == server.Revision && !s.Alive
+	})
+	if p.refuse != nil || at < 0 {
+		return false, p.refuse
+	}
+	p.servers = slices.Delete(slices.Clone(p.servers), at, at+1)
+	p.calls = append(p.calls, "forget "+server.Address)
+	return true, nil
+}

@@ -15,6 +15,7 @@ type PD struct {
 	mu      sync.Mutex
 	view    pd.View
 	regions []pd.Region
+	servers []pd.Server
 	config  map[string]any
 	nextID  int
 	refuse  error

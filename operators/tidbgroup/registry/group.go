@@ -1,0 +1,35 @@
+package registry
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+)
+
+// Group is a TiDBGroup whose registrations are looked at.
+type Group struct {
+	// Name of the group, and PD the PDGroup that its servers register with.
+	Name, PD types.NamespacedName
+	// Members are the names of its Instances.
+	Members map[string]bool
+}
+
+// Gone returns the registrations of servers of the group that it has no Instance
+// of. Those of other groups, and of servers elsewhere, are not its business.
+func (g Group) Gone(servers []pd.Server) []pd.Server {
+	return slices.DeleteFunc(slices.Clone(servers), func(s pd.Server) bool {
+		pod, own := names.PodOfHost(s.Address, g.Name.Name, g.Name.Namespace)
+		if !own || g.Members[pod] {
+			return true
+		}
+		_, slot := names.Slot(g.Name.Name, pod)
+		return !slot
+	})
+}
+
+// Dead reports whether a server had no lease before and has none now, and has not
+// registered in between: one that starts registers first and gets its lease then.
+func Dead(now pd.Server, before []pd.Server) bool { return !now.Alive && slices.Contains(before, now) }
