@@ -54,9 +54,16 @@ func SuspendWait(g v1alpha1.Group, s Snapshot) string {
 			continue
 		}
 		c := gate.Current(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)
-		if c == nil || c.Status != metav1.ConditionTrue {
-			return fmt.Sprintf("%s %s stops first", other.GroupKind(), other.GetName())
+		if c == nil || c.Status != metav1.ConditionTrue && !stopped(c.Reason) {
+			return fmt.Sprintf("%s %s has to stop first: kubectl -n %s describe %s %s",
+				other.GroupKind(), other.GetName(), other.GetNamespace(), strings.ToLower(other.GroupKind()), other.GetName())
 		}
 	}
 	return ""
+}
+
+// stopped reports whether a suspended group that is not UpToDate for a reason has
+// no pod left: one that has says Suspended rather than these.
+func stopped(reason string) bool {
+	return slices.Contains([]string{v1alpha1.ReasonNewRendering, v1alpha1.ReasonVolumeChangePending}, reason)
 }

@@ -297,6 +297,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	drain(plan, r, leaving)
 	if spec.Suspended {
 		changeAtRest(plan, living)
+		rest(plan, s, r)
 	} else {
 		bury(plan, s, r, leaving)
 	}
@@ -347,7 +348,7 @@ func waits(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, creating strin
 	if creating != "" && !r.Gate.Open {
 		return wait("PDGroup", r.GateReason, r.Gate.Message)
 	}
-	if o := unready(plan, g, s); o.Kind != step.KindDone {
+	if o := unready(plan, g, s, r); o.Kind != step.KindDone {
 		return o
 	}
 	if creating != "" {
@@ -361,10 +362,14 @@ func waits(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, creating strin
 
 // unready passes on the most telling reason of an Instance that is not Ready. How
 // far one is on its way out is told elsewhere.
-func unready(plan *Plan, g v1alpha1.Group, s Snapshot) step.Outcome {
+func unready(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) step.Outcome {
 	if g.GetComponentSpec().Suspended {
 		for _, i := range s.Instances {
-			if i.Status.PodUID != "" {
+			switch {
+			case i.Status.PodUID == "":
+			case r.SuspendWait != "" && !i.Spec.Suspended:
+				return step.Wait("Instance", waitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("pod %s still runs: %s", i.Name, r.SuspendWait))
+			default:
 				return step.Wait("Instance", waitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("pod %s is still stopping", i.Name))
 			}
 		}

@@ -36,11 +36,11 @@ func AskRegions(ctx context.Context, env operator.Env, g v1alpha1.Group, s *Snap
 }
 
 // restartsDue reports whether a member of the group may have to be restarted: it
-// has another revision than the group had last time, is asked for it, or was
-// deleted.
+// has another revision than the group had last time, is asked for it, was deleted,
+// or may run with another configuration than its revision's.
 func restartsDue(g v1alpha1.Group, s Snapshot) bool {
 	target := g.GetGroupStatus().UpdateRevision
 	return slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
-		return held(i) && i.DeletionTimestamp != nil || i.DeletionTimestamp == nil && (target != "" && i.Spec.Revision != target || asked(s, i) != "")
+		return held(i) && i.DeletionTimestamp != nil || i.DeletionTimestamp == nil && (target != "" && i.Spec.Revision != target || asked(s, i) != "" || Strays(i))
 	})
 }

@@ -181,6 +181,16 @@ func takeBack(plan *Plan, r Rendering, holder *v1alpha1.Instance, work []Disrupt
 	return give(plan, work, holder, "its removal has been taken back")
 }
 
+// rest gives the Lease back for a member of a suspended group that has stopped:
+// others may be restarted meanwhile, and PD has to be when it is rebuilt. What was
+// begun with the member is seen by its mark, which stays.
+func rest(plan *Plan, s Snapshot, r Rendering) {
+	at := slices.IndexFunc(s.Instances, s.Lease.HeldBy)
+	if at >= 0 && s.Instances[at].Status.PodUID == "" && !r.Silent && len(r.Disrupt.Sweep(s.Instances[at])) == 0 {
+		plan.Lease = LeaseChange{Give: true, Why: "its group is suspended"}
+	}
+}
+
 // give gives the Lease back. work is what is to be done to others.
 func give(plan *Plan, work []Disruption, holder *v1alpha1.Instance, why string) step.Outcome {
 	plan.Lease = LeaseChange{Give: true, Why: why}

@@ -43,6 +43,13 @@ func rule(count int) pd.Rule {
 	return pd.Rule{Group: "placement", ID: "hot", Role: "voter", Count: count, Constraints: []pd.Constraint{{Key: "$k/exclusive", Op: "exists"}}}
 }
 
+// half is a rule of a table's policy for exclusive stores.
+func half(table, role string, count int) pd.Rule {
+	r := rule(count)
+	r.Group, r.ID, r.Role = table, role, role
+	return r
+}
+
 func TestKV26WhoIsNeededBesideExclusiveStores(t *testing.T) {
 	for name, c := range map[string]struct {
 		others    int
@@ -115,12 +122,15 @@ func TestKV26AnExclusiveStoreMayHaveRegionsWithFewVoters(t *testing.T) {
 		rules    []pd.Rule
 		says     string
 	}{
-		"an ordinary region catches up":              {nil, nil, endangered},
-		"there are no more such stores":              {[]int{0, 1}, nil, ""},
-		"a rule wants no more":                       {[]int{0, 1, 2}, []pd.Rule{rule(2)}, ""},
-		"a rule wants more, and it catches up":       {[]int{0, 1, 2}, []pd.Rule{rule(3)}, endangered},
-		"an ordinary store has none beside those":    {[]int{1, 2}, nil, ""},
-		"two ordinary ones have no third beside one": {[]int{2}, nil, ""},
+		"an ordinary region catches up":                   {nil, nil, endangered},
+		"there are no more such stores":                   {[]int{0, 1}, nil, ""},
+		"a rule wants no more":                            {[]int{0, 1, 2}, []pd.Rule{rule(2)}, ""},
+		"a rule wants more, and it catches up":            {[]int{0, 1, 2}, []pd.Rule{rule(3)}, endangered},
+		"two rules of a group are for the same regions":   {[]int{0, 1, 2}, []pd.Rule{half("a", "leader", 1), half("a", "follower", 2)}, endangered},
+		"a table that wants fewer says nothing of others": {[]int{0, 1, 2}, []pd.Rule{half("b", "voter", 1), half("a", "voter", 3)}, endangered},
+		"a learner is no voter":                           {[]int{0, 1, 2}, []pd.Rule{half("b", "learner", 3), half("a", "voter", 2)}, ""},
+		"an ordinary store has none beside those":         {[]int{1, 2}, nil, ""},
+		"two ordinary ones have no third beside one":      {[]int{2}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := beside(0, false)

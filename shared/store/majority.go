@@ -13,7 +13,7 @@ const quorate = 3
 // endangered says how to look at the regions that a stop waits for. It names none of
 // them: while PD replicates these are others at every moment, and a message that
 // follows them is written over and over again.
-const endangered = "a region would be left without a majority of its voters: it waits until the others have caught up: pd-ctl region check miss-peer; pd-ctl region check down-peer; pd-ctl region check pending-peer"
+const endangered = "a region would be left without a majority of its voters, or may be: it waits until PD has replicated it, for which there have to be enough stores that its placement rules fit: pd-ctl region check miss-peer; pd-ctl region check down-peer; pd-ctl region check pending-peer; pd-ctl config placement-rules show"
 
 // Endangered says that a region would be left without a majority if a member were
 // stopped now, or soon, because PD may give it a voter there first; empty if none
@@ -38,28 +38,39 @@ func (c Component) Endangered(i *v1alpha1.Instance) string {
 // stopped.
 func (c Component) needs(r pd.Region, on pd.Store) bool {
 	left, voters := survivors(r, c.Snapshot.PD, on.ID)
+	at := slices.IndexFunc(r.Peers, func(p pd.Peer) bool { return p.StoreID == on.ID })
 	switch {
 	case voters < quorate && c.unreplicated(on):
 		return false // no more are wanted, or there are no more such stores
-	case slices.ContainsFunc(r.Peers, func(p pd.Peer) bool { return p.StoreID == on.ID && p.Voter }):
-		return left < voters/2+1
+	case at >= 0 && r.Peers[at].Voter:
+		return left < majority(voters)
 	}
-	// PD does not know that the store is about to stop. A second voter there makes
-	// the first one half of them, which is no majority; a third one harms nobody.
-	return r.Missing && voters == 1 && left == 1 && on.State == pd.StateUp
+	// PD does not know that the store is about to stop, and may make a voter there of
+	// a new peer or of a learner. The second of two is then half of them, which is no
+	// majority; so is the fourth if one of the other three does not work.
+	comes := on.State == pd.StateUp && (r.Missing || at >= 0)
+	return comes && left >= majority(voters) && left < majority(voters+1)
 }
+
+// majority of a number of voters.
+func majority(voters int) int { return voters/2 + 1 }
 
 // unreplicated reports whether no region of a store could do without one of its
 // voters, because there are to be fewer than three. Nothing is gained then by
 // waiting. An exclusive store has the regions of the rules that name it, which
-// need other such stores (KV-26).
+// need other such stores (KV-26); the rules of a group are for the same regions.
 func (c Component) unreplicated(on pd.Store) bool {
 	wanted := c.Snapshot.PD.MaxReplicas
 	if c.secluded(on) {
+		voters, most := map[string]int{}, 0
 		for _, r := range c.Snapshot.PD.Rules {
-			if fits(r, on) {
-				wanted = min(wanted, r.Count)
+			if r.Role != "learner" && fits(r, on) {
+				voters[r.Group] += r.Count
+				most = max(most, voters[r.Group])
 			}
+		}
+		if most > 0 {
+			wanted = most
 		}
 	}
 	stores := 0

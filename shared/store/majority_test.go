@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,37 +11,22 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
-// P1: whatever voters a region of up to five stores has, and wherever PD puts one
-// more before the store stops, a majority of them lives on without it.
+// P1: whatever peers a region of up to six stores has, one of them maybe down, and
+// whatever PD adds or promotes before the store stops, a majority lives on without
+// it.
 func TestNoRegionLosesItsMajorityByWhatPDDoesMeanwhile(t *testing.T) {
-	const wanted = 3
 	stopped, held := 0, 0
-	for stores := wanted; stores <= 5; stores++ {
-		for set := 1; set < 1<<stores; set++ {
-			for sick := 0; sick <= stores; sick++ {
-				g, s := world()
-				s.PD.Stores = s.PD.Stores[:0]
-				r := pd.Region{ID: "7"}
-				for n := range stores {
-					id := fmt.Sprint(n + 1)
-					s.PD.Stores = append(s.PD.Stores, at(n, id, pd.StateUp))
-					if set>>n&1 == 1 {
-						r.Peers = append(r.Peers, pd.Peer{StoreID: id, Voter: true, Down: n+1 == sick})
-					}
-				}
-				r.Missing = len(r.Peers) < wanted
-				if len(r.Peers) > wanted || majority(r, "") != "" {
-					continue // PD drops it first, or it is lost already.
-				}
-				s.Regions, s.RegionsKnown = []pd.Region{r}, true
-				if tikv(g, s).Endangered(s.Instances[0]) != "" {
-					held++
-					continue
-				}
-				stopped++
-				for _, next := range following(r, s) {
-					assert.Empty(t, majority(next, "1"), "voters %+v, then %+v", r.Peers, next.Peers)
-				}
+	for _, world := range []struct{ stores, wanted int }{{3, 3}, {4, 3}, {5, 3}, {5, 5}, {6, 5}} {
+		for _, r := range regionsOf(world.stores, world.wanted) {
+			s := on(world.stores, world.wanted)
+			s.Regions, s.RegionsKnown = []pd.Region{r}, true
+			if tikv(kv(3), s).Endangered(s.Instances[0]) != "" {
+				held++
+				continue
+			}
+			stopped++
+			for _, next := range following(r, s) {
+				assert.Empty(t, short(next, "1"), "peers %+v, then %+v", r.Peers, next.Peers)
 			}
 		}
 	}
@@ -49,35 +35,84 @@ func TestNoRegionLosesItsMajorityByWhatPDDoesMeanwhile(t *testing.T) {
 	assert.Positive(t, held)
 }
 
-// following returns a region as it is, and with one voter more on every store that
-// PD could put one on.
-func following(r pd.Region, s group.Snapshot) []pd.Region {
-	out := []pd.Region{r}
-	for _, to := range s.PD.Stores {
-		has := false
-		for _, p := range r.Peers {
-			has = has || p.StoreID == to.ID
-		}
-		if r.Missing && !has {
-			more := r
-			more.Peers = append(append([]pd.Peer(nil), r.Peers...), pd.Peer{StoreID: to.ID, Voter: true})
-			out = append(out, more)
+// on returns a cluster of some stores, of which the first three are the group's.
+func on(stores, wanted int) group.Snapshot {
+	_, s := world()
+	s.PD.MaxReplicas = wanted
+	for n := len(s.PD.Stores); n < stores; n++ {
+		s.PD.Stores = append(s.PD.Stores, at(n, fmt.Sprint(n+1), pd.StateUp))
+	}
+	return s
+}
+
+// regionsOf returns every region that has its majority and no voter too many.
+func regionsOf(stores, wanted int) []pd.Region {
+	const none, voter, learner = 0, 1, 2
+	var out []pd.Region
+	all := 1
+	for range stores {
+		all *= 3
+	}
+	for code := range all {
+		for sick := 0; sick <= stores; sick++ {
+			r := pd.Region{ID: "7"}
+			voters, left := 0, code
+			for n := range stores {
+				kind := left % 3
+				left /= 3
+				if kind == none {
+					continue
+				}
+				if kind == voter {
+					voters++
+				}
+				r.Peers = append(r.Peers, pd.Peer{StoreID: fmt.Sprint(n + 1), Voter: kind == voter, Pending: kind == learner, Down: n+1 == sick})
+			}
+			r.Missing = len(r.Peers) < wanted
+			if voters > 0 && voters <= wanted && short(r, "") == "" {
+				out = append(out, r)
+			}
 		}
 	}
 	return out
 }
 
-// majority says what a region lacks for a majority of its voters while a store is
+// following returns a region as it is, and with every voter more that PD could give
+// it next: on a store without a peer if it has too few, or of a learner.
+func following(r pd.Region, s group.Snapshot) []pd.Region {
+	out := []pd.Region{r}
+	for _, to := range s.PD.Stores {
+		more := r
+		more.Peers = slices.Clone(r.Peers)
+		at := slices.IndexFunc(more.Peers, func(p pd.Peer) bool { return p.StoreID == to.ID })
+		switch {
+		case at < 0 && r.Missing:
+			more.Peers = append(more.Peers, pd.Peer{StoreID: to.ID, Voter: true})
+		case at >= 0 && !more.Peers[at].Voter && !more.Peers[at].Down:
+			more.Peers[at].Voter = true
+		default:
+			continue
+		}
+		out = append(out, more)
+	}
+	return out
+}
+
+// short says what a region lacks for a majority of its voters while a store is
 // stopped; empty if nothing.
-func majority(r pd.Region, without string) string {
-	alive := 0
+func short(r pd.Region, without string) string {
+	alive, voters := 0, 0
 	for _, p := range r.Peers {
+		if !p.Voter {
+			continue
+		}
+		voters++
 		if p.StoreID != without && !p.Down {
 			alive++
 		}
 	}
-	if alive >= len(r.Peers)/2+1 {
+	if alive >= voters/2+1 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d voters", alive, len(r.Peers))
+	return fmt.Sprintf("%d of %d voters", alive, voters)
 }

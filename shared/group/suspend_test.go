@@ -1,0 +1,106 @@
+package group
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+)
+
+// sweeping is a Component that has something to take back of each member.
+type sweeping struct{ careful }
+
+func (sweeping) Sweep(i *v1alpha1.Instance) []Call {
+	return []Call{{Verb: RestoreStore, Instance: i.Name}}
+}
+
+// clean is one that has nothing to take back.
+type clean struct{ careful }
+
+func (clean) Sweep(*v1alpha1.Instance) []Call { return nil }
+
+func TestASuspendedGroupGivesTheLeaseBackWhenItsHolderHasStopped(t *testing.T) {
+	for name, c := range map[string]struct {
+		holder, pod string
+		silent      bool
+		component   Component
+		gives       bool
+	}{
+		"its pod is gone":                      {"uid", "", false, clean{}, true},
+		"its pod still runs":                   {"uid", "pod", false, clean{}, false},
+		"something is still to be taken back":  {"uid", "", false, sweeping{}, false},
+		"PD says nothing":                      {"uid", "", true, clean{}, false},
+		"another group's member holds it":      {"other", "", false, clean{}, false},
+		"nobody holds it, and nobody gives it": {"", "", false, clean{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := kv(1, "uid")
+			i.Status.PodUID = types.UID(c.pod)
+			s := Snapshot{Instances: []*v1alpha1.Instance{i}}
+			if c.holder != "" {
+				s.Lease = lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: i.Name, UID: types.UID(c.holder)}}
+			}
+			plan := Plan{}
+			rest(&plan, s, Rendering{Disrupt: c.component, Silent: c.silent})
+			assert.Equal(t, c.gives, plan.Lease.Give)
+		})
+	}
+}
+
+func TestASuspendedGroupWithoutPodsIsNotWaitedFor(t *testing.T) {
+	pd := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "pd", Namespace: "ns"}}
+	for reason, waits := range map[string]bool{
+		v1alpha1.ReasonSuspended: true, v1alpha1.ReasonProgressing: true, v1alpha1.ReasonVolumeChangeFailed: true, v1alpha1.ReasonDraining: true,
+		v1alpha1.ReasonNewRendering: false, v1alpha1.ReasonVolumeChangePending: false,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			other := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns", Generation: 2}}
+			other.Spec.Suspended = true
+			other.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: reason, ObservedGeneration: 2}}
+			got := SuspendWait(pd, Snapshot{Groups: []v1alpha1.Group{other}})
+			assert.Equal(t, waits, got != "", got)
+			if waits {
+				assert.Contains(t, got, "TiDBGroup db has to stop first: kubectl -n ns describe tidbgroup db")
+			}
+			other.Generation = 3
+			assert.NotEmpty(t, SuspendWait(pd, Snapshot{Groups: []v1alpha1.Group{other}}), "it has not seen its spec yet")
+		})
+	}
+}
+
+func TestAPodThatRunsOnSaysForWhom(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{}
+	g.Spec.Suspended = true
+	i := kv(1, "uid")
+	i.Status.PodUID = "pod"
+	says := func(r Rendering) string { return unready(&Plan{}, g, Snapshot{Instances: []*v1alpha1.Instance{i}}, r).Message }
+	assert.Equal(t, "pod kv-1 still runs: TiDBGroup db has to stop first", says(Rendering{SuspendWait: "TiDBGroup db has to stop first"}))
+	i.Spec.Suspended = true
+	assert.Equal(t, "pod kv-1 is still stopping", says(Rendering{SuspendWait: "TiDBGroup db has to stop first"}))
+}
+
+func TestKV13RegionsAreAskedForBeforeTheLeaseIsTaken(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{}
+	g.Status.UpdateRevision = "r1"
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.Instance)
+		due    bool
+	}{
+		"nothing is to be done":   {func(*v1alpha1.Instance) {}, false},
+		"another revision":        {func(i *v1alpha1.Instance) { i.Spec.Revision = "r0" }, true},
+		"a deleted member":        {func(i *v1alpha1.Instance) { doomed(i) }, true},
+		"a person asked":          {func(i *v1alpha1.Instance) { i.Annotations = map[string]string{v1alpha1.AnnotationRestart: "now"} }, true},
+		"it may run with another": {func(i *v1alpha1.Instance) { i.Status.MadeFrom = "r0" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := kv(1, "uid")
+			i.Spec.Revision = "r1"
+			c.change(i)
+			assert.Equal(t, c.due, restartsDue(g, Snapshot{Instances: []*v1alpha1.Instance{i}}))
+		})
+	}
+}
