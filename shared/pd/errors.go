@@ -1,14 +1,12 @@
 package pd
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"strings"
-	"syscall"
+
+	"github.com/tidb-groups/tidb-groups/shared/cause"
 )
 
 // ErrNotBootstrapped is PD's answer to calls about stores while no store has
@@ -40,7 +38,7 @@ type Unreachable struct {
 // Error describes the failure without what differs from one attempt to the
 // next, such as local ports.
 func (e *Unreachable) Error() string {
-	return fmt.Sprintf("PD at %s does not answer: %s", e.URL, describe(e.Cause))
+	return fmt.Sprintf("PD at %s does not answer: %s", e.URL, cause.Of(e.Cause))
 }
 
 // Unwrap returns the cause.
@@ -82,32 +80,6 @@ type Malformed struct {
 // Error says why the answer is of no use.
 func (e *Malformed) Error() string {
 	return fmt.Sprintf("PD's answer to %s cannot be used: %s", e.Call, e.Why)
-}
-
-// describe names the cause of a network error. The text must be the same for
-// the same cause: it is compared between polls and ends in a status. The net
-// package's own texts carry local ports.
-func describe(err error) string {
-	var (
-		dns     *net.DNSError
-		errno   syscall.Errno
-		timeout net.Error
-	)
-	switch {
-	case errors.As(err, &dns) && dns.IsNotFound:
-		return "no such host " + dns.Name
-	case errors.As(err, &dns):
-		return "the name " + dns.Name + " could not be resolved"
-	case errors.Is(err, context.Canceled):
-		return "the call was given up"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return "no answer in time"
-	case errors.As(err, &errno):
-		return errno.Error()
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection was closed"
-	}
-	return "network error"
 }
 
 // Quote makes a body fit for an error message: one line, shortened.
