@@ -54,16 +54,26 @@ type Running struct {
 	// Values of the items that the member shows, by key.
 	Values map[string]string
 	// Taken are the items that it said it took, by key, and Refused those that it
-	// did not take: what was asked for, and its answer. Tried is when that was.
+	// did not take: what was asked for, and its answer. Tried is when it answered, or
+	// was given up.
 	Taken   map[string]string
 	Refused map[string]Refusal
 	Tried   metav1.Time
-	// Err is why it could not be asked, at Tried.
-	Err error
+	// Giving says that it is being given items: what else is known of it was so
+	// before.
+	Giving bool
+	// Err is why it could not be asked, or given something, at Tried. Failed is why it
+	// could not be given something the last time.
+	Err, Failed error
 }
 
 // Refusal is the value that a member did not take, and what it answered.
-type Refusal struct{ Value, Answer string }
+type Refusal struct {
+	Value, Answer string
+	// Unsure says that the member may have taken it all the same: it does not show
+	// the item, and has refused it together with others.
+	Unsure bool
+}
 
 // ReadySince returns since when the pod of an Instance is ready, and whether it
 // is.

@@ -71,6 +71,10 @@ type Snapshot struct {
 	// Running is what running members were last seen to run with, by Instance, of
 	// those that may run with something else than their files say.
 	Running map[string]Running
+	// RunningPending says that some of these are being asked. The answer, or that
+	// there is none, wakes the group up; until then nothing new is known and nothing
+	// should be reported.
+	RunningPending bool
 	// PD as last polled; its Err says why it is not known.
 	PD pd.View
 	// PDPending says that PD is being asked for the first time since the

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/tidb-groups/tidb-groups/shared/cause"
 )
 
 // maxDocument bounds the configuration that a member shows, in bytes; TiKV's has
@@ -18,7 +20,8 @@ const maxDocument = 4 << 20
 // maxRefusal bounds what is read of a refusal, in bytes.
 const maxRefusal = 256
 
-// Port is a status port. Its methods speak HTTP to the member at a host.
+// Port is a status port. Its methods speak HTTP to the member at a host. Their
+// errors end in a status: they read the same for the same cause.
 type Port int32
 
 // URL of a path at a host.
@@ -35,14 +38,18 @@ func (p Port) Get(ctx context.Context, host, path string) (map[string]any, error
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("get %s: %w", url, err)
+		return nil, fmt.Errorf("get %s: %s", url, cause.Of(err))
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("get %s: %s", url, response.Status)
 	}
+	document, err := io.ReadAll(io.LimitReader(response.Body, maxDocument))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %s", url, cause.Of(err))
+	}
 	var out map[string]any
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxDocument)).Decode(&out); err != nil {
+	if err := json.Unmarshal(document, &out); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", url, err)
 	}
 	return out, nil
@@ -61,7 +68,7 @@ func (p Port) Post(ctx context.Context, host, path, contentType, body string) (s
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("post to %s: %w", url, err)
+		return "", fmt.Errorf("post to %s: %s", url, cause.Of(err))
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusOK {

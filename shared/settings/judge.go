@@ -43,15 +43,15 @@ func (j Judge) Restart(old, wanted map[string]string) string {
 	return j.Table.Restart(old, wanted)
 }
 
-// Given implements group.Settings.
+// Given implements group.Settings. What is not known, or is being changed at the
+// moment, is never done, and never a reason to restart a member.
 func (j Judge) Given(i *v1alpha1.Instance, others []map[string]string, wanted map[string]string) group.Given {
 	seen, known := j.Running[i.Name]
 	switch {
-	case known && seen.Err != nil:
-		left := max(askAgain-j.Now.Sub(seen.Tried.Time), time.Millisecond)
-		return group.Given{Outcome: step.After(left, v1alpha1.ReasonRequestFailed, fmt.Sprintf("Instance %s does not tell its configuration: %v: kubectl -n %s logs %s", i.Name, seen.Err, i.Namespace, i.Name))}
 	case !known:
-		return group.Given{Outcome: step.Wait("Instance", time.Second, v1alpha1.ReasonConfigPending, "Instance "+i.Name+" is being asked what configuration it runs with")}
+		return group.Given{Outcome: step.Wait("status port", askAgain, v1alpha1.ReasonConfigPending, "Instance "+i.Name+" is being asked what configuration it runs with")}
+	case seen.Err != nil:
+		return group.Given{Outcome: step.After(j.left(seen, askAgain), v1alpha1.ReasonRequestFailed, j.silent(i, seen.Err))}
 	}
 	given := group.Given{Outcome: step.Done()}
 	dropped := j.Table.dropped(others, wanted)
@@ -63,28 +63,74 @@ func (j Judge) Given(i *v1alpha1.Instance, others []map[string]string, wanted ma
 	}
 	lacks := j.lacks(seen, j.Table.differing(others, wanted))
 	if len(lacks) == 0 {
+		if seen.Giving {
+			// It was ordered for other files, and may still arrive.
+			given.Outcome = step.Wait("status port", askAgain, v1alpha1.ReasonConfigPending, "Instance "+i.Name+" is given a configuration that is not wanted any more")
+		}
 		return given
 	}
-	keys := slices.Sorted(maps.Keys(lacks))
-	given.Give = true
-	given.Outcome = step.Wait("status port", time.Minute, v1alpha1.ReasonConfigPending, fmt.Sprintf("Instance %s is given %s", i.Name, strings.Join(keys, ", ")))
-	var refused []string
-	answer := ""
-	for _, key := range keys {
-		if r, was := seen.Refused[key]; was && r.Value == lacks[key].Plain {
-			refused = append(refused, fmt.Sprintf("%s = %s", key, lacks[key].Text))
-			answer = r.Answer
+	given.Give = !seen.Giving
+	given.Outcome = step.Wait("status port", time.Minute, v1alpha1.ReasonConfigPending, fmt.Sprintf("Instance %s is given %s", i.Name, list(lacks)))
+	refused, answer := refusals(seen, lacks)
+	switch {
+	case len(refused) == 0 && seen.Failed != nil:
+		given.Outcome = step.After(askAgain, v1alpha1.ReasonRequestFailed, j.silent(i, seen.Failed))
+		return given
+	case len(refused) == 0:
+		return given
+	}
+	given.Give = given.Give && j.Now.Sub(seen.Tried.Time) >= tryAgain
+	given.Outcome = step.Stall(v1alpha1.ReasonConfigRefused, fmt.Sprintf("Instance %s does not take %s while it runs (%s): set it back, or set spec.configUpdate to %s: %s",
+		i.Name, strings.Join(refused, ", "), answer, v1alpha1.RestartForConfig, j.edit()))
+	given.Outcome.After = j.left(seen, tryAgain)
+	return given
+}
+
+// left returns how long it is until a member is turned to again. One that is being
+// asked or given something at the moment wakes the group up.
+func (j Judge) left(seen group.Running, again time.Duration) time.Duration {
+	if left := again - j.Now.Sub(seen.Tried.Time); left > 0 {
+		return left
+	}
+	return askAgain
+}
+
+// silent says why a member cannot be asked, or given something, and the way round it.
+func (j Judge) silent(i *v1alpha1.Instance, err error) string {
+	round := fmt.Sprintf("have it restarted: kubectl -n %s annotate instance %s %s=$(date +%%s) --overwrite", i.Namespace, i.Name, v1alpha1.AnnotationRestart)
+	if j.Policy == v1alpha1.ConfigOnline && i.Spec.Revision != j.Group.GetGroupStatus().UpdateRevision {
+		round = fmt.Sprintf("set spec.configUpdate to %s: %s", v1alpha1.RestartForConfig, j.edit())
+	}
+	return fmt.Sprintf("Instance %s %v: see kubectl -n %s logs %s, or %s", i.Name, err, i.Namespace, i.Name, round)
+}
+
+// edit is the command that edits the group.
+func (j Judge) edit() string {
+	return fmt.Sprintf("kubectl -n %s edit %s %s", j.Group.GetNamespace(), strings.ToLower(j.Group.GroupKind()), j.Group.GetName())
+}
+
+// refusals names those of some items that a member has refused, and its answer.
+// Of several that it was given at once, those that it may have taken all the same
+// are named only if it is unsure of all.
+func refusals(seen group.Running, lacks map[string]Value) (items []string, answer string) {
+	var unsure []string
+	for _, key := range slices.Sorted(maps.Keys(lacks)) {
+		r, was := seen.Refused[key]
+		if !was || r.Value != lacks[key].Plain {
+			continue
+		}
+		answer = r.Answer
+		text := fmt.Sprintf("%s = %s", key, lacks[key].Text)
+		if r.Unsure {
+			unsure = append(unsure, text)
+		} else {
+			items = append(items, text)
 		}
 	}
-	if len(refused) == 0 {
-		return given
+	if len(items) == 0 {
+		return unsure, answer
 	}
-	left := tryAgain - j.Now.Sub(seen.Tried.Time)
-	given.Give = left <= 0
-	given.Outcome = step.Stall(v1alpha1.ReasonConfigRefused, fmt.Sprintf("Instance %s does not take %s while it runs (%s): set it back, or set spec.configUpdate to %s: kubectl -n %s edit %s %s",
-		i.Name, strings.Join(refused, ", "), answer, v1alpha1.RestartForConfig, i.Namespace, strings.ToLower(j.Group.GroupKind()), j.Group.GetName()))
-	given.Outcome.After = max(left, time.Second)
-	return given
+	return items, answer
 }
 
 // lacks returns those of some items that a member does not run with.
@@ -103,14 +149,15 @@ func (j Judge) lacks(seen group.Running, items map[string]Value) map[string]Valu
 }
 
 // kept reports whether a member may still run with any of some values of an item.
+// Of what it does not show, it does not run with what it has certainly refused.
 func (j Judge) kept(seen group.Running, key string, values []Value) bool {
 	item, _ := j.Table.Item(key)
 	has, shown := seen.Values[key]
 	_, taken := seen.Taken[key]
-	_, refused := seen.Refused[key]
+	refusal, refused := seen.Refused[key]
 	switch {
 	case item.Blind:
-		return taken || !refused
+		return taken || slices.ContainsFunc(values, func(v Value) bool { return !refused || refusal.Unsure || refusal.Value != v.Plain })
 	case !shown:
 		return taken
 	}

@@ -3,28 +3,29 @@ package settings
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
-	"github.com/tidb-groups/tidb-groups/shared/operator"
-	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 const (
 	// callTimeout bounds one request to a member.
 	callTimeout = 3 * time.Second
-	// maxAnswer is how much of a member's answer a person is told.
-	maxAnswer = 160
+	// Patience is for how long a group waits at most for the first answer of a
+	// member before it goes on without: the call, and a little.
+	Patience = callTimeout + time.Second/2
+	// callsAtOnce bounds how many members of all groups are asked or given something
+	// at the same time: silent ones must not hold up the others, and each answer may
+	// be some tens of KiB.
+	callsAtOnce = 128
 )
 
 // API reaches the status port of a member at a host.
@@ -36,191 +37,175 @@ type API interface {
 	Take(ctx context.Context, host string, items map[string]string) (refusal string, err error)
 }
 
-// Order is what a running member is to be given, by key.
-type Order struct {
-	Instance *v1alpha1.Instance
-	Items    map[string]Value
+// Begin begins a piece of work beside the reconciles, with a context that ends
+// with the operator.
+type Begin func(work func(ctx context.Context))
+
+// Beside begins work until a context ends.
+func Beside(ctx context.Context) Begin {
+	return func(work func(ctx context.Context)) { go work(ctx) }
 }
 
-// Members remembers what running members were last seen to run with. An operator
-// that starts anew looks again; a member whose process does runs with its file.
+// Members remembers what running members were last seen to run with. They are
+// asked, and given something, beside the reconciles, none of which waits for an
+// answer: the group is woken up when there is one. An operator that starts anew
+// looks again; a member whose process does runs with its file.
 type Members struct {
 	table Table
 	api   API
+	begin Begin
 	now   func() time.Time
+	wake  chan event.GenericEvent
+	slots chan struct{}
 
 	mu   sync.Mutex
-	seen map[types.NamespacedName]map[string]group.Running
+	seen map[types.NamespacedName]map[string]*member
+}
+
+// member is one process of a member. Another one has another, so that an answer
+// that comes late is no answer for it.
+type member struct {
+	group.Running
+	// begun is when it was first to be asked; known says that it has answered since,
+	// or has not in time.
+	begun time.Time
+	known bool
+	// busy says that it is being asked or given something.
+	busy bool
 }
 
 // NewMembers returns an empty memory of the members that an API reaches.
-func NewMembers(table Table, api API, now func() time.Time) *Members {
-	return &Members{table: table, api: api, now: now, seen: map[types.NamespacedName]map[string]group.Running{}}
+func NewMembers(table Table, api API, begin Begin, now func() time.Time) *Members {
+	return &Members{
+		table: table, api: api, begin: begin, now: now, wake: make(chan event.GenericEvent, 64), slots: make(chan struct{}, callsAtOnce),
+		seen: map[types.NamespacedName]map[string]*member{},
+	}
 }
+
+// Answers tells which groups have an answer.
+func (m *Members) Answers() <-chan event.GenericEvent { return m.wake }
 
 // Look returns what the running members of a group that may run with something
-// else than their files say run with. It asks those that it does not know or whose
-// process is another one by now, and forgets the others.
-func (m *Members) Look(ctx context.Context, g v1alpha1.Group, instances []*v1alpha1.Instance) map[string]group.Running {
-	before := m.of(g)
-	out := map[string]group.Running{}
-	var mu sync.Mutex
-	var work []func() step.Outcome
+// else than their files say run with, as far as that is known. It has those asked
+// that it does not know or whose process is another one by now, and forgets those
+// that run with their files. Pending says that one has just begun to be asked:
+// nothing should be made of the rest before it has answered, or Patience is over.
+func (m *Members) Look(g v1alpha1.Group, instances []*v1alpha1.Instance) (running map[string]group.Running, pending bool) {
+	for _, ask := range m.survey(g, instances) {
+		m.begin(ask)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	running = map[string]group.Running{}
 	for _, i := range instances {
 		since, ready := group.ReadySince(i)
-		if !ready || i.DeletionTimestamp != nil || !group.Strays(i) {
-			continue
-		}
-		old, known := before[i.Name]
-		same := known && old.Pod == i.Status.PodUID && old.Since.Equal(&since)
-		if same && (old.Err == nil || m.now().Sub(old.Tried.Time) < askAgain) {
-			out[i.Name] = old
-			continue
-		}
-		work = append(work, func() step.Outcome {
-			seen := m.ask(ctx, i, since)
-			if same {
-				seen.Taken, seen.Refused = old.Taken, old.Refused
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			out[i.Name] = seen
-			return step.Done()
-		})
-	}
-	step.Parallel(work...)
-	m.remember(g, out)
-	return out
-}
-
-// ask asks a member what it runs with.
-func (m *Members) ask(ctx context.Context, i *v1alpha1.Instance, since metav1.Time) group.Running {
-	out := group.Running{Pod: i.Status.PodUID, Since: since, Tried: metav1.NewTime(m.now())}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	document, err := m.api.Show(ctx, i.Status.PodIP)
-	if err != nil {
-		out.Err = fmt.Errorf("ask for its configuration: %w", err)
-		return out
-	}
-	out.Values = map[string]string{}
-	for _, item := range m.table.Items {
-		if value, shown := lookup(document, item.Key); shown && !item.Blind {
-			out.Values[item.Key] = item.Kind.shown(value)
-		}
-	}
-	return out
-}
-
-// Give gives running members what they were ordered to be given, all that one
-// lacks at once, and looks what has become of it: what it shows counts more than
-// what it answers. Events tell a person.
-func (m *Members) Give(ctx context.Context, env operator.Env, g v1alpha1.Group, orders []Order) step.Outcome {
-	var work []func() step.Outcome
-	for _, order := range orders {
-		work = append(work, func() step.Outcome { return m.give(ctx, env, g, order) })
-	}
-	return step.Parallel(work...)
-}
-
-func (m *Members) give(ctx context.Context, env operator.Env, g v1alpha1.Group, order Order) step.Outcome {
-	i := order.Instance
-	since, ready := group.ReadySince(i)
-	old, known := m.of(g)[i.Name]
-	if !ready || !known || old.Pod != i.Status.PodUID || !old.Since.Equal(&since) {
-		return step.Done() // it is another process by now
-	}
-	limited, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	refusal, err := m.api.Take(limited, i.Status.PodIP, m.texts(order.Items))
-	if err != nil {
-		old.Err, old.Tried = fmt.Errorf("give it its configuration: %w", err), metav1.NewTime(m.now())
-		m.put(g, i.Name, old)
-		return step.After(askAgain, v1alpha1.ReasonRequestFailed, fmt.Sprintf("Instance %s: %v", i.Name, old.Err))
-	}
-	now := m.ask(ctx, i, since)
-	now.Taken, now.Refused = map[string]string{}, map[string]group.Refusal{}
-	maps.Copy(now.Taken, old.Taken)
-	if now.Err == nil {
-		m.sort(&now, order.Items, refusal)
-	}
-	m.put(g, i.Name, now)
-	if now.Err == nil && len(now.Refused) == 0 {
-		env.Recorder.Eventf(g, i, corev1.EventTypeNormal, "ConfigGiven", "Configure", "Instance %s has taken %s while it runs", i.Name, list(order.Items))
-	}
-	// The plan was made from what the member ran with before.
-	return step.Conflict(v1alpha1.ReasonConfigPending, "Instance "+i.Name+" has just been given "+list(order.Items))
-}
-
-// sort tells the items that a member has taken from those that it has not.
-func (m *Members) sort(now *group.Running, items map[string]Value, refusal string) {
-	for key, value := range items {
-		item, _ := m.table.Item(key)
-		has, shown := now.Values[key]
-		answer := refusal
+		one := m.seen[name(g)][i.Name]
 		switch {
-		case shown && has == value.Plain:
-			continue
-		case (item.Blind || !shown) && refusal == "":
-			now.Taken[key] = value.Plain
-			continue
-		case refusal == "":
-			answer = "it said yes, and has " + has
+		case !ready || !one.is(i, since):
+		case one.known:
+			running[i.Name] = one.Running
+		default:
+			pending = pending || m.now().Sub(one.begun) < Patience
 		}
-		now.Refused[key] = group.Refusal{Value: value.Plain, Answer: short(answer)}
 	}
+	return running, pending
 }
 
-// texts returns items as the member is told them.
-func (m *Members) texts(items map[string]Value) map[string]string {
-	out := map[string]string{}
-	for key, value := range items {
-		item, _ := m.table.Item(key)
-		name := item.Name
-		if name == "" {
-			name = key
-		}
-		out[name] = value.Text
-	}
-	return out
-}
-
-func list(items map[string]Value) string {
-	return strings.Join(slices.Sorted(maps.Keys(items)), ", ")
-}
-
-// short returns the beginning of an answer on one line.
-func short(answer string) string {
-	answer = strings.Join(strings.Fields(answer), " ")
-	if len(answer) > maxAnswer {
-		answer = strings.ToValidUTF8(answer[:maxAnswer], "") + "..."
-	}
-	return answer
-}
-
-func (m *Members) of(g v1alpha1.Group) map[string]group.Running {
+// survey notes which processes there are, and returns the work of asking those
+// that are to be asked now.
+func (m *Members) survey(g v1alpha1.Group, instances []*v1alpha1.Instance) []func(context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.Clone(m.seen[name(g)])
-}
-
-func (m *Members) remember(g v1alpha1.Group, seen map[string]group.Running) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(seen) == 0 {
+	before, after := m.seen[name(g)], map[string]*member{}
+	var work []func(context.Context)
+	for _, i := range instances {
+		one := before[i.Name]
+		since, ready := group.ReadySince(i)
+		switch {
+		case g.GetDeletionTimestamp() != nil || i.DeletionTimestamp != nil || ready && !group.Strays(i):
+			continue
+		case !ready && (one == nil || one.Pod != i.Status.PodUID):
+			continue
+		case !ready:
+			after[i.Name] = one // its Instance may only be ahead of its status
+			continue
+		case !one.is(i, since):
+			one = &member{Running: group.Running{Pod: i.Status.PodUID, Since: since}, begun: m.now()}
+		}
+		after[i.Name] = one
+		if !one.busy && (!one.known || one.Err != nil && m.now().Sub(one.Tried.Time) >= askAgain) {
+			one.busy = true
+			work = append(work, func(ctx context.Context) { m.ask(ctx, name(g), i.Status.PodIP, one) })
+		}
+	}
+	m.seen[name(g)] = after
+	if len(after) == 0 {
 		delete(m.seen, name(g))
+	}
+	return work
+}
+
+// is reports whether it is the process that an Instance speaks of.
+func (one *member) is(i *v1alpha1.Instance, since metav1.Time) bool {
+	return one != nil && one.Pod == i.Status.PodUID && one.Since.Equal(&since)
+}
+
+// ask asks a member what it runs with. That it is as silent as before wakes nobody.
+func (m *Members) ask(ctx context.Context, g types.NamespacedName, host string, one *member) {
+	if !m.enter(ctx) {
 		return
 	}
-	m.seen[name(g)] = maps.Clone(seen)
+	defer m.leave()
+	values, err := m.show(ctx, host)
+	if ctx.Err() != nil {
+		return // the operator ends, and the next one asks again
+	}
+	m.mu.Lock()
+	news := !one.known || fmt.Sprint(err) != fmt.Sprint(one.Err)
+	one.known, one.busy = true, false
+	one.Values, one.Err, one.Tried = values, err, metav1.NewTime(m.now())
+	m.mu.Unlock()
+	if news {
+		m.tell(ctx, g)
+	}
 }
 
-func (m *Members) put(g v1alpha1.Group, instance string, seen group.Running) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.seen[name(g)] == nil {
-		m.seen[name(g)] = map[string]group.Running{}
+// show returns the values of the items that a member shows.
+func (m *Members) show(ctx context.Context, host string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	document, err := m.api.Show(ctx, host)
+	if err != nil {
+		return nil, fmt.Errorf("does not tell its configuration: %w", err)
 	}
-	m.seen[name(g)][instance] = seen
+	values := map[string]string{}
+	for _, item := range m.table.Items {
+		if value, shown := lookup(document, item.Key); shown && !item.Blind {
+			values[item.Key] = item.Kind.shown(value)
+		}
+	}
+	return values, nil
+}
+
+// enter waits for its turn to call a member; false if the operator ends first.
+func (m *Members) enter(ctx context.Context) bool {
+	select {
+	case m.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (m *Members) leave() { <-m.slots }
+
+// tell wakes a group up.
+func (m *Members) tell(ctx context.Context, g types.NamespacedName) {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name}}
+	select {
+	case m.wake <- event.GenericEvent{Object: object}:
+	case <-ctx.Done():
+	}
 }
 
 func name(g v1alpha1.Group) types.NamespacedName {

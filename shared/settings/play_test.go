@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +23,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
-	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -30,12 +30,16 @@ import (
 
 const file = "t.toml"
 
-// table knows two items; whatever else a file says needs a restart.
+// table knows three items, of which members do not show the last; whatever else a
+// file says needs a restart.
 func table() settings.Table {
-	return settings.Table{File: file, Items: []settings.Item{{Key: "a", Kind: settings.Number}, {Key: "b", Kind: settings.Number}}}
+	return settings.Table{File: file, Items: []settings.Item{{Key: "a", Kind: settings.Number}, {Key: "b", Kind: settings.Number}, {Key: "c", Kind: settings.Number, Blind: true}}}
 }
 
-// bad is a value of a that no member takes, and with which none starts.
+// keys are all items of a file, in the order in which members take them.
+func keys() []string { return []string{"c", "a", "b", "fixed"} }
+
+// bad is a value that no member takes, and with which none starts.
 const bad = "-1"
 
 // config is what a file says, by key; a missing key has its default.
@@ -43,7 +47,7 @@ type config map[string]string
 
 func (c config) text() string {
 	var lines []string
-	for _, key := range []string{"a", "b", "fixed"} {
+	for _, key := range keys() {
 		if c[key] != "" {
 			lines = append(lines, key+" = "+c[key])
 		}
@@ -70,15 +74,20 @@ type play struct {
 	members   *settings.Members
 	processes map[string]*process // by host
 	down      bool                // the status ports answer nobody
+	deaf      bool                // they take what they are given, and nobody hears of it
+	halfway   bool                // they take items up to the first that they refuse
 	stopped   []string
 	posts     int
+	taken     map[string]bool // the items of the posts
+	begun     []func(context.Context)
+	beside    bool // what is begun ends when the test says so
 }
 
 func newPlay(t assert.TestingT, c config) *play {
 	own := &v1alpha1.TiDBGroup{}
 	own.Name, own.Namespace, own.UID, own.Generation = "db", "shop", "uid", 1
 	own.Spec.Replicas, own.Spec.PDGroup.Name = ptr.To(int32(2)), "pd"
-	p := &play{Stage: grouptest.New(own), t: t, own: own, config: c, processes: map[string]*process{}}
+	p := &play{Stage: grouptest.New(own), t: t, own: own, config: c, processes: map[string]*process{}, taken: map[string]bool{}}
 	p.OnStop = func(pod grouptest.Pod, _ int) { p.stopped = append(p.stopped, pod.Name) }
 	p.restartOperator()
 	p.converge()
@@ -87,7 +96,44 @@ func newPlay(t assert.TestingT, c config) *play {
 }
 
 func (p *play) restartOperator() {
-	p.members = settings.NewMembers(table(), p, func() time.Time { return p.Now })
+	p.begun = nil
+	p.members = settings.NewMembers(table(), p, p.begin, func() time.Time { return p.Now })
+}
+
+func (p *play) begin(work func(context.Context)) {
+	if p.beside {
+		p.begun = append(p.begun, work)
+		return
+	}
+	work(context.Background())
+	p.woken()
+}
+
+// end ends the piece of work at an index that was begun beside the reconciles, and
+// reports whether the group was woken up by it.
+func (p *play) end(at int) bool {
+	work := p.begun[at]
+	p.begun = slices.Delete(p.begun, at, at+1)
+	work(context.Background())
+	return p.woken()
+}
+
+// endAll ends all of them.
+func (p *play) endAll() {
+	for len(p.begun) > 0 {
+		p.end(0)
+	}
+}
+
+// woken reports whether the group was woken up.
+func (p *play) woken() bool {
+	select {
+	case e := <-p.members.Answers():
+		assert.Equal(p.t, p.own.Name, e.Object.GetName())
+		return true
+	default:
+		return false
+	}
 }
 
 // Show implements settings.API.
@@ -104,25 +150,41 @@ func (p *play) Show(_ context.Context, host string) (map[string]any, error) {
 		}
 		out[key] = n
 	}
+	delete(out, "c")
 	return out, nil
 }
 
-// Take implements settings.API: all items or none.
+// Take implements settings.API: all items or none, or halfway.
 func (p *play) Take(_ context.Context, host string, items map[string]string) (string, error) {
 	run := p.processes[host]
 	if p.down || run == nil {
 		return "", errors.New("connection refused")
 	}
 	p.posts++
-	for key, text := range items {
-		if text == bad {
-			return "500: " + key + " must not be " + bad, nil
+	next := maps.Clone(run.values)
+	for _, key := range keys() {
+		text, given := items[key]
+		if !given {
+			continue
 		}
+		p.taken[key] = true
+		if text == bad {
+			if p.halfway {
+				run.values = next
+			}
+			return "500: " + key + " must not be " + bad, p.unheard()
+		}
+		next[key] = text
 	}
-	for key, text := range items {
-		run.values[key] = text
+	run.values = next
+	return "", p.unheard()
+}
+
+func (p *play) unheard() error {
+	if p.deaf {
+		return errors.New("the connection was closed")
 	}
-	return "", nil
+	return nil
 }
 
 // render is what an operator makes of the spec.
@@ -136,7 +198,10 @@ func (p *play) render() (corev1.PodTemplateSpec, error) {
 
 // reconcile is one reconcile of the group's operator, from what it saw.
 func (p *play) reconcile(seen group.Snapshot) group.Plan {
-	seen.Running = p.members.Look(context.Background(), p.own, seen.Instances)
+	seen.Running, seen.RunningPending = p.members.Look(p.own, seen.Instances)
+	if seen.RunningPending {
+		return group.Plan{Outcome: step.Wait("status port", settings.Patience, v1alpha1.ReasonConfigPending, "pending")}
+	}
 	judge := settings.Judge{Table: table(), Group: p.own, Policy: p.policy, Running: seen.Running, Now: p.Now}
 	template, err := p.render()
 	assert.NoError(p.t, err)
@@ -147,7 +212,7 @@ func (p *play) reconcile(seen group.Snapshot) group.Plan {
 	assert.NoError(p.t, err)
 	plan.Outcome = step.Worst(plan.Outcome, plan.Settings)
 	p.Carry(seen, plan)
-	p.members.Give(context.Background(), operator.Env{Recorder: events.NewFakeRecorder(100)}, p.own, judge.Orders(plan.Gifts))
+	p.members.Give(events.NewFakeRecorder(100), p.own, judge.Orders(plan.Gifts))
 	p.Report(seen, plan)
 	return plan
 }
@@ -182,7 +247,7 @@ func (p *play) boot(name string) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " = ")
 		run.values[key] = value
 	}
-	if run.values["a"] == bad {
+	if run.values["a"] == bad || run.values["c"] == bad {
 		delete(p.processes, host)
 		return
 	}
@@ -205,6 +270,7 @@ func (p *play) converge() {
 	for range 60 {
 		p.Now = p.Now.Add(15 * time.Second)
 		plan := p.reconcile(p.Snapshot())
+		p.endAll()
 		p.advance()
 		if plan.Outcome.Kind == step.KindDone && p.reconcile(p.Snapshot()).Outcome.Kind == step.KindDone {
 			p.check()
@@ -217,7 +283,7 @@ func (p *play) converge() {
 // check is content when every member runs with what the spec says.
 func (p *play) check() {
 	for host, run := range p.processes {
-		for _, key := range []string{"a", "b", "fixed"} {
+		for _, key := range keys() {
 			assert.Equal(p.t, p.config[key], run.values[key], "%s of %s", key, host)
 		}
 	}
@@ -254,6 +320,13 @@ func (c calm) Safe(d group.Disruption) string {
 func (p *play) edit(change func()) {
 	change()
 	p.own.Generation++
+}
+
+// with returns the configuration with another value.
+func (p *play) with(key, value string) config {
+	out := maps.Clone(p.config)
+	out[key] = value
+	return out
 }
 
 func online(t assert.TestingT, c config) *play {
@@ -376,25 +449,30 @@ func TestABadFileOfAMemberThatDoesNotStartIsMendedByARestart(t *testing.T) {
 func TestSettingsArriveWhateverHappens(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		p := online(t, config{"a": "1", "b": "1", "fixed": "1"})
+		p := online(t, config{"a": "1", "b": "1", "c": "1", "fixed": "1"})
+		p.halfway, p.beside = rapid.Bool().Draw(t, "halfway"), rapid.Bool().Draw(t, "beside")
 		mayStop := false
 		old := p.Snapshot()
 		value := rapid.SampledFrom([]string{"", "1", "2", bad})
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			name := rapid.SampledFrom([]string{"db-0", "db-1"}).Draw(t, "member")
-			switch rapid.SampledFrom([]string{"a", "b", "fixed", "step", "step", "step", "late", "operate", "operate", "boot", "crash", "kill", "operator", "policy", "time"}).Draw(t, "what") {
+			switch rapid.SampledFrom([]string{"a", "b", "fixed", "c", "step", "step", "step", "late", "end", "end", "unheard", "operate", "operate", "boot", "crash", "kill", "operator", "policy", "time"}).Draw(t, "what") {
 			case "a":
-				next := config{"a": value.Draw(t, "a"), "b": p.config["b"], "fixed": p.config["fixed"]}
+				next := p.with("a", value.Draw(t, "a"))
 				mayStop = mayStop || table().Restart(p.config.files(), next.files()) != ""
 				p.edit(func() { p.config = next })
 			case "b":
-				next := config{"a": p.config["a"], "b": rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "b"), "fixed": p.config["fixed"]}
+				next := p.with("b", rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "b"))
+				mayStop = mayStop || table().Restart(p.config.files(), next.files()) != ""
+				p.edit(func() { p.config = next })
+			case "c":
+				next := p.with("c", rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "c"))
 				mayStop = mayStop || table().Restart(p.config.files(), next.files()) != ""
 				p.edit(func() { p.config = next })
 			case "fixed":
 				if rapid.IntRange(0, 3).Draw(t, "seldom") == 0 {
 					mayStop = true
-					next := config{"a": p.config["a"], "b": p.config["b"], "fixed": rapid.SampledFrom([]string{"1", "2"}).Draw(t, "fixed")}
+					next := p.with("fixed", rapid.SampledFrom([]string{"1", "2"}).Draw(t, "fixed"))
 					p.edit(func() { p.config = next })
 				}
 			case "policy":
@@ -410,6 +488,15 @@ func TestSettingsArriveWhateverHappens(t *testing.T) {
 				p.reconcile(old)
 			case "late":
 				p.reconcile(old)
+			case "end":
+				if len(p.begun) > 0 {
+					p.end(rapid.IntRange(0, len(p.begun)-1).Draw(t, "which"))
+				}
+			case "unheard":
+				p.deaf = true
+				p.reconcile(p.Snapshot())
+				p.endAll()
+				p.deaf = false
 			case "operate":
 				p.Operate(name)
 			case "boot":
@@ -420,6 +507,9 @@ func TestSettingsArriveWhateverHappens(t *testing.T) {
 			case "kill":
 				p.Kill(name)
 			case "operator":
+				if rapid.Bool().Draw(t, "what it has sent arrives") {
+					p.endAll()
+				}
 				p.restartOperator()
 			case "time":
 				p.Now = p.Now.Add(time.Minute)
@@ -429,15 +519,20 @@ func TestSettingsArriveWhateverHappens(t *testing.T) {
 			}
 		}
 		if p.config["a"] == bad {
-			p.edit(func() { p.config = config{"a": "2", "b": p.config["b"], "fixed": p.config["fixed"]} })
+			p.edit(func() { p.config = p.with("a", "2") })
 		}
 		p.converge()
 		if !mayStop && len(p.stopped) > 0 {
 			t.Fatalf("%v stopped for what can be had without", p.stopped)
 		}
-		p.posts = 0
+		p.beside = false
+		clear(p.taken)
 		p.restartOperator()
+		for range 3 {
+			p.reconcile(p.Snapshot())
+		}
 		require.Equal(t, step.KindDone, p.reconcile(p.Snapshot()).Outcome.Kind)
-		require.Zero(t, p.posts, "an idle group gives nothing")
+		delete(p.taken, "c") // it does not show it
+		require.Empty(t, p.taken, "an idle group gives nothing that its members show")
 	})
 }

@@ -45,7 +45,8 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot,
 	if p.Order != nil {
 		work = append(work, func() step.Outcome { return r.order(ctx, g, *p.Order) })
 	}
-	return step.Worst(outcome, step.Parallel(work...), r.members.Give(ctx, r.Env, g, p.Configure))
+	r.members.Give(r.Recorder, g, p.Configure)
+	return step.Worst(outcome, step.Parallel(work...))
 }
 
 // makeRootSecret makes the Secret with root's password, unless there is one of its

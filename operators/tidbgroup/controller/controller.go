@@ -63,7 +63,7 @@ func Definition() operator.Definition {
 func newReconciler(ctx context.Context, env operator.Env, label statusport.Set, tell statusport.Tell, api settings.API, sweeps registry.Timing) *Reconciler {
 	return &Reconciler{
 		Env: env, servers: statusport.New(label), orders: statusport.NewOrders(tell, env.Now),
-		members: settings.NewMembers(statusport.Table(), api, env.Now), life: ctx,
+		members: settings.NewMembers(statusport.Table(), api, settings.Beside(ctx), env.Now), life: ctx,
 		sweeper: registry.NewSweeper(func(pdGroup types.NamespacedName) (registry.PD, error) { return env.PD.Client(pdGroup) }, sweeps),
 	}
 }
@@ -75,6 +75,7 @@ func (r *Reconciler) setup() error {
 		For(&v1alpha1.TiDBGroup{}, builder.WithPredicates(watch.Own())).
 		Watches(&v1alpha1.TiDBGroup{}, watch.GroupsOf(r.Client, list, watch.ByPDGroup), builder.WithPredicates(watch.Changed())).
 		WatchesRawSource(source.Channel(r.orders.Answers(), &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(r.members.Answers(), &handler.EnqueueRequestForObject{})).
 		WithOptions(r.Controller)
 	if err := group.Watches(b, r.Env, v1alpha1.KindTiDBGroup, v1alpha1.ComponentTiDB, list).Complete(r); err != nil {
 		return fmt.Errorf("build controller: %w", err)
@@ -94,6 +95,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	s, err := r.observe(ctx, g)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if s.RunningPending {
+		return step.Wait("status port", settings.Patience, v1alpha1.ReasonConfigPending, "servers are being asked").Result()
 	}
 	p, err := plan(g, s)
 	if err != nil {

@@ -33,9 +33,7 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiDBGroup) (snapsh
 		return snapshot{}, err
 	}
 	s := snapshot{Snapshot: common, Labelled: r.servers.Known(), Answer: r.orders.Last(client.ObjectKeyFromObject(g))}
-	if g.DeletionTimestamp == nil {
-		s.Running = r.members.Look(ctx, g, s.Instances)
-	}
+	s.Running, s.RunningPending = r.members.Look(g, s.Instances)
 	if g.Spec.BootstrapSQL != nil && len(s.Instances) == 0 {
 		s.SQL, s.BootstrapSQL, err = r.bootstrapSQL(ctx, g)
 	}

@@ -8,6 +8,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/logbackup"
@@ -57,7 +59,7 @@ func Definition() operator.Definition {
 }
 
 func newReconciler(ctx context.Context, env operator.Env, api settings.API) *Reconciler {
-	r := &Reconciler{Env: env, members: settings.NewMembers(statusport.Table(), api, env.Now)}
+	r := &Reconciler{Env: env, members: settings.NewMembers(statusport.Table(), api, settings.Beside(ctx), env.Now)}
 	r.stores = logbackup.New(ctx, logbackup.GRPC, r.tell)
 	return r
 }
@@ -68,6 +70,7 @@ func (r *Reconciler) setup() error {
 	b := ctrl.NewControllerManagedBy(r.Manager).
 		For(&v1alpha1.TiKVGroup{}, builder.WithPredicates(watch.Own())).
 		WatchesRawSource(r.PD.Events(watch.GroupsOf(r.Client, list, watch.ByName))).
+		WatchesRawSource(source.Channel(r.members.Answers(), &handler.EnqueueRequestForObject{})).
 		WithOptions(r.Controller)
 	if err := group.Watches(b, r.Env, v1alpha1.KindTiKVGroup, v1alpha1.ComponentTiKV, list).Complete(r); err != nil {
 		return fmt.Errorf("build controller: %w", err)
@@ -88,8 +91,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.PDPending {
+	switch {
+	case s.PDPending:
 		return step.Wait("PD", pdDeadline, v1alpha1.ReasonPDUnreachable, "PD is being asked").Result()
+	case s.RunningPending:
+		return step.Wait("status port", settings.Patience, v1alpha1.ReasonConfigPending, "stores are being asked").Result()
 	}
 	p, err := plan(g, s)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 // observe reads everything that plan and report decide from.
 func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (group.Snapshot, error) {
 	s, err := group.Observe(ctx, r.Env, g)
-	if err != nil || g.DeletionTimestamp != nil {
+	if err != nil {
 		return s, err
 	}
-	s.Running = r.members.Look(ctx, g, s.Instances)
+	s.Running, s.RunningPending = r.members.Look(g, s.Instances)
 	if !asksPD(g, s) {
 		return s, nil
 	}

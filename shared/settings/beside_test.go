@@ -1,0 +1,176 @@
+package settings_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/settings"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// patience bounds what a test waits for.
+const patience = 20 * time.Second
+
+// mute is a status port that answers when it is told to.
+type mute struct{ speak chan struct{} }
+
+func (m mute) Show(ctx context.Context, _ string) (map[string]any, error) {
+	select {
+	case <-m.speak:
+		return map[string]any{"a": 7.0}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (mute) Take(context.Context, string, map[string]string) (string, error) { return "", nil }
+
+// strays are Instances whose members may run with something else than their files.
+func strays(count int) []*v1alpha1.Instance {
+	var out []*v1alpha1.Instance
+	for n := range count {
+		i := &v1alpha1.Instance{}
+		i.Name, i.Generation = fmt.Sprintf("db-%d", n), 1
+		i.Status.PodUID, i.Status.PodIP, i.Status.MadeFrom = types.UID(i.Name), fmt.Sprintf("10.0.0.%d", n+1), "an-older-one"
+		i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+		out = append(out, i)
+	}
+	return out
+}
+
+// KV-25.
+func TestKV25AHundredSilentMembersHoldUpNoReconcile(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{}
+	g.Name, g.Namespace = "kv", "shop"
+	api, instances := mute{speak: make(chan struct{})}, strays(100)
+	now := time.Now()
+	m := settings.NewMembers(table(), api, settings.Beside(t.Context()), func() time.Time { return now })
+	running, pending := m.Look(g, instances) // comes back, although nobody answers
+	assert.Empty(t, running)
+	assert.True(t, pending, "nothing is made of the rest yet")
+	now = now.Add(settings.Patience)
+	_, pending = m.Look(g, instances)
+	assert.False(t, pending, "but not for ever")
+
+	close(api.speak)
+	deadline := time.After(patience)
+	for len(running) < len(instances) {
+		select {
+		case e := <-m.Answers():
+			require.Equal(t, "shop/kv", e.Object.GetNamespace()+"/"+e.Object.GetName())
+		case <-deadline:
+			t.Fatal("they are not heard")
+		}
+		running, _ = m.Look(g, instances)
+	}
+	assert.Equal(t, map[string]string{"a": "7"}, running["db-99"].Values)
+}
+
+func TestTheFirstLookOfAnIdleGroupReportsNothing(t *testing.T) {
+	p := online(t, config{"a": "1", "fixed": "1"})
+	p.edit(func() { p.config = config{"a": "2", "fixed": "1"} })
+	p.converge()
+	p.restartOperator()
+	p.beside = true
+	seen := p.Snapshot()
+	_, pending := p.members.Look(p.own, seen.Instances)
+	assert.True(t, pending)
+	assert.Len(t, p.begun, 2)
+	p.end(0)
+	_, pending = p.members.Look(p.own, seen.Instances)
+	assert.True(t, pending, "one of them is still being asked")
+	assert.Len(t, p.begun, 1, "none is asked twice")
+	p.end(0)
+	assert.Equal(t, step.KindDone, p.reconcile(p.Snapshot()).Outcome.Kind)
+	assert.Empty(t, p.begun, "nothing is asked at rest")
+}
+
+func TestWhatIsNotKnownIsNotDoneAndNoReasonForARestart(t *testing.T) {
+	p := online(t, config{"a": "1"})
+	p.edit(func() { p.config = config{"a": "2", "b": "9"} })
+	p.beside = true
+	p.reconcile(p.Snapshot()) // marks
+	p.edit(func() { p.config = config{"a": "1"} })
+	p.reconcile(p.Snapshot()) // asks
+	p.Now = p.Now.Add(settings.Patience)
+	plan := p.reconcile(p.Snapshot())
+	assert.Equal(t, v1alpha1.ReasonConfigPending, plan.Outcome.Reason)
+	assert.Contains(t, plan.Outcome.Message, "is being asked")
+	assert.Empty(t, plan.Gifts)
+	for _, i := range p.Instances() {
+		assert.NotEmpty(t, i.Annotations[v1alpha1.AnnotationGiven], "what it may have been given is not forgotten")
+		assert.Empty(t, i.Spec.StopPod)
+	}
+	p.converge()
+	assert.Empty(t, p.stopped)
+}
+
+func TestAnEditThatIsTakenBackWhileItIsBeingGivenIsSetBack(t *testing.T) {
+	p := online(t, config{"a": "1"})
+	p.beside = true
+	p.edit(func() { p.config = config{"a": "2"} })
+	p.reconcile(p.Snapshot()) // marks
+	p.reconcile(p.Snapshot()) // asks
+	p.endAll()
+	p.reconcile(p.Snapshot()) // gives
+	assert.Len(t, p.begun, 2)
+	plan := p.reconcile(p.Snapshot())
+	assert.Contains(t, plan.Outcome.Message, "is given a")
+	assert.Len(t, p.begun, 2, "not twice")
+
+	p.edit(func() { p.config = config{"a": "1"} })
+	plan = p.reconcile(p.Snapshot())
+	assert.Equal(t, v1alpha1.ReasonConfigPending, plan.Outcome.Reason, "members still show 1, and are about to get 2")
+	p.endAll()
+	assert.Equal(t, "2", p.processes["10.0.0.1"].values["a"])
+	p.converge()
+	assert.Empty(t, p.stopped)
+}
+
+func TestASilentMemberIsAskedAgainAndSaysTheSame(t *testing.T) {
+	p := online(t, config{"a": "1"})
+	p.edit(func() { p.config = config{"a": "2"} })
+	p.converge()
+	p.down, p.own.Status.UpdateRevision = true, p.Instances()[0].Spec.Revision
+	p.restartOperator()
+	p.beside = true
+	p.reconcile(p.Snapshot())
+	p.endAll()
+	first := p.reconcile(p.Snapshot()).Outcome
+	assert.Equal(t, v1alpha1.ReasonRequestFailed, first.Reason)
+	assert.Contains(t, first.Message, "connection refused")
+	assert.Contains(t, first.Message, "kubectl -n shop annotate instance db-0 groups.tidb.dev/restart=")
+	assert.Empty(t, p.begun, "not at once")
+	p.Now = p.Now.Add(first.After)
+	again := p.reconcile(p.Snapshot()).Outcome
+	assert.Len(t, p.begun, 2)
+	assert.Equal(t, first.Message, again.Message, "while it is being asked")
+	assert.Greater(t, again.After, time.Second, "it is not looked at all the time meanwhile")
+	assert.False(t, p.end(0), "that it is as silent as before is no news")
+	p.down = false
+	assert.True(t, p.end(0))
+	p.Now = p.Now.Add(again.After)
+	p.reconcile(p.Snapshot())
+	p.endAll()
+	assert.Equal(t, step.KindDone, p.reconcile(p.Snapshot()).Outcome.Kind)
+}
+
+func TestTheWayRoundASilentMemberInAnEditIsNamed(t *testing.T) {
+	p := online(t, config{"a": "1"})
+	p.down = true
+	p.edit(func() { p.config = config{"a": "2"} })
+	p.steps()
+	o := p.reconcile(p.Snapshot()).Outcome
+	assert.Contains(t, o.Message, "set spec.configUpdate to Restart: kubectl -n shop edit tidbgroup db")
+	p.edit(func() { p.policy = v1alpha1.RestartForConfig })
+	p.converge()
+	assert.Equal(t, []string{"db-0", "db-1"}, p.stopped, "the way round leads there")
+}

@@ -1,0 +1,173 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+)
+
+// maxAnswer is how much of a member's answer a person is told.
+const maxAnswer = 160
+
+// Order is what a running member is to be given, by key.
+type Order struct {
+	Instance *v1alpha1.Instance
+	Items    map[string]Value
+}
+
+// Give has running members given what they were ordered to be given, all that one
+// lacks at once, and then looks what has become of it: what it shows counts more
+// than what it answers. Events tell a person.
+func (m *Members) Give(recorder events.EventRecorder, g v1alpha1.Group, orders []Order) {
+	for _, order := range orders {
+		one := m.engage(g, order.Instance)
+		if one == nil {
+			continue
+		}
+		key, about := name(g), g.DeepCopyObject() // the reconcile goes on with its own
+		order.Instance = order.Instance.DeepCopy()
+		m.begin(func(ctx context.Context) {
+			if m.give(ctx, key, order, one) {
+				recorder.Eventf(about, order.Instance, corev1.EventTypeNormal, "ConfigGiven", "Configure", "Instance %s has taken %s while it runs", order.Instance.Name, list(order.Items))
+			}
+			m.tell(ctx, key)
+		})
+	}
+}
+
+// engage notes that a member is being given something; nil if it is busy, or
+// another process by now.
+func (m *Members) engage(g v1alpha1.Group, i *v1alpha1.Instance) *member {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	since, ready := group.ReadySince(i)
+	one := m.seen[name(g)][i.Name]
+	if !ready || !one.is(i, since) || !one.known || one.busy {
+		return nil
+	}
+	one.busy, one.Giving = true, true
+	return one
+}
+
+// give gives a member what it was ordered to be given, and reports whether it has
+// taken all of it.
+func (m *Members) give(ctx context.Context, g types.NamespacedName, order Order, one *member) bool {
+	if !m.enter(ctx) {
+		return false
+	}
+	defer m.leave()
+	if !m.current(g, order.Instance.Name, one) {
+		return false // it would reach another process, for which it may be wrong by now
+	}
+	host := order.Instance.Status.PodIP
+	refusal, err := m.take(ctx, host, order.Items)
+	var values map[string]string
+	given := err == nil
+	if given {
+		values, err = m.show(ctx, host)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	one.busy, one.Giving = false, false
+	one.Tried, one.Err = metav1.NewTime(m.now()), err
+	one.Taken, one.Refused = copied(one.Taken), copied(one.Refused)
+	if !given {
+		// It may have taken them, and not have been able to say so. What it shows is
+		// looked at when it cannot be on its way any more.
+		one.Failed = err
+		for key := range order.Items {
+			delete(one.Taken, key)
+			delete(one.Refused, key)
+		}
+		return false
+	}
+	one.Values, one.Failed = values, nil
+	clear(one.Refused)
+	m.sort(one, order.Items, refusal)
+	return err == nil && len(one.Refused) == 0
+}
+
+// current reports whether a process is still the one that runs.
+func (m *Members) current(g types.NamespacedName, instance string, one *member) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen[g][instance] == one
+}
+
+func (m *Members) take(ctx context.Context, host string, items map[string]Value) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	refusal, err := m.api.Take(ctx, host, m.texts(items))
+	if err != nil {
+		return "", fmt.Errorf("cannot be given its configuration: %w", err)
+	}
+	return refusal, nil
+}
+
+// sort tells the items that a member has taken from those that it has not. Of
+// several items of which one is refused, it may have taken any that it does not
+// show.
+func (m *Members) sort(now *member, items map[string]Value, refusal string) {
+	for key, value := range items {
+		item, _ := m.table.Item(key)
+		has, shown := now.Values[key]
+		refused := group.Refusal{Value: value.Plain, Answer: short(refusal)}
+		switch {
+		case shown && has == value.Plain:
+			continue
+		case (item.Blind || !shown) && refusal == "":
+			now.Taken[key] = value.Plain
+			continue
+		case refusal == "":
+			refused.Answer = short("it said yes, and has " + has)
+		case item.Blind && len(items) > 1:
+			refused.Unsure = true
+			delete(now.Taken, key)
+		}
+		now.Refused[key] = refused
+	}
+}
+
+// texts returns items as the member is told them.
+func (m *Members) texts(items map[string]Value) map[string]string {
+	out := map[string]string{}
+	for key, value := range items {
+		item, _ := m.table.Item(key)
+		name := item.Name
+		if name == "" {
+			name = key
+		}
+		out[name] = value.Text
+	}
+	return out
+}
+
+func list(items map[string]Value) string {
+	return strings.Join(slices.Sorted(maps.Keys(items)), ", ")
+}
+
+// short returns the beginning of an answer on one line.
+func short(answer string) string {
+	answer = strings.Join(strings.Fields(answer), " ")
+	if len(answer) > maxAnswer {
+		answer = strings.ToValidUTF8(answer[:maxAnswer], "") + "..."
+	}
+	return answer
+}
+
+// copied returns a copy of a map that has been handed out.
+func copied[V any](m map[string]V) map[string]V {
+	out := make(map[string]V, len(m))
+	maps.Copy(out, m)
+	return out
+}
