@@ -23,6 +23,7 @@ func notUpToDate(reason string) change {
 
 func TestTransitions(t *testing.T) {
 	sql, root := change{"spec.bootstrapSQL", "{name: sql, key: init.sql}"}, change{"spec.initialization", "{rootPassword: Generate}"}
+	users := change{"spec.initialization", "{users: {secret: people, host: 10.1.%}}"}
 	for _, c := range []struct {
 		name string
 		kind string
@@ -70,6 +71,12 @@ func TestTransitions(t *testing.T) {
 		{name: "initialization added later", kind: tidb, after: []change{root}, refused: []string{"initialization takes effect only when the cluster is made"}},
 		{name: "initialization taken away later", kind: tidb, before: []change{root}, after: one("spec.initialization", "")},
 		{name: "initialization kept through another edit", kind: tidb, before: []change{root}, after: one("spec.replicas", "3")},
+		{name: "initial users added later", kind: tidb, after: []change{users}, refused: []string{"initialization takes effect only when the cluster is made", "set passwords with a client instead"}},
+		{name: "initial users added to a generated root", kind: tidb, before: []change{root}, after: one("spec.initialization.users", "{secret: people}"), refused: []string{"initialization takes effect only when the cluster is made"}},
+		{name: "initial users of another Secret", kind: tidb, before: []change{users}, after: one("spec.initialization.users.secret", "others"), refused: []string{"initialization takes effect only when the cluster is made"}},
+		{name: "initial users kept through another edit", kind: tidb, before: []change{users}, after: one("spec.replicas", "3")},
+		{name: "initial users taken away later", kind: tidb, before: []change{users}, after: one("spec.initialization", "")},
+		{name: "a new entry with initial users in an old cluster", kind: cluster, after: one("spec.tidb[1]", "{name: more, initialization: {rootPassword: Generate, users: {secret: people}}}")},
 		{name: "initialization added to an entry of a cluster", kind: cluster, after: one("spec.tidb[0].initialization", "{rootPassword: Generate}"), refused: []string{"spec.tidb[0]", "initialization takes effect only when the cluster is made"}},
 		{name: "bootstrap SQL added to an entry of a cluster", kind: cluster, after: one("spec.tidb[0].bootstrapSQL", "{name: sql, key: init.sql}"), refused: []string{"spec.tidb[0]", "bootstrapSQL takes effect only"}},
 		{name: "a new entry with bootstrap SQL in an old cluster", kind: cluster, after: one("spec.tidb[1]", "{name: more, bootstrapSQL: {name: sql, key: init.sql}}")},

@@ -19,9 +19,7 @@ import (
 // missing are the behaviours of TiDB Operator that this suite does not have, and
 // what it lacks. They are its debts: the test fails for one that is paid and still
 // stands here.
-var missing = map[string]string{
-	"DB-10": "no job initializes the database",
-}
+var missing = map[string]string{}
 
 // parity returns the ids that the suite has set itself (issue 4).
 func parity() []string {

@@ -96,14 +96,15 @@ func lost(before, after corev1.PodTemplateSpec, mainContainer string) string {
 			return fmt.Sprintf("spec.overlay.metadata.labels[%s]: %q belongs to the operator: remove it from the overlay", key, after.Labels[key])
 		}
 	}
-	main := func(p corev1.PodTemplateSpec) *corev1.Container {
-		at := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == mainContainer })
-		if at < 0 {
-			return nil
+	for _, old := range before.Spec.InitContainers {
+		switch now := named(after.Spec.InitContainers, old.Name); {
+		case now == nil:
+			return fmt.Sprintf("spec.overlay.spec.initContainers: container %q is gone: an overlay may not remove it", old.Name)
+		case !slices.Equal(old.Command, now.Command) || len(now.Args) > 0:
+			return fmt.Sprintf("spec.overlay.spec.initContainers[%s]: command and args belong to the operator: remove them from the overlay", old.Name)
 		}
-		return &p.Spec.Containers[at]
 	}
-	old, now := main(before), main(after)
+	old, now := named(before.Spec.Containers, mainContainer), named(after.Spec.Containers, mainContainer)
 	if old == nil {
 		return ""
 	}
@@ -127,6 +128,15 @@ func lost(before, after corev1.PodTemplateSpec, mainContainer string) string {
 		}
 	}
 	return ""
+}
+
+// named returns the container of a name, nil if there is none.
+func named(containers []corev1.Container, name string) *corev1.Container {
+	at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &containers[at]
 }
 
 // strict decodes JSON and refuses unknown and duplicate fields.

@@ -47,10 +47,12 @@ type Main struct {
 	MetricsPort int32
 	// WritableRoot says that the component writes outside of its volumes.
 	WritableRoot bool
-	// Mounts, Volumes and Sidecars that the component adds.
+	// Mounts, Volumes and Sidecars that the component adds, and Init, which run
+	// before all of them.
 	Mounts   []corev1.VolumeMount
 	Volumes  []corev1.Volume
 	Sidecars []corev1.Container
+	Init     []corev1.Container
 }
 
 // Template renders the pod of a group's members, without what differs between
@@ -78,6 +80,7 @@ func Template(g v1alpha1.Group, m Main) (corev1.PodTemplateSpec, []string) {
 			TopologySpreadConstraints:     spread(g, spec),
 			Tolerations:                   tolerations(spec),
 			ImagePullSecrets:              pullSecrets(spec),
+			InitContainers:                m.Init,
 			Containers:                    append([]corev1.Container{container(g, m)}, m.Sidecars...),
 			Volumes:                       append(podVolumes(m), m.Volumes...),
 			EnableServiceLinks:            ptr.To(false),

@@ -30,6 +30,7 @@ func main() workload.Main {
 		Repository: "pingcap/pd", Command: []string{"/pd-server"}, Args: []string{"--name=$(POD_NAME)", "--join=x"},
 		Ports: []workload.Port{{Name: "client", Number: 2379}}, DataPath: func(int) string { return "/var/lib/pd" },
 		ConfigDir: "/etc/pd", ConfigMap: "config", GraceSeconds: 30, MetricsPort: 2379,
+		Init: []corev1.Container{{Name: "first", Image: "first", Command: []string{"sh"}}},
 	}
 }
 
@@ -53,7 +54,10 @@ func TestAnOverlayIsMergedByName(t *testing.T) {
 			}
 			assert.ElementsMatch(t, []string{"X", "POD_NAME", "NAMESPACE"}, names)
 		}},
-		"a container beside it":      {`{"spec":{"containers":[{"name":"log","image":"busybox"}]}}`, func(t *testing.T, p corev1.PodSpec) { assert.Len(t, p.Containers, 2) }},
+		"a container beside it": {`{"spec":{"containers":[{"name":"log","image":"busybox"}]}}`, func(t *testing.T, p corev1.PodSpec) { assert.Len(t, p.Containers, 2) }},
+		"the image of an init container": {`{"spec":{"initContainers":[{"name":"first","image":"mirror/first"}]}}`, func(t *testing.T, p corev1.PodSpec) {
+			assert.Equal(t, []corev1.Container{{Name: "first", Image: "mirror/first", Command: []string{"sh"}}}, p.InitContainers)
+		}},
 		"a volume beside ours":       {`{"spec":{"volumes":[{"name":"x","emptyDir":{}}]}}`, func(t *testing.T, p corev1.PodSpec) { assert.Len(t, p.Volumes, 3) }},
 		"a field of the pod":         {`{"spec":{"hostNetwork":true}}`, func(t *testing.T, p corev1.PodSpec) { assert.True(t, p.HostNetwork) }},
 		"a field that is taken away": {`{"spec":{"affinity":null}}`, func(t *testing.T, p corev1.PodSpec) { assert.Nil(t, p.Affinity) }},
@@ -90,6 +94,9 @@ func TestAnOverlayThatWouldBreakThePodIsRefused(t *testing.T) {
 		"the component's command":            {`{"spec":{"containers":[{"name":"pd","command":["sh"]}]}}`, "command: belongs to the operator"},
 		"the component's arguments":          {`{"spec":{"containers":[{"name":"pd","args":["--mine"]}]}}`, `args: "--name=$(POD_NAME)" is gone`},
 		"the pod's name in DNS":              {`{"spec":{"subdomain":"x"}}`, "hostname and subdomain belong to the operator"},
+		"an init container removed":          {`{"spec":{"initContainers":[{"name":"first","$patch":"delete"}]}}`, `container "first" is gone`},
+		"an init container's command":        {`{"spec":{"initContainers":[{"name":"first","command":["true"]}]}}`, "initContainers[first]: command and args belong to the operator"},
+		"an init container's arguments":      {`{"spec":{"initContainers":[{"name":"first","args":["x"]}]}}`, "initContainers[first]: command and args belong to the operator"},
 		"the configuration's volume removed": {`{"spec":{"volumes":[{"name":"tidb-groups-config","$patch":"delete"}]}}`, `volume "tidb-groups-config" is gone`},
 		"something that is no object":        {`[]`, "write it as {metadata, spec}"},
 		"something that is no pod":           {`{"spec":[]}`, "spec.overlay"},

@@ -72,12 +72,37 @@ type TiDBGroupSpec struct {
 }
 
 // Initialization is done once for a cluster.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.rootPassword) || has(self.users)",message="initialization is empty: set rootPassword to Generate, or users.secret to the name of a Secret, or remove it"
 type Initialization struct {
 	// RootPassword is where root's password comes from. Generate: a random one is
 	// made and kept in the Secret <group>-root, which is never changed or deleted. A
 	// Secret of this name that is there already is used as it is.
 	// +kubebuilder:validation:Enum=Generate
-	RootPassword RootPasswordPolicy `json:"rootPassword"`
+	// +optional
+	RootPassword RootPasswordPolicy `json:"rootPassword,omitempty"`
+	// Users that are there from the first moment on. They have no privileges yet:
+	// bootstrapSQL, which runs afterwards, may grant some.
+	// +optional
+	Users *InitialUsers `json:"users,omitempty"`
+}
+
+// InitialUsers are users of the database, and their passwords.
+type InitialUsers struct {
+	// Secret of the namespace. Each key is a user's name, and its value the password,
+	// one line. The key root sets the password of root. The operators never read it:
+	// the pod does.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Secret string `json:"secret"`
+	// Host that these users connect from, as MySQL writes it, such as 10.1.%.
+	// Default: %, everywhere.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[-._%:/a-zA-Z0-9]+$`
+	// +optional
+	Host string `json:"host,omitempty"`
 }
 
 // RootPasswordPolicy says where root's password comes from.

@@ -196,6 +196,14 @@ func notReadyPod(container corev1.ContainerStatus) func(*snapshot) {
 	}
 }
 
+// initContainer is in a state while the pod is being started.
+func initContainer(state corev1.ContainerState) func(*snapshot) {
+	return func(s *snapshot) {
+		s.pod.Spec.InitContainers = []corev1.Container{{Name: "users"}}
+		s.pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "users", State: state}}
+	}
+}
+
 func waitingPod(reason, message string) func(*snapshot) {
 	return notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}})
 }

@@ -455,7 +455,7 @@ func notReady(pod *corev1.Pod) step.Outcome {
 	}
 	message := fmt.Sprintf("pod %s is being started on node %s", pod.Name, pod.Spec.NodeName)
 	if needs := mounted(pod); len(needs) > 0 {
-		message += ", which needs " + strings.Join(needs, ", ")
+		message += fmt.Sprintf(", which needs %s: if one is missing, create it: kubectl describe pod %s -n %s", strings.Join(needs, ", "), pod.Name, pod.Namespace)
 	}
 	return wait("pod", v1alpha1.ReasonPodPending, "%s", message)
 }

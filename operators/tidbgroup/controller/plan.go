@@ -65,7 +65,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 	r.RollGate, r.SuspendWait, r.Budget = group.RollGate(g, s.Snapshot), group.SuspendWait(g, s.Snapshot), group.OwnBudget(g)
 	if g.Spec.Initialization != nil && g.Status.CurrentRevision == "" && !slices.ContainsFunc(s.Instances, group.InstanceServes) {
 		r.CreateLimit = func() (int, string) {
-			return max(1-len(s.Instances), 0), "the first server sets root's password before another one may take connections"
+			return max(1-len(s.Instances), 0), "the first server sets the passwords before another one may take connections"
 		}
 	}
 	noSQL := s.BootstrapSQL != "" && open.Open
@@ -84,7 +84,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 	if g.DeletionTimestamp == nil && !g.Spec.Paused && !g.Spec.Suspended {
 		p.Labels = labels(g, s)
 	}
-	p.RootSecret = g.Spec.Initialization != nil && len(s.Instances) == 0 && len(p.Instances) > 0
+	p.RootSecret = generatesRoot(g) && len(s.Instances) == 0 && len(p.Instances) > 0
 	p.Upgrade = g.Status.Upgrade
 	if err == nil && g.DeletionTimestamp == nil && !g.Spec.Paused {
 		p.announce(g, s)

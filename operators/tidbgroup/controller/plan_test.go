@@ -169,7 +169,7 @@ func TestDB11OneServerStartsAloneUntilRootHasItsPassword(t *testing.T) {
 	p := mustPlan(t, g, open())
 	assert.Len(t, p.Instances, 1)
 	assert.True(t, p.RootSecret)
-	assert.Contains(t, p.Outcome.Message, "the first server sets root's password")
+	assert.Contains(t, p.Outcome.Message, "the first server sets the passwords")
 	assert.False(t, mustPlan(t, stored(), open()).RootSecret)
 
 	one := func(serves bool) snapshot {
@@ -210,6 +210,24 @@ func TestDB19PDMayListTheServersOfTheGroup(t *testing.T) {
 		"the group leaves": {stored(func(g *v1alpha1.TiDBGroup) { g.DeletionTimestamp = &metav1.Time{Time: clock()} }), func(*snapshot) {}},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Nil(t, mustPlan(t, s.group, started(t, g, s.change)).Registered) })
+	}
+}
+
+func TestDB10OneServerStartsAloneUntilTheUsersAreMade(t *testing.T) {
+	users := &v1alpha1.InitialUsers{Secret: "people"}
+	for name, c := range map[string]struct {
+		initialization v1alpha1.Initialization
+		secret         bool
+	}{
+		"root is among them or has no password": {v1alpha1.Initialization{Users: users}, false},
+		"root's password is generated":          {v1alpha1.Initialization{Users: users, RootPassword: v1alpha1.RootPasswordGenerate}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := mustPlan(t, stored(func(g *v1alpha1.TiDBGroup) { g.Spec.Initialization = &c.initialization }), open())
+			assert.Len(t, p.Instances, 1)
+			assert.Contains(t, p.Outcome.Message, "the first server sets the passwords")
+			assert.Equal(t, c.secret, p.RootSecret)
+		})
 	}
 }
 

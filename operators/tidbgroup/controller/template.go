@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/initialsql"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/names"
@@ -18,11 +19,13 @@ const (
 	configDir    = "/etc/tidb"
 	configFile   = statusport.File
 	bootstrapDir = "/etc/tidb-bootstrap"
-	bootstrapSQL = "bootstrap.sql"
+	bootstrapSQL = initialsql.File
 	logDir       = "/var/log/tidb"
 	slowLogFile  = logDir + "/slow.log"
 	logVolume    = "tidb-groups-log"
 	sqlVolume    = "tidb-groups-bootstrap"
+	// root is the user that TiDB makes itself.
+	root = "root"
 	// closing is how long a server that has drained may take to close, seconds:
 	// TiDB gives transactions that still run 15 s (gracefulCloseConnectionsTimeout
 	// of its main), then cancels them and closes.
@@ -95,7 +98,11 @@ func render(g *v1alpha1.TiDBGroup) (corev1.PodTemplateSpec, map[string]string, [
 	if log := g.Spec.SlowLog; log != nil && !log.Disabled {
 		m.Sidecars = append(m.Sidecars, workload.Tailer("slowlog", log, m.Mounts, slowLogFile))
 	}
-	if source := initialSQL(g); source != nil {
+	source := initialSQL(g)
+	if first := g.Spec.Initialization; first != nil && first.Users != nil {
+		source = compose(g, &m, source)
+	}
+	if source != nil {
 		m.Args = append(m.Args, "--initialize-sql-file="+bootstrapDir+"/"+bootstrapSQL)
 		m.Mounts = append(m.Mounts, corev1.VolumeMount{Name: sqlVolume, MountPath: bootstrapDir, ReadOnly: true})
 		m.Volumes = append(m.Volumes, corev1.Volume{Name: sqlVolume, VolumeSource: *source})
@@ -104,10 +111,32 @@ func render(g *v1alpha1.TiDBGroup) (corev1.PodTemplateSpec, map[string]string, [
 	return template, files, append(problems, more...)
 }
 
-// initialSQL returns where the SQL is that TiDB runs once, nil for none. TiDB
-// takes one file: the Secret's holds the ConfigMap's SQL as well.
+// compose has the users made before the SQL that follows, and returns where the
+// SQL of both is: in memory, for it holds their passwords.
+func compose(g *v1alpha1.TiDBGroup, m *workload.Main, following *corev1.VolumeSource) *corev1.VolumeSource {
+	c := initialsql.Composition{
+		Users: g.Spec.Initialization.Users, Following: following,
+		Into:  corev1.VolumeMount{Name: sqlVolume, MountPath: bootstrapDir},
+		Image: workload.Image(&g.Spec.ComponentSpec, m.Repository), PullPolicy: g.Spec.ImagePullPolicy, Resources: g.Spec.Resources,
+	}
+	if generatesRoot(g) {
+		c.Taken = root
+	}
+	container, volumes := c.Container()
+	m.Init, m.Volumes = append(m.Init, container), append(m.Volumes, volumes...)
+	return &corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}
+}
+
+// generatesRoot reports whether the operator makes root's password.
+func generatesRoot(g *v1alpha1.TiDBGroup) bool {
+	return g.Spec.Initialization != nil && g.Spec.Initialization.RootPassword == v1alpha1.RootPasswordGenerate
+}
+
+// initialSQL returns where the SQL is that TiDB runs once, without that of the
+// users; nil for none. TiDB takes one file: the Secret's holds the ConfigMap's SQL
+// as well.
 func initialSQL(g *v1alpha1.TiDBGroup) *corev1.VolumeSource {
-	if g.Spec.Initialization != nil {
+	if generatesRoot(g) {
 		return &corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: rootSecretName(g), Items: []corev1.KeyToPath{{Key: bootstrapSQL, Path: bootstrapSQL}},
 		}}
@@ -131,7 +160,7 @@ func rootSecret(g *v1alpha1.TiDBGroup, password, sql string) *corev1.Secret {
 	meta := workload.Meta(g, rootSecretName(g))
 	meta.OwnerReferences = nil
 	return &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeOpaque, StringData: map[string]string{
-		"username": "root", "password": password,
+		"username": root, "password": password,
 		bootstrapSQL: "ALTER USER 'root'@'%' IDENTIFIED BY '" + password + "';\n" + sql,
 	}}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -60,6 +61,17 @@ func TestGoldenOfRootsPassword(t *testing.T) {
 	pod, _, problems := render(g)
 	require.Empty(t, problems)
 	golden(t, "root", pod, inputs(g))
+}
+
+// TestGoldenOfUsers shows what users of a Secret add to a pod.
+func TestGoldenOfUsers(t *testing.T) {
+	g := stored(func(g *v1alpha1.TiDBGroup) {
+		g.Spec.BootstrapSQL = &v1alpha1.KeyReference{Name: "sql", Key: "init.sql"}
+		g.Spec.Initialization = &v1alpha1.Initialization{Users: &v1alpha1.InitialUsers{Secret: "people"}}
+	})
+	pod, _, problems := render(g)
+	require.Empty(t, problems)
+	golden(t, "users", pod.Spec.InitContainers, pod.Spec.Containers[0].Args, pod.Spec.Containers[0].VolumeMounts, pod.Spec.Volumes, inputs(g))
 }
 
 func container(t *testing.T, name string, changes ...func(*v1alpha1.TiDBGroup)) (corev1.PodSpec, *corev1.Container) {
@@ -164,6 +176,61 @@ func TestDB11TheSQLOfTheSecretIsMountedAndHoldsTheUsersToo(t *testing.T) {
 	assert.Equal(t, "ABC234", s.StringData["password"])
 	assert.Equal(t, "ALTER USER 'root'@'%' IDENTIFIED BY 'ABC234';\nCREATE USER IF NOT EXISTS x;", s.StringData["bootstrap.sql"])
 	assert.Empty(t, s.OwnerReferences, "the data outlive the group, and so does their password")
+}
+
+func TestDB10TheUsersOfASecretComeBeforeTheSQL(t *testing.T) {
+	for name, c := range map[string]struct {
+		generate bool
+		sql      *v1alpha1.KeyReference
+		// taken and following are the script's last arguments; source names the object
+		// that the following SQL is in.
+		taken, following, source string
+	}{
+		"users alone":                         {},
+		"users and SQL":                       {sql: &v1alpha1.KeyReference{Name: "sql", Key: "init.sql"}, following: "/etc/tidb-following-sql/bootstrap.sql", source: "ConfigMap sql"},
+		"users and a generated root":          {generate: true, taken: "root", following: "/etc/tidb-following-sql/bootstrap.sql", source: "Secret basic-tidb-root"},
+		"users, a generated root and the SQL": {generate: true, sql: &v1alpha1.KeyReference{Name: "sql", Key: "init.sql"}, taken: "root", following: "/etc/tidb-following-sql/bootstrap.sql", source: "Secret basic-tidb-root"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod, tidb := container(t, "tidb", func(g *v1alpha1.TiDBGroup) {
+				g.Spec.Initialization = &v1alpha1.Initialization{Users: &v1alpha1.InitialUsers{Secret: "people", Host: "10.%"}}
+				if c.generate {
+					g.Spec.Initialization.RootPassword = v1alpha1.RootPasswordGenerate
+				}
+				g.Spec.BootstrapSQL, g.Spec.Image = c.sql, "mirror/tidb:x"
+				g.Spec.Resources.Limits = corev1.ResourceList{"memory": resource.MustParse("1Gi")}
+			})
+			require.Len(t, pod.InitContainers, 1)
+			users := pod.InitContainers[0]
+			assert.Equal(t, []string{"users", "people", "/etc/tidb-users", "10.%", "/etc/tidb-bootstrap/bootstrap.sql", c.taken, c.following}, users.Command[3:])
+			assert.Equal(t, tidb.Image, users.Image)
+			assert.Equal(t, tidb.Resources, users.Resources, "a quota takes it if it takes the server")
+			assert.Contains(t, tidb.Args, "--initialize-sql-file=/etc/tidb-bootstrap/bootstrap.sql")
+			assert.Contains(t, tidb.VolumeMounts, corev1.VolumeMount{Name: sqlVolume, MountPath: "/etc/tidb-bootstrap", ReadOnly: true})
+
+			volumes := map[string]corev1.Volume{}
+			for _, v := range pod.Volumes {
+				volumes[v.Name] = v
+			}
+			for _, m := range users.VolumeMounts {
+				assert.Equal(t, m.Name != sqlVolume, m.ReadOnly, m.Name)
+				assert.Contains(t, volumes, m.Name)
+			}
+			assert.Equal(t, corev1.StorageMediumMemory, volumes[sqlVolume].EmptyDir.Medium, "passwords reach no disk of the node")
+			assert.Equal(t, &corev1.SecretVolumeSource{SecretName: "people"}, volumes["tidb-groups-users"].Secret, "no server starts without it")
+			source := ""
+			switch v, ok := volumes["tidb-groups-following-sql"]; {
+			case !ok:
+			case v.Secret != nil:
+				source = "Secret " + v.Secret.SecretName
+			default:
+				source = "ConfigMap " + v.ConfigMap.Name
+			}
+			assert.Equal(t, c.source, source)
+		})
+	}
+	pod, _ := container(t, "tidb")
+	assert.Empty(t, pod.InitContainers)
 }
 
 func TestDB15TheSlowLogIsPrintedByASidecar(t *testing.T) {
