@@ -94,16 +94,16 @@ func statements(t *testing.T, sql string) [][]string {
 	var all [][]string
 	var one []string
 	for i := 0; i < len(sql); {
-		switch c := sql[i]; {
-		case c == ';':
+		switch sql[i] {
+		case ';':
 			all, one = append(all, one), nil
 			i++
-		case c == ' ' || c == '\n':
+		case ' ', '\n':
 			i++
-		case c == '@':
+		case '@':
 			one = append(one, "@")
 			i++
-		case c == '\'':
+		case '\'':
 			value := ""
 			for i++; ; i++ {
 				require.Less(t, i, len(sql), "a string does not end: %q", sql)
@@ -119,7 +119,7 @@ func statements(t *testing.T, sql string) [][]string {
 			one = append(one, "<"+value+">")
 			i++
 		default:
-			end := i + strings.IndexFunc(sql[i:], func(r rune) bool { return !('A' <= r && r <= 'Z') })
+			end := len(sql) - len(strings.TrimLeft(sql[i:], "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 			require.Greater(t, end, i, "what is %q?", sql[i:])
 			one = append(one, sql[i:end])
 			i = end
