@@ -32,6 +32,9 @@ type Snapshot struct {
 	Instances []*v1alpha1.Instance
 	// Peers are the Instances of other groups of the same kind and cluster.
 	Peers []*v1alpha1.Instance
+	// Served are the Instances of everything that a PDGroup's PD serves, while PD is
+	// to be rebuilt; else nil.
+	Served []*v1alpha1.Instance
 	// Services of the group's names, whoever owns them.
 	Services map[string]*corev1.Service
 	// ConfigMaps of the group, by name.

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,17 +17,22 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
+// silence is after how long a PD is asked again that did not answer.
+const silence = time.Second
+
 // act carries a plan out. Bootstrapping asks nothing of PD itself: its members
 // found the cluster with the arguments that they are given. Of a plan that does
 // not rest on what is so now nothing is done, and nothing recorded.
 func (r *Reconciler) act(ctx context.Context, g *v1alpha1.PDGroup, s group.Snapshot, p *groupPlan) step.Outcome {
-	if o := r.confirm(ctx, g, *p); o.Kind != step.KindDone {
+	o := r.confirm(ctx, g, *p)
+	if o.Kind != step.KindDone {
 		p.Recovery = g.Status.Recovery
 		clear(p.Drained)
-		return o
+	} else {
+		o = group.Act(ctx, r.Env, g, s, p.Plan)
 	}
-	o := group.Act(ctx, r.Env, g, s, p.Plan)
 	if len(p.Late) > 0 {
+		// Services rest on the spec alone, and PD may be silent for lack of one.
 		return step.Worst(o, group.Act(ctx, r.Env, g, s, group.Plan{Services: p.Late}))
 	}
 	if o.Kind != step.KindDone || p.Orphan.ID == "" {
@@ -38,9 +44,6 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.PDGroup, s group.Snaps
 // confirm looks at the API server, and asks PD, before what a recovery of PD must
 // not get wrong, or an operator that has not seen that there is one.
 func (r *Reconciler) confirm(ctx context.Context, g *v1alpha1.PDGroup, p groupPlan) step.Outcome {
-	changed := func(what string) step.Outcome {
-		return step.Conflict(v1alpha1.ReasonProgressing, what+" has changed meanwhile")
-	}
 	active := recovery.Active(g)
 	if active && len(p.Instances) > 0 || !active && p.ClusterID != "" && recovery.Starts(p.Plan) {
 		var now v1alpha1.PDGroup
@@ -52,19 +55,52 @@ func (r *Reconciler) confirm(ctx context.Context, g *v1alpha1.PDGroup, p groupPl
 		}
 	}
 	if active && recovery.Forces(p.Plan) {
-		there, err := group.Instances(ctx, r.Live, g)
-		if err != nil {
-			return step.Fail(v1alpha1.ReasonRequestFailed, err)
-		}
-		if name := recovery.Running(g, there); name != "" {
-			return changed("Instance " + name)
+		if o := r.confirmQuiet(ctx, g); o.Kind != step.KindDone {
+			return o
 		}
 	}
-	asks := recovery.Begins(g, p.Recovery) || active && recovery.LetsGo(g, p.Plan)
-	if asks && recovery.Contradicts(g, p.Recovery, r.PD.Ask(ctx, client.ObjectKeyFromObject(g))) {
+	begins := recovery.Begins(g, p.Recovery)
+	if !begins && !(active && recovery.LetsGo(g, p.Plan)) {
+		return step.Done()
+	}
+	view := r.PD.Ask(ctx, client.ObjectKeyFromObject(g))
+	switch {
+	case !recovery.Contradicts(g, p.Recovery, view):
+		return step.Done()
+	case begins:
 		return changed("what PD says")
 	}
+	survivor := g.Status.Recovery.Survivor.Name
+	what := "it says something else"
+	if view.Err != nil {
+		what = "it does not: " + view.Err.Error()
+	}
+	return step.Wait("PD", silence, v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("the Instances that PD was rebuilt without are let go when it answers with member %s alone, but %s: kubectl -n %s describe instance %s",
+		survivor, what, g.Namespace, survivor))
+}
+
+// confirmQuiet looks at the API server for what must have stopped before a member
+// forgets the others: these, and everything that PD serves.
+func (r *Reconciler) confirmQuiet(ctx context.Context, g *v1alpha1.PDGroup) step.Outcome {
+	members, err := group.Instances(ctx, r.Live, g)
+	if err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	if name := recovery.Running(g, members); name != "" {
+		return changed("Instance " + name)
+	}
+	clients, err := served(ctx, r.Live, g)
+	if err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	if i := recovery.Serving(clients); i != nil {
+		return changed("Instance " + i.Name)
+	}
 	return step.Done()
+}
+
+func changed(what string) step.Outcome {
+	return step.Conflict(v1alpha1.ReasonProgressing, what+" has changed meanwhile")
 }
 
 // removeOrphan removes a member from PD that has no Instance, if the API server

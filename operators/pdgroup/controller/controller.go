@@ -9,6 +9,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
@@ -54,12 +56,27 @@ func list() client.ObjectList { return &v1alpha1.PDGroupList{} }
 func (r *Reconciler) setup() error {
 	b := ctrl.NewControllerManagedBy(r.Manager).
 		For(&v1alpha1.PDGroup{}, builder.WithPredicates(watch.Own())).
+		Watches(&v1alpha1.Instance{}, watch.GroupsOf(r.Client, list, watch.ByCluster), builder.WithPredicates(stops())).
 		WatchesRawSource(r.PD.Events(watch.GroupsOf(r.Client, list, watch.ByName))).
 		WithOptions(r.Controller)
 	if err := group.Watches(b, r.Env, v1alpha1.KindPDGroup, v1alpha1.ComponentPD, list).Complete(r); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil
+}
+
+// stops passes what may be the end of a pod: a recovery waits for those of
+// everything that PD serves, also of groups that are gone.
+func stops() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.Instance)
+			after, also := e.ObjectNew.(*v1alpha1.Instance)
+			return ok && also && after.Status.PodUID == "" &&
+				(before.Status.PodUID != "" || before.Status.ObservedGeneration != after.Status.ObservedGeneration)
+		},
+	}
 }
 
 // Reconcile brings one PDGroup closer to its spec.

@@ -50,7 +50,16 @@ type seats struct {
 	of      [3]bool                  // survivor of the record
 	listed  [3]bool                  // by PD, when it last answered
 	recent  bool                     // the quorum has just been lost
+	store   int                      // an Instance that PD serves
+	late    bool                     // one may still be made
 }
+
+// What has become of an Instance that PD serves. Its group was deleted.
+const (
+	gone = iota
+	serves
+	waits // it has no pod, but makes one
+)
 
 // view is what PD says, and whether two PDs run side by side.
 func (w seats) view() (v pd.View, torn bool) {
@@ -95,12 +104,12 @@ func name(n int) string { return fmt.Sprintf("a-%d", n) }
 func (w seats) observe(t *testing.T) (*v1alpha1.PDGroup, group.Snapshot) {
 	g := stricken(w.request)
 	v, _ := w.view()
-	lost := &g.Status.Conditions[0]
+	quorum := &g.Status.Conditions[0]
 	if v.HasQuorum() {
-		lost.Status = metav1.ConditionTrue
+		quorum.Status = metav1.ConditionTrue
 	}
 	if w.recent {
-		lost.LastTransitionTime = metav1.NewTime(clock().Add(-time.Second))
+		quorum.LastTransitionTime = metav1.NewTime(clock().Add(-time.Second))
 	}
 	g.Status.Members = nil
 	for n := range w.m {
@@ -122,9 +131,16 @@ func (w seats) observe(t *testing.T) (*v1alpha1.PDGroup, group.Snapshot) {
 		if m.there {
 			s.Instances = append(s.Instances, w.instance(t, g, n))
 		}
-		if m.knows != 0 {
-			s.Claims[name(n)] = []metav1.ObjectMeta{{UID: types.UID("claim-" + name(n))}}
+		if m.knows != lost {
+			claim := metav1.ObjectMeta{Name: "data-" + name(n), UID: types.UID("claim-" + name(n))}
+			if m.retired {
+				claim.Annotations = map[string]string{v1alpha1.AnnotationRetired: "left"}
+			}
+			s.Claims[name(n)] = []metav1.ObjectMeta{claim}
 		}
+	}
+	if w.store != gone {
+		s.Served = []*v1alpha1.Instance{client("TiKVGroup", "b", w.store == serves)}
 	}
 	return g, s
 }
@@ -236,6 +252,8 @@ func (w seats) ordinary(step func(func(*seats))) {
 				m.suspended, m.forced, m.seen = false, false, false
 			case !m.there && v.HasQuorum() && !w.listed[n] && m.knows == lost:
 				*m = seat{there: true, heir: true, knows: joined}
+			case !m.there && v.HasQuorum() && !w.listed[n] && !m.retired:
+				m.there, m.heir = true, true // on the claim that is left
 			}
 		})
 	}
@@ -281,6 +299,7 @@ func (w seats) follow(t *testing.T) []seats {
 			out = append(out, crashed)
 		}
 	}
+	out = append(out, w.change()...)
 	if w.recent {
 		later := w
 		later.recent = false
@@ -292,6 +311,35 @@ func (w seats) follow(t *testing.T) []seats {
 			changed.request = request
 			out = append(out, changed)
 		}
+	}
+	return out
+}
+
+// change returns what may become of what PD serves, and of a survivor that has been
+// started: its node is lost, or its Instance is taken away by force.
+func (w seats) change() (out []seats) {
+	step := func(change func(*seats)) {
+		next := w
+		change(&next)
+		out = append(out, next)
+	}
+	none, marked := true, w.phase == v1alpha1.RecoveryRetiring
+	for n, m := range w.m {
+		none = none && !(m.forced && !m.suspended) && !m.flag
+		if w.of[n] && (w.phase == v1alpha1.RecoveryForcing || w.phase == v1alpha1.RecoveryRestarting) && w.late {
+			step(func(w *seats) { w.m[n].runs, w.m[n].flag, w.m[n].stuck, w.late = false, false, true, false })
+			step(func(w *seats) { w.m[n], w.late = seat{knows: m.knows}, false })
+		}
+		if marked && !m.there && m.knows != lost && !m.retired {
+			step(func(w *seats) { w.m[n].retired = true })
+		}
+	}
+	switch {
+	case w.store != gone:
+		step(func(w *seats) { w.store = gone })
+		step(func(w *seats) { w.store = serves + waits - w.store })
+	case w.late && none && (w.phase == v1alpha1.RecoveryStopping || w.phase == v1alpha1.RecoveryForcing):
+		step(func(w *seats) { w.store, w.late = serves, false })
 	}
 	return out
 }
@@ -314,6 +362,8 @@ func (w seats) broken() string {
 		return "two PDs run side by side"
 	case flags > 1:
 		return "two members run with the flag"
+	case flags > 0 && w.store == serves:
+		return "a store runs beside a member with the flag"
 	}
 	for n, m := range w.m {
 		if flags > 0 && n != forced && (m.runs || m.heir) {
@@ -344,7 +394,14 @@ func beginnings() []seats {
 			for _, c := range states[:3] {
 				for _, request := range []string{"", right, "a-1/73", "a-0/74", "a-0"} {
 					for _, recent := range []bool{false, true} {
-						out = append(out, seats{m: [3]seat{a, b, c}, listed: [3]bool{true, true, true}, request: request, recent: recent})
+						w := seats{m: [3]seat{a, b, c}, listed: [3]bool{true, true, true}, request: request, recent: recent}
+						out = append(out, w)
+						if request == right && !recent {
+							w.late = true
+							out = append(out, w)
+							w.store = serves
+							out = append(out, w)
+						}
 					}
 				}
 			}
@@ -401,7 +458,10 @@ func (w seats) ends(t *testing.T, known map[seats]bool) error {
 		}
 		known[w] = true // or the test ends with one before it
 		before := w
-		w.recent = false
+		w.recent, w.store, w.late = false, gone, false
+		for n := range w.m {
+			w.m[n].retired = w.m[n].retired || !w.m[n].there // as its person is told to
+		}
 		if all := w.act(t); len(all) > 0 {
 			w = all[len(all)-1]
 		}
@@ -419,7 +479,7 @@ func (w seats) ends(t *testing.T, known map[seats]bool) error {
 		return nil
 	}
 	survivor := s.Instance(next.Survivor.Name)
-	if survivor != nil && !meta.IsStatusConditionTrue(survivor.Status.Conditions, v1alpha1.ConditionPodReady) && o.Message != "" {
+	if (survivor == nil || !meta.IsStatusConditionTrue(survivor.Status.Conditions, v1alpha1.ConditionPodReady)) && o.Message != "" {
 		return nil // it is named, and waits for what keeps its pod from running
 	}
 	return fmt.Errorf("it stands still in %s: %s: %+v", next.Phase, o.Message, w)

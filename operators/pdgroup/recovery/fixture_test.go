@@ -79,3 +79,17 @@ func survived(t *testing.T, g *v1alpha1.PDGroup, changes ...func(*group.Snapshot
 	}
 	return s
 }
+
+// client is an Instance of what PD serves. It has a pod if it runs.
+func client(kind, name string, runs bool, changes ...func(*v1alpha1.Instance)) *v1alpha1.Instance {
+	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name + "-0", Generation: 1}}
+	i.Spec.Group = v1alpha1.InstanceGroup{Kind: kind, Name: name}
+	i.Status.ObservedGeneration = 1
+	if runs {
+		i.Status.PodUID = types.UID("pod-" + i.Name)
+	}
+	for _, change := range changes {
+		change(i)
+	}
+	return i
+}

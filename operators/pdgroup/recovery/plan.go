@@ -23,7 +23,9 @@ func Plan(g *v1alpha1.PDGroup, s group.Snapshot) (group.Plan, error) {
 	}
 	for _, i := range s.Instances {
 		switch {
-		case i.UID == r.Survivor.UID && r.Phase != v1alpha1.RecoveryStopping:
+		case i.UID == r.Survivor.UID && (r.Phase == v1alpha1.RecoveryStopping || r.Phase == v1alpha1.RecoveryForcing && !startsForced(i) && !quiet(g, s)):
+			// It stays as it is until all others have stopped.
+		case i.UID == r.Survivor.UID:
 			desired := same(g, i)
 			desired.Spec.Suspended = false
 			if err := force(desired, r.Phase == v1alpha1.RecoveryForcing); err != nil {
@@ -35,6 +37,12 @@ func Plan(g *v1alpha1.PDGroup, s group.Snapshot) (group.Plan, error) {
 		}
 	}
 	return plan, nil
+}
+
+// quiet reports whether nothing runs but the survivor, nor will: no other member,
+// and nothing that PD serves.
+func quiet(g *v1alpha1.PDGroup, s group.Snapshot) bool {
+	return Running(g, s.Instances) == "" && Serving(s.Served) == nil
 }
 
 // discard stops a member for good, and lets its Instance go when PD serves
@@ -84,10 +92,11 @@ func Starts(plan group.Plan) bool {
 	})
 }
 
-// Forces reports whether a plan starts a member with Flag.
+// Forces reports whether a plan starts a member with Flag that was not started so
+// before: from then on it knows nobody else.
 func Forces(plan group.Plan) bool {
 	return slices.ContainsFunc(plan.Instances, func(c group.InstanceChange) bool {
-		return Forced(c.Desired) && !c.Desired.Spec.Suspended
+		return startsForced(c.Desired) && !startsForced(c.Live)
 	})
 }
 

@@ -128,8 +128,22 @@ func TestTheOthersAreLetGoWhenPDServesWithoutThem(t *testing.T) {
 	assert.Empty(t, p.Deletes)
 	assert.Empty(t, desired["a-1"].Finalizers)
 	s.Instances = s.Instances[:1]
-	next, _ := Next(g, s)
+	next, o := Next(g, s)
+	assert.Equal(t, v1alpha1.RecoveryRetiring, next.Phase, "a new member would start with old data")
+	assert.Contains(t, o.Message, "annotate pvc data-a-1 groups.tidb.dev/retired=")
+	s.Claims["a-1"][0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
+	s.Claims["a-2"][0].Annotations = map[string]string{v1alpha1.AnnotationRetired: "left"}
+	next, _ = Next(g, s)
 	assert.Equal(t, v1alpha1.RecoveryFinished, next.Phase)
+}
+
+func TestWhoWaitsForPDToAnswerSaysSo(t *testing.T) {
+	g, s := under(t, v1alpha1.RecoveryRetiring, still)
+	_, o := Next(g, s)
+	assert.Contains(t, o.Message, "Instance a-1 is let go when PD answers, with member a-0 alone")
+	alone(&s)
+	_, o = Next(g, s)
+	assert.Contains(t, o.Message, "Instance a-1 is let go: PD was rebuilt without it")
 }
 
 func TestItIsTakenBackOnlyBeforeAMemberHasForgottenTheOthers(t *testing.T) {
@@ -154,31 +168,100 @@ func TestItEndsByItselfWhenPDHasAQuorumAgainBeforeItHasBegun(t *testing.T) {
 	assert.Contains(t, o.Message, "quorum again")
 }
 
+// named has another request stand in the annotation.
+func named(g *v1alpha1.PDGroup, request string) {
+	g.Annotations = map[string]string{v1alpha1.AnnotationRecoverQuorum: request}
+}
+
+// PD-22: also when the first has answered once and is lost then.
 func TestAnotherSurvivorMayBeNamedWhileTheFirstDoesNotAnswer(t *testing.T) {
-	g, s := under(t, v1alpha1.RecoveryForcing, still)
-	_, desired := changed(t, g, s)
-	s.Instances[0].Spec, s.Instances[0].Status.Revision = desired["a-0"].Spec, "r1-forced"
-	s.Instances[1].Status.Conditions[0].Reason = v1alpha1.ReasonSuspended
-	g.Annotations[v1alpha1.AnnotationRecoverQuorum] = "a-1/73"
-	next, o := Next(g, s)
-	require.Equal(t, "a-1", next.Survivor.Name, "%s", o.Message)
-	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase)
-	g.Status.Recovery = next
-	_, desired = changed(t, g, s)
-	assert.True(t, desired["a-0"].Spec.Suspended)
-	next, _ = Next(g, s)
-	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase, "a-0 runs with the flag")
+	for _, phase := range []v1alpha1.PDRecoveryPhase{v1alpha1.RecoveryForcing, v1alpha1.RecoveryRestarting} {
+		t.Run(string(phase), func(t *testing.T) {
+			g, s := under(t, phase, still)
+			_, desired := changed(t, g, s)
+			s.Instances[0].Spec, s.Instances[0].Status.Revision = desired["a-0"].Spec, desired["a-0"].Spec.Revision
+			s.Instances[0].Status.Conditions[0].Status = metav1.ConditionFalse
+			_, o := Next(g, s)
+			assert.Contains(t, o.Message, "name another one: kubectl -n ns annotate")
 
-	g.Annotations = nil
-	next, _ = Next(g, s)
-	assert.NotNil(t, next, "a-0 has forgotten the others: it is not taken back")
+			s.Instances[1].Status.Conditions[0].Reason = v1alpha1.ReasonSuspended
+			named(g, "a-1/73")
+			next, o := Next(g, s)
+			require.Equal(t, "a-1", next.Survivor.Name, "%s", o.Message)
+			assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase, "a-0 has forgotten the others, and that is known for good")
+			g.Status.Recovery = next
+			p, desired := changed(t, g, s)
+			assert.True(t, desired["a-0"].Spec.Suspended)
+			assert.False(t, Forces(p), "a-0 runs")
+			next, o = Next(g, s)
+			assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase)
+			assert.Contains(t, o.Message, "the pod of Instance a-0 stops before PD is rebuilt from Instance a-1")
 
-	g.Status.Recovery = g.Status.Recovery.DeepCopy()
-	g.Status.Recovery.Phase = v1alpha1.RecoveryRetiring
-	g.Annotations = map[string]string{v1alpha1.AnnotationRecoverQuorum: "a-2/73"}
-	next, o = Next(g, s)
-	assert.Equal(t, "a-1", next.Survivor.Name)
-	assert.Equal(t, v1alpha1.ReasonRecoveryRefused, o.Reason)
+			g.Annotations = nil
+			next, _ = Next(g, s)
+			assert.NotNil(t, next, "it is not taken back")
+			alone(&s)
+			next, _ = Next(g, s)
+			assert.NotNil(t, next, "nor does it end when a-0 answers after all")
+
+			s.Instances[0].Spec.Suspended, s.Instances[0].Status.PodUID = true, ""
+			p, desired = changed(t, g, s)
+			assert.True(t, Forces(p))
+			assert.False(t, desired["a-1"].Spec.Suspended)
+		})
+	}
+}
+
+func TestNoOtherSurvivorIsTakenWhenTheFirstServes(t *testing.T) {
+	for _, c := range []struct {
+		phase v1alpha1.PDRecoveryPhase
+		seen  func(*group.Snapshot)
+		words string
+	}{
+		{v1alpha1.RecoveryForcing, alone, "being rebuilt from Instance a-0, which answers"},
+		{v1alpha1.RecoveryRestarting, alone, "being rebuilt from Instance a-0, which answers"},
+		{v1alpha1.RecoveryRetiring, alone, "the others are being let go"},
+		{v1alpha1.RecoveryRetiring, func(*group.Snapshot) {}, "the others are being let go"},
+		{v1alpha1.RecoveryRestarting, func(s *group.Snapshot) { s.Served = append(s.Served, client("TiKVGroup", "b", true)) }, "not yet: Instance b-0"},
+	} {
+		g, s := under(t, c.phase, still, c.seen)
+		s.Instances[1].Status.Conditions[0].Reason = v1alpha1.ReasonSuspended
+		named(g, "a-1/73")
+		next, o := Next(g, s)
+		assert.Equal(t, "a-0", next.Survivor.Name)
+		assert.Equal(t, v1alpha1.ReasonRecoveryRefused, o.Reason)
+		assert.Contains(t, o.Message, c.words)
+		assert.Contains(t, o.Message, "kubectl -n ns ")
+	}
+}
+
+// PD-22: whoever removes the survivor's Instance by force gets told what to type,
+// and nobody starts on what it has left.
+func TestASurvivorThatIsGoneIsReplacedAndItsClaimNeverUsedAgain(t *testing.T) {
+	for _, phase := range []v1alpha1.PDRecoveryPhase{v1alpha1.RecoveryForcing, v1alpha1.RecoveryRestarting} {
+		g, s := under(t, phase, still)
+		s.Instances = s.Instances[1:]
+		s.Instances[0].Status.Conditions[0].Reason = v1alpha1.ReasonSuspended
+		_, o := Next(g, s)
+		assert.Contains(t, o.Message, "Instance a-0, which PD is rebuilt from, is gone: name another one: kubectl -n ns annotate")
+		named(g, "a-1/73")
+		next, o := Next(g, s)
+		require.Equal(t, "a-1", next.Survivor.Name, "%s", o.Message)
+		assert.Equal(t, []v1alpha1.PDRecoveryMember{{Name: "a-0", UID: "uid-a-0"}, {Name: "a-2", UID: "uid-a-2"}}, next.Discarded)
+
+		next.Phase = v1alpha1.RecoveryRetiring
+		g.Status.Recovery = next
+		s.Instances = s.Instances[:1]
+		s.Claims["a-2"][0].Annotations = map[string]string{v1alpha1.AnnotationRetired: "left"}
+		next, o = Next(g, s)
+		assert.Equal(t, v1alpha1.RecoveryRetiring, next.Phase)
+		assert.Contains(t, o.Message, "annotate pvc data-a-0")
+	}
+	g, s := under(t, v1alpha1.RecoveryRetiring, still)
+	s.Instances = s.Instances[1:]
+	_, o := Next(g, s)
+	assert.Contains(t, o.Message, "none can be named any more")
+	assert.NotContains(t, o.Message, "name another one")
 }
 
 func TestAPausedRecoveryStandsStill(t *testing.T) {

@@ -36,6 +36,11 @@ func Active(g *v1alpha1.PDGroup) bool { return active(g.Status.Recovery) && g.De
 
 func active(r *v1alpha1.PDRecovery) bool { return r != nil && r.Phase != v1alpha1.RecoveryFinished }
 
+// Wanted reports whether PD is being rebuilt, or is asked to be.
+func Wanted(g *v1alpha1.PDGroup) bool {
+	return active(g.Status.Recovery) || g.Annotations[v1alpha1.AnnotationRecoverQuorum] != ""
+}
+
 // parse splits a request into the member that it names and the cluster ID.
 func parse(request string) (survivor, clusterID string, ok bool) {
 	survivor, clusterID, ok = strings.Cut(request, "/")
@@ -68,9 +73,9 @@ func stopped(i *v1alpha1.Instance) bool {
 // Forced reports whether an Instance is to run with Flag.
 func Forced(i *v1alpha1.Instance) bool { return strings.HasSuffix(i.Spec.Revision, suffix) }
 
-// begun reports whether a member may have been started with Flag: what it forgot
-// it will not know again.
-func begun(s group.Snapshot) bool { return slices.ContainsFunc(s.Instances, Forced) }
+// startsForced reports whether an Instance is started with Flag already: its pod may be
+// at any moment.
+func startsForced(i *v1alpha1.Instance) bool { return Forced(i) && !i.Spec.Suspended }
 
 // find returns the Instance that a record means, nil if it is gone.
 func find(s group.Snapshot, m v1alpha1.PDRecoveryMember) *v1alpha1.Instance {

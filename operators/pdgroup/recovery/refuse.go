@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
-	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -133,25 +132,6 @@ func startable() []string {
 		v1alpha1.ReasonPodNotReady, v1alpha1.ReasonPodMissing, v1alpha1.ReasonPodPending, v1alpha1.ReasonPodFailed,
 		v1alpha1.ReasonPodTerminating, v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonSuspended,
 	}
-}
-
-// served refuses while something runs that PD serves. The survivor may not have
-// the last that PD wrote down, and would give out anew what the others have given
-// out: the IDs of regions and peers.
-func served(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
-	for _, other := range s.Groups {
-		kind := strings.ToLower(other.GroupKind())
-		upToDate := gate.Current(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)
-		switch {
-		case other.GroupKind() == v1alpha1.KindPDGroup:
-		case other.GetDeletionTimestamp() == nil && !other.GetComponentSpec().Suspended:
-			return never("%s %s is to be stopped first, by spec.suspended, which its TidbCluster sets if it has one: kubectl -n %s patch %s %s --type=merge -p '{\"spec\":{\"suspended\":true}}'",
-				other.GroupKind(), other.GetName(), g.Namespace, kind, other.GetName())
-		case upToDate == nil, upToDate.Status != metav1.ConditionTrue:
-			return step.Wait(other.GroupKind(), patience, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("not yet: %s %s is still stopping: kubectl -n %s describe %s %s", other.GroupKind(), other.GetName(), g.Namespace, kind, other.GetName()))
-		}
-	}
-	return step.Done()
 }
 
 // never refuses until a person does something.

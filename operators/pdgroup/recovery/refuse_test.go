@@ -33,12 +33,6 @@ func TestARequestThatMatchesIsWrittenDownAndNothingElseIsDoneYet(t *testing.T) {
 // PD-22: everything that does not match, or is not allowed now, is answered with
 // what to type, and nothing is done for it.
 func TestEveryOtherRequestIsRefusedWithARemedy(t *testing.T) {
-	suspended := func(g v1alpha1.Group, status metav1.ConditionStatus) v1alpha1.Group {
-		g.SetName("b")
-		g.GetComponentSpec().Suspended = true
-		g.GetGroupStatus().Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: status, Reason: v1alpha1.ReasonSuspended}}
-		return g
-	}
 	pod := func(slot int, reason string) func(*group.Snapshot) {
 		return func(s *group.Snapshot) {
 			s.Instances[slot].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: reason}}
@@ -83,9 +77,11 @@ func TestEveryOtherRequestIsRefusedWithARemedy(t *testing.T) {
 		"while stores run": {request: right, seen: func(s *group.Snapshot) {
 			s.Groups = append(s.Groups, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "b"}})
 		}, words: []string{"TiKVGroup b", "patch tikvgroup b", "suspended"}},
-		"while TiDB stops": {request: right, seen: func(s *group.Snapshot) {
-			s.Groups = append(s.Groups, suspended(&v1alpha1.TiDBGroup{}, metav1.ConditionFalse))
-		}, words: []string{"TiDBGroup b is still stopping"}, waits: true},
+		"before its operator has seen that TiDB is to stop": {request: right, seen: func(s *group.Snapshot) {
+			other := suspended(&v1alpha1.TiDBGroup{})
+			other.SetGeneration(2)
+			s.Groups = append(s.Groups, other)
+		}, words: []string{"TiDBGroup b has not seen", "describe tidbgroup b"}, waits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stricken(c.request)
@@ -108,6 +104,76 @@ func TestEveryOtherRequestIsRefusedWithARemedy(t *testing.T) {
 			assert.Less(t, len(o.Message), 512, "it would be cut off")
 			for _, word := range c.words {
 				assert.Contains(t, o.Message, word)
+			}
+		})
+	}
+}
+
+// suspended is a group whose operator has seen that it is.
+func suspended(g v1alpha1.Group) v1alpha1.Group {
+	g.SetName("b")
+	g.SetGeneration(1)
+	g.GetComponentSpec().Suspended = true
+	g.GetGroupStatus().Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNewRendering, ObservedGeneration: 1}}
+	return g
+}
+
+// PD-22: what counts is that nothing runs that PD serves, whatever has become of
+// its group. The answer names the Instance, its pod and what helps.
+func TestNothingIsDoneWhileAnythingRunsThatPDServes(t *testing.T) {
+	deleted := func(i *v1alpha1.Instance) { i.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }
+	rests := func(i *v1alpha1.Instance) { i.Spec.Suspended = true }
+	unseen := func(i *v1alpha1.Instance) { i.Generation++ }
+	tikv, going := suspended(&v1alpha1.TiKVGroup{}), suspended(&v1alpha1.TiKVGroup{})
+	going.GetComponentSpec().Suspended = false
+	going.SetDeletionTimestamp(ptr.To(metav1.NewTime(clock())))
+	const patch = `kubectl -n ns patch instance b-0 --type=merge -p '{"spec":{"suspended":true}}'`
+	for name, c := range map[string]struct {
+		groups  []v1alpha1.Group
+		clients []*v1alpha1.Instance
+		words   []string // none if it is obeyed
+	}{
+		"nothing there":                         {},
+		"a group without Instances":             {groups: []v1alpha1.Group{tikv}},
+		"a group that waits for something else": {groups: []v1alpha1.Group{tikv}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", false, rests)}},
+		"a group whose last pod stops":          {groups: []v1alpha1.Group{tikv}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true, rests)}, words: []string{"Instance b-0 of TiKVGroup b still has its pod b-0", "describe instance b-0"}},
+		"a group that has not begun to stop":    {groups: []v1alpha1.Group{tikv}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true)}, words: []string{"pod b-0", "describe tikvgroup b"}},
+		"a deleted store that waits for PD":     {groups: []v1alpha1.Group{tikv}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true, deleted)}, words: []string{"pod b-0", patch}},
+		"a group that is being deleted":         {groups: []v1alpha1.Group{going}, clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true, deleted)}, words: []string{"pod b-0", "describe instance b-0"}},
+		"a group that was deleted":              {clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true, deleted)}, words: []string{"TiKVGroup b still has its pod b-0", "describe instance b-0"}},
+		"an orphaned store":                     {clients: []*v1alpha1.Instance{client("TiKVGroup", "b", true)}, words: []string{"pod b-0", patch}},
+		"an orphaned store between two pods":    {clients: []*v1alpha1.Instance{client("TiKVGroup", "b", false)}, words: []string{"b-0 of TiKVGroup b may still make its pod", patch}},
+		"an orphaned store that was stopped":    {clients: []*v1alpha1.Instance{client("TiKVGroup", "b", false, rests)}},
+		"one whose operator has not seen it":    {clients: []*v1alpha1.Instance{client("TiKVGroup", "b", false, rests, unseen)}, words: []string{"may still make its pod", "describe instance b-0"}},
+		"TiDB":                                  {clients: []*v1alpha1.Instance{client("TiDBGroup", "b", true)}, words: []string{"of TiDBGroup b", patch}},
+		"TiFlash behind a store at rest":        {clients: []*v1alpha1.Instance{client("TiKVGroup", "b", false, rests), client("TiFlashGroup", "f", true)}, words: []string{"Instance f-0 of TiFlashGroup f"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := stricken(right)
+			s := survived(t, g)
+			s.Groups, s.Served = append(s.Groups, c.groups...), c.clients
+			next, o := Next(g, s)
+			assert.Equal(t, len(c.words) == 0, next != nil, "%s", o.Message)
+			if len(c.words) > 0 {
+				assert.Equal(t, step.KindWait, o.Kind)
+				assert.Equal(t, v1alpha1.ReasonRecoveryRefused, o.Reason)
+				assert.Contains(t, o.Message, "not yet: ")
+				assert.Less(t, len(o.Message), 512, "it would be cut off")
+			}
+			for _, word := range c.words {
+				assert.Contains(t, o.Message, word)
+			}
+
+			for _, phase := range []v1alpha1.PDRecoveryPhase{v1alpha1.RecoveryStopping, v1alpha1.RecoveryForcing} {
+				g, s := under(t, phase, still)
+				s.Groups, s.Served = append(s.Groups, c.groups...), c.clients
+				p, _ := changed(t, g, s)
+				assert.Equal(t, len(c.words) == 0 && phase == v1alpha1.RecoveryForcing, Forces(p))
+				next, o := Next(g, s)
+				assert.Equal(t, len(c.words) > 0 || phase == v1alpha1.RecoveryForcing, next.Phase == phase, "%s", o.Message)
+				for _, word := range c.words {
+					assert.Contains(t, o.Message, word)
+				}
 			}
 		})
 	}

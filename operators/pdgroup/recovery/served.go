@@ -1,0 +1,70 @@
+package recovery
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// served refuses while something runs that PD serves. The survivor may not have
+// the last that PD wrote down, and would give out anew what the others have given
+// out: the IDs of regions and peers. A group says what is meant to run, and its
+// Instances what does: they outlive a group that is deleted.
+func served(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
+	for _, other := range s.Groups {
+		kind := strings.ToLower(other.GroupKind())
+		switch {
+		case other.GroupKind() == v1alpha1.KindPDGroup, other.GetDeletionTimestamp() != nil:
+		case !other.GetComponentSpec().Suspended:
+			return never("%s %s is to be stopped first, by spec.suspended, which its TidbCluster sets if it has one: kubectl -n %s patch %s %s --type=merge -p '{\"spec\":{\"suspended\":true}}'",
+				other.GroupKind(), other.GetName(), g.Namespace, kind, other.GetName())
+		case gate.Current(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate) == nil:
+			// Who has not seen it may still make an Instance.
+			return step.Wait(other.GroupKind(), patience, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("not yet: the operator of %s %s has not seen yet that it is suspended: kubectl -n %s describe %s %s",
+				other.GroupKind(), other.GetName(), g.Namespace, kind, other.GetName()))
+		}
+	}
+	if i := Serving(s.Served); i != nil {
+		return step.Wait("Instance", patience, v1alpha1.ReasonRecoveryRefused, "not yet: "+keeps(s, i))
+	}
+	return step.Done()
+}
+
+// Serving returns the first Instance of those that PD serves whose pod may run or
+// may still be made; nil if there is none.
+func Serving(instances []*v1alpha1.Instance) *v1alpha1.Instance {
+	at := slices.IndexFunc(instances, func(i *v1alpha1.Instance) bool { return !stopped(i) })
+	if at < 0 {
+		return nil
+	}
+	return instances[at]
+}
+
+// keeps says of an Instance that PD serves what keeps it from having stopped, and
+// who is to be asked: its group while there is one, its node while its pod stops.
+// What neither stops is stopped by hand, which costs no claim.
+func keeps(s group.Snapshot, i *v1alpha1.Instance) string {
+	what := "may still make its pod"
+	if i.Status.PodUID != "" {
+		what = "still has its pod " + i.Name
+	}
+	of := i.Spec.Group
+	owned := slices.ContainsFunc(s.Groups, func(other v1alpha1.Group) bool {
+		return other.GroupKind() == of.Kind && other.GetName() == of.Name && other.GetDeletionTimestamp() == nil
+	})
+	remedy := fmt.Sprintf("describe instance %s", i.Name)
+	switch {
+	case i.Spec.Suspended:
+	case owned && i.DeletionTimestamp == nil:
+		remedy = fmt.Sprintf("describe %s %s", strings.ToLower(of.Kind), of.Name)
+	case owned || i.DeletionTimestamp == nil:
+		// Deleted, it waits for PD; orphaned, for nobody.
+		remedy = fmt.Sprintf("patch instance %s --type=merge -p '{\"spec\":{\"suspended\":true}}'", i.Name)
+	}
+	return fmt.Sprintf("Instance %s of %s %s %s, and PD must serve nobody while it is rebuilt: kubectl -n %s %s", i.Name, of.Kind, of.Name, what, i.Namespace, remedy)
+}
