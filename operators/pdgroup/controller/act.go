@@ -59,8 +59,8 @@ func (r *Reconciler) confirm(ctx context.Context, g *v1alpha1.PDGroup, p groupPl
 			return o
 		}
 	}
-	begins := recovery.Begins(g, p.Recovery)
-	if !begins && !(active && recovery.LetsGo(g, p.Plan)) {
+	begins, letsGo := recovery.Begins(g, p.Recovery), active && recovery.LetsGo(g, p.Plan)
+	if !begins && !letsGo {
 		return step.Done()
 	}
 	view := r.PD.Ask(ctx, client.ObjectKeyFromObject(g))

@@ -18,6 +18,7 @@
 // second cluster with the first one's arguments.
 //
 // Recovery: an annotation has PD rebuilt from one member when the data of a
-// majority is lost; package recovery says how. Events: QuorumRecovery, one for
-// each phase.
+// majority is lost; package recovery says how. Meanwhile the Instances of
+// everything that PD serves are read as well. Events: QuorumRecovery, one for each
+// phase.
 package controller

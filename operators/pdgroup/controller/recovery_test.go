@@ -1,19 +1,26 @@
 package controller
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
 // asked is a PDGroup whose PD has lost its quorum, and a person's request.
@@ -93,4 +100,87 @@ func TestARequestThatIsRefusedIsNamedAndTheGroupGoesOn(t *testing.T) {
 	assert.Equal(t, step.KindStall, end.Kind)
 	assert.Equal(t, v1alpha1.ReasonRecoveryRefused, meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionUpToDate).Reason)
 	assert.True(t, meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionReady), "it serves")
+}
+
+// silence makes PD fall silent for good, and waits until that is known.
+func (w *world) silence() {
+	w.Helper()
+	w.PD.Change(func(*pd.View) { w.frozen = true })
+	w.PD.Fail(errors.New("connection refused"))
+	w.Within(stage.Patience, v1alpha1.ConditionQuorumHealthy, "Unknown/PDUnreachable")
+}
+
+// rebuilds has the status say that PD is being rebuilt from its first member.
+func (w *world) rebuilds(phase v1alpha1.PDRecoveryPhase) {
+	w.Helper()
+	r := &v1alpha1.PDRecovery{Request: "basic-pd-0/" + stage.ClusterID, Phase: phase}
+	for _, i := range w.Instances() {
+		switch m := (v1alpha1.PDRecoveryMember{Name: i.Name, UID: i.UID}); {
+		case i.Name == "basic-pd-0":
+			r.Survivor = m
+		case i.Spec.Group.Kind == v1alpha1.KindPDGroup:
+			r.Discarded = append(r.Discarded, m)
+		}
+	}
+	g := w.Get()
+	before := client.MergeFrom(g.DeepCopy())
+	g.Status.Recovery = r
+	require.NoError(w, w.Client.Status().Patch(w.Context(), g, before))
+}
+
+// PD-22: who is let go waits for PD, and PD for the Service that it is asked
+// through.
+func TestTheServiceThatARebuiltPDIsAskedThroughComesBack(t *testing.T) {
+	w := begin(t)
+	w.create()
+	w.Converged()
+	w.silence()
+	w.rebuilds(v1alpha1.RecoveryRetiring)
+	w.Says(w.Get(), v1alpha1.ReasonRecoveringQuorum, "let go when PD answers, with member basic-pd-0 alone")
+	left := w.Instance("basic-pd-1")
+	require.NoError(t, w.Client.Delete(w.Context(), &left))
+	w.Says(w.Get(), v1alpha1.ReasonRecoveringQuorum, "but it does not: ")
+
+	var service corev1.Service
+	require.NoError(t, w.Client.Get(w.Context(), w.Key("basic-pd"), &service))
+	gone := service.UID
+	require.NoError(t, w.Client.Delete(w.Context(), &service))
+	require.Eventually(t, func() bool {
+		err := w.Client.Get(w.Context(), w.Key("basic-pd"), &service)
+		return err == nil && service.UID != gone
+	}, stage.Patience, stage.Tick)
+	left = w.Instance("basic-pd-1")
+	assert.Contains(t, left.Finalizers, v1alpha1.FinalizerMember, "PD has not answered")
+
+	w.PD.Change(func(v *pd.View) {
+		v.Members = slices.DeleteFunc(v.Members, func(m pd.Member) bool { return m.Name != "basic-pd-0" })
+		v.Leader, v.Members[0].Healthy = "basic-pd-0", true
+	})
+	w.PD.Fail(nil)
+	require.Eventually(t, func() bool { return w.Get().Status.Recovery.Phase == v1alpha1.RecoveryFinished }, stage.Patience, stage.Tick)
+}
+
+// PD-22: the store's group was deleted without it. That it has stopped is seen by
+// itself.
+func TestNoMemberForgetsTheOthersWhileAnOrphanedStoreRuns(t *testing.T) {
+	w := begin(t)
+	w.create()
+	w.Converged()
+	w.silence()
+	store := &v1alpha1.Instance{ObjectMeta: w.Meta("basic-tikv-0")}
+	store.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelComponent: v1alpha1.ComponentTiKV, v1alpha1.LabelCluster: "basic-pd"}
+	store.Spec = v1alpha1.InstanceSpec{
+		Group: v1alpha1.InstanceGroup{Kind: v1alpha1.KindTiKVGroup, Name: "basic-tikv"}, Revision: "r1",
+		PodTemplate: runtime.RawExtension{Raw: []byte(`{"spec":{"containers":[{"name":"tikv","image":"tikv"}]}}`)},
+	}
+	w.Create(store)
+	require.Eventually(t, func() bool { return w.Instance("basic-tikv-0").Status.PodUID != "" }, stage.Patience, stage.Tick)
+
+	w.rebuilds(v1alpha1.RecoveryForcing)
+	w.Says(w.Get(), v1alpha1.ReasonRecoveringQuorum, "Instance basic-tikv-0 of TiKVGroup basic-tikv still has its pod basic-tikv-0")
+	assert.True(t, w.Instance("basic-pd-1").Spec.Suspended)
+	forced := func() bool { return strings.HasSuffix(w.Instance("basic-pd-0").Spec.Revision, "-forced") }
+	assert.False(t, forced())
+	w.Edit(store, func() { store.Spec.Suspended = true })
+	require.Eventually(t, forced, stage.Patience, stage.Tick)
 }

@@ -325,7 +325,7 @@ func (w seats) change() (out []seats) {
 	}
 	none, marked := true, w.phase == v1alpha1.RecoveryRetiring
 	for n, m := range w.m {
-		none = none && !(m.forced && !m.suspended) && !m.flag
+		none = none && (!m.forced || m.suspended) && !m.flag
 		if w.of[n] && (w.phase == v1alpha1.RecoveryForcing || w.phase == v1alpha1.RecoveryRestarting) && w.late {
 			step(func(w *seats) { w.m[n].runs, w.m[n].flag, w.m[n].stuck, w.late = false, false, true, false })
 			step(func(w *seats) { w.m[n], w.late = seat{knows: m.knows}, false })
