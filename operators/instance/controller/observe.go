@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -24,6 +25,8 @@ const defaultClassAnnotation = "storageclass.kubernetes.io/is-default-class"
 // snapshot is everything that a plan may rest on.
 type snapshot struct {
 	instance *v1alpha1.Instance
+	// now is when the snapshot was taken.
+	now time.Time
 	// gone says that the Instance does not exist any more.
 	gone bool
 	// err says that something could not be read: nothing else in the snapshot
@@ -76,7 +79,7 @@ type volume struct {
 // made, so is the Instance: a pod must not be made from an old spec, and a
 // claim that was recorded must not be taken for one that was not.
 func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *snapshot {
-	s := &snapshot{instance: instance}
+	s := &snapshot{instance: instance, now: r.Now()}
 	s.pod, s.err = get(ctx, r, instance, instance.Name, &corev1.Pod{})
 	if s.err != nil {
 		return s

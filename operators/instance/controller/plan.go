@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -197,8 +198,10 @@ func planPod(s *snapshot, p *plan) {
 			p.outcome = terminating(pod)
 		}
 	case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
-		p.deletePod = &podDeletion{pod: pod, why: "it has ended: " + ending(pod)}
-		p.outcome = wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended (%s) and is made anew", pod.Name, ending(pod))
+		if p.outcome = mayRenew(s); p.outcome.Kind == step.KindDone {
+			p.deletePod = &podDeletion{pod: pod, why: "it has ended: " + ending(pod)}
+			p.outcome = ended(pod)
+		}
 	default:
 		planChange(s, p)
 	}
@@ -419,11 +422,21 @@ func terminating(pod *corev1.Pod) step.Outcome {
 	return wait("pod", v1alpha1.ReasonPodTerminating, "pod %s is being stopped on node %s; if the node is gone for good: kubectl delete node %s", pod.Name, pod.Spec.NodeName, pod.Spec.NodeName)
 }
 
+// ended says that a pod has ended and comes back, and what a person can do if it
+// does so again.
+func ended(pod *corev1.Pod) step.Outcome {
+	if pod.Status.Reason == evicted {
+		return wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended (%s) and is made anew: node %s is short of something, such as room on its disk: make room there: kubectl describe node %s",
+			pod.Name, ending(pod), pod.Spec.NodeName, pod.Spec.NodeName)
+	}
+	return wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended (%s) and is made anew", pod.Name, ending(pod))
+}
+
 // ending says how a pod ended.
 func ending(pod *corev1.Pod) string {
 	switch {
 	case pod.Status.Reason != "" && pod.Status.Message != "":
-		return pod.Status.Reason + ": " + pod.Status.Message
+		return pod.Status.Reason + ": " + strings.TrimRight(pod.Status.Message, ". ")
 	case pod.Status.Reason != "":
 		return pod.Status.Reason
 	}

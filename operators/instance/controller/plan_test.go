@@ -44,6 +44,12 @@ func TestPlan(t *testing.T) {
 	failedPod := func(s *snapshot) {
 		s.pod.Status.Phase, s.pod.Status.Reason, s.pod.Status.Message = corev1.PodFailed, "Evicted", "the node was low on memory"
 	}
+	turnedAway := func(ago time.Duration) func(*snapshot) {
+		return func(s *snapshot) {
+			s.now, s.pod.CreationTimestamp = clock(), metav1.NewTime(clock().Add(-ago))
+			s.pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "Pod was rejected: The node had condition: [DiskPressure]. "}
+		}
+	}
 	otherClass := func(s *snapshot) { s.volumes[0].template.StorageClassName = ptr.To("slow") }
 	unscheduled := func(s *snapshot) { s.pod.Spec.NodeName = "" }
 	grown := func(s *snapshot) { s.volumes[0].template.Storage = resource.MustParse("2Gi") }
@@ -98,6 +104,10 @@ func TestPlan(t *testing.T) {
 		"no restart when the claim is lost":                             {[]func(*snapshot){revised(image("x")), noClaim}, "", v1alpha1.ReasonClaimLost},
 		"a pod that is terminating is waited for":                       {[]func(*snapshot){terminatingPod, revised(image("x"))}, "", v1alpha1.ReasonPodTerminating},
 		"an evicted pod is made anew":                                   {[]func(*snapshot){failedPod}, "-pod", v1alpha1.ReasonPodFailed},
+		"a pod that its node has just turned away is not made anew yet": {[]func(*snapshot){turnedAway(9 * time.Second)}, "", v1alpha1.ReasonPodFailed},
+		"a pod that its node turned away is made anew after a while":    {[]func(*snapshot){turnedAway(turnedAwayPause)}, "-pod", v1alpha1.ReasonPodFailed},
+		"a clock that is behind keeps no pod from being made anew":      {[]func(*snapshot){turnedAway(-time.Hour)}, "-pod", v1alpha1.ReasonPodFailed},
+		"suspended, a pod that its node turned away is gone at once":    {[]func(*snapshot){turnedAway(0), suspended}, "-pod", v1alpha1.ReasonPodTerminating},
 		"a pod of somebody else is not touched":                         {[]func(*snapshot){foreign, revised(image("x"))}, "", v1alpha1.ReasonPodOfAnotherOwner},
 		"a pod of ours without owner is taken back":                     {[]func(*snapshot){ownerless}, "~pod", ""},
 		"a suspended pod is stopped":                                    {[]func(*snapshot){suspended}, "-pod", v1alpha1.ReasonPodTerminating},

@@ -373,15 +373,15 @@ func podOutcome(s *snapshot, p *plan, acted step.Outcome) step.Outcome {
 	case pod.DeletionTimestamp != nil:
 		return terminating(pod)
 	case pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded:
-		return wait("pod", v1alpha1.ReasonPodFailed, "pod %s has ended: %s", name, ending(pod))
+		return ended(pod)
 	case podIs(pod, corev1.PodReady):
 		return step.Done()
 	}
-	if unschedulable := podCondition(pod, corev1.PodScheduled); unschedulable != nil && unschedulable.Status == corev1.ConditionFalse {
-		if unschedulable.Reason == corev1.PodReasonUnschedulable {
-			return wait("pod", v1alpha1.ReasonPodUnschedulable, "pod %s fits on no node: %s: add nodes, or change resources or placement: kubectl describe pod %s -n %s", name, stable(unschedulable.Message), name, pod.Namespace)
+	if scheduled := podCondition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
+		if scheduled.Reason == corev1.PodReasonUnschedulable {
+			return unschedulable(pod, stable(scheduled.Message))
 		}
-		return wait("pod", v1alpha1.ReasonPodPending, "pod %s is kept from being scheduled (%s): kubectl describe pod %s -n %s", name, unschedulable.Reason, name, pod.Namespace)
+		return wait("pod", v1alpha1.ReasonPodPending, "pod %s is kept from being scheduled (%s): kubectl describe pod %s -n %s", name, scheduled.Reason, name, pod.Namespace)
 	}
 	if pod.Spec.NodeName == "" {
 		return wait("pod", v1alpha1.ReasonPodPending, "pod %s waits for the scheduler", name)
@@ -474,6 +474,16 @@ func mounted(pod *corev1.Pod) []string {
 		}
 	}
 	return out
+}
+
+// unschedulable says what a person can do for a pod that the scheduler finds no
+// node for. The scheduler's own words do not name the taints that it means.
+func unschedulable(pod *corev1.Pod, why string) step.Outcome {
+	remedy := fmt.Sprintf("add nodes, or change resources or placement: kubectl describe pod %s -n %s", pod.Name, pod.Namespace)
+	if strings.Contains(why, "untolerated taint") {
+		remedy = "add nodes, change resources or placement, or mend what a node is tainted for, such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'"
+	}
+	return wait("pod", v1alpha1.ReasonPodUnschedulable, "pod %s fits on no node: %s: %s", pod.Name, why, remedy)
 }
 
 // stable takes out of the scheduler's message what changes by itself: how many

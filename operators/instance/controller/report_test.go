@@ -75,6 +75,14 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 	oom := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}
 	invalid := func(s *snapshot) { s.template, s.templateErr = nil, errors.New(`unknown field "contaners"`) }
 	evicted := func(s *snapshot) { s.pod.Status.Phase, s.pod.Status.Reason = corev1.PodFailed, "Evicted" }
+	lowOnDisk := func(s *snapshot) {
+		evicted(s)
+		s.pod.Status.Message = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 2Mi. "
+	}
+	turnedAway := func(s *snapshot) {
+		s.now, s.pod.CreationTimestamp = clock(), metav1.NewTime(clock())
+		s.pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "Pod was rejected: The node had condition: [DiskPressure]. "}
+	}
 	strangersClaim := func(s *snapshot) { s.volumes[0].claim.Labels = map[string]string{v1alpha1.LabelInstance: "other-0"} }
 
 	done := step.Done()
@@ -104,6 +112,9 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"an init container that waits for a mount": {done, []func(*snapshot){preparing, initContainer(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}})}, v1alpha1.ReasonPodPending, false, "needs Secret tls"},
 		"an init container that refuses its input": {done, []func(*snapshot){preparing, initContainer(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}})}, v1alpha1.ReasonContainerCrashing, false, "container users in pod basic-pd-0 stopped with exit code 1 (Error) and is not ready since: kubectl logs basic-pd-0 -c users -n ns --previous"},
 		"a pod that was evicted":                   {done, []func(*snapshot){evicted}, v1alpha1.ReasonPodFailed, false, "Evicted"},
+		"a pod whose node is low on disk":          {done, []func(*snapshot){lowOnDisk}, v1alpha1.ReasonPodFailed, false, "available: 2Mi) and is made anew: node n1 is short of something, such as room on its disk: make room there: kubectl describe node n1"},
+		"a pod that its node has turned away":      {done, []func(*snapshot){turnedAway}, v1alpha1.ReasonPodFailed, false, "[DiskPressure]) and is made anew: node n1 is short"},
+		"a pod that taints keep off":               {done, []func(*snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'"},
 		"a pod that is being stopped":              {done, []func(*snapshot){terminatingPod}, v1alpha1.ReasonPodTerminating, false, "kubectl delete node n1"},
 		"a pod of somebody else":                   {done, []func(*snapshot){foreign}, v1alpha1.ReasonPodOfAnotherOwner, true, "delete or rename it"},
 		"a pod that a quota forbids":               {step.Fail(v1alpha1.ReasonPodRejected, errors.New("exceeded quota")), []func(*snapshot){noPod}, v1alpha1.ReasonPodRejected, false, "exceeded quota"},

@@ -21,7 +21,15 @@ const (
 	// refusalRecheck is how soon the API server is asked again for what a quota,
 	// a LimitRange or a StorageClass has not let it do.
 	refusalRecheck = 5 * time.Second
+	// turnedAwayPause is how long after its creation a pod that its node turned away
+	// is made anew: a kubelet that is short of something says so to the scheduler
+	// every 10 s (nodeStatusUpdateFrequency), and gets every new pod until then.
+	turnedAwayPause = 10 * time.Second
 )
+
+// evicted is the reason in the status of a pod that a kubelet has ended, or has not
+// let start, because its node is short of disk, memory or process ids.
+const evicted = "Evicted"
 
 // obstacle says what about a volume forbids to start a pod on it; Done if
 // nothing does.
@@ -72,6 +80,20 @@ func mayRestart(s *snapshot) step.Outcome {
 		all = append(all, obstacle(s, v))
 	}
 	return step.Worst(all...)
+}
+
+// mayRenew says what keeps a pod that has ended from being deleted to be made anew;
+// Done if nothing does. One that a node turned away before any container of it was
+// created would be turned away again at once, as often as it is made.
+func mayRenew(s *snapshot) step.Outcome {
+	left := turnedAwayPause - s.now.Sub(s.pod.CreationTimestamp.Time)
+	started := len(s.pod.Status.ContainerStatuses)+len(s.pod.Status.InitContainerStatuses) > 0
+	if started || left <= 0 || left > turnedAwayPause { // more than the pause: our clock and the API server's differ
+		return step.Done()
+	}
+	o := ended(s.pod)
+	o.After = left // nothing reports that it is over
+	return o
 }
 
 // maySuspend says what keeps the pod from being stopped with its claims kept:
