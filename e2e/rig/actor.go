@@ -50,6 +50,7 @@ type actor struct {
 	processes map[types.NamespacedName]*process
 	crashing  map[types.UID]*crash
 	lost      map[string]time.Time // nodes that are off the network, since when
+	full      map[string]bool      // nodes whose disk is
 }
 
 // newActor starts the actor and returns when its caches are filled.
@@ -77,6 +78,7 @@ func newActor(ctx context.Context, cfg *rest.Config, namespace string, a *actor)
 	a.client, a.live, a.namespace = manager.GetClient(), manager.GetAPIReader(), namespace
 	a.wake, a.nodeWake = make(chan event.GenericEvent, 64), make(chan event.GenericEvent, 64)
 	a.seen, a.assumed, a.lost = map[types.UID]time.Time{}, map[types.UID]string{}, map[string]time.Time{}
+	a.full = map[string]bool{}
 	a.processes, a.crashing = map[types.NamespacedName]*process{}, map[types.UID]*crash{}
 	err = ctrl.NewControllerManagedBy(manager).
 		Named("pod-actor").
@@ -128,8 +130,12 @@ func (a *actor) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		return reconcile.Result{}, nil // its kubelet hears nothing and says nothing
 	case pod.DeletionTimestamp != nil:
 		left, err = a.terminate(ctx, pod)
+	case pod.Status.Phase == corev1.PodFailed:
+		return reconcile.Result{}, nil
 	case pod.Spec.NodeName == "":
 		left, err = a.schedule(ctx, pod)
+	case a.isFull(pod.Spec.NodeName):
+		err = a.expel(ctx, pod)
 	default:
 		left, err = a.run(ctx, pod)
 	}

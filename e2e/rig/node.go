@@ -139,8 +139,11 @@ func (n *nodeActor) Reconcile(ctx context.Context, request reconcile.Request) (r
 func (n *nodeActor) speak(ctx context.Context, node *corev1.Node, heard bool) error {
 	after := node.DeepCopy()
 	after.Spec.Taints = slices.DeleteFunc(after.Spec.Taints, func(t corev1.Taint) bool {
-		return slices.Contains([]string{corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable, corev1.TaintNodeNotReady}, t.Key)
+		return slices.Contains([]string{corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable, corev1.TaintNodeNotReady, corev1.TaintNodeDiskPressure}, t.Key)
 	})
+	if n.isFull(node.Name) {
+		after.Spec.Taints = append(after.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule})
+	}
 	if node.Spec.Unschedulable {
 		after.Spec.Taints = append(after.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 	}

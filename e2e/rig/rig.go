@@ -245,6 +245,12 @@ func (r *Rig) RecoverNode(ctx context.Context, node string) error {
 	return r.actor.recoverNode(ctx, node)
 }
 
+// FillDisk implements scenario.World.
+func (r *Rig) FillDisk(ctx context.Context, node string) error { return r.actor.fillDisk(ctx, node) }
+
+// FreeDisk implements scenario.World.
+func (r *Rig) FreeDisk(ctx context.Context, node string) error { return r.actor.freeDisk(ctx, node) }
+
 // Crash implements scenario.World.
 func (r *Rig) Crash(ctx context.Context, pod string, times int) error {
 	return r.actor.crash(ctx, r.namespace, pod, times)

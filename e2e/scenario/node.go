@@ -30,6 +30,8 @@ func (r *runner) nodeStep(ctx context.Context, s Step) error {
 		{s.Drain, r.drain},
 		{s.LoseNode, r.world.LoseNode},
 		{s.RecoverNode, r.world.RecoverNode},
+		{s.FillDisk, r.world.FillDisk},
+		{s.FreeDisk, r.world.FreeDisk},
 		{s.DeleteNode, r.deleteNode},
 	}
 	for _, verb := range verbs {

@@ -55,6 +55,10 @@ type Step struct {
 	LoseNode *Node `json:"loseNode,omitempty"`
 	// RecoverNode brings a lost node back.
 	RecoverNode *Node `json:"recoverNode,omitempty"`
+	// FillDisk leaves no room on the disk of a node's kubelet, which evicts its pods.
+	FillDisk *Node `json:"fillDisk,omitempty"`
+	// FreeDisk makes room again.
+	FreeDisk *Node `json:"freeDisk,omitempty"`
 	// DeleteNode deletes a Node object.
 	DeleteNode *Node `json:"deleteNode,omitempty"`
 	// Crash ends the process of a pod's main container.

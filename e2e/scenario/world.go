@@ -42,6 +42,10 @@ type World interface {
 	LoseNode(ctx context.Context, node string) error
 	// RecoverNode brings a lost node back.
 	RecoverNode(ctx context.Context, node string) error
+	// FillDisk leaves no room on the disk of a node's kubelet, which evicts its pods.
+	FillDisk(ctx context.Context, node string) error
+	// FreeDisk makes room again.
+	FreeDisk(ctx context.Context, node string) error
 	// Crash ends the process of a pod's main container so many times in a row,
 	// each time as soon as it runs again; without end if negative.
 	Crash(ctx context.Context, pod string, times int) error
