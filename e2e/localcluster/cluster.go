@@ -287,6 +287,9 @@ func (c *Cluster) startAll(ctx context.Context, base []images.Archive) error {
 			if err := c.forgetBoot(groupCtx, n.Name); err != nil {
 				return err
 			}
+			if err := c.layout.mountDisk(n.Name); err != nil {
+				return err
+			}
 			if err := c.ensure(groupCtx, c.containerd(n)); err != nil {
 				return err
 			}
@@ -401,6 +404,9 @@ func (c *Cluster) StartNode(ctx context.Context, name string) error {
 		return err
 	}
 	if err := createCgroups(n.Name); err != nil {
+		return err
+	}
+	if err := c.layout.mountDisk(n.Name); err != nil {
 		return err
 	}
 	for _, d := range []process{c.containerd(n), c.kubelet(n)} {

@@ -71,9 +71,12 @@ func (l layout) kubeletConfig(n Node) object {
 		"failCgroupV1":             false,
 		"failSwapOn":               false,
 		"enforceNodeAllocatable":   []string{},
-		// Above zero because zero is refused, small because the machine is shared
-		// with three nodes and whatever else it does.
-		"evictionHard": object{"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+		// The kubelet's disk is its own. The rest is above zero because zero is
+		// refused, and small because the machine is shared with three nodes and
+		// whatever else it does.
+		"evictionHard": object{"memory.available": "50Mi", "nodefs.available": diskLow, "imagefs.available": "1%"},
+		// Five minutes if it is not said.
+		"evictionPressureTransitionPeriod": "5s",
 		// Images come from archives, so a collected one could not be pulled again.
 		"imageGCHighThresholdPercent": 100,
 		"imageGCLowThresholdPercent":  99,

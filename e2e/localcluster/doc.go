@@ -18,6 +18,12 @@
 //
 // So Down works after up was killed at any point, and Up repairs what died.
 //
+// # Disks
+//
+// Every kubelet keeps its pods on a small disk of its own, which [Cluster.FillDisk]
+// fills for real: the kubelet measures it, evicts, and calls the node's disk full.
+// Containers and volumes are on the disk of the machine.
+//
 // # Network
 //
 // All nodes and pods are on one bridge and one address range; the nodes have

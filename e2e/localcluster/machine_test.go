@@ -24,6 +24,8 @@ func TestMountsBelow(t *testing.T) {
 `
 	assert.Equal(t, []string{"/srv/local/nodes/a/b c", "/srv/local/nodes/a"}, mountsBelow(info, "/srv/local"),
 		"innermost first; neither the directory itself nor one with a longer name")
+	assert.Equal(t, []string{"/srv/local/nodes/a/b c"}, mountsBelow(info, "/srv/local", "/srv/local/nodes/a"),
+		"a disk that is kept loses what is mounted below it")
 }
 
 func TestHierarchies(t *testing.T) {

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountsBelow returns the mount points below dir (not dir itself), the latest
-// first, from the content of /proc/self/mountinfo.
-func mountsBelow(mountinfo, dir string) []string {
+// mountsBelow returns the mount points below dir (not dir itself, nor those to
+// keep), the latest first, from the content of /proc/self/mountinfo.
+func mountsBelow(mountinfo, dir string, keep ...string) []string {
 	var found []string
 	for line := range strings.Lines(mountinfo) {
 		fields := strings.Fields(line)
 		if len(fields) < 5 {
 			continue
 		}
-		if point := unescape(fields[4]); strings.HasPrefix(point, dir+"/") {
+		if point := unescape(fields[4]); strings.HasPrefix(point, dir+"/") && !slices.Contains(keep, point) {
 			found = append(found, point)
 		}
 	}
@@ -44,15 +44,15 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// unmountBelow unmounts everything below dir. What is busy is detached: it goes
-// away with its last user.
-func unmountBelow(dir string) error {
+// unmountBelow unmounts everything below dir but the mount points to keep. What is
+// busy is detached: it goes away with its last user.
+func unmountBelow(dir string, keep ...string) error {
 	content, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return fmt.Errorf("list mounts: %w", err)
 	}
 	var errs []error
-	for _, point := range mountsBelow(string(content), dir) {
+	for _, point := range mountsBelow(string(content), dir, keep...) {
 		err := unix.Unmount(point, unix.UMOUNT_NOFOLLOW)
 		if errors.Is(err, unix.EBUSY) {
 			err = unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)

@@ -34,7 +34,7 @@ func (c *Cluster) kubelet(n Node) process {
 		args: []string{
 			"--config=" + l.config(n.Name+"-kubelet.yaml"),
 			"--kubeconfig=" + l.config(n.Name+".kubeconfig"),
-			"--root-dir=" + l.nodeFile(n.Name, "kubelet"),
+			"--root-dir=" + filepath.Join(l.disk(n.Name), "kubelet"),
 			"--cert-dir=" + l.nodeFile(n.Name, "kubelet-pki"),
 			"--hostname-override=" + n.Name,
 			"--node-ip=" + n.Address,
@@ -60,7 +60,7 @@ func nodeByName(name string) (Node, error) {
 
 // killNode ends a node as if its machine lost power: kubelet, containerd, shims
 // and every process in a container are killed without warning, its network
-// namespaces and mounts vanish. What is on its disk stays.
+// namespaces and mounts vanish. Its disk stays, and what is on it.
 func (c *Cluster) killNode(ctx context.Context, node string) error {
 	err := kill(ctx, func(pid int) bool {
 		return c.processes.ours(pid, node+"/") || inCgroup(pid, nodeCgroup(node)) || c.isShim(pid, node)
@@ -68,7 +68,7 @@ func (c *Cluster) killNode(ctx context.Context, node string) error {
 	if err != nil {
 		return fmt.Errorf("stop node %s: %w", node, err)
 	}
-	errs := []error{c.removeShimSockets(node), unmountBelow(c.layout.node(node))}
+	errs := []error{c.removeShimSockets(node), unmountBelow(c.layout.node(node), c.layout.disk(node))}
 	for _, name := range []string{node + "/kubelet", node + "/containerd"} {
 		if err := os.Remove(c.layout.pidFile(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)

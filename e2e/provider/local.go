@@ -54,3 +54,13 @@ func (l *local) StopNode(ctx context.Context, name string) error {
 func (l *local) StartNode(ctx context.Context, name string) error {
 	return l.cluster.StartNode(ctx, name)
 }
+
+// FillDisk implements Disks.
+func (l *local) FillDisk(ctx context.Context, node string) error {
+	return l.cluster.FillDisk(ctx, node)
+}
+
+// FreeDisk implements Disks.
+func (l *local) FreeDisk(ctx context.Context, node string) error {
+	return l.cluster.FreeDisk(ctx, node)
+}

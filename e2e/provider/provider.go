@@ -49,6 +49,14 @@ type Nodes interface {
 	StartNode(ctx context.Context, name string) error
 }
 
+// Disks is implemented by providers whose nodes have disks that can be filled.
+type Disks interface {
+	// FillDisk leaves no room on the disk of a node's kubelet, which evicts its pods.
+	FillDisk(ctx context.Context, node string) error
+	// FreeDisk makes room again.
+	FreeDisk(ctx context.Context, node string) error
+}
+
 // Options of New.
 type Options struct {
 	// Name of the provider; empty means local.

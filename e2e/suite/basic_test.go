@@ -92,7 +92,7 @@ func TestAnIdleClusterIsNotWritten(t *testing.T) {
 
 // Operators are missed and found again: groups wait without an error for an
 // operator that is not there, and one that is killed gives its lease back. Then
-// processes hang and a node is lost, operators and all.
+// processes hang, a node is lost, and another one's disk is full, operators and all.
 func TestOperatorsAndNodesComeAndGo(t *testing.T) {
 	if shared.provider.Name() != provider.Local {
 		t.Skip("scales the operators and stops a node of the whole cluster: only on a cluster of our own")
@@ -108,6 +108,7 @@ func TestOperatorsAndNodesComeAndGo(t *testing.T) {
 	awaitAll(t, ns, 1)
 	t.Run("a process that hangs is named and costs no pod", func(t *testing.T) { hangs(t, ns) })
 	t.Run("a node that loses power and comes back costs no data", func(t *testing.T) { losesNode(t, ns) })
+	t.Run("a node whose disk is full loses its pods and no data", func(t *testing.T) { fillsDisk(t, ns) })
 }
 
 // query connects as the demo tells people to.

@@ -47,6 +47,8 @@ func command() *cobra.Command {
 		loadCommand(open), statusCommand(open), logsCommand(open),
 		onNode(open, "stop-node", "Make a node disappear as if its machine lost power", (*localcluster.Cluster).StopNode),
 		onNode(open, "start-node", "Start a lost node again", (*localcluster.Cluster).StartNode),
+		onNode(open, "fill-disk", "Fill the disk of a node's kubelet, so that it evicts its pods", (*localcluster.Cluster).FillDisk),
+		onNode(open, "free-disk", "Make room again on a disk that was filled", (*localcluster.Cluster).FreeDisk),
 		volumesCommand(),
 	)
 	return root
