@@ -25,7 +25,7 @@ func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p cluster
 	for _, kind := range group.Order() {
 		var work []func() step.Outcome
 		for _, change := range p.Apply {
-			if change.desired.GroupKind() == kind && (worst.Kind == step.KindDone || !upgrades(change)) {
+			if change.desired.GroupKind() == kind && (worst.Kind == step.KindDone || worst.Kind == step.KindWait || !upgrades(change)) {
 				work = append(work, func() step.Outcome { return r.applyGroup(ctx, c, change) })
 			}
 		}
@@ -61,6 +61,8 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	case result != apply.Unchanged:
 		r.Recorder.Eventf(c, change.desired, corev1.EventTypeNormal, string(result), "Apply", "%s %s", result, name)
+		// The plan rests on what the group said of its old spec.
+		return step.Wait("groups", waitDeadline, v1alpha1.ReasonProgressing, name+" has just been changed")
 	}
 	return step.Done()
 }

@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"context"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
@@ -187,6 +190,27 @@ func TestOrphanedGroupsAreAdoptedAgain(t *testing.T) {
 		return true
 	}, stage.Promptly, stage.Tick)
 	assert.Equal(t, uid, w.groups()["PDGroup basic-pd"].GetUID())
+}
+
+// Who waits for UpToDate after an edit must not be told of what was before it.
+func TestAnEditIsNotUpToDateBeforeTheGroupsHaveSeenIt(t *testing.T) {
+	w := created(t)
+	w.everythingReady()
+	before := w.Converged()
+	var early atomic.Bool
+	w.Follow(&v1alpha1.TidbClusterList{}, func(_ context.Context, o client.Object) {
+		c, ok := o.(*v1alpha1.TidbCluster)
+		if ok && c.Generation > before.Generation && gate.Current(c.Status.Conditions, c.Generation, v1alpha1.ConditionUpToDate) != nil &&
+			stage.Verdict(c, v1alpha1.ConditionUpToDate) == "True/UpToDate" {
+			early.Store(true)
+		}
+	})
+	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Version = "v8.5.8" })
+	w.Within(stage.Promptly, v1alpha1.ConditionUpToDate, "False/WaitingForGroups")
+	for _, g := range w.groups() {
+		assert.Equal(t, "v8.5.8", g.GetComponentSpec().Version, g.GetName())
+	}
+	assert.False(t, early.Load())
 }
 
 // GRP-06.

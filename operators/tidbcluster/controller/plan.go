@@ -99,7 +99,7 @@ func groupOutcome(change groupChange) step.Outcome {
 		switch {
 		case c == nil:
 			return step.Wait("groups", waitDeadline, v1alpha1.ReasonWaitingForGroups, name+" has no current status: is its operator running?")
-		case c.Status == metav1.ConditionTrue, c.Reason == v1alpha1.ReasonSuspended, conditionType == v1alpha1.ConditionReady && change.live.GetReplicas() == 0:
+		case c.Status == metav1.ConditionTrue, conditionType == v1alpha1.ConditionReady && (c.Reason == v1alpha1.ReasonSuspended || change.live.GetReplicas() == 0):
 		default:
 			return step.Wait("groups", waitDeadline, c.Reason, name+": "+c.Message)
 		}
