@@ -3,8 +3,11 @@ package store
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
@@ -71,13 +74,17 @@ func (c Component) departs(i *v1alpha1.Instance) bool {
 	return living >= c.Group.GetReplicas()+c.Extra()
 }
 
-// dataLost reports whether the data of a member that PD knows is gone: its claim
-// is, and nobody has put another one in its place, or it goes with its Instance.
+// dataLost reports whether the data of a member that PD knows is gone, or goes: its
+// claim is gone, and nobody has put another one in its place; it goes with its
+// Instance; or it is being deleted, and goes with the pod.
 func (c Component) dataLost(i *v1alpha1.Instance) bool {
-	if i.Spec.ClaimRetention.WhenDeleted == v1alpha1.DeleteClaim && len(i.Spec.VolumeClaimTemplates) > 0 && recorded(i) != "" && c.of(i).Problem == "" {
+	claims := c.Snapshot.Claims[i.Name]
+	goes := i.Spec.ClaimRetention.WhenDeleted == v1alpha1.DeleteClaim ||
+		slices.ContainsFunc(claims, func(m metav1.ObjectMeta) bool { return m.DeletionTimestamp != nil })
+	if goes && len(i.Spec.VolumeClaimTemplates) > 0 && recorded(i) != "" && c.of(i).Problem == "" {
 		return true
 	}
-	return group.ClaimLost(i) && recorded(i) != "" && len(c.Snapshot.Claims[i.Name]) < len(i.Spec.VolumeClaimTemplates)
+	return group.ClaimLost(i) && recorded(i) != "" && len(claims) < len(i.Spec.VolumeClaimTemplates)
 }
 
 // left reports whether PD has let a member's store go. A PD that lists no store

@@ -88,6 +88,10 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 			s.Instances[0].Spec.VolumeClaimTemplates = []v1alpha1.VolumeClaimTemplate{{Name: "data"}}
 			s.Instances[0].Spec.ClaimRetention.WhenDeleted = v1alpha1.DeleteClaim
 		}}, want{leased: true, replaced: true, calls: call(group.EvictLeaders), says: "gives its leaders away"}},
+		"a deleted member whose claim is being deleted leaves": {[]func(*group.Snapshot){deleted, func(s *group.Snapshot) {
+			s.Instances[0].Spec.VolumeClaimTemplates = []v1alpha1.VolumeClaimTemplate{{Name: "data"}}
+			s.Claims = map[string][]metav1.ObjectMeta{"kv-0": {{Name: "data-kv-0", DeletionTimestamp: ptr.To(metav1.NewTime(now()))}}}
+		}}, want{leased: true, replaced: true, calls: call(group.EvictLeaders), says: "gives its leaders away"}},
 		"one that PD never knew has lost nothing":    {[]func(*group.Snapshot){deleted, never, claimLost}, want{ready: true, stays: true}},
 		"a deleted member that has left is replaced": {[]func(*group.Snapshot){deleted, gone}, want{ready: true, replaced: true}},
 	} {
