@@ -77,7 +77,9 @@ func TestAPodThatRunsOnSaysForWhom(t *testing.T) {
 	g.Spec.Suspended = true
 	i := kv(1, "uid")
 	i.Status.PodUID = "pod"
-	says := func(r Rendering) string { return unready(&Plan{}, g, Snapshot{Instances: []*v1alpha1.Instance{i}}, r).Message }
+	says := func(r Rendering) string {
+		return unready(&Plan{}, g, Snapshot{Instances: []*v1alpha1.Instance{i}}, r).Message
+	}
 	assert.Equal(t, "pod kv-1 still runs: TiDBGroup db has to stop first", says(Rendering{SuspendWait: "TiDBGroup db has to stop first"}))
 	i.Spec.Suspended = true
 	assert.Equal(t, "pod kv-1 is still stopping", says(Rendering{SuspendWait: "TiDBGroup db has to stop first"}))

@@ -185,7 +185,7 @@ func (n *node) handler() http.Handler {
 	mux.Handle("/pd/", api.Handler())
 	mux.HandleFunc("GET /health", n.etcdHealth)
 	// No simulated TiDB registers in etcd: nothing but its gateway is there.
-	mux.HandleFunc("POST /v3/kv/range", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /v3/kv/range", func(w http.ResponseWriter, _ *http.Request) {
 		if n.pd.Cluster() == nil {
 			http.Error(w, `{"error":"etcdserver: no leader","code":14}`, http.StatusServiceUnavailable)
 			return
