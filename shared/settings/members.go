@@ -135,7 +135,8 @@ func (m *Members) survey(g v1alpha1.Group, instances []*v1alpha1.Instance) []fun
 		after[i.Name] = one
 		if !one.busy && (!one.known || one.Err != nil && m.now().Sub(one.Tried.Time) >= askAgain) {
 			one.busy = true
-			work = append(work, func(ctx context.Context) { m.ask(ctx, name(g), i.Status.PodIP, one) })
+			key, host := name(g), i.Status.PodIP
+			work = append(work, func(ctx context.Context) { m.ask(ctx, key, host, one) })
 		}
 	}
 	m.seen[name(g)] = after
