@@ -19,8 +19,8 @@ import (
 const (
 	// callTimeout bounds one request to a member.
 	callTimeout = 3 * time.Second
-	// Patience is for how long a group waits at most for the first answer of a
-	// member before it goes on without: the call, and a little.
+	// Patience is for how long a group waits at most for the first answers of members
+	// before it goes on without: the call, and a little.
 	Patience = callTimeout + time.Second/2
 	// callsAtOnce bounds how many members of all groups are asked or given something
 	// at the same time: silent ones must not hold up the others, and each answer may
@@ -60,15 +60,15 @@ type Members struct {
 
 	mu   sync.Mutex
 	seen map[types.NamespacedName]map[string]*member
+	// held says since when groups wait for first answers.
+	held map[types.NamespacedName]time.Time
 }
 
 // member is one process of a member. Another one has another, so that an answer
 // that comes late is no answer for it.
 type member struct {
 	group.Running
-	// begun is when it was first to be asked; known says that it has answered since,
-	// or has not in time.
-	begun time.Time
+	// known says that it has answered, or has not in time.
 	known bool
 	// busy says that it is being asked or given something.
 	busy bool
@@ -78,7 +78,7 @@ type member struct {
 func NewMembers(table Table, api API, begin Begin, now func() time.Time) *Members {
 	return &Members{
 		table: table, api: api, begin: begin, now: now, wake: make(chan event.GenericEvent, 64), slots: make(chan struct{}, callsAtOnce),
-		seen: map[types.NamespacedName]map[string]*member{},
+		seen: map[types.NamespacedName]map[string]*member{}, held: map[types.NamespacedName]time.Time{},
 	}
 }
 
@@ -88,27 +88,35 @@ func (m *Members) Answers() <-chan event.GenericEvent { return m.wake }
 // Look returns what the running members of a group that may run with something
 // else than their files say run with, as far as that is known. It has those asked
 // that it does not know or whose process is another one by now, and forgets those
-// that run with their files. Pending says that one has just begun to be asked:
-// nothing should be made of the rest before it has answered, or Patience is over.
+// that run with their files. Pending says that some have just begun to be asked:
+// nothing should be made of the rest before they have answered, or Patience is over.
 func (m *Members) Look(g v1alpha1.Group, instances []*v1alpha1.Instance) (running map[string]group.Running, pending bool) {
 	for _, ask := range m.survey(g, instances) {
 		m.begin(ask)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	key, unknown := name(g), false
 	running = map[string]group.Running{}
 	for _, i := range instances {
 		since, ready := group.ReadySince(i)
-		one := m.seen[name(g)][i.Name]
+		one := m.seen[key][i.Name]
 		switch {
 		case !ready || !one.is(i, since):
 		case one.known:
 			running[i.Name] = one.Running
 		default:
-			pending = pending || m.now().Sub(one.begun) < Patience
+			unknown = true
 		}
 	}
-	return running, pending
+	held, before := m.held[key]
+	switch {
+	case !unknown:
+		delete(m.held, key)
+	case !before:
+		m.held[key], held = m.now(), m.now()
+	}
+	return running, unknown && m.now().Sub(held) < Patience
 }
 
 // survey notes which processes there are, and returns the work of asking those
@@ -130,7 +138,7 @@ func (m *Members) survey(g v1alpha1.Group, instances []*v1alpha1.Instance) []fun
 			after[i.Name] = one // its Instance may only be ahead of its status
 			continue
 		case !one.is(i, since):
-			one = &member{Running: group.Running{Pod: i.Status.PodUID, Since: since}, begun: m.now()}
+			one = &member{Running: group.Running{Pod: i.Status.PodUID, Since: since}}
 		}
 		after[i.Name] = one
 		if !one.busy && (!one.known || one.Err != nil && m.now().Sub(one.Tried.Time) >= askAgain) {
