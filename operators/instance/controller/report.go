@@ -451,7 +451,8 @@ func notReady(pod *corev1.Pod) step.Outcome {
 		return wait("pod", v1alpha1.ReasonPodNotReady, "container %s in pod %s on node %s runs and is not ready yet: kubectl logs %s -c %s -n %s",
 			strings.Join(waiting, ", "), pod.Name, pod.Spec.NodeName, pod.Name, waiting[0], pod.Namespace)
 	case pod.Status.Phase == corev1.PodRunning:
-		return wait("pod", v1alpha1.ReasonPodNotReady, "pod %s on node %s is not ready: does the node answer? kubectl get node %s", pod.Name, pod.Spec.NodeName, pod.Spec.NodeName)
+		return wait("pod", v1alpha1.ReasonPodNotReady, "pod %s on node %s is not ready: does the node answer? kubectl get node %s; if it is gone for good: kubectl delete node %s",
+			pod.Name, pod.Spec.NodeName, pod.Spec.NodeName, pod.Spec.NodeName)
 	}
 	message := fmt.Sprintf("pod %s is being started on node %s", pod.Name, pod.Spec.NodeName)
 	if needs := mounted(pod); len(needs) > 0 {
