@@ -21,39 +21,40 @@ const endangered = "a region would be left without a majority of its voters, or 
 // regions.
 func (c Component) Endangered(i *v1alpha1.Instance) string {
 	m, s := c.of(i), c.Snapshot
+	if m.Store == nil {
+		return ""
+	}
+	few := c.unreplicated(*m.Store)
 	switch {
-	case m.Store == nil, !c.secluded(*m.Store) && c.unreplicated(*m.Store):
+	case few && !c.secluded(*m.Store):
 		return ""
 	case s.RegionsErr != nil:
 		return s.RegionsErr.Error()
 	case !s.RegionsKnown && s.Lease.HeldBy(i):
 		return "PD has not been asked about its regions yet"
-	case slices.ContainsFunc(s.Regions, func(r pd.Region) bool { return c.needs(r, *m.Store) }):
+	case slices.ContainsFunc(s.Regions, func(r pd.Region) bool { return needs(r, s.PD, *m.Store, few) }):
 		return endangered
 	}
 	return ""
 }
 
 // needs reports whether a region would be left without a majority if a store were
-// stopped.
-func (c Component) needs(r pd.Region, on pd.Store) bool {
-	left, voters := survivors(r, c.Snapshot.PD, on.ID)
+// stopped. few says that the store is unreplicated.
+func needs(r pd.Region, view pd.View, on pd.Store, few bool) bool {
+	left, voters := survivors(r, view, on.ID)
 	at := slices.IndexFunc(r.Peers, func(p pd.Peer) bool { return p.StoreID == on.ID })
 	switch {
-	case voters < quorate && c.unreplicated(on):
+	case few && voters < quorate:
 		return false // no more are wanted, or there are no more such stores
 	case at >= 0 && r.Peers[at].Voter:
-		return left < majority(voters)
+		return left < pd.Majority(voters)
 	}
 	// PD does not know that the store is about to stop, and may make a voter there of
 	// a new peer or of a learner. The second of two is then half of them, which is no
 	// majority; so is the fourth if one of the other three does not work.
 	comes := on.State == pd.StateUp && (r.Missing || at >= 0)
-	return comes && left >= majority(voters) && left < majority(voters+1)
+	return comes && left >= pd.Majority(voters) && left < pd.Majority(voters+1)
 }
-
-// majority of a number of voters.
-func majority(voters int) int { return voters/2 + 1 }
 
 // unreplicated reports whether no region of a store could do without one of its
 // voters, because there are to be fewer than three. Nothing is gained then by
