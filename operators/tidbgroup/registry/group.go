@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +16,11 @@ type Group struct {
 	Name, PD types.NamespacedName
 	// Members are the names of its Instances.
 	Members map[string]bool
+}
+
+// same reports whether a group has the same members at the same PD.
+func (g Group) same(other Group) bool {
+	return g.PD == other.PD && maps.Equal(g.Members, other.Members)
 }
 
 // Gone returns the registrations of servers of the group that it has no Instance

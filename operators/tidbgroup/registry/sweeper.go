@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"errors"
-	"maps"
 	"sync"
 	"time"
 
@@ -60,7 +59,7 @@ func NewSweeper(dial func(pdGroup types.NamespacedName) (PD, error), timing Timi
 func (s *Sweeper) Sweep(ctx context.Context, g Group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if last, swept := s.groups[g.Name]; swept && last.PD == g.PD && maps.Equal(last.Members, g.Members) {
+	if last, swept := s.groups[g.Name]; swept && last.same(g) {
 		return
 	}
 	s.groups[g.Name] = g
@@ -83,7 +82,7 @@ func (s *Sweeper) run(ctx context.Context, g Group) {
 		s.sweep(ctx, g)
 		s.mu.Lock()
 		next, wanted := s.groups[g.Name]
-		if ctx.Err() != nil || !wanted || next.PD == g.PD && maps.Equal(next.Members, g.Members) {
+		if ctx.Err() != nil || !wanted || next.same(g) {
 			delete(s.running, g.Name)
 			s.mu.Unlock()
 			return
