@@ -20,16 +20,7 @@ func (a *actor) fillDisk(ctx context.Context, name string) error {
 	a.mu.Lock()
 	a.full[name] = true
 	a.mu.Unlock()
-	pods, err := a.podsOn(ctx, name)
-	if err != nil {
-		return err
-	}
-	for i := range pods {
-		if err := a.poke(ctx, &pods[i]); err != nil {
-			return err
-		}
-	}
-	return a.pokeNode(ctx, name)
+	return a.pokeAllOn(ctx, name)
 }
 
 // freeDisk makes room again.

@@ -80,6 +80,11 @@ func (a *actor) recoverNode(ctx context.Context, name string) error {
 	a.mu.Lock()
 	delete(a.lost, name)
 	a.mu.Unlock()
+	return a.pokeAllOn(ctx, name)
+}
+
+// pokeAllOn has a node looked at, and every pod that is bound to it.
+func (a *actor) pokeAllOn(ctx context.Context, name string) error {
 	pods, err := a.podsOn(ctx, name)
 	if err != nil {
 		return err
