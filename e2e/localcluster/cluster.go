@@ -372,25 +372,39 @@ func (c *Cluster) Down(ctx context.Context) error {
 // turns NotReady after about 16 s, and its pods are evicted 30 s later. Volumes
 // and everything else on its disk stay.
 func (c *Cluster) StopNode(ctx context.Context, name string) error {
-	n, err := nodeByName(name)
-	if err != nil {
-		return err
-	}
-	unlock, err := c.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := c.killNode(ctx, n.Name); err != nil {
-		return err
-	}
-	c.say("%s is lost", n.Name)
-	return nil
+	return c.atNode(ctx, name, func(n Node) error {
+		if err := c.killNode(ctx, n.Name); err != nil {
+			return err
+		}
+		c.say("%s is lost", n.Name)
+		return nil
+	})
 }
 
 // StartNode starts a node again after StopNode, as a machine that boots, and
 // returns when it is Ready.
 func (c *Cluster) StartNode(ctx context.Context, name string) error {
+	return c.atNode(ctx, name, func(n Node) error {
+		if err := c.ensurePrograms(ctx, "kubelet"); err != nil {
+			return err
+		}
+		if err := createCgroups(n.Name); err != nil {
+			return err
+		}
+		if err := c.layout.mountDisk(n.Name); err != nil {
+			return err
+		}
+		for _, d := range []process{c.containerd(n), c.kubelet(n)} {
+			if err := c.ensure(ctx, d); err != nil {
+				return err
+			}
+		}
+		return c.awaitNode(ctx, n.Name)
+	})
+}
+
+// atNode does something to a node while nobody else changes the cluster.
+func (c *Cluster) atNode(ctx context.Context, name string, do func(Node) error) error {
 	n, err := nodeByName(name)
 	if err != nil {
 		return err
@@ -400,19 +414,5 @@ func (c *Cluster) StartNode(ctx context.Context, name string) error {
 		return err
 	}
 	defer unlock()
-	if err := c.ensurePrograms(ctx, "kubelet"); err != nil {
-		return err
-	}
-	if err := createCgroups(n.Name); err != nil {
-		return err
-	}
-	if err := c.layout.mountDisk(n.Name); err != nil {
-		return err
-	}
-	for _, d := range []process{c.containerd(n), c.kubelet(n)} {
-		if err := c.ensure(ctx, d); err != nil {
-			return err
-		}
-	}
-	return c.awaitNode(ctx, n.Name)
+	return do(n)
 }

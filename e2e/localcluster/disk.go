@@ -50,16 +50,11 @@ func (l layout) mountDisk(node string) error {
 // FillDisk fills the disk of a node, as a pod that writes without end would. Its
 // kubelet notices within about 10 s, puts DiskPressure on the node, and evicts its
 // pods one after the other; none but critical ones may start there until FreeDisk.
-func (c *Cluster) FillDisk(ctx context.Context, name string) (err error) {
-	n, err := nodeByName(name)
-	if err != nil {
-		return err
-	}
-	unlock, err := c.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
+func (c *Cluster) FillDisk(ctx context.Context, name string) error {
+	return c.atNode(ctx, name, c.fillDisk)
+}
+
+func (c *Cluster) fillDisk(n Node) (err error) {
 	file, err := os.Create(c.layout.filler(n.Name))
 	if err != nil {
 		return fmt.Errorf("fill disk of node %s: %w", n.Name, err)
