@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -37,7 +38,9 @@ func fillsDisk(t *testing.T, ns string) {
 	t.Run("it is named with what to do, and the rest serves", func(t *testing.T) {
 		awaitWord(t, ns, store, "untolerated taint")
 		t.Logf("named after %s", time.Since(began).Round(100*time.Millisecond))
-		assert.Contains(t, message(t, ns, store), "kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'")
+		ready := meta.FindStatusCondition(instance(t, ns, store).Status.Conditions, v1alpha1.ConditionReady)
+		require.NotNil(t, ready)
+		assert.Contains(t, ready.Message, "kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'")
 		awaitGroupWord(t, ns, "basic-tikv", store)
 		taints, err := shared.session.Kubectl(t.Context(), "get", "node", node, "-o", "custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key")
 		require.NoError(t, err)
@@ -61,17 +64,6 @@ func fillsDisk(t *testing.T, ns string) {
 	assert.Equal(t, ids, storeIDs(t, ns))
 	assert.Equal(t, kept, claimUIDs(t, ns))
 	query(t, ns)
-}
-
-// message is what an Instance says that is not Ready.
-func message(t *testing.T, ns, name string) string {
-	t.Helper()
-	for _, c := range instance(t, ns, name).Status.Conditions {
-		if c.Type == v1alpha1.ConditionReady {
-			return c.Message
-		}
-	}
-	return ""
 }
 
 // podsOff returns the pods that run on other nodes than this one.

@@ -306,7 +306,7 @@ func TestItWaitsForAStoreThatAnswers(t *testing.T) {
 	require.NoError(t, waitForStore(later, client))
 }
 
-func TestItStopsGracefullyAndTakesItsRegistrationBack(t *testing.T) {
+func TestDB19ItStopsGracefullyAndLeavesItsTopologyBehind(t *testing.T) {
 	pd := withStore(t)
 	slow := filepath.Join(t.TempDir(), "log", "slow.log")
 	file := write(t, "graceful-wait-before-shutdown = 1\n[instance]\ntidb_slow_log_threshold = 100\n")
