@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -68,8 +69,8 @@ type Snapshot struct {
 	// Cordoned are the nodes of Instances on which nothing new is to start, if
 	// there is another one on which it may.
 	Cordoned map[string]bool
-	// LostNodes are, by Instance, nodes that do not exist any more and that hold
-	// the volume of a pod which therefore finds no place.
+	// LostNodes are, by Instance, the nodes that a volume of its pod can be used on,
+	// where none of them exists any more and the pod therefore finds no place.
 	LostNodes map[string]string
 	// Running is what running members were last seen to run with, by Instance, of
 	// those that may run with something else than their files say.
@@ -384,12 +385,9 @@ func nodes(ctx context.Context, c client.Reader, instances []*v1alpha1.Instance)
 	return out, cordoned, nil
 }
 
-// selectedNode is the annotation by which Kubernetes' scheduler tells where the
-// volume of a claim was made.
-const selectedNode = "volume.kubernetes.io/selected-node"
-
-// lostNodes finds the pods that find no place because their volume was on a node
-// which is gone. Who deletes a Node says that it never comes back.
+// lostNodes finds the pods that find no place because a volume of theirs was on a
+// node which is gone, with all others that it could be used on. Who deletes a Node
+// says that it never comes back.
 func lostNodes(ctx context.Context, env operator.Env, s Snapshot) (map[string]string, error) {
 	out := map[string]string{}
 	for _, i := range s.Instances {
@@ -397,20 +395,38 @@ func lostNodes(ctx context.Context, env operator.Env, s Snapshot) (map[string]st
 		if pod == nil || pod.Reason != v1alpha1.ReasonPodUnschedulable {
 			continue
 		}
-		for _, claim := range s.Claims[i.Name] {
-			name := claim.Annotations[selectedNode]
-			if name == "" {
-				continue
+		for _, v := range i.Status.Volumes {
+			gone := len(v.Nodes) > 0
+			for _, name := range v.Nodes {
+				there, err := nodeExists(ctx, env, name)
+				if err != nil {
+					return nil, err
+				}
+				gone = gone && !there
 			}
-			switch err := env.Find(ctx, client.ObjectKey{Name: name}, &corev1.Node{}); {
-			case apierrors.IsNotFound(err):
-				out[i.Name] = name
-			case err != nil:
-				return nil, fmt.Errorf("get Node %s: %w", name, err)
+			if gone {
+				out[i.Name] = strings.Join(v.Nodes, ", ")
 			}
 		}
 	}
 	return out, nil
+}
+
+// nodeExists reports whether there is a node of a name, or of a host name, which
+// may be another one. What a cache does not show may still be there.
+func nodeExists(ctx context.Context, env operator.Env, name string) (bool, error) {
+	err := env.Find(ctx, client.ObjectKey{Name: name}, &corev1.Node{})
+	if !apierrors.IsNotFound(err) {
+		if err != nil {
+			return false, fmt.Errorf("get Node %s: %w", name, err)
+		}
+		return true, nil
+	}
+	var list corev1.NodeList
+	if err := env.Live.List(ctx, &list, client.MatchingLabels{corev1.LabelHostname: name}, client.Limit(1)); err != nil {
+		return false, fmt.Errorf("list Nodes of host name %s: %w", name, err)
+	}
+	return len(list.Items) > 0, nil
 }
 
 // Moving reports whether a group is on its way to its spec, so that PD is worth

@@ -197,6 +197,13 @@ type VolumeStatus struct {
 	// pod with it may find no other node to run on.
 	// +optional
 	NodeBound bool `json:"nodeBound,omitempty"`
+	// Nodes that the volume can be used on, by name or by their label
+	// kubernetes.io/hostname, if it is tied to these: when all of them are gone, so
+	// is the volume.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Nodes []string `json:"nodes,omitempty"`
 }
 
 // MemberStatus is a member as the database knows it.

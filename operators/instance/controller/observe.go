@@ -61,8 +61,8 @@ type volume struct {
 	claim *corev1.PersistentVolumeClaim
 	// bound is the PersistentVolume of the claim, empty if it is not known.
 	bound string
-	// nodeBound says that the PersistentVolume can be used on one node only.
-	nodeBound bool
+	// place is where the PersistentVolume can be used.
+	place place
 	// refused is the reason for which the API server has just not let the claim be
 	// made or changed; empty if it has not been asked, or has.
 	refused string
@@ -103,7 +103,7 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 		if v.claim, s.err = get(ctx, r, s.instance, v.name, &corev1.PersistentVolumeClaim{}); s.err != nil {
 			return s
 		}
-		if s.err = r.observeVolume(ctx, s.instance, &v); s.err != nil {
+		if s.err = r.observeVolume(ctx, s, &v); s.err != nil {
 			return s
 		}
 		if s.err = r.observeAttributes(ctx, s.instance, &v); s.err != nil {
@@ -134,19 +134,22 @@ func get[T client.Object](ctx context.Context, r *reconciler, instance *v1alpha1
 	return into, nil
 }
 
-// observeVolume finds out whether the volume of a claim is tied to a node. A
+// observeVolume finds out whether the volume of a claim is tied to nodes. A
 // volume's place never changes: what status says of it already is not asked
-// again. Volumes belong to no namespace; a namespaced installation may not read
-// them and goes without.
-func (r *reconciler) observeVolume(ctx context.Context, instance *v1alpha1.Instance, v *volume) error {
+// again, unless the pod finds no place and an earlier version may not have
+// noted which nodes are the volume's. Volumes belong to no namespace; a
+// namespaced installation may not read them and goes without.
+func (r *reconciler) observeVolume(ctx context.Context, s *snapshot, v *volume) error {
 	if v.claim == nil || v.claim.Spec.VolumeName == "" || !r.ClusterScoped {
 		return nil
 	}
 	name := v.claim.Spec.VolumeName
-	for _, known := range instance.Status.Volumes {
+	for _, known := range s.instance.Status.Volumes {
 		if known.Name == v.template.Name && known.PersistentVolume == name {
-			v.bound, v.nodeBound = name, known.NodeBound
-			return nil
+			v.bound, v.place = name, place{bound: known.NodeBound, nodes: known.Nodes}
+			if len(known.Nodes) > 0 || s.pod == nil || !findsNoNode(s.pod) {
+				return nil
+			}
 		}
 	}
 	pv := &corev1.PersistentVolume{}
@@ -157,7 +160,7 @@ func (r *reconciler) observeVolume(ctx context.Context, instance *v1alpha1.Insta
 	case err != nil:
 		return fmt.Errorf("read PersistentVolume %s: %w", name, err)
 	}
-	v.bound, v.nodeBound = name, nodeBound(pv)
+	v.bound, v.place = name, placeOf(pv, v.claim)
 	return nil
 }
 
@@ -184,20 +187,6 @@ func (r *reconciler) observeAttributes(ctx context.Context, instance *v1alpha1.I
 		return nil
 	}
 	return fmt.Errorf("read VolumeAttributesClass %s: %w", *wanted, err)
-}
-
-// nodeBound reports whether a volume lies on one node: by where it is, or by the
-// nodes that it may be used from.
-func nodeBound(pv *corev1.PersistentVolume) bool {
-	if pv.Spec.Local != nil || pv.Spec.HostPath != nil {
-		return true
-	}
-	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
-		return false
-	}
-	return slices.ContainsFunc(pv.Spec.NodeAffinity.Required.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
-		return len(t.MatchFields) > 0 || slices.ContainsFunc(t.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return e.Key == corev1.LabelHostname })
-	})
 }
 
 // ownerless asks the API server whether the group of a deleted Instance, which

@@ -178,7 +178,7 @@ func volumeStatus(s *snapshot, p *plan) []v1alpha1.VolumeStatus {
 			}
 			status.VolumeAttributesClassName = storage.Attributes(claim)
 			status.Change = storage.ProgressOf(claim).Change
-			status.PersistentVolume, status.NodeBound = v.bound, v.nodeBound
+			status.PersistentVolume, status.NodeBound, status.Nodes = v.bound, v.place.bound, v.place.nodes
 			switch {
 			case slices.Contains(p.withdraw, v.template.Name):
 				status.ClaimUID = ""
@@ -378,7 +378,7 @@ func podOutcome(s *snapshot, p *plan, acted step.Outcome) step.Outcome {
 		return step.Done()
 	}
 	if scheduled := podCondition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
-		if scheduled.Reason == corev1.PodReasonUnschedulable {
+		if findsNoNode(pod) {
 			return unschedulable(pod, stable(scheduled.Message))
 		}
 		return wait("pod", v1alpha1.ReasonPodPending, "pod %s is kept from being scheduled (%s): kubectl describe pod %s -n %s", name, scheduled.Reason, name, pod.Namespace)
@@ -475,6 +475,12 @@ func mounted(pod *corev1.Pod) []string {
 		}
 	}
 	return out
+}
+
+// findsNoNode reports whether the scheduler has found no node for a pod.
+func findsNoNode(pod *corev1.Pod) bool {
+	scheduled := podCondition(pod, corev1.PodScheduled)
+	return scheduled != nil && scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable
 }
 
 // unschedulable says what a person can do for a pod that the scheduler finds no
