@@ -2,7 +2,9 @@ package group
 
 import (
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -49,6 +51,12 @@ func InstanceServes(i *v1alpha1.Instance) bool {
 func InstanceReady(i *v1alpha1.Instance) bool {
 	c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady)
 	return c != nil && c.Status == metav1.ConditionTrue
+}
+
+// VolumeLost reports whether a claim of an Instance is there and its volume is not,
+// and has been given up by Kubernetes.
+func VolumeLost(i *v1alpha1.Instance) bool {
+	return ClaimLost(i) && slices.ContainsFunc(i.Status.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.Phase == string(corev1.ClaimLost) })
 }
 
 // ClaimLost reports whether the instance operator holds an Instance back because a

@@ -130,6 +130,9 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (Snapshot,
 	if s.Claims, err = claims(ctx, env.Client, g); err != nil {
 		return s, err
 	}
+	if err := restoredClaims(ctx, env.Live, s); err != nil {
+		return s, err
+	}
 	s.RetiredSlots = retiredSlots(g, s.Claims)
 	if s.Budget, err = budget(ctx, env.Client, g); err != nil {
 		return s, err
@@ -251,6 +254,34 @@ func claims(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[string]
 		out[instance] = append(out[instance], claim.ObjectMeta)
 	}
 	return out, nil
+}
+
+// restoredClaims adds what has come in place of the lost claims of Instances that
+// are being deleted: whether their data is back decides what becomes of their
+// members, and a claim that has just been restored may not carry our labels yet.
+func restoredClaims(ctx context.Context, live client.Reader, s Snapshot) error {
+	for _, i := range s.Instances {
+		if i.DeletionTimestamp == nil || !ClaimLost(i) {
+			continue
+		}
+		for _, t := range i.Spec.VolumeClaimTemplates {
+			name := names.Claim(t.Name, i.Name)
+			if slices.ContainsFunc(s.Claims[i.Name], func(c metav1.ObjectMeta) bool { return c.Name == name }) {
+				continue
+			}
+			claim := &metav1.PartialObjectMetadata{}
+			claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+			err := live.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: name}, claim)
+			switch {
+			case apierrors.IsNotFound(err):
+			case err != nil:
+				return fmt.Errorf("get claim %s: %w", name, err)
+			case claim.Labels[v1alpha1.LabelInstance] == "" || claim.Labels[v1alpha1.LabelInstance] == i.Name:
+				s.Claims[i.Name] = append(s.Claims[i.Name], claim.ObjectMeta)
+			}
+		}
+	}
+	return nil
 }
 
 // retiredSlots returns which slots have a claim of a former member.

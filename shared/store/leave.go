@@ -76,8 +76,13 @@ func (c Component) departs(i *v1alpha1.Instance) bool {
 
 // dataLost reports whether the data of a member that PD knows is gone, or goes: its
 // claim is gone, and nobody has put another one in its place; it goes with its
-// Instance; or it is being deleted, and goes with the pod.
+// Instance; or it is being deleted, and goes with the pod. A volume that is lost, or
+// all whose nodes are, is lost whether or not PD knows the member: it would be made
+// anew on that volume, and never start.
 func (c Component) dataLost(i *v1alpha1.Instance) bool {
+	if c.of(i).Problem == "" && (c.Snapshot.LostNodes[i.Name] != "" || group.VolumeLost(i)) {
+		return true
+	}
 	claims := c.Snapshot.Claims[i.Name]
 	goes := i.Spec.ClaimRetention.WhenDeleted == v1alpha1.DeleteClaim ||
 		slices.ContainsFunc(claims, func(m metav1.ObjectMeta) bool { return m.DeletionTimestamp != nil })

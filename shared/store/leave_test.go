@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -27,6 +28,8 @@ func claimLost(s *group.Snapshot) {
 	s.Instances[0].Status.Conditions = append(s.Instances[0].Status.Conditions,
 		metav1.Condition{Type: v1alpha1.ConditionVolumesReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClaimLost})
 }
+
+func nodeGone(s *group.Snapshot) { s.LostNodes = map[string]string{"kv-0": "n7"} }
 
 // surplus has a fourth member that would be enough without the first.
 func surplus(s *group.Snapshot) { s.Instances = append(s.Instances, member(3, "4", served()...)) }
@@ -92,6 +95,12 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 			s.Instances[0].Spec.VolumeClaimTemplates = []v1alpha1.VolumeClaimTemplate{{Name: "data"}}
 			s.Claims = map[string][]metav1.ObjectMeta{"kv-0": {{Name: "data-kv-0", DeletionTimestamp: ptr.To(metav1.NewTime(now()))}}}
 		}}, want{leased: true, replaced: true, calls: call(group.EvictLeaders), says: "gives its leaders away"}},
+		"a deleted member whose node is gone with its volume leaves": {[]func(*group.Snapshot){deleted, state(pd.StateDown), nodeGone}, want{leased: true, replaced: true, calls: call(group.DeleteStore), says: "is to give its regions away"}},
+		"and is not made anew on it if it never came":                {[]func(*group.Snapshot){deleted, never, nodeGone}, want{suspend: true, says: "has never registered with PD and is being stopped"}},
+		"nor on a claim that has lost its volume": {[]func(*group.Snapshot){deleted, state(pd.StateDown), claimLost, func(s *group.Snapshot) {
+			s.Claims = map[string][]metav1.ObjectMeta{"kv-0": {{Name: "data-kv-0"}}}
+			s.Instances[0].Status.Volumes = []v1alpha1.VolumeStatus{{Name: "data", Phase: string(corev1.ClaimLost)}}
+		}}, want{leased: true, replaced: true, calls: call(group.DeleteStore), says: "is to give its regions away"}},
 		"one that PD never knew has lost nothing":    {[]func(*group.Snapshot){deleted, never, claimLost}, want{ready: true, stays: true}},
 		"a deleted member that has left is replaced": {[]func(*group.Snapshot){deleted, gone}, want{ready: true, replaced: true}},
 	} {

@@ -128,6 +128,9 @@ func (r *reconciler) deleteClaim(ctx context.Context, s *snapshot, c claimDeleti
 func (r *reconciler) createPod(ctx context.Context, s *snapshot, pod *corev1.Pod) step.Outcome {
 	created := pod.DeepCopy()
 	if err := r.Client.Create(ctx, created, client.FieldOwner(r.Name)); err != nil {
+		if q := storage.QuotaOf(err); q != nil {
+			return overQuota(pod, q)
+		}
 		return rejected(v1alpha1.ReasonPodRejected, fmt.Errorf("create pod %s: %w", pod.Name, err))
 	}
 	s.pod = created
@@ -230,6 +233,15 @@ func refused(c *corev1.PersistentVolumeClaim, err error) step.Outcome {
 		return o
 	}
 	return rejected(v1alpha1.ReasonClaimRejected, err)
+}
+
+// overQuota waits for a ResourceQuota to have room for a pod: a person makes it, or
+// another pod that ends. How much of it is used is not told, others change that.
+func overQuota(pod *corev1.Pod, q *storage.Quota) step.Outcome {
+	o := wait("resourcequota", v1alpha1.ReasonPodRejected, "ResourceQuota %s is too small for pod %s (it adds %s, the limit is %s): see what uses it: kubectl -n %s describe resourcequota %s; raise it, or lower resources or replicas of the group",
+		q.Name, pod.Name, q.Adds, q.Limit, pod.Namespace, q.Name)
+	o.After = refusalRecheck
+	return o
 }
 
 // rejected turns the API server's answer to a write into an outcome. What is

@@ -150,6 +150,14 @@ func (s stage) create(changes ...func(*v1alpha1.Instance)) {
 	require.NoError(s, api.Create(s.Context(), i))
 }
 
+// forAll creates an object that belongs to no namespace, for as long as the test
+// lasts.
+func (s stage) forAll(object client.Object) {
+	s.Helper()
+	require.NoError(s, api.Create(s.Context(), object))
+	s.Cleanup(func() { assert.NoError(s, api.Delete(context.Background(), object)) })
+}
+
 func (s stage) get(name string, into client.Object) error {
 	return api.Get(s.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, into)
 }
@@ -444,7 +452,7 @@ func TestBadInputIsNamedAndUndoneByMendingIt(t *testing.T) {
 		s := begin(t, func(i *v1alpha1.Instance) { i.Spec.VolumeClaimTemplates[0].StorageClassName = &class })
 		i := s.reason(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonStorageClassAbsent)
 		assert.Contains(t, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady).Message, "StorageClass late")
-		require.NoError(t, api.Create(t.Context(), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "disk.example"}))
+		s.forAll(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "disk.example"})
 		s.reason(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonClaimPending)
 	})
 	t.Run("a StorageClass that does not exist, and another one named instead", func(t *testing.T) {
@@ -688,22 +696,22 @@ func TestAClaimGetsAnotherVolumeAttributesClassInPlace(t *testing.T) {
 	class(nil)
 	s.eventually("it is taken back", upToDate)
 
-	gold := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: "gold"}, DriverName: "disk.example", Parameters: map[string]string{"iops": "9000"}}
-	require.NoError(t, api.Create(t.Context(), gold))
-	class(ptr.To("gold"))
+	gold := "gold-" + s.namespace // Kubernetes keeps one that has been asked for
+	s.forAll(&storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: gold}, DriverName: "disk.example", Parameters: map[string]string{"iops": "9000"}})
+	class(&gold)
 	i = s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonVolumeChanging)
 	assert.Equal(t, "ModifyingVolume", i.Status.Volumes[0].Change)
-	assert.Equal(t, "gold", *s.pvc().Spec.VolumeAttributesClassName)
+	assert.Equal(t, gold, *s.pvc().Spec.VolumeAttributesClassName)
 	class(nil)
 	s.eventually("what has not come yet is taken back", func(i *v1alpha1.Instance) bool { return upToDate(i) && s.pvc().Spec.VolumeAttributesClassName == nil })
 
-	class(ptr.To("gold"))
+	class(&gold)
 	s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonVolumeChanging)
 	pvc := s.pvc()
-	pvc.Status.CurrentVolumeAttributesClassName = ptr.To("gold") // the driver's part
+	pvc.Status.CurrentVolumeAttributesClassName = &gold // the driver's part
 	require.NoError(t, api.Status().Update(t.Context(), pvc))
 	s.eventually("the volume has it", func(i *v1alpha1.Instance) bool {
-		return upToDate(i) && i.Status.Volumes[0].VolumeAttributesClassName == "gold"
+		return upToDate(i) && i.Status.Volumes[0].VolumeAttributesClassName == gold
 	})
 	assert.Equal(t, pod.UID, s.pod().UID)
 }

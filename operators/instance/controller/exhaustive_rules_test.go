@@ -81,6 +81,8 @@ func unsafeForClaims(s *snapshot, p *plan, f facts) []string {
 			out = append(out, "a claim is deleted without consent")
 		case c.Labels[v1alpha1.LabelInstance] != s.instance.Name:
 			out = append(out, "a claim of somebody else is deleted")
+		case !empty && slices.ContainsFunc(s.volumes, func(v volume) bool { return v.claim == c && v.recorded != "" && v.recorded != c.UID }):
+			out = append(out, "a claim is deleted that no pod of the Instance has used")
 		case c.Annotations[v1alpha1.AnnotationRetired] != "":
 			out = append(out, "a retired claim is deleted")
 		}

@@ -80,7 +80,7 @@ type volume struct {
 // claim that was recorded must not be taken for one that was not.
 func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *snapshot {
 	s := &snapshot{instance: instance, now: r.Now()}
-	s.pod, s.err = get(ctx, r, instance, instance.Name, &corev1.Pod{})
+	s.pod, s.err = get(ctx, r.Find, instance, instance.Name, &corev1.Pod{})
 	if s.err != nil {
 		return s
 	}
@@ -100,7 +100,7 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 	s.template, s.templateErr = decodeTemplate(s.instance.Spec.PodTemplate)
 	for _, t := range s.instance.Spec.VolumeClaimTemplates {
 		v := volume{template: t, name: names.Claim(t.Name, s.instance.Name), recorded: recordedClaim(s.instance, t.Name)}
-		if v.claim, s.err = get(ctx, r, s.instance, v.name, &corev1.PersistentVolumeClaim{}); s.err != nil {
+		if v.claim, s.err = r.claim(ctx, s, v); s.err != nil {
 			return s
 		}
 		if s.err = r.observeVolume(ctx, s, &v); s.err != nil {
@@ -122,10 +122,30 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 	return s
 }
 
-// get finds an object of the Instance's namespace, nil if there is none.
-func get[T client.Object](ctx context.Context, r *reconciler, instance *v1alpha1.Instance, name string, into T) (T, error) {
+// claim finds the claim of a volume, nil if there is none. A pod is made on what
+// there is and not on what a cache remembers, and no claim is recorded or taken for
+// the member's own by what a cache says.
+func (r *reconciler) claim(ctx context.Context, s *snapshot, v volume) (*corev1.PersistentVolumeClaim, error) {
+	if s.pod != nil {
+		seen, err := get(ctx, r.Find, s.instance, v.name, &corev1.PersistentVolumeClaim{})
+		if err != nil || seen == nil || seen.UID == v.recorded {
+			return seen, err
+		}
+	}
+	return get(ctx, r.live, s.instance, v.name, &corev1.PersistentVolumeClaim{})
+}
+
+func (r *reconciler) live(ctx context.Context, key client.ObjectKey, into client.Object) error {
+	return r.Live.Get(ctx, key, into)
+}
+
+// reader reads one object.
+type reader func(ctx context.Context, key client.ObjectKey, into client.Object) error
+
+// get reads an object of the Instance's namespace, nil if there is none.
+func get[T client.Object](ctx context.Context, read reader, instance *v1alpha1.Instance, name string, into T) (T, error) {
 	var none T
-	switch err := r.Find(ctx, client.ObjectKey{Namespace: instance.Namespace, Name: name}, into); {
+	switch err := read(ctx, client.ObjectKey{Namespace: instance.Namespace, Name: name}, into); {
 	case apierrors.IsNotFound(err):
 		return none, nil
 	case err != nil:

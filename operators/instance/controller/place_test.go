@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -86,8 +85,7 @@ func TestStatusSaysWhichNodesAVolumeIsTiedTo(t *testing.T) {
 			NodeAffinity:           &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{labelled(requirement(corev1.LabelHostname, "n1"))}}},
 		},
 	}
-	require.NoError(t, api.Create(t.Context(), pv))
-	t.Cleanup(func() { assert.NoError(t, api.Delete(context.Background(), pv)) })
+	s.forAll(pv)
 	known := func(i *v1alpha1.Instance) bool {
 		v := i.Status.Volumes[0]
 		return v.PersistentVolume == pv.Name && v.NodeBound && len(v.Nodes) == 1 && v.Nodes[0] == "n1"

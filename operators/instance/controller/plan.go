@@ -118,8 +118,15 @@ func planRun(s *snapshot, p *plan) {
 // planClaim creates a claim or keeps the labels and size of an existing one.
 func planClaim(s *snapshot, p *plan, at int) {
 	v := s.volumes[at]
-	switch {
-	case obstacle(s, v).Kind != step.KindDone:
+	switch block := obstacle(s, v); {
+	case block.Reason == v1alpha1.ReasonClaimLost && v.claim != nil:
+		// Whoever restored it need not know our labels. With them every operator
+		// sees that it is there.
+		if labels := missingLabels(s, v); len(labels) > 0 {
+			p.patchClaims = append(p.patchClaims, claimPatch{claim: v.claim, event: "ClaimUpdated", why: "it has come in place of a lost one, without our labels",
+				body: identified(map[string]any{"metadata": map[string]any{"labels": labels}}, v.claim.UID)})
+		}
+	case block.Kind != step.KindDone:
 	case v.claim == nil:
 		p.createClaims = append(p.createClaims, claimCreation{index: at, claim: renderClaim(s.instance, s.template, claimTemplate(v))})
 	case replaceable(s, v) && v.recorded != "":
@@ -148,14 +155,8 @@ func claimTemplate(v volume) v1alpha1.VolumeClaimTemplate {
 // never shrinks, but a claim may ask for less again as long as its volume has not
 // grown.
 func claimChanges(s *snapshot, v volume) map[string]any {
-	labels := map[string]any{}
-	for key, value := range claimLabels(s.instance, s.template, v.template.Name) {
-		if v.claim.Labels[key] != value {
-			labels[key] = value
-		}
-	}
 	body := map[string]any{}
-	if len(labels) > 0 {
+	if labels := missingLabels(s, v); len(labels) > 0 {
 		body["metadata"] = map[string]any{"labels": labels}
 	}
 	spec := map[string]any{}
@@ -172,6 +173,17 @@ func claimChanges(s *snapshot, v volume) map[string]any {
 		return nil
 	}
 	return identified(body, v.claim.UID)
+}
+
+// missingLabels are those of a claim that it does not have yet.
+func missingLabels(s *snapshot, v volume) map[string]any {
+	labels := map[string]any{}
+	for key, value := range claimLabels(s.instance, s.template, v.template.Name) {
+		if v.claim.Labels[key] != value {
+			labels[key] = value
+		}
+	}
+	return labels
 }
 
 // attributesField is the field of a claim's spec that names a
@@ -381,7 +393,7 @@ func planDeletion(s *snapshot, p *plan) {
 		return // the pod runs on, so its claims stay as they are
 	}
 	for _, claim := range claimsOf(s) {
-		planRetention(instance, claim, p)
+		planRetention(s, claim, p)
 	}
 }
 
@@ -396,15 +408,18 @@ func claimsOf(s *snapshot) []*corev1.PersistentVolumeClaim {
 	})
 }
 
-// planRetention deletes, retires or leaves a claim of a deleted Instance.
-func planRetention(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim, p *plan) {
+// planRetention deletes, retires or leaves a claim of a deleted Instance. One that
+// somebody has put in the place of a lost one is not the Instance's to delete: no
+// pod of it has ever used it.
+func planRetention(s *snapshot, claim *corev1.PersistentVolumeClaim, p *plan) {
+	instance := s.instance
 	policy, name := instance.Spec.ClaimRetention.WhenDeleted, "whenDeleted"
 	if instance.Spec.Retire {
 		policy, name = instance.Spec.ClaimRetention.WhenScaled, "whenScaled"
 	}
 	left := instance.Spec.Retire || meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionDrained)
 	switch {
-	case policy == v1alpha1.DeleteClaim:
+	case policy == v1alpha1.DeleteClaim && !restored(s, claim):
 		p.deleteClaims = append(p.deleteClaims, claimDeletion{claim: claim, why: "spec.claimRetention." + name + " is Delete"})
 	case left:
 		body := map[string]any{"metadata": map[string]any{"annotations": map[string]any{
@@ -412,6 +427,11 @@ func planRetention(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeCl
 		}}}
 		p.patchClaims = append(p.patchClaims, claimPatch{claim: claim, body: identified(body, claim.UID), event: "ClaimRetired", why: "its member has left the cluster"})
 	}
+}
+
+// restored reports whether a claim is another one than the one that was recorded.
+func restored(s *snapshot, claim *corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(s.volumes, func(v volume) bool { return v.claim == claim && v.recorded != "" && v.recorded != claim.UID })
 }
 
 // terminating waits for a pod to stop.

@@ -379,7 +379,7 @@ func podOutcome(s *snapshot, p *plan, acted step.Outcome) step.Outcome {
 	}
 	if scheduled := podCondition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
 		if findsNoNode(pod) {
-			return unschedulable(pod, stable(scheduled.Message))
+			return unschedulable(s, stable(scheduled.Message))
 		}
 		return wait("pod", v1alpha1.ReasonPodPending, "pod %s is kept from being scheduled (%s): kubectl describe pod %s -n %s", name, scheduled.Reason, name, pod.Namespace)
 	}
@@ -424,6 +424,11 @@ func containerOutcome(pod *corev1.Pod, c corev1.ContainerStatus) step.Outcome {
 	switch {
 	case c.Ready || initDone:
 		return step.Done()
+	case ended != nil && slices.Contains([]string{"Unknown", "ContainerStatusUnknown"}, ended.Reason):
+		// Nobody saw how it ended: containerd says so after its node was restarted,
+		// the kubelet where it finds no container any more.
+		return wait("pod", v1alpha1.ReasonContainerCrashing, "container %s in pod %s was lost by node %s, which was restarted or whose container runtime was (exit code %d, %s), and is not ready since: kubectl describe node %s",
+			c.Name, pod.Name, pod.Spec.NodeName, ended.ExitCode, ended.Reason, pod.Spec.NodeName)
 	case ended != nil:
 		return wait("pod", v1alpha1.ReasonContainerCrashing, "container %s in pod %s stopped with exit code %d (%s) and is not ready since: kubectl logs %s -c %s -n %s --previous",
 			c.Name, pod.Name, ended.ExitCode, cmp.Or(ended.Reason, "Error"), pod.Name, c.Name, pod.Namespace)
@@ -484,10 +489,21 @@ func findsNoNode(pod *corev1.Pod) bool {
 }
 
 // unschedulable says what a person can do for a pod that the scheduler finds no
-// node for. The scheduler's own words do not name the taints that it means.
-func unschedulable(pod *corev1.Pod, why string) step.Outcome {
+// node for. The scheduler's own words do not name the taints that it means, nor the
+// node of a volume.
+func unschedulable(s *snapshot, why string) step.Outcome {
+	pod := s.pod
 	remedy := fmt.Sprintf("add nodes, or change resources or placement: kubectl describe pod %s -n %s", pod.Name, pod.Namespace)
-	if strings.Contains(why, "untolerated taint") {
+	at := slices.IndexFunc(s.volumes, func(v volume) bool { return len(v.place.nodes) > 0 })
+	switch {
+	case at >= 0 && len(s.volumes[at].place.nodes) == 1:
+		node := s.volumes[at].place.nodes[0]
+		remedy = fmt.Sprintf("its claim %s has its volume on node %s: make room there, or let it take pods: kubectl describe node %s; if it is gone for good, have the member replaced: kubectl delete node %s; kubectl delete instance %s -n %s",
+			s.volumes[at].name, node, node, node, pod.Name, pod.Namespace)
+	case at >= 0:
+		remedy = fmt.Sprintf("its claim %s can be used on nodes %s only: make room there; if they are gone for good, delete the nodes and have the member replaced: kubectl delete instance %s -n %s",
+			s.volumes[at].name, strings.Join(s.volumes[at].place.nodes, ", "), pod.Name, pod.Namespace)
+	case strings.Contains(why, "untolerated taint"):
 		remedy = "add nodes, change resources or placement, or mend what a node is tainted for, such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'"
 	}
 	return wait("pod", v1alpha1.ReasonPodUnschedulable, "pod %s fits on no node: %s: %s", pod.Name, why, remedy)

@@ -44,6 +44,12 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 			Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMemberUnhealthy, Message: "no answer", ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(clock()),
 		})
 	}
+	on := func(nodes ...string) func(*snapshot) {
+		return func(s *snapshot) { s.volumes[0].place = place{bound: true, nodes: nodes} }
+	}
+	forgotten := func(reason string, code int32) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code}}
+	}
 	noClass := func(s *snapshot) { s.classes = map[string]*storagev1.StorageClass{} }
 	lateBinding := func(s *snapshot) {
 		s.classes["fast"].VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
@@ -103,9 +109,14 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a container in a crash loop":              {done, []func(*snapshot){waitingPod("CrashLoopBackOff", "back-off 40s")}, v1alpha1.ReasonContainerCrashing, false, "kubectl logs basic-pd-0 -c pd -n ns --previous"},
 		"a container out of memory":                {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: oom})}, v1alpha1.ReasonContainerCrashing, false, "exit code 137 (OOMKilled)"},
 		"a container started after a crash":        {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: oom})}, v1alpha1.ReasonContainerCrashing, false, "exit code 137 (OOMKilled)"},
+		"a container that its node has lost":       {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: forgotten("Unknown", 255)})}, v1alpha1.ReasonContainerCrashing, false, "was lost by node n1, which was restarted or whose container runtime was (exit code 255, Unknown), and is not ready since: kubectl describe node n1"},
+		"a container that the kubelet cannot find": {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: forgotten("ContainerStatusUnknown", 137)})}, v1alpha1.ReasonContainerCrashing, false, "was lost by node n1"},
+		"a container that exits with 255":          {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: forgotten("Error", 255)})}, v1alpha1.ReasonContainerCrashing, false, "stopped with exit code 255 (Error)"},
 		"a probe that fails":                       {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container pd in pod basic-pd-0 on node n1"},
 		"a node that does not answer":              {done, []func(*snapshot){silent}, v1alpha1.ReasonPodNotReady, false, "kubectl get node n1"},
 		"a pod that fits nowhere":                  {done, []func(*snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): add nodes"},
+		"a pod whose volume is elsewhere":          {done, []func(*snapshot){unschedulable, on("n7")}, v1alpha1.ReasonPodUnschedulable, false, "its claim data-basic-pd-0 has its volume on node n7: make room there, or let it take pods: kubectl describe node n7; if it is gone for good, have the member replaced: kubectl delete node n7; kubectl delete instance basic-pd-0 -n ns"},
+		"a pod whose volume is on two nodes":       {done, []func(*snapshot){unschedulable, on("n7", "n8")}, v1alpha1.ReasonPodUnschedulable, false, "can be used on nodes n7, n8 only"},
 		"a pod that is gated":                      {done, []func(*snapshot){gated}, v1alpha1.ReasonPodPending, false, "SchedulingGated"},
 		"a pod that nobody has scheduled yet":      {done, []func(*snapshot){unseen}, v1alpha1.ReasonPodPending, false, "waits for the scheduler"},
 		"a pod that is being prepared":             {done, []func(*snapshot){preparing}, v1alpha1.ReasonPodPending, false, "needs Secret tls, ConfigMap basic-pd-r1: if one is missing, create it: kubectl describe pod basic-pd-0 -n ns"},
@@ -139,7 +150,7 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a claim that is lost":                     {done, []func(*snapshot){noPod, noClaim}, v1alpha1.ReasonClaimLost, true, "the operator of PDGroup basic-pd must replace the member"},
 		"a claim that is lost under a running pod": {done, []func(*snapshot){otherClaim}, v1alpha1.ReasonClaimLost, true, "data-basic-pd-0"},
 		"a claim whose volume is lost":             {done, []func(*snapshot){lostVolume}, v1alpha1.ReasonClaimLost, true, "lost its volume pv"},
-		"a claim that is retired":                  {done, []func(*snapshot){noPod, retired}, v1alpha1.ReasonClaimRetired, true, "kubectl delete pvc data-basic-pd-0 -n ns"},
+		"a claim that is retired":                  {done, []func(*snapshot){noPod, retired}, v1alpha1.ReasonClaimRetired, true, "to have a member in another slot: kubectl delete instance basic-pd-0 -n ns; or, if nobody needs the data: kubectl delete pvc data-basic-pd-0 -n ns"},
 		"a claim that is being deleted":            {done, []func(*snapshot){terminatingClaim}, v1alpha1.ReasonClaimTerminating, false, "kubectl delete instance basic-pd-0 -n ns"},
 		"a gate that nobody has set":               {done, []func(*snapshot){gate}, v1alpha1.ReasonGatesPending, false, "the operator of PDGroup basic-pd has not set condition Healthy yet"},
 		"a gate that is closed":                    {done, []func(*snapshot){gate, unhealthy}, v1alpha1.ReasonGatesPending, false, "Healthy is False for PDGroup basic-pd: no answer"},

@@ -21,6 +21,9 @@ const (
 	// refusalRecheck is how soon the API server is asked again for what a quota,
 	// a LimitRange or a StorageClass has not let it do.
 	refusalRecheck = 5 * time.Second
+	// returnRecheck is how soon a claim that is lost is looked for again: one that
+	// a person restores carries none of the labels by which we would see it come.
+	returnRecheck = 3 * time.Second
 	// turnedAwayPause is how long after its creation a pod that its node turned away
 	// is made anew: a kubelet that is short of something says so to the scheduler
 	// every 10 s (nodeStatusUpdateFrequency), and gets every new pod until then.
@@ -42,11 +45,13 @@ func obstacle(s *snapshot, v volume) step.Outcome {
 	case v.claim != nil && v.claim.DeletionTimestamp != nil:
 		return wait("claim", v1alpha1.ReasonClaimTerminating, "claim %s is being deleted and goes away when its pod does: replace the member with its data: kubectl delete instance %s -n %s", v.name, s.instance.Name, namespace)
 	case lost:
-		return stall(v1alpha1.ReasonClaimLost, "claim %s with the data of the member is gone: the operator of %s %s must replace the member; by hand: kubectl delete instance %s -n %s",
+		o := stall(v1alpha1.ReasonClaimLost, "claim %s with the data of the member is gone: the operator of %s %s must replace the member; by hand: kubectl delete instance %s -n %s",
 			v.name, s.instance.Spec.Group.Kind, s.instance.Spec.Group.Name, s.instance.Name, namespace)
+		o.After = returnRecheck
+		return o
 	case v.claim != nil && v.claim.Annotations[v1alpha1.AnnotationRetired] != "":
-		return stall(v1alpha1.ReasonClaimRetired, "claim %s holds the data of a member that has left the cluster (%s): if nobody needs it: kubectl delete pvc %s -n %s",
-			v.name, v.claim.Annotations[v1alpha1.AnnotationRetired], v.name, namespace)
+		return stall(v1alpha1.ReasonClaimRetired, "claim %s holds the data of a member that has left the cluster (%s): to have a member in another slot: kubectl delete instance %s -n %s; or, if nobody needs the data: kubectl delete pvc %s -n %s",
+			v.name, v.claim.Annotations[v1alpha1.AnnotationRetired], s.instance.Name, namespace, v.name, namespace)
 	case v.claim != nil && v.claim.Status.Phase == corev1.ClaimLost:
 		return stall(v1alpha1.ReasonClaimLost, "claim %s has lost its volume %s: restore the volume, or replace the member: kubectl delete instance %s -n %s", v.name, v.claim.Spec.VolumeName, s.instance.Name, namespace)
 	}

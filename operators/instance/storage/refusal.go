@@ -26,10 +26,10 @@ func RefusalOf(namespace, name string, err error) *Refusal {
 	if !apierrors.IsForbidden(err) {
 		return nil
 	}
-	if m := quotaText().FindStringSubmatch(err.Error()); m != nil {
+	if q := QuotaOf(err); q != nil {
 		return &Refusal{v1alpha1.ReasonQuotaExceeded, fmt.Sprintf(
 			"ResourceQuota %s is too small for claim %s (it adds %s, the limit is %s): raise it: kubectl -n %s edit resourcequota %s; or set storage back in the group's volumes",
-			m[1], name, m[2], m[3], namespace, m[1])}
+			q.Name, name, q.Adds, q.Limit, namespace, q.Name)}
 	}
 	if m := limitText().FindStringSubmatch(err.Error()); m != nil {
 		return &Refusal{v1alpha1.ReasonLimitRangeExceeded, fmt.Sprintf(
@@ -42,6 +42,27 @@ func RefusalOf(namespace, name string, err error) *Refusal {
 			name, namespace, name)}
 	}
 	return nil
+}
+
+// Quota is a ResourceQuota that does not let an object be made.
+type Quota struct {
+	// Name of the ResourceQuota.
+	Name string
+	// Adds is what the object would add, and Limit what there may be in all, as
+	// Kubernetes writes them: cpu=2,memory=4Gi.
+	Adds, Limit string
+}
+
+// QuotaOf reads the answer to a write of an object; nil if no quota is in its way.
+func QuotaOf(err error) *Quota {
+	if !apierrors.IsForbidden(err) {
+		return nil
+	}
+	m := quotaText().FindStringSubmatch(err.Error())
+	if m == nil {
+		return nil
+	}
+	return &Quota{Name: m[1], Adds: m[2], Limit: m[3]}
 }
 
 // quotaText matches what Kubernetes' admission plugin ResourceQuota answers: the

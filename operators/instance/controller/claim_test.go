@@ -1,0 +1,126 @@
+package controller
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+)
+
+// remembering is a cache that still shows a claim as it once was.
+type remembering struct {
+	client.Client
+	claim *corev1.PersistentVolumeClaim
+}
+
+func (r *remembering) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if pvc, ok := into.(*corev1.PersistentVolumeClaim); ok && r.claim != nil {
+		r.claim.DeepCopyInto(pvc)
+		return nil
+	}
+	return r.Client.Get(ctx, key, into, opts...)
+}
+
+// byHand is an Instance that the test reconciles, behind a cache.
+func (s stage) byHand() (*reconciler, *faulty, *remembering) {
+	s.Helper()
+	f := &faulty{Client: api}
+	r, _ := manual(f)
+	cache := &remembering{Client: f}
+	r.Client, r.Live = cache, api
+	s.create(func(i *v1alpha1.Instance) { i.Labels = map[string]string{byHand: ""} })
+	return r, f, cache
+}
+
+// restore makes a claim as a backup tool or a person does, who knows nothing of
+// our labels.
+func (s stage) restore() *corev1.PersistentVolumeClaim {
+	s.Helper()
+	pvc := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: claim}}
+	pvc.Spec.AccessModes, pvc.Spec.StorageClassName = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, ptr.To("fast")
+	pvc.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	require.NoError(s, api.Create(s.Context(), pvc))
+	return pvc
+}
+
+// P3, P6.
+func TestACacheThatLagsRecordsNoClaimThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+	r, f, cache := s.byHand()
+	there := s.restore()
+	cache.claim = there.DeepCopy()
+	cache.claim.UID, cache.claim.Labels = "one-of-before", map[string]string{v1alpha1.LabelInstance: name}
+	s.settle(r, f)
+	assert.Equal(t, there.UID, s.instance().Status.Volumes[0].ClaimUID)
+}
+
+// P2, P3, P6: a pod that were made would wait for the claim, and start on whatever
+// comes under its name.
+func TestNoPodIsMadeOnAClaimThatOnlyACacheRemembers(t *testing.T) {
+	t.Parallel()
+	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+	r, f, cache := s.byHand()
+	s.settle(r, f)
+	pod := s.pod()
+	cache.claim = s.bind()
+	s.run(pod)
+	s.settle(r, f)
+	s.losePVC()
+	require.NoError(t, api.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+	s.settle(r, f)
+	s.noPod()
+	assert.Equal(t, v1alpha1.ReasonClaimLost, meta.FindStatusCondition(s.instance().Status.Conditions, v1alpha1.ConditionVolumesReady).Reason)
+}
+
+// VOL-06, P3: caches select by label, and nobody who restores a claim has to know.
+func TestARestoredClaimIsLabelledAndOutlivesTheInstance(t *testing.T) {
+	s := begin(t, func(i *v1alpha1.Instance) { i.Spec.ClaimRetention.WhenDeleted = v1alpha1.DeleteClaim })
+	_, pod := s.ready()
+	s.losePVC()
+	require.NoError(t, api.Delete(t.Context(), s.pod()))
+	s.stop(pod)
+	s.reason(v1alpha1.ConditionStalled, v1alpha1.ReasonClaimLost)
+	s.noPod()
+	s.restore()
+	begun := time.Now()
+	require.Eventually(t, func() bool { return s.pvc().Labels[v1alpha1.LabelInstance] == name }, patience, 20*time.Millisecond)
+	assert.Less(t, time.Since(begun), 5*time.Second)
+	s.delete()
+	s.gone()
+	assert.Nil(t, s.pvc().DeletionTimestamp)
+}
+
+// P11: a quota that is too small for a pod, and then is not.
+func TestAPodThatAQuotaForbidsNamesTheQuota(t *testing.T) {
+	t.Parallel()
+	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
+	status := corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}
+	require.NoError(t, api.Create(t.Context(), quota))
+	quota.Status = status
+	require.NoError(t, api.Status().Update(t.Context(), quota)) // the quota controller's part
+	trial := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "trial"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}}
+	require.Eventually(t, func() bool { return apierrors.IsForbidden(api.Create(t.Context(), trial.DeepCopy(), client.DryRunAll)) }, patience, 20*time.Millisecond)
+	s.create()
+	i := s.reason(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodRejected)
+	message := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady).Message
+	assert.Contains(t, message, "ResourceQuota few is too small for pod "+name+" (it adds pods=1, the limit is pods=0): see what uses it: kubectl -n "+s.namespace+" describe resourcequota few")
+	assert.NotContains(t, message, "used:", "what others use changes by itself")
+	require.NoError(t, api.Patch(t.Context(), quota, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"hard":{"pods":"9"}},"status":{"hard":{"pods":"9"}}}`))))
+	require.NoError(t, api.Status().Patch(t.Context(), quota, client.RawPatch(types.MergePatchType, []byte(`{"status":{"hard":{"pods":"9"}}}`))))
+	s.ready()
+}
