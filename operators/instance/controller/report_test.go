@@ -104,7 +104,10 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a container out of memory":                {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: oom})}, v1alpha1.ReasonContainerCrashing, false, "exit code 137 (OOMKilled)"},
 		"a container started after a crash":        {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: oom})}, v1alpha1.ReasonContainerCrashing, false, "exit code 137 (OOMKilled)"},
 		"a probe that fails":                       {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container pd in pod basic-pd-0 on node n1"},
-		"a node that does not answer":              {done, []func(*snapshot){silent}, v1alpha1.ReasonPodNotReady, false, "kubectl get node n1"},
+		"a node that does not answer":              {done, []func(*snapshot){silent}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
+		"a readiness gate of the pod's own": {done, []func(*snapshot){silent, func(s *snapshot) {
+			s.pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
+		}}, v1alpha1.ReasonPodNotReady, false, "waits for a readiness gate of its own"},
 		"a pod that fits nowhere":                  {done, []func(*snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): add nodes"},
 		"a pod that is gated":                      {done, []func(*snapshot){gated}, v1alpha1.ReasonPodPending, false, "SchedulingGated"},
 		"a pod that nobody has scheduled yet":      {done, []func(*snapshot){unseen}, v1alpha1.ReasonPodPending, false, "waits for the scheduler"},
