@@ -127,13 +127,12 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (Snapshot,
 	if s.PDGroup, err = pdGroup(ctx, env.Client, g); err != nil {
 		return s, err
 	}
-	if s.Claims, err = claims(ctx, env.Client, g); err != nil {
+	if err := ObserveClaims(ctx, env.Client, g, &s); err != nil {
 		return s, err
 	}
 	if err := restoredClaims(ctx, env.Live, s); err != nil {
 		return s, err
 	}
-	s.RetiredSlots = retiredSlots(g, s.Claims)
 	if s.Budget, err = budget(ctx, env.Client, g); err != nil {
 		return s, err
 	}
@@ -237,6 +236,16 @@ func observeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s *Sn
 	}
 	s.HolderReturns, err = leaseclient.Returns(ctx, env.Live, g.GetNamespace(), s.Lease)
 	s.HolderLost = err == nil && !s.HolderReturns
+	return err
+}
+
+// ObserveClaims reads the claims of a group's members into a snapshot, and which
+// slots are not filled because of them.
+func ObserveClaims(ctx context.Context, c client.Reader, g v1alpha1.Group, s *Snapshot) error {
+	var err error
+	if s.Claims, err = claims(ctx, c, g); err == nil {
+		s.RetiredSlots = retiredSlots(g, s.Claims)
+	}
 	return err
 }
 

@@ -455,8 +455,11 @@ func notReady(pod *corev1.Pod) step.Outcome {
 		slices.Sort(waiting)
 		return wait("pod", v1alpha1.ReasonPodNotReady, "container %s in pod %s on node %s runs and is not ready yet: kubectl logs %s -c %s -n %s",
 			strings.Join(waiting, ", "), pod.Name, pod.Spec.NodeName, pod.Name, waiting[0], pod.Namespace)
+	case gated(pod):
+		return wait("pod", v1alpha1.ReasonPodNotReady, "pod %s on node %s waits for a readiness gate of its own: kubectl describe pod %s -n %s", pod.Name, pod.Spec.NodeName, pod.Name, pod.Namespace)
 	case pod.Status.Phase == corev1.PodRunning:
-		return wait("pod", v1alpha1.ReasonPodNotReady, "pod %s on node %s is not ready: does the node answer? kubectl get node %s; if it is gone for good: kubectl delete node %s",
+		// Its containers are ready: only who watches over nodes calls it not Ready.
+		return wait("pod", v1alpha1.ReasonNodeUnreachable, "pod %s on node %s is not ready: does the node answer? kubectl get node %s; if it is gone for good: kubectl delete node %s",
 			pod.Name, pod.Spec.NodeName, pod.Spec.NodeName, pod.Spec.NodeName)
 	}
 	message := fmt.Sprintf("pod %s is being started on node %s", pod.Name, pod.Spec.NodeName)
@@ -464,6 +467,11 @@ func notReady(pod *corev1.Pod) step.Outcome {
 		message += fmt.Sprintf(", which needs %s: if one is missing, create it: kubectl describe pod %s -n %s", strings.Join(needs, ", "), pod.Name, pod.Namespace)
 	}
 	return wait("pod", v1alpha1.ReasonPodPending, "%s", message)
+}
+
+// gated reports whether a readiness gate of a pod keeps it from being Ready.
+func gated(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return !podIs(pod, g.ConditionType) })
 }
 
 // mounted names what must exist for a pod's volumes to be mounted. The kubelet

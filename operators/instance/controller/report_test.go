@@ -113,7 +113,10 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a container that the kubelet cannot find": {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: forgotten("ContainerStatusUnknown", 137)})}, v1alpha1.ReasonContainerCrashing, false, "was lost by node n1"},
 		"a container that exits with 255":          {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: forgotten("Error", 255)})}, v1alpha1.ReasonContainerCrashing, false, "stopped with exit code 255 (Error)"},
 		"a probe that fails":                       {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container pd in pod basic-pd-0 on node n1"},
-		"a node that does not answer":              {done, []func(*snapshot){silent}, v1alpha1.ReasonPodNotReady, false, "kubectl get node n1"},
+		"a node that does not answer":              {done, []func(*snapshot){silent}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
+		"a readiness gate of the pod's own": {done, []func(*snapshot){silent, func(s *snapshot) {
+			s.pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
+		}}, v1alpha1.ReasonPodNotReady, false, "waits for a readiness gate of its own"},
 		"a pod that fits nowhere":                  {done, []func(*snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): add nodes"},
 		"a pod whose volume is elsewhere":          {done, []func(*snapshot){unschedulable, on("n7")}, v1alpha1.ReasonPodUnschedulable, false, "its claim data-basic-pd-0 has its volume on node n7: make room there, or let it take pods: kubectl describe node n7; if it is gone for good, have the member replaced: kubectl delete node n7; kubectl delete instance basic-pd-0 -n ns"},
 		"a pod whose volume is on two nodes":       {done, []func(*snapshot){unschedulable, on("n7", "n8")}, v1alpha1.ReasonPodUnschedulable, false, "can be used on nodes n7, n8 only"},

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
 	"github.com/tidb-groups/tidb-groups/shared/group"
@@ -24,7 +26,7 @@ const silence = time.Second
 // found the cluster with the arguments that they are given. Of a plan that does
 // not rest on what is so now nothing is done, and nothing recorded.
 func (r *Reconciler) act(ctx context.Context, g *v1alpha1.PDGroup, s group.Snapshot, p *groupPlan) step.Outcome {
-	o := r.confirm(ctx, g, *p)
+	o := r.confirm(ctx, g, s, *p)
 	if o.Kind != step.KindDone {
 		p.Recovery = g.Status.Recovery
 		clear(p.Drained)
@@ -43,7 +45,7 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.PDGroup, s group.Snaps
 
 // confirm looks at the API server, and asks PD, before what a recovery of PD must
 // not get wrong, or an operator that has not seen that there is one.
-func (r *Reconciler) confirm(ctx context.Context, g *v1alpha1.PDGroup, p groupPlan) step.Outcome {
+func (r *Reconciler) confirm(ctx context.Context, g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan) step.Outcome {
 	active := recovery.Active(g)
 	if active && len(p.Instances) > 0 || !active && p.ClusterID != "" && recovery.Starts(p.Plan) {
 		var now v1alpha1.PDGroup
@@ -52,6 +54,11 @@ func (r *Reconciler) confirm(ctx context.Context, g *v1alpha1.PDGroup, p groupPl
 		}
 		if now.UID != g.UID || !equality.Semantic.DeepEqual(now.Status.Recovery, g.Status.Recovery) {
 			return changed("PDGroup " + g.Name)
+		}
+	}
+	if p.ClusterID == "" {
+		if o := r.confirmFounders(ctx, g, s, p); o.Kind != step.KindDone {
+			return o
 		}
 	}
 	if active && recovery.Forces(p.Plan) {
@@ -77,6 +84,34 @@ func (r *Reconciler) confirm(ctx context.Context, g *v1alpha1.PDGroup, p groupPl
 	}
 	return step.Wait("PD", silence, v1alpha1.ReasonRecoveringQuorum, fmt.Sprintf("the Instances that PD was rebuilt without are let go when it answers with member %s alone, but %s: kubectl -n %s describe instance %s",
 		survivor, what, g.Namespace, survivor))
+}
+
+// confirmFounders looks at the API server before a member is made that may found
+// the cluster: who may depends on the claims and Instances that are there, and a
+// cache that lags does not show the data that there is.
+func (r *Reconciler) confirmFounders(ctx context.Context, g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan) step.Outcome {
+	if !slices.ContainsFunc(p.Instances, func(c group.InstanceChange) bool { return c.Live == nil }) {
+		return step.Done()
+	}
+	var now v1alpha1.PDGroup
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(g), &now); err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get PDGroup %s: %w", g.Name, err))
+	}
+	if now.UID != g.UID || now.Status.ClusterID != "" || !equality.Semantic.DeepEqual(now.Status.Founders, g.Status.Founders) {
+		return changed("PDGroup " + g.Name)
+	}
+	there := s
+	var err error
+	if there.Instances, err = group.Instances(ctx, r.Live, g); err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	if err := group.ObserveClaims(ctx, r.Live, g, &there); err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	if founding.Parting(g, there) != "" || !slices.Equal(founding.Starts(g, there), founding.Starts(g, s)) || !slices.Equal(founding.Founders(g, there), founding.Founders(g, s)) {
+		return changed("who may found PD's cluster")
+	}
+	return step.Done()
 }
 
 // confirmQuiet looks at the API server for what must have stopped before a member

@@ -77,7 +77,7 @@ func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
 		Adjust: func(slot int32, template *corev1.PodTemplateSpec) {
-			foundOrJoin(g, template, founds(g, s, slot), foundArg(s, names.Instance(g.Name, slot)))
+			foundOrJoin(g, template, founds(g, s, slot), foundArg(s, names.Instance(g.Name, slot)), founders(g, s))
 		},
 		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s),
 		// While a member is replaced there is one more, and none more may go.
@@ -87,7 +87,7 @@ func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
 
 // voting completes a rendering with what depends on who votes.
 func voting(g *v1alpha1.PDGroup, s group.Snapshot, r group.Rendering) group.Rendering {
-	r.First = membership.Returning(g, s)
+	r.First, r.Extra = membership.Returning(g, s), membership.Extra(g, s)
 	r.CreateLimit = func() (int, string) { return membership.Limit(g, s) }
 	r.Disrupt, r.Again = voters{g, s}, voters{g, s}.again
 	return r
@@ -103,6 +103,7 @@ func planWith(g *v1alpha1.PDGroup, s group.Snapshot, r group.Rendering) (groupPl
 	if lost := founding.Vanished(g, s); lost.Kind != step.KindDone && g.DeletionTimestamp == nil {
 		p.Outcome = step.Worst(lost, p.Outcome)
 	}
+	p.Outcome = step.Worst(p.Outcome, founding.Stuck(g, s))
 	if due := (voters{g, s}).due(); due > 0 && p.Outcome.Kind == step.KindWait {
 		// A second more, because the API keeps whole ones.
 		p.Outcome.After = min(p.Outcome.After, due+time.Second)
@@ -113,20 +114,37 @@ func planWith(g *v1alpha1.PDGroup, s group.Snapshot, r group.Rendering) (groupPl
 	return p, err
 }
 
-// founds reports whether the member of a slot starts as a founder: every one
+// founds reports whether the member of a slot starts as a founder: who is one
 // before there is a cluster, and afterwards a founder that has never run. PD
 // lists such a one by name and without client URLs, waits for it, and refuses to
 // let it join. While PD does not say, a founder stays one.
 func founds(g *v1alpha1.PDGroup, s group.Snapshot, slot int32) bool {
-	if !founding.Bootstrapped(g, s) {
-		return true
-	}
 	name := names.Instance(g.Name, slot)
+	if !founding.Bootstrapped(g, s) {
+		return foundArg(s, name) != "" || slices.Contains(founding.Founders(g, s), slot)
+	}
 	if founding.Usable(g, s) {
 		member, listed := s.PD.Member(name)
 		return listed && member.ClientURL == ""
 	}
 	return foundArg(s, name) != ""
+}
+
+// founders returns the slots that a founder lists, of which it is one. Once there is
+// a cluster these are the members that PD lists: none joins while a founder has
+// still to start.
+func founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+	if !founding.Bootstrapped(g, s) {
+		return founding.Founders(g, s)
+	}
+	var out []int32
+	for _, m := range s.PD.Members {
+		if slot, ours := names.Slot(g.Name, m.Name); ours {
+			out = append(out, slot)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // foundArg returns the argument that the Instance of a name founds the cluster

@@ -115,7 +115,7 @@ func ours(g *v1alpha1.PDGroup, s group.Snapshot) []*v1alpha1.Instance {
 
 // members reports every Instance's member as PD lists it. While PD cannot be
 // asked nothing new is known, and what was reported last is left standing, but
-// for members whose pod does not run: they are not healthy, whatever PD would say.
+// for members whose pod is seen not to run: they are not healthy, whatever PD would say.
 func members(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, now time.Time) []group.Member {
 	var out []group.Member
 	for _, i := range s.Instances {
@@ -125,7 +125,7 @@ func members(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, now time.Time) 
 		switch {
 		case founding.Usable(g, s):
 			m.Status = listed(g, s, i, set)
-		case !runs && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionHealthy):
+		case !runs && !unseen(i) && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionHealthy):
 			keep(set, i, v1alpha1.ConditionJoined)
 			set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "its pod does not run, and PD does not answer")
 		case p.Drained[i.Name]:

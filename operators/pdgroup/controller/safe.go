@@ -52,9 +52,14 @@ func (v voters) again(now pd.View) group.Component {
 }
 
 // Spare implements group.Component: a member adds nothing if PD does not call it
-// healthy, it is not Ready, and its pod does not run or PD does not count on it.
+// healthy, it is not Ready, and its pod does not run or PD does not count on it. A
+// pod that nobody sees may run: while PD does not say otherwise it stays. When the
+// kubelets lose the API server, the Service of a PD that works publishes nobody.
 func (v voters) Spare(i *v1alpha1.Instance) bool {
 	if m, listed := membership.Of(v.g, v.s, i); listed && m.Healthy && founding.Usable(v.g, v.s) || group.InstanceServes(i) {
+		return false
+	}
+	if unseen(i) && membership.Unknown(v.g, v.s) != "" {
 		return false
 	}
 	runs := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady)
@@ -63,6 +68,13 @@ func (v voters) Spare(i *v1alpha1.Instance) bool {
 		return v.stranded(i)
 	}
 	return true
+}
+
+// unseen reports that nobody knows whether an Instance's pod runs: its node does
+// not answer, or the pod could not be read.
+func unseen(i *v1alpha1.Instance) bool {
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	return pod != nil && (pod.Status == metav1.ConditionUnknown || pod.Reason == v1alpha1.ReasonNodeUnreachable)
 }
 
 // stranded reports that a member runs and was never healthy since it started,

@@ -109,16 +109,16 @@ func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
 }
 
 // foundOrJoin changes a template into one that founds the cluster, in which
-// every member of the first generation names all of them, or into one that
-// joins it. before is the argument that it founded with, empty if it has none.
-func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bool, before string) {
+// every founder names all of them by their slots, or into one that joins it.
+// before is the argument that it founded with, empty if it has none.
+func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bool, before string, founders []int32) {
 	start := joinFlag + names.PDURL(g.Name, g.Namespace, v1alpha1.PortPDClient)
 	switch {
 	case found && before != "":
 		start = before
 	case found:
-		members := make([]string, 0, g.GetReplicas())
-		for slot := range g.GetReplicas() {
+		members := make([]string, 0, len(founders))
+		for _, slot := range founders {
 			pod := names.Instance(g.Name, slot)
 			members = append(members, fmt.Sprintf("%s=http://%s:%d", pod, names.PodHost(pod, g.Name, g.Namespace), v1alpha1.PortPDPeer))
 		}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,10 +62,7 @@ func Joining(g *v1alpha1.PDGroup, s group.Snapshot) int {
 // healthy with the new one counted in: every join changes what a majority is.
 func Limit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 	if !founding.Bootstrapped(g, s) {
-		if lost := founding.Vanished(g, s); lost.Kind != step.KindDone {
-			return 0, lost.Message
-		}
-		return int(g.GetReplicas()), ""
+		return first(g, s)
 	}
 	none := func(format string, args ...any) (int, string) {
 		return 0, "members join one at a time: waiting for " + fmt.Sprintf(format, args...)
@@ -77,7 +75,11 @@ func Limit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 		// PD needs for one.
 		return back, "members that PD lists start again first"
 	}
-	if Unknown(g, s) != "" {
+	switch unknown := Unknown(g, s); {
+	case unknown != "" && len(s.Instances) == 0:
+		return none("PD, of which no Instance and no claim is left: restore the claims of its members (%s and so on) with their labels, or delete the PDGroup and create it anew for an empty cluster: kubectl -n %s delete pdgroup %s",
+			founding.DataClaim(g, names.Instance(g.Name, 0)), g.Namespace, g.Name)
+	case unknown != "":
 		return none("PD to have a quorum")
 	}
 	if left := Abandoned(g, s); len(left) > 0 {
@@ -97,6 +99,37 @@ func Limit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 		return none("unhealthy members: %d of %d are healthy, and with one more %d are a majority", s.PD.Healthy(), n, pd.Majority(n+1))
 	}
 	return 1, "members join one at a time"
+}
+
+// first lets the members start of which one may found the cluster, or that have
+// founded it before: the others join it.
+func first(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
+	if lost := founding.Vanished(g, s); lost.Kind != step.KindDone {
+		return 0, lost.Message
+	}
+	if left := founding.Parting(g, s); left != "" {
+		return 0, fmt.Sprintf("waiting for Instance %s of a PDGroup that is gone: who founds the cluster depends on the claims that it leaves", left)
+	}
+	n := 0
+	var starts []string
+	for _, slot := range founding.Starts(g, s) {
+		name := names.Instance(g.Name, slot)
+		starts = append(starts, name)
+		if s.Instance(name) == nil {
+			n++
+		}
+	}
+	return n, fmt.Sprintf("claims of former members are left, and who has one starts first (%s): the others join when PD has told its cluster ID", strings.Join(starts, ", "))
+}
+
+// Extra returns how many members more than wanted are started because claims of
+// former ones are left: PD may need them for a majority, and they leave it when
+// there is one.
+func Extra(g *v1alpha1.PDGroup, s group.Snapshot) int32 {
+	if founding.Bootstrapped(g, s) {
+		return 0
+	}
+	return max(0, int32(len(founding.Starts(g, s)))-g.GetReplicas()) //nolint:gosec // a few
 }
 
 // settled reports whether a member that is not healthy was so after it had joined:
@@ -131,16 +164,22 @@ func Abandoned(g *v1alpha1.PDGroup, s group.Snapshot) []pd.Member {
 }
 
 // Returning returns the slots of members that PD lists, or listed last, whose
-// data is still there and that have no Instance.
+// data is still there and that have no Instance. If nobody knows whom PD lists,
+// these are all whose data is there: no cluster is founded any more.
 func Returning(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 	if !founding.Bootstrapped(g, s) {
-		return nil
+		return founding.Starts(g, s)
 	}
 	listed := s.PD.Members
 	if !founding.Usable(g, s) {
 		listed = nil
 		for _, m := range g.Status.Members {
 			listed = append(listed, pd.Member{Name: m.Name})
+		}
+		if len(listed) == 0 {
+			for _, slot := range founding.Kept(g, s) {
+				listed = append(listed, pd.Member{Name: names.Instance(g.Name, slot)})
+			}
 		}
 	}
 	var out []int32

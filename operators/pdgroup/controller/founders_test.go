@@ -1,0 +1,228 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// volume is what a slot has when a PDGroup is made.
+type volume int
+
+const (
+	none    volume = iota
+	written        // a claim with PD's data
+	blank          // a claim of a member that never started
+	set            // a claim of a member that has left: retired
+)
+
+// keeps adds the claims of a slot.
+func keeps(s *group.Snapshot, slot int32, v volume) {
+	if v == none {
+		return
+	}
+	name := fmt.Sprintf("basic-pd-%d", slot)
+	claim := metav1.ObjectMeta{Name: "data-" + name, CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))}
+	if v == set {
+		claim.Annotations = map[string]string{v1alpha1.AnnotationRetired: "true"}
+		s.RetiredSlots[slot] = true
+	}
+	s.Claims[name] = append(s.Claims[name], claim)
+}
+
+func unborn(volumes ...volume) group.Snapshot {
+	s := group.Snapshot{Now: clock(), PD: pd.View{Err: errNoMembers}, Claims: map[string][]metav1.ObjectMeta{}, RetiredSlots: map[int32]bool{}}
+	for slot, v := range volumes {
+		keeps(&s, int32(slot), v)
+	}
+	return s
+}
+
+// makes adds Instances of a plan to what is seen, with their claims or without.
+func makes(s *group.Snapshot, p groupPlan, which func(n int) (made, claimed bool)) {
+	n := 0
+	for _, c := range p.Instances {
+		if c.Live != nil {
+			continue
+		}
+		made, claimed := which(n)
+		n++
+		if !made {
+			continue
+		}
+		i := c.Desired.DeepCopy()
+		i.UID, i.Generation, i.CreationTimestamp = types.UID("uid-"+i.Name), 1, metav1.NewTime(clock())
+		s.Instances = append(s.Instances, i)
+		if claimed && len(s.Claims[i.Name]) == 0 {
+			s.Claims[i.Name] = []metav1.ObjectMeta{{Name: "data-" + i.Name, CreationTimestamp: i.CreationTimestamp}}
+		}
+	}
+	slices.SortFunc(s.Instances, func(a, b *v1alpha1.Instance) int { return int(a.Spec.Slot - b.Spec.Slot) })
+}
+
+// P2, P6: whatever claims a new PDGroup finds, and however far its first plan was
+// carried out before the next one, those that start on empty volumes are no
+// majority beside data, and whoever founds names himself and the same others.
+func TestPD03WhoMayFoundACluster(t *testing.T) {
+	const slots = 3
+	plans := 0
+	var rec func(volumes []volume)
+	try := func(volumes []volume, replicas int32) {
+		state := fmt.Sprintf("volumes %v, replicas %d", volumes, replicas)
+		g := stored(replicasOf(replicas))
+		first := unborn(volumes...)
+		p := mustPlan(t, g, first)
+		n := len(created(p))
+		require.NotZero(t, n, state)
+		for made := 0; made < 1<<n; made++ {
+			for claimed := 0; claimed < 1<<n; claimed++ {
+				if claimed&^made != 0 {
+					continue
+				}
+				s := unborn(volumes...)
+				makes(&s, p, func(n int) (bool, bool) { return made&(1<<n) != 0, claimed&(1<<n) != 0 })
+				makes(&s, mustPlan(t, g, s), func(int) (bool, bool) { return true, false })
+				plans++
+				list, empty, data := "", 0, 0
+				for _, i := range s.Instances {
+					arg := startArg(t, i)
+					v := none
+					if int(i.Spec.Slot) < len(volumes) {
+						v = volumes[i.Spec.Slot]
+					}
+					require.NotEqual(t, set, v, "%s: slot %d starts on a retired claim", state, i.Spec.Slot)
+					if v == written {
+						data++
+					}
+					if !strings.HasPrefix(arg, founding.Flag) {
+						continue
+					}
+					require.True(t, list == "" || list == arg, "%s: two lists %s, %s", state, list, arg)
+					list = arg
+					require.Contains(t, arg, i.Name+"=", "%s: it does not name itself", state)
+					if v != written {
+						empty++
+					}
+				}
+				all := 0
+				for _, v := range volumes {
+					if v == written {
+						all++
+					}
+				}
+				require.Equal(t, all, data, "%s: who has data starts, first of all", state)
+				if n := strings.Count(list, "http://"); data > 0 && empty >= pd.Majority(n) {
+					require.Failf(t, "a second cluster", "%s: %d of %d founders start empty", state, empty, n)
+				}
+			}
+		}
+	}
+	rec = func(volumes []volume) {
+		if len(volumes) < slots {
+			for _, v := range []volume{none, written, blank, set} {
+				rec(append(slices.Clone(volumes), v))
+			}
+			return
+		}
+		count := func(v volume) int {
+			return len(slices.DeleteFunc(slices.Clone(volumes), func(w volume) bool { return w != v }))
+		}
+		if count(written) > 0 && count(blank) > 1 {
+			return // members join one at a time
+		}
+		for replicas := int32(1); replicas <= slots+1; replicas++ {
+			try(volumes, replicas)
+		}
+	}
+	rec(nil)
+	fmt.Printf("founders: %d plans checked\n", plans)
+}
+
+// P2, P5, P11.
+func TestPD03AGroupThatComesBack(t *testing.T) {
+	runs := func(s *group.Snapshot, age time.Duration) {
+		for _, i := range s.Instances {
+			i.CreationTimestamp = metav1.NewTime(clock().Add(-age))
+			tells(i, age, "Ready", "False", "PodNotReady", "PodReady", "False", "PodNotReady")
+		}
+	}
+	for name, c := range map[string]struct {
+		replicas int32
+		edit     func(*v1alpha1.PDGroup)
+		volumes  []volume
+		change   func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot)
+		creates  []string
+		founds   bool
+		kind     step.Kind
+		says     []string
+	}{
+		"with more members than claims starts those that have one": {5, nil, []volume{written, none, written}, nil,
+			[]string{"basic-pd-0", "basic-pd-2"}, true, step.KindWait, []string{"creating 5 of 5 Instances: claims of former members are left", "basic-pd-0, basic-pd-2"}},
+		"with fewer members than claims starts all of them": {1, nil, []volume{written, written, written}, nil,
+			[]string{"basic-pd-0", "basic-pd-1", "basic-pd-2"}, true, step.KindWait, nil},
+		"waits for what another group has left": {3, nil, []volume{written}, func(_ *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
+			i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-0", Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{UID: "before", Controller: ptr.To(true)}}}}
+			s.Instances = append(s.Instances, i)
+		}, nil, true, step.KindWait, []string{"Instance basic-pd-0"}},
+		"starts nobody on a claim that is being deleted": {3, nil, []volume{written, written}, func(_ *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
+			s.Claims["basic-pd-0"][0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
+		}, []string{"basic-pd-1"}, true, step.KindWait, nil},
+		"waits with a minority for a while": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			runs(s, time.Minute)
+		}, nil, true, step.KindWait, []string{"basic-pd-0"}},
+		"and says then what is missing": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			runs(s, 3*time.Minute)
+		}, nil, true, step.KindStall, []string{"restore claims data-basic-pd-1, data-basic-pd-2", "kubectl -n ns delete pvc data-basic-pd-0"}},
+		"lets one join whose claim turns up later": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			keeps(s, 1, written)
+		}, []string{"basic-pd-1"}, false, step.KindWait, nil},
+		"and its ID is known starts who has a claim": {5, founded, []volume{written, none, written}, nil,
+			[]string{"basic-pd-0", "basic-pd-2"}, false, step.KindWait, []string{"members that PD lists start again first"}},
+		"and its ID is known but no claim is left says so": {3, founded, nil, nil,
+			nil, false, step.KindWait, []string{"restore the claims of its members (data-basic-pd-0", "kubectl -n ns delete pdgroup basic-pd"}},
+		"and has taken over members that join founds nothing": {3, nil, []volume{written, written, none}, func(t *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
+			old := stored(founded)
+			makes(s, mustPlan(t, old, *s), func(n int) (bool, bool) { return n == 0, true })
+		}, []string{"basic-pd-1"}, false, step.KindWait, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := stored(replicasOf(c.replicas))
+			if c.edit != nil {
+				c.edit(g)
+			}
+			s := unborn(c.volumes...)
+			if c.change != nil {
+				c.change(t, g, &s)
+			}
+			p := mustPlan(t, g, s)
+			assert.Equal(t, c.creates, created(p))
+			assert.Equal(t, c.kind, p.Outcome.Kind, p.Outcome.Message)
+			for _, text := range c.says {
+				assert.Contains(t, p.Outcome.Message, text)
+			}
+			for _, change := range p.Instances {
+				if change.Live == nil {
+					assert.Equal(t, c.founds, strings.HasPrefix(startArg(t, change.Desired), founding.Flag), startArg(t, change.Desired))
+				}
+			}
+			reported(t, g, s, clock())
+		})
+	}
+}

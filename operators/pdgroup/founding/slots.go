@@ -1,0 +1,188 @@
+package founding
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// quorumPatience is how long members that start on the claims of former ones may
+// take to get a quorum before a person is told what may be missing.
+const quorumPatience = 2 * time.Minute
+
+// Founders returns the slots of the members that are started with --initial-cluster,
+// each with the list of all of them. While a group has no Instance these are the
+// slots in which claims of former members are left, or the first ones if there are
+// none: beside data, members with empty volumes could be a majority of the list and
+// found a second cluster. It is decided once, and the Instances' arguments tell it
+// from then on. Of a group that has taken over Instances which join a cluster
+// nobody founds one.
+func Founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+	own := false
+	for _, i := range s.Instances {
+		if !group.Ours(g, i) {
+			continue
+		}
+		own = true
+		if arg := Arg(i); arg != "" {
+			return slotsOf(g, arg)
+		}
+	}
+	if own {
+		return nil
+	}
+	if kept := Kept(g, s); len(kept) > 0 {
+		return kept
+	}
+	var out []int32
+	for slot := int32(0); len(out) < int(g.GetReplicas()); slot++ {
+		if !s.RetiredSlots[slot] {
+			out = append(out, slot)
+		}
+	}
+	return out
+}
+
+// Starts returns the slots whose members start while PD's cluster ID is not known:
+// the founders and, if claims of further members turn up, these as well. The
+// latter are started with --join, by which no cluster is founded.
+func Starts(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+	out := append(Founders(g, s), Kept(g, s)...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Kept returns the slots in which a claim with a member's data is left that the
+// slot would be started with, those in use included.
+func Kept(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+	var out []int32
+	for name := range s.Claims {
+		slot, ok := names.Slot(g.Name, name)
+		if claim := data(g, s, name); ok && !s.RetiredSlots[slot] && claim != nil && claim.DeletionTimestamp == nil {
+			out = append(out, slot)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// data returns the claim with the data of an Instance's member, nil if there is none.
+func data(g *v1alpha1.PDGroup, s group.Snapshot, instance string) *metav1.ObjectMeta {
+	claim := DataClaim(g, instance)
+	at := slices.IndexFunc(s.Claims[instance], func(c metav1.ObjectMeta) bool { return c.Name == claim })
+	if at < 0 {
+		return nil
+	}
+	return &s.Claims[instance][at]
+}
+
+// DataClaim returns the name of the claim that an Instance's member has its data
+// on: that of the volume without mounts.
+func DataClaim(g *v1alpha1.PDGroup, instance string) string {
+	for _, v := range g.Spec.Volumes {
+		if len(v.Mounts) == 0 {
+			return names.Claim(v.Name, instance)
+		}
+	}
+	return ""
+}
+
+// slotsOf returns the slots of the members that an argument lists.
+func slotsOf(g *v1alpha1.PDGroup, arg string) []int32 {
+	var out []int32
+	for member := range strings.SplitSeq(strings.TrimPrefix(arg, Flag), ",") {
+		name, _, _ := strings.Cut(member, "=")
+		if slot, ok := names.Slot(g.Name, name); ok {
+			out = append(out, slot)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Parting names an Instance that another group of the name has left and that is not
+// gone yet while it is still open who founds; empty if there is none. Which claims
+// it leaves is only known when it has gone.
+func Parting(g *v1alpha1.PDGroup, s group.Snapshot) string {
+	left := ""
+	for _, i := range s.Instances {
+		if group.Ours(g, i) {
+			return ""
+		}
+		left = i.Name
+	}
+	return left
+}
+
+// Stuck says that members which started on the claims of former ones get no quorum:
+// the others' claims may be missing. Done if that is not so, or not yet to be told.
+func Stuck(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
+	if Bootstrapped(g, s) || g.DeletionTimestamp != nil || g.Spec.Suspended || g.Spec.Paused {
+		return step.Done()
+	}
+	var running []string
+	var newest time.Time
+	returned := false
+	for _, slot := range Starts(g, s) {
+		name := names.Instance(g.Name, slot)
+		i := s.Instance(name)
+		if i == nil || !starts(i) {
+			return step.Done()
+		}
+		claim := data(g, s, name)
+		returned = returned || claim != nil && claim.CreationTimestamp.Before(&i.CreationTimestamp)
+		running = append(running, name)
+		if i.CreationTimestamp.After(newest) {
+			newest = i.CreationTimestamp.Time
+		}
+	}
+	if !returned {
+		return step.Done()
+	}
+	if left := quorumPatience - s.Now.Sub(newest); left > 0 {
+		return step.Wait("PD", left+time.Second, v1alpha1.ReasonBootstrapping, "members that have come back look for a quorum")
+	}
+	o := step.Stall(v1alpha1.ReasonQuorumLost, fmt.Sprintf("PD has no quorum with %s, the members whose claims are left of a cluster that was here before: %s; if they are lost for good, "+
+		"see lost-quorum.md (claims that are missing); for an empty cluster: kubectl -n %s delete pdgroup %s, then kubectl -n %s delete pvc %s, and create it again",
+		strings.Join(running, ", "), missing(g, s, running), g.Namespace, g.Name, g.Namespace, strings.Join(claims(g, running), " ")))
+	o.After = patience
+	return o
+}
+
+// starts reports whether the container of an Instance's pod has been started: what
+// keeps others from it the Instance tells best.
+func starts(i *v1alpha1.Instance) bool {
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	return pod != nil && (pod.Status == metav1.ConditionTrue || pod.Reason == v1alpha1.ReasonPodNotReady || pod.Reason == v1alpha1.ReasonContainerCrashing)
+}
+
+// missing says which claims may be restored.
+func missing(g *v1alpha1.PDGroup, s group.Snapshot, running []string) string {
+	var out []string
+	for slot := int32(0); slot < max(g.GetReplicas(), int32(len(running))); slot++ { //nolint:gosec // a few
+		if name := names.Instance(g.Name, slot); !slices.Contains(running, name) && !s.RetiredSlots[slot] {
+			out = append(out, DataClaim(g, name))
+		}
+	}
+	if len(out) == 0 {
+		return "restore the claims of its other members, with their labels"
+	}
+	return fmt.Sprintf("restore claims %s with their labels, if it had these members", strings.Join(out, ", "))
+}
+
+func claims(g *v1alpha1.PDGroup, instances []string) []string {
+	var out []string
+	for _, name := range instances {
+		out = append(out, DataClaim(g, name))
+	}
+	return out
+}
