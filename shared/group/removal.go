@@ -54,7 +54,7 @@ func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering, surge int32, revisio
 	fresh := slices.DeleteFunc(slices.Clone(victims), func(i *v1alpha1.Instance) bool { return i.Spec.Retire })
 	if refusal := r.Disrupt.Refuse(victims); refusal != "" && len(fresh) > 0 {
 		out.waiting = step.Wait("PD", waitDeadline, v1alpha1.ReasonScaleInRefused, refusal)
-		victims = victims[:len(victims)-len(fresh)]
+		victims = slices.DeleteFunc(slices.Clone(victims), func(i *v1alpha1.Instance) bool { return !i.Spec.Retire })
 	}
 	for _, i := range victims {
 		if len(out.victims) >= r.Disrupt.RemoveAtOnce() && !i.Spec.Retire {
