@@ -54,7 +54,7 @@ func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering, surge int32, revisio
 	fresh := slices.DeleteFunc(slices.Clone(victims), func(i *v1alpha1.Instance) bool { return i.Spec.Retire })
 	if refusal := r.Disrupt.Refuse(victims); refusal != "" && len(fresh) > 0 {
 		out.waiting = step.Wait("PD", waitDeadline, v1alpha1.ReasonScaleInRefused, refusal)
-		victims = victims[:len(victims)-len(fresh)]
+		victims = slices.DeleteFunc(slices.Clone(victims), func(i *v1alpha1.Instance) bool { return !i.Spec.Retire })
 	}
 	for _, i := range victims {
 		if len(out.victims) >= r.Disrupt.RemoveAtOnce() && !i.Spec.Retire {
@@ -101,7 +101,8 @@ func (out *removal) begins(r Rendering) string {
 
 // beforeInRemoval orders the members of which some are to be removed: who is to be
 // replaced for its volumes, who is on the way out already, whom a person named, who
-// adds nothing, as the component ranks them, and then the newest.
+// adds nothing, as the component ranks them, and then the newest. Who is awaited
+// back comes last.
 func beforeInRemoval(g v1alpha1.Group, r Rendering, why string, a, b *v1alpha1.Instance) int {
 	first := func(holds func(*v1alpha1.Instance) bool) int {
 		switch x, y := holds(a), holds(b); {
@@ -120,6 +121,7 @@ func beforeInRemoval(g v1alpha1.Group, r Rendering, why string, a, b *v1alpha1.I
 			_, named := i.Annotations[v1alpha1.AnnotationRemoveFirst]
 			return named
 		}),
+		first(func(i *v1alpha1.Instance) bool { return !r.Awaited[i.Name] }),
 		first(r.Disrupt.Spare),
 		cmp.Compare(rank(a), rank(b)),
 		cmp.Compare(b.Spec.Slot, a.Spec.Slot),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -84,7 +85,7 @@ func (c Component) Spare(i *v1alpha1.Instance) bool {
 // run.
 func broken(i *v1alpha1.Instance) bool {
 	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
-	return c != nil && slices.Contains([]string{
+	return c != nil && c.Status != metav1.ConditionTrue && slices.Contains([]string{
 		v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerConfig, v1alpha1.ReasonMissingReference, v1alpha1.ReasonPodFailed,
 	}, c.Reason)
 }
@@ -156,8 +157,10 @@ func (c Component) Unsafe(i *v1alpha1.Instance) string {
 	}
 	for _, other := range c.peers(m) {
 		name := podName(other)
-		if c.stopping(name) && other.State == pd.StateUp && other.Regions > 0 {
-			return fmt.Sprintf("the pod of Instance %s is being stopped or made anew, and PD still takes store %s for Up", name, other.ID)
+		if other.State == pd.StateUp && other.Regions > 0 {
+			if reason := c.unsteady(other, i); reason != "" {
+				return reason
+			}
 		}
 		if other.State == pd.StateUp && other.Started || other.Regions == 0 && informed(m) {
 			continue
@@ -173,20 +176,6 @@ func (c Component) Unsafe(i *v1alpha1.Instance) string {
 		return fmt.Sprintf("store %s (%s) is %s", other.ID, name, other.State)
 	}
 	return ""
-}
-
-// stopping reports whether an Instance of the cluster, of whatever group, has no
-// pod that goes on running: PD learns of one that was evicted or deleted after 20 s
-// only, when it misses its heartbeats.
-func (c Component) stopping(name string) bool {
-	for _, i := range slices.Concat(c.Snapshot.Instances, c.Snapshot.Peers) {
-		if i.Name == name {
-			return slices.Contains([]string{
-				v1alpha1.ReasonPodTerminating, v1alpha1.ReasonPodMissing, v1alpha1.ReasonPodPending, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonPodFailed,
-			}, group.InstanceOutcome(i).Reason)
-		}
-	}
-	return false
 }
 
 // silent says why PD cannot be relied upon now; empty if it can.

@@ -121,7 +121,7 @@ func TestNoStoreIsStoppedWhileAnotherOneIsMissing(t *testing.T) {
 			s.Peers = append(s.Peers, hot)
 			s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "hot-0.hot-peer.ns.svc:20160", State: pd.StateUp, Started: true, Regions: 1})
 		}, "the pod of Instance hot-0"},
-		"a pod that is not ready runs":    {func(s *group.Snapshot) { says(s.Instances[1], v1alpha1.ReasonPodNotReady) }, ""},
+		"a pod that is not ready":         {func(s *group.Snapshot) { says(s.Instances[1], v1alpha1.ReasonPodNotReady) }, "the pod of Instance kv-1 is not ready"},
 		"a store that is Down holds none": {func(s *group.Snapshot) { s.PD.Stores[1].State, s.PD.Stores[1].Regions = pd.StateDown, 0 }, ""},
 		"PD has not counted regions yet": {func(s *group.Snapshot) {
 			s.PD.Stores[1].State = pd.StateDown

@@ -84,25 +84,56 @@ func (c Component) casualties() ([]*v1alpha1.Instance, bool) {
 			out = append(out, m.Instance)
 		}
 	}
-	most := int32(failoverMax)
+	return out, len(out) <= c.most()
+}
+
+// most returns spec.failover.max.
+func (c Component) most() int {
 	if f := c.Group.GetStoreSpec().Failover; f != nil {
-		most = ptr.Deref(f.Max, most)
+		return int(ptr.Deref(f.Max, failoverMax))
 	}
-	return out, len(out) <= int(most)
+	return failoverMax
 }
 
 // Extra is how many members there are to be beyond spec.replicas (KV-20): one for
 // each dead one that is to come back. When it does there is one too many, and that
-// leaves like any other (KV-21).
+// leaves like any other (KV-21). While there are more dead ones than
+// spec.failover.max nothing is added, and nothing that has been added leaves.
 func (c Component) Extra() int32 {
 	if c.policy() != v1alpha1.AddOnFailover {
 		return 0
 	}
 	lost, few := c.casualties()
+	extra := len(staying(lost))
 	if !few {
-		return 0
+		extra = min(c.living()-int(c.Group.GetReplicas()), c.most())
 	}
-	return int32(len(staying(lost))) //nolint:gosec // no more than spec.failover.max
+	return int32(max(extra, 0)) //nolint:gosec // no more than spec.failover.max
+}
+
+// living counts the members of the group that are not being deleted.
+func (c Component) living() int {
+	n := 0
+	for _, i := range c.Snapshot.Instances {
+		if i.DeletionTimestamp == nil && group.Ours(c.Group, i) {
+			n++
+		}
+	}
+	return n
+}
+
+// Awaited names the dead members that others stand in for until they are back. Of
+// one member too many, none of them is the one that leaves.
+func (c Component) Awaited() map[string]bool {
+	out := map[string]bool{}
+	if c.policy() != v1alpha1.AddOnFailover {
+		return out
+	}
+	lost, _ := c.casualties()
+	for _, i := range staying(lost) {
+		out[i.Name] = true
+	}
+	return out
 }
 
 // staying returns the members that are not being deleted.
@@ -137,7 +168,7 @@ func (c Component) Failover(o step.Outcome) step.Outcome {
 	what := "it is replaced by another one, for good"
 	switch {
 	case !few:
-		what = fmt.Sprintf("nothing is added, for %d stores are, more than spec.failover.max: find out what they have in common: kubectl -n %s get instances", len(lost), c.Group.GetNamespace())
+		what = fmt.Sprintf("nothing is added or taken away, for %d stores are, more than spec.failover.max: find out what they have in common: kubectl -n %s get instances", len(lost), c.Group.GetNamespace())
 	case c.policy() == v1alpha1.AddOnFailover:
 		what = "there is another one in its place until it is back"
 	}

@@ -55,6 +55,7 @@ func TestKV20WhoCountsAsDead(t *testing.T) {
 			g, s := world()
 			g.Spec.Failover = &v1alpha1.Failover{Policy: v1alpha1.AddOnFailover, Max: ptr.To[int32](2)}
 			c.change(&s)
+			g.Spec.Replicas = ptr.To(int32(len(s.Instances))) //nolint:gosec // a few
 			o := tikv(g, s).Failover(step.Wait("Instance", time.Hour, v1alpha1.ReasonPodMissing, "it is missing"))
 			assert.Equal(t, c.extra, tikv(g, s).Extra())
 			if c.due > 0 {
@@ -105,5 +106,38 @@ func TestFL07ALoneStoreOfColumnsCountsAsDead(t *testing.T) {
 			g.Spec.Failover.Policy = v1alpha1.ReplaceOnFailover
 			assert.Equal(t, c.extra > 0, kind.Dead(s.Instances[0]) != "")
 		})
+	}
+}
+
+// KV-20, KV-21: whatever members are dead and however many there are beyond
+// spec.replicas: who is awaited back leaves last, and while more are dead than
+// spec.failover.max nobody is added, and nobody leaves who was.
+func TestKV21WhoStandsInLeavesAndWhoIsAwaitedDoesNot(t *testing.T) {
+	for members := 3; members <= 6; members++ {
+		for dead := range 1 << members {
+			g, s := small(make([]int, members), 1)
+			g.Spec.Replicas, g.Spec.Failover = ptr.To[int32](3), &v1alpha1.Failover{Policy: v1alpha1.AddOnFailover, Max: ptr.To[int32](2)}
+			s.Now = now()
+			gone := 0
+			for n := range members {
+				if dead>>n&1 == 1 {
+					lost(&s, n, time.Hour)
+					gone++
+				}
+			}
+			if gone == members {
+				continue // nobody runs what they are to run
+			}
+			c := tikv(g, s)
+			want := gone
+			if gone > 2 {
+				want = min(members-3, 2)
+			}
+			assert.EqualValues(t, want, c.Extra(), "%d members, dead %b", members, dead)
+			assert.Len(t, c.Awaited(), gone)
+			for n, name := range leaving(c) {
+				assert.Equal(t, n >= members-gone, c.Awaited()[name], "%d members, dead %b: %v", members, dead, leaving(c))
+			}
+		}
 	}
 }

@@ -12,7 +12,9 @@ import (
 
 // room is which stores of the members' kind, of whatever group, PD may place
 // peers on, without some members and with them. Whoever is on the way out already
-// is in neither.
+// is in neither. Nobody counts on a store that is Disconnected, and as one of the
+// members it is missed all the same: a blink must not make a removal look feasible
+// that is not.
 type room struct {
 	after, before []pd.Store
 	// kept is how many stores of any kind PD would not have been told to remove,
@@ -40,13 +42,12 @@ func (c Component) without(members []*v1alpha1.Instance) room {
 		case !going[s.ID]:
 			out.kept++
 		}
-		if isTiFlash(s) == c.HasLeaders || s.State != pd.StateUp {
+		stays := s.State == pd.StateUp && !gone[s.ID] && !going[s.ID]
+		if isTiFlash(s) == c.HasLeaders || !stays && (!gone[s.ID] || s.State == pd.StateDown) {
 			continue
 		}
-		if gone[s.ID] || !going[s.ID] {
-			out.before = append(out.before, s)
-		}
-		if !gone[s.ID] && !going[s.ID] {
+		out.before = append(out.before, s)
+		if stays {
 			out.after = append(out.after, s)
 		}
 	}

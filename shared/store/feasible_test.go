@@ -8,12 +8,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/store"
 )
 
 // kind of a store in a small world: a number for the zone, the group and the
@@ -238,19 +240,85 @@ func TestMembersLeaveTheFullestZoneFirst(t *testing.T) {
 	})
 }
 
+// KV-09: stores that do not serve leave before those that do. One that PD has only
+// lost sight of serves.
+func TestKV09StoresThatDoNotServeLeaveFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*group.Snapshot)
+		first  bool
+	}{
+		"a store that is Down though its pod is ready": {func(s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, true},
+		"one that is Disconnected and whose pod is not ready": {func(s *group.Snapshot) {
+			s.PD.Stores[0].State = pd.StateDisconnected
+			podIs(s.Instances[0], v1alpha1.ReasonPodNotReady)
+		}, true},
+		"one that PD has lost sight of": {func(s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, false},
+		"one that is Up for PD":         {func(s *group.Snapshot) { podIs(s.Instances[0], v1alpha1.ReasonPodNotReady) }, false},
+	} {
+		g, s := small([]int{1, 1, 2, 3}, 3)
+		c.change(&s)
+		assert.Equal(t, c.first, leaving(tikv(g, s))[0] == "kv-0", name)
+	}
+}
+
+// KV-19: the zones and hosts of nodes count where PD has no location-labels.
+func TestKV19NodesTellTheZonesWherePDHasNoLabels(t *testing.T) {
+	g, s := small([]int{0, 0, 0, 0, 0}, 1)
+	s.PD.LocationLabels, s.Nodes = nil, map[string]map[string]string{}
+	for n, zone := range []string{"a", "b", "b", "b", "c"} {
+		node := fmt.Sprint("node-", n)
+		if n == 2 {
+			node = "node-1"
+		}
+		s.Instances[n].Status.NodeName = node
+		s.Nodes[node] = map[string]string{corev1.LabelTopologyZone: zone, corev1.LabelHostname: node}
+	}
+	assert.Equal(t, []string{"kv-2", "kv-3", "kv-4", "kv-1", "kv-0"}, leaving(tikv(g, s)), "of the fullest host in the fullest zone")
+	s.Nodes = nil
+	assert.Equal(t, []string{"kv-4", "kv-3", "kv-2", "kv-1", "kv-0"}, leaving(tikv(g, s)), "nodes are not known")
+}
+
+// A store that blinks makes no removal feasible that is not.
+func TestARefusedRemovalStaysRefusedWhileStoresAreDisconnected(t *testing.T) {
+	for blinking := range 8 {
+		g, s := world()
+		for n := range s.PD.Stores {
+			if blinking>>n&1 == 1 {
+				s.PD.Stores[n].State = pd.StateDisconnected
+			}
+		}
+		// For PD itself, which counts it too, there are enough stores.
+		s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "f-0.f-peer.ns.svc:3930", State: pd.StateUp, Labels: map[string]string{"engine": "tiflash"}})
+		c := tikv(g, s)
+		for _, i := range s.Instances {
+			assert.NotEmpty(t, c.Needed(i), "%03b", blinking)
+			assert.NotEmpty(t, c.Refuse([]*v1alpha1.Instance{i}), "%03b", blinking)
+		}
+	}
+	g, s := small([]int{1, 2, 3, 1}, 3)
+	s.PD.Stores[1].State = pd.StateDisconnected
+	assert.Contains(t, tikv(g, s).Needed(s.Instances[1]), "no TiKV would stay Up in zone z2")
+	s.PD.Stores[1].State = pd.StateDown
+	assert.Empty(t, tikv(g, s).Needed(s.Instances[1]), "PD has given it up")
+}
+
+// leaving names members in the order in which they leave.
+func leaving(c store.Component) []string {
+	left := slices.Clone(c.Snapshot.Instances)
+	slices.SortFunc(left, func(a, b *v1alpha1.Instance) int {
+		return c.Rank(group.Disruption{Instance: a, Verb: group.Remove}) - c.Rank(group.Disruption{Instance: b, Verb: group.Remove})
+	})
+	var out []string
+	for _, i := range left {
+		out = append(out, i.Name)
+	}
+	return out
+}
+
 func TestKV09WhoIsOfNoUseOrWasNamedLeavesFirst(t *testing.T) {
 	g, s := small([]int{1, 1, 1, 2, 3}, 3)
 	s.Instances[3].Annotations = map[string]string{v1alpha1.AnnotationRemoveFirst: ""}
 	s.Instances[4].Status.PodUID = ""
 	s.Instances[0].Spec.Retire = true
-	c := tikv(g, s)
-	left := slices.Clone(s.Instances)
-	slices.SortFunc(left, func(a, b *v1alpha1.Instance) int {
-		return c.Rank(group.Disruption{Instance: a, Verb: group.Remove}) - c.Rank(group.Disruption{Instance: b, Verb: group.Remove})
-	})
-	var names []string
-	for _, i := range left {
-		names = append(names, i.Name)
-	}
-	assert.Equal(t, []string{"kv-0", "kv-3", "kv-4", "kv-2", "kv-1"}, names)
+	assert.Equal(t, []string{"kv-0", "kv-3", "kv-4", "kv-2", "kv-1"}, leaving(tikv(g, s)))
 }

@@ -65,13 +65,7 @@ func (c Component) departs(i *v1alpha1.Instance) bool {
 	if i.DeletionTimestamp == nil || i.Spec.Retire || mark(i) == group.Remove || c.left(c.of(i)) || c.replaceable(i) || c.dataLost(i) {
 		return true
 	}
-	living := int32(0)
-	for _, other := range c.Snapshot.Instances {
-		if other.DeletionTimestamp == nil && group.Ours(c.Group, other) {
-			living++
-		}
-	}
-	return living >= c.Group.GetReplicas()+c.Extra()
+	return c.living() >= int(c.Group.GetReplicas()+c.Extra())
 }
 
 // dataLost reports whether the data of a member that PD knows is gone, or goes: its

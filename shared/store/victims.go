@@ -6,6 +6,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/topology"
 )
 
 // Rank implements group.Component: members leave where their group has most, so
@@ -18,16 +19,17 @@ func (c Component) Rank(d group.Disruption) int {
 }
 
 // removalOrder returns the order in which the members of the group would leave:
-// those first that leave anyway, that a person has named or that are of no use,
-// and then one after the other from the fullest zone, in it from the fullest
-// host, and the newest of those. Zones and hosts are what PD's location-labels
-// say.
+// those first that leave anyway, that a person has named, that are of no use or
+// do not serve (KV-09), and then one after the other from the fullest zone, in it
+// from the fullest host, and the newest of those. Zones and hosts are what PD's
+// location-labels say, and those of the nodes where there are none (KV-19).
 func (c Component) removalOrder() map[string]int {
 	var left []candidate
 	full := map[string]int{} // how many members a place has
+	awaited := c.Awaited()
 	for _, m := range c.Stores {
 		if m.Instance.DeletionTimestamp == nil && group.Ours(c.Group, m.Instance) {
-			next := candidate{instance: m.Instance, favour: c.favour(m.Instance), places: places(m.Store, c.Snapshot.PD.LocationLabels)}
+			next := candidate{instance: m.Instance, favour: c.favour(m, awaited), places: c.whereabouts(m)}
 			left = append(left, next)
 			for _, place := range next.places {
 				full[place]++
@@ -73,17 +75,43 @@ func (a candidate) before(b candidate, full map[string]int) bool {
 
 // favour is who leaves before others wherever it is, as the planner of removals
 // sorts them.
-func (c Component) favour(i *v1alpha1.Instance) int {
-	_, named := i.Annotations[v1alpha1.AnnotationRemoveFirst]
+func (c Component) favour(m Match, awaited map[string]bool) int {
+	_, named := m.Instance.Annotations[v1alpha1.AnnotationRemoveFirst]
 	switch {
-	case i.Spec.Retire:
+	case m.Instance.Spec.Retire:
 		return 0
 	case named:
 		return 1
-	case c.Spare(i):
+	case awaited[m.Instance.Name]:
+		return 5
+	case c.Spare(m.Instance):
 		return 2
+	case m.absent():
+		return 3
 	}
-	return 3
+	return 4
+}
+
+// absent reports whether a member's store does not serve. One that PD has only lost
+// sight of for a moment has a pod that is ready.
+func (m Match) absent() bool {
+	if m.Store == nil || m.Store.State == pd.StateDown {
+		return true
+	}
+	return m.Store.State == pd.StateDisconnected && footingOf(m.Instance) != firm
+}
+
+// nodePlaces are the location labels of members whose PD has none.
+func nodePlaces() []string { return []string{"zone", "host"} }
+
+// whereabouts names where a member is, as places does.
+func (c Component) whereabouts(m Match) []string {
+	labels := c.Snapshot.PD.LocationLabels
+	if len(labels) > 0 {
+		return places(m.Store, labels)
+	}
+	node := topology.StoreLabels(c.Snapshot.Nodes[m.Instance.Status.NodeName], nodePlaces(), nil)
+	return places(&pd.Store{Labels: node}, nodePlaces())
 }
 
 // places names where a store is, from the largest place to the smallest, each by

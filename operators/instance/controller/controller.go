@@ -90,7 +90,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if found.outcome.Kind == step.KindStall {
 		return reconcile.Result{RequeueAfter: found.outcome.After}, nil
 	}
-	return found.outcome.Result()
+	result, err := found.outcome.Result()
+	if again := found.lookAgain(); err == nil && again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+		result.RequeueAfter = again
+	}
+	return result, err
 }
 
 // instanceOf returns the Instance that a pod or claim belongs to, by its

@@ -36,6 +36,8 @@ type finding struct {
 	before, after part
 	transitions   []metav1.Condition
 	outcome       step.Outcome
+	// again is when a ready pod has to be looked at once more, zero for never.
+	again time.Duration
 }
 
 // report computes conditions and status.
@@ -48,7 +50,8 @@ func report(s *snapshot, p *plan, acted step.Outcome, now time.Time) finding {
 	}
 	volumes, pod := volumesOutcome(s, acted), podOutcome(s, p, acted)
 	put(set, v1alpha1.ConditionVolumesReady, volumes, v1alpha1.ReasonVolumesReady, volumesSummary(s))
-	put(set, v1alpha1.ConditionPodReady, pod, v1alpha1.ReasonPodReady, podSummary(s))
+	reason, summary, again := readiness(s, now)
+	put(set, v1alpha1.ConditionPodReady, pod, reason, summary)
 	if set.Is(v1alpha1.ConditionPodReady) {
 		// A container that was started anew while nobody looked has made the pod
 		// Ready again, and has forgotten what its member was told.
@@ -73,7 +76,7 @@ func report(s *snapshot, p *plan, acted step.Outcome, now time.Time) finding {
 			after.Revision, after.MadeFrom = instance.Spec.Revision, madeFrom(instance, pod)
 		}
 	}
-	return finding{before: before, after: after, transitions: set.Transitions(), outcome: outcome}
+	return finding{before: before, after: after, transitions: set.Transitions(), outcome: outcome, again: again}
 }
 
 // worst picks what a person should hear first: among equals what the operator

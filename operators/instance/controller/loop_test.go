@@ -1,0 +1,50 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// P1: a pod is ready between two crashes of its container, and others rely on it
+// then. That it is not to be relied upon is in the reason.
+func TestAPodIsReadyAndNotBelievedBetweenTwoCrashes(t *testing.T) {
+	for name, c := range map[string]struct {
+		restarts  int32
+		ran, runs time.Duration
+		again     time.Duration
+	}{
+		"it never stopped":                         {0, 0, time.Second, 0},
+		"it has stopped once":                      {1, time.Second, time.Second, 0},
+		"it has stopped twice":                     {2, time.Second, time.Second, proven - time.Second},
+		"it has stopped often, and runs by now":    {9, time.Second, proven, 0},
+		"it has stopped after it had run for long": {2, proven, time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i, found := judge(t, step.Done(), func(s *snapshot) {
+				status := corev1.ContainerStatus{Name: "tikv", Ready: true, RestartCount: c.restarts}
+				status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(clock().Add(-c.runs))}
+				if c.restarts > 0 {
+					ended := clock().Add(-c.runs)
+					status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, StartedAt: metav1.NewTime(ended.Add(-c.ran)), FinishedAt: metav1.NewTime(ended)}
+				}
+				s.pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
+			})
+			pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+			assert.Equal(t, metav1.ConditionTrue, pod.Status)
+			assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady))
+			assert.Equal(t, c.again, found.lookAgain())
+			assert.Equal(t, c.again > 0, pod.Reason == v1alpha1.ReasonContainerCrashing)
+			if c.again > 0 {
+				assert.Contains(t, pod.Message, "container tikv has stopped again and again")
+			}
+		})
+	}
+}
