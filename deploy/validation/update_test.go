@@ -21,6 +21,11 @@ func notUpToDate(reason string) change {
 		{type: UpToDate, status: "False", reason: ` + reason + `, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`}
 }
 
+// requested is what a group says of its claims.
+func requested(volume, size string) []change {
+	return one("status", "{replicas: 1, readyReplicas: 1, updatedReplicas: 1, volumes: [{name: "+volume+", requested: '"+size+"'}]}")
+}
+
 func TestTransitions(t *testing.T) {
 	sql, root := change{"spec.bootstrapSQL", "{name: sql, key: init.sql}"}, change{"spec.initialization", "{rootPassword: Generate}"}
 	users := change{"spec.initialization", "{users: {secret: people, host: 10.1.%}}"}
@@ -58,6 +63,11 @@ func TestTransitions(t *testing.T) {
 		{name: "storage that shrinks by replacing members", kind: tikv, before: one("spec.volumeReplacement", "Replace"), after: one("spec.volumes[0].storage", "512Mi")},
 		{name: "storage that shrinks where members are never replaced", kind: tikv, before: one("spec.volumeReplacement", "Never"), after: one("spec.volumes[0].storage", "512Mi"), refused: []string{"or set spec.volumeReplacement to Replace"}},
 		{name: "another word for the replacement", kind: tikv, after: one("spec.volumeReplacement", "Always"), refused: []string{"spec.volumeReplacement", "Replace"}},
+		{name: "storage set back that no claim has asked for yet", kind: tikv, status: requested("tikv", "512Mi"), after: one("spec.volumes[0].storage", "512Mi")},
+		{name: "storage set back before there is any claim", kind: pd, status: requested("pd", "0"), after: one("spec.volumes[0].storage", "512Mi")},
+		{name: "storage set back below what a claim has asked for", kind: tikv, status: requested("tikv", "600Mi"), after: one("spec.volumes[0].storage", "512Mi"), refused: []string{"spec.volumes[].storage may only grow"}},
+		{name: "storage set back of a volume of which nothing is known", kind: tikv, status: requested("other", "512Mi"), after: one("spec.volumes[0].storage", "512Mi"), refused: []string{"spec.volumes[].storage may only grow"}},
+		{name: "storage that stays below a claim made larger by hand", kind: tikv, status: requested("tikv", "9Gi"), after: one("spec.volumes[0].storage", "1Gi")},
 		{name: "storage set back because the driver failed", kind: tiflash, status: []change{notUpToDate("VolumeChangeFailed")}, after: one("spec.volumes[0].storage", "512Mi")},
 		{name: "storage that grows", kind: tikv, after: one("spec.volumes[0].storage", "2Gi")},
 		{name: "storage said in another unit", kind: tikv, after: one("spec.volumes[0].storage", "1024Mi")},

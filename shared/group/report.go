@@ -88,6 +88,7 @@ func Report(g v1alpha1.Group, s Snapshot, plan Plan, outcome step.Outcome, set *
 		CurrentRevision:    before.CurrentRevision,
 		UpdateRevision:     plan.Target.Hash,
 		Version:            before.Version,
+		Volumes:            requestedVolumes(g, s),
 	}
 	if status.UpdateRevision == "" {
 		status.UpdateRevision = before.UpdateRevision

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -135,6 +137,29 @@ func lasting(wanted []v1alpha1.VolumeClaimTemplate, live *v1alpha1.Instance) []v
 		if has.Requested.Cmp(out[n].Storage) > 0 && (has.Capacity == nil || has.Capacity.Cmp(out[n].Storage) >= 0) {
 			out[n].Storage = asked.Storage
 		}
+	}
+	return out
+}
+
+// requestedVolumes returns the most that a claim of the group asks for, of each
+// volume of the spec: what the spec may be set back to. A claim that is not known
+// yet may ask for what its Instance says.
+func requestedVolumes(g v1alpha1.Group, s Snapshot) []v1alpha1.RequestedVolume {
+	var out []v1alpha1.RequestedVolume
+	for _, v := range g.GetComponentSpec().Volumes {
+		most := resource.Quantity{}
+		for _, i := range s.Instances {
+			size := &resource.Quantity{}
+			if has := volumeOf(i, v.Name); has != nil && has.Requested != nil {
+				size = has.Requested
+			} else if asked := templateOf(i.Spec.VolumeClaimTemplates, v.Name); asked != nil {
+				size = &asked.Storage
+			}
+			if size.Cmp(most) > 0 {
+				most = size.DeepCopy()
+			}
+		}
+		out = append(out, v1alpha1.RequestedVolume{Name: v.Name, Requested: most})
 	}
 	return out
 }

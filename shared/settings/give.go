@@ -11,9 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 // maxAnswer is how much of a member's answer a person is told.
@@ -27,9 +29,15 @@ type Order struct {
 
 // Give has running members given what they were ordered to be given, all that one
 // lacks at once, and then looks what has become of it: what it shows counts more
-// than what it answers. Events tell a person.
-func (m *Members) Give(recorder events.EventRecorder, g v1alpha1.Group, orders []Order) {
+// than what it answers. Events tell a person. A member is given nothing whose
+// Instance is not live the one that the order was made from, and the outcome says so.
+func (m *Members) Give(ctx context.Context, live client.Reader, recorder events.EventRecorder, g v1alpha1.Group, orders []Order) step.Outcome {
+	worst := step.Done()
 	for _, order := range orders {
+		if o := confirm(ctx, live, order.Instance); o.Kind != step.KindDone {
+			worst = step.Worst(worst, o)
+			continue
+		}
 		one := m.engage(g, order.Instance)
 		if one == nil {
 			continue
@@ -43,6 +51,22 @@ func (m *Members) Give(recorder events.EventRecorder, g v1alpha1.Group, orders [
 			m.tell(ctx, key)
 		})
 	}
+	return worst
+}
+
+// confirm looks at an Instance in the API server before its member is given
+// something: a cache that lags may show a mark that has been taken off since, and
+// nobody would know then what the member runs with.
+func confirm(ctx context.Context, live client.Reader, seen *v1alpha1.Instance) step.Outcome {
+	var there v1alpha1.Instance
+	err := live.Get(ctx, client.ObjectKeyFromObject(seen), &there)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Instance %s: %w", seen.Name, err))
+	case err != nil, there.UID != seen.UID, there.ResourceVersion != seen.ResourceVersion:
+		return step.Conflict(v1alpha1.ReasonProgressing, "Instance "+seen.Name+" has changed meanwhile")
+	}
+	return step.Done()
 }
 
 // engage notes that a member is being given something; nil if it is busy, or

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
@@ -77,6 +78,7 @@ type play struct {
 	deaf      bool                // they take what they are given, and nobody hears of it
 	halfway   bool                // they take items up to the first that they refuse
 	stopped   []string
+	long      map[types.UID]bool // pods that were given up: their members had been down for long
 	posts     int
 	taken     map[string]bool // the items of the posts
 	begun     []func(context.Context)
@@ -87,8 +89,12 @@ func newPlay(t assert.TestingT, c config) *play {
 	own := &v1alpha1.TiDBGroup{}
 	own.Name, own.Namespace, own.UID, own.Generation = "db", "shop", "uid", 1
 	own.Spec.Replicas, own.Spec.PDGroup.Name = ptr.To(int32(2)), "pd"
-	p := &play{Stage: grouptest.New(own), t: t, own: own, config: c, processes: map[string]*process{}, taken: map[string]bool{}}
-	p.OnStop = func(pod grouptest.Pod, _ int) { p.stopped = append(p.stopped, pod.Name) }
+	p := &play{Stage: grouptest.New(own), t: t, own: own, config: c, processes: map[string]*process{}, taken: map[string]bool{}, long: map[types.UID]bool{}}
+	p.OnStop = func(pod grouptest.Pod, _ int) {
+		if !p.long[pod.UID] {
+			p.stopped = append(p.stopped, pod.Name)
+		}
+	}
 	p.restartOperator()
 	p.converge()
 	p.stopped = nil
@@ -212,9 +218,25 @@ func (p *play) reconcile(seen group.Snapshot) group.Plan {
 	assert.NoError(p.t, err)
 	plan.Outcome = step.Worst(plan.Outcome, plan.Settings)
 	p.Carry(seen, plan)
-	p.members.Give(events.NewFakeRecorder(100), p.own, judge.Orders(plan.Gifts))
+	p.giveUp(plan)
+	plan.Outcome = step.Worst(p.members.Give(context.Background(), server{Stage: p.Stage}, events.NewFakeRecorder(100), p.own, judge.Orders(plan.Gifts)), plan.Outcome)
 	p.Report(seen, plan)
 	return plan
+}
+
+// giveUp notes the pods that a plan lets go because their members have been down
+// for two minutes, as far as their Instances say: they are no longer waited for,
+// and may come back before they are stopped.
+func (p *play) giveUp(plan group.Plan) {
+	for _, c := range plan.Instances {
+		if c.Live == nil || c.Stops || c.Live.Spec.Revision == c.Desired.Spec.Revision {
+			continue
+		}
+		ready := meta.FindStatusCondition(c.Live.Status.Conditions, v1alpha1.ConditionReady)
+		if ready != nil && p.Now.Sub(ready.LastTransitionTime.Time) >= 2*time.Minute {
+			p.long[c.Live.Status.PodUID] = true
+		}
+	}
 }
 
 // configOf returns what the files of a pod say.

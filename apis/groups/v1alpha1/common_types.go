@@ -210,8 +210,8 @@ type Volume struct {
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 	// Storage asked for, a quantity such as 100Gi, above zero. It may only grow,
-	// and be set back while status says that the increase was refused; with
-	// volumeReplacement Replace it may shrink.
+	// and be set back to what claims have asked for, or while status says that the
+	// increase was refused; with volumeReplacement Replace it may shrink.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))",message="storage must be a quantity above zero, such as 100Gi"
@@ -475,6 +475,24 @@ type GroupStatus struct {
 	// Version that every ready Instance runs, once all of them do.
 	// +optional
 	Version string `json:"version,omitempty"`
+	// Volumes of the spec, and the most that a claim asks for of each.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Volumes []RequestedVolume `json:"volumes,omitempty"`
+}
+
+// RequestedVolume is how much storage the claims of a volume ask for.
+type RequestedVolume struct {
+	// Name of the volume.
+	// +kubebuilder:validation:MaxLength=20
+	Name string `json:"name"`
+	// Requested is the most that a claim of the group's Instances asks for, 0
+	// without a claim. storage of the spec may be set back to it.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	Requested resource.Quantity `json:"requested"`
 }
 
 // Group is implemented by the four group kinds.

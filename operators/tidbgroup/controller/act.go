@@ -45,8 +45,8 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot,
 	if p.Order != nil {
 		work = append(work, func() step.Outcome { return r.order(ctx, g, *p.Order) })
 	}
-	r.members.Give(r.Recorder, g, p.Configure)
-	return step.Worst(outcome, step.Parallel(work...))
+	given := r.members.Give(ctx, r.Live, r.Recorder, g, p.Configure)
+	return step.Worst(outcome, step.Parallel(work...), given)
 }
 
 // makeRootSecret makes the Secret with root's password, unless there is one of its

@@ -20,8 +20,8 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiKVGroup, s group.Sna
 		r.stores.Begin(order)
 	}
 	labels := store.SetLabels(ctx, r.Env, g, p.Labels)
-	r.members.Give(r.Recorder, g, p.Orders)
-	return step.Worst(children, labels)
+	given := r.members.Give(ctx, r.Live, r.Recorder, g, p.Orders)
+	return step.Worst(children, labels, given)
 }
 
 // tell says how a store's log backups were written out. That it failed keeps
