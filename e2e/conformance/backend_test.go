@@ -3,12 +3,10 @@ package conformance_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +21,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/model"
 	"github.com/tidb-groups/tidb-groups/e2e/model/pdsim"
 	"github.com/tidb-groups/tidb-groups/e2e/standin/pd"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
 var memberNames = []string{"pd-1", "pd-2", "pd-3"}
@@ -142,7 +141,7 @@ func newStandin(t *testing.T, clock model.Clock) *standin {
 	for _, name := range memberNames {
 		cfg := pd.DefaultConfig()
 		cfg.Name, cfg.DataDir = name, filepath.Join(b.dir, name)
-		cfg.ClientURLs, cfg.PeerURLs = freeURL(t), freeURL(t)
+		cfg.ClientURLs, cfg.PeerURLs = "http://"+loopback.Address(t), "http://"+loopback.Address(t)
 		cfg.LogFile = filepath.Join(b.dir, name+".log")
 		cfg.Clock = clock
 		cfg.PriorityInterval = 200 * time.Millisecond
@@ -183,34 +182,6 @@ func newStandin(t *testing.T, clock model.Clock) *standin {
 		}
 	})
 	return b
-}
-
-// ports gives every member of every test its own ports. They lie below those that
-// the system gives to outgoing connections, so that nothing else takes them.
-var ports struct {
-	sync.Mutex
-	last int
-}
-
-func freeURL(t *testing.T) string {
-	t.Helper()
-	ports.Lock()
-	defer ports.Unlock()
-	if ports.last == 0 {
-		ports.last = 20000 + os.Getpid()%100*100
-	}
-	var lc net.ListenConfig
-	for {
-		ports.last++
-		require.Less(t, ports.last, 32000, "no port is free")
-		addr := fmt.Sprintf("127.0.0.1:%d", ports.last)
-		l, err := lc.Listen(t.Context(), "tcp", addr)
-		if err != nil {
-			continue
-		}
-		require.NoError(t, l.Close())
-		return "http://" + addr
-	}
 }
 
 func (b *standin) URL(member string) string { return b.cfg[member].ClientURLs }

@@ -338,8 +338,13 @@ func (c *Cluster) Down(ctx context.Context) error {
 	defer unlock()
 	ctx, cancel := context.WithTimeout(ctx, downLimit)
 	defer cancel()
-	// A directory that was never made cannot have left anything behind.
-	if _, err := os.Stat(c.layout.mark()); errors.Is(err, fs.ErrNotExist) {
+	// A directory that was never made cannot have left anything behind. One that
+	// somebody removed has its processes still.
+	left, err := running(func(pid int) bool { return c.processes.ours(pid, "") })
+	if err != nil {
+		return fmt.Errorf("stop local cluster: %w", err)
+	}
+	if _, err := os.Stat(c.layout.mark()); errors.Is(err, fs.ErrNotExist) && len(left) == 0 {
 		c.say("no cluster in %s", c.layout.root)
 		return errors.Join(c.layout.remove(), os.Remove(c.lockFile()))
 	}

@@ -19,11 +19,8 @@ func (c *Cluster) containerd(n Node) process {
 	path, _ := lookup("containerd") // ensurePackages has seen it
 	return process{
 		name: n.Name + "/containerd", path: path, limit: readyLimit,
-		args: []string{"--config", c.layout.config(n.Name + "-containerd.toml"), "--log-level", "warn"},
-		ready: func(ctx context.Context) error {
-			_, err := c.ctr(ctx, n.Name, "version")
-			return err
-		},
+		args:  []string{"--config", c.layout.config(n.Name + "-containerd.toml"), "--log-level", "warn"},
+		ready: criReady(c.layout.socket(n.Name)),
 	}
 }
 

@@ -92,7 +92,8 @@ func TestAnIdleClusterIsNotWritten(t *testing.T) {
 
 // Operators are missed and found again: groups wait without an error for an
 // operator that is not there, and one that is killed gives its lease back. Then
-// processes hang, a node is lost, and another one's disk is full, operators and all.
+// processes die and hang, a node is lost and comes back, another one's disk is full,
+// and one is gone for good, operators and all.
 func TestOperatorsAndNodesComeAndGo(t *testing.T) {
 	if shared.provider.Name() != provider.Local {
 		t.Skip("scales the operators and stops a node of the whole cluster: only on a cluster of our own")
@@ -106,9 +107,13 @@ func TestOperatorsAndNodesComeAndGo(t *testing.T) {
 	})
 	scale(t, "tiflashgroup", 1)
 	awaitAll(t, ns, 1)
-	t.Run("a process that hangs is named and costs no pod", func(t *testing.T) { hangs(t, ns) })
-	t.Run("a node that loses power and comes back costs no data", func(t *testing.T) { losesNode(t, ns) })
-	t.Run("a node whose disk is full loses its pods and no data", func(t *testing.T) { fillsDisk(t, ns) })
+	inTurn(t, []part{
+		{"a process that is killed is started again in its pod", func(t *testing.T) { killsPDAndTiDB(t, ns) }},
+		{"a process that hangs is named and costs no pod", func(t *testing.T) { hangs(t, ns) }},
+		{"a node that loses power and comes back costs no data", func(t *testing.T) { losesNode(t, ns) }},
+		{"a node whose disk is full loses its pods and no data", func(t *testing.T) { fillsDisk(t, ns) }},
+		{"a node that is gone for good costs no data either", func(t *testing.T) { losesNodeForGood(t, ns) }},
+	})
 }
 
 // query connects as the demo tells people to.

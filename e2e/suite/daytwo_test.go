@@ -172,8 +172,16 @@ type clients struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 	asked  int
-	failed []error
+	failed []failure
 }
+
+// failure is a connection that was not answered.
+type failure struct {
+	began time.Time
+	why   error
+}
+
+func (f failure) String() string { return fmt.Sprintf("%s: %v", f.began.Format(time.TimeOnly), f.why) }
 
 // between is the time between two connections.
 const between = 50 * time.Millisecond
@@ -199,13 +207,14 @@ func connect(t *testing.T, ns string) *clients {
 				return
 			case <-ticker.C:
 			}
+			began := time.Now()
 			err := ask(ctx, address)
 			if ctx.Err() != nil {
 				return
 			}
 			c.asked++
 			if err != nil {
-				c.failed = append(c.failed, fmt.Errorf("%s: %w", time.Now().Format(time.TimeOnly), err))
+				c.failed = append(c.failed, failure{began, err})
 			}
 		}
 	}()
@@ -213,7 +222,7 @@ func connect(t *testing.T, ns string) *clients {
 }
 
 // stop ends the connections, and returns how many were made and why some failed.
-func (c *clients) stop() (asked int, failed []error) {
+func (c *clients) stop() (asked int, failed []failure) {
 	c.cancel()
 	<-c.ended
 	return c.asked, c.failed

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,25 +19,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/deploy/tree"
 	"github.com/tidb-groups/tidb-groups/e2e/provider"
 )
-
-// hangs stops a store's process without ending it: its readiness probe fails,
-// and PD hears nothing of it.
-func hangs(t *testing.T, ns string) {
-	t.Helper()
-	before := instance(t, ns, "basic-tikv-1")
-	goOn := func(t *testing.T) { signal(t, ns, "basic-tikv-1", "tikv", syscall.SIGCONT) }
-	signal(t, ns, "basic-tikv-1", "tikv", syscall.SIGSTOP)
-	t.Run("it is named", func(t *testing.T) {
-		awaitWord(t, ns, "basic-tikv-1", "is not ready")
-		awaitGroupWord(t, ns, "basic-tikv", "basic-tikv-1")
-		query(t, ns)
-	})
-	goOn(t)
-	awaitAll(t, ns, 1)
-	after := instance(t, ns, "basic-tikv-1")
-	assert.Equal(t, before.Status.PodUID, after.Status.PodUID, "the pod stays")
-	assert.Zero(t, restarts(t, ns, "basic-tikv-1"))
-}
 
 // losesNode takes the power of a node away, with whatever runs on it: members of
 // every component and, maybe, operators. Its pods are evicted, and cannot end
@@ -72,6 +52,39 @@ func losesNode(t *testing.T, ns string) {
 	assert.Equal(t, ids, storeIDs(t, ns))
 	assert.Equal(t, kept, claimUIDs(t, ns))
 	query(t, ns)
+}
+
+// losesNodeForGood takes the power of a node away and then does what a person does
+// whose machine will not come back: kubectl delete node. The volumes of the local
+// cluster can be used on every node, as those on a network: all members come Ready
+// elsewhere, with their data. Last, a new machine takes the place of the old one.
+func losesNodeForGood(t *testing.T, ns string) {
+	t.Helper()
+	machines, ok := shared.provider.(provider.Nodes)
+	require.True(t, ok, "the local cluster's nodes can be lost")
+	ids, id, kept := storeIDs(t, ns), clusterID(t, ns), claimUIDs(t, ns)
+	node := instance(t, ns, "basic-tikv-2").Status.NodeName
+	elsewhere := podsOff(t, ns, node)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*readyTimeout)
+	t.Cleanup(cancel)
+	require.NoError(t, machines.StopNode(ctx, node))
+	gone := time.Now()
+	_, err := shared.session.Kubectl(ctx, "delete", "node", node)
+	require.NoError(t, err)
+	await(t, ns, "everything Ready elsewhere", func(trees []*tree.Node) bool {
+		return tree.Done(trees) && !nodesOf(t, ns, "")[node]
+	})
+	t.Logf("everything was Ready elsewhere %s after the node's deletion", time.Since(gone).Round(100*time.Millisecond))
+	now := podsOff(t, ns, node)
+	for name, uid := range elsewhere {
+		assert.Equal(t, uid, now[name], "%s runs elsewhere and was not to be stopped", name)
+	}
+	assert.Equal(t, id, clusterID(t, ns))
+	assert.Equal(t, ids, storeIDs(t, ns))
+	assert.Equal(t, kept, claimUIDs(t, ns))
+	serves(t, ns)
+	require.NoError(t, machines.StartNode(ctx, node))
+	awaitAll(t, ns, 1)
 }
 
 // awaitWord waits until an Instance that is not Ready says so with some words.

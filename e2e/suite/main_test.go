@@ -46,6 +46,12 @@ func run(m *testing.M) int {
 		return 1
 	}
 	if os.Getenv("KEEP") == "" {
+		// A run that was killed has left its cluster, maybe in the middle of
+		// something: nothing of it is to be taken for this run's.
+		if err := p.Down(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e: remove what an earlier run left:", err)
+			return 1
+		}
 		defer func() {
 			if err := p.Down(context.Background()); err != nil {
 				fmt.Fprintln(os.Stderr, "e2e: stop the cluster:", err)
@@ -69,11 +75,15 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// namespace makes a namespace for a test and deletes it afterwards; when the
-// test failed, it says first how everything stood.
+// namespace makes a namespace for a test, without what an earlier run left in it,
+// and deletes it afterwards; when the test failed, it says first how everything
+// stood.
 func namespace(t *testing.T, name string) string {
 	t.Helper()
 	ctx := t.Context()
+	if _, err := shared.session.Kubectl(ctx, "delete", "namespace", name, "--ignore-not-found", "--wait=true", "--timeout=120s"); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := shared.session.Kubectl(ctx, "create", "namespace", name); err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +105,12 @@ func describe(ctx context.Context, t *testing.T, namespace string) {
 	nodes, err := shared.session.Trees(ctx, namespace)
 	t.Logf("trees of %s (%v):\n%s", namespace, err, tree.Draw(nodes, tree.Style{}))
 	for _, args := range [][]string{
-		{"get", "pods,pvc,svc", "-n", namespace, "-o", "wide"},
+		{"get", "nodes", "-o", "wide"},
+		{"get", "pods,pvc,svc,endpointslices", "-n", namespace, "-o", "wide"},
+		{"describe", "tidbclusters,pdgroups,tikvgroups,tidbgroups,tiflashgroups,instances", "-n", namespace, "--show-events=false"},
+		{"describe", "pods", "-n", namespace, "--show-events=false"},
 		{"get", "events", "-n", namespace, "--sort-by=.lastTimestamp"},
+		{"get", "pods", "-n", session.Namespace, "-o", "wide"},
 		{"logs", "-n", session.Namespace, "-l", "app.kubernetes.io/part-of=tidb-groups", "--tail=20", "--prefix"},
 	} {
 		out, err := shared.session.Kubectl(ctx, args...)
@@ -124,13 +138,38 @@ func awaitAll(t *testing.T, namespace string, n int) []*tree.Node {
 	return last
 }
 
-// await follows a namespace until its trees are as wished.
+// describeLimit bounds how long a failed test looks at what it failed on.
+const describeLimit = time.Minute
+
+// await follows a namespace until its trees are as wished. If they do not become
+// so, it says how everything stood then, and not only after what a test still does
+// to end.
 func await(t *testing.T, namespace, wish string, good func([]*tree.Node) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), readyTimeout, fmt.Errorf("not within %s: %s", readyTimeout, wish))
 	defer cancel()
 	if err := shared.session.Follow(ctx, namespace, good); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), describeLimit)
+		defer cancel()
+		describe(ctx, t, namespace)
 		t.Fatal(err)
+	}
+}
+
+// part is a piece of a test that needs what the pieces before it left.
+type part struct {
+	name string
+	run  func(*testing.T)
+}
+
+// inTurn runs parts one after the other until one fails: what follows would only
+// tell of a cluster that is broken already.
+func inTurn(t *testing.T, parts []part) {
+	t.Helper()
+	for _, p := range parts {
+		if !t.Run(p.name, p.run) {
+			t.FailNow()
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -31,6 +30,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
 const (
@@ -235,14 +235,8 @@ func TestAnIdleOperatorLogsNothing(t *testing.T) {
 
 func TestMetricsAndProbesAreServed(t *testing.T) {
 	namespace := controlplane.Namespace(t, api)
-	addresses := make([]string, 2)
-	for i := range addresses {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		addresses[i] = listener.Addr().String()
-		require.NoError(t, listener.Close())
-	}
-	run(t, namespace, "measured", func(f *Flags) { f.MetricsAddress, f.ProbeAddress = addresses[0], addresses[1] })
+	metrics, probes := loopback.Address(t), loopback.Address(t)
+	run(t, namespace, "measured", func(f *Flags) { f.MetricsAddress, f.ProbeAddress = metrics, probes })
 	create(t, namespace, "a")
 	isReady(t, namespace, "a")
 	get := func(url string) (int, string) {
@@ -257,14 +251,14 @@ func TestMetricsAndProbesAreServed(t *testing.T) {
 	}
 	var text string
 	require.Eventually(t, func() bool {
-		_, text = get("http://" + addresses[0] + "/metrics")
+		_, text = get("http://" + metrics + "/metrics")
 		return strings.Contains(text, `tidb_groups_objects{condition="Ready",kind="PDGroup",status="True"} 1`)
 	}, patience, tick)
 	assert.Equal(t, 1, strings.Count(text, "# TYPE tidb_groups_objects gauge"))
 	assert.Contains(t, text, `tidb_groups_oldest_unconverged_seconds{kind="PDGroup"} 0`)
 	assert.Contains(t, text, `tidb_groups_reconcile_outcomes_total{kind="PDGroup",outcome="Done",step="plan"}`)
 	for _, path := range []string{"/healthz", "/readyz"} {
-		code, body := get("http://" + addresses[1] + path)
+		code, body := get("http://" + probes + path)
 		assert.Equal(t, http.StatusOK, code, body)
 	}
 }

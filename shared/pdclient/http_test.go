@@ -20,6 +20,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
 func TestViewOfRecordedAnswers(t *testing.T) {
@@ -245,7 +246,7 @@ func TestAnswersThatAreNotBelieved(t *testing.T) {
 }
 
 func TestAnUnreachablePDSaysTheSameEachTime(t *testing.T) {
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", loopback.Address(t))
 	require.NoError(t, err)
 	address := listener.Addr().String()
 	blackHole := dial(t, "http://"+address) // accepted by the kernel, never answered

@@ -2,7 +2,6 @@ package pd_test
 
 import (
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,22 +18,19 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tidb-groups/tidb-groups/e2e/standin/pd"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
-func freeURL(t *testing.T) string {
+func ownURL(t *testing.T) string {
 	t.Helper()
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	return "http://" + l.Addr().String()
+	return "http://" + loopback.Address(t)
 }
 
 func config(t *testing.T, name string) pd.Config {
 	t.Helper()
 	cfg := pd.DefaultConfig()
 	cfg.Name, cfg.DataDir = name, filepath.Join(t.TempDir(), name)
-	cfg.ClientURLs, cfg.PeerURLs = freeURL(t), freeURL(t)
+	cfg.ClientURLs, cfg.PeerURLs = ownURL(t), ownURL(t)
 	cfg.LogFile = filepath.Join(t.TempDir(), name+".log")
 	return cfg
 }

@@ -41,7 +41,7 @@ type client struct {
 // login connects without naming a database.
 func login(t *testing.T, r *running, capabilities uint32, plugin, user, password string) *client {
 	t.Helper()
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(r.cfg.Port)))
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", r.address())
 	require.NoError(t, err)
 	// The server may have ended the connection, as tests of failures want.
 	t.Cleanup(func() { _ = conn.Close() })
@@ -256,7 +256,7 @@ func TestTheCommandLineClientIsServed(t *testing.T) {
 	script := write(t, "CREATE USER 'app'@'%' IDENTIFIED BY 'secret';\nGRANT ALL ON test.* TO 'app'@'%';\n")
 	r := start(t, withStore(t), "--initialize-sql-file="+script).ready(t)
 	run := func(args ...string) string {
-		all := append([]string{"--no-defaults", "--host=127.0.0.1", "--port=" + strconv.Itoa(r.cfg.Port), "--batch", "--skip-column-names"}, args...)
+		all := append([]string{"--no-defaults", "--host=" + r.cfg.Host, "--port=" + strconv.Itoa(r.cfg.Port), "--batch", "--skip-column-names"}, args...)
 		cmd := exec.CommandContext(t.Context(), path, all...)
 		// Nothing of whoever runs the test, such as a login path.
 		cmd.Env = []string{"HOME=" + t.TempDir()}

@@ -26,6 +26,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
 	operatorpd "github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
 const patience = 20 * time.Second
@@ -54,7 +55,11 @@ type running struct {
 }
 
 func (r *running) url(path string) string {
-	return fmt.Sprintf("http://127.0.0.1:%d%s", r.cfg.StatusPort, path)
+	return "http://" + net.JoinHostPort(r.cfg.StatusHost, strconv.Itoa(r.cfg.StatusPort)) + path
+}
+
+func (r *running) address() string {
+	return net.JoinHostPort(r.cfg.Host, strconv.Itoa(r.cfg.Port))
 }
 
 func (r *running) end(t *testing.T) {
@@ -71,14 +76,9 @@ func (r *running) end(t *testing.T) {
 // start runs a TiDB; more are further arguments.
 func start(t *testing.T, pd *pdtest.PD, more ...string) *running {
 	t.Helper()
-	port := func() string {
-		_, p, err := net.SplitHostPort(pdtest.FreeAddr(t))
-		require.NoError(t, err)
-		return p
-	}
+	host := loopback.Host(t)
 	args := append([]string{
-		"--store=tikv", "--path=" + pd.Addr, "--host=127.0.0.1", "-P=" + port(), "--status-host=127.0.0.1", "--status=" + port(),
-		"--advertise-address=127.0.0.1",
+		"--store=tikv", "--path=" + pd.Addr, "--host=" + host, "--status-host=" + host, "--advertise-address=" + host,
 	}, more...)
 	cfg, err := ParseArgs(args, noEnv, io.Discard)
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func (r *running) ready(t *testing.T) *running {
 
 func (r *running) db(t *testing.T, account, options string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", fmt.Sprintf("%s@tcp(127.0.0.1:%d)/test%s", account, r.cfg.Port, options))
+	db, err := sql.Open("mysql", fmt.Sprintf("%s@tcp(%s)/test%s", account, r.address(), options))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db
@@ -322,7 +322,7 @@ func TestDB19ItStopsGracefullyAndLeavesItsTopologyBehind(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return len(registered()) == 1 }, patience, 10*time.Millisecond)
 	alive := registered()[0]
-	assert.Equal(t, "127.0.0.1:"+strconv.Itoa(r.cfg.Port), alive.Address)
+	assert.Equal(t, r.address(), alive.Address)
 	assert.True(t, alive.Alive)
 	gone, err := client.ForgetServer(t.Context(), alive)
 	require.NoError(t, err)

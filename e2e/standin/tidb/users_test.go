@@ -2,7 +2,6 @@ package tidb
 
 import (
 	"database/sql"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +21,7 @@ import (
 func (r *running) as(t *testing.T, user, password string) *sql.DB {
 	t.Helper()
 	c := mysql.NewConfig()
-	c.User, c.Passwd, c.Net, c.Addr = user, password, "tcp", fmt.Sprintf("127.0.0.1:%d", r.cfg.Port)
+	c.User, c.Passwd, c.Net, c.Addr = user, password, "tcp", r.address()
 	connector, err := mysql.NewConnector(c)
 	require.NoError(t, err)
 	db := sql.OpenDB(connector)

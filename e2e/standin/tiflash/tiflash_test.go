@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process"
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
 const patience = 20 * time.Second
@@ -110,16 +112,14 @@ func TestParseArgsRefuses(t *testing.T) {
 	require.ErrorIs(t, err, process.ErrHelp)
 }
 
-// settle makes a Config whose ports are free and whose PD is the given one.
+// settle makes a Config whose address is its own and whose PD is the given one.
 func settle(t *testing.T, pd *pdtest.PD) *Config {
 	t.Helper()
 	file, _ := files(t, usual, "")
-	service, peer, status, metrics := pdtest.FreeAddr(t), pdtest.FreeAddr(t), pdtest.FreeAddr(t), pdtest.FreeAddr(t)
-	_, port, err := net.SplitHostPort(metrics)
-	require.NoError(t, err)
+	host := loopback.Host(t)
 	cfg, err := ParseArgs([]string{
-		"server", "--config-file=" + file, "--", "--raft.pd_addr=" + pd.Addr, "--flash.service_addr=" + service,
-		"--flash.proxy.addr=" + peer, "--flash.proxy.status-addr=" + status, "--status.metrics_port=" + port,
+		"server", "--config-file=" + file, "--", "--raft.pd_addr=" + pd.Addr, "--flash.service_addr=" + host + ":3930",
+		"--flash.proxy.addr=" + host + ":20170", "--flash.proxy.status-addr=" + host + ":20292", "--listen_host=" + host,
 	}, func(name string) string { return map[string]string{"STANDIN_HEARTBEAT": "50ms"}[name] }, io.Discard)
 	require.NoError(t, err)
 	return cfg
@@ -157,7 +157,7 @@ func TestTiFlashIsIdleUntilThereIsAClusterAndThenRuns(t *testing.T) {
 	assert.Equal(t, cfg.Proxy.AdvertiseStatusAddr, store.GetStatusAddress())
 	assert.Equal(t, []*metapb.StoreLabel{{Key: "engine", Value: "tiflash"}}, store.GetLabels())
 	assert.Equal(t, "v8.5.7", store.GetVersion())
-	for _, addr := range []string{cfg.ServiceAddr, cfg.Proxy.Addr, fmt.Sprintf("127.0.0.1:%d", cfg.MetricsPort)} {
+	for _, addr := range []string{cfg.ServiceAddr, cfg.Proxy.Addr, net.JoinHostPort(cfg.ListenHost, strconv.Itoa(cfg.MetricsPort))} {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
 		require.NoError(t, err)
 		require.NoError(t, conn.Close())

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdtest"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
 const patience = 20 * time.Second
@@ -29,7 +30,7 @@ const patience = 20 * time.Second
 func start(t *testing.T, pd *pdtest.PD, dir string) (*Config, func() error) {
 	t.Helper()
 	cfg := &Config{
-		Addr: pdtest.FreeAddr(t), StatusAddr: pdtest.FreeAddr(t), DataDir: dir, PD: []string{"http://" + pd.Addr},
+		Addr: loopback.Address(t), StatusAddr: loopback.Address(t), DataDir: dir, PD: []string{"http://" + pd.Addr},
 		Labels: map[string]string{"zone": "z1"}, Heartbeat: 50 * time.Millisecond, RegionHeartbeat: 50 * time.Millisecond,
 		Version: DefaultVersion, Document: map[string]any{"pd": "shown"},
 	}
@@ -162,7 +163,7 @@ func runToEnd(t *testing.T, pd *pdtest.PD, dir string) error {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	return Run(ctx, slog.New(slog.DiscardHandler), &Config{
-		Addr: pdtest.FreeAddr(t), AdvertiseAddr: "x:1", StatusAddr: pdtest.FreeAddr(t), DataDir: dir, PD: []string{pd.Addr},
+		Addr: loopback.Address(t), AdvertiseAddr: "x:1", StatusAddr: loopback.Address(t), DataDir: dir, PD: []string{pd.Addr},
 		Heartbeat: time.Second, RegionHeartbeat: time.Second,
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
 const patience = 10 * time.Second
@@ -85,15 +86,14 @@ func TestDB08TheStatusPortIsAskedAsTiDBWantsIt(t *testing.T) {
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(`"It's a duplicated operation and the cluster is already in upgrading state."`))
 	})
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.9.8.7:10080")
-	if err != nil {
-		t.Skipf("the status port is taken: %v", err)
-	}
+	host := loopback.Host(t)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "10080"))
+	require.NoError(t, err)
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}}
 	server.Start()
 	defer server.Close()
-	require.NoError(t, statusport.Post(t.Context(), "127.9.8.7", statusport.Finish), "what it knows already is no error")
+	require.NoError(t, statusport.Post(t.Context(), host, statusport.Finish), "what it knows already is no error")
 	assert.Equal(t, "POST /upgrade/finish", path)
 	status = http.StatusBadRequest
-	require.ErrorContains(t, statusport.Post(t.Context(), "127.9.8.7", statusport.Start), "400 Bad Request: \"It's a duplicated")
+	require.ErrorContains(t, statusport.Post(t.Context(), host, statusport.Start), "400 Bad Request: \"It's a duplicated")
 }

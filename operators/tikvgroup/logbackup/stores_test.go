@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/logbackup"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
 const soon = 10 * time.Second
@@ -75,8 +76,9 @@ func (s *service) FlushNow(context.Context, *logbackuppb.FlushNowRequest) (*logb
 }
 
 // listen serves at a loopback address of its own, on TiKV's port.
-func listen(t *testing.T, host string, register func(*grpc.Server)) string {
+func listen(t *testing.T, register func(*grpc.Server)) string {
 	t.Helper()
+	host := loopback.Host(t)
 	var config net.ListenConfig
 	l, err := config.Listen(t.Context(), "tcp", net.JoinHostPort(host, strconv.Itoa(int(v1alpha1.PortTiKV))))
 	require.NoError(t, err)
@@ -90,24 +92,23 @@ func listen(t *testing.T, host string, register func(*grpc.Server)) string {
 
 func TestKV17WhatAStoreAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
-		host    string
 		service logbackuppb.LogBackupServer // nil for none
 		backups int
 		says    string
 	}{
-		"it has no log backup":      {"127.77.1.1", &service{}, 0, ""},
-		"it does not know the call": {"127.77.1.2", &logbackuppb.UnimplementedLogBackupServer{}, 0, ""},
-		"it has no such service":    {"127.77.1.3", nil, 0, ""},
-		"it has two":                {"127.77.1.4", &service{results: []*logbackuppb.FlushResult{{TaskName: "a", Success: true}, {TaskName: "b", Success: true}}}, 2, ""},
-		"one of two fails":          {"127.77.1.5", &service{results: []*logbackuppb.FlushResult{{TaskName: "a", Success: true}, {TaskName: "b", ErrorMessage: "no bucket"}}}, 1, "log backup b: no bucket"},
+		"it has no log backup":      {&service{}, 0, ""},
+		"it does not know the call": {&logbackuppb.UnimplementedLogBackupServer{}, 0, ""},
+		"it has no such service":    {nil, 0, ""},
+		"it has two":                {&service{results: []*logbackuppb.FlushResult{{TaskName: "a", Success: true}, {TaskName: "b", Success: true}}}, 2, ""},
+		"one of two fails":          {&service{results: []*logbackuppb.FlushResult{{TaskName: "a", Success: true}, {TaskName: "b", ErrorMessage: "no bucket"}}}, 1, "log backup b: no bucket"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			listen(t, c.host, func(s *grpc.Server) {
+			host := listen(t, func(s *grpc.Server) {
 				if c.service != nil {
 					logbackuppb.RegisterLogBackupServer(s, c.service)
 				}
 			})
-			backups, err := logbackup.GRPC(t.Context(), c.host)
+			backups, err := logbackup.GRPC(t.Context(), host)
 			assert.Equal(t, c.backups, backups)
 			if c.says == "" {
 				assert.NoError(t, err)
@@ -117,7 +118,8 @@ func TestKV17WhatAStoreAnswers(t *testing.T) {
 		})
 	}
 	begin := time.Now()
-	_, err := logbackup.GRPC(t.Context(), "127.77.1.9")
-	require.ErrorContains(t, err, "127.77.1.9:20160")
+	nobody := loopback.Host(t)
+	_, err := logbackup.GRPC(t.Context(), nobody)
+	require.ErrorContains(t, err, nobody+":20160")
 	assert.Less(t, time.Since(begin), 5*time.Second, "nobody is there")
 }

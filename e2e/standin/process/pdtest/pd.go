@@ -3,7 +3,6 @@ package pdtest
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,6 +17,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
 // PD is a running PD of one member, and its state.
@@ -46,7 +47,7 @@ type PD struct {
 func Start(t *testing.T) *PD {
 	t.Helper()
 	p := &PD{
-		Addr: FreeAddr(t), Beats: make(chan uint64, 1024), Regions: make(chan *pdpb.RegionHeartbeatRequest, 1024),
+		Addr: loopback.Address(t), Beats: make(chan uint64, 1024), Regions: make(chan *pdpb.RegionHeartbeatRequest, 1024),
 		Orders: make(chan *pdpb.RegionHeartbeatResponse, 16), clusterID: 7000000000000000001,
 		stores: map[uint64]*metapb.Store{}, rules: true, refused: map[uint64]pdpb.ErrorType{},
 	}
@@ -54,7 +55,7 @@ func Start(t *testing.T) *PD {
 	cfg.Dir = t.TempDir()
 	cfg.LogLevel = "panic"
 	cfg.TickMs, cfg.ElectionMs = 10, 100
-	client, peer := url.URL{Scheme: "http", Host: p.Addr}, url.URL{Scheme: "http", Host: FreeAddr(t)}
+	client, peer := url.URL{Scheme: "http", Host: p.Addr}, url.URL{Scheme: "http", Host: loopback.Address(t)}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
@@ -69,15 +70,6 @@ func Start(t *testing.T) *PD {
 		require.Fail(t, "etcd did not start")
 	}
 	return p
-}
-
-// FreeAddr returns host:port of a port that was free just now.
-func FreeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	return l.Addr().String()
 }
 
 // SetClusterID makes it another cluster.
