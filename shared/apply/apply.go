@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,7 +40,16 @@ const (
 // being overwritten. Without live, an existing object is adopted if its fields
 // allow.
 func Object(ctx context.Context, c client.Client, owner string, desired, live client.Object) (Result, error) {
-	return object(ctx, c, owner, desired, live, "")
+	return object(ctx, c, owner, desired, live, "", nil)
+}
+
+// Keeping is Object that leaves one field to others while desired does not say it.
+// What live has there is written with all else: a field that the owner has said
+// before and left out now would fall back to its default. Such a write is refused
+// with a conflict if live is not the newest version of the object any more, so that
+// it takes nothing back that others have just said.
+func Keeping(ctx context.Context, c client.Client, owner string, desired, live client.Object, field ...string) (Result, error) {
+	return object(ctx, c, owner, desired, live, "", field)
 }
 
 // Seen is Object that is refused with a conflict if live is not the newest
@@ -50,10 +60,10 @@ func Seen(ctx context.Context, c client.Client, owner string, desired, live clie
 	if live != nil {
 		version = live.GetResourceVersion()
 	}
-	return object(ctx, c, owner, desired, live, version)
+	return object(ctx, c, owner, desired, live, version, nil)
 }
 
-func object(ctx context.Context, c client.Client, owner string, desired, live client.Object, version string) (Result, error) {
+func object(ctx context.Context, c client.Client, owner string, desired, live client.Object, version string, kept []string) (Result, error) {
 	want, err := content(c.Scheme(), desired)
 	if err != nil {
 		return Unchanged, err
@@ -79,6 +89,13 @@ func object(ctx context.Context, c client.Client, owner string, desired, live cl
 		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && Holds(have, withoutType(want.Object)) {
 			return Unchanged, nil
 		}
+		took, err := keep(want.Object, have, kept)
+		if err != nil {
+			return Unchanged, fmt.Errorf("keep %s of %s %s: %w", strings.Join(kept, "."), want.GetKind(), want.GetName(), err)
+		}
+		if took {
+			version = live.GetResourceVersion()
+		}
 		want.SetUID(live.GetUID())
 		want.SetResourceVersion(version)
 	}
@@ -89,6 +106,22 @@ func object(ctx context.Context, c client.Client, owner string, desired, live cl
 		return Unchanged, fmt.Errorf("apply %s %s: %w", want.GetKind(), want.GetName(), err)
 	}
 	return result, nil
+}
+
+// keep takes a field over from have that want does not say, and reports whether it
+// has.
+func keep(want, have map[string]any, field []string) (bool, error) {
+	if len(field) == 0 {
+		return false, nil
+	}
+	if _, said, err := unstructured.NestedFieldNoCopy(want, field...); said || err != nil {
+		return false, err
+	}
+	value, there, err := unstructured.NestedFieldCopy(have, field...)
+	if !there || err != nil {
+		return false, err
+	}
+	return true, unstructured.SetNestedField(want, value, field...)
 }
 
 // madeAnew reports whether a write was refused because the object has another

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -91,6 +92,46 @@ func TestObject(t *testing.T) {
 	_, err = apply.Object(ctx, api, "test", more, read())
 	assert.True(t, apierrors.IsInvalid(err), "%v", err)
 	assert.ErrorContains(t, err, "apply Service basic-pd")
+}
+
+func TestAFieldThatIsNotSaidIsKeptAsOthersHaveIt(t *testing.T) {
+	namespace := controlplane.Namespace(t, api)
+	ctx := t.Context()
+	group := func(replicas *int32, version string) *v1alpha1.TiDBGroup {
+		g := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tidb", Namespace: namespace}}
+		g.Spec.Version, g.Spec.PDGroup.Name, g.Spec.Replicas = version, "basic-pd", replicas
+		return g
+	}
+	read := func() *v1alpha1.TiDBGroup {
+		g := &v1alpha1.TiDBGroup{}
+		require.NoError(t, api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "basic-tidb"}, g))
+		return g
+	}
+	do := func(desired *v1alpha1.TiDBGroup, live client.Object) apply.Result {
+		result, err := apply.Keeping(ctx, api, "test", desired, live, "spec", "replicas")
+		require.NoError(t, err)
+		return result
+	}
+	scale := func(n int32) {
+		g := read()
+		g.Spec.Replicas = &n
+		require.NoError(t, api.Update(ctx, g))
+	}
+	require.Equal(t, apply.Created, do(group(ptr.To(int32(3)), "v8.5.7"), nil))
+	assert.Equal(t, apply.Updated, do(group(nil, "v8.5.7"), read()))
+	assert.EqualValues(t, 3, read().GetReplicas(), "who says it no more takes nothing back")
+	assert.Equal(t, apply.Unchanged, do(group(nil, "v8.5.7"), read()))
+
+	scale(5)
+	assert.Equal(t, apply.Unchanged, do(group(nil, "v8.5.7"), read()), "what others say is nothing to it")
+	seen := read()
+	scale(6)
+	_, err := apply.Keeping(ctx, api, "test", group(nil, "v8.5.8"), seen, "spec", "replicas")
+	assert.True(t, apierrors.IsConflict(err), "%v", err)
+	assert.Equal(t, apply.Updated, do(group(nil, "v8.5.8"), read()))
+	assert.EqualValues(t, 6, read().GetReplicas())
+	assert.Equal(t, apply.Updated, do(group(ptr.To(int32(2)), "v8.5.8"), read()), "what is said again counts")
+	assert.EqualValues(t, 2, read().GetReplicas())
 }
 
 func TestStatusHasOneOwnerPerPart(t *testing.T) {

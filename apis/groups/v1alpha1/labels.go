@@ -62,6 +62,10 @@ const (
 	// spec.replicas that let others be restarted without being missed, until the
 	// last of those is back.
 	AnnotationSurge = LabelPrefix + "surge"
+	// AnnotationMissed is set by a TiDBGroup's operator on the Instances that
+	// spec.failover has another server stand in for, until they have served again for
+	// as long as they had to be missed.
+	AnnotationMissed = LabelPrefix + "missed"
 	// AnnotationRecoverQuorum is set by a person on a PDGroup whose PD has lost the
 	// data of a majority for good: <Instance>/<cluster ID> names the member that PD
 	// is rebuilt from and, so that it is never given by mistake, the cluster. Each

@@ -72,6 +72,12 @@ type TiDBEntry struct {
 	// +optional
 	Name         string `json:"name"`
 	TiDBTemplate `json:",inline"`
+	// Replicas is the number of servers. Left out, the group begins with two, and
+	// whoever scales it has the say: kubectl scale, or a HorizontalPodAutoscaler.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
 }
 
 // TiFlashEntry is one TiFlash group of a TidbCluster.

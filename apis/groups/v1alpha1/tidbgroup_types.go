@@ -10,12 +10,6 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="has(self.initialization) ? (has(oldSelf.initialization) && self.initialization == oldSelf.initialization) : true",message="initialization takes effect only when the cluster is made: it may be removed later, not added or changed; set passwords with a client instead"
 type TiDBTemplate struct {
 	ComponentSpec `json:",inline"`
-	// Replicas is the number of servers.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=1000
-	// +kubebuilder:default=2
-	// +optional
-	Replicas *int32 `json:"replicas,omitempty"`
 	// MaxSurge is how many servers there may be beyond replicas while servers
 	// are restarted, and how many are restarted at a time: as many as replicas
 	// always serve. 0 restarts one at a time in place, with one server less.
@@ -66,6 +60,12 @@ type TiDBTemplate struct {
 // TiDBGroupSpec is a TiDBTemplate and the PDGroup that it belongs to.
 type TiDBGroupSpec struct {
 	TiDBTemplate `json:",inline"`
+	// Replicas is the number of servers.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:default=2
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
 	// PDGroup that the servers belong to, in the same namespace. Immutable.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="pdGroup is immutable: create another group instead"
 	PDGroup LocalReference `json:"pdGroup"`

@@ -51,8 +51,11 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 	} else if o := r.absent(ctx, change.desired, name); o.Kind != step.KindDone {
 		return o
 	}
-	result, err := apply.Object(ctx, r.Client, r.Name, change.desired, live)
+	// What the entry does not say of the replicas others may, and have said it.
+	result, err := apply.Keeping(ctx, r.Client, r.Name, change.desired, live, "spec", "replicas")
 	switch {
+	case apierrors.IsConflict(err):
+		return step.Conflict(v1alpha1.ReasonProgressing, name+" has changed meanwhile")
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		o := step.Stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s is refused: %v", name, err))
 		o.After = waitDeadline

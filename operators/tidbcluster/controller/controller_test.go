@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,6 +107,42 @@ func TestAnEditReachesItsGroupAlone(t *testing.T) {
 	g.Spec.Replicas = ptr.To(int32(7))
 	require.NoError(t, w.Client.Update(w.Context(), g))
 	require.Eventually(t, func() bool { return w.groups()["TiDBGroup basic-tidb"].GetReplicas() == 3 }, stage.Promptly, stage.Tick)
+}
+
+// DB-18: an entry without replicas leaves them to an autoscaler, whatever else of it
+// changes; one that names them again has the say.
+func TestDB18AnEntryWithoutReplicasLeavesThemToWhoScalesTheGroup(t *testing.T) {
+	w := created(t)
+	tidb := func() v1alpha1.Group { return w.groups()["TiDBGroup basic-tidb"] }
+	scale := func(n int32) {
+		body := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "basic-tidb", Namespace: w.Namespace}, Spec: autoscalingv1.ScaleSpec{Replicas: n}}
+		require.NoError(t, w.Client.SubResource("scale").Update(w.Context(), tidb(), client.WithSubResourceBody(body)))
+	}
+	edit := func(version string, replicas *int32) {
+		w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.TiDB[0].Version, c.Spec.TiDB[0].Replicas = version, replicas })
+		require.Eventually(t, func() bool { return tidb().GetComponentSpec().Version == version }, stage.Promptly, stage.Tick)
+		w.everythingReady()
+		w.Converged()
+	}
+	edit("v8.5.8", ptr.To(int32(4)))
+	edit("v8.5.9", nil)
+	assert.EqualValues(t, 4, tidb().GetReplicas(), "taken out of the entry it stays what it was")
+	scale(6)
+	w.everythingReady()
+	w.Converged()
+	edit("v8.6.0", nil)
+	assert.EqualValues(t, 6, tidb().GetReplicas(), "an edit of the entry does not take it back")
+	c := w.Get()
+	at := slices.IndexFunc(c.Status.Groups, func(s v1alpha1.GroupSummary) bool { return s.Name == "basic-tidb" })
+	assert.EqualValues(t, 6, c.Status.Groups[at].Replicas)
+	scale(3)
+	edit("v8.6.1", nil)
+	assert.EqualValues(t, 3, tidb().GetReplicas())
+	edit("v8.6.2", ptr.To(int32(2)))
+	assert.EqualValues(t, 2, tidb().GetReplicas())
+	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.TiDB = append(c.Spec.TiDB, v1alpha1.TiDBEntry{Name: "batch"}) })
+	require.Eventually(t, func() bool { return w.groups()["TiDBGroup basic-tidb-batch"] != nil }, stage.Promptly, stage.Tick)
+	assert.EqualValues(t, 2, w.groups()["TiDBGroup basic-tidb-batch"].GetReplicas(), "a new group begins with the default")
 }
 
 func TestAnEntryThatIsRemovedIsPrunedAndNothingElse(t *testing.T) {

@@ -27,7 +27,7 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 		switch {
 		case summary.Ready == metav1.ConditionTrue:
 			ready++
-		case summary.Replicas > 0:
+		case summary.Replicas > 0, live == nil && scaledByOthers(g):
 			serving = false
 		}
 		switch live := live.(type) {
@@ -56,6 +56,9 @@ func summarize(wanted, live v1alpha1.Group) v1alpha1.GroupSummary {
 	}
 	if live == nil {
 		return out
+	}
+	if scaledByOthers(wanted) {
+		out.Replicas = live.GetReplicas()
 	}
 	out.ReadyReplicas = live.GetGroupStatus().ReadyReplicas
 	if ready := gate.Current(live.GetGroupStatus().Conditions, live.GetGeneration(), v1alpha1.ConditionReady); ready != nil {

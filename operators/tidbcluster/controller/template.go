@@ -23,7 +23,7 @@ func groups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
 	}
 	for _, e := range c.Spec.TiDB {
 		g := &v1alpha1.TiDBGroup{ObjectMeta: objectMeta(c, v1alpha1.ComponentTiDB, e.Name)}
-		g.Spec = v1alpha1.TiDBGroupSpec{TiDBTemplate: *e.TiDBTemplate.DeepCopy(), PDGroup: reference}
+		g.Spec = v1alpha1.TiDBGroupSpec{TiDBTemplate: *e.TiDBTemplate.DeepCopy(), Replicas: e.Replicas, PDGroup: reference}
 		out = append(out, g)
 	}
 	for _, e := range c.Spec.TiFlash {
@@ -45,6 +45,13 @@ func groups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
 		spec.Suspended = spec.Suspended || c.Spec.Suspended
 	}
 	return out
+}
+
+// scaledByOthers reports whether a group's entry leaves the number of its members
+// to others.
+func scaledByOthers(g v1alpha1.Group) bool {
+	tidb, ok := g.(*v1alpha1.TiDBGroup)
+	return ok && tidb.Spec.Replicas == nil
 }
 
 func objectMeta(c *v1alpha1.TidbCluster, component, name string) metav1.ObjectMeta {

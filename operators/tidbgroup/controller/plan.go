@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -57,6 +56,9 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 	open, reason := dependencies(g, s)
 	missing := missed(g, s)
 	r.Gate, r.GateReason = open, reason
+	if first := founder(g, s); open.Open && first != "" {
+		r.Gate, r.GateReason = gate.Result{Message: first}, v1alpha1.ReasonWaitingForGroups
+	}
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
 	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	r.Settings = judge
@@ -77,10 +79,8 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 	if noSQL && p.Outcome.Kind == step.KindWait && p.Outcome.Reason == v1alpha1.ReasonMissingReference {
 		p.Outcome = step.After(lookAgain, p.Outcome.Reason, p.Outcome.Message)
 	}
-	if missing.next > 0 && p.Outcome.Kind != step.KindDone {
-		// Nothing else tells that a server has been missed for long enough.
-		p.Outcome = step.Worst(p.Outcome, step.After(missing.next, p.Outcome.Reason, p.Outcome.Message))
-	}
+	missing.mark(p.Instances)
+	p.Outcome = missing.wake(p.Outcome)
 	if g.DeletionTimestamp == nil && !g.Spec.Paused && !g.Spec.Suspended {
 		p.Labels = labels(g, s)
 	}
@@ -233,48 +233,6 @@ func dependencies(g *v1alpha1.TiDBGroup, s snapshot) (gate.Result, string) {
 		return pd, v1alpha1.ReasonWaitingForPDGroup
 	}
 	return gate.AnyTiKVGroup(g.PDGroupName(), s.TiKVGroups), v1alpha1.ReasonWaitingForTiKVGroup
-}
-
-// failure is how many servers are to be added for those that do not serve.
-type failure struct {
-	count int32
-	// next is when one more may have to be added; 0 if nothing is expected.
-	next time.Duration
-}
-
-// missed finds the servers that have not served for as long as spec.failover
-// says. Only the oldest spec.replicas servers count: those beyond are additions
-// themselves.
-func missed(g *v1alpha1.TiDBGroup, s snapshot) failure {
-	var out failure
-	f := g.Spec.Failover
-	if f == nil || g.Spec.Suspended {
-		return out
-	}
-	own := g.GetReplicas()
-	for _, i := range s.Instances {
-		if i.DeletionTimestamp != nil {
-			continue
-		}
-		if own--; own < 0 {
-			break
-		}
-		if group.InstanceServes(i) || out.count >= f.Max {
-			continue
-		}
-		since := i.CreationTimestamp.Time
-		if ready := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
-			since = ready.LastTransitionTime.Time
-		}
-		left := f.After.Duration - s.Now.Sub(since)
-		switch {
-		case left <= 0:
-			out.count++
-		case out.next == 0 || left < out.next:
-			out.next = left
-		}
-	}
-	return out
 }
 
 // labels finds the running servers that do not have the labels they should.

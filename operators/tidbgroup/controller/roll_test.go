@@ -284,6 +284,48 @@ func TestDB06AServerThatIsMissedForLongIsStoodInForUntilItIsBack(t *testing.T) {
 	assert.Equal(t, []string{"basic-tidb-0", "basic-tidb-1"}, s.Names())
 }
 
+func TestDB06AServerThatCrashesAgainAndAgainKeepsTheOneInItsPlace(t *testing.T) {
+	s := running(t, func(g *v1alpha1.TiDBGroup) {
+		g.Spec.Failover = &v1alpha1.TiDBFailover{Max: 1, After: metav1.Duration{Duration: 5 * time.Minute}}
+	})
+	three := []string{"basic-tidb-0", "basic-tidb-1", "basic-tidb-2"}
+	pass := func(d time.Duration) (last groupPlan) {
+		for range d / (10 * time.Second) {
+			s.Now = s.Now.Add(10 * time.Second)
+			last = s.step(s.Snapshot())
+			s.Operate("basic-tidb-2")
+			s.Start("basic-tidb-2")
+			s.Operate("basic-tidb-2")
+		}
+		return last
+	}
+	crash := func() { s.Break("basic-tidb-0"); s.Operate("basic-tidb-0") }
+	serve := func() { s.Start("basic-tidb-0"); s.Operate("basic-tidb-0") }
+	crash()
+	pass(6 * time.Minute)
+	require.Equal(t, three, s.Names())
+	stoodIn := s.Pod("basic-tidb-2").UID
+	for range 5 {
+		serve()
+		p := pass(4 * time.Minute)
+		assert.Equal(t, v1alpha1.ReasonRecovering, p.Outcome.Reason)
+		assert.Equal(t, time.Minute, p.Outcome.After, "it looks again when the server has served for long enough")
+		crash()
+		pass(time.Minute)
+		require.Equal(t, three, s.Names())
+		require.Equal(t, stoodIn, s.Pod("basic-tidb-2").UID)
+	}
+	serve()
+	pass(4 * time.Minute)
+	require.Equal(t, three, s.Names())
+	s.converge()
+	assert.Equal(t, three[:2], s.Names())
+	assert.Empty(t, s.Instances()[0].Annotations[v1alpha1.AnnotationMissed])
+	crash()
+	pass(4 * time.Minute)
+	assert.Equal(t, three[:2], s.Names(), "it has to be missed anew")
+}
+
 // The pods and the instance operator do nothing between the permission to stop
 // a server and the scale-in: then those that leave go first, and it stops last.
 func TestDB04AScaleInLeavesEnoughBesideAServerThatMayStop(t *testing.T) {

@@ -17,6 +17,11 @@ import (
 // its DDL has come to know of it.
 const orderTimeout = 30 * time.Second
 
+// serverTimeout bounds what one server is given of it while there are others: TiDB
+// waits for the owner for 10 s (startUpgrade of its ClusterUpgradeHandler). One that
+// does not answer at all must not be the only one that is asked.
+const serverTimeout = 12 * time.Second
+
 // Verb is what TiDB is told of an upgrade: the last part of the path of the
 // request, POST /upgrade/VERB of TiDB's HTTP API since v7.1.2 and v7.4.0.
 type Verb string
@@ -111,14 +116,24 @@ func (o *Orders) carry(ctx context.Context, order Order) {
 // did not has said.
 func (o *Orders) any(ctx context.Context, order Order) error {
 	var first error
-	for _, host := range order.Hosts {
-		err := o.tell(ctx, host, order.Verb)
+	for at, host := range order.Hosts {
+		err := o.one(ctx, host, order.Verb, at == len(order.Hosts)-1)
 		if err == nil {
 			return nil
 		}
 		first = cmp.Or(first, err)
 	}
 	return first
+}
+
+// one tells one server. The last one may take all the time that is left.
+func (o *Orders) one(ctx context.Context, host string, verb Verb, last bool) error {
+	if last {
+		return o.tell(ctx, host, verb)
+	}
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	return o.tell(ctx, host, verb)
 }
 
 // Post tells a server over its status port. TiDB answers 200 to what it is told a

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -58,6 +59,27 @@ func TestDB08OneServerThatTakesTheWordIsEnough(t *testing.T) {
 	order.Hosts = []string{"bad", "worse"}
 	o.Give(t.Context(), order)
 	require.EqualError(t, answer(t, o, group).Err, "bad is not there")
+}
+
+func TestDB08AServerThatDoesNotAnswerIsNotTheOnlyOneThatIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		group := types.NamespacedName{Namespace: "ns", Name: "g"}
+		o := statusport.NewOrders(func(ctx context.Context, host string, _ statusport.Verb) error {
+			if host != "silent" {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}, time.Now)
+		begun := time.Now()
+		o.Give(t.Context(), statusport.Order{Group: group, Verb: statusport.Start, Hosts: []string{"silent", "silent", "good"}})
+		<-o.Answers()
+		require.NoError(t, o.Last(group).Err)
+		o.Give(t.Context(), statusport.Order{Group: group, Verb: statusport.Start, Hosts: []string{"silent", "silent", "silent"}})
+		<-o.Answers()
+		require.ErrorIs(t, o.Last(group).Err, context.DeadlineExceeded)
+		assert.Less(t, time.Since(begun), time.Minute)
+	})
 }
 
 func TestDB08AnOrderUnderWayIsNotGivenTwice(t *testing.T) {
