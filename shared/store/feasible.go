@@ -21,6 +21,8 @@ type room struct {
 	// and told whether it is to be told to remove one.
 	kept int
 	told bool
+	// asleep names a suspended group whose stores are not counted for it.
+	asleep string
 }
 
 // without returns the room that is left without some members.
@@ -42,6 +44,9 @@ func (c Component) without(members []*v1alpha1.Instance) room {
 		case !going[s.ID]:
 			out.kept++
 		}
+		if s.State != pd.StateUp && isTiFlash(s) != c.HasLeaders {
+			out.asleep = cmp.Or(out.asleep, c.asleep(s))
+		}
 		stays := s.State == pd.StateUp && !gone[s.ID] && !going[s.ID]
 		if isTiFlash(s) == c.HasLeaders || !stays && (!gone[s.ID] || s.State == pd.StateDown) {
 			continue
@@ -62,7 +67,11 @@ func (c Component) without(members []*v1alpha1.Instance) room {
 // it should be anyway, and does not become worse, needs nobody.
 func (c Component) Needed(members ...*v1alpha1.Instance) string {
 	left := c.without(members)
-	return cmp.Or(c.tooFew(left), c.zoneLost(left), c.ruleBroken(left))
+	needed := cmp.Or(c.tooFew(left), c.zoneLost(left), c.ruleBroken(left))
+	if needed != "" && left.asleep != "" {
+		return needed + "; " + left.asleep
+	}
+	return needed
 }
 
 // Removable says why a member must not leave now; empty if it may.
