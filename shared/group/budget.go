@@ -1,12 +1,16 @@
 package group
 
 import (
+	"slices"
+
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
@@ -52,6 +56,32 @@ func budgetOf(g v1alpha1.Group, owner metav1.OwnerReference, members int32, sele
 	}
 }
 
+// withPods counts the members of a group that have a pod: one that is leaving or
+// that stands in for another one has regions like all.
+func withPods(s Snapshot, g v1alpha1.Group) int32 {
+	n := int32(0)
+	for _, i := range slices.Concat(s.Instances, s.Peers) {
+		if i.Spec.Group.Name == g.GetName() && i.Status.PodUID != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// adrift reports whether a member of the cluster is ready for its kubelet, which is
+// all that a PodDisruptionBudget counts, and its store is not Up for PD. Nobody else
+// is to be evicted then. A PD whose leader is new counts no regions on a store that
+// it has not heard of yet.
+func adrift(s Snapshot) bool {
+	return slices.ContainsFunc(slices.Concat(s.Instances, s.Peers), func(i *v1alpha1.Instance) bool {
+		if i.Status.Member == nil || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
+			return false
+		}
+		store, listed := s.PD.Store(i.Status.Member.ID)
+		return listed && store.Regions > 0 && (store.State == pd.StateDown || store.State == pd.StateDisconnected)
+	})
+}
+
 // SharedBudget returns the Budget of a component that several groups of a cluster
 // may have members of; nil without a PDGroup to own it.
 func SharedBudget(g v1alpha1.Group, s Snapshot) *policyv1.PodDisruptionBudget {
@@ -61,8 +91,11 @@ func SharedBudget(g v1alpha1.Group, s Snapshot) *policyv1.PodDisruptionBudget {
 	members := int32(0)
 	for _, other := range s.Groups {
 		if other.GroupKind() == g.GroupKind() && other.GetDeletionTimestamp() == nil {
-			members += other.GetReplicas()
+			members += max(other.GetReplicas(), withPods(s, other))
 		}
+	}
+	if members > 1 && adrift(s) {
+		members++
 	}
 	return Budget(g, s, metav1.OwnerReference{
 		APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindPDGroup, Name: s.PDGroup.Name, UID: s.PDGroup.UID,

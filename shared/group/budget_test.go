@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
 func TestADrainMayTakeOneStoreOfAClusterAndNoneBesideTheOperators(t *testing.T) {
@@ -40,6 +41,47 @@ func TestADrainMayTakeOneStoreOfAClusterAndNoneBesideTheOperators(t *testing.T) 
 	}
 	s.PDGroup = nil
 	assert.Nil(t, SharedBudget(hot, s))
+}
+
+// P1: Kubernetes counts pods that are ready. What PD misses, and what is there beyond
+// spec.replicas, is added to those that have to stay.
+func TestADrainTakesNobodyBesideAStoreThatPDMisses(t *testing.T) {
+	ready := []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionTrue}}
+	for name, c := range map[string]struct {
+		replicas int32
+		change   func(*Snapshot)
+		stay     int
+	}{
+		"all serve":               {3, func(*Snapshot) {}, 2},
+		"PD does not hear of one": {3, func(s *Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, 3},
+		"nor of one for long":     {3, func(s *Snapshot) { s.PD.Stores[0].State = pd.StateDown }, 3},
+		"one of another group": {3, func(s *Snapshot) {
+			s.PD.Stores[0].State = pd.StateDown
+			s.Groups = append(s.Groups, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "cold"}})
+			s.Groups[1].(*v1alpha1.TiKVGroup).Spec.Replicas = ptr.To[int32](0)
+			s.Instances[0].Spec.Group.Name, s.Peers, s.Instances = "cold", s.Instances[:1], s.Instances[1:]
+		}, 4},
+		"it has no regions":                            {3, func(s *Snapshot) { s.PD.Stores[0].State, s.PD.Stores[0].Regions = pd.StateDown, 0 }, 2},
+		"its pod is not ready, and is not counted":     {3, func(s *Snapshot) { s.PD.Stores[0].State = pd.StateDown; s.Instances[0].Status.Conditions = nil }, 2},
+		"PD has removed it":                            {3, func(s *Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, 2},
+		"one is to leave and has not left yet":         {2, func(*Snapshot) {}, 2},
+		"its pod has stopped":                          {2, func(s *Snapshot) { s.Instances[0].Status.PodUID = "" }, 1},
+		"a single one never keeps a drain from ending": {1, func(s *Snapshot) { s.Instances = s.Instances[:1]; s.PD.Stores[0].State = pd.StateDown }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv"}}
+			g.Spec.PDGroup.Name, g.Spec.Replicas = "pd", ptr.To(c.replicas)
+			s := Snapshot{PDGroup: &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "pd", UID: "1"}}, Groups: []v1alpha1.Group{g}}
+			for n, id := range []string{"4", "5", "6"} {
+				i := kv(int32(n), id) //nolint:gosec // a few
+				i.Spec.Group.Name, i.Status.PodUID, i.Status.Conditions, i.Status.Member = "kv", "pod", ready, &v1alpha1.MemberStatus{ID: id}
+				s.Instances = append(s.Instances, i)
+				s.PD.Stores = append(s.PD.Stores, pd.Store{ID: id, State: pd.StateUp, Regions: 9})
+			}
+			c.change(&s)
+			assert.Equal(t, c.stay, SharedBudget(g, s).Spec.MinAvailable.IntValue())
+		})
+	}
 }
 
 func TestADrainMayTakeOneServerOfATiDBGroup(t *testing.T) {

@@ -7,6 +7,8 @@ type Rule struct {
 	// Group and ID name the rule. PD's own is pd/default, TiFlash's are in the
 	// group tiflash.
 	Group, ID string
+	// Start and End of the range of keys, in hexadecimal; empty for no bound.
+	Start, End string
 	// Role of the peers: voter, leader, follower or learner.
 	Role string
 	// Count of the peers for each region.
@@ -30,7 +32,7 @@ type Constraint struct {
 
 // Equal reports whether two rules say the same.
 func (r Rule) Equal(q Rule) bool {
-	return r.Group == q.Group && r.ID == q.ID && r.Role == q.Role && r.Count == q.Count &&
+	return r.Group == q.Group && r.ID == q.ID && r.Start == q.Start && r.End == q.End && r.Role == q.Role && r.Count == q.Count &&
 		slices.Equal(r.LocationLabels, q.LocationLabels) &&
 		slices.EqualFunc(r.Constraints, q.Constraints, func(a, b Constraint) bool {
 			return a.Key == b.Key && a.Op == b.Op && slices.Equal(a.Values, b.Values)

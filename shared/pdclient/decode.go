@@ -60,6 +60,8 @@ type evictedAnswer struct {
 type ruleAnswer struct {
 	Group          string   `json:"group_id"`
 	ID             string   `json:"id"`
+	Start          string   `json:"start_key"`
+	End            string   `json:"end_key"`
 	Role           string   `json:"role"`
 	Count          int      `json:"count"`
 	LocationLabels []string `json:"location_labels"`
@@ -171,7 +173,7 @@ func addEvicted(v *pd.View, answer evictedAnswer) {
 // addRules puts the placement rules into a view.
 func addRules(v *pd.View, answer []ruleAnswer) {
 	for _, r := range answer {
-		rule := pd.Rule{Group: r.Group, ID: r.ID, Role: r.Role, Count: r.Count, LocationLabels: r.LocationLabels}
+		rule := pd.Rule{Group: r.Group, ID: r.ID, Start: r.Start, End: r.End, Role: r.Role, Count: r.Count, LocationLabels: r.LocationLabels}
 		for _, c := range r.Constraints {
 			rule.Constraints = append(rule.Constraints, pd.Constraint(c))
 		}

@@ -129,7 +129,7 @@ func TestRules(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []pd.Rule{
 		{Group: "pd", ID: "default", Role: "voter", Count: 3},
-		{Group: "tiflash", ID: "table-101-r", Role: "learner", Count: 2,
+		{Group: "tiflash", ID: "table-101-r", Start: "7480", End: "7481", Role: "learner", Count: 2,
 			Constraints: []pd.Constraint{{Key: "engine", Op: "in", Values: []string{"tiflash"}}}},
 	}, view.Rules)
 

@@ -23,6 +23,40 @@ func abandoned(s group.Snapshot, store pd.Store) bool {
 	return s.Lease.Holder.Instance != name && !slices.ContainsFunc(slices.Concat(s.Instances, s.Peers), func(i *v1alpha1.Instance) bool { return i.Name == name })
 }
 
+// Orphans are the calls that take back what was begun with a member whose Instance
+// has gone meanwhile, with its group or because a person took its finalizer off: its
+// leaders are kept away from its store (KV-15), also from one of that name that comes
+// later. The Lease alone still tells that it was the operators who did it, so that it
+// is not to be given on before. unknown says that PD cannot be asked.
+func (c Component) Orphans() (calls []group.Call, unknown bool) {
+	held := c.Snapshot.Lease
+	if !c.Snapshot.HolderLost || held.Holder.Kind != c.Group.GroupKind() {
+		return nil, false
+	}
+	for _, s := range c.Snapshot.PD.Stores {
+		if podName(s) == held.Holder.Instance && isTiFlash(s) == !c.HasLeaders && c.Snapshot.PD.Evicts(s.ID) {
+			calls = append(calls, group.Call{Verb: group.StopEvictingLeaders, Target: s.ID, Instance: held.Holder.Instance})
+		}
+	}
+	return calls, c.Silence != ""
+}
+
+// asleep says that a member's group is suspended, and how to resume it; empty if it
+// is not.
+func (c Component) asleep(store pd.Store) string {
+	all := slices.Concat(c.Snapshot.Instances, c.Snapshot.Peers)
+	at := slices.IndexFunc(all, func(i *v1alpha1.Instance) bool { return i.Name == podName(store) })
+	if at < 0 {
+		return ""
+	}
+	for _, g := range c.Snapshot.Groups {
+		if g.GroupKind() == c.Group.GroupKind() && g.GetName() == all[at].Spec.Group.Name && g.GetComponentSpec().Suspended {
+			return fmt.Sprintf("%s %s is suspended: to resume it, set its spec.suspended to false", g.GroupKind(), g.GetName())
+		}
+	}
+	return ""
+}
+
 // leftBehind names an abandoned store and what a person may do.
 func leftBehind(store pd.Store) string {
 	return fmt.Sprintf("store %s (%s) does not run and its group is gone: have PD remove it: pd-ctl store delete %s; or make the group again, with its claims, and scale it to 0", store.ID, podName(store), store.ID)

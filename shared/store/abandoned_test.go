@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -52,4 +53,53 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 			assert.Equal(t, v1alpha1.ReasonStoresHealthy, got.Reason, "the group's own are well")
 		})
 	}
+}
+
+// KV-15: what was begun with a member is taken back although its Instance is gone,
+// by what the Lease says. What a person has done is left alone.
+func TestKV15EvictionOfAMemberThatIsGoneIsTakenBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*group.Snapshot)
+		calls   int
+		unknown bool
+	}{
+		"its leaders are kept away":     {func(*group.Snapshot) {}, 1, false},
+		"its leaders were taken back":   {func(s *group.Snapshot) { s.PD.EvictLeader = nil }, 0, false},
+		"PD has been told of another":   {func(s *group.Snapshot) { s.PD.EvictLeader = []string{"2"} }, 0, false},
+		"the holder is there":           {func(s *group.Snapshot) { s.HolderLost = false }, 0, false},
+		"another kind's member held it": {func(s *group.Snapshot) { s.Lease.Holder.Kind = v1alpha1.KindTiFlashGroup }, 0, false},
+		"a TiFlash of that name":        {func(s *group.Snapshot) { s.PD.Stores[0].Labels = map[string]string{"engine": "tiflash"} }, 0, false},
+		"PD says nothing":               {func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := world()
+			s.Lease, s.HolderLost = lease.Held(lease.Of(s.Instances[0]), now(), 9), true
+			s.Instances, s.PD.EvictLeader = s.Instances[1:], []string{"1"}
+			c.change(&s)
+			calls, unknown := tikv(g, s).Orphans()
+			assert.Len(t, calls, c.calls)
+			assert.Equal(t, c.unknown, unknown)
+			for _, call := range calls {
+				assert.Equal(t, group.Call{Verb: group.StopEvictingLeaders, Target: "1", Instance: "kv-0"}, call)
+			}
+		})
+	}
+}
+
+// Whom a suspended group keeps waiting is told so.
+func TestASuspendedGroupThatOthersWaitForIsNamed(t *testing.T) {
+	g, s := world()
+	cold := kv(1)
+	cold.Name, cold.Spec.Suspended = "cold", true
+	asleep := member(0, "9")
+	asleep.Name, asleep.Spec.Group.Name = "cold-0", "cold"
+	s.Peers, s.Groups = []*v1alpha1.Instance{asleep}, []v1alpha1.Group{g, cold}
+	s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "cold-0.cold-peer.ns.svc:20160", State: pd.StateDisconnected, Started: true, Regions: 30})
+	const says = "TiKVGroup cold is suspended: to resume it, set its spec.suspended to false"
+	assert.Equal(t, "store 9 (cold-0) is Disconnected, for "+says, tikv(g, s).Unsafe(s.Instances[0]))
+	assert.Contains(t, tikv(g, s).Needed(s.Instances[0]), "2 TiKV stores would stay Up")
+	assert.Contains(t, tikv(g, s).Needed(s.Instances[0]), says)
+	cold.Spec.Suspended = false
+	assert.Equal(t, "store 9 (cold-0) is Disconnected", tikv(g, s).Unsafe(s.Instances[0]))
+	assert.NotContains(t, tikv(g, s).Needed(s.Instances[0]), "suspended")
 }

@@ -165,9 +165,11 @@ func (c Component) Unsafe(i *v1alpha1.Instance) string {
 		if other.State == pd.StateUp && other.Started || other.Regions == 0 && informed(m) {
 			continue
 		}
-		switch {
+		switch asleep := c.asleep(other); {
 		case abandoned(c.Snapshot, other):
 			return leftBehind(other)
+		case asleep != "":
+			return fmt.Sprintf("store %s (%s) is %s, for %s", other.ID, name, other.State, asleep)
 		case other.State == pd.StateOffline:
 			return fmt.Sprintf("store %s (%s) is being removed and still holds regions", other.ID, name)
 		case other.State == pd.StateDown:

@@ -169,7 +169,7 @@ func TestKV13NoRegionIsLeftWithoutAMajority(t *testing.T) {
 		}, ""},
 		"a region of others has a peer that is down":        {func(s *group.Snapshot) { s.Regions = region(down, on("3"), on("4")) }, ""},
 		"it holds a learner only":                           {func(s *group.Snapshot) { s.Regions = region(pd.Peer{StoreID: "1"}, down, on("3")) }, ""},
-		"a region lacks a peer":                             {func(s *group.Snapshot) { s.Regions = region(on("1"), on("3")) }, endangered},
+		"a region lacks a peer":                             {func(s *group.Snapshot) { s.Regions = lacking(on("1"), on("3")) }, endangered},
 		"a region lacks a learner":                          {func(s *group.Snapshot) { s.Regions = region(on("1"), on("3"), on("2"), learner) }, ""},
 		"one voter elsewhere, and the second may come here": {func(s *group.Snapshot) { s.Regions = lacking(on("2")) }, endangered},
 		"its learner here may become the second": {func(s *group.Snapshot) {
@@ -189,8 +189,30 @@ func TestKV13NoRegionIsLeftWithoutAMajority(t *testing.T) {
 			s.PD.Stores = append(s.PD.Stores, at(4, "4", pd.StateUp), at(5, "5", pd.StateUp))
 			s.Regions = region(on("1"), down, on("3"), on("4"), on("5"))
 		}, ""},
-		"a store that PD does not list":              {func(s *group.Snapshot) { s.Regions = region(on("1"), on("3"), on("88")) }, endangered},
-		"two stores can never do without one":        {func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[:2]; s.Regions = region(on("1"), on("2")) }, ""},
+		"a store that PD does not list":                    {func(s *group.Snapshot) { s.Regions = region(on("1"), on("3"), on("88")) }, endangered},
+		"two stores can never do without one":              {func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[:2]; s.Regions = region(on("1"), on("2")) }, ""},
+		"two are what a policy wants, and one lags behind": {func(s *group.Snapshot) { s.Regions = region(on("1"), pending) }, ""},
+		"a third voter is on its way in":                   {func(s *group.Snapshot) { s.Regions = region(on("1"), on("3"), pd.Peer{StoreID: "2", Pending: true}) }, endangered},
+		"a table has three replicas by a policy, all others one": {func(s *group.Snapshot) {
+			s.PD.MaxReplicas, s.PD.Rules = 1, policy(3)
+			s.Regions = region(on("1"), down, on("3"))
+		}, endangered},
+		"all others have one": {func(s *group.Snapshot) {
+			s.PD.MaxReplicas, s.PD.Rules = 1, policy(3)
+			s.Regions = region(on("1"), pd.Peer{StoreID: "9"})
+		}, ""},
+		"a table is to have three by a policy": {func(s *group.Snapshot) {
+			s.PD.MaxReplicas, s.PD.Rules = 1, policy(3)
+			s.Regions = lacking(on("1"))
+		}, endangered},
+		"a region has three that nobody asks for": {func(s *group.Snapshot) {
+			s.PD.MaxReplicas = 1
+			s.Regions = region(on("1"), down, on("3"))
+		}, endangered},
+		"a policy asks for two": {func(s *group.Snapshot) {
+			s.PD.MaxReplicas, s.PD.Rules = 1, policy(2)
+			s.Regions = lacking(on("1"))
+		}, ""},
 		"one replica is what the user wants":         {func(s *group.Snapshot) { s.PD.MaxReplicas = 1; s.Regions = region(on("1")) }, ""},
 		"a member without a store endangers nothing": {func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[1:]; s.RegionsErr = errors.New("too busy") }, ""},
 	} {

@@ -116,7 +116,7 @@ func TestKV26NobodyWaitsForLeadersOfAStoreThatIsBeingEmptied(t *testing.T) {
 }
 
 func TestKV26AnExclusiveStoreMayHaveRegionsWithFewVoters(t *testing.T) {
-	few := []pd.Region{{ID: "5", Peers: []pd.Peer{{StoreID: "1", Voter: true}, {StoreID: "2", Voter: true}}}}
+	few := []pd.Region{{ID: "5", Missing: true, Peers: []pd.Peer{{StoreID: "1", Voter: true}, {StoreID: "2", Voter: true}}}}
 	for name, c := range map[string]struct {
 		secluded []int
 		rules    []pd.Rule

@@ -21,6 +21,8 @@ type room struct {
 	// and told whether it is to be told to remove one.
 	kept int
 	told bool
+	// asleep names a suspended group whose stores are not counted for it.
+	asleep string
 }
 
 // without returns the room that is left without some members.
@@ -42,6 +44,9 @@ func (c Component) without(members []*v1alpha1.Instance) room {
 		case !going[s.ID]:
 			out.kept++
 		}
+		if s.State != pd.StateUp && isTiFlash(s) != c.HasLeaders {
+			out.asleep = cmp.Or(out.asleep, c.asleep(s))
+		}
 		stays := s.State == pd.StateUp && !gone[s.ID] && !going[s.ID]
 		if isTiFlash(s) == c.HasLeaders || !stays && (!gone[s.ID] || s.State == pd.StateDown) {
 			continue
@@ -62,7 +67,11 @@ func (c Component) without(members []*v1alpha1.Instance) room {
 // it should be anyway, and does not become worse, needs nobody.
 func (c Component) Needed(members ...*v1alpha1.Instance) string {
 	left := c.without(members)
-	return cmp.Or(c.tooFew(left), c.zoneLost(left), c.ruleBroken(left))
+	needed := cmp.Or(c.tooFew(left), c.zoneLost(left), c.ruleBroken(left))
+	if needed != "" && left.asleep != "" {
+		return needed + "; " + left.asleep
+	}
+	return needed
 }
 
 // Removable says why a member must not leave now; empty if it may.
@@ -117,30 +126,49 @@ func (c Component) zoneLost(left room) string {
 	return ""
 }
 
-// ruleBroken names a placement rule that would find too few stores.
+// ruleBroken names placement rules that would find too few stores for a region:
+// one by itself, or several that want the same stores.
 func (c Component) ruleBroken(left room) string {
-	for _, r := range c.Snapshot.PD.Rules {
-		if has := fitting(r, left.after); has < r.Count && has < fitting(r, left.before) {
-			return c.wants(r, has)
+	known := map[string]bool{}
+	for _, rules := range claims(c.Snapshot.PD.Rules) {
+		asks := rules.asks()
+		if known[asks] {
+			continue
+		}
+		known[asks] = true
+		after, short, among := rules.place(left.after)
+		if len(short) == 0 {
+			continue
+		}
+		if before, _, _ := rules.place(left.before); after < before {
+			return c.wants(short, among)
 		}
 	}
 	return ""
 }
 
-// wants says what a placement rule wants that would find a number of stores, and
-// who can help.
-func (c Component) wants(r pd.Rule, has int) string {
-	kind := "TiKV"
+// wants says what placement rules want that would find a number of stores together,
+// and who can help.
+func (c Component) wants(rules []pd.Rule, has int) string {
+	kind, first := "TiKV", rules[0]
 	if !c.HasLeaders {
 		kind = "TiFlash"
 	}
-	if table, ok := strings.CutPrefix(r.ID, "table-"); ok && r.Group == tiflashRules {
+	if table, ok := strings.CutPrefix(first.ID, "table-"); ok && first.Group == tiflashRules {
 		table, _, _ = strings.Cut(table, "-")
 		return fmt.Sprintf("the table with ID %s has %s and %s would stay Up: whoever owns it must lower that first: ALTER TABLE ... SET TIFLASH REPLICA %d "+
-			"(its name: SELECT table_schema, table_name FROM information_schema.tables WHERE tidb_table_id = %s)", table, count(r.Count, "TiFlash replica"), count(has, kind+" store"), has, table)
+			"(its name: SELECT table_schema, table_name FROM information_schema.tables WHERE tidb_table_id = %s)", table, count(first.Count, "TiFlash replica"), count(has, kind+" store"), has, table)
 	}
-	return fmt.Sprintf("PD's placement rule %s/%s wants %s%s and %d would stay Up: add such a store first, or change the rule: pd-ctl config placement-rules show",
-		r.Group, r.ID, count(r.Count, "store"), where(r), has)
+	var asked []string
+	for _, r := range rules {
+		asked = append(asked, count(r.Count, "store")+where(r))
+	}
+	together := ""
+	if len(rules) > 1 {
+		together = " for all of them"
+	}
+	return fmt.Sprintf("%s wants %s and %d would stay Up%s: add such a store first, or %s",
+		subject(rules), strings.Join(asked, ", "), has, together, remedy(rules))
 }
 
 // tiflashRules is the rule group in which TiDB keeps a rule for each table with
@@ -156,7 +184,7 @@ func (c Component) stuck(s pd.Store) string {
 	}
 	for _, r := range c.Snapshot.PD.Rules {
 		if has := fitting(r, left.after); has < r.Count && (r.Group == tiflashRules) == !c.HasLeaders {
-			return c.wants(r, has)
+			return c.wants([]pd.Rule{r}, has)
 		}
 	}
 	return ""

@@ -26,8 +26,8 @@ func (c Component) Endangered(i *v1alpha1.Instance) string {
 	}
 	few := c.unreplicated(*m.Store)
 	switch {
-	case few && !c.secluded(*m.Store):
-		return ""
+	case few && c.voting() < quorate:
+		return "" // no region has three voters
 	case s.RegionsErr != nil:
 		return s.RegionsErr.Error()
 	case !s.RegionsKnown && s.Lease.HeldBy(i):
@@ -44,7 +44,7 @@ func needs(r pd.Region, view pd.View, on pd.Store, few bool) bool {
 	left, voters := survivors(r, view, on.ID)
 	at := slices.IndexFunc(r.Peers, func(p pd.Peer) bool { return p.StoreID == on.ID })
 	switch {
-	case few && voters < quorate:
+	case voters < quorate && (few || !r.Missing && onTiKV(r, view) < quorate):
 		return false // no more are wanted, or there are no more such stores
 	case at >= 0 && r.Peers[at].Voter:
 		return left < pd.Majority(voters)
@@ -58,29 +58,54 @@ func needs(r pd.Region, view pd.View, on pd.Store, few bool) bool {
 
 // unreplicated reports whether no region of a store could do without one of its
 // voters, because there are to be fewer than three. Nothing is gained then by
-// waiting. An exclusive store has the regions of the rules that name it, which
-// need other such stores (KV-26); the rules of a group are for the same regions.
+// waiting. A placement rule may want more for its regions than PD does for all
+// others, and an exclusive store has the regions of the rules that name it, which
+// need stores that fit them (KV-26).
 func (c Component) unreplicated(on pd.Store) bool {
-	wanted := c.Snapshot.PD.MaxReplicas
-	if c.secluded(on) {
-		voters, most := map[string]int{}, 0
-		for _, r := range c.Snapshot.PD.Rules {
-			if r.Role != "learner" && fits(r, on) {
-				voters[r.Group] += r.Count
-				most = max(most, voters[r.Group])
-			}
+	view, most, named := c.Snapshot.PD, 0, false
+	var stores []pd.Store
+	alike := 0
+	for _, s := range view.Stores {
+		if isTiFlash(s) || s.State == pd.StateOffline {
+			continue
 		}
-		if most > 0 {
-			wanted = most
+		stores = append(stores, s)
+		if c.secluded(s) == c.secluded(on) {
+			alike++
 		}
 	}
-	stores := 0
+	for _, rules := range claims(view.Rules) {
+		takers := rules.takers(stores)
+		if slices.ContainsFunc(takers, func(s pd.Store) bool { return s.ID == on.ID }) {
+			named, most = true, max(most, min(rules.voters(), len(takers)))
+		}
+	}
+	if !named || !c.secluded(on) {
+		most = max(most, min(view.MaxReplicas, alike))
+	}
+	return most < quorate
+}
+
+// voting is how many stores may have voters.
+func (c Component) voting() int {
+	n := 0
 	for _, s := range c.Snapshot.PD.Stores {
-		if !isTiFlash(s) && s.State != pd.StateOffline && c.secluded(s) == c.secluded(on) {
-			stores++
+		if !isTiFlash(s) {
+			n++
 		}
 	}
-	return min(stores, wanted) < quorate
+	return n
+}
+
+// onTiKV counts the peers of a region that are voters or may become some.
+func onTiKV(r pd.Region, view pd.View) int {
+	n := 0
+	for _, p := range r.Peers {
+		if s, listed := view.Store(p.StoreID); !listed || !isTiFlash(s) {
+			n++
+		}
+	}
+	return n
 }
 
 // survivors counts the voters of a region, and those of them that work on other

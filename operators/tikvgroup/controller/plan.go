@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"fmt"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/logbackup"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/statusport"
@@ -52,6 +54,7 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 	})
 	p := groupPlan{Plan: children, Start: start}
 	p.Calls, p.Flushes = flushes(g, s, p.Calls)
+	sweep(g, members, &p.Plan)
 	if err != nil || g.DeletionTimestamp != nil {
 		return p, err
 	}
@@ -63,6 +66,19 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 	p.Orders = judge.Orders(p.Gifts)
 	p.Outcome = step.Worst(p.Outcome, p.Settings)
 	return p, nil
+}
+
+// sweep has PD forget what was begun with a member that is gone. The Lease stays as it
+// is until PD has.
+func sweep(g *v1alpha1.TiKVGroup, members stores, p *group.Plan) {
+	calls, unknown := members.Orphans()
+	if g.Spec.Paused || g.DeletionTimestamp != nil || len(calls) == 0 && !unknown {
+		return
+	}
+	p.Calls, p.Lease = append(p.Calls, calls...), group.LeaseChange{}
+	if len(calls) > 0 {
+		p.Outcome = step.Worst(p.Outcome, step.Wait("PD", pdDeadline, v1alpha1.ReasonRecovering, fmt.Sprintf("store %s (%s), whose Instance is gone, is to lead again", calls[0].Target, calls[0].Instance)))
+	}
 }
 
 // flushes takes the orders to stores out of those to PD.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -215,4 +216,31 @@ func TestSilentPDLeavesMembersAsTheyWere(t *testing.T) {
 	g.Status.Stores = []v1alpha1.StoreStatus{{Instance: "basic-tikv-0", ID: "1", State: "Up"}}
 	status, _, _ := report(g, s, p, step.Done(), now())
 	assert.Equal(t, g.Status.Stores, status.Stores)
+}
+
+// KV-15: a group that was deleted in the middle of an eviction, and made again, finds
+// by the Lease what was begun, and gives that on when PD has forgotten it.
+func TestKV15AGroupThatIsMadeAgainTakesAnEvictionBack(t *testing.T) {
+	g := sample()
+	s := world(t, g, 3)
+	g.Spec.Replicas = ptr.To[int32](3)
+	s.Lease, s.HolderLost = lease.Held(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: s.Instances[0].Name, UID: "former"}, now(), 9), true
+	s.PD.EvictLeader = []string{"1"}
+	order := group.Call{Verb: group.StopEvictingLeaders, Target: "1", Instance: s.Instances[0].Name}
+	p, err := plan(g, s)
+	require.NoError(t, err)
+	assert.Equal(t, []group.Call{order}, p.Calls)
+	assert.Equal(t, group.LeaseChange{}, p.Lease)
+	assert.Contains(t, p.Outcome.Message, "is to lead again")
+
+	s.PD.EvictLeader = nil
+	p, err = plan(g, s)
+	require.NoError(t, err)
+	assert.Empty(t, p.Calls)
+	assert.True(t, p.Lease.Give)
+
+	s.PD = pd.View{Err: errors.New("no")}
+	p, err = plan(g, s)
+	require.NoError(t, err)
+	assert.False(t, p.Lease.Give, "nobody knows yet")
 }

@@ -52,7 +52,7 @@ func TestKV13NothingIsStoppedWhileItIsNotSafe(t *testing.T) {
 
 	// Whoever is asked has a peer of one of them.
 	s.PD.SetRegions(pd.Region{ID: "7", Peers: []pd.Peer{{StoreID: "1", Voter: true}, {StoreID: "2", Voter: true, Pending: true}, {StoreID: "3", Voter: true}}},
-		pd.Region{ID: "8", Peers: []pd.Peer{{StoreID: "2", Voter: true}, {StoreID: "3", Voter: true}}})
+		pd.Region{ID: "8", Missing: true, Peers: []pd.Peer{{StoreID: "2", Voter: true}, {StoreID: "3", Voter: true}}})
 	s.PD.State(pd.StateUp, other)
 	require.Eventually(t, func() bool {
 		c := s.Condition(g, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, "")
