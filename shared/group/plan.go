@@ -384,7 +384,10 @@ func unready(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) step.Outcome
 			continue
 		}
 		o := InstanceOutcome(i)
-		if i.DeletionTimestamp != nil {
+		switch {
+		case i.DeletionTimestamp != nil && drained(i):
+			o = step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted: its member has left, and its pod has yet to stop: kubectl -n "+i.Namespace+" describe instance "+i.Name)
+		case i.DeletionTimestamp != nil:
 			o = step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted, and made anew then")
 		}
 		if telling(o) > telling(worst) {

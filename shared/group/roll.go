@@ -145,6 +145,10 @@ func settle(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, work
 		return give(plan, work, holder, "it goes on leaving without it")
 	}
 	if holder.DeletionTimestamp != nil && !held(holder) {
+		if drained(holder) {
+			// Its pod may take for ever to stop, and takes nothing away any more.
+			return give(plan, work, holder, "its member has left")
+		}
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+holder.Name+" is being deleted")
 	}
 	switch Verb(holder.Annotations[v1alpha1.AnnotationDisruption]) {

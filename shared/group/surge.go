@@ -81,7 +81,7 @@ func beyond(g v1alpha1.Group, s Snapshot, r Rendering, surge int32, leaving remo
 
 // planSlots finds the slots to fill, and those for a surge: these are beyond all
 // others, so that the others keep their names. A member that is replaced before
-// it has gone keeps its slot and does not count; so does a slot with the retired
+// it has gone keeps its slot and does not count, also while its pod stops; so does a slot with the retired
 // claim of a former member.
 func planSlots(g v1alpha1.Group, s Snapshot, r Rendering, surge int32) (slots, extra []int32) {
 	var filled []int32
@@ -92,7 +92,7 @@ func planSlots(g v1alpha1.Group, s Snapshot, r Rendering, surge int32) (slots, e
 	}
 	for _, i := range s.Instances {
 		last = max(last, i.Spec.Slot)
-		if i.DeletionTimestamp != nil && held(i) && Ours(g, i) && r.Disrupt.Replaced(i) {
+		if i.DeletionTimestamp != nil && (held(i) || drained(i)) && Ours(g, i) && r.Disrupt.Replaced(i) {
 			skip[i.Spec.Slot] = true
 			continue
 		}

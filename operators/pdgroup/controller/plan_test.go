@@ -150,7 +150,7 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 		"none while a deletion is underway": {func(s *group.Snapshot) {
 			s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 			unready(0)(s)
-		}, nil, "Instance basic-pd-0"},
+		}, nil, "waiting for member basic-pd-0 to leave PD"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := mustPlan(t, stored(founded, replicasOf(5)), started(t, stored(), 3, c.change))

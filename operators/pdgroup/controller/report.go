@@ -169,8 +169,11 @@ func listed(g *v1alpha1.PDGroup, s group.Snapshot, i *v1alpha1.Instance, set *co
 	member, listed := membership.Of(g, s, i)
 	if !listed || member.Name == "" {
 		message := "PD does not list member " + i.Name
-		if listed {
+		switch {
+		case listed:
 			message = "PD waits for member " + i.Name + " to start"
+		case i.Status.Member != nil:
+			message = "PD does not list member " + i.Name + " any more, and never takes it back with its data: a new one takes its place; if it does not: kubectl -n " + i.Namespace + " delete instance " + i.Name
 		}
 		set.False(v1alpha1.ConditionJoined, v1alpha1.ReasonMemberNotListed, message)
 		set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberNotListed, message)

@@ -29,6 +29,10 @@ const (
 	// unhealthy on a new volume, before it counts as gone: one answer may be that
 	// of a member which was removed itself.
 	removedPatience = 30 * time.Second
+	// rejoinPatience is how long a member whose volume is older than its Instance may
+	// crash without PD listing it, before the volume counts as that of a member which
+	// PD has let go.
+	rejoinPatience = 2 * time.Minute
 	// replacementPause is the least time from one member that joins to the next
 	// one that is given up.
 	replacementPause = time.Minute
@@ -188,10 +192,10 @@ func (voters) Restarted(*v1alpha1.Instance) bool { return false }
 
 // Replaced implements group.Component: a member that works goes when another one
 // has taken its place; what does not work is removed first, because every further
-// member makes the majority larger.
+// member makes the majority larger. For a pod of one that PD has let go nobody waits.
 func (v voters) Replaced(i *v1alpha1.Instance) bool {
 	m, listed := membership.Of(v.g, v.s, i)
-	return membership.Unknown(v.g, v.s) == "" && listed && m.Healthy
+	return membership.Left(v.g, v.s, i) || membership.Unknown(v.g, v.s) == "" && listed && m.Healthy
 }
 
 // Refuse implements group.Component: the last member never leaves, and the
@@ -230,11 +234,13 @@ func (v voters) Dead(i *v1alpha1.Instance) string {
 		return "PD has let its member go"
 	case group.ClaimLost(i):
 		return "the volume with its data is gone"
+	case v.discarded(i):
+		return "its volume is that of a member which PD does not know any more"
 	case !listed:
 		return "" // it has yet to join
 	case v.s.LostNodes[i.Name] != "":
 		return fmt.Sprintf("its volume is on node %s, which is gone", v.s.LostNodes[i.Name])
-	case v.forgot(i):
+	case m.ClientURL != "" && v.forgot(i): // a founder that has never run has none
 		return "its volume is newer than its member in PD"
 	case after > 0 && unhealthy >= after && v.alike(i):
 		return fmt.Sprintf("PD has called its member unhealthy for spec.replaceAfter (%s)", after)
@@ -242,16 +248,29 @@ func (v voters) Dead(i *v1alpha1.Instance) string {
 	return ""
 }
 
+// discarded reports that an Instance was made anew on the volume of a member that PD
+// has let go, such as by force: a member with such data never starts.
+func (v voters) discarded(i *v1alpha1.Instance) bool {
+	_, listed := membership.Of(v.g, v.s, i)
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	return !listed && i.Status.Member == nil && pod != nil && pod.Reason == v1alpha1.ReasonContainerCrashing &&
+		v.lacking(i, v1alpha1.ConditionJoined) >= rejoinPatience &&
+		slices.ContainsFunc(v.s.Claims[i.Name], func(c metav1.ObjectMeta) bool { return c.CreationTimestamp.Before(&i.CreationTimestamp) })
+}
+
 // unsettled reports that a change of the members is under way, or that one has
-// just been: after each replacement the next one waits.
+// just been: after each replacement the next one waits. One that PD has let go and
+// whose pod does not stop is waited for no longer than that.
 func (v voters) unsettled(i *v1alpha1.Instance) bool {
-	if _, starting := v.s.PD.Starting(); starting {
+	m, _ := membership.Of(v.g, v.s, i)
+	if other, starting := v.s.PD.Starting(); starting && other.ID != m.ID {
 		return true
 	}
 	bootstrapped := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionBootstrapped)
 	for _, other := range v.s.Instances {
 		joined := bootstrapped != nil && other.CreationTimestamp.After(bootstrapped.LastTransitionTime.Time)
-		if other.Name != i.Name && (other.DeletionTimestamp != nil || joined && v.s.Now.Sub(other.CreationTimestamp.Time) < replacementPause) {
+		leaving := other.DeletionTimestamp != nil && (!membership.Left(v.g, v.s, other) || v.s.Now.Sub(other.DeletionTimestamp.Time) < replacementPause)
+		if other.Name != i.Name && (leaving || joined && v.s.Now.Sub(other.CreationTimestamp.Time) < replacementPause) {
 			return true
 		}
 	}
@@ -302,8 +321,10 @@ func (v voters) due() time.Duration {
 	for _, i := range v.s.Instances {
 		at(replaceAfter(v.g), v.lacking(i, v1alpha1.ConditionHealthy))
 		at(removedPatience, v.lacking(i, v1alpha1.ConditionHealthy))
+		at(rejoinPatience, v.lacking(i, v1alpha1.ConditionJoined))
 		if i.DeletionTimestamp != nil {
 			at(replacementPatience, v.s.Now.Sub(i.DeletionTimestamp.Time))
+			at(replacementPause, v.s.Now.Sub(i.DeletionTimestamp.Time))
 		}
 	}
 	if quorum := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionQuorumHealthy); quorum != nil && quorum.Status != metav1.ConditionTrue {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -355,6 +356,45 @@ func TestAReplacement(t *testing.T) {
 			s.PD.Members = s.PD.Members[:2]
 			tells(s.Instances[2], time.Minute, "Ready", "False", "GatesPending", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 		}, did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "PD has let its member go"},
+		"begins when a volume is of a member that PD has let go": {3, nil, func(s *group.Snapshot) { leftover(s, 3*time.Minute, v1alpha1.ReasonContainerCrashing) },
+			did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "its volume is that of a member which PD does not know any more"},
+		"does not begin before it has had the time to join": {3, nil, func(s *group.Snapshot) { leftover(s, time.Minute, v1alpha1.ReasonContainerCrashing) }, did{}, "", ""},
+		"does not begin while it has no reason not to join": {3, nil, func(s *group.Snapshot) { leftover(s, 3*time.Minute, v1alpha1.ReasonPodPending) }, did{}, "", ""},
+		"goes on beside one that has left and does not stop": {3, nil, func(s *group.Snapshot) {
+			deleted(s, 2, time.Hour)
+			s.Instances[2].Finalizers = []string{v1alpha1.FinalizerInstance}
+			tells(s.Instances[2], time.Minute, "Ready", "False", "PodTerminating", "Drained", "True", "MemberLeft", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
+			s.PD.Members = s.PD.Members[:2]
+		}, did{created: []string{"basic-pd-3"}}, "", ""},
+		"of the next one does not wait for the pod of one that has left": {5, nil, func(s *group.Snapshot) {
+			deleted(s, 4, time.Hour)
+			s.Instances[4].Finalizers = []string{v1alpha1.FinalizerInstance}
+			tells(s.Instances[4], time.Minute, "Drained", "True", "MemberLeft")
+			s.PD.Members = s.PD.Members[:4]
+			s.Instances = append(s.Instances, s.Instances[0].DeepCopy())
+			s.Instances[5].Name, s.Instances[5].Spec.Slot = "basic-pd-5", 5
+			s.PD.Members = append(s.PD.Members, pd.Member{Name: "basic-pd-5", ID: "6", Healthy: true, ClientURL: "http://basic-pd-5"})
+			lives(s, 1, false, false)
+			claimLost(s, 1)
+		}, did{deleted: []string{"basic-pd-1"}}, "", "its member has left, and its pod has yet to stop"},
+		"of the next one waits a while for the one before": {5, nil, func(s *group.Snapshot) {
+			deleted(s, 4, 30*time.Second)
+			tells(s.Instances[4], time.Minute, "Drained", "True", "MemberLeft")
+			s.PD.Members = s.PD.Members[:4]
+			lives(s, 1, false, false)
+			claimLost(s, 1)
+		}, did{}, "", ""},
+		"of one that never started although it was added": {3, nil, func(s *group.Snapshot) {
+			s.PD.Members[2] = pd.Member{ID: "3", PeerURL: "http://basic-pd-2.basic-pd-peer.ns.svc:2380"}
+			tells(s.Instances[2], time.Minute, "Ready", "False", "ClaimLost", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
+			claimLost(s, 2)
+		}, did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "the volume with its data is gone"},
+		"does not begin for a founder that starts late": {3, nil, func(s *group.Snapshot) {
+			s.PD.Members[2].ClientURL, s.PD.Members[2].Healthy = "", false
+			tells(s.Instances[2], 5*time.Minute, "Ready", "False", "PodPending", "PodReady", "False", "PodPending", "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
+			s.Instances[2].CreationTimestamp = metav1.NewTime(clock().Add(-6 * time.Minute))
+			s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-2": {{CreationTimestamp: metav1.NewTime(clock().Add(-6 * time.Minute))}}}
+		}, did{}, "", ""},
 		"does not begin on one answer": {3, nil, func(s *group.Snapshot) {
 			s.PD.Members = s.PD.Members[:2]
 			tells(s.Instances[2], time.Second, "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
@@ -385,6 +425,15 @@ func TestAReplacement(t *testing.T) {
 			assert.Contains(t, p.Outcome.Message, c.says)
 		})
 	}
+}
+
+// leftover has the last member be one that was made anew, by force, on a volume of
+// which PD has let the member go.
+func leftover(s *group.Snapshot, ago time.Duration, reason string) {
+	i := s.Instances[2]
+	s.PD.Members, i.Status.Member, i.CreationTimestamp = s.PD.Members[:2], nil, metav1.NewTime(clock().Add(-ago))
+	tells(i, ago, "Ready", "False", reason, "PodReady", "False", reason, "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
+	s.Claims = map[string][]metav1.ObjectMeta{i.Name: {{CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))}}}
 }
 
 // unhealthyFor makes a member that PD has called unhealthy for a while.
@@ -483,4 +532,34 @@ func TestPD03FoundersAreNotForgotten(t *testing.T) {
 			assert.Len(t, status.Founders, c.records)
 		})
 	}
+}
+
+// The Lease of a member that has left is free, however long its pod takes to stop.
+func TestTheLeaseOfAMemberThatHasLeftIsGivenBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		drained string
+		given   bool
+	}{"whose member has left": {"True", true}, "that is let go for another reason": {"False", false}} {
+		t.Run(name, func(t *testing.T) {
+			s := scene(t, 5, func(s *group.Snapshot) {
+				holds(s, 4)
+				deleted(s, 4, time.Minute)
+				s.Instances[4].Finalizers = []string{v1alpha1.FinalizerInstance}
+				s.PD.Members = s.PD.Members[:4]
+				tells(s.Instances[4], time.Minute, "Drained", c.drained, "test", "Ready", "False", "PodTerminating")
+			})
+			assert.Equal(t, c.given, does(mustPlan(t, stored(founded, replicasOf(4)), s)).given)
+		})
+	}
+}
+
+// PD-05, PD-06: no member joins beside one that is being removed.
+func TestNoMemberJoinsWhileAnotherOneLeaves(t *testing.T) {
+	s := scene(t, 5, func(s *group.Snapshot) {
+		lives(s, 1, false, false)
+		meta.FindStatusCondition(s.Instances[1].Status.Conditions, v1alpha1.ConditionJoined).LastTransitionTime = metav1.NewTime(clock().Add(-time.Hour))
+		deleted(s, 1, 0)
+	})
+	p := mustPlan(t, stored(founded, replicasOf(6)), s)
+	assert.Equal(t, did{calls: []string{"DeleteMember 2"}}, does(p))
 }

@@ -31,7 +31,9 @@ const (
 	works  health = iota
 	sick          // its pod runs, PD calls it unhealthy
 	down          // its pod does not run
-	absent        // PD does not list it: it has been removed, or is yet to join
+	absent        // PD does not list it: it is yet to join
+	dead          // it does not run since some time after it had joined
+	let           // PD has let it go
 )
 
 // stay is what a person, or an earlier plan, wants of a member.
@@ -64,7 +66,7 @@ type state struct {
 func (s state) String() string {
 	var parts []string
 	for n, m := range s.members {
-		text := []string{"works", "sick", "down", "absent"}[m.health] + []string{"", " retired", " deleted"}[m.stay]
+		text := []string{"works", "sick", "down", "absent", "dead", "let go"}[m.health] + []string{"", " retired", " deleted"}[m.stay]
 		if m.updated {
 			text += " updated"
 		}
@@ -94,6 +96,7 @@ func spaces() []space {
 	return []space{
 		{1, all, ways, 1}, {2, all, ways, 2}, {3, all, ways, 1}, {3, []health{works, down}, ways, 3},
 		{4, few, []stay{stays, gone}, 1}, {5, few, []stay{stays, gone}, 1},
+		{3, []health{works, dead, let}, ways, 2}, {5, []health{works, dead, let}, []stay{stays, gone}, 1},
 	}
 }
 
@@ -210,6 +213,13 @@ func newScenery(t *testing.T) *scenery {
 		}
 		b.said[h] = set.List()
 	}
+	b.said[let] = b.said[absent]
+	b.said[dead] = slices.Clone(b.said[down])
+	for n := range b.said[dead] {
+		if b.said[dead][n].Type == v1alpha1.ConditionJoined {
+			b.said[dead][n].LastTransitionTime = metav1.NewTime(clock().Add(-time.Hour))
+		}
+	}
 	return b
 }
 
@@ -235,7 +245,10 @@ func (b *scenery) snapshot(st state) (*v1alpha1.PDGroup, group.Snapshot) {
 		if m.stay == gone {
 			i.DeletionTimestamp = ptr.To(metav1.NewTime(clock().Add(-time.Second)))
 		}
-		if m.health != absent {
+		if m.health == let {
+			i.Status.Member = &v1alpha1.MemberStatus{ID: fmt.Sprint(slot + 1), Name: name}
+		}
+		if m.health != absent && m.health != let {
 			s.PD.Members = append(s.PD.Members, pd.Member{Name: name, ID: fmt.Sprint(slot + 1), Healthy: m.health == works, ClientURL: "http://" + name})
 		}
 		if slot == st.leader {

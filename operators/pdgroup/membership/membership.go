@@ -45,6 +45,14 @@ func Unknown(g *v1alpha1.PDGroup, s group.Snapshot) string {
 	return ""
 }
 
+// Left reports whether PD has let the member of an Instance go, as far as PD's answer
+// is something to act on. It votes no more, whatever its pod does, and its data is
+// of no use: PD never takes such a member back.
+func Left(g *v1alpha1.PDGroup, s group.Snapshot, i *v1alpha1.Instance) bool {
+	_, listed := Of(g, s, i)
+	return Unknown(g, s) == "" && !listed && i.Status.Member != nil
+}
+
 // Joining counts the Instances that have not joined yet and may do so at any
 // moment: from then on they count for what a majority is.
 func Joining(g *v1alpha1.PDGroup, s group.Snapshot) int {
@@ -89,7 +97,13 @@ func Limit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 		if s.Lease.HeldBy(i) {
 			return none("Instance %s to be done", i.Name)
 		}
+		if Left(g, s, i) {
+			continue // its pod may take for ever to stop
+		}
 		m, listed := Of(g, s, i)
+		if listed && !m.Healthy && (i.DeletionTimestamp != nil || i.Spec.Retire) {
+			return none("member %s to leave PD", i.Name)
+		}
 		serves := listed && m.Name != "" && (m.Healthy && group.InstanceReady(i) || settled(i))
 		if !serves {
 			return none("Instance %s", i.Name)
