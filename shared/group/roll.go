@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -117,7 +119,7 @@ func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1al
 		prepareRemoval(plan, p, d)
 		return step.Done()
 	}
-	if reason := r.Disrupt.Safe(d); reason != "" {
+	if reason := cmp.Or(unreturning(s, d), r.Disrupt.Safe(d)); reason != "" {
 		// Others may have to mend first what makes it unsafe.
 		delete(plan.disrupted, holder.Name)
 		plan.Calls = append(plan.Calls, r.Disrupt.Sweep(holder)...)
@@ -241,10 +243,30 @@ func obstacle(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, d Disruptio
 	if hold := putOff(g, s, r, d, plan.Target.Hash); hold.Kind != step.KindDone {
 		return hold
 	}
+	if reason := unreturning(s, d); reason != "" {
+		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", d.Instance.Name, d.Why, reason))
+	}
 	if reason := r.Disrupt.Safe(d); reason != "" {
 		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted yet (%s): %s", d.Instance.Name, d.Why, reason))
 	}
 	return step.Done()
+}
+
+// unreturning says why a member that is to be restarted would not come back, empty
+// if it would: a claim that is being deleted goes with its pod. The instance
+// operator would not stop that, so nothing is prepared and the Lease is not kept
+// from others.
+func unreturning(s Snapshot, d Disruption) string {
+	i := d.Instance
+	if d.Verb != Restart || i.DeletionTimestamp != nil {
+		return ""
+	}
+	claims := s.Claims[i.Name]
+	at := slices.IndexFunc(claims, func(c metav1.ObjectMeta) bool { return c.DeletionTimestamp != nil })
+	if at < 0 {
+		return ""
+	}
+	return fmt.Sprintf("claim %s is being deleted, and would go with its pod: replace the member with its data: kubectl delete instance %s -n %s", claims[at].Name, i.Name, i.Namespace)
 }
 
 // queue says whom a disruption has to wait for; Done if the Lease is free.

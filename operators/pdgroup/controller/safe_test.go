@@ -121,6 +121,12 @@ func TestARoll(t *testing.T) {
 			}
 		}
 	}
+	goes := func(slot int) func(*group.Snapshot) {
+		return func(s *group.Snapshot) {
+			name := s.Instances[slot].Name
+			s.Claims = map[string][]metav1.ObjectMeta{name: {{Name: "data-" + name, DeletionTimestamp: ptr.To(metav1.NewTime(clock()))}}}
+		}
+	}
 	for name, c := range map[string]struct {
 		n      int
 		change []func(*group.Snapshot)
@@ -133,9 +139,13 @@ func TestARoll(t *testing.T) {
 			did{granted: []string{"basic-pd-1"}}, v1alpha1.ReasonRestarting, "Instance basic-pd-1 is being restarted"},
 		"waits for it to be healthy again": {3, []func(*group.Snapshot){updated(1), func(s *group.Snapshot) { holds(s, 1); lives(s, 1, false, true); says2(s, 1) }},
 			did{}, v1alpha1.ReasonRecovering, "member basic-pd-1 is coming back: PD does not call it healthy"},
-		"gives the Lease back then":      {3, []func(*group.Snapshot){updated(1), func(s *group.Snapshot) { holds(s, 1) }}, did{given: true}, "", ""},
-		"goes on with the next follower": {3, []func(*group.Snapshot){updated(1)}, did{taken: "basic-pd-2"}, "", ""},
-		"takes the leader last":          {3, []func(*group.Snapshot){updated(1, 2)}, did{taken: "basic-pd-0"}, "", ""},
+		"goes round one whose claim would go with its pod": {3, []func(*group.Snapshot){goes(1)}, did{taken: "basic-pd-2"}, "", ""},
+		"says so when it is the last": {3, []func(*group.Snapshot){updated(0, 2), goes(1)},
+			did{}, v1alpha1.ReasonUnsafe, "claim data-basic-pd-1 is being deleted, and would go with its pod: replace the member with its data: kubectl delete instance basic-pd-1 -n ns"},
+		"and keeps the Lease from nobody for it": {3, []func(*group.Snapshot){goes(1), func(s *group.Snapshot) { holds(s, 1) }}, did{given: true}, v1alpha1.ReasonUnsafe, "claim data-basic-pd-1 is being deleted"},
+		"gives the Lease back then":              {3, []func(*group.Snapshot){updated(1), func(s *group.Snapshot) { holds(s, 1) }}, did{given: true}, "", ""},
+		"goes on with the next follower":         {3, []func(*group.Snapshot){updated(1)}, did{taken: "basic-pd-2"}, "", ""},
+		"takes the leader last":                  {3, []func(*group.Snapshot){updated(1, 2)}, did{taken: "basic-pd-0"}, "", ""},
 		"moves the leader to a member that is updated": {3, []func(*group.Snapshot){updated(2), func(s *group.Snapshot) { holds(s, 0) }},
 			did{calls: []string{"TransferLeader basic-pd-2"}}, v1alpha1.ReasonPreparing, "PD's leader moves from basic-pd-0 to basic-pd-2"},
 		"and not to one that leaves": {3, []func(*group.Snapshot){updated(1, 2), func(s *group.Snapshot) { holds(s, 0); deleted(s, 1, 0) }},
