@@ -66,6 +66,20 @@ func inherit(plan *Plan, g v1alpha1.Group, s Snapshot) step.Outcome {
 	return pass(plan, g, s, d)
 }
 
+// planHeir has the Instance made that comes in the place of a deleted one although
+// its group is suspended: it has no pod until that is resumed, and the cluster does
+// not wait for it. Without it the slot would be forgotten with the Lease.
+func planHeir(plan *Plan, g v1alpha1.Group, r Rendering, slot int32) error {
+	heir, err := newInstance(g, r, plan.Target, slot)
+	if err != nil {
+		return err
+	}
+	plan.Instances = append(plan.Instances, InstanceChange{Desired: heir})
+	plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s, which was deleted and is suspended", heir.Name))
+	plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", waitDeadline, v1alpha1.ReasonCreating, fmt.Sprintf("Instance %s was deleted and is being made anew", heir.Name)))
+	return nil
+}
+
 // pass has the Lease say what is being done now and to whom, without anybody else
 // getting hold of it in between.
 func pass(plan *Plan, g v1alpha1.Group, s Snapshot, d Disruption) step.Outcome {

@@ -205,24 +205,34 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 	}
 	plan.Prune = prune(g, s, target)
 	if spec.Paused {
-		plan = paused(plan, g)
+		plan = paused(plan, g, s)
 	}
 	return plan, nil
 }
 
 // paused takes everything that would be done out of a plan and says what that
-// is, if it is anything.
-func paused(plan Plan, g v1alpha1.Group) Plan {
-	held := len(plan.Notes) > 0 || plan.Revision != nil
+// is, if it is anything. A member that was being disrupted and is done gives the
+// Lease back all the same: the rest of the cluster waits for it.
+func paused(plan Plan, g v1alpha1.Group, s Snapshot) Plan {
+	done := plan.Lease.Give && !slices.ContainsFunc(plan.Calls, func(c Call) bool { return c.Instance == s.Lease.Holder.Instance })
+	held := len(plan.Notes) > 0 || plan.Revision != nil || len(plan.Calls) > 0 || len(plan.Deletes) > 0 || plan.Lease.Take != nil || len(plan.Drained) > 0
 	plan.Services, plan.ConfigMap, plan.Revision, plan.Instances, plan.Budget = nil, nil, nil, nil, nil
-	plan.Lease, plan.Calls, plan.Deletes, plan.Prune, plan.rechecks = LeaseChange{}, nil, nil, nil, nil
+	plan.Calls, plan.Deletes, plan.Prune = nil, nil, nil
 	plan.Gifts, plan.Settings = nil, step.Done()
+	plan.Drained, plan.Waiting = map[string]bool{}, map[string]string{}
+	holder := func(c recheck) bool { return done && c.instance == s.Lease.Holder.Instance }
+	plan.rechecks = slices.DeleteFunc(plan.rechecks, func(c recheck) bool { return !holder(c) })
+	if !done {
+		plan.Lease = LeaseChange{}
+	}
 	if !held {
 		return plan
 	}
 	message := "paused: set spec.paused to false to go on"
 	if len(plan.Notes) > 0 {
 		message += "; next: " + plan.Notes[0]
+	} else if plan.Outcome.Message != "" {
+		message += "; next: " + plan.Outcome.Message
 	}
 	plan.Outcome = step.Wait(g.GroupKind(), waitDeadline, v1alpha1.ReasonPaused, message)
 	return plan
@@ -300,7 +310,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	drain(plan, r, leaving)
 	if spec.Suspended {
 		changeAtRest(plan, living)
-		rest(plan, s, r)
+		rest(plan, g, s, r)
 	} else {
 		bury(plan, s, r, leaving)
 	}
@@ -317,6 +327,11 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	slots, extra := planSlots(g, s, r, surge)
 	create := slices.Concat(slots, extra)
 	creating := ""
+	if slot, awaited := s.awaited(g); spec.Suspended && awaited && slices.Contains(slots, slot) {
+		if err := planHeir(plan, g, r, slot); err != nil {
+			return err
+		}
+	}
 	if len(create) > 0 && !spec.Suspended {
 		creating = fmt.Sprintf("creating %d of %d Instances", len(create), g.GetReplicas()+r.Extra+surge)
 	}

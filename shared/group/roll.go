@@ -187,12 +187,20 @@ func takeBack(plan *Plan, r Rendering, holder *v1alpha1.Instance, work []Disrupt
 	return give(plan, work, holder, "its removal has been taken back")
 }
 
-// rest gives the Lease back for a member of a suspended group that has stopped:
-// others may be restarted meanwhile, and PD has to be when it is rebuilt. What was
-// begun with the member is seen by its mark, which stays.
-func rest(plan *Plan, s Snapshot, r Rendering) {
-	at := slices.IndexFunc(s.Instances, s.Lease.HeldBy)
-	if at >= 0 && s.Instances[at].Status.PodUID == "" && !r.Silent && len(r.Disrupt.Sweep(s.Instances[at])) == 0 {
+// rest gives the Lease back for a member of a suspended group that has stopped,
+// or that was deleted and has been made anew without a pod: others may be restarted
+// meanwhile, and PD has to be when it is rebuilt. What was begun with the member is
+// seen by its mark, which stays.
+func rest(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) {
+	i := holderOf(s)
+	if s.awaits(g) {
+		i = s.Instance(s.Lease.Holder.Instance)
+		if i != nil && i.DeletionTimestamp == nil && i.Annotations[v1alpha1.AnnotationDisruption] == "" {
+			plan.disrupted[i.Name] = Restart // by the mark it is seen what is to be taken back
+			return
+		}
+	}
+	if i != nil && i.Status.PodUID == "" && !r.Silent && len(r.Disrupt.Sweep(i)) == 0 {
 		plan.Lease = LeaseChange{Give: true, Why: "its group is suspended"}
 	}
 }

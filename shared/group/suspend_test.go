@@ -1,11 +1,13 @@
 package group
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
@@ -22,6 +24,7 @@ func (sweeping) Sweep(i *v1alpha1.Instance) []Call {
 type clean struct{ careful }
 
 func (clean) Sweep(*v1alpha1.Instance) []Call { return nil }
+func (clean) Dead(*v1alpha1.Instance) string  { return "" }
 
 func TestASuspendedGroupGivesTheLeaseBackWhenItsHolderHasStopped(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -45,10 +48,47 @@ func TestASuspendedGroupGivesTheLeaseBackWhenItsHolderHasStopped(t *testing.T) {
 				s.Lease = lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: i.Name, UID: types.UID(c.holder)}}
 			}
 			plan := Plan{}
-			rest(&plan, s, Rendering{Disrupt: c.component, Silent: c.silent})
+			rest(&plan, &v1alpha1.TiKVGroup{}, s, Rendering{Disrupt: c.component, Silent: c.silent})
 			assert.Equal(t, c.gives, plan.Lease.Give)
 		})
 	}
+}
+
+// P5: the Lease of a member that was deleted and comes back does not wait for the
+// group to be resumed.
+func TestAnHeirThatASuspendedGroupWaitsForGivesTheLeaseBack(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
+	g.Spec.PDGroup.Name, g.Spec.Suspended, g.Spec.Replicas = "pd", true, ptr.To(int32(1))
+	s := Snapshot{HolderReturns: true, Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-2", UID: "old"}, Returns: "kv"}}
+	plain := func(i *v1alpha1.Instance) *v1alpha1.Instance {
+		i.Spec.PodTemplate.Raw, i.Spec.Suspended = []byte("{}"), true
+		return i
+	}
+	s.Instances = []*v1alpha1.Instance{plain(kv(0, "0"))}
+	planned := func(c Component) Plan {
+		plan, err := MakePlan(g, s, Rendering{Disrupt: c})
+		assert.NoError(t, err)
+		return plan
+	}
+	plan := planned(clean{})
+	assert.False(t, plan.Lease.Give)
+	at := slices.IndexFunc(plan.Instances, func(c InstanceChange) bool { return c.Live == nil })
+	if assert.GreaterOrEqual(t, at, 0, "its slot is filled, or its store would be forgotten") {
+		assert.Equal(t, "kv-2", plan.Instances[at].Desired.Name)
+		assert.True(t, plan.Instances[at].Desired.Spec.Suspended, "without a pod")
+	}
+
+	heir := plain(kv(2, "new"))
+	s.Instances = append(s.Instances, heir)
+	plan = planned(clean{})
+	assert.False(t, plan.Lease.Give, "what was begun is to be seen by its mark first")
+	assert.Equal(t, Restart, plan.disrupted["kv-2"])
+
+	marked(heir)
+	plan = planned(sweeping{})
+	assert.False(t, plan.Lease.Give)
+	assert.Contains(t, plan.Calls, Call{Verb: RestoreStore, Instance: "kv-2"})
+	assert.True(t, planned(clean{}).Lease.Give)
 }
 
 func TestASuspendedGroupWithoutPodsIsNotWaitedFor(t *testing.T) {

@@ -85,6 +85,13 @@ func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, me
 			before.Conditions = append(before.Conditions, *have)
 		}
 	}
+	for _, kind := range []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy, v1alpha1.ConditionDrained} {
+		// One that is not said any more goes, as when a removal is taken back.
+		have := meta.FindStatusCondition(instance.Status.Conditions, kind)
+		if have != nil && meta.FindStatusCondition(conditions, kind) == nil {
+			before.Conditions = append(before.Conditions, *have)
+		}
+	}
 	after := memberPart{Conditions: conditions, Member: member}
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil

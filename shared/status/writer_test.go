@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -101,4 +102,27 @@ func TestWhatCouldNotBeWrittenIsNotTold(t *testing.T) {
 	err := d.Write(t.Context(), g, g.Status, v1alpha1.PDGroupStatus{ClusterID: "1"}, []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")})
 	require.ErrorIs(t, err, d.refuse)
 	assert.Empty(t, d.events())
+}
+
+// A removal that is taken back leaves no word of it on the Instance.
+func TestAMembersConditionThatIsNotSaidAnyMoreGoes(t *testing.T) {
+	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-0"}}
+	d := newDesk(t, i)
+	joined, drained := condition(v1alpha1.ConditionJoined, "True", v1alpha1.ReasonMemberJoined), condition(v1alpha1.ConditionDrained, "True", v1alpha1.ReasonMemberLeft)
+	write := func(conditions ...metav1.Condition) []metav1.Condition {
+		require.NoError(t, d.Client.Get(t.Context(), client.ObjectKeyFromObject(i), i))
+		for n := range conditions {
+			if have := meta.FindStatusCondition(i.Status.Conditions, conditions[n].Type); have != nil {
+				conditions[n] = *have
+			}
+		}
+		require.NoError(t, d.WriteMember(t.Context(), i, i.Status.Member, conditions))
+		require.NoError(t, d.Client.Get(t.Context(), client.ObjectKeyFromObject(i), i))
+		return i.Status.Conditions
+	}
+	assert.Len(t, write(joined, drained), 2)
+	assert.Len(t, write(joined), 1)
+	sent := d.sent
+	write(joined)
+	assert.Equal(t, sent, d.sent, "and then nothing is written")
 }

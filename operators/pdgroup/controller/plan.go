@@ -163,7 +163,7 @@ func foundArg(s group.Snapshot, name string) string {
 func (v voters) Prepare(d group.Disruption, _ time.Time) group.Preparation {
 	name := d.Instance.Name
 	if d.Verb == group.Remove {
-		if meta.IsStatusConditionTrue(d.Instance.Status.Conditions, v1alpha1.ConditionDrained) {
+		if meta.IsStatusConditionTrue(d.Instance.Status.Conditions, v1alpha1.ConditionDrained) && !returned(v.g, v.s, d.Instance) {
 			return group.Preparation{Ready: true}
 		}
 		if !founding.Bootstrapped(v.g, v.s) {

@@ -139,6 +139,8 @@ func members(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, now time.Time) 
 			set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, left(g))
 		case why != "" && !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained):
 			set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, why)
+		case returned(g, s, i):
+			// Its removal was taken back, and whoever removes it later must begin anew.
 		default:
 			keep(set, i, v1alpha1.ConditionDrained)
 		}
@@ -146,6 +148,18 @@ func members(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, now time.Time) 
 		out = append(out, m)
 	}
 	return slices.Clip(out)
+}
+
+// returned reports whether the member of an Instance that was said to have left,
+// or to be leaving, is there after all: nobody wants it to go any more, and PD
+// lists it or has never known it. While it is to go PD is not believed: a member
+// that was removed may still answer.
+func returned(g *v1alpha1.PDGroup, s group.Snapshot, i *v1alpha1.Instance) bool {
+	if i.Spec.Retire || i.DeletionTimestamp != nil || !founding.Usable(g, s) {
+		return false
+	}
+	_, listed := membership.Of(g, s, i)
+	return listed || i.Status.Member == nil
 }
 
 // left says why a member has left PD.

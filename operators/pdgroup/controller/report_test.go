@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -116,4 +118,42 @@ func TestMembersAreReportedAsPDListsThem(t *testing.T) {
 	assert.Empty(t, members(g, s, groupPlan{}, clock()), "while PD is silent nothing new is known")
 	s = started(t, stored(), 3, func(s *group.Snapshot) { s.PD.ClusterID = "9" })
 	assert.Empty(t, members(g, s, groupPlan{}, clock()), "another cluster's PD is not asked")
+}
+
+// P2: a member that was said to have left and has not is not taken for gone by
+// the next one who removes it.
+func TestAMemberWhoseRemovalWasTakenBackIsNotDrained(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *group.Snapshot, i *v1alpha1.Instance)
+		kept   bool
+	}{
+		"it has joined since":             {func(*group.Snapshot, *v1alpha1.Instance) {}, false},
+		"it is to go, and still answers":  {func(_ *group.Snapshot, i *v1alpha1.Instance) { i.Spec.Retire = true }, true},
+		"it has never joined":             {func(s *group.Snapshot, _ *v1alpha1.Instance) { s.PD.Members = s.PD.Members[:2] }, false},
+		"it has never joined, and leaves": {func(s *group.Snapshot, i *v1alpha1.Instance) { s.PD.Members, i.Spec.Retire = s.PD.Members[:2], true }, true},
+		"it has left, and does not return": {func(s *group.Snapshot, i *v1alpha1.Instance) {
+			s.PD.Members, i.Status.Member = s.PD.Members[:2], &v1alpha1.MemberStatus{ID: "3"}
+		}, true},
+		"PD says nothing": {func(s *group.Snapshot, _ *v1alpha1.Instance) { silent(s) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := stored(founded)
+			s := started(t, g, 3)
+			i := s.Instances[2]
+			i.Status.Conditions = append(i.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionDrained, Status: "True", Reason: v1alpha1.ReasonMemberLeft})
+			c.change(&s, i)
+			// A member that nothing is said of keeps what was said.
+			kept := true
+			for _, m := range members(g, s, groupPlan{}, clock()) {
+				if m.Instance.Name == i.Name {
+					kept = meta.FindStatusCondition(m.Conditions, v1alpha1.ConditionDrained) != nil
+				}
+			}
+			assert.Equal(t, c.kept, kept)
+			if _, listed := membership.Of(g, s, i); listed && founding.Usable(g, s) && !i.Spec.Retire {
+				p := voters{g: g, s: s}.Prepare(group.Disruption{Instance: i, Verb: group.Remove}, clock())
+				assert.False(t, p.Ready, "it has to leave PD first")
+			}
+		})
+	}
 }

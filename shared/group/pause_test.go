@@ -1,0 +1,56 @@
+package group
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// A pause in the middle of something: nothing is done, and what is said is true.
+func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
+	recovering := step.Wait("PD", waitDeadline, v1alpha1.ReasonRecovering, "store 4 of Instance kv-1 is to lead again")
+	for name, c := range map[string]struct {
+		plan    Plan
+		gives   bool
+		reason  string
+		message string
+	}{
+		"nothing is left to be done": {Plan{Outcome: step.Done()}, false, "", ""},
+		"a member that has recovered gives the Lease back": {Plan{
+			Lease: LeaseChange{Give: true}, Outcome: step.Done(),
+			rechecks: []recheck{{"kv-1", func(pd.View) string { return "" }}, {"kv-2", func(pd.View) string { return "" }}},
+		}, true, "", ""},
+		"one of which something is still to be taken back does not": {Plan{
+			Lease: LeaseChange{Give: true}, Calls: []Call{{Verb: StopEvictingLeaders, Instance: "kv-1"}}, Outcome: step.Done(),
+		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on"},
+		"one that cannot recover says why": {Plan{
+			Calls: []Call{{Verb: StopEvictingLeaders, Instance: "kv-1"}}, Outcome: recovering,
+		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on; next: store 4 of Instance kv-1 is to lead again"},
+		"one that comes back by itself is waited for": {Plan{Outcome: recovering}, false, v1alpha1.ReasonRecovering, recovering.Message},
+		"nobody is said to have left": {Plan{
+			Drained: map[string]bool{"kv-1": true}, Waiting: map[string]string{"kv-2": "soon"}, Notes: []string{"remove kv-1"}, Outcome: step.Done(),
+		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on; next: remove kv-1"},
+		"the Lease is not taken": {Plan{Lease: LeaseChange{Take: &Disruption{Instance: kv(1, "a")}}, Notes: []string{"take the Lease"}, Outcome: step.Done()},
+			false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on; next: take the Lease"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Snapshot{Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: "a"}}}
+			plan := paused(c.plan, &v1alpha1.TiKVGroup{}, s)
+			assert.Equal(t, c.gives, plan.Lease.Give)
+			assert.Nil(t, plan.Lease.Take)
+			assert.Equal(t, c.reason, plan.Outcome.Reason)
+			assert.Equal(t, c.message, plan.Outcome.Message)
+			assert.Empty(t, plan.Calls)
+			assert.Empty(t, plan.Drained)
+			assert.Empty(t, plan.Waiting)
+			if c.gives {
+				assert.Len(t, plan.rechecks, 1, "only what the Lease rests on is asked of PD")
+			}
+		})
+	}
+}
