@@ -2,6 +2,8 @@ package conformance_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -35,21 +37,31 @@ func newPlay(b backend, clock *model.ManualClock) *play {
 // call makes a request of a member and returns the whole answer.
 func (p *play) call(t *testing.T, method, member, path, body string) (int, map[string]string, []byte) {
 	t.Helper()
+	status, header, data, err := p.try(t, method, member, path, body)
+	require.NoError(t, err, "%s %s of %s", method, path, member)
+	return status, header, data
+}
+
+// try makes a request of a member that may be about to end or to begin.
+func (p *play) try(t *testing.T, method, member, path, body string) (status int, header map[string]string, data []byte, err error) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, p.b.URL(member)+path, strings.NewReader(body))
-	require.NoError(t, err)
+	if err != nil {
+		return 0, nil, nil, err
+	}
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	res, err := httpClient.Do(req)
-	require.NoError(t, err, "%s %s of %s", method, path, member)
-	data, err := io.ReadAll(res.Body)
-	require.NoError(t, err)
-	require.NoError(t, res.Body.Close())
-	header := map[string]string{}
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	data, err = io.ReadAll(res.Body)
+	header = map[string]string{}
 	for k := range res.Header {
 		header[k] = strings.Join(res.Header[k], ",")
 	}
-	return res.StatusCode, header, data
+	return res.StatusCode, header, data, errors.Join(err, res.Body.Close())
 }
 
 // get reads JSON of a member that answers 200.
@@ -97,14 +109,21 @@ func (p *play) compare(t *testing.T, r recording) []string {
 	path := r.Request.URL[len("http://127.0.0.1:27901"):]
 	for recorded, name := range p.ids {
 		if strings.Contains(path, recorded) {
-			path = strings.ReplaceAll(path, recorded, p.memberID(t, member, name))
+			id, err := p.memberID(t, member, name)
+			if err != nil {
+				return []string{err.Error()}
+			}
+			path = strings.ReplaceAll(path, recorded, id)
 		}
 	}
 	body := ""
 	if r.Request.Body != nil {
 		body = *r.Request.Body
 	}
-	status, header, data := p.call(t, r.Request.Method, member, path, body)
+	status, header, data, err := p.try(t, r.Request.Method, member, path, body)
+	if err != nil {
+		return []string{err.Error()}
+	}
 	return compare(p, r, status, header, data)
 }
 
@@ -121,23 +140,41 @@ type memberBody struct {
 	ID   json.Number `json:"member_id"`
 }
 
-func (p *play) memberID(t *testing.T, ask, name string) string {
+// members asks a member that may have no leader at the moment.
+func (p *play) members(t *testing.T, ask string) (membersBody, error) {
 	t.Helper()
 	var m membersBody
-	p.get(t, ask, "/pd/api/v1/members", &m)
-	for _, x := range m.Members {
-		if x.Name == name {
-			return x.ID.String()
-		}
+	status, _, body, err := p.try(t, http.MethodGet, ask, "/pd/api/v1/members", "")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("read members of %s: %d: %s", ask, status, body)
 	}
-	require.Fail(t, "no member "+name)
-	return ""
+	if err != nil {
+		return m, err
+	}
+	return m, json.Unmarshal(body, &m)
 }
 
+func (p *play) memberID(t *testing.T, ask, name string) (string, error) {
+	t.Helper()
+	m, err := p.members(t, ask)
+	if err != nil {
+		return "", err
+	}
+	for _, x := range m.Members {
+		if x.Name == name {
+			return x.ID.String(), nil
+		}
+	}
+	return "", fmt.Errorf("%s knows no member %s", ask, name)
+}
+
+// names are the members that a member lists; none, if it does not answer just now.
 func (p *play) names(t *testing.T, ask string) []string {
 	t.Helper()
-	var m membersBody
-	p.get(t, ask, "/pd/api/v1/members", &m)
+	m, err := p.members(t, ask)
+	if err != nil {
+		return nil
+	}
 	var out []string
 	for _, x := range m.Members {
 		out = append(out, x.Name)
@@ -151,9 +188,8 @@ func (p *play) leader(t *testing.T, ask, want string) string {
 	t.Helper()
 	name := ""
 	require.Eventually(t, func() bool {
-		status, _, body := p.call(t, http.MethodGet, ask, "/pd/api/v1/members", "")
-		var m membersBody
-		if status != http.StatusOK || json.Unmarshal(body, &m) != nil {
+		m, err := p.members(t, ask)
+		if err != nil {
 			return false
 		}
 		name = m.Leader.Name

@@ -60,6 +60,7 @@ func (p *play) prefix(prefix string) []string {
 func scenario(t *testing.T, p *play) {
 	p.leader(t, "pd-1", "")
 	p.lead(t, "pd-1")
+	p.follow(t, "pd-1", "pd-2", "pd-3")
 	p.rec(t, p.prefix("00-")...)
 
 	p.b.Bootstrap(t, p.store(1, "1", "h1", "z1"))
@@ -135,6 +136,7 @@ func (p *play) silence(t *testing.T) {
 func (p *play) leaders(t *testing.T) {
 	p.rec(t, "70-leader-transfer")
 	p.leader(t, "pd-1", "pd-2")
+	p.follow(t, "pd-2", "pd-2", "pd-3")
 	p.rec(t, "70-leader-after", "70-members-after-transfer", "70-leader-transfer-to-self", "70-leader-transfer-unknown",
 		"70-leader-resign")
 	p.leader(t, "pd-1", "")
@@ -159,7 +161,9 @@ func (p *play) membership(t *testing.T) {
 	// etcd counts a member only after five seconds.
 	p.eventually(t, "80-member-delete-name")
 	p.eventually(t, "80-members-after-delete")
-	p.rec(t, "80-health-after-delete", "80-removed-member-members")
+	// Members hear of it, and the one that is gone ends, in their own time.
+	p.eventually(t, "80-health-after-delete")
+	p.eventually(t, "80-removed-member-members")
 
 	start := time.Now()
 	p.b.Rejoin(t, "pd-3")

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -219,10 +220,13 @@ func TestMistakesAreNamedAndMended(t *testing.T) {
 	r.AwaitConverged(rig.Key{Kind: v1alpha1.KindTiDBGroup, Name: "c"})
 	for _, m := range mistakes() {
 		t.Run(m.name, func(t *testing.T) {
+			stop := stalls(t, r, "a")
 			r.Apply(m.apply...)
-			r.AwaitFor(t, named, m.name, func(o rig.Objects) error {
+			took := r.AwaitFor(t, rig.Patience, m.name, func(o rig.Objects) error {
 				return o.Says(m.on.Kind, m.on.Name, v1alpha1.ConditionUpToDate, m.reason, m.words...)
 			})
+			stalled := stop()
+			assert.LessOrEqual(t, took, named+stalled, "the machine stalled for %s of it", stalled)
 			if m.remove != nil {
 				r.Delete(m.remove)
 			}

@@ -84,10 +84,22 @@ func TestAnIdleClusterIsNotWritten(t *testing.T) {
 		return assert.ObjectsAreEqual(before, versions(t, ns))
 	}, readyTimeout, time.Millisecond, "the cluster never came to rest")
 	idle := idleTime(t)
-	before := versions(t, ns)
-	pass(t, idle)
-	assert.Equal(t, before, versions(t, ns), "resourceVersions after %s", idle)
-	t.Logf("%d objects, nothing but kubelets wrote any in %s", len(before), idle)
+	for range idleLooks {
+		before, members := versions(t, ns), turns(t, ns)
+		pass(t, idle)
+		after := versions(t, ns)
+		if assert.ObjectsAreEqual(before, after) {
+			t.Logf("%d objects, nothing but kubelets wrote any in %s", len(before), idle)
+			return
+		}
+		// A machine that is too busy to answer a probe in time has no idle cluster.
+		if now := turns(t, ns); assert.ObjectsAreEqual(members, now) {
+			require.Equal(t, before, after, "resourceVersions after %s", idle)
+		} else {
+			t.Logf("members came or went: %v, then %v", members, now)
+		}
+	}
+	t.Fatalf("members kept coming and going: looked %d times", idleLooks)
 }
 
 // Operators are missed and found again: groups wait without an error for an

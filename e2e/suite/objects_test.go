@@ -39,6 +39,33 @@ func idleTime(t *testing.T) time.Duration {
 	return d
 }
 
+// idleLooks is how often an idle cluster is looked at when members come and go in it.
+const idleLooks = 3
+
+// turns returns when each pod last became ready or stopped being so, and each member
+// healthy: what operators have to write about.
+func turns(t *testing.T, namespace string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	var pods corev1.PodList
+	require.NoError(t, shared.session.Client.List(t.Context(), &pods, client.InNamespace(namespace)))
+	for i := range pods.Items {
+		for _, c := range pods.Items[i].Status.Conditions {
+			if c.Type == corev1.PodReady {
+				out["Pod/"+pods.Items[i].Name] = fmt.Sprintf("%s since %s", c.Status, c.LastTransitionTime.UTC().Format(time.RFC3339))
+			}
+		}
+	}
+	var instances v1alpha1.InstanceList
+	require.NoError(t, shared.session.Client.List(t.Context(), &instances, client.InNamespace(namespace)))
+	for i := range instances.Items {
+		if c := meta.FindStatusCondition(instances.Items[i].Status.Conditions, v1alpha1.ConditionHealthy); c != nil {
+			out["Instance/"+instances.Items[i].Name] = fmt.Sprintf("%s since %s", c.Status, c.LastTransitionTime.UTC().Format(time.RFC3339))
+		}
+	}
+	return out
+}
+
 // quiet is for how long nothing may change before a cluster is called idle.
 const quiet = 10 * time.Second
 
