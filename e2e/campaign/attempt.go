@@ -14,12 +14,14 @@ const (
 	Drop    = "DROP"
 	Stale   = "STALE"
 	Fault   = "FAULT"
+	Kill    = "KILL"
+	Delete  = "DELETE"
 	Mutate  = "MUTATE"
 	Upgrade = "UPGRADE"
 )
 
 // Names returns the names of all campaigns.
-func Names() []string { return []string{Crash, Drop, Stale, Fault, Mutate, Upgrade} }
+func Names() []string { return []string{Crash, Drop, Stale, Fault, Kill, Delete, Mutate, Upgrade} }
 
 // Attempt is one attempt to break a promise.
 type Attempt struct {
@@ -74,6 +76,10 @@ type Record struct {
 // broken.
 func attacked(campaign string) []string {
 	switch campaign {
+	case Kill:
+		return []string{"P2", "P3", "P5", "P6", "P9"}
+	case Delete:
+		return []string{"P2", "P3", "P8", "P9"}
 	case Mutate:
 		return []string{"P1", "P2", "P3", "P5", "P7", "P9", "P11"}
 	case Upgrade:

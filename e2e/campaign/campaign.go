@@ -109,6 +109,10 @@ func (c *campaign) scenario(ctx context.Context, name string) error {
 				return m.try(ctx, a)
 			case Upgrade:
 				return c.upgrade(ctx, story, a, &want)
+			case Kill:
+				return c.kill(ctx, story, a, &want)
+			case Delete:
+				return c.remove(ctx, story, a, &want)
 			default:
 				return c.attempt(ctx, story, a, &want)
 			}

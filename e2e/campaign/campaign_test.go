@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/faults"
 	"github.com/tidb-groups/tidb-groups/e2e/overlay"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
@@ -19,14 +21,14 @@ import (
 // The groups of one cluster, one member each.
 const small = "groups-in-every-order/pd,tikv,tidb,tiflash"
 
-// P1, P2, P3, P4, P5, P6, P7, P9: the same sample of every campaign each time;
+// P1, P2, P3, P4, P5, P6, P7, P8, P9: the same sample of every campaign each time;
 // "make campaign" makes all attempts.
 // GRP-05.
 func TestASampleOfEachCampaignBreaksNoPromise(t *testing.T) {
 	for _, sample := range []struct {
 		campaigns []string
 		attempts  int
-	}{{[]string{Crash, Drop, Stale, Fault, Upgrade}, 2}, {[]string{Mutate}, 6}} {
+	}{{[]string{Crash, Drop, Stale, Fault, Upgrade, Kill, Delete}, 2}, {[]string{Mutate}, 6}} {
 		records, err := Run(t.Context(), plane, Options{
 			Campaigns: sample.campaigns, Scenarios: []string{small}, Sample: sample.attempts, Seed: 1,
 			Parallel: 4, References: 1, CRDs: crds, Commit: "test", Out: t.Output(),
@@ -122,10 +124,10 @@ func TestFiguresArePutIntoADocument(t *testing.T) {
 
 func TestEveryPointOfAReferenceIsAnAttempt(t *testing.T) {
 	want := Reference{
-		Writes: []faults.Write{{Operator: "instance", Verb: "create", Resource: "pods", Name: "a", Nth: 1}, {Operator: "instance", Verb: "create", Resource: "pods", Name: "b", Nth: 1}},
+		Writes: []faults.Write{{Operator: "instance", Verb: "create", Resource: "persistentvolumeclaims", Name: "a", Nth: 1}, {Operator: "instance", Verb: "create", Resource: "pods", Name: "a", Nth: 1}, {Operator: "instance", Verb: "create", Resource: "pods", Name: "b", Nth: 1}},
 		Events: []faults.Event{{Operator: "instance", Resource: "pods", Name: "a", Nth: 1}},
 	}
-	for campaign, n := range map[string]int{Crash: 4, Drop: 1, Stale: 1, Fault: 12, Mutate: 0} {
+	for campaign, n := range map[string]int{Crash: 6, Drop: 1, Stale: 1, Fault: 18, Kill: 2, Delete: 3, Mutate: 0} {
 		points := want.points(campaign, "bootstrap")
 		assert.Len(t, points, n, campaign)
 		for _, a := range points {
@@ -134,6 +136,32 @@ func TestEveryPointOfAReferenceIsAnAttempt(t *testing.T) {
 			assert.Equal(t, campaign, campaignOf(a.Fault))
 		}
 	}
+}
+
+func TestEverythingIsDeletedInManyOrders(t *testing.T) {
+	orders, cascades := map[string]bool{}, map[metav1.DeletionPropagation]bool{}
+	for which := range uint64(100) {
+		w := wayOf(which)
+		assert.Equal(t, w, wayOf(which), "an attempt is made again in the same way")
+		assert.ElementsMatch(t, append(v1alpha1.Kinds(), "Pod"), w.kinds)
+		orders[strings.Join(w.kinds, ",")], cascades[w.cascade] = true, true
+	}
+	assert.Greater(t, len(orders), 90)
+	assert.Len(t, cascades, 2)
+}
+
+func TestAScenarioForgivesItsUser(t *testing.T) {
+	story, err := scenario.Find("founders")
+	require.NoError(t, err)
+	for _, step := range forgiving(story).Steps {
+		if step.Expect != nil {
+			assert.Nil(t, step.Expect.Restarts)
+			assert.NotNil(t, step.Expect.Births)
+		}
+	}
+	again, err := scenario.Find("founders")
+	require.NoError(t, err)
+	assert.Equal(t, story, again, "the scenario itself is as it was")
 }
 
 func TestUndisturbedRunsMustNotDiffer(t *testing.T) {

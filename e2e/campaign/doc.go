@@ -10,6 +10,8 @@
 //	DROP     an event of a watch is lost
 //	STALE    a watch stands still for a while
 //	FAULT    a write is refused in one of five ways, or its reply is lost
+//	KILL     a pod is deleted right after a write, with its grace or without
+//	DELETE   everything is deleted right after a write, in some order: all but the claims has to go
 //	MUTATE   a field of a living cluster's spec takes a value, and goes back
 //	UPGRADE  the operators of a next version take over, which renders otherwise
 //

@@ -71,23 +71,35 @@ func (s *stage) judge(ctx context.Context, err error, want *Reference) []Finding
 		}
 		err = s.arrive(ctx, want) // it has to stay so
 	}
+	out = append(out, s.harm()...)
+	if err != nil && len(out) == 0 {
+		note("P5", "%v", err)
+	}
+	seen := s.Observed()
+	now := scenario.Result{Restarts: scenario.Restarts(seen.UIDs), Births: seen.Births, Outcome: want.Outcome}
+	for _, difference := range now.Differences(want.result()) {
+		promise := "P6"
+		if strings.HasPrefix(difference, "PD clusters born") {
+			promise = "P2"
+		}
+		note(promise, "%s", difference)
+	}
+	return out
+}
+
+// harm is what alarms and violations tell.
+func (s *stage) harm() []Finding {
+	var out []Finding
 	seen := s.Observed()
 	for _, alarm := range seen.Alarms {
 		promise := "P1"
 		if strings.Contains(alarm, string(model.SecondClusterID)) {
 			promise = "P2"
 		}
-		note(promise, "alarm: %s", alarm)
+		out = append(out, Finding{Promise: promise, What: "alarm: " + alarm})
 	}
 	for _, violation := range seen.Violations {
-		note(violated(violation), "violation: %s", violation)
-	}
-	if err != nil && len(out) == 0 {
-		note("P5", "%v", err)
-	}
-	now := scenario.Result{Restarts: scenario.Restarts(seen.UIDs), Births: seen.Births, Outcome: want.Outcome}
-	for _, difference := range now.Differences(want.result()) {
-		note("P6", "%s", difference)
+		out = append(out, Finding{Promise: violated(violation), What: "violation: " + violation})
 	}
 	return out
 }

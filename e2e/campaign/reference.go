@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidb-groups/tidb-groups/e2e/apirequest"
 	"github.com/tidb-groups/tidb-groups/e2e/faults"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 )
@@ -53,6 +54,14 @@ func (r Reference) points(campaign, name string) []Attempt {
 				add(faults.Fault{Kind: kind, Write: w})
 			}
 		}
+	case Kill:
+		for _, w := range r.Writes[r.firstPod():] {
+			add(faults.Fault{Kind: faults.Kill, Write: w})
+		}
+	case Delete:
+		for _, w := range r.Writes {
+			add(faults.Fault{Kind: faults.Delete, Write: w})
+		}
 	case Drop:
 		for _, e := range r.Events {
 			add(faults.Fault{Kind: faults.Drop, Event: e})
@@ -63,6 +72,17 @@ func (r Reference) points(campaign, name string) []Attempt {
 		}
 	}
 	return out
+}
+
+// firstPod is the first write that makes a pod: before it there is none to kill.
+func (r Reference) firstPod() int {
+	at := slices.IndexFunc(r.Writes, func(w faults.Write) bool {
+		return w.Resource == "pods" && (w.Verb == apirequest.Create || w.Verb == apirequest.Patch)
+	})
+	if at < 0 {
+		return len(r.Writes)
+	}
+	return at
 }
 
 // staleFor is how long a stale watch stands still: much longer than anything
@@ -77,6 +97,10 @@ func campaignOf(fault string) string {
 		return Crash
 	case k == faults.Drop:
 		return Drop
+	case k == faults.Kill:
+		return Kill
+	case k == faults.Delete:
+		return Delete
 	case k == faults.Stale:
 		return Stale
 	case kind == "mutate":

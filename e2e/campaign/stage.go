@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -15,6 +16,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
+// actTime is how long somebody else may take for what he does.
+const actTime = 30 * time.Second
+
 // stage is a rig whose operators have a fault coming to them, and are started
 // again when they die of it.
 type stage struct {
@@ -22,10 +26,12 @@ type stage struct {
 	fault    faults.Fault
 	injector *faults.Injector
 	ctx      context.Context
+	// act is what somebody else does when a fault strikes that is just that.
+	act func(context.Context) error
 
 	mu      sync.Mutex // held while operators start and stop
 	wanted  []string   // the operators that the scenario wants to run
-	failed  error      // of a start after a crash
+	failed  error      // of a start after a crash, or of act
 	pending sync.WaitGroup
 }
 
@@ -34,7 +40,7 @@ var _ scenario.World = (*stage)(nil)
 // open makes a stage for a scenario.
 func open(ctx context.Context, plane *controlplane.ControlPlane, s scenario.Scenario, fault faults.Fault) (*stage, error) {
 	out := &stage{ctx: ctx, fault: fault}
-	out.injector = faults.New(fault, out.crashed)
+	out.injector = faults.New(fault, out.crashed, out.meanwhile)
 	var err error
 	out.Rig, err = rig.Open(ctx, plane, rig.Options{
 		Silence: silence, Relist: relist,
@@ -79,6 +85,17 @@ func (s *stage) crashed(names []string) {
 			s.failed = errors.Join(s.failed, fmt.Errorf("start %v again: %w", names, err))
 		}
 	})
+}
+
+// meanwhile lets somebody else do what the fault is.
+func (s *stage) meanwhile() {
+	ctx, cancel := context.WithTimeout(s.ctx, actTime)
+	defer cancel()
+	if err := s.act(ctx); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.failed = errors.Join(s.failed, err)
+	}
 }
 
 // restart starts operators again, unless the scenario has stopped them in the

@@ -23,13 +23,21 @@ const (
 	Timeout    Kind = "504"
 	Reset      Kind = "reset"
 	Lost       Kind = "lost"
+	Kill       Kind = "kill"
+	Delete     Kind = "delete"
 )
 
 // Answers are the faults that an operator gets as the answer to a write.
 func Answers() []Kind { return []Kind{Conflict, TooMany, ServerDown, Timeout, Reset, Lost} }
 
 // AtWrite says whether faults of the kind strike at a write.
-func (k Kind) AtWrite() bool { return k == Crash || k == CrashAll || slices.Contains(Answers(), k) }
+func (k Kind) AtWrite() bool {
+	return k == Crash || k == CrashAll || k.Meanwhile() || slices.Contains(Answers(), k)
+}
+
+// Meanwhile says whether a fault of the kind is something that somebody else does
+// between a write and its reply, which itself is as ever.
+func (k Kind) Meanwhile() bool { return k == Kill || k == Delete }
 
 // AtEvent says whether faults of the kind strike at an event.
 func (k Kind) AtEvent() bool { return k == Drop || k == Stale }

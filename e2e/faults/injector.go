@@ -17,6 +17,7 @@ var errDead = errors.New("the operator was killed")
 type Injector struct {
 	fault Fault
 	crash func(operators []string)
+	act   func()
 
 	mu     sync.Mutex
 	seen   map[any]int // how often each point's kin was met
@@ -46,9 +47,10 @@ func (l *life) over() error {
 
 // New returns an injector of a fault. crash is called with the names of the
 // operators that have just died of it: the caller has to cancel what is left of
-// them and to start them again at once, but not before crash has returned.
-func New(fault Fault, crash func(operators []string)) *Injector {
-	return &Injector{fault: fault, crash: crash, seen: map[any]int{}, over: make(chan struct{})}
+// them and to start them again at once, but not before crash has returned. act does
+// what somebody else does meanwhile; the operator waits for its reply until then.
+func New(fault Fault, crash func(operators []string), act func()) *Injector {
+	return &Injector{fault: fault, crash: crash, act: act, seen: map[any]int{}, over: make(chan struct{})}
 }
 
 // Wrap returns the wrapper of the transports of one start of an operator.

@@ -36,6 +36,7 @@ type stage struct {
 	op        kubernetes.Interface
 	injector  *faults.Injector
 	crashed   chan []string
+	meanwhile func()
 }
 
 func newStage(t *testing.T, fault string) *stage {
@@ -47,7 +48,7 @@ func newStage(t *testing.T, fault string) *stage {
 	s := &stage{t: t, namespace: controlplane.Namespace(t, c), crashed: make(chan []string, 1)}
 	s.user, err = kubernetes.NewForConfig(plane.Config)
 	require.NoError(t, err)
-	s.injector = faults.New(f, func(operators []string) { s.crashed <- operators })
+	s.injector = faults.New(f, func(operators []string) { s.crashed <- operators }, func() { s.meanwhile() })
 	s.op = s.start("op")
 	return s
 }
@@ -207,6 +208,25 @@ func TestAWriteIsAnsweredWithAFault(t *testing.T) {
 			assert.Equal(t, c.exists, s.exists("a"))
 			err = s.make(s.op, "a")
 			assert.Equal(t, c.exists, apierrors.IsAlreadyExists(err), "only once: %v", err)
+		})
+	}
+}
+
+func TestSomebodyElseActsBetweenAWriteAndItsReply(t *testing.T) {
+	for _, fault := range []string{"kill", "delete"} {
+		t.Run(fault, func(t *testing.T) {
+			s := newStage(t, fault+":op/create/configmaps/a/1")
+			acted, served := 0, false
+			s.meanwhile = func() {
+				acted++
+				served = s.exists("a")
+			}
+			require.NoError(t, s.make(s.op, "a"))
+			assert.Equal(t, 1, acted, "before the operator goes on")
+			assert.True(t, served)
+			<-s.injector.Over()
+			require.NoError(t, s.make(s.op, "b"), "it lives on")
+			assert.Equal(t, 1, acted)
 		})
 	}
 }

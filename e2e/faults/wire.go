@@ -52,6 +52,10 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || !strikes {
 		return reply, err
 	}
+	if w.injector.fault.Kind.Meanwhile() {
+		w.injector.act()
+		return reply, nil
+	}
 	// It has been served. What was said about it is never read.
 	_, _ = io.Copy(io.Discard, reply.Body)
 	_ = reply.Body.Close()
@@ -63,7 +67,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // served says whether the server sees the write that the fault strikes.
-func (k Kind) served() bool { return k == Crash || k == CrashAll || k == Lost }
+func (k Kind) served() bool { return k == Crash || k == CrashAll || k == Lost || k.Meanwhile() }
 
 // answer answers a write that the server never sees.
 func (w *wire) answer(req *http.Request, kind schema.GroupResource, name string) (*http.Response, error) {

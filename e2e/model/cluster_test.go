@@ -223,6 +223,16 @@ func TestASecondStoreOnTheSameAddressIsRefusedUntilTheFirstIsGone(t *testing.T) 
 	require.NoError(t, w.c.PutStore(twin))
 }
 
+func TestAStoreMayBeOlderThanTheClusterByAPatchOnly(t *testing.T) {
+	w := newWorld(t)
+	w.put(meta(1))
+	for version, is := range map[string]assert.ErrorAssertionFunc{"8.5.0": assert.NoError, "v8.5.6": assert.NoError, "8.1.9": assert.Error, "7.5.9": assert.Error, "9.0.0": assert.NoError} {
+		m := meta(2)
+		m.Version = version
+		is(t, w.c.PutStore(m), version)
+	}
+}
+
 func TestAnotherPDTakesOverWhatWasSaved(t *testing.T) {
 	w := newWorld(t)
 	w.up3()

@@ -80,7 +80,7 @@ func (c *Cluster) PutStore(meta StoreMeta) error {
 				meta.ID, meta.Address, s.Meta.ID, s.Meta.Address)
 		}
 	}
-	if olderVersion(meta.Version, c.st.ClusterVersion) {
+	if !compatible(meta.Version, c.st.ClusterVersion) {
 		return badInput("version should compatible with version  %s, got %s", c.st.ClusterVersion, meta.Version)
 	}
 	if old == nil {

@@ -23,6 +23,14 @@ func clusterVersion(stores map[uint64]*Store, current string) string {
 	return lowest
 }
 
+// compatible says whether a store may join, or come back to, a cluster: one that is
+// older than it may if nothing but the patch differs.
+func compatible(store, cluster string) bool {
+	x, okX := versionNumbers(store)
+	y, okY := versionNumbers(cluster)
+	return !okX || !okY || !olderVersion(store, cluster) || x[0] == y[0] && x[1] == y[1]
+}
+
 // olderVersion compares the numbers of two versions and leaves suffixes aside.
 // What is no version is never older.
 func olderVersion(a, b string) bool {

@@ -144,7 +144,7 @@ func (r *Rig) open(options Options) error {
 	if err != nil {
 		return err
 	}
-	r.injector = faults.New(fault, nil)
+	r.injector = faults.New(fault, nil, nil)
 	if r.namespace, err = controlplane.NewNamespace(r.ctx, r.client, name); err != nil {
 		return err
 	}

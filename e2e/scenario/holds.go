@@ -115,6 +115,9 @@ type Expect struct {
 	// Restarts is how often each pod was replaced since the scenario began.
 	// Pods that are not named must never have been: {} is none at all.
 	Restarts *map[string]int `json:"restarts,omitempty"`
+	// Replacements is how often pods were replaced whose names begin with something,
+	// all together, where it is chance which: {a-: 1}.
+	Replacements map[string]int `json:"replacements,omitempty"`
 	// Births is how many PD clusters were founded, in all of them together.
 	Births *int `json:"births,omitempty"`
 	// Upgrades is how many upgrades TiDB was told of before the first server had

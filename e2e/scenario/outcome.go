@@ -24,7 +24,7 @@ type Object struct {
 	Finalizers []string `json:"finalizers,omitempty"`
 	// Deleting says that it is about to go.
 	Deleting bool `json:"deleting,omitempty"`
-	// Spec, or data, without what is generated.
+	// Spec, or data, without what is generated. In what is wanted nil is any.
 	Spec any `json:"spec,omitempty"`
 	// Conditions as "type=status(reason)".
 	Conditions []string `json:"conditions,omitempty"`
@@ -118,6 +118,11 @@ func Compare(have, want []Object) []string {
 		}
 		return out
 	}
+	for _, object := range want {
+		if object.Spec == nil {
+			have = anySpec(have, object.Key)
+		}
+	}
 	had, wanted := texts(have), texts(want)
 	for _, object := range want {
 		switch text, found := had[object.Key]; {
@@ -133,6 +138,17 @@ func Compare(have, want []Object) []string {
 		}
 	}
 	return out
+}
+
+// anySpec is an outcome without the spec of an object.
+func anySpec(all []Object, key objects.Key) []Object {
+	all = slices.Clone(all)
+	for i := range all {
+		if all[i].Key == key {
+			all[i].Spec = nil
+		}
+	}
+	return all
 }
 
 // firstDifference quotes two texts from shortly before where they part.

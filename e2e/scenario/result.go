@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -67,6 +68,17 @@ func (r Result) Differences(undisturbed Result) []string {
 	}
 	differ("replacements of pod", r.Restarts, undisturbed.Restarts)
 	differ("PD clusters born for", r.Births, undisturbed.Births)
+	return out
+}
+
+// replacements is how often pods were replaced whose names begin with prefix.
+func replacements(uids map[objects.Key][]types.UID, prefix string) int {
+	out := 0
+	for name, n := range Restarts(uids) {
+		if strings.HasPrefix(name, prefix) {
+			out += n
+		}
+	}
 	return out
 }
 

@@ -105,8 +105,11 @@ func (r *runner) step(ctx context.Context, s Step) error {
 	case s.DeletePod != nil:
 		return r.deleteAll(ctx, kindPod, s.DeletePod)
 	case s.DeleteClaim != nil:
-		r.world.Consent(s.DeleteClaim...)
+		r.consent(s.DeleteClaim)
 		return r.deleteAll(ctx, kindClaim, s.DeleteClaim)
+	case s.Consent != nil:
+		r.consent(s.Consent)
+		return nil
 	case s.Start != nil:
 		return r.world.StartOperators(ctx, operators(s.Start)...)
 	case s.Stop != nil:
@@ -203,6 +206,11 @@ func (r *runner) expect(ctx context.Context, e Expect) error {
 		differences := Result{Restarts: Restarts(seen.UIDs)}.Differences(Result{Restarts: *e.Restarts})
 		for _, difference := range differences {
 			last = errors.Join(last, errors.New(strings.ReplaceAll(difference, "undisturbed", "expected")))
+		}
+	}
+	for prefix, want := range e.Replacements {
+		if have := replacements(seen.UIDs, prefix); have != want {
+			last = errors.Join(last, fmt.Errorf("pods %s* were replaced %d times, not %d", prefix, have, want))
 		}
 	}
 	if e.Flushed != nil && !maps.Equal(seen.Flushed, *e.Flushed) {

@@ -30,6 +30,9 @@ type Step struct {
 	// DeleteClaim deletes claims by name, which is a user's consent.
 	DeleteClaim []string `json:"deleteClaim,omitempty"`
 
+	// Consent to the deletion of claims by name, which a spec then asks for.
+	Consent []string `json:"consent,omitempty"`
+
 	// Start operators, in the given order.
 	Start []string `json:"start,omitempty"`
 	// Stop operators gracefully, all at the same time.

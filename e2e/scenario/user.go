@@ -165,6 +165,14 @@ func (r *runner) refuse(ctx context.Context, f Refuse) error {
 	return nil
 }
 
+// consent lets claims go, by whoever's deed.
+func (r *runner) consent(claims []string) {
+	r.world.Consent(claims...)
+	for _, name := range claims {
+		r.deleted[objects.Key{Kind: kindClaim, Name: name}] = ""
+	}
+}
+
 func (r *runner) deleteAll(ctx context.Context, kind string, names []string) error {
 	for _, name := range names {
 		if err := r.delete(ctx, objects.Key{Kind: kind, Name: name}, ""); err != nil {

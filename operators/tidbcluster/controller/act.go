@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,24 +19,42 @@ import (
 
 // act carries a plan out and nothing else. Groups are applied kind after kind in
 // the order of an upgrade: who comes later looks whether those before it have
-// arrived, and must not find them at an older spec. A group that cannot be applied
-// keeps no other from being, but those after it from another version.
+// arrived, and must not find them at an older spec. Those that are suspended now
+// come first, from the last kind to PD: who stops later looks whether those before
+// it are to stop as well. A group that cannot be applied keeps no other from being,
+// but those after it from another version.
 func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p clusterPlan) step.Outcome {
 	worst := step.Done()
+	for _, kind := range slices.Backward(group.Order()) {
+		worst = step.Worst(worst, r.applyKind(ctx, c, p, kind, suspends))
+	}
 	for _, kind := range group.Order() {
-		var work []func() step.Outcome
-		for _, change := range p.Apply {
-			if change.desired.GroupKind() == kind && (worst.Kind == step.KindDone || worst.Kind == step.KindWait || !upgrades(change)) {
-				work = append(work, func() step.Outcome { return r.applyGroup(ctx, c, change) })
-			}
-		}
-		worst = step.Worst(worst, step.Parallel(work...))
+		goesOn := worst.Kind == step.KindDone || worst.Kind == step.KindWait
+		worst = step.Worst(worst, r.applyKind(ctx, c, p, kind, func(change groupChange) bool {
+			return !suspends(change) && (goesOn || !upgrades(change))
+		}))
 	}
 	var work []func() step.Outcome
 	for _, g := range p.Prune {
 		work = append(work, func() step.Outcome { return r.prune(ctx, c, g) })
 	}
 	return step.Worst(worst, step.Parallel(work...))
+}
+
+// applyKind applies the groups of a kind whose change is chosen.
+func (r *Reconciler) applyKind(ctx context.Context, c *v1alpha1.TidbCluster, p clusterPlan, kind string, chosen func(groupChange) bool) step.Outcome {
+	var work []func() step.Outcome
+	for _, change := range p.Apply {
+		if change.desired.GroupKind() == kind && chosen(change) {
+			work = append(work, func() step.Outcome { return r.applyGroup(ctx, c, change) })
+		}
+	}
+	return step.Parallel(work...)
+}
+
+// suspends reports whether a change suspends a group that exists.
+func suspends(change groupChange) bool {
+	return change.live != nil && !change.live.GetComponentSpec().Suspended && change.desired.GetComponentSpec().Suspended
 }
 
 // upgrades reports whether a change gives a group that exists another version.

@@ -14,11 +14,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
@@ -269,6 +271,37 @@ func TestPauseAndSuspendAreHandedDown(t *testing.T) {
 	require.Eventually(t, func() bool { return !w.groups()["PDGroup basic-pd"].GetComponentSpec().Paused }, stage.Promptly, stage.Tick)
 	w.everythingReady()
 	w.Converged()
+}
+
+// GRP-06.
+func TestPDIsTheLastToBeSuspendedAndTheFirstToBeResumed(t *testing.T) {
+	w := created(t)
+	order := func(suspended bool) []string {
+		require.Eventually(t, func() bool {
+			for _, g := range w.groups() {
+				if g.GetComponentSpec().Suspended != suspended {
+					return false
+				}
+			}
+			return true
+		}, stage.Promptly, stage.Tick)
+		groups := slices.SortedFunc(maps.Values(w.groups()), func(a, b v1alpha1.Group) int {
+			order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+			require.NoError(t, err)
+			return order
+		})
+		var out []string
+		for _, g := range groups {
+			out = append(out, g.GroupKind())
+		}
+		return out
+	}
+	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Suspended = true })
+	upgrade := order(true)
+	slices.Reverse(upgrade)
+	assert.Equal(t, group.Order(), upgrade, "nobody stops before those that use it are to stop as well")
+	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Suspended = false })
+	assert.Equal(t, group.Order(), order(false))
 }
 
 func TestARestartedOperatorDoesNothing(t *testing.T) {
