@@ -79,11 +79,15 @@ func (s *Sweeper) Forget(group types.NamespacedName) {
 // run sweeps a group until its members are those that it was swept for.
 func (s *Sweeper) run(ctx context.Context, g Group) {
 	for {
-		s.sweep(ctx, g)
+		answered := s.sweep(ctx, g)
 		s.mu.Lock()
 		next, wanted := s.groups[g.Name]
 		if ctx.Err() != nil || !wanted || next.same(g) {
 			delete(s.running, g.Name)
+			if !answered {
+				// The group is reconciled when its PD is Ready again, and asks anew.
+				delete(s.groups, g.Name)
+			}
 			s.mu.Unlock()
 			return
 		}
@@ -93,8 +97,8 @@ func (s *Sweeper) run(ctx context.Context, g Group) {
 }
 
 // sweep looks at the registrations of a group until none is left of a server that
-// has gone, or its patience has ended.
-func (s *Sweeper) sweep(ctx context.Context, g Group) {
+// has gone, or its patience has ended. It reports whether PD answered in the end.
+func (s *Sweeper) sweep(ctx context.Context, g Group) bool {
 	var left []pd.Server
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, s.timing.Between, s.timing.Patience, true, func(ctx context.Context) (bool, error) {
@@ -104,9 +108,10 @@ func (s *Sweeper) sweep(ctx context.Context, g Group) {
 		return last == nil && len(left) == 0, nil
 	})
 	if err == nil || ctx.Err() != nil {
-		return
+		return true
 	}
 	log.FromContext(ctx).Info("registrations of TiDB servers that have left stay in PD's etcd", "group", g.Name, "servers", addresses(left), "reason", errors.Join(err, last).Error())
+	return last == nil
 }
 
 // look removes what was seen dead before and is so still, and returns what is left

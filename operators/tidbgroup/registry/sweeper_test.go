@@ -99,6 +99,21 @@ func TestDB19ItGoesOnWhenPDAnswersAgain(t *testing.T) {
 	require.Eventually(t, func() bool { return len(l.Calls()) == 1 }, enough, beat)
 }
 
+func TestDB19APDThatWasSilentForTooLongIsAskedAgain(t *testing.T) {
+	s, l := sweeping(t, 4*beat)
+	l.Refuse(errors.New("no leader"))
+	l.RegisterServers(sql("db-7", 3))
+	gaveUp := make(chan string, 1)
+	s.Sweep(log.IntoContext(t.Context(), funcr.New(func(_, args string) { gaveUp <- args }, funcr.Options{})), having())
+	select {
+	case <-gaveUp:
+	case <-time.After(enough):
+		t.Fatal("it goes on looking")
+	}
+	l.Refuse(nil)
+	require.Eventually(t, func() bool { s.Sweep(t.Context(), having()); return len(l.Calls()) == 1 }, enough, beat)
+}
+
 func TestDB19ItGivesUpAServerThatLives(t *testing.T) {
 	s, l := sweeping(t, 4*beat)
 	lives := sql("db-7", 3)
