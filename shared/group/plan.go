@@ -102,6 +102,8 @@ type Plan struct {
 	Instances []InstanceChange
 	// Lease to take or to give back.
 	Lease LeaseChange
+	// Question that PD has to answer before the plan can go on; nil for none.
+	Question *RegionQuestion
 	// Calls to PD, in this order.
 	Calls []Call
 	// Deletes are Instances to delete, because their member has left or will
@@ -212,7 +214,7 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 func paused(plan Plan, g v1alpha1.Group) Plan {
 	held := len(plan.Notes) > 0 || plan.Revision != nil
 	plan.Services, plan.ConfigMap, plan.Revision, plan.Instances, plan.Budget = nil, nil, nil, nil, nil
-	plan.Lease, plan.Calls, plan.Deletes, plan.Prune, plan.rechecks = LeaseChange{}, nil, nil, nil, nil
+	plan.Lease, plan.Calls, plan.Deletes, plan.Prune, plan.rechecks, plan.Question = LeaseChange{}, nil, nil, nil, nil, nil
 	plan.Gifts, plan.Settings = nil, step.Done()
 	if !held {
 		return plan
@@ -291,7 +293,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	leaving := planRemoval(g, s, r, surge, plan.Target.Hash)
 	if !spec.Suspended {
 		due := work(plan, r, living, leaving)
-		plan.Outcome = step.Worst(plan.Outcome, planDisruptions(plan, g, s, r, due, leaving), leaving.waiting)
+		plan.Outcome = step.Worst(plan.Outcome, withWord(plan, s, planDisruptions(plan, g, s, r, due, leaving)), leaving.waiting)
 		tell(plan, g, s, r, due)
 	}
 	drain(plan, r, leaving)
@@ -308,7 +310,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 			plan.Calls = append(plan.Calls, r.Disrupt.Sweep(m.live)...)
 		}
 	}
-	if s.HolderLost && s.Lease.Holder.Kind == g.GroupKind() && plan.Lease.Take == nil {
+	if s.HolderLost && s.Lease.Holder.Kind == g.GroupKind() && plan.Lease.Take == nil && s.astray() == "" {
 		plan.Lease = LeaseChange{Give: true, Why: "its holder is gone"}
 	}
 	slots, extra := planSlots(g, s, r, surge)

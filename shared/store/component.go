@@ -34,6 +34,9 @@ type Component struct {
 	// is stopped, for at most EvictTimeout.
 	HasLeaders   bool
 	EvictTimeout time.Duration
+	// RestartTogether is the location label by which members are restarted at the
+	// same time; empty for one after the other.
+	RestartTogether string
 	// order in which the members would leave, by Instance.
 	order map[string]int
 }
@@ -155,24 +158,32 @@ func (c Component) Unsafe(i *v1alpha1.Instance) string {
 		return reason
 	}
 	for _, other := range c.peers(m) {
-		name := podName(other)
-		if c.stopping(name) && other.State == pd.StateUp && other.Regions > 0 {
-			return fmt.Sprintf("the pod of Instance %s is being stopped or made anew, and PD still takes store %s for Up", name, other.ID)
+		if reason := c.lame(other, informed(m)); reason != "" {
+			return reason
 		}
-		if other.State == pd.StateUp && other.Started || other.Regions == 0 && informed(m) {
-			continue
-		}
-		switch {
-		case abandoned(c.Snapshot, other):
-			return leftBehind(other)
-		case other.State == pd.StateOffline:
-			return fmt.Sprintf("store %s (%s) is being removed and still holds regions", other.ID, name)
-		case other.State == pd.StateDown:
-			return fmt.Sprintf("store %s (%s) is Down: bring it back, or replace it: kubectl -n %s delete instance %s", other.ID, name, c.Group.GetNamespace(), name)
-		}
-		return fmt.Sprintf("store %s (%s) is %s", other.ID, name, other.State)
 	}
 	return ""
+}
+
+// lame says why a store does not work, or is about not to; empty if it does. One
+// without regions does not matter once PD knows which regions lie where.
+func (c Component) lame(other pd.Store, informed bool) string {
+	name := podName(other)
+	if c.stopping(name) && other.State == pd.StateUp && other.Regions > 0 {
+		return fmt.Sprintf("the pod of Instance %s is being stopped or made anew, and PD still takes store %s for Up", name, other.ID)
+	}
+	if other.State == pd.StateUp && other.Started || other.Regions == 0 && informed {
+		return ""
+	}
+	switch {
+	case abandoned(c.Snapshot, other):
+		return leftBehind(other)
+	case other.State == pd.StateOffline:
+		return fmt.Sprintf("store %s (%s) is being removed and still holds regions", other.ID, name)
+	case other.State == pd.StateDown:
+		return fmt.Sprintf("store %s (%s) is Down: bring it back, or replace it: kubectl -n %s delete instance %s", other.ID, name, c.Group.GetNamespace(), name)
+	}
+	return fmt.Sprintf("store %s (%s) is %s", other.ID, name, other.State)
 }
 
 // stopping reports whether an Instance of the cluster, of whatever group, has no
