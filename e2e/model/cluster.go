@@ -87,7 +87,7 @@ func NewCluster(opts Options) (*Cluster, error) {
 	}
 	c.st.Rules = []Rule{{
 		GroupID: "pd", ID: "default", Role: "voter",
-		Count: c.maxReplicas(), LocationLabels: c.locationLabels(),
+		Count: c.maxReplicas(), LocationLabels: c.locationLabels(), IsolationLevel: c.isolationLevel(),
 	}}
 	c.lastStep = c.now()
 	return c, nil

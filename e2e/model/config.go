@@ -270,6 +270,13 @@ func (c *Cluster) locationLabels() []string {
 	return strings.Split(text, ",")
 }
 
+// isolationLevel is which of the location labels no two voters of a region may
+// have in common; empty if none.
+func (c *Cluster) isolationLevel() string {
+	text, _ := c.parsed("replication")["isolation-level"].(string)
+	return text
+}
+
 // MaxReplicas is the number of voters that each region shall have.
 func (c *Cluster) MaxReplicas() int {
 	c.lock()

@@ -178,6 +178,13 @@ func (c *Cluster) movePeer(now time.Time) bool {
 			c.dropPeer(r, c.fullest(r, idx), now)
 			return true
 		}
+		if i := c.crowded(r); i >= 0 {
+			if to := c.bestTarget(r, r.Peers[i].StoreID, sent, idx, now); to != nil {
+				c.addPeer(r, to.Meta.ID)
+				c.dropPeer(r, i, now)
+				return true
+			}
+		}
 		if c.moveLearner(r, rules, idx, now) {
 			return true
 		}
@@ -202,7 +209,7 @@ func (c *Cluster) bestTarget(r *Region, without uint64, rules []Rule, idx index,
 	var best *Store
 	bestScore := -1
 	for id, s := range c.st.Stores {
-		if !c.eligible(s, now) || !c.admits(r, s, rules) || slices.ContainsFunc(r.Peers, func(p Peer) bool { return p.StoreID == id }) {
+		if !c.eligible(s, now) || !c.admits(r, s, rules) || c.crowds(r, s, without) || slices.ContainsFunc(r.Peers, func(p Peer) bool { return p.StoreID == id }) {
 			continue
 		}
 		score := c.isolation(r, s, without)
@@ -274,7 +281,7 @@ func (c *Cluster) balancePeer(rules []Rule, idx index, now time.Time) bool {
 				if p.Learner || from == nil || g <= gain || !c.eligible(from, now) {
 					continue
 				}
-				if c.isolation(r, s, p.StoreID) >= c.isolation(r, from, p.StoreID) {
+				if !c.crowds(r, s, p.StoreID) && c.isolation(r, s, p.StoreID) >= c.isolation(r, from, p.StoreID) {
 					gain, bestRegion, bestTo, bestAt = g, r, to, i
 				}
 			}

@@ -114,7 +114,7 @@ func (c *Cluster) touchGroup(id string) {
 func (c *Cluster) syncDefaultRule() {
 	for i := range c.st.Rules {
 		if r := &c.st.Rules[i]; r.GroupID == "pd" && r.ID == "default" {
-			r.Count, r.LocationLabels = c.maxReplicas(), c.locationLabels()
+			r.Count, r.LocationLabels, r.IsolationLevel = c.maxReplicas(), c.locationLabels(), c.isolationLevel()
 		}
 	}
 }

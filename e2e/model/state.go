@@ -117,6 +117,7 @@ type Rule struct {
 	Count            int               `json:"count"`
 	LabelConstraints []LabelConstraint `json:"label_constraints,omitempty"`
 	LocationLabels   []string          `json:"location_labels,omitempty"`
+	IsolationLevel   string            `json:"isolation_level,omitempty"`
 }
 
 // LabelConstraint restricts a rule to stores by label.

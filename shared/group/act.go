@@ -96,14 +96,14 @@ func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot
 	if o := inTurn(ctx, env, g, change); o.Kind != step.KindDone || !change.Stops {
 		return o
 	}
-	if !s.Lease.HeldBy(change.Live) {
+	if !s.Lease.Covers(change.Live) {
 		return alone(ctx, env, g, s)
 	}
 	now, err := leaseclient.Read(ctx, env.Live, g.GetNamespace(), g.PDGroupName())
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	if !now.HeldBy(change.Live) {
+	if now.Holder != s.Lease.Holder || !now.Covers(change.Live) {
 		return step.Conflict(v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" does not hold the Lease any more")
 	}
 	return step.Done()

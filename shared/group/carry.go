@@ -45,6 +45,9 @@ func takeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapsh
 		return step.Done() // it goes on
 	}
 	env.Recorder.Eventf(g, d.Instance, corev1.EventTypeNormal, "DisruptionBegun", string(d.Verb), "%s Instance %s: %s", d.Verb, d.Instance.Name, d.Why)
+	for _, c := range change.Companions {
+		env.Recorder.Eventf(g, s.Instance(c.Instance), corev1.EventTypeNormal, "DisruptionBegun", string(d.Verb), "%s Instance %s together with %s: %s", d.Verb, c.Instance, d.Instance.Name, d.Why)
+	}
 	return step.Done()
 }
 

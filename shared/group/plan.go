@@ -105,6 +105,8 @@ type Plan struct {
 	Instances []InstanceChange
 	// Lease to take or to give back.
 	Lease LeaseChange
+	// Question that PD has to answer before the plan can go on; nil for none.
+	Question *RegionQuestion
 	// Calls to PD, in this order.
 	Calls []Call
 	// Deletes are Instances to delete, because their member has left or will
@@ -217,7 +219,7 @@ func paused(plan Plan, g v1alpha1.Group, s Snapshot) Plan {
 	done := plan.Lease.Give && !slices.ContainsFunc(plan.Calls, func(c Call) bool { return c.Instance == s.Lease.Holder.Instance })
 	held := len(plan.Notes) > 0 || plan.Revision != nil || len(plan.Calls) > 0 || len(plan.Deletes) > 0 || plan.Lease.Take != nil || len(plan.Drained) > 0
 	plan.Services, plan.ConfigMap, plan.Revision, plan.Instances, plan.Budget = nil, nil, nil, nil, nil
-	plan.Calls, plan.Deletes, plan.Prune = nil, nil, nil
+	plan.Calls, plan.Deletes, plan.Prune, plan.Question = nil, nil, nil, nil
 	plan.Gifts, plan.Settings = nil, step.Done()
 	plan.Drained, plan.Waiting = map[string]bool{}, map[string]string{}
 	holder := func(c recheck) bool { return done && c.instance == s.Lease.Holder.Instance }
@@ -304,7 +306,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	leaving := planRemoval(g, s, r, surge, plan.Target.Hash)
 	if !spec.Suspended {
 		due := work(plan, r, living, leaving)
-		plan.Outcome = step.Worst(plan.Outcome, planDisruptions(plan, g, s, r, due, leaving), leaving.waiting)
+		plan.Outcome = step.Worst(plan.Outcome, withWord(plan, s, planDisruptions(plan, g, s, r, due, leaving)), leaving.waiting)
 		tell(plan, g, s, r, due)
 	}
 	drain(plan, r, leaving)
@@ -321,7 +323,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 			plan.Calls = append(plan.Calls, r.Disrupt.Sweep(m.live)...)
 		}
 	}
-	if s.HolderLost && s.Lease.Holder.Kind == g.GroupKind() && plan.Lease.Take == nil {
+	if s.HolderLost && s.Lease.Holder.Kind == g.GroupKind() && plan.Lease.Take == nil && s.astray() == "" {
 		plan.Lease = LeaseChange{Give: true, Why: "its holder is gone"}
 	}
 	slots, extra := planSlots(g, s, r, surge)

@@ -23,6 +23,10 @@ type LeaseChange struct {
 	// Leaders that the member has now, and Since when it is disrupted; zero is now.
 	Leaders int
 	Since   time.Time
+	// Companions are disrupted at the same time; Alone is why there are none although
+	// the group asks for it.
+	Companions []lease.Companion
+	Alone      string
 	// Returns is the group if the member is made anew when its Instance has gone.
 	Returns string
 	// Give it back.
@@ -33,7 +37,7 @@ type LeaseChange struct {
 
 // state is what the Lease is to say once it is taken.
 func (c LeaseChange) state() lease.State {
-	return lease.State{Holder: lease.Of(c.Take.Instance), Since: c.Since, Leaders: c.Leaders, Returns: c.Returns}
+	return lease.State{Holder: lease.Of(c.Take.Instance), Since: c.Since, Leaders: c.Leaders, Returns: c.Returns, Companions: c.Companions, Alone: c.Alone}
 }
 
 func instancesOf(work map[string]Disruption) iter.Seq[*v1alpha1.Instance] {
@@ -96,6 +100,9 @@ func holderOf(s Snapshot) *v1alpha1.Instance {
 // carryOn brings the disruption of the Lease's holder to its end. Nobody else
 // of the group is disrupted meanwhile, but for those that add nothing.
 func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1alpha1.Instance, work []Disruption, leaving removal) step.Outcome {
+	if len(s.Lease.Companions) > 0 {
+		return carryOnTogether(plan, g, s, r, holder, work, leaving)
+	}
 	at := slices.IndexFunc(work, func(d Disruption) bool { return d.Instance.Name == holder.Name })
 	// What a removal has begun is taken back before anything else begins: its mark
 	// tells that there is something.
@@ -238,7 +245,11 @@ func next(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disrupti
 		if o := queue(g, s, d); o.Kind != step.KindDone {
 			return o
 		}
-		plan.Lease = LeaseChange{Take: &d, Leaders: r.Disrupt.Leaders(d.Instance), Returns: returns(g, d), Why: d.Why}
+		with, alone, wait := company(plan, g, s, r, d, work)
+		if wait.Kind != step.KindDone {
+			return wait
+		}
+		plan.Lease = LeaseChange{Take: &d, Leaders: r.Disrupt.Leaders(d.Instance), Companions: with, Alone: alone, Returns: returns(g, d), Why: d.Why}
 		plan.Notes = append(plan.Notes, fmt.Sprintf("take the disruption Lease for Instance %s: %s", d.Instance.Name, d.Why))
 		return step.Wait("Lease", waitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is next: %s", d.Instance.Name, d.Why))
 	}
@@ -279,6 +290,9 @@ func unreturning(s Snapshot, d Disruption) string {
 
 // queue says whom a disruption has to wait for; Done if the Lease is free.
 func queue(g v1alpha1.Group, s Snapshot, d Disruption) step.Outcome {
+	if name := s.astray(); name != "" {
+		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for Instance %s, which was restarted together with one that is gone", d.Instance.Name, d.Why, name))
+	}
 	if s.Lease.Free() || s.HolderLost {
 		return step.Done()
 	}

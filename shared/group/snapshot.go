@@ -91,6 +91,9 @@ type Snapshot struct {
 	Regions      []pd.Region
 	RegionsKnown bool
 	RegionsErr   error
+	// Answer is what PD has just answered to the Question of a plan from this
+	// snapshot; nil if it was not asked.
+	Answer *RegionAnswer
 	// Flushed are the pods of stores that were asked to write their log backups out
 	// and have done it, or will not, and since when they were being prepared to stop.
 	Flushed map[types.UID]time.Time

@@ -45,6 +45,11 @@ type State struct {
 	// Returns is the group of the holder if that was deleted and is made anew
 	// under the same name: who comes then is its heir. Empty if nobody comes.
 	Returns string
+	// Companions are restarted at the same time as the holder; none if it is alone.
+	Companions []Companion
+	// Alone is why it is, although its group asks for restarts of several at once;
+	// empty if it does not.
+	Alone string
 
 	// Object is the Lease itself, nil if there was none. Whoever writes it writes
 	// this version on or not at all.
@@ -75,4 +80,39 @@ func (s State) HeldBy(i *v1alpha1.Instance) bool {
 // Held returns a State for tests of what is decided by it.
 func Held(h Holder, since time.Time, leaders int) State {
 	return State{Holder: h, Since: since, Leaders: leaders}
+}
+
+// Companion is a member of the holder's group that is restarted at the same time
+// as the holder.
+type Companion struct {
+	// Instance of the member. One of the same name that was made later takes its
+	// place.
+	Instance string
+	// Leaders that its store had when the Lease was taken.
+	Leaders int
+}
+
+// Of returns the State as a member finds it that is the holder or a companion: with
+// the leaders that its own store had.
+func (s State) Of(i *v1alpha1.Instance) State {
+	if c, ok := s.companion(i.Name); ok && !s.HeldBy(i) {
+		s.Leaders = c.Leaders
+	}
+	return s
+}
+
+// Covers reports whether an Instance may be stopped by who has the right: it holds
+// it, or is a companion of who does.
+func (s State) Covers(i *v1alpha1.Instance) bool {
+	_, ok := s.companion(i.Name)
+	return s.HeldBy(i) || ok && !s.Free() && s.Holder.Kind == i.Spec.Group.Kind
+}
+
+func (s State) companion(name string) (Companion, bool) {
+	for _, c := range s.Companions {
+		if c.Instance == name {
+			return c, true
+		}
+	}
+	return Companion{}, false
 }

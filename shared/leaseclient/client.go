@@ -46,6 +46,7 @@ func state(l *coordinationv1.Lease) lease.State {
 		s.Leaders = n
 	}
 	s.Returns = l.Annotations[v1alpha1.AnnotationReturns]
+	s.Companions, s.Alone = companions(l.Annotations[v1alpha1.AnnotationCompanions], s.Holder), alone(l.Annotations[v1alpha1.AnnotationAlone], s.Holder)
 	return s
 }
 
@@ -103,8 +104,16 @@ func Take(ctx context.Context, c client.Client, owner string, pdGroup *v1alpha1.
 	l.Annotations[v1alpha1.AnnotationHolder] = string(next.Holder.UID)
 	l.Annotations[v1alpha1.AnnotationLeaders] = strconv.Itoa(next.Leaders)
 	delete(l.Annotations, v1alpha1.AnnotationReturns)
+	delete(l.Annotations, v1alpha1.AnnotationCompanions)
+	delete(l.Annotations, v1alpha1.AnnotationAlone)
 	if next.Returns != "" {
 		l.Annotations[v1alpha1.AnnotationReturns] = next.Returns
+	}
+	if len(next.Companions) > 0 {
+		l.Annotations[v1alpha1.AnnotationCompanions] = companionsText(next)
+	}
+	if next.Alone != "" {
+		l.Annotations[v1alpha1.AnnotationAlone] = string(next.Holder.UID) + " " + next.Alone
 	}
 	l.Spec.HolderIdentity = ptr.To(next.Holder.String())
 	l.Spec.AcquireTime = &metav1.MicroTime{Time: next.Since}
@@ -122,6 +131,8 @@ func Give(ctx context.Context, c client.Client, owner string, s lease.State) err
 	delete(l.Annotations, v1alpha1.AnnotationHolder)
 	delete(l.Annotations, v1alpha1.AnnotationLeaders)
 	delete(l.Annotations, v1alpha1.AnnotationReturns)
+	delete(l.Annotations, v1alpha1.AnnotationCompanions)
+	delete(l.Annotations, v1alpha1.AnnotationAlone)
 	l.Spec.HolderIdentity, l.Spec.AcquireTime = nil, nil
 	return write(ctx, c, owner, false, l)
 }

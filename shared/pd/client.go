@@ -55,6 +55,12 @@ type Client interface {
 	// default, its state tells sooner.
 	UnhealthyRegions(ctx context.Context) ([]Region, error)
 
+	// FindRegion looks through the regions that a store has a peer of and returns
+	// the first that is sought, and whether there is one. A region's Missing is not
+	// filled in. The answer is as long as the store has regions, about 1 kB for each;
+	// it is read as it comes, and no more of it than it takes.
+	FindRegion(ctx context.Context, storeID string, sought func(Region) bool) (Region, bool, error)
+
 	// Servers returns the TiDB servers that have registered, sorted by address.
 	Servers(ctx context.Context) ([]Server, error)
 	// ForgetServer removes a server's registration, and reports whether it has:

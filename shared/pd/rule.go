@@ -15,6 +15,9 @@ type Rule struct {
 	Count int
 	// LocationLabels by which the peers are kept apart, most significant first.
 	LocationLabels []string
+	// IsolationLevel is which of the LocationLabels no two of the peers may have in
+	// common; empty if none.
+	IsolationLevel string
 	// Constraints that a store must fulfil, all of them.
 	Constraints []Constraint
 }
@@ -33,7 +36,7 @@ type Constraint struct {
 // Equal reports whether two rules say the same.
 func (r Rule) Equal(q Rule) bool {
 	return r.Group == q.Group && r.ID == q.ID && r.Start == q.Start && r.End == q.End && r.Role == q.Role && r.Count == q.Count &&
-		slices.Equal(r.LocationLabels, q.LocationLabels) &&
+		r.IsolationLevel == q.IsolationLevel && slices.Equal(r.LocationLabels, q.LocationLabels) &&
 		slices.EqualFunc(r.Constraints, q.Constraints, func(a, b Constraint) bool {
 			return a.Key == b.Key && a.Op == b.Op && slices.Equal(a.Values, b.Values)
 		})

@@ -21,6 +21,9 @@ type View struct {
 	Stores []Store
 	// LocationLabels, most significant first.
 	LocationLabels []string
+	// IsolationLevel is which of the LocationLabels no two peers of a region may
+	// have in common; empty if none. Placement rules have one of their own instead.
+	IsolationLevel string
 	// MaxReplicas of a region.
 	MaxReplicas int
 	// PlacementRules says that placement rules are enabled.
@@ -134,7 +137,7 @@ func (v View) Evicts(storeID string) bool { return slices.Contains(v.EvictLeader
 // cluster that is merely busy says the same all the time.
 func (v View) Equal(w View) bool {
 	return v.ClusterID == w.ClusterID && v.Leader == w.Leader && v.Bootstrapped == w.Bootstrapped &&
-		v.MaxReplicas == w.MaxReplicas && v.PlacementRules == w.PlacementRules &&
+		v.IsolationLevel == w.IsolationLevel && v.MaxReplicas == w.MaxReplicas && v.PlacementRules == w.PlacementRules &&
 		slices.Equal(v.Members, w.Members) &&
 		slices.EqualFunc(v.Stores, w.Stores, func(s, t Store) bool {
 			return s.Equal(t) && (!v.Evicts(s.ID) || s.sameLoad(t))

@@ -46,6 +46,7 @@ type storeAnswer struct {
 type replicateAnswer struct {
 	MaxReplicas    int    `json:"max-replicas"`
 	LocationLabels string `json:"location-labels"`
+	IsolationLevel string `json:"isolation-level"`
 	PlacementRules flag   `json:"enable-placement-rules"`
 }
 
@@ -65,6 +66,7 @@ type ruleAnswer struct {
 	Role           string   `json:"role"`
 	Count          int      `json:"count"`
 	LocationLabels []string `json:"location_labels"`
+	IsolationLevel string   `json:"isolation_level"`
 	Constraints    []struct {
 		Key    string   `json:"key"`
 		Op     string   `json:"op"`
@@ -155,7 +157,7 @@ func addStores(v *pd.View, answer storesAnswer) {
 // addReplicate puts the configuration of replication into a view.
 func addReplicate(v *pd.View, answer replicateAnswer) {
 	v.MaxReplicas = answer.MaxReplicas
-	v.PlacementRules = bool(answer.PlacementRules)
+	v.PlacementRules, v.IsolationLevel = bool(answer.PlacementRules), answer.IsolationLevel
 	for label := range strings.SplitSeq(answer.LocationLabels, ",") {
 		if label = strings.TrimSpace(label); label != "" {
 			v.LocationLabels = append(v.LocationLabels, label)
@@ -173,7 +175,8 @@ func addEvicted(v *pd.View, answer evictedAnswer) {
 // addRules puts the placement rules into a view.
 func addRules(v *pd.View, answer []ruleAnswer) {
 	for _, r := range answer {
-		rule := pd.Rule{Group: r.Group, ID: r.ID, Start: r.Start, End: r.End, Role: r.Role, Count: r.Count, LocationLabels: r.LocationLabels}
+		rule := pd.Rule{Group: r.Group, ID: r.ID, Start: r.Start, End: r.End, Role: r.Role, Count: r.Count,
+			LocationLabels: r.LocationLabels, IsolationLevel: r.IsolationLevel}
 		for _, c := range r.Constraints {
 			rule.Constraints = append(rule.Constraints, pd.Constraint(c))
 		}

@@ -35,6 +35,7 @@ const (
 	callDownPeers      = "regions-down-peer"
 	callPendingPeers   = "regions-pending-peer"
 	callMissingPeers   = "regions-miss-peer"
+	callStoreRegions   = "regions-of-store"
 	callStoreLabels    = "set-store-labels"
 	callPlacementRules = "enable-placement-rules"
 	callSetConfig      = "set-config"

@@ -2,12 +2,15 @@ package pdclient
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 
@@ -76,3 +79,102 @@ func merged(a, b pd.Region) pd.Region {
 	}
 	return a
 }
+
+// FindRegion implements Client. The answer may be longer than any other by far: it
+// is not held in memory.
+func (c *httpClient) FindRegion(ctx context.Context, storeID string, sought func(pd.Region) bool) (pd.Region, bool, error) {
+	defer c.transport.CloseIdleConnections()
+	begin, code := time.Now(), codeNone
+	defer func() { c.metrics.observe(callStoreRegions, code, time.Since(begin)) }()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/pd/api/v1/regions/store/"+storeID, http.NoBody)
+	if err != nil {
+		return pd.Region{}, false, fmt.Errorf("make request %s: %w", callStoreRegions, err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return pd.Region{}, false, &pd.Unreachable{URL: c.url, Cause: err}
+	}
+	if resp.StatusCode != http.StatusOK {
+		return pd.Region{}, false, c.read(callStoreRegions, resp, nil)
+	}
+	defer func() { _ = resp.Body.Close() }() // what is left is not wanted
+	code = strconv.Itoa(resp.StatusCode)
+	found, ok, err := findRegion(resp.Body, sought)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return pd.Region{}, false, &pd.Unreachable{URL: c.url, Cause: ctx.Err()}
+	case err != nil:
+		return pd.Region{}, false, &pd.Malformed{Call: callStoreRegions, Why: err.Error()}
+	}
+	return found, ok, nil
+}
+
+// findRegion reads an answer of PD, an object with a list of regions and how many
+// there are, one region at a time. One that ends too soon or holds fewer than it
+// says is none.
+func findRegion(answer io.Reader, sought func(pd.Region) bool) (pd.Region, bool, error) {
+	in := json.NewDecoder(answer)
+	if t, err := in.Token(); err != nil {
+		return pd.Region{}, false, err
+	} else if t != json.Delim('{') {
+		return pd.Region{}, false, errNoObject
+	}
+	count, seen := -1, 0
+	for in.More() {
+		key, err := in.Token()
+		switch {
+		case err != nil:
+			return pd.Region{}, false, err
+		case key == "count":
+			err = in.Decode(&count)
+		case key == "regions":
+			var region pd.Region
+			var found bool
+			if region, found, seen, err = findIn(in, sought); found {
+				return region, true, nil
+			}
+		default:
+			var other json.RawMessage
+			err = in.Decode(&other)
+		}
+		if err != nil {
+			return pd.Region{}, false, err
+		}
+	}
+	if _, err := in.Token(); err != nil {
+		return pd.Region{}, false, err
+	}
+	if count != seen {
+		return pd.Region{}, false, fmt.Errorf("it has %d regions and says %d", seen, count)
+	}
+	return pd.Region{}, false, nil
+}
+
+// findIn reads a list of regions, which is null if there are none, until one is
+// sought, and counts them.
+func findIn(in *json.Decoder, sought func(pd.Region) bool) (_ pd.Region, found bool, seen int, _ error) {
+	t, err := in.Token()
+	if err != nil || t != json.Delim('[') {
+		if err == nil && t != nil {
+			err = errNoList
+		}
+		return pd.Region{}, false, 0, err
+	}
+	for in.More() {
+		var next pdhttp.RegionInfo
+		if err := in.Decode(&next); err != nil {
+			return pd.Region{}, false, seen, err
+		}
+		seen++
+		if r := region(next); sought(r) {
+			return r, true, seen, nil
+		}
+	}
+	_, err = in.Token()
+	return pd.Region{}, false, seen, err
+}
+
+var (
+	errNoList   = errors.New("its regions are no list")
+	errNoObject = errors.New("it is no object")
+)

@@ -35,6 +35,9 @@ type Component struct {
 	// is stopped, for at most EvictTimeout.
 	HasLeaders   bool
 	EvictTimeout time.Duration
+	// RestartTogether is the location label by which members are restarted at the
+	// same time; empty for one after the other.
+	RestartTogether string
 	// order in which the members would leave, by Instance.
 	order map[string]int
 }
@@ -156,28 +159,37 @@ func (c Component) Unsafe(i *v1alpha1.Instance) string {
 		return reason
 	}
 	for _, other := range c.peers(m) {
-		name := podName(other)
-		if other.State == pd.StateUp && other.Regions > 0 {
-			if reason := c.unsteady(other, i); reason != "" {
-				return reason
-			}
+		if reason := c.lame(other, footingOf(i), informed(m)); reason != "" {
+			return reason
 		}
-		if other.State == pd.StateUp && other.Started || other.Regions == 0 && informed(m) {
-			continue
-		}
-		switch asleep := c.asleep(other); {
-		case abandoned(c.Snapshot, other):
-			return leftBehind(other)
-		case asleep != "":
-			return fmt.Sprintf("store %s (%s) is %s, for %s", other.ID, name, other.State, asleep)
-		case other.State == pd.StateOffline:
-			return fmt.Sprintf("store %s (%s) is being removed and still holds regions", other.ID, name)
-		case other.State == pd.StateDown:
-			return fmt.Sprintf("store %s (%s) is Down: bring it back, or replace it: kubectl -n %s delete instance %s", other.ID, name, c.Group.GetNamespace(), name)
-		}
-		return fmt.Sprintf("store %s (%s) is %s", other.ID, name, other.State)
 	}
 	return ""
+}
+
+// lame says why a store does not work, or is about not to, when one that stands so
+// is stopped; empty if it does. One without regions does not matter once PD knows
+// which regions lie where.
+func (c Component) lame(other pd.Store, than footing, informed bool) string {
+	if other.State == pd.StateUp && other.Regions > 0 {
+		if reason := c.unsteady(other, than); reason != "" {
+			return reason
+		}
+	}
+	if other.State == pd.StateUp && other.Started || other.Regions == 0 && informed {
+		return ""
+	}
+	name := podName(other)
+	switch asleep := c.asleep(other); {
+	case abandoned(c.Snapshot, other):
+		return leftBehind(other)
+	case asleep != "":
+		return fmt.Sprintf("store %s (%s) is %s, for %s", other.ID, name, other.State, asleep)
+	case other.State == pd.StateOffline:
+		return fmt.Sprintf("store %s (%s) is being removed and still holds regions", other.ID, name)
+	case other.State == pd.StateDown:
+		return fmt.Sprintf("store %s (%s) is Down: bring it back, or replace it: kubectl -n %s delete instance %s", other.ID, name, c.Group.GetNamespace(), name)
+	}
+	return fmt.Sprintf("store %s (%s) is %s", other.ID, name, other.State)
 }
 
 // silent says why PD cannot be relied upon now; empty if it can.

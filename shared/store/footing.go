@@ -45,10 +45,10 @@ func stopping(i *v1alpha1.Instance) bool {
 	}, group.InstanceOutcome(i).Reason)
 }
 
-// unsteady says why a store that PD calls Up does not count when a member of the
-// cluster is stopped; empty if it does. Of members that stand no better than each
+// unsteady says why a store that PD calls Up does not count when a member that
+// stands so is stopped; empty if it does. Of members that stand no better than each
 // other either may be restarted: what is pending may be what makes them ready.
-func (c Component) unsteady(store pd.Store, i *v1alpha1.Instance) string {
+func (c Component) unsteady(store pd.Store, than footing) string {
 	name := podName(store)
 	all := slices.Concat(c.Snapshot.Instances, c.Snapshot.Peers)
 	at := slices.IndexFunc(all, func(other *v1alpha1.Instance) bool { return other.Name == name })
@@ -57,7 +57,7 @@ func (c Component) unsteady(store pd.Store, i *v1alpha1.Instance) string {
 		return ""
 	case stopping(all[at]):
 		return fmt.Sprintf("the pod of Instance %s is being stopped or made anew, and PD still takes store %s for Up", name, store.ID)
-	case footingOf(all[at]) > footingOf(i):
+	case footingOf(all[at]) > than:
 		return fmt.Sprintf("the pod of Instance %s is not ready, or stops again and again, and PD still takes store %s for Up: kubectl -n %s describe instance %s", name, store.ID, c.Group.GetNamespace(), name)
 	}
 	return ""

@@ -129,6 +129,7 @@ func lost(s group.Snapshot) int {
 		healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
 		switch {
 		case recorded(i) == "", group.InstanceReady(i), i.Spec.Retire:
+		case s.Lease.Covers(i) && !s.Lease.HeldBy(i): // the holder counts for its companions
 		case healthy != nil && healthy.Reason == v1alpha1.ReasonRegistering:
 		case healthy == nil, healthy.Status != metav1.ConditionTrue, !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady):
 			n++

@@ -89,6 +89,14 @@ const (
 	// under the same name when the holder's Instance goes: the Instance was deleted
 	// and is to come back. Until it does nobody else may take the Lease.
 	AnnotationReturns = LabelPrefix + "returns"
+	// AnnotationCompanions is, on the Lease, who is restarted at the same time as the
+	// holder: the holder's UID, and for each its name, = and how many leaders its
+	// store had, all with a space between.
+	AnnotationCompanions = LabelPrefix + "companions"
+	// AnnotationAlone is, on the Lease, why the holder is restarted alone although
+	// its group asks for restarts of several at once: the holder's UID, a space, and
+	// the reason.
+	AnnotationAlone = LabelPrefix + "alone"
 
 	// FinalizerInstance is held by the instance operator on Instances until
 	// the pod is gone and the claim retention has been applied.

@@ -32,6 +32,16 @@ type TiKVTemplate struct {
 	// +kubebuilder:validation:Type=string
 	// +optional
 	EvictLeaderTimeout *metav1.Duration `json:"evictLeaderTimeout,omitempty"`
+	// RestartTogether is one of PD's location-labels, such as zone: the stores of
+	// the group that have the same value of it are restarted at the same time, as
+	// long as PD's placement proves that every region keeps its majority without
+	// all of them. Where it does not, one is restarted after the other, and status
+	// says why. Nothing else than restarts is done together. Unset: one after the
+	// other.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[$]?[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$')",message="restartTogether must be one of PD's location-labels, such as zone: letters, digits and -_./, a letter or digit first and last"
+	// +optional
+	RestartTogether string `json:"restartTogether,omitempty"`
 	// FlushLogBackups has a store write out what its log backups hold in memory
 	// when its leaders have moved away and before it is restarted, for 3 minutes at
 	// most. Default: true.

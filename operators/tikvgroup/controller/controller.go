@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case s.RunningPending:
 		return step.Wait("status port", settings.Patience, v1alpha1.ReasonConfigPending, "stores are being asked").Result()
 	}
-	p, err := plan(g, s)
+	p, err := r.decide(ctx, g, &s)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("plan TiKVGroup %s: %w", g.Name, err)
 	}

@@ -40,6 +40,7 @@ var _ group.Component = stores{}
 func storesOf(g *v1alpha1.TiKVGroup, s group.Snapshot) stores {
 	c := store.New(g, s, v1alpha1.PortTiKV)
 	c.HasLeaders, c.EvictTimeout = true, evictTimeout
+	c.RestartTogether = g.Spec.RestartTogether
 	if g.Spec.EvictLeaderTimeout != nil {
 		c.EvictTimeout = g.Spec.EvictLeaderTimeout.Duration
 	}

@@ -41,7 +41,7 @@ func (s *Stage) change(seen group.Snapshot, c group.InstanceChange) bool {
 		return false
 	}
 	if c.Stops {
-		if seen.Lease.HeldBy(c.Live) && s.Lease != seen.Lease {
+		if seen.Lease.HeldBy(c.Live) && !reflect.DeepEqual(s.Lease, seen.Lease) {
 			return false
 		}
 		if !seen.Lease.HeldBy(c.Live) && !slices.EqualFunc(s.Instances(), seen.Instances, func(a, b *v1alpha1.Instance) bool { return a.ResourceVersion == b.ResourceVersion }) {

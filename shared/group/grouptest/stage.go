@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -94,7 +95,7 @@ func (s *Stage) Carry(seen group.Snapshot, plan group.Plan) []group.Call {
 		s.revisions = append(s.revisions, *plan.Revision)
 	}
 	if take := plan.Lease.Take; take != nil {
-		if s.Lease != seen.Lease {
+		if !reflect.DeepEqual(s.Lease, seen.Lease) {
 			return nil
 		}
 		since := plan.Lease.Since
@@ -120,7 +121,7 @@ func (s *Stage) Carry(seen group.Snapshot, plan group.Plan) []group.Call {
 		delete(s.files, object.GetName())
 		s.revisions = slices.DeleteFunc(s.revisions, func(r appsv1.ControllerRevision) bool { return r.Name == object.GetName() })
 	}
-	if plan.Lease.Give && s.Lease == seen.Lease {
+	if plan.Lease.Give && reflect.DeepEqual(s.Lease, seen.Lease) {
 		s.Lease, s.HolderLost = lease.State{}, false
 	}
 	return plan.Calls

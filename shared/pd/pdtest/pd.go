@@ -15,6 +15,7 @@ type PD struct {
 	mu      sync.Mutex
 	view    pd.View
 	regions []pd.Region
+	placed  []pd.Region
 	servers []pd.Server
 	config  map[string]any
 	nextID  int
@@ -152,6 +153,25 @@ func (p *PD) UnhealthyRegions(context.Context) ([]pd.Region, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.regions), p.view.Err
+}
+
+// SetPlaced says which regions the stores have, for FindRegion.
+func (p *PD) SetPlaced(regions ...pd.Region) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.placed = regions
+}
+
+// FindRegion implements pd.Client.
+func (p *PD) FindRegion(_ context.Context, storeID string, sought func(pd.Region) bool) (pd.Region, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.placed {
+		if slices.ContainsFunc(r.Peers, func(q pd.Peer) bool { return q.StoreID == storeID }) && sought(r) {
+			return r, true, nil
+		}
+	}
+	return pd.Region{}, false, p.view.Err
 }
 
 // Close implements pd.Client.
