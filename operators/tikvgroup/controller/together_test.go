@@ -1,0 +1,320 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// zones is a world of six stores in three zones which are all to get a new version,
+// zone by zone.
+func zones(t *testing.T) (*v1alpha1.TiKVGroup, group.Snapshot) {
+	t.Helper()
+	g := sample()
+	g.Spec.Replicas = ptr.To(int32(6))
+	s := world(t, g, 6)
+	g.Spec.RestartTogether, g.Spec.FlushLogBackups = "zone", ptr.To(false)
+	s.PD.IsolationLevel = "zone"
+	for n, i := range s.Instances {
+		i.UID = types.UID("uid-" + i.Name)
+		s.PD.Stores[n].Labels = map[string]string{"disk": "ssd", "zone": fmt.Sprintf("z%d", n%3)}
+	}
+	s.RegionsKnown = true
+	g.Spec.Version = "v8.5.8"
+	return g, s
+}
+
+// decided is the plan of a world in which PD answers what the plan asks.
+func decided(t *testing.T, g *v1alpha1.TiKVGroup, s group.Snapshot, found *pd.Region) groupPlan {
+	t.Helper()
+	p, err := plan(g, s)
+	require.NoError(t, err)
+	if p.Question == nil {
+		return p
+	}
+	s.Answer = &group.RegionAnswer{Stores: p.Question.Stores, Found: found}
+	p, err = plan(g, s)
+	require.NoError(t, err)
+	require.Nil(t, p.Question)
+	return p
+}
+
+// stopping are the Instances whose pods a plan lets stop.
+func stopping(p groupPlan) []string {
+	var out []string
+	for _, c := range p.Instances {
+		if c.Live != nil && c.Stops {
+			out = append(out, c.Desired.Name)
+		}
+	}
+	return out
+}
+
+// taken is a world whose Lease is what a plan takes.
+func taken(s group.Snapshot, p groupPlan) group.Snapshot {
+	take := p.Lease
+	s.Lease = lease.Held(lease.Of(take.Take.Instance), s.Now, take.Leaders)
+	s.Lease.Companions, s.Lease.Alone = take.Companions, take.Alone
+	return s
+}
+
+// evicted takes the leaders of stores away.
+func evicted(s group.Snapshot, slots ...int) group.Snapshot {
+	s.PD.Stores = slices.Clone(s.PD.Stores)
+	for _, n := range slots {
+		s.PD.Stores[n].Leaders = 0
+		s.PD.EvictLeader = append(slices.Clone(s.PD.EvictLeader), s.PD.Stores[n].ID)
+	}
+	return s
+}
+
+// follow writes what a plan says of some Instances. The pods of those that may stop
+// have done so.
+func follow(s group.Snapshot, p groupPlan, names ...string) group.Snapshot {
+	s.Instances, s.PD.Stores = slices.Clone(s.Instances), slices.Clone(s.PD.Stores)
+	for _, c := range p.Instances {
+		at := slices.IndexFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == c.Desired.Name })
+		if at < 0 || len(names) > 0 && !slices.Contains(names, c.Desired.Name) {
+			continue
+		}
+		i := c.Desired.DeepCopy()
+		i.UID, i.Generation, i.Status = s.Instances[at].UID, 1, *s.Instances[at].Status.DeepCopy()
+		if c.Stops {
+			i.Status.Conditions = nil
+			s.PD.Stores[at].State = pd.StateDisconnected
+		}
+		s.Instances[at] = i
+	}
+	return s
+}
+
+// returned has stopped members back.
+func returned(s group.Snapshot) group.Snapshot {
+	s.Instances, s.PD.Stores = slices.Clone(s.Instances), slices.Clone(s.PD.Stores)
+	for n, i := range s.Instances {
+		i = i.DeepCopy()
+		i.Status.Revision, i.Status.Conditions = i.Spec.Revision, []metav1.Condition{is("Ready", true), is("PodReady", true), is("Joined", true), is("Healthy", true), is("UpToDate", true)}
+		s.Instances[n], s.PD.Stores[n].State = i, pd.StateUp
+	}
+	return s
+}
+
+func TestAZoneIsRestartedAtOnce(t *testing.T) {
+	g, s := zones(t)
+	rounds := 0
+	for range 20 {
+		p := decided(t, g, s, nil)
+		if p.Lease.Take == nil {
+			assert.Equal(t, step.KindDone, p.Outcome.Kind, p.Outcome.Message)
+			break
+		}
+		rounds++
+		require.Len(t, p.Lease.Companions, 1)
+		s = taken(s, p)
+		first, second := p.Lease.Take.Instance, p.Lease.Companions[0].Instance
+		slot := int(first.Spec.Slot)
+
+		p = decided(t, g, s, nil)
+		assert.Empty(t, stopping(p), "their leaders go first")
+		assert.Equal(t, []group.Call{
+			{Verb: group.EvictLeaders, Target: fmt.Sprint(slot + 1), Instance: first.Name}, {Verb: group.EvictLeaders, Target: fmt.Sprint(slot + 4), Instance: second},
+		}, p.Calls)
+		s = follow(s, p)
+		assert.Empty(t, stopping(decided(t, g, evicted(s, slot), nil)), "one still has leaders")
+
+		s = evicted(s, slot, slot+3)
+		p = decided(t, g, s, nil)
+		assert.Equal(t, []string{first.Name, second}, stopping(p))
+		assert.Contains(t, p.Outcome.Message, "are being restarted together")
+
+		s = follow(s, p)
+		assert.False(t, decided(t, g, s, nil).Lease.Give)
+		s = returned(s)
+		p = decided(t, g, s, nil)
+		assert.Len(t, p.Calls, 2, "both are to lead again")
+		assert.False(t, p.Lease.Give)
+		s.PD.EvictLeader = nil
+		assert.False(t, decided(t, g, s, nil).Lease.Give, "their leaders come back first")
+		s.PD.Stores = slices.Clone(s.PD.Stores)
+		s.PD.Stores[slot].Leaders, s.PD.Stores[slot+3].Leaders = 10, 0
+		assert.False(t, decided(t, g, s, nil).Lease.Give, "so do those of the other")
+		s.PD.Stores[slot+3].Leaders = 10
+		p = decided(t, g, s, nil)
+		assert.True(t, p.Lease.Give)
+		s = follow(s, p)
+		s.Lease = lease.State{}
+	}
+	assert.Equal(t, 3, rounds, "as many as there are zones")
+}
+
+// P1, P6: the operator dies after it has let any of them stop, and whichever of
+// those are back by then: it never stops anybody else, stops who is left if that is
+// still safe, and keeps the Lease until all are back.
+func TestARestartOfAZoneGoesOnWhereItWasLeft(t *testing.T) {
+	g, s := zones(t)
+	s = taken(s, decided(t, g, s, nil))
+	s = evicted(follow(s, decided(t, g, s, nil)), 0, 3)
+	permit := decided(t, g, s, nil)
+	members := stopping(permit)
+	require.Equal(t, []string{"basic-tikv-0", "basic-tikv-3"}, members)
+	for written := range 1 << 2 {
+		for back := range 1 << 2 {
+			for _, elsewhere := range []string{pd.StateUp, pd.StateDisconnected} {
+				t.Run(fmt.Sprintf("written %02b, back %02b, another %s", written, back, elsewhere), func(t *testing.T) {
+					now, slots := s, []int{0, 3}
+					var done, left, away []string
+					for n, name := range members {
+						if written&(1<<n) == 0 {
+							left = append(left, name)
+							continue
+						}
+						done = append(done, name)
+						now = follow(now, permit, name)
+						if back&(1<<n) == 0 {
+							away = append(away, name)
+							continue
+						}
+						here := returned(now)
+						now.Instances[slots[n]], now.PD.Stores[slots[n]] = here.Instances[slots[n]], here.PD.Stores[slots[n]]
+					}
+					now.PD.Stores = slices.Clone(now.PD.Stores)
+					now.PD.Stores[1].State = elsewhere
+					p := decided(t, g, now, nil)
+					assert.False(t, p.Lease.Give, "it is not given back")
+					switch {
+					case elsewhere == pd.StateUp:
+						assert.Equal(t, left, stopping(p))
+						assert.Nil(t, p.Lease.Take)
+					case len(left) == 0:
+						assert.Empty(t, stopping(p))
+						assert.Nil(t, p.Lease.Take)
+					default:
+						assert.Empty(t, stopping(p), "it is not safe any more")
+						assert.Equal(t, len(away) == 0 && len(done) == 0, p.Lease.Take != nil, "it goes on alone once all are back and lead again: %s", p.Outcome.Message)
+					}
+					for _, c := range p.Instances {
+						if slices.Contains(done, c.Desired.Name) {
+							assert.Equal(t, string(group.Restart), c.Desired.Annotations[v1alpha1.AnnotationDisruption])
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestWhereItIsNotProvenOneIsRestartedAfterTheOther(t *testing.T) {
+	const why = "one at a time: PD's isolation-level is \"\", and regions may have several peers in the same zone: pd-ctl config set isolation-level zone"
+	g, s := zones(t)
+	s.PD.IsolationLevel = ""
+	p := decided(t, g, s, nil)
+	require.NotNil(t, p.Lease.Take)
+	assert.Empty(t, p.Lease.Companions)
+	assert.Contains(t, p.Outcome.Message, why)
+	s = taken(s, p)
+	p = decided(t, g, s, nil)
+	assert.Contains(t, p.Outcome.Message, why)
+	p = decided(t, g, evicted(follow(s, p), 0), nil)
+	assert.Equal(t, []string{"basic-tikv-0"}, stopping(p))
+	assert.Contains(t, p.Outcome.Message, why)
+
+	// A region that shares a zone is found when the Lease is to be taken.
+	g, s = zones(t)
+	p = decided(t, g, s, &pd.Region{ID: "7", LeaderStore: "1"})
+	require.NotNil(t, p.Lease.Take)
+	assert.Empty(t, p.Lease.Companions)
+	assert.Contains(t, p.Outcome.Message, "one at a time: region 7 may need more than one peer of the same zone")
+
+	// Or when all are prepared.
+	s = taken(s, decided(t, g, s, nil))
+	s = evicted(follow(s, decided(t, g, s, nil)), 0, 3)
+	p = decided(t, g, s, &pd.Region{ID: "7", LeaderStore: "1"})
+	assert.Empty(t, stopping(p))
+	require.NotNil(t, p.Lease.Take)
+	assert.Equal(t, s.Lease.Since, p.Lease.Since)
+	assert.Empty(t, p.Lease.Companions)
+	assert.Equal(t, []group.Call{{Verb: group.StopEvictingLeaders, Target: "4", Instance: "basic-tikv-3"}}, p.Calls)
+	s = taken(s, p)
+	assert.Equal(t, []string{"basic-tikv-0"}, stopping(decided(t, g, s, nil)))
+}
+
+// A canary counts all that are restarted at the same time.
+func TestACanaryCountsCompanions(t *testing.T) {
+	for most, want := range map[int32]int{1: 0, 2: 1, 3: 1} {
+		g, s := zones(t)
+		g.Spec.Disruption = &v1alpha1.Disruption{UpdateAtMost: &most}
+		assert.Len(t, decided(t, g, s, nil).Lease.Companions, want, "at most %d", most)
+	}
+}
+
+// Who leaves, was deleted or leaves its node is not one of several.
+func TestOnlyRestartsThatKeepTheirPlaceAreDoneTogether(t *testing.T) {
+	g, s := zones(t)
+	g.Spec.Replicas = ptr.To(int32(5))
+	s.Instances[3].Annotations = map[string]string{v1alpha1.AnnotationRemoveFirst: ""}
+	p := decided(t, g, s, nil)
+	require.NotNil(t, p.Lease.Take)
+	assert.Equal(t, group.Remove, p.Lease.Take.Verb)
+	assert.Empty(t, p.Lease.Companions)
+
+	g, s = zones(t)
+	deleted := s.Now
+	s.Instances[3].DeletionTimestamp = ptr.To(metav1.NewTime(deleted))
+	p = decided(t, g, s, nil)
+	require.NotNil(t, p.Lease.Take)
+	assert.Empty(t, p.Lease.Companions)
+
+	g, s = zones(t)
+	g.Spec.Version = "v8.5.7"
+	for _, n := range []int{0, 3} {
+		s.Instances[n].Status.NodeName = "n2"
+	}
+	s.Cordoned = map[string]bool{"n2": true}
+	p = decided(t, g, s, nil)
+	require.NotNil(t, p.Lease.Take)
+	assert.Empty(t, p.Lease.Companions)
+}
+
+// One that does not come back keeps the Lease for all, and is mended by reverting.
+func TestACompanionThatDoesNotComeBackKeepsTheLease(t *testing.T) {
+	g, s := zones(t)
+	s = taken(s, decided(t, g, s, nil))
+	s = evicted(follow(s, decided(t, g, s, nil)), 0, 3)
+	s = follow(s, decided(t, g, s, nil))
+	here := returned(s)
+	s.Instances[0], s.PD.Stores[0] = here.Instances[0], here.PD.Stores[0]
+	s.PD.EvictLeader, s.PD.Stores[0].Leaders = nil, 10
+	p := decided(t, g, s, nil)
+	assert.False(t, p.Lease.Give)
+	assert.Contains(t, p.Outcome.Message, "basic-tikv-3")
+
+	// Another TiKV group sees who is not back, though the holder may be gone.
+	s.HolderLost = true
+	s.Instances[0].UID = "another"
+	p = decided(t, g, s, nil)
+	assert.Nil(t, p.Lease.Take)
+	assert.False(t, p.Lease.Give)
+
+	s.HolderLost = false
+	s.Instances[0].UID = s.Lease.Holder.UID
+	s.PD.Stores[3].State = pd.StateDown
+	g.Spec.Version = "v8.5.7"
+	p = decided(t, g, s, nil)
+	for _, c := range p.Instances {
+		if c.Desired.Name == "basic-tikv-3" {
+			assert.NotEqual(t, c.Live.Spec.Revision, c.Desired.Spec.Revision, "one that does not serve gets what is wanted at once")
+		}
+	}
+}
