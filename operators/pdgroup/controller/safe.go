@@ -192,10 +192,17 @@ func (voters) Restarted(*v1alpha1.Instance) bool { return false }
 
 // Replaced implements group.Component: a member that works goes when another one
 // has taken its place; what does not work is removed first, because every further
-// member makes the majority larger. For a pod of one that PD has let go nobody waits.
+// member makes the majority larger. The pod of one that
+// PD has let go may take for ever to stop: after a while its slot is left alone.
 func (v voters) Replaced(i *v1alpha1.Instance) bool {
 	m, listed := membership.Of(v.g, v.s, i)
-	return membership.Left(v.g, v.s, i) || membership.Unknown(v.g, v.s) == "" && listed && m.Healthy
+	return v.lingers(i) || membership.Unknown(v.g, v.s) == "" && listed && m.Healthy
+}
+
+// lingers reports that an Instance whose member PD has let go was deleted a while ago
+// and is still there.
+func (v voters) lingers(i *v1alpha1.Instance) bool {
+	return i.DeletionTimestamp != nil && membership.Left(v.g, v.s, i) && v.s.Now.Sub(i.DeletionTimestamp.Time) >= replacementPause
 }
 
 // Refuse implements group.Component: the last member never leaves, and the
@@ -269,8 +276,7 @@ func (v voters) unsettled(i *v1alpha1.Instance) bool {
 	bootstrapped := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionBootstrapped)
 	for _, other := range v.s.Instances {
 		joined := bootstrapped != nil && other.CreationTimestamp.After(bootstrapped.LastTransitionTime.Time)
-		leaving := other.DeletionTimestamp != nil && (!membership.Left(v.g, v.s, other) || v.s.Now.Sub(other.DeletionTimestamp.Time) < replacementPause)
-		if other.Name != i.Name && (leaving || joined && v.s.Now.Sub(other.CreationTimestamp.Time) < replacementPause) {
+		if other.Name != i.Name && (other.DeletionTimestamp != nil && !v.lingers(other) || joined && v.s.Now.Sub(other.CreationTimestamp.Time) < replacementPause) {
 			return true
 		}
 	}

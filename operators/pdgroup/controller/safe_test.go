@@ -376,6 +376,12 @@ func TestAReplacement(t *testing.T) {
 			tells(s.Instances[2], time.Minute, "Ready", "False", "PodTerminating", "Drained", "True", "MemberLeft", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 			s.PD.Members = s.PD.Members[:2]
 		}, did{created: []string{"basic-pd-3"}}, "", ""},
+		"keeps its slot for a while": {3, nil, func(s *group.Snapshot) {
+			deleted(s, 2, 30*time.Second)
+			s.Instances[2].Finalizers = []string{v1alpha1.FinalizerInstance}
+			tells(s.Instances[2], time.Minute, "Drained", "True", "MemberLeft", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
+			s.PD.Members = s.PD.Members[:2]
+		}, did{}, v1alpha1.ReasonDeleting, "its pod has yet to stop"},
 		"of the next one does not wait for the pod of one that has left": {5, nil, func(s *group.Snapshot) {
 			deleted(s, 4, time.Hour)
 			s.Instances[4].Finalizers = []string{v1alpha1.FinalizerInstance}

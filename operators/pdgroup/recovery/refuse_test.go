@@ -209,3 +209,26 @@ func TestARequestIsObeyedOnceAndForgottenWhenItIsTakenOff(t *testing.T) {
 	assert.Nil(t, next)
 	assert.Equal(t, step.KindDone, o.Kind)
 }
+
+// A PDGroup that came back with one claim of three knows neither its cluster nor
+// its members: a person tells it, as docs/operations/lost-quorum.md says.
+func TestAGroupThatCameBackWithAMinorityIsRecoveredWhenAPersonNamesItsMembers(t *testing.T) {
+	g := stricken(right)
+	s := survived(t, g, func(s *group.Snapshot) {
+		s.Instances = s.Instances[:1]
+		s.Instances[0].Status.Conditions[0].Status, s.Instances[0].Status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ReasonContainerCrashing
+		s.Claims = map[string][]metav1.ObjectMeta{"a-0": s.Claims["a-0"]}
+	})
+	next, o := Next(g, s)
+	assert.NotEqual(t, step.KindStall, o.Kind, o.Message)
+	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase)
+	g.Status.Recovery = next
+	next, _ = Next(g, s)
+	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase, "there is nobody else to stop")
+
+	g = stricken(right)
+	g.Status.ClusterID, g.Status.Members = "", nil
+	_, o = Next(g, s)
+	assert.Equal(t, step.KindStall, o.Kind)
+	assert.Contains(t, o.Message, "there is nothing to recover")
+}
