@@ -313,7 +313,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	}
 	marked := beyond(g, s, r, surge, leaving)
 	for _, m := range living {
-		plan.Instances = append(plan.Instances, m.change(plan, r, leaving, marked))
+		plan.Instances = append(plan.Instances, m.change(plan, g, r, leaving, marked))
 		if _, under := plan.disrupted[m.live.Name]; !under {
 			plan.Calls = append(plan.Calls, r.Disrupt.Sweep(m.live)...)
 		}
