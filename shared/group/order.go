@@ -28,7 +28,7 @@ func RollGate(g v1alpha1.Group, s Snapshot) gate.Result {
 		}
 		status := other.GetGroupStatus()
 		c := gate.Current(status.Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)
-		if c == nil || c.Status != metav1.ConditionTrue && !arrived(c.Reason) {
+		if c == nil || c.Status != metav1.ConditionTrue && !arrived(status, c.Reason) {
 			return gate.Result{Message: fmt.Sprintf("%s %s comes first and is not UpToDate: kubectl -n %s describe %s %s",
 				other.GroupKind(), other.GetName(), other.GetNamespace(), strings.ToLower(other.GroupKind()), other.GetName())}
 		}
@@ -37,8 +37,13 @@ func RollGate(g v1alpha1.Group, s Snapshot) gate.Result {
 }
 
 // arrived reports whether a group that is not UpToDate for a reason has no roll
-// of its own ahead that others should wait for.
-func arrived(reason string) bool {
+// of its own ahead that others should wait for. A claim may be refused to a member
+// of the new revision, or refused more than it has to members that all are there:
+// that nobody else waits for.
+func arrived(status *v1alpha1.GroupStatus, reason string) bool {
+	if slices.Contains([]string{v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonLimitRangeExceeded, v1alpha1.ReasonClaimRejected}, reason) {
+		return status.CurrentRevision == status.UpdateRevision && status.UpdatedReplicas == status.Replicas && status.ReadyReplicas == status.Replicas
+	}
 	return slices.Contains([]string{
 		v1alpha1.ReasonNewRendering, v1alpha1.ReasonDraining, v1alpha1.ReasonScaleInRefused, v1alpha1.ReasonVolumeChangePending,
 		v1alpha1.ReasonVolumeChanging, v1alpha1.ReasonVolumeChangeFailed, v1alpha1.ReasonAttributesClassAbsent, v1alpha1.ReasonAttributesUnsupported,
@@ -65,5 +70,5 @@ func SuspendWait(g v1alpha1.Group, s Snapshot) string {
 // stopped reports whether a suspended group that is not UpToDate for a reason has
 // no pod left: one that has says Suspended rather than these.
 func stopped(reason string) bool {
-	return slices.Contains([]string{v1alpha1.ReasonNewRendering, v1alpha1.ReasonVolumeChangePending}, reason)
+	return slices.Contains([]string{v1alpha1.ReasonNewRendering, v1alpha1.ReasonVolumeChangePending, v1alpha1.ReasonDraining}, reason)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
@@ -27,20 +28,20 @@ func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
 		}, true, "", ""},
 		"one of which something is still to be taken back does not": {Plan{
 			Lease: LeaseChange{Give: true}, Calls: []Call{{Verb: StopEvictingLeaders, Instance: "kv-1"}}, Outcome: step.Done(),
-		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on"},
+		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv"},
 		"one that cannot recover says why": {Plan{
 			Calls: []Call{{Verb: StopEvictingLeaders, Instance: "kv-1"}}, Outcome: recovering,
-		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on; next: store 4 of Instance kv-1 is to lead again"},
+		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: store 4 of Instance kv-1 is to lead again"},
 		"one that comes back by itself is waited for": {Plan{Outcome: recovering}, false, v1alpha1.ReasonRecovering, recovering.Message},
 		"nobody is said to have left": {Plan{
 			Drained: map[string]bool{"kv-1": true}, Waiting: map[string]string{"kv-2": "soon"}, Notes: []string{"remove kv-1"}, Outcome: step.Done(),
-		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on; next: remove kv-1"},
+		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: remove kv-1"},
 		"the Lease is not taken": {Plan{Lease: LeaseChange{Take: &Disruption{Instance: kv(1, "a")}}, Notes: []string{"take the Lease"}, Outcome: step.Done()},
-			false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on; next: take the Lease"},
+			false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: take the Lease"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Snapshot{Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: "a"}}}
-			plan := paused(c.plan, &v1alpha1.TiKVGroup{}, s)
+			plan := paused(c.plan, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}, s)
 			assert.Equal(t, c.gives, plan.Lease.Give)
 			assert.Nil(t, plan.Lease.Take)
 			assert.Equal(t, c.reason, plan.Outcome.Reason)

@@ -19,6 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -230,7 +231,8 @@ func paused(plan Plan, g v1alpha1.Group, s Snapshot) Plan {
 	if !held {
 		return plan
 	}
-	message := "paused: set spec.paused to false to go on"
+	edit := origin.Of(g)
+	message := fmt.Sprintf("paused: set %s to false to go on: %s", edit.Either("paused"), edit.Edit())
 	if len(plan.Notes) > 0 {
 		message += "; next: " + plan.Notes[0]
 	} else if plan.Outcome.Message != "" {
@@ -318,7 +320,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	}
 	marked := beyond(g, s, r, surge, leaving)
 	for _, m := range living {
-		plan.Instances = append(plan.Instances, m.change(plan, r, leaving, marked))
+		plan.Instances = append(plan.Instances, m.change(plan, g, r, leaving, marked))
 		if _, under := plan.disrupted[m.live.Name]; !under {
 			plan.Calls = append(plan.Calls, r.Disrupt.Sweep(m.live)...)
 		}

@@ -139,11 +139,11 @@ func (m *resident) compare(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering
 }
 
 // change is what becomes of a resident by what the plan has decided.
-func (m resident) change(plan *Plan, r Rendering, leaving removal, marked map[string]bool) InstanceChange {
+func (m resident) change(plan *Plan, g v1alpha1.Group, r Rendering, leaving removal, marked map[string]bool) InstanceChange {
 	name := m.live.Name
 	if m.live.DeletionTimestamp != nil {
 		stops := plan.released[name] && plan.disrupted[name] == Restart && !r.Disrupt.Spare(m.live)
-		return InstanceChange{Live: m.live, Desired: parting(m.live, plan, r), Stops: stops}
+		return InstanceChange{Live: m.live, Desired: parting(m.live, plan, g, r), Stops: stops}
 	}
 	out := InstanceChange{Live: m.live, Desired: m.kept}
 	if plan.granted[name] {
@@ -177,8 +177,10 @@ func changeAtRest(plan *Plan, living []resident) {
 }
 
 // parting is a deleted Instance as it is to be until it has gone: nothing of it
-// changes but the finalizer, when its member has left.
-func parting(live *v1alpha1.Instance, plan *Plan, r Rendering) *v1alpha1.Instance {
+// changes but the finalizer, when its member has left, and whether its pod runs: a
+// suspended group stops it like the others, and the member leaves when the group is
+// resumed.
+func parting(live *v1alpha1.Instance, plan *Plan, g v1alpha1.Group, r Rendering) *v1alpha1.Instance {
 	desired := &v1alpha1.Instance{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: live.Namespace, Name: live.Name, Labels: live.Labels, OwnerReferences: live.OwnerReferences,
@@ -186,6 +188,8 @@ func parting(live *v1alpha1.Instance, plan *Plan, r Rendering) *v1alpha1.Instanc
 		},
 		Spec: *live.Spec.DeepCopy(),
 	}
+	desired.Spec.Suspended = g.GetComponentSpec().Suspended
+	suspend(desired, live, r)
 	mark(desired, live, plan, r)
 	if plan.released[live.Name] {
 		desired.Finalizers = nil

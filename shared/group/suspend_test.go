@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 )
 
@@ -94,8 +96,8 @@ func TestAnHeirThatASuspendedGroupWaitsForGivesTheLeaseBack(t *testing.T) {
 func TestASuspendedGroupWithoutPodsIsNotWaitedFor(t *testing.T) {
 	pd := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "pd", Namespace: "ns"}}
 	for reason, waits := range map[string]bool{
-		v1alpha1.ReasonSuspended: true, v1alpha1.ReasonProgressing: true, v1alpha1.ReasonVolumeChangeFailed: true, v1alpha1.ReasonDraining: true,
-		v1alpha1.ReasonNewRendering: false, v1alpha1.ReasonVolumeChangePending: false,
+		v1alpha1.ReasonSuspended: true, v1alpha1.ReasonProgressing: true, v1alpha1.ReasonVolumeChangeFailed: true,
+		v1alpha1.ReasonNewRendering: false, v1alpha1.ReasonVolumeChangePending: false, v1alpha1.ReasonDraining: false,
 	} {
 		t.Run(reason, func(t *testing.T) {
 			other := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns", Generation: 2}}
@@ -145,4 +147,50 @@ func TestKV13RegionsAreAskedForBeforeTheLeaseIsTaken(t *testing.T) {
 			assert.Equal(t, c.due, restartsDue(g, Snapshot{Instances: []*v1alpha1.Instance{i}}))
 		})
 	}
+}
+
+// P5: what others wait for ends.
+func TestASuspendedGroupDoesNotWaitForAReplacementThatIsPutOff(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{}
+	g.Spec.VolumeReplacement, g.Spec.Disruption = v1alpha1.ReplaceVolumes, &v1alpha1.Disruption{Paused: true}
+	g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("2Gi"), StorageClassName: ptr.To("fast")}}
+	s := Snapshot{Instances: []*v1alpha1.Instance{on(0, "slow", "2Gi")}}
+	s.Instances[0].Status.Volumes[0].PersistentVolume = "pv"
+	assert.Equal(t, v1alpha1.ReasonUpdateHeld, volumeChange(g, s, Rendering{}).Reason)
+	g.Spec.Suspended = true
+	reason := volumeChange(g, s, Rendering{}).Reason
+	assert.Equal(t, v1alpha1.ReasonVolumeChangePending, reason)
+	assert.True(t, stopped(reason))
+}
+
+func TestARefusedGrowthHoldsNoRollOfOthersUp(t *testing.T) {
+	pd := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "pd", Namespace: "ns"}}
+	pd.Status.Replicas, pd.Status.UpdatedReplicas, pd.Status.ReadyReplicas, pd.Status.CurrentRevision, pd.Status.UpdateRevision = 3, 3, 3, "r", "r"
+	open := func(reason string) bool {
+		pd.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: reason}}
+		return RollGate(&v1alpha1.TiKVGroup{}, Snapshot{Groups: []v1alpha1.Group{pd}}).Open
+	}
+	for _, reason := range []string{v1alpha1.ReasonClaimRejected, v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonLimitRangeExceeded} {
+		assert.True(t, open(reason), reason)
+	}
+	assert.False(t, open(v1alpha1.ReasonPodPending))
+	pd.Status.ReadyReplicas = 2
+	assert.False(t, open(v1alpha1.ReasonQuotaExceeded), "it may be the claim of a member that rolls")
+	pd.Status.ReadyReplicas, pd.Status.UpdateRevision = 3, "s"
+	assert.False(t, open(v1alpha1.ReasonClaimRejected), "it has yet to roll itself")
+}
+
+// P5: a deleted store of a suspended group stops, and starts again to leave.
+func TestADeletedMemberStopsWithItsGroup(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{}
+	i := doomed(kv(1, "uid"))
+	open := Rendering{Disrupt: clean{}, Gate: gate.Result{Open: true}}
+	stops := func(r Rendering) bool { return parting(i, &Plan{}, g, r).Spec.Suspended }
+	assert.False(t, stops(open))
+	g.Spec.Suspended = true
+	assert.True(t, stops(open))
+	assert.False(t, stops(Rendering{Disrupt: clean{}, SuspendWait: "TiDBGroup db has to stop first"}))
+	i.Spec.Suspended, g.Spec.Suspended = true, false
+	assert.False(t, stops(open))
+	assert.True(t, stops(Rendering{Disrupt: clean{}}), "PD is to be Ready first")
 }

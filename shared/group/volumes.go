@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -104,9 +105,11 @@ func volumeChange(g v1alpha1.Group, s Snapshot, r Rendering) step.Outcome {
 	case left == 0:
 		return step.Done()
 	case !replaces(g):
-		return wait(fmt.Sprintf("Instance %s: %s, and volumes do not move: set it back, or set spec.volumeReplacement to Replace to have new members take the place of the old ones", first, why))
+		edit := origin.Of(g)
+		return wait(fmt.Sprintf("Instance %s: %s, and volumes do not move: set it back, or set %s to Replace to have new members take the place of the old ones: %s", first, why, edit.Field("volumeReplacement"), edit.Edit()))
 	}
-	if hold := putOff(g, s, r, Disruption{Instance: s.Instance(first), Verb: Remove, Why: why}, ""); hold.Kind != step.KindDone {
+	// Who waits for a suspended group to stop does not wait for what is put off.
+	if hold := putOff(g, s, r, Disruption{Instance: s.Instance(first), Verb: Remove, Why: why}, ""); hold.Kind != step.KindDone && !g.GetComponentSpec().Suspended {
 		return hold
 	}
 	return wait(fmt.Sprintf("Instance %s is to be replaced: %s; members left to replace: %d; to stop that, set the volume back", first, why, left))

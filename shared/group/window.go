@@ -8,13 +8,14 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 // putOff says what of the user's own wishes keeps a disruption from beginning;
 // Done if nothing does.
 func putOff(g v1alpha1.Group, s Snapshot, r Rendering, d Disruption, revision string) step.Outcome {
-	wishes := g.GetComponentSpec().Disruption
+	wishes, edit := g.GetComponentSpec().Disruption, origin.Of(g)
 	hold := func(format string, args ...any) step.Outcome {
 		return step.Wait(g.GroupKind(), waitDeadline, v1alpha1.ReasonUpdateHeld, fmt.Sprintf("Instance %s (%s): ", d.Instance.Name, d.Why)+fmt.Sprintf(format, args...))
 	}
@@ -26,9 +27,9 @@ func putOff(g v1alpha1.Group, s Snapshot, r Rendering, d Disruption, revision st
 	case wishes == nil:
 		return step.Done()
 	case wishes.Paused:
-		return hold("spec.disruption.paused puts it off: set it to false to go on")
+		return hold("%s puts it off: set it to false to go on: %s", edit.Either("disruption.paused"), edit.Edit())
 	case roll && wishes.UpdateAtMost != nil && updated(s, revision) >= *wishes.UpdateAtMost:
-		return hold("spec.disruption.updateAtMost is %d: raise or remove it to go on", *wishes.UpdateAtMost)
+		return hold("%s is %d: raise or remove it to go on: %s", edit.Either("disruption.updateAtMost"), *wishes.UpdateAtMost, edit.Edit())
 	case len(wishes.Windows) > 0:
 		opens, open := nextWindow(wishes.Windows, s.Now)
 		if open {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -80,8 +81,8 @@ func (j Judge) Given(i *v1alpha1.Instance, others []map[string]string, wanted ma
 		return given
 	}
 	given.Give = given.Give && j.Now.Sub(seen.Tried.Time) >= tryAgain
-	given.Outcome = step.Stall(v1alpha1.ReasonConfigRefused, fmt.Sprintf("Instance %s does not take %s while it runs (%s): set it back, or set spec.configUpdate to %s: %s",
-		i.Name, strings.Join(refused, ", "), answer, v1alpha1.RestartForConfig, j.edit()))
+	given.Outcome = step.Stall(v1alpha1.ReasonConfigRefused, fmt.Sprintf("Instance %s does not take %s while it runs (%s): set it back, or set %s to %s: %s",
+		i.Name, strings.Join(refused, ", "), answer, j.edit().Field("configUpdate"), v1alpha1.RestartForConfig, j.edit().Edit()))
 	given.Outcome.After = j.left(seen, tryAgain)
 	return given
 }
@@ -99,15 +100,13 @@ func (j Judge) left(seen group.Running, again time.Duration) time.Duration {
 func (j Judge) silent(i *v1alpha1.Instance, err error) string {
 	round := fmt.Sprintf("have it restarted: kubectl -n %s annotate instance %s %s=$(date +%%s) --overwrite", i.Namespace, i.Name, v1alpha1.AnnotationRestart)
 	if j.Policy == v1alpha1.ConfigOnline && i.Spec.Revision != j.Group.GetGroupStatus().UpdateRevision {
-		round = fmt.Sprintf("set spec.configUpdate to %s: %s", v1alpha1.RestartForConfig, j.edit())
+		round = fmt.Sprintf("set %s to %s: %s", j.edit().Field("configUpdate"), v1alpha1.RestartForConfig, j.edit().Edit())
 	}
 	return fmt.Sprintf("Instance %s %v: see kubectl -n %s logs %s, or %s", i.Name, err, i.Namespace, i.Name, round)
 }
 
-// edit is the command that edits the group.
-func (j Judge) edit() string {
-	return fmt.Sprintf("kubectl -n %s edit %s %s", j.Group.GetNamespace(), strings.ToLower(j.Group.GroupKind()), j.Group.GetName())
-}
+// edit is where the group is edited.
+func (j Judge) edit() origin.Origin { return origin.Of(j.Group) }
 
 // refusals names those of some items that a member has refused, and its answer.
 // Of several that it was given at once, those that it may have taken all the same

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -207,6 +207,7 @@ func (c Component) Refuse(victims []*v1alpha1.Instance) string {
 	if volumes := group.ReplacedForVolumes(c.Group, victims[0]); volumes != "" && len(victims) == 1 {
 		return fmt.Sprintf("Instance %s stays (%s): %s", victims[0].Name, volumes, why)
 	}
-	return fmt.Sprintf("spec.replicas is %d, and nothing is removed: %s; to set it back: kubectl -n %s scale %s %s --replicas=%d",
-		c.Group.GetReplicas(), why, c.Group.GetNamespace(), strings.ToLower(c.Group.GroupKind()), c.Group.GetName(), int(c.Group.GetReplicas())+len(victims))
+	edit := origin.Of(c.Group)
+	return fmt.Sprintf("%s is %d, and nothing is removed: %s; to set it back: %s",
+		edit.Field("replicas"), c.Group.GetReplicas(), why, edit.Scale(int(c.Group.GetReplicas())+len(victims)))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
@@ -146,7 +147,7 @@ func (v voters) Safe(d group.Disruption) string {
 	case joining > 0 && healthy >= pd.Majority(voting):
 		return fmt.Sprintf("%d of %d members would be healthy without it when the one that is joining counts", healthy, voting+joining)
 	case voting == 2:
-		return "2 members need both of them for a majority: set spec.replicas to 3 for as long as it takes"
+		return "2 members need both of them for a majority: have 3 for as long as it takes: " + origin.Of(v.g).Scale(3)
 	default:
 		return fmt.Sprintf("%d of %d members would be healthy without it, and %d are a majority", healthy, voting, need)
 	}
@@ -217,11 +218,12 @@ func (v voters) Refuse([]*v1alpha1.Instance) string {
 			users = append(users, other.GroupKind()+" "+other.GetName())
 		}
 	}
-	back := fmt.Sprintf("kubectl -n %s scale pdgroup %s --replicas=%d", v.g.Namespace, v.g.Name, max(len(v.g.Status.Members), 1))
+	edit := origin.Of(v.g)
+	field, back := edit.Field("replicas"), edit.Scale(max(len(v.g.Status.Members), 1))
 	if len(users) > 0 {
-		return fmt.Sprintf("spec.replicas is 0, and %s would be left without a PD: delete them first, or set it back: %s", strings.Join(users, ", "), back)
+		return fmt.Sprintf("%s is 0, and %s would be left without a PD: delete them first, or set it back: %s", field, strings.Join(users, ", "), back)
 	}
-	return "spec.replicas is 0, and the cluster would be lost with its last member: delete the PDGroup if that is meant, set spec.suspended to stop it, or set it back: " + back
+	return fmt.Sprintf("%s is 0, and the cluster would be lost with its last member: delete the PDGroup if that is meant, set %s to stop it, or set it back: %s", field, edit.Either("suspended"), back)
 }
 
 // Dead implements group.Component. A member is only given up while the others

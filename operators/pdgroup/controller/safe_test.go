@@ -156,7 +156,7 @@ func TestARoll(t *testing.T) {
 			did{given: true}, v1alpha1.ReasonUnsafe, "PD has no quorum"},
 		"restarts a single member without moving its leader": {1, []func(*group.Snapshot){func(s *group.Snapshot) { holds(s, 0) }},
 			did{granted: []string{"basic-pd-0"}}, "", ""},
-		"refuses to stop one of two": {2, nil, did{}, v1alpha1.ReasonUnsafe, "set spec.replicas to 3"},
+		"refuses to stop one of two": {2, nil, did{}, v1alpha1.ReasonUnsafe, "scale pdgroup basic-pd --replicas=3"},
 		"stops one of four":          {4, nil, did{taken: "basic-pd-1"}, "", ""},
 		"stops none of four when one is down": {4, []func(*group.Snapshot){updated(3), func(s *group.Snapshot) { lives(s, 3, false, false) }},
 			did{}, v1alpha1.ReasonPodNotReady, "Instance basic-pd-3"},

@@ -73,8 +73,12 @@ func judge(st state, s snapshot, p groupPlan) judgement {
 	return j
 }
 
-func (j judgement) acts() bool {
-	return len(j.made)+len(j.stopped)+len(j.leaving)+len(j.plan.Deletes) > 0 || j.changed || j.mended || len(j.plan.Lease.Why) > 0
+func (j judgement) acts() bool { return j.changes() || j.plan.Lease.Give }
+
+// changes reports whether anything is done but that the Lease is given back, which
+// a paused group does for the others.
+func (j judgement) changes() bool {
+	return len(j.made)+len(j.stopped)+len(j.leaving)+len(j.plan.Deletes) > 0 || j.changed || j.mended || j.plan.Lease.Take != nil
 }
 
 // serving counts the servers that serve and that nobody has told to go.
@@ -110,7 +114,7 @@ func (j judgement) unsafe() []string {
 	if j.surge == 0 {
 		needed--
 	}
-	rule(!j.has("paused") || !j.acts(), "something is done although it is paused")
+	rule(!j.has("paused") || !j.changes(), "something is done although it is paused")
 	rule(len(j.made) == 0 || !j.has("no PD"), "%v are made although PD is not Ready", j.made)
 	rule(len(j.made) == 0 || !j.has("suspended"), "%v are made although the group is suspended", j.made)
 	rule(j.plan.Lease.Take == nil, "a server takes the Lease")

@@ -62,10 +62,9 @@ func (s state) mayEnd(end string) bool {
 	holds := map[string]string{v1alpha1.ReasonUpdateHeld: "held", v1alpha1.ReasonWaitingForGroups: "not its turn"}
 	word, known := holds[end]
 	refused := (end == v1alpha1.ReasonScaleInRefused || end == v1alpha1.ReasonDraining || end == v1alpha1.ReasonUnsafe) && s.table > int(s.replicas)
-	// Found and not mended, see docs/reliability.md: a store that is deleted and to
-	// leave runs on in a suspended group.
-	runsOn := end == v1alpha1.ReasonSuspended && s.has("suspended") && slices.ContainsFunc(s.slots, func(m member) bool { return m.is == "deleted" })
-	return end == grouptest.Arrived || known && s.has(word) || refused || s.has("paused") || runsOn
+	// It leaves when its group is resumed.
+	leaves := end == v1alpha1.ReasonDraining && s.has("suspended") && slices.ContainsFunc(s.slots, func(m member) bool { return m.is == "deleted" })
+	return end == grouptest.Arrived || known && s.has(word) || refused || s.has("paused") || leaves
 }
 
 // theatre is a stage and a small PD beside it.

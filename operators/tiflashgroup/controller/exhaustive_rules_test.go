@@ -88,8 +88,12 @@ func (j judgement) back() []string {
 // deaf reports whether nothing is known of PD.
 func (j judgement) deaf() bool { return j.has("silent") || j.has("no PD") }
 
-func (j judgement) acts() bool {
-	return len(j.parted)+len(j.made)+len(j.stopped)+len(j.mended)+len(j.plan.Deletes)+len(j.plan.Calls) > 0 || j.changed || j.plan.Lease.Take != nil || j.plan.Lease.Give || j.plan.EnablePlacementRules
+func (j judgement) acts() bool { return j.changes() || j.plan.Lease.Give }
+
+// changes reports whether anything is done but that the Lease is given back, which
+// a paused group does for the others.
+func (j judgement) changes() bool {
+	return len(j.parted)+len(j.made)+len(j.stopped)+len(j.mended)+len(j.plan.Deletes)+len(j.plan.Calls) > 0 || j.changed || j.plan.Lease.Take != nil || j.plan.EnablePlacementRules
 }
 
 // store returns the store of an Instance as PD lists it.
@@ -123,7 +127,7 @@ func (j judgement) unsafe() []string {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	rule(!j.has("paused") || !j.acts(), "something is done although it is paused")
+	rule(!j.has("paused") || !j.changes(), "something is done although it is paused")
 	rule(len(j.made) == 0 || !j.has("suspended") && !j.deaf() && !j.has("rules off"), "%v are made before they can serve", j.made)
 	living := len(j.seen.Instances)
 	rule(len(j.made) == 0 || living+len(j.made) <= int(j.replicas)+j.count("deleted off")+j.count("buried")+j.added(), "%v are made beside %d", j.made, living)
