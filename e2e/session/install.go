@@ -31,7 +31,7 @@ func (s *Session) Install(ctx context.Context, registry string) error {
 	if _, err := s.Kubectl(ctx, "apply", "-k", path); err != nil {
 		return fmt.Errorf("install operators: %w", err)
 	}
-	if _, err := s.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd", "-l", "app.kubernetes.io/part-of=tidb-groups"); err != nil {
+	if _, err := s.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=120s", "crd", "-l", "app.kubernetes.io/part-of=tidb-groups"); err != nil {
 		return fmt.Errorf("wait for the kinds: %w", err)
 	}
 	return nil

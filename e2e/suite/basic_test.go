@@ -60,7 +60,7 @@ func TestATidbClusterFromNothingToReady(t *testing.T) {
 	})
 	t.Run("day two", func(t *testing.T) { dayTwo(t, ns) })
 	t.Run("deleting the cluster keeps the claims", func(t *testing.T) {
-		_, err := shared.session.Kubectl(t.Context(), "delete", "-n", ns, "tidbcluster", "basic", "--timeout=60s")
+		_, err := shared.session.Kubectl(t.Context(), "delete", "-n", ns, "tidbcluster", "basic", "--timeout=150s")
 		require.NoError(t, err)
 		await(t, ns, "no object left", func(nodes []*tree.Node) bool { return len(nodes) == 0 && instances(t, ns) == 0 })
 		kept := claims(t, ns, "")

@@ -4,6 +4,7 @@ package suite_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,10 +46,12 @@ func fillsDisk(t *testing.T, ns string) {
 		taints, err := shared.session.Kubectl(t.Context(), "get", "node", node, "-o", "custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key")
 		require.NoError(t, err)
 		assert.Contains(t, taints, corev1.TaintNodeDiskPressure)
-		evicted, err := shared.session.Kubectl(t.Context(), "get", "events", "-n", ns, "--field-selector", "reason=Evicted,involvedObject.name="+store)
-		require.NoError(t, err)
-		assert.Contains(t, evicted, "low on resource: ephemeral-storage", "it was the kubelet")
-		query(t, ns)
+		// Events are written in their own time.
+		require.Eventually(t, func() bool {
+			evicted, err := shared.session.Kubectl(t.Context(), "get", "events", "-n", ns, "--field-selector", "reason=Evicted,involvedObject.name="+store)
+			return err == nil && strings.Contains(evicted, "low on resource: ephemeral-storage")
+		}, readyTimeout, time.Second, "it was the kubelet")
+		serves(t, ns)
 	})
 	require.NoError(t, disks.FreeDisk(ctx, node))
 	back := time.Now()

@@ -126,11 +126,11 @@ func scale(t *testing.T, operator string, replicas int) {
 	name := operator + "-operator"
 	_, err := shared.session.Kubectl(t.Context(), "scale", "-n", session.Namespace, "deployment", name, fmt.Sprintf("--replicas=%d", replicas))
 	require.NoError(t, err)
-	_, err = shared.session.Kubectl(t.Context(), "rollout", "status", "-n", session.Namespace, "deployment", name, "--timeout=60s")
+	_, err = shared.session.Kubectl(t.Context(), "rollout", "status", "-n", session.Namespace, "deployment", name, "--timeout=150s")
 	require.NoError(t, err)
 	if replicas == 0 {
 		// A rollout is over while its last pod still ends, and works.
-		_, err = shared.session.Kubectl(t.Context(), "wait", "-n", session.Namespace, "--for=delete", "pod", "-l", "app.kubernetes.io/name="+name, "--timeout=60s")
+		_, err = shared.session.Kubectl(t.Context(), "wait", "-n", session.Namespace, "--for=delete", "pod", "-l", "app.kubernetes.io/name="+name, "--timeout=150s")
 		require.NoError(t, err)
 	}
 }

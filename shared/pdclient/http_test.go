@@ -92,7 +92,7 @@ func TestViewOfRecordedAnswers(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			server := replay(t, c.members, c.health, c.stores, c.replicate)
-			view, err := dial(t, server.URL).View(within(t, 5*time.Second))
+			view, err := dial(t, server.URL).View(within(t, 20*time.Second))
 			require.NoError(t, err)
 			require.NoError(t, view.Err)
 
@@ -143,7 +143,7 @@ func TestViewOfRecordedAnswers(t *testing.T) {
 
 func TestAfterALeaderChangeEveryStoreIsDisconnectedButStarted(t *testing.T) {
 	server := replay(t, "10-up3-members", "10-up3-health", "73-stores-just-after-leader-change", "10-up3-config-replicate")
-	view, err := dial(t, server.URL).View(within(t, 5*time.Second))
+	view, err := dial(t, server.URL).View(within(t, 20*time.Second))
 	require.NoError(t, err)
 	require.NotEmpty(t, view.Stores)
 	for _, s := range view.Stores {
@@ -154,7 +154,7 @@ func TestAfterALeaderChangeEveryStoreIsDisconnectedButStarted(t *testing.T) {
 
 func TestAnIdlePDGivesEqualViews(t *testing.T) {
 	first := replay(t, "10-up3-members", "10-up3-health", "10-up3-stores", "10-up3-config-replicate")
-	before, err := dial(t, first.URL).View(within(t, 5*time.Second))
+	before, err := dial(t, first.URL).View(within(t, 20*time.Second))
 	require.NoError(t, err)
 	// The same stores a minute later: heartbeats, sizes and scores differ.
 	stores := recording(t, "10-up3-stores")
@@ -165,7 +165,7 @@ func TestAnIdlePDGivesEqualViews(t *testing.T) {
 	first.mu.Lock()
 	first.answers[storesPath] = stores
 	first.mu.Unlock()
-	after, err := dial(t, first.URL).View(within(t, 5*time.Second))
+	after, err := dial(t, first.URL).View(within(t, 20*time.Second))
 	require.NoError(t, err)
 	assert.True(t, before.Equal(after))
 
@@ -175,7 +175,7 @@ func TestAnIdlePDGivesEqualViews(t *testing.T) {
 	first.mu.Lock()
 	first.answers[storesPath] = stores
 	first.mu.Unlock()
-	after, err = dial(t, first.URL).View(within(t, 5*time.Second))
+	after, err = dial(t, first.URL).View(within(t, 20*time.Second))
 	require.NoError(t, err)
 	assert.NotEqual(t, before.Stores, after.Stores)
 	assert.True(t, before.Equal(after), "a busy cluster says the same too")
@@ -234,7 +234,7 @@ func TestAnswersThatAreNotBelieved(t *testing.T) {
 	}}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			view, err := dial(t, newStandIn(t, c.answers).URL).View(within(t, 5*time.Second))
+			view, err := dial(t, newStandIn(t, c.answers).URL).View(within(t, 20*time.Second))
 			require.EqualError(t, err, c.message)
 			assert.Equal(t, pd.View{Err: err}, view, "a failed poll keeps nothing")
 			assert.False(t, view.HasQuorum())
@@ -256,7 +256,7 @@ func TestAnUnreachablePDSaysTheSameEachTime(t *testing.T) {
 	}
 	require.NoError(t, listener.Close())
 	for range 2 {
-		_, err = dial(t, "http://"+address).View(within(t, 5*time.Second))
+		_, err = dial(t, "http://"+address).View(within(t, 20*time.Second))
 		require.EqualError(t, err, "PD at http://"+address+" does not answer: connection refused")
 		var unreachable *pd.Unreachable
 		require.ErrorAs(t, err, &unreachable)
@@ -275,10 +275,10 @@ func TestTheLibraryOfPDLogsNothing(t *testing.T) {
 	server := newStandIn(t, map[string]answer{membersPath: recording(t, "91-noquorum-members")})
 	client, err := pdclient.NewDialer(server.URL)(basic)
 	require.NoError(t, err)
-	_, err = client.View(within(t, 5*time.Second))
+	_, err = client.View(within(t, 20*time.Second))
 	require.Error(t, err)
 	server.Close()
-	_, err = client.View(within(t, 5*time.Second))
+	_, err = client.View(within(t, 20*time.Second))
 	require.Error(t, err)
 	client.Close()
 	assert.Empty(t, logs.All())
@@ -291,7 +291,7 @@ func TestOrders(t *testing.T) {
 		"/pd/api/v1/store/5/label": recording(t, "00-unbootstrapped-set-replicate"),
 	})
 	client := dial(t, server.URL)
-	ctx := within(t, 5*time.Second)
+	ctx := within(t, 20*time.Second)
 
 	require.NoError(t, client.SetStoreLabels(ctx, "4", map[string]string{"zone": "a"}))
 	require.NoError(t, client.EnablePlacementRules(ctx))
@@ -313,10 +313,10 @@ func TestCallsAreMeasured(t *testing.T) {
 	require.Error(t, err)
 	server := replay(t, "00-unbootstrapped-members", "00-unbootstrapped-health", "00-unbootstrapped-stores", "00-unbootstrapped-config-replicate")
 	client := dial(t, server.URL, pdclient.WithMetrics(metrics))
-	_, err = client.View(within(t, 5*time.Second))
+	_, err = client.View(within(t, 20*time.Second))
 	require.NoError(t, err)
 	server.Close()
-	_, err = client.View(within(t, 5*time.Second))
+	_, err = client.View(within(t, 20*time.Second))
 	require.Error(t, err)
 	families, err := registry.Gather()
 	require.NoError(t, err)
@@ -332,7 +332,7 @@ func TestCallsAreMeasured(t *testing.T) {
 func TestTheURLOfAPDGroup(t *testing.T) {
 	client, err := pdclient.NewDialer("http://{name}.{namespace}.invalid:2379")(types.NamespacedName{Namespace: "prod", Name: "basic-pd"})
 	require.NoError(t, err)
-	_, err = client.View(within(t, 5*time.Second))
+	_, err = client.View(within(t, 20*time.Second))
 	require.ErrorContains(t, err, "PD at http://basic-pd.prod.invalid:2379 does not answer: ")
 	for _, template := range []string{"", "basic-pd:2379", "ftp://x", "http://x/path", "http://", "http://x:port"} {
 		_, err := pdclient.NewDialer(template)(basic)

@@ -70,7 +70,7 @@ func TestOrdersAsTheyWereRecorded(t *testing.T) {
 			_, path, _ := strings.Cut(strings.TrimPrefix(request.URL, "http://"), "/")
 			path, query, _ := strings.Cut("/"+path, "?")
 			server := newStandIn(t, map[string]answer{path: recording(t, recorded)})
-			err := c.order(within(t, 5*time.Second), dial(t, server.URL))
+			err := c.order(within(t, 20*time.Second), dial(t, server.URL))
 			if c.refused == "" {
 				require.NoError(t, err)
 			} else {
@@ -93,7 +93,7 @@ func TestOrdersAsTheyWereRecorded(t *testing.T) {
 func TestIDsThatAreNoNumbersAreNotAskedFor(t *testing.T) {
 	server := newStandIn(t, nil)
 	client := dial(t, server.URL)
-	ctx := within(t, 5*time.Second)
+	ctx := within(t, 20*time.Second)
 	for _, err := range []error{
 		client.EvictLeaders(ctx, "x"), client.StopEvictingLeaders(ctx, "x"), client.DeleteStore(ctx, ""),
 		client.RestoreStore(ctx, "../members"), client.DeleteMember(ctx, "pd-1"),
@@ -106,7 +106,7 @@ func TestIDsThatAreNoNumbersAreNotAskedFor(t *testing.T) {
 func TestWhoseLeadersAreEvicted(t *testing.T) {
 	server := replay(t, "10-up3-members", "10-up3-health", "10-up3-stores", "10-up3-config-replicate")
 	server.answers[evictedPath] = recording(t, "41-evict-config-two")
-	view, err := dial(t, server.URL).View(within(t, 5*time.Second))
+	view, err := dial(t, server.URL).View(within(t, 20*time.Second))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"4", "5"}, view.EvictLeader)
 	assert.True(t, view.Evicts("5"))
@@ -115,7 +115,7 @@ func TestWhoseLeadersAreEvicted(t *testing.T) {
 	assert.Equal(t, []int{33, 104}, []int{store.Leaders, store.Regions})
 
 	server.answers[evictedPath] = answer{http.StatusInternalServerError, `"etcdserver: request timed out"`}
-	_, err = dial(t, server.URL).View(within(t, 5*time.Second))
+	_, err = dial(t, server.URL).View(within(t, 20*time.Second))
 	assert.EqualError(t, err, "PD refused evict-leader-config with 500: etcdserver: request timed out")
 }
 
@@ -125,7 +125,7 @@ func TestRules(t *testing.T) {
 		{"group_id":"tiflash","id":"table-101-r","start_key":"7480","end_key":"7481","role":"learner","count":2,
 		 "label_constraints":[{"key":"engine","op":"in","values":["tiflash"]}]},
 		{"group_id":"pd","id":"default","start_key":"","end_key":"","role":"voter","count":3}]`}
-	view, err := dial(t, server.URL).View(within(t, 5*time.Second))
+	view, err := dial(t, server.URL).View(within(t, 20*time.Second))
 	require.NoError(t, err)
 	assert.Equal(t, []pd.Rule{
 		{Group: "pd", ID: "default", Role: "voter", Count: 3},
@@ -135,14 +135,14 @@ func TestRules(t *testing.T) {
 
 	// They may be turned off between two calls of one poll.
 	server.answers[rulesPath] = answer{http.StatusPreconditionFailed, `"placement rules feature is disabled"`}
-	view, err = dial(t, server.URL).View(within(t, 5*time.Second))
+	view, err = dial(t, server.URL).View(within(t, 20*time.Second))
 	require.NoError(t, err)
 	assert.Empty(t, view.Rules)
 
 	replicate := recording(t, "10-up3-config-replicate")
 	replicate.body = strings.ReplaceAll(replicate.body, `"enable-placement-rules": "true"`, `"enable-placement-rules": "false"`)
 	server.answers[replicatePath], server.requests = replicate, nil
-	view, err = dial(t, server.URL).View(within(t, 5*time.Second))
+	view, err = dial(t, server.URL).View(within(t, 20*time.Second))
 	require.NoError(t, err)
 	assert.False(t, view.PlacementRules)
 	assert.NotContains(t, server.requests, "GET "+rulesPath)
@@ -154,12 +154,12 @@ func TestUnhealthyRegions(t *testing.T) {
 		down: recording(t, "10-up3-regions-check-down-peer"), pending: recording(t, "10-up3-regions-check-pending-peer"), missing: recording(t, "10-up3-regions-check-miss-peer"),
 	})
 	client := dial(t, server.URL)
-	regions, err := client.UnhealthyRegions(within(t, 5*time.Second))
+	regions, err := client.UnhealthyRegions(within(t, 20*time.Second))
 	require.NoError(t, err)
 	assert.Empty(t, regions)
 
 	server.answers[down] = recording(t, "61-down-peer")
-	regions, err = client.UnhealthyRegions(within(t, 5*time.Second))
+	regions, err = client.UnhealthyRegions(within(t, 20*time.Second))
 	require.NoError(t, err)
 	require.Len(t, regions, 75)
 	assert.Contains(t, regions, pd.Region{ID: "180", LeaderStore: "1", Peers: []pd.Peer{
@@ -174,30 +174,30 @@ func TestUnhealthyRegions(t *testing.T) {
 		`"leader":{"id":71,"store_id":1},%q:%s}]}`
 	server.answers[down] = answer{http.StatusOK, fmt.Sprintf(body, "down_peers", `[{"peer":{"id":72,"store_id":4},"down_seconds":700}]`)}
 	server.answers[pending] = answer{http.StatusOK, fmt.Sprintf(body, "pending_peers", `[{"id":73,"store_id":5}]`)}
-	regions, err = client.UnhealthyRegions(within(t, 5*time.Second))
+	regions, err = client.UnhealthyRegions(within(t, 20*time.Second))
 	require.NoError(t, err)
 	assert.Equal(t, []pd.Region{{ID: "7", LeaderStore: "1", Peers: []pd.Peer{
 		{StoreID: "1", Voter: true}, {StoreID: "4", Voter: true, Down: true}, {StoreID: "5", Pending: true}}}}, regions)
 
 	server.answers[missing] = answer{http.StatusOK, `{"count":1,"regions":[{"id":8,"peers":[{"id":81,"store_id":1}],"leader":{"id":81,"store_id":1}}]}`}
-	regions, err = client.UnhealthyRegions(within(t, 5*time.Second))
+	regions, err = client.UnhealthyRegions(within(t, 20*time.Second))
 	require.NoError(t, err)
 	require.Len(t, regions, 2, "the regions of all answers")
 	assert.Equal(t, pd.Region{ID: "8", LeaderStore: "1", Missing: true, Peers: []pd.Peer{{StoreID: "1", Voter: true}}}, regions[1])
 	assert.False(t, regions[0].Missing)
 
 	server.answers[missing] = answer{http.StatusOK, fmt.Sprintf(body, "down_peers", "[]")}
-	regions, err = client.UnhealthyRegions(within(t, 5*time.Second))
+	regions, err = client.UnhealthyRegions(within(t, 20*time.Second))
 	require.NoError(t, err)
 	require.Len(t, regions, 1)
 	assert.True(t, regions[0].Missing, "a region that lacks one peer, and has another one that is down")
 	assert.True(t, regions[0].Peers[1].Down)
 
 	server.answers[down] = recording(t, "00-unbootstrapped-stores")
-	regions, err = client.UnhealthyRegions(within(t, 5*time.Second))
+	regions, err = client.UnhealthyRegions(within(t, 20*time.Second))
 	require.NoError(t, err)
 	assert.Empty(t, regions)
 	server.answers[down] = recording(t, "91-noquorum-members")
-	_, err = client.UnhealthyRegions(within(t, 5*time.Second))
+	_, err = client.UnhealthyRegions(within(t, 20*time.Second))
 	assert.EqualError(t, err, "list unhealthy regions: PD refused regions-down-peer with 500: [PD:apiutil:ErrRedirect]redirect failed")
 }
