@@ -86,6 +86,10 @@ func (a *actor) volumeAffinity(ctx context.Context, claims []corev1.PersistentVo
 	return out, nil
 }
 
+// selectedNode is the annotation by which the scheduler tells for which node a
+// volume was made.
+const selectedNode = "volume.kubernetes.io/selected-node"
+
 // bind gives a claim a volume. Only local ones are made: nobody asks for others.
 func (a *actor) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim, node string) error {
 	if claim.Status.Phase == corev1.ClaimBound {
@@ -99,6 +103,7 @@ func (a *actor) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim, n
 		}
 		before := claim.DeepCopy()
 		claim.Spec.VolumeName = volumeName(claim.UID)
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, selectedNode, node)
 		if err := a.client.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
 			return fmt.Errorf("bind claim %s: %w", claim.Name, err)
 		}
