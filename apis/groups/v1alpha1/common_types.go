@@ -357,7 +357,8 @@ const (
 // ClaimRetention has the meaning of a StatefulSet's
 // persistentVolumeClaimRetentionPolicy.
 type ClaimRetention struct {
-	// WhenDeleted applies when the group itself is deleted.
+	// WhenDeleted applies when the group itself is deleted, or an Instance of it by
+	// a person.
 	// +kubebuilder:default=Retain
 	// +optional
 	WhenDeleted ClaimPolicy `json:"whenDeleted,omitempty"`
@@ -365,6 +366,13 @@ type ClaimRetention struct {
 	// +kubebuilder:default=Retain
 	// +optional
 	WhenScaled ClaimPolicy `json:"whenScaled,omitempty"`
+	// RetainFor is for how long a claim that is kept is kept after its member has
+	// left its cluster, such as 168h; then it is deleted. Unset: until somebody
+	// deletes it. Claims that are retired already keep what was said then.
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(ms|s|m|h)){1,4}$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	RetainFor *metav1.Duration `json:"retainFor,omitempty"`
 }
 
 // ServiceSpec shapes the Service that clients connect to. All of it changes in

@@ -40,6 +40,10 @@ const (
 	// good. Such a claim is never mounted again; its slot is skipped while it
 	// exists. The value is the reason.
 	AnnotationRetired = LabelPrefix + "retired"
+	// AnnotationExpires is, on a retired claim, when it is deleted (RFC 3339): its
+	// group's claim retention said so when its member left. Who takes it away keeps
+	// the claim.
+	AnnotationExpires = LabelPrefix + "expires"
 
 	// AnnotationRestartedAt carries spec.restartedAt on a pod's template; a
 	// change of it restarts the pod.

@@ -58,7 +58,7 @@ func setup(_ context.Context, env operator.Env) error {
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("add controller: %w", err)
 	}
-	return nil
+	return expire(env)
 }
 
 // Reconcile brings one Instance a step closer to its spec.

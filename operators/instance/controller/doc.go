@@ -10,6 +10,9 @@
 // Sets: PodReady, VolumesReady and, from them and the readiness gates, Ready,
 // UpToDate, Reconciling, Stalled and Paused.
 //
+// Deletes, besides what claim retention says when an Instance goes: retired claims
+// whose annotation groups.tidb.dev/expires has come, which retention put there.
+//
 // Needs: the conditions that spec.readinessGates names, set by the operator of
 // the Instance's group, before it calls the Instance Ready; that operator's
 // finalizer groups.tidb.dev/member gone before it stops the pod of an Instance

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -422,9 +423,11 @@ func planRetention(s *snapshot, claim *corev1.PersistentVolumeClaim, p *plan) {
 	case policy == v1alpha1.DeleteClaim && !restored(s, claim):
 		p.deleteClaims = append(p.deleteClaims, claimDeletion{claim: claim, why: "spec.claimRetention." + name + " is Delete"})
 	case left:
-		body := map[string]any{"metadata": map[string]any{"annotations": map[string]any{
-			v1alpha1.AnnotationRetired: fmt.Sprintf("the member of Instance %s was removed", instance.Name),
-		}}}
+		annotations := map[string]any{v1alpha1.AnnotationRetired: fmt.Sprintf("the member of Instance %s was removed", instance.Name)}
+		if keep := instance.Spec.ClaimRetention.RetainFor; keep != nil && !restored(s, claim) {
+			annotations[v1alpha1.AnnotationExpires] = s.now.Add(keep.Duration).UTC().Format(time.RFC3339)
+		}
+		body := map[string]any{"metadata": map[string]any{"annotations": annotations}}
 		p.patchClaims = append(p.patchClaims, claimPatch{claim: claim, body: identified(body, claim.UID), event: "ClaimRetired", why: "its member has left the cluster"})
 	}
 }

@@ -1,0 +1,104 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// expirer deletes retired claims whose time has come. Their Instances are gone, so
+// that nobody else looks at them.
+type expirer struct {
+	operator.Env
+}
+
+// expire adds the expirer to the manager.
+func expire(env operator.Env) error {
+	marked := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetAnnotations()[v1alpha1.AnnotationExpires] != "" })
+	err := ctrl.NewControllerManagedBy(env.Manager).
+		Named(env.Name+"-expiry").
+		For(&corev1.PersistentVolumeClaim{}, builder.WithPredicates(marked)).
+		WithOptions(env.Controller).
+		Complete(&expirer{Env: env})
+	if err != nil {
+		return fmt.Errorf("add controller of claims that expire: %w", err)
+	}
+	return nil
+}
+
+// expiry is what becomes of a claim.
+type expiry string
+
+const (
+	// keepClaim keeps it for good.
+	keepClaim expiry = "keep"
+	// keepForNow keeps it for a while yet.
+	keepForNow expiry = "keep for now"
+	// deleteClaim deletes it.
+	deleteClaim expiry = "delete"
+)
+
+// expiryOf says what becomes of a claim, and when to look again. Consent to its
+// deletion is the time on it beside the mark that its member has left, both of
+// which retention writes and anybody may take away. A time that cannot be read is
+// none.
+func expiryOf(claim *corev1.PersistentVolumeClaim, now time.Time) (expiry, time.Duration) {
+	ours := claim.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && claim.Labels[v1alpha1.LabelInstance] != ""
+	at, err := time.Parse(time.RFC3339, claim.Annotations[v1alpha1.AnnotationExpires])
+	switch {
+	case !ours, err != nil, claim.Annotations[v1alpha1.AnnotationRetired] == "", claim.DeletionTimestamp != nil:
+		return keepClaim, 0
+	case at.After(now):
+		return keepForNow, at.Sub(now)
+	}
+	return deleteClaim, 0
+}
+
+// Reconcile deletes one claim if it has expired.
+func (e *expirer) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := e.Client.Get(ctx, request.NamespacedName, claim); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if what, left := expiryOf(claim, e.Now()); what != deleteClaim {
+		return reconcile.Result{RequeueAfter: left}, nil
+	}
+	live := &corev1.PersistentVolumeClaim{}
+	if err := e.Live.Get(ctx, request.NamespacedName, live); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if what, left := expiryOf(live, e.Now()); what != deleteClaim || live.UID != claim.UID {
+		return reconcile.Result{RequeueAfter: left}, nil // its watch reports it too
+	}
+	// Who retires a claim by hand while its Instance lives has yet to part them.
+	instance := &v1alpha1.Instance{}
+	err := e.Live.Get(ctx, client.ObjectKey{Namespace: live.Namespace, Name: live.Labels[v1alpha1.LabelInstance]}, instance)
+	switch {
+	case err == nil:
+		return reconcile.Result{RequeueAfter: deadline}, nil
+	case !apierrors.IsNotFound(err):
+		return reconcile.Result{}, fmt.Errorf("read the Instance of claim %s: %w", live.Name, err)
+	}
+	err = e.Client.Delete(ctx, live, client.Preconditions{UID: ptr.To(live.UID), ResourceVersion: ptr.To(live.ResourceVersion)})
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: step.ConflictDelay}, nil
+	case client.IgnoreNotFound(err) != nil:
+		return reconcile.Result{}, fmt.Errorf("delete claim %s: %w", live.Name, err)
+	}
+	e.Recorder.Eventf(live, nil, corev1.EventTypeNormal, "ClaimDeleted", "Expire", "deleted claim %s: its member has left, and it was to be kept until %s", live.Name, live.Annotations[v1alpha1.AnnotationExpires])
+	return reconcile.Result{}, nil
+}

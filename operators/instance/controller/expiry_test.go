@@ -1,0 +1,126 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+)
+
+// P3: every claim that could be met is kept but the one that says in full that it
+// goes.
+func TestAClaimExpiresOnlyIfEverythingSaysSo(t *testing.T) {
+	times := map[string]string{"none": "", "past": clock().Add(-time.Second).Format(time.RFC3339), "now": clock().Format(time.RFC3339), "future": clock().Add(time.Hour).Format(time.RFC3339), "garbled": "tomorrow"}
+	deleted := 0
+	for name, at := range times {
+		for _, managed := range []string{"", "helm", v1alpha1.ManagedBy} {
+			for _, instance := range []string{"", "a-0"} {
+				for _, retired := range []string{"", "it was removed"} {
+					for _, going := range []bool{false, true} {
+						claim := &corev1.PersistentVolumeClaim{}
+						claim.Labels = map[string]string{v1alpha1.LabelManagedBy: managed, v1alpha1.LabelInstance: instance}
+						claim.Annotations = map[string]string{v1alpha1.AnnotationRetired: retired, v1alpha1.AnnotationExpires: at}
+						if going {
+							claim.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
+						}
+						whole := managed == v1alpha1.ManagedBy && instance != "" && retired != "" && !going
+						what, left := expiryOf(claim, clock())
+						assert.Equal(t, whole && (name == "past" || name == "now"), what == deleteClaim, "%s %s %s %s %t", name, managed, instance, retired, going)
+						assert.Equal(t, whole && name == "future", what == keepForNow && left == time.Hour)
+						assert.Equal(t, what == keepForNow, left > 0, "nobody looks again at what stays for good")
+						if what == deleteClaim {
+							deleted++
+						}
+					}
+				}
+			}
+		}
+	}
+	assert.Equal(t, 2, deleted)
+}
+
+func TestARetiredClaimSaysWhenItExpires(t *testing.T) {
+	week := func(s *snapshot) {
+		s.now, s.instance.Spec.ClaimRetention.RetainFor = clock(), &metav1.Duration{Duration: 168 * time.Hour}
+	}
+	for name, c := range map[string]struct {
+		world []func(*snapshot)
+		want  any
+	}{
+		"when its member has left":               {[]func(*snapshot){deleting, noPod, drained, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
+		"after a scale-in":                       {[]func(*snapshot){deleting, noPod, retire, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
+		"never, if nobody says so":               {[]func(*snapshot){deleting, noPod, drained}, nil},
+		"never, if somebody else has brought it": {[]func(*snapshot){deleting, noPod, otherClaim, drained, week}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := makePlan(world(t, c.world...))
+			require.Len(t, p.patchClaims, 1)
+			annotations := p.patchClaims[0].body["metadata"].(map[string]any)["annotations"].(map[string]any)
+			assert.Equal(t, c.want, annotations[v1alpha1.AnnotationExpires])
+		})
+	}
+	p := makePlan(world(t, deleting, noPod, week))
+	assert.Empty(t, p.patchClaims, "a member that stays in the cluster keeps its claim")
+}
+
+// P3: the operator deletes what has expired, and nothing that has not, or whose mark
+// was taken away, or whose Instance is there again.
+func TestAnExpiredClaimIsDeleted(t *testing.T) {
+	s := begin(t, func(i *v1alpha1.Instance) {
+		i.Spec.Retire, i.Spec.ClaimRetention.RetainFor = true, &metav1.Duration{Duration: time.Second}
+	})
+	_, pod := s.ready()
+	s.delete()
+	s.stop(pod)
+	s.gone()
+	require.Eventually(t, func() bool {
+		pvc := &corev1.PersistentVolumeClaim{}
+		return apierrors.IsNotFound(s.get(claim, pvc)) || pvc.DeletionTimestamp != nil
+	}, patience, 20*time.Millisecond)
+}
+
+func TestAClaimIsReadLiveBeforeItExpires(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		live    func(*corev1.PersistentVolumeClaim)
+		before  func(s stage)
+		deleted bool
+	}{
+		"as it was":                           {func(*corev1.PersistentVolumeClaim) {}, nil, true},
+		"not retired any more":                {func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, v1alpha1.AnnotationRetired) }, nil, false},
+		"to be kept for good":                 {func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, v1alpha1.AnnotationExpires) }, nil, false},
+		"another one":                         {func(c *corev1.PersistentVolumeClaim) { c.UID = "another" }, nil, false},
+		"with an Instance of its name around": {func(*corev1.PersistentVolumeClaim) {}, func(s stage) { s.create(func(i *v1alpha1.Instance) { i.Labels = map[string]string{byHand: ""} }) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+			// Without the label that the running operator's cache selects by.
+			pvc := s.restore()
+			if c.before != nil {
+				c.before(s)
+			}
+			marked := pvc.DeepCopy()
+			marked.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelInstance: "basic-pd-0"}
+			marked.Annotations = map[string]string{v1alpha1.AnnotationRetired: "it was removed", v1alpha1.AnnotationExpires: "2020-01-01T00:00:00Z"}
+			live := marked.DeepCopy()
+			c.live(live)
+			e := &expirer{Env: operator.Env{Client: &remembering{Client: api, claim: marked}, Live: &remembering{Client: api, claim: live}, Recorder: events.NewFakeRecorder(8), Now: time.Now}}
+			_, err := e.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pvc)})
+			require.NoError(t, err)
+			assert.Equal(t, c.deleted, s.pvc().DeletionTimestamp != nil)
+		})
+	}
+}
