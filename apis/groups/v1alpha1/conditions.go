@@ -139,6 +139,7 @@ const (
 	ReasonPodPending         = "PodPending"
 	ReasonPodUnschedulable   = "PodUnschedulable"
 	ReasonPodNotReady        = "PodNotReady"
+	ReasonNodeUnreachable    = "NodeUnreachable"
 	ReasonPodFailed          = "PodFailed"
 	ReasonPodRejected        = "PodRejected"
 	ReasonPodTerminating     = "PodTerminating"
@@ -230,7 +231,7 @@ func ConditionTable() []ConditionInfo {
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
 		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
 		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonRecoveryRefused, ReasonRecoveringQuorum, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
-		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
+		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonNodeUnreachable, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
 		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded,
 		ReasonVolumeChanging, ReasonVolumeChangeFailed, ReasonAttributesClassAbsent, ReasonAttributesUnsupported, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
@@ -261,7 +262,7 @@ func ConditionTable() []ConditionInfo {
 			Reasons: []string{ReasonStoresHealthy, ReasonStoresUnhealthy, ReasonRegistering, ReasonStoreMismatch, ReasonPDUnreachable, ReasonNoInstances, ReasonSuspended, ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup},
 			Meaning: "Every store of the group is Up."},
 		{Type: ConditionPodReady, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "instance",
-			Reasons: []string{ReasonPodReady, ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner, ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig, ReasonMissingReference, ReasonSuspended, ReasonInvalidSpec},
+			Reasons: []string{ReasonPodReady, ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonNodeUnreachable, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner, ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig, ReasonMissingReference, ReasonSuspended, ReasonInvalidSpec},
 			Meaning: "The pod exists, runs and passes its readiness probe."},
 		{Type: ConditionVolumesReady, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "instance",
 			Reasons: []string{ReasonVolumesReady, ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded, ReasonInvalidSpec},

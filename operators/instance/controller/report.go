@@ -450,8 +450,12 @@ func notReady(pod *corev1.Pod) step.Outcome {
 		slices.Sort(waiting)
 		return wait("pod", v1alpha1.ReasonPodNotReady, "container %s in pod %s on node %s runs and is not ready yet: kubectl logs %s -c %s -n %s",
 			strings.Join(waiting, ", "), pod.Name, pod.Spec.NodeName, pod.Name, waiting[0], pod.Namespace)
+	case pod.Status.Phase == corev1.PodRunning && len(pod.Spec.ReadinessGates) > 0:
+		return wait("pod", v1alpha1.ReasonPodNotReady, "pod %s on node %s runs, and a readiness gate of it is not True: kubectl describe pod %s -n %s", pod.Name, pod.Spec.NodeName, pod.Name, pod.Namespace)
 	case pod.Status.Phase == corev1.PodRunning:
-		return wait("pod", v1alpha1.ReasonPodNotReady, "pod %s on node %s is not ready: does the node answer? kubectl get node %s; if it is gone for good: kubectl delete node %s",
+		// All containers were ready when the kubelet last said so; Kubernetes itself
+		// takes the pod out of service when its node is silent.
+		return wait("pod", v1alpha1.ReasonNodeUnreachable, "pod %s on node %s is not ready: does the node answer? kubectl get node %s; if it is gone for good: kubectl delete node %s",
 			pod.Name, pod.Spec.NodeName, pod.Spec.NodeName, pod.Spec.NodeName)
 	}
 	message := fmt.Sprintf("pod %s is being started on node %s", pod.Name, pod.Spec.NodeName)

@@ -72,6 +72,7 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 			corev1.Volume{Name: "b", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "basic-pd-r1"}}}})
 	}
 	silent := func(s *snapshot) { s.pod.Status.Conditions[1].Status = corev1.ConditionFalse }
+	withGate := func(s *snapshot) { s.pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "x"}} }
 	oom := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}
 	invalid := func(s *snapshot) { s.template, s.templateErr = nil, errors.New(`unknown field "contaners"`) }
 	evicted := func(s *snapshot) { s.pod.Status.Phase, s.pod.Status.Reason = corev1.PodFailed, "Evicted" }
@@ -104,7 +105,8 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a container out of memory":                {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: oom})}, v1alpha1.ReasonContainerCrashing, false, "exit code 137 (OOMKilled)"},
 		"a container started after a crash":        {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: oom})}, v1alpha1.ReasonContainerCrashing, false, "exit code 137 (OOMKilled)"},
 		"a probe that fails":                       {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container pd in pod basic-pd-0 on node n1"},
-		"a node that does not answer":              {done, []func(*snapshot){silent}, v1alpha1.ReasonPodNotReady, false, "kubectl get node n1"},
+		"a node that does not answer":              {done, []func(*snapshot){silent}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
+		"a readiness gate that is not open":        {done, []func(*snapshot){silent, withGate}, v1alpha1.ReasonPodNotReady, false, "readiness gate"},
 		"a pod that fits nowhere":                  {done, []func(*snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): add nodes"},
 		"a pod that is gated":                      {done, []func(*snapshot){gated}, v1alpha1.ReasonPodPending, false, "SchedulingGated"},
 		"a pod that nobody has scheduled yet":      {done, []func(*snapshot){unseen}, v1alpha1.ReasonPodPending, false, "waits for the scheduler"},
