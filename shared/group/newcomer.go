@@ -1,6 +1,7 @@
 package group
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -66,9 +67,18 @@ const startPatience = 2 * time.Minute
 
 // overtakes says that a member which does not serve is about to, at the revision
 // that all had and whose successor has to wait; Done if it may have the new one at once. A member
-// that has a reason not to serve never waits: what is pending may be the cure.
+// that has a reason not to serve never waits: what is pending may be the cure, if it
+// is not its node that is silent.
 func overtakes(g v1alpha1.Group, s Snapshot, r Rendering, d Disruption, revision string) step.Outcome {
 	hold := putOff(g, s, r, d, revision)
+	if Unreachable(d.Instance) && d.Instance.DeletionTimestamp == nil && d.Instance.Spec.Revision != revision {
+		// Nothing of it is mended by another revision, nor can anybody see what it
+		// makes of it.
+		if wishes := g.GetComponentSpec().Disruption; hold.Kind == step.KindDone && wishes != nil && wishes.UpdateAtMost != nil {
+			return step.Wait("Instance", waitDeadline, v1alpha1.ReasonUpdateHeld, fmt.Sprintf("Instance %s (%s): its node does not answer, and it is none of those that spec.disruption.updateAtMost asks for", d.Instance.Name, d.Why))
+		}
+		return hold
+	}
 	if hold.Kind == step.KindDone || d.Instance.Spec.Revision != g.GetGroupStatus().CurrentRevision {
 		return step.Done()
 	}

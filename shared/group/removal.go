@@ -49,7 +49,7 @@ func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering, surge int32, revisio
 		return out
 	}
 	why := fmt.Sprintf("spec.replicas is %d", g.GetReplicas())
-	slices.SortStableFunc(staying, func(a, b *v1alpha1.Instance) int { return beforeInRemoval(g, r, why, a, b) })
+	slices.SortStableFunc(staying, func(a, b *v1alpha1.Instance) int { return beforeInRemoval(g, r, why, revision, a, b) })
 	victims := staying[:surplus]
 	fresh := slices.DeleteFunc(slices.Clone(victims), func(i *v1alpha1.Instance) bool { return i.Spec.Retire })
 	if refusal := r.Disrupt.Refuse(victims); refusal != "" && len(fresh) > 0 {
@@ -103,7 +103,7 @@ func (out *removal) begins(r Rendering) string {
 // replaced for its volumes, who is on the way out already, whom a person named, who
 // adds nothing, as the component ranks them, and then the newest. Who is awaited
 // back comes last.
-func beforeInRemoval(g v1alpha1.Group, r Rendering, why string, a, b *v1alpha1.Instance) int {
+func beforeInRemoval(g v1alpha1.Group, r Rendering, why, revision string, a, b *v1alpha1.Instance) int {
 	first := func(holds func(*v1alpha1.Instance) bool) int {
 		switch x, y := holds(a), holds(b); {
 		case x && !y:
@@ -113,7 +113,9 @@ func beforeInRemoval(g v1alpha1.Group, r Rendering, why string, a, b *v1alpha1.I
 		}
 		return 0
 	}
-	rank := func(i *v1alpha1.Instance) int { return r.Disrupt.Rank(Disruption{Instance: i, Verb: Remove, Why: why}) }
+	rank := func(i *v1alpha1.Instance) int {
+		return r.Disrupt.Rank(Disruption{Instance: i, Verb: Remove, Why: why, Revision: revision})
+	}
 	return cmp.Or(
 		first(func(i *v1alpha1.Instance) bool { return ReplacedForVolumes(g, i) != "" }),
 		first(func(i *v1alpha1.Instance) bool { return i.Spec.Retire }),

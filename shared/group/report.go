@@ -59,6 +59,13 @@ func VolumeLost(i *v1alpha1.Instance) bool {
 	return ClaimLost(i) && slices.ContainsFunc(i.Status.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.Phase == string(corev1.ClaimLost) })
 }
 
+// Unreachable reports whether an Instance's pod is on a node that does not answer:
+// it adds nothing now, and nothing of it can be changed until the node is back.
+func Unreachable(i *v1alpha1.Instance) bool {
+	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonNodeUnreachable
+}
+
 // ClaimLost reports whether the instance operator holds an Instance back because a
 // claim with its data is gone.
 func ClaimLost(i *v1alpha1.Instance) bool {

@@ -130,7 +130,7 @@ func unfit(g *v1alpha1.PDGroup, s group.Snapshot, name string) step.Outcome {
 func startable() []string {
 	return []string{
 		v1alpha1.ReasonPodNotReady, v1alpha1.ReasonPodMissing, v1alpha1.ReasonPodPending, v1alpha1.ReasonPodFailed,
-		v1alpha1.ReasonPodTerminating, v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonSuspended,
+		v1alpha1.ReasonPodTerminating, v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonSuspended, v1alpha1.ReasonNodeUnreachable,
 	}
 }
 

@@ -33,9 +33,35 @@ func maxSurge(g *v1alpha1.TiDBGroup) int32 { return ptr.Deref(g.Spec.MaxSurge, d
 // Spare implements group.Component: a server that does not serve.
 func (servers) Spare(i *v1alpha1.Instance) bool { return !group.InstanceServes(i) }
 
-// Rank implements group.Component: the newest first, so that a server beyond
-// spec.replicas comes before those that stay.
-func (servers) Rank(d group.Disruption) int { return -int(d.Instance.Spec.Slot) }
+// Rank implements group.Component. The newest is restarted first, so that a server
+// beyond spec.replicas comes before those that stay. Who is removed first is missed
+// least: see spareness.
+func (servers) Rank(d group.Disruption) int {
+	if d.Verb == group.Remove {
+		return spareness(d.Instance, d.Revision)
+	}
+	return -int(d.Instance.Spec.Slot)
+}
+
+// spareness orders servers of which some are to be removed, the lowest is first: one
+// that has no pod, whose node does not answer, that is not ready; of those that
+// serve one that is there for a roll only, and one that would have to be restarted
+// for the wanted revision.
+func spareness(i *v1alpha1.Instance, wanted string) int {
+	serves := group.InstanceServes(i)
+	for rank, holds := range []bool{
+		!serves && i.Status.PodUID == "",
+		!serves && group.Unreachable(i),
+		!serves,
+		i.Annotations[v1alpha1.AnnotationSurge] != "",
+		i.Spec.Revision != wanted,
+	} {
+		if holds {
+			return rank
+		}
+	}
+	return 5
+}
 
 // Leased implements group.Component.
 func (servers) Leased(group.Disruption) bool { return false }

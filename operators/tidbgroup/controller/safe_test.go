@@ -1,0 +1,131 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+)
+
+// ranked are all ways in which a server may be when some are to be removed.
+func ranked() map[string]*v1alpha1.Instance {
+	out := map[string]*v1alpha1.Instance{}
+	for _, life := range []string{"absent", "unreachable", "starts", "serves"} {
+		for _, revision := range []string{"old", "new"} {
+			for _, surge := range []string{"", "surge"} {
+				i := &v1alpha1.Instance{}
+				i.Spec.Revision, i.Status.PodUID = revision, "pod"
+				set := conditions.New(nil, 0, clock())
+				ready, reason := false, v1alpha1.ReasonPodNotReady
+				switch life {
+				case "absent":
+					i.Status.PodUID, reason = "", v1alpha1.ReasonPodMissing
+				case "unreachable":
+					reason = v1alpha1.ReasonNodeUnreachable
+				case "serves":
+					ready, reason = true, v1alpha1.ReasonReady
+				}
+				if ready {
+					set.True(v1alpha1.ConditionReady, reason, "x")
+					set.True(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodReady, "x")
+				} else {
+					set.False(v1alpha1.ConditionReady, reason, "x")
+					set.False(v1alpha1.ConditionPodReady, reason, "x")
+				}
+				i.Status.Conditions = set.List()
+				if surge != "" {
+					i.Annotations = map[string]string{v1alpha1.AnnotationSurge: "true"}
+				}
+				out[fmt.Sprintf("%s %s %s", life, revision, surge)] = i
+			}
+		}
+	}
+	return out
+}
+
+func TestDB03WhoIsMissedLeastIsRemovedFirst(t *testing.T) {
+	// The classes, the first to be removed first: every server is in the first one
+	// that holds of it.
+	classes := []func(life, revision, surge string) bool{
+		func(life, _, _ string) bool { return life == "absent" },
+		func(life, _, _ string) bool { return life == "unreachable" },
+		func(life, _, _ string) bool { return life == "starts" },
+		func(_, _, surge string) bool { return surge != "" },
+		func(_, revision, _ string) bool { return revision == "old" },
+		func(string, string, string) bool { return true },
+	}
+	all := ranked()
+	assert.Len(t, all, 16)
+	for name, i := range all {
+		var life, revision, surge string
+		_, _ = fmt.Sscan(name, &life, &revision, &surge)
+		want := slices.IndexFunc(classes, func(is func(life, revision, surge string) bool) bool { return is(life, revision, surge) })
+		assert.Equal(t, want, servers{}.Rank(group.Disruption{Instance: i, Verb: group.Remove, Revision: "new"}), name)
+	}
+}
+
+func TestDB03AScaleInDuringACanaryKeepsTheCanary(t *testing.T) {
+	s := running(t, func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
+	old := s.Pod("basic-tidb-0").Revision
+	s.edit(func(g *v1alpha1.TiDBGroup) {
+		g.Spec.Version, g.Spec.Disruption = "v8.5.8", &v1alpha1.Disruption{UpdateAtMost: ptr.To(int32(1))}
+	})
+	rest := func() {
+		for range 40 {
+			s.step(s.Snapshot())
+			s.Advance()
+		}
+	}
+	rest()
+	assert.NotEqual(t, old, s.Pod("basic-tidb-2").Revision)
+	s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(2)) })
+	rest()
+	assert.Equal(t, []string{"basic-tidb-0", "basic-tidb-2"}, s.Names())
+	assert.Equal(t, old, s.Pod("basic-tidb-0").Revision)
+}
+
+// What a server on a silent node makes of a new version nobody can see: it is none
+// of those that a canary asks for, and not counted on when another is restarted.
+func TestDB04AServerOnASilentNodeIsNoCanaryAndNotCountedOn(t *testing.T) {
+	s := running(t, func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
+	seen := func() group.Snapshot {
+		s.Break("basic-tidb-2")
+		s.Operate("basic-tidb-2")
+		out := s.Snapshot()
+		i := out.Instance("basic-tidb-2")
+		set := conditions.New(i.Status.Conditions, i.Generation, s.Now)
+		for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionPodReady} {
+			set.False(kind, v1alpha1.ReasonNodeUnreachable, "the node is silent")
+		}
+		i.Status.Conditions = set.List()
+		return out
+	}
+	granted := func(p groupPlan) (names []string) {
+		for _, c := range p.Instances {
+			if c.Live != nil && c.Desired.Spec.Revision != c.Live.Spec.Revision {
+				names = append(names, c.Live.Name)
+			}
+		}
+		return names
+	}
+	s.own.Spec.Disruption = &v1alpha1.Disruption{UpdateAtMost: ptr.To(int32(1))}
+	s.version("v8.5.8")
+	for range 20 {
+		assert.Empty(t, granted(s.step(seen())), "nor is another one stopped, while fewer than three serve beside it")
+		for _, name := range s.Names() {
+			if name != "basic-tidb-2" {
+				s.Operate(name)
+				s.Start(name)
+				s.Operate(name)
+			}
+		}
+	}
+	s.own.Spec.Disruption = nil
+	assert.Equal(t, []string{"basic-tidb-2"}, granted(s.step(seen())), "without a canary it costs nobody anything")
+}
