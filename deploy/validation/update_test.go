@@ -156,7 +156,7 @@ func TestTheSchemaFillsInTheDefaults(t *testing.T) {
 				}
 			}
 		}
-		assert.Equal(t, map[string]int64{"tikv/": 3, "tiflash/": 1}, replicas, "those of TiDB may be somebody else's")
+		assert.Equal(t, map[string]int64{"tikv/": 3, "tidb/": 2, "tiflash/": 1}, replicas, "those of an entry of TiDB that says none are somebody else's")
 	})
 }
 
