@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -144,6 +145,34 @@ func TestDB07ReadinessIsTheUsersChoice(t *testing.T) {
 			assert.Equal(t, c.want, tidb.ReadinessProbe.ProbeHandler)
 		})
 	}
+}
+
+func TestDB20APodIsGivenPluginsALifecycleAndAStartupProbe(t *testing.T) {
+	pod, tidb := container(t, "tidb", func(g *v1alpha1.TiDBGroup) {
+		g.Spec.Config = "[instance]\nplugin_dir = \"/plugins\"\nplugin_load = \"audit-1\"\n"
+		g.Spec.Overlay = &runtime.RawExtension{Raw: []byte(`{"spec":{
+			"initContainers":[{"name":"plugins","image":"plugins:1","volumeMounts":[{"name":"plugins","mountPath":"/plugins"}]}],
+			"volumes":[{"name":"plugins","emptyDir":{}}],
+			"containers":[{"name":"tidb",
+				"volumeMounts":[{"name":"plugins","mountPath":"/plugins"}],
+				"lifecycle":{"postStart":{"exec":{"command":["/warm-up"]}}},
+				"startupProbe":{"tcpSocket":{"port":"mysql"},"failureThreshold":60}}]}}`)}
+		files, problems := config(g)
+		assert.Empty(t, problems)
+		assert.Contains(t, files[configFile], "plugin_load = ")
+	})
+	require.Len(t, pod.InitContainers, 1)
+	assert.Contains(t, tidb.VolumeMounts, corev1.VolumeMount{Name: "plugins", MountPath: "/plugins"})
+	assert.Equal(t, "mysql", tidb.StartupProbe.TCPSocket.Port.StrVal)
+	assert.Equal(t, []string{"/warm-up"}, tidb.Lifecycle.PostStart.Exec.Command)
+	assert.NotNil(t, tidb.Lifecycle.PreStop, "what drains connections stays")
+	assert.NotNil(t, tidb.ReadinessProbe)
+	assert.Contains(t, tidb.Args, "--store=tikv")
+	_, _, problems := render(stored(func(g *v1alpha1.TiDBGroup) {
+		g.Spec.Overlay = &runtime.RawExtension{Raw: []byte(`{"spec":{"containers":[{"name":"tidb","args":["--plugin-load=x"]}]}}`)}
+	}))
+	require.Len(t, problems, 1)
+	assert.Contains(t, problems[0], `"--store=tikv" is gone`, "arguments are added to the operator's, not put in their place")
 }
 
 func TestDB09BootstrapSQLIsMountedAndNamed(t *testing.T) {
