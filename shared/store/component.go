@@ -164,7 +164,7 @@ func (c Component) Unsafe(i *v1alpha1.Instance) string {
 		}
 		switch {
 		case abandoned(c.Snapshot, other):
-			return leftBehind(other)
+			return leftBehind(c.Group, other)
 		case other.State == pd.StateOffline:
 			return fmt.Sprintf("store %s (%s) is being removed and still holds regions", other.ID, name)
 		case other.State == pd.StateDown:

@@ -138,8 +138,8 @@ func (c Component) wants(r pd.Rule, has int) string {
 		return fmt.Sprintf("the table with ID %s has %s and %s would stay Up: whoever owns it must lower that first: ALTER TABLE ... SET TIFLASH REPLICA %d "+
 			"(its name: SELECT table_schema, table_name FROM information_schema.tables WHERE tidb_table_id = %s)", table, count(r.Count, "TiFlash replica"), count(has, kind+" store"), has, table)
 	}
-	return fmt.Sprintf("PD's placement rule %s/%s wants %s%s and %d would stay Up: add such a store first, or change the rule: pd-ctl config placement-rules show",
-		r.Group, r.ID, count(r.Count, "store"), where(r), has)
+	return fmt.Sprintf("PD's placement rule %s/%s wants %s%s and %d would stay Up: add such a store first, or change the rule: %s config placement-rules show",
+		r.Group, r.ID, count(r.Count, "store"), where(r), has, ctl(c.Group))
 }
 
 // tiflashRules is the rule group in which TiDB keeps a rule for each table with
