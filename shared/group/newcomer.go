@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -38,6 +39,20 @@ func running(plan *Plan, g v1alpha1.Group, s Snapshot) (*revision.Target, error)
 		}
 	}
 	return nil, nil
+}
+
+// foreseen is a snapshot with the members at the wanted revision that the plan lets
+// have it: of a canary they are those that count, whoever is made beside them.
+func (p *Plan) foreseen(s Snapshot) Snapshot {
+	s.Instances = slices.Clone(s.Instances)
+	for n, i := range s.Instances {
+		taken := p.Lease.Take != nil && p.Lease.Take.Verb == Restart && p.Lease.Take.Instance.Name == i.Name
+		if i.DeletionTimestamp == nil && (taken || p.granted[i.Name] || p.disrupted[i.Name] == Restart) {
+			s.Instances[n] = i.DeepCopy()
+			s.Instances[n].Spec.Revision = p.Target.Hash
+		}
+	}
+	return s
 }
 
 // newcomer renders a member that is added. While a roll is put off it is made of

@@ -349,11 +349,13 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 		if err != nil {
 			return err
 		}
+		ahead := plan.foreseen(s)
 		for _, slot := range create {
-			desired, err := newcomer(plan, g, s, r, old, slot, slices.Contains(extra, slot))
+			desired, err := newcomer(plan, g, ahead, r, old, slot, slices.Contains(extra, slot))
 			if err != nil {
 				return err
 			}
+			ahead.Instances = append(ahead.Instances, desired)
 			plan.Instances = append(plan.Instances, InstanceChange{Desired: desired, Rolls: old != nil && desired.Spec.Revision == plan.Target.Hash})
 			plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(s.Instances), g.GetReplicas()+r.Extra+surge))
 		}

@@ -58,8 +58,13 @@ func (c Component) asleep(store pd.Store) string {
 }
 
 // leftBehind names an abandoned store and what a person may do.
-func leftBehind(store pd.Store) string {
-	return fmt.Sprintf("store %s (%s) does not run and its group is gone: have PD remove it: pd-ctl store delete %s; or make the group again, with its claims, and scale it to 0", store.ID, podName(store), store.ID)
+func leftBehind(g v1alpha1.Group, store pd.Store) string {
+	return fmt.Sprintf("store %s (%s) does not run and its group is gone: have PD remove it: %s store delete %s; or make the group again, with its claims, and scale it to 0", store.ID, podName(store), ctl(g), store.ID)
+}
+
+// ctl is the command that begins an order to the PD of a group.
+func ctl(g v1alpha1.Group) string {
+	return fmt.Sprintf("kubectl -n %s exec svc/%s -- /pd-ctl", g.GetNamespace(), g.PDGroupName())
 }
 
 // ruins names the first abandoned store of a group's kind, and how many there are;
@@ -75,7 +80,7 @@ func ruins(g v1alpha1.Group, s group.Snapshot) string {
 	case 0:
 		return ""
 	case 1:
-		return "; " + leftBehind(all[0])
+		return "; " + leftBehind(g, all[0])
 	}
-	return fmt.Sprintf("; %s; and %d more", leftBehind(all[0]), len(all)-1)
+	return fmt.Sprintf("; %s; and %d more", leftBehind(g, all[0]), len(all)-1)
 }

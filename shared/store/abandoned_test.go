@@ -18,7 +18,7 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 	hot := func(n, state string) pd.Store {
 		return pd.Store{ID: "9" + n, Address: "hot-" + n + ".hot-peer.ns.svc:20160", State: state, Regions: 1}
 	}
-	one := "3 of 3 stores are Up; store 90 (hot-0) does not run and its group is gone: have PD remove it: pd-ctl store delete 90; or make the group again, with its claims, and scale it to 0"
+	one := "3 of 3 stores are Up; store 90 (hot-0) does not run and its group is gone: have PD remove it: kubectl -n ns exec svc/pd -- /pd-ctl store delete 90; or make the group again, with its claims, and scale it to 0"
 	for name, c := range map[string]struct {
 		stores []pd.Store
 		change func(*group.Snapshot)

@@ -181,7 +181,7 @@ func (c Component) lame(other pd.Store, than footing, informed bool) string {
 	name := podName(other)
 	switch asleep := c.asleep(other); {
 	case abandoned(c.Snapshot, other):
-		return leftBehind(other)
+		return leftBehind(c.Group, other)
 	case asleep != "":
 		return fmt.Sprintf("store %s (%s) is %s, for %s", other.ID, name, other.State, asleep)
 	case other.State == pd.StateOffline:

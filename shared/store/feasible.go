@@ -168,7 +168,7 @@ func (c Component) wants(rules []pd.Rule, has int) string {
 		together = " for all of them"
 	}
 	return fmt.Sprintf("%s wants %s and %d would stay Up%s: add such a store first, or %s",
-		subject(rules), strings.Join(asked, ", "), has, together, remedy(rules))
+		subject(rules), strings.Join(asked, ", "), has, together, c.remedy(rules))
 }
 
 // tiflashRules is the rule group in which TiDB keeps a rule for each table with

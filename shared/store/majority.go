@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -13,7 +14,10 @@ const quorate = 3
 // endangered says how to look at the regions that a stop waits for. It names none of
 // them: while PD replicates these are others at every moment, and a message that
 // follows them is written over and over again.
-const endangered = "a region would be left without a majority of its voters, or may be: it waits until PD has replicated it, for which there have to be enough stores that its placement rules fit: pd-ctl region check miss-peer; pd-ctl region check down-peer; pd-ctl region check pending-peer; pd-ctl config placement-rules show"
+func (c Component) endangered() string {
+	return fmt.Sprintf("a region would be left without a majority of its voters, or may be: it waits until PD has replicated it, for which there have to be enough stores that its placement rules fit: "+
+		"%s region check miss-peer (likewise down-peer, pending-peer); %s config placement-rules show", ctl(c.Group), ctl(c.Group))
+}
 
 // Endangered says that a region would be left without a majority if a member were
 // stopped now, or soon, because PD may give it a voter there first; empty if none
@@ -33,7 +37,7 @@ func (c Component) Endangered(i *v1alpha1.Instance) string {
 	case !s.RegionsKnown && s.Lease.HeldBy(i):
 		return "PD has not been asked about its regions yet"
 	case slices.ContainsFunc(s.Regions, func(r pd.Region) bool { return needs(r, s.PD, *m.Store, few) }):
-		return endangered
+		return c.endangered()
 	}
 	return ""
 }

@@ -132,10 +132,10 @@ func subject(rules []pd.Rule) string {
 }
 
 // remedy says how to have the rules ask for less.
-func remedy(rules []pd.Rule) string {
+func (c Component) remedy(rules []pd.Rule) string {
 	id, policy := strings.CutPrefix(rules[0].Group, policyRules)
 	if !policy {
-		return "change the rule: pd-ctl config placement-rules show"
+		return "change the rule: " + ctl(c.Group) + " config placement-rules show"
 	}
 	return fmt.Sprintf("have its owner change the policy: ALTER PLACEMENT POLICY ... (which: SELECT table_schema, table_name, tidb_placement_policy_name FROM information_schema.tables WHERE tidb_table_id = %s, or the same of information_schema.partitions WHERE tidb_partition_id = %s)", id, id)
 }
