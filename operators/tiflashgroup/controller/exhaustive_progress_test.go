@@ -129,7 +129,8 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 		}
 		picture, j := th.picture(), judge(st, now, p)
 		if picture == last && len(th.dead) > 0 {
-			if st.has("add") && !j.answered() {
+			// Who is awaited leaves last, and the others may be kept by a table.
+			if st.has("add") && !j.answered() && st.table <= int(st.replicas) {
 				missed = append(missed, fmt.Sprintf("%d stores are dead, and there are %d", j.deaths(), len(th.Instances())))
 			}
 			th.dead, last = nil, ""
