@@ -148,6 +148,50 @@ func TestRules(t *testing.T) {
 	assert.NotContains(t, server.requests, "GET "+rulesPath)
 }
 
+func TestFindRegion(t *testing.T) {
+	const path = "/pd/api/v1/regions/store/4"
+	const one, two = `{"id":7,"peers":[{"id":71,"store_id":1},{"id":72,"store_id":4}],"leader":{"id":71,"store_id":1}}`, `{"id":8,"peers":[{"id":81,"store_id":4}],"leader":{"id":0,"store_id":0}}`
+	server := newStandIn(t, map[string]answer{path: {http.StatusOK, `{"count":2,"regions":[` + one + "," + two + `]}`}})
+	client := dial(t, server.URL)
+	ask := func(sought func(pd.Region) bool) (pd.Region, bool, error) {
+		return client.FindRegion(within(t, 5*time.Second), "4", sought)
+	}
+	led := func(r pd.Region) bool { return r.LeaderStore != "" }
+	found, ok, err := ask(led)
+	require.NoError(t, err)
+	assert.True(t, ok)
+	assert.Equal(t, pd.Region{ID: "7", LeaderStore: "1", Peers: []pd.Peer{{StoreID: "1", Voter: true}, {StoreID: "4", Voter: true}}}, found)
+	found, ok, err = ask(func(r pd.Region) bool { return !led(r) })
+	require.NoError(t, err)
+	assert.True(t, ok)
+	assert.Equal(t, "8", found.ID)
+	nothing := func(pd.Region) bool { return false }
+	_, ok, err = ask(nothing)
+	require.NoError(t, err)
+	assert.False(t, ok)
+
+	server.answers[path] = answer{http.StatusOK, `{"count":0,"regions":null}`}
+	_, ok, err = ask(nothing)
+	require.NoError(t, err)
+	assert.False(t, ok)
+
+	// What ends too soon says nothing of the regions that are not in it.
+	for name, body := range map[string]string{
+		"cut off": `{"count":2,"regions":[` + one, "fewer than counted": `{"count":2,"regions":[` + one + `]}`, "not counted": `{"regions":[` + one + `]}`,
+		"no list": `{"count":1,"regions":7}`, "no object": `[]`, "nothing": "", "no regions": "{}",
+	} {
+		server.answers[path] = answer{http.StatusOK, body}
+		_, ok, err = ask(nothing)
+		var malformed *pd.Malformed
+		assert.ErrorAs(t, err, &malformed, name)
+		assert.False(t, ok, name)
+	}
+	server.answers[path] = answer{http.StatusInternalServerError, "no"}
+	_, _, err = ask(nothing)
+	var refused *pd.Refused
+	assert.ErrorAs(t, err, &refused)
+}
+
 func TestUnhealthyRegions(t *testing.T) {
 	const down, pending, missing = "/pd/api/v1/regions/check/down-peer", "/pd/api/v1/regions/check/pending-peer", "/pd/api/v1/regions/check/miss-peer"
 	server := newStandIn(t, map[string]answer{
