@@ -112,3 +112,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	return result, group.Pace(ctx, r.Env, g, list())
 }
+
+// decide plans, and asks PD for what the plan cannot go on without: it is too much to
+// be asked for at any other moment.
+func (r *Reconciler) decide(ctx context.Context, g *v1alpha1.TiKVGroup, s *group.Snapshot) (groupPlan, error) {
+	p, err := plan(g, *s)
+	if err != nil || p.Question == nil {
+		return p, err
+	}
+	s.Answer = group.AskQuestion(ctx, r.Env, g, *p.Question)
+	return plan(g, *s)
+}
