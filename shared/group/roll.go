@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -126,7 +127,7 @@ func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1al
 		prepareRemoval(plan, p, d)
 		return step.Done()
 	}
-	if reason := cmp.Or(unreturning(s, d), r.Disrupt.Safe(d)); reason != "" {
+	if reason := cmp.Or(unreturning(g, s, d), r.Disrupt.Safe(d)); reason != "" {
 		// Others may have to mend first what makes it unsafe.
 		delete(plan.disrupted, holder.Name)
 		plan.Calls = append(plan.Calls, r.Disrupt.Sweep(holder)...)
@@ -201,6 +202,10 @@ func takeBack(plan *Plan, r Rendering, holder *v1alpha1.Instance, work []Disrupt
 func rest(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) {
 	i := holderOf(s)
 	if s.awaits(g) {
+		if slot, ok := names.Slot(g.GetName(), s.Lease.Holder.Instance); ok && s.RetiredSlots[slot] {
+			plan.Lease = LeaseChange{Give: true, Why: "the claim of its holder is retired, and none comes in its place"}
+			return
+		}
 		i = s.Instance(s.Lease.Holder.Instance)
 		if i != nil && i.DeletionTimestamp == nil && i.Annotations[v1alpha1.AnnotationDisruption] == "" {
 			plan.disrupted[i.Name] = Restart // by the mark it is seen what is to be taken back
@@ -262,7 +267,7 @@ func obstacle(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, d Disruptio
 	if hold := putOff(g, s, r, d, plan.Target.Hash); hold.Kind != step.KindDone {
 		return hold
 	}
-	if reason := unreturning(s, d); reason != "" {
+	if reason := unreturning(g, s, d); reason != "" {
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", d.Instance.Name, d.Why, reason))
 	}
 	if reason := r.Disrupt.Safe(d); reason != "" {
@@ -274,14 +279,17 @@ func obstacle(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, d Disruptio
 // unreturning says why a member that is to be restarted would not come back, empty
 // if it would: a claim that is being deleted goes with its pod. The instance
 // operator would not stop that, so nothing is prepared and the Lease is not kept
-// from others.
-func unreturning(s Snapshot, d Disruption) string {
+// from others. A claim of a volume that the spec has no more does not count.
+func unreturning(g v1alpha1.Group, s Snapshot, d Disruption) string {
 	i := d.Instance
 	if d.Verb != Restart || i.DeletionTimestamp != nil {
 		return ""
 	}
 	claims := s.Claims[i.Name]
-	at := slices.IndexFunc(claims, func(c metav1.ObjectMeta) bool { return c.DeletionTimestamp != nil })
+	wanted := func(c metav1.ObjectMeta) bool {
+		return slices.ContainsFunc(g.GetComponentSpec().Volumes, func(v v1alpha1.Volume) bool { return names.Claim(v.Name, i.Name) == c.Name })
+	}
+	at := slices.IndexFunc(claims, func(c metav1.ObjectMeta) bool { return c.DeletionTimestamp != nil && wanted(c) })
 	if at < 0 {
 		return ""
 	}

@@ -80,6 +80,10 @@ func TestAnHeirThatASuspendedGroupWaitsForGivesTheLeaseBack(t *testing.T) {
 		assert.True(t, plan.Instances[at].Desired.Spec.Suspended, "without a pod")
 	}
 
+	s.RetiredSlots = map[int32]bool{2: true}
+	assert.True(t, planned(clean{}).Lease.Give, "nobody comes in the slot of a retired claim")
+	s.RetiredSlots = nil
+
 	heir := plain(kv(2, "new"))
 	s.Instances = append(s.Instances, heir)
 	plan = planned(clean{})

@@ -142,6 +142,9 @@ func TestARoll(t *testing.T) {
 		"goes round one whose claim would go with its pod": {3, []func(*group.Snapshot){goes(1)}, did{taken: "basic-pd-2"}, "", ""},
 		"says so when it is the last": {3, []func(*group.Snapshot){updated(0, 2), goes(1)},
 			did{}, v1alpha1.ReasonUnsafe, "claim data-basic-pd-1 is being deleted, and would go with its pod: replace the member with its data: kubectl delete instance basic-pd-1 -n ns"},
+		"but not for the claim of a volume that the spec has no more": {3, []func(*group.Snapshot){func(s *group.Snapshot) {
+			s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-1": {{Name: "log-basic-pd-1", DeletionTimestamp: ptr.To(metav1.NewTime(clock()))}}}
+		}}, did{taken: "basic-pd-1"}, "", ""},
 		"and keeps the Lease from nobody for it": {3, []func(*group.Snapshot){goes(1), func(s *group.Snapshot) { holds(s, 1) }}, did{given: true}, v1alpha1.ReasonUnsafe, "claim data-basic-pd-1 is being deleted"},
 		"gives the Lease back then":              {3, []func(*group.Snapshot){updated(1), func(s *group.Snapshot) { holds(s, 1) }}, did{given: true}, "", ""},
 		"goes on with the next follower":         {3, []func(*group.Snapshot){updated(1)}, did{taken: "basic-pd-2"}, "", ""},
