@@ -87,10 +87,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, err
 	}
-	if found.outcome.Kind == step.KindStall {
-		return reconcile.Result{RequeueAfter: found.outcome.After}, nil
-	}
 	result, err := found.outcome.Result()
+	if found.outcome.Kind == step.KindStall {
+		result, err = reconcile.Result{RequeueAfter: found.outcome.After}, nil
+	}
 	if again := found.lookAgain(); err == nil && again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
 		result.RequeueAfter = again
 	}

@@ -68,6 +68,7 @@ func TestARetiredClaimSaysWhenItExpires(t *testing.T) {
 			p := makePlan(world(t, c.world...))
 			require.Len(t, p.patchClaims, 1)
 			annotations := p.patchClaims[0].body["metadata"].(map[string]any)["annotations"].(map[string]any)
+			require.Contains(t, annotations, v1alpha1.AnnotationExpires, "a time of another retirement does not stay")
 			assert.Equal(t, c.want, annotations[v1alpha1.AnnotationExpires])
 		})
 	}

@@ -423,7 +423,8 @@ func planRetention(s *snapshot, claim *corev1.PersistentVolumeClaim, p *plan) {
 	case policy == v1alpha1.DeleteClaim && !restored(s, claim):
 		p.deleteClaims = append(p.deleteClaims, claimDeletion{claim: claim, why: "spec.claimRetention." + name + " is Delete"})
 	case left:
-		annotations := map[string]any{v1alpha1.AnnotationRetired: fmt.Sprintf("the member of Instance %s was removed", instance.Name)}
+		// A time of another retirement is nobody's consent to this one.
+		annotations := map[string]any{v1alpha1.AnnotationRetired: fmt.Sprintf("the member of Instance %s was removed", instance.Name), v1alpha1.AnnotationExpires: nil}
 		if keep := instance.Spec.ClaimRetention.RetainFor; keep != nil && !restored(s, claim) {
 			annotations[v1alpha1.AnnotationExpires] = s.now.Add(keep.Duration).UTC().Format(time.RFC3339)
 		}
