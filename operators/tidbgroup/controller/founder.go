@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -9,9 +10,10 @@ import (
 // founder says which other group of the PDGroup has to make the database, empty if
 // none has. The first server that starts makes it, runs the SQL of its own group
 // and nobody's ever again: one without that SQL would leave root without a password
-// and users unmade. Once a server of any group has served it is made.
+// and users unmade. Who has none at all, or is suspended, is passed over while
+// another one has SQL. Once a server of any group has served it is made.
 func founder(g *v1alpha1.TiDBGroup, s snapshot) string {
-	first := ""
+	first, idle := "", ""
 	for _, other := range s.Groups {
 		t, ok := other.(*v1alpha1.TiDBGroup)
 		if !ok {
@@ -20,11 +22,19 @@ func founder(g *v1alpha1.TiDBGroup, s snapshot) string {
 		if t.Status.CurrentRevision != "" || t.Status.ReadyReplicas > 0 {
 			return ""
 		}
-		if first == "" && t.DeletionTimestamp == nil && (t.Spec.Initialization != nil || t.Spec.BootstrapSQL != nil) {
-			first = t.Name
+		switch sql := t.Spec.Initialization != nil || t.Spec.BootstrapSQL != nil; {
+		case !sql || t.DeletionTimestamp != nil:
+		case t.GetReplicas() == 0 || t.Spec.Suspended:
+			idle = cmp.Or(idle, t.Name)
+		default:
+			first = cmp.Or(first, t.Name)
 		}
 	}
-	if first == "" || first == g.Name {
+	switch {
+	case first == "" && idle != "" && idle != g.Name:
+		return fmt.Sprintf("TiDBGroup %s has the SQL for the users of the new database and comes first, and it has no replicas or is suspended: resume it with one at least, or take initialization and bootstrapSQL off its spec: kubectl -n %s describe tidbgroup %s",
+			idle, g.Namespace, idle)
+	case first == "" || first == g.Name:
 		return ""
 	}
 	return fmt.Sprintf("TiDBGroup %s comes first, for its first server makes the users and runs the SQL of the new database: kubectl -n %s describe tidbgroup %s", first, g.Namespace, first)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
@@ -33,6 +34,12 @@ func TestDB10AGroupWithInitialSQLMakesTheDatabaseBeforeAnyOther(t *testing.T) {
 			g.Spec.BootstrapSQL = &v1alpha1.KeyReference{Name: "sql", Key: "init.sql"}
 		}), 0},
 		"another one has and is paused":    {nil, other(generate, func(g *v1alpha1.TiDBGroup) { g.Spec.Paused = true }), 0},
+		"another one has and is suspended": {nil, other(generate, func(g *v1alpha1.TiDBGroup) { g.Spec.Suspended = true }), 0},
+		"another one has and is at 0":      {nil, other(generate, func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To[int32](0) }), 0},
+		"this one has, another one at 0 too": {[]func(*v1alpha1.TiDBGroup){generate}, other(generate, func(g *v1alpha1.TiDBGroup) {
+			g.Name = "a"
+			g.Spec.Replicas = ptr.To[int32](0)
+		}), 1},
 		"another one has and has arrived":  {nil, other(generate, func(g *v1alpha1.TiDBGroup) { g.Status.CurrentRevision = "r" }), 2},
 		"a server of the other has served": {nil, other(generate, func(g *v1alpha1.TiDBGroup) { g.Status.ReadyReplicas = 1 }), 2},
 	}
@@ -44,7 +51,7 @@ func TestDB10AGroupWithInitialSQLMakesTheDatabaseBeforeAnyOther(t *testing.T) {
 			require.Len(t, s.Names(), c.made, "%v", p.Outcome)
 			if c.made == 0 {
 				assert.Equal(t, v1alpha1.ReasonWaitingForGroups, p.Outcome.Reason)
-				assert.Contains(t, p.Outcome.Message, "TiDBGroup more comes first")
+				assert.Contains(t, p.Outcome.Message, "TiDBGroup more ")
 				assert.True(t, p.Dependencies.Open, "it is no dependency of a group that serves")
 			}
 		})
