@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/expiry"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -58,7 +59,7 @@ func setup(_ context.Context, env operator.Env) error {
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("add controller: %w", err)
 	}
-	return expire(env)
+	return expiry.Add(env)
 }
 
 // Reconcile brings one Instance a step closer to its spec.

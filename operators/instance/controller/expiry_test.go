@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/expiry"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
@@ -36,11 +37,11 @@ func TestAClaimExpiresOnlyIfEverythingSaysSo(t *testing.T) {
 							claim.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 						}
 						whole := managed == v1alpha1.ManagedBy && instance != "" && retired != "" && !going
-						what, left := expiryOf(claim, clock())
-						assert.Equal(t, whole && (name == "past" || name == "now"), what == deleteClaim, "%s %s %s %s %t", name, managed, instance, retired, going)
-						assert.Equal(t, whole && name == "future", what == keepForNow && left == time.Hour)
-						assert.Equal(t, what == keepForNow, left > 0, "nobody looks again at what stays for good")
-						if what == deleteClaim {
+						what, left := expiry.Of(claim, clock())
+						assert.Equal(t, whole && (name == "past" || name == "now"), what == expiry.Delete, "%s %s %s %s %t", name, managed, instance, retired, going)
+						assert.Equal(t, whole && name == "future", what == expiry.KeepForNow && left == time.Hour)
+						assert.Equal(t, what == expiry.KeepForNow, left > 0, "nobody looks again at what stays for good")
+						if what == expiry.Delete {
 							deleted++
 						}
 					}
@@ -118,7 +119,7 @@ func TestAClaimIsReadLiveBeforeItExpires(t *testing.T) {
 			marked.Annotations = map[string]string{v1alpha1.AnnotationRetired: "it was removed", v1alpha1.AnnotationExpires: "2020-01-01T00:00:00Z"}
 			live := marked.DeepCopy()
 			c.live(live)
-			e := &expirer{Env: operator.Env{Client: &remembering{Client: api, claim: marked}, Live: &remembering{Client: api, claim: live}, Recorder: events.NewFakeRecorder(8), Now: time.Now}}
+			e := &expiry.Reconciler{Env: operator.Env{Client: &remembering{Client: api, claim: marked}, Live: &remembering{Client: api, claim: live}, Recorder: events.NewFakeRecorder(8), Now: time.Now}}
 			_, err := e.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pvc)})
 			require.NoError(t, err)
 			assert.Equal(t, c.deleted, s.pvc().DeletionTimestamp != nil)

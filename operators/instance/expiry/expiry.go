@@ -1,4 +1,5 @@
-package controller
+// Package expiry deletes the claims of former members whose time has come.
+package expiry
 
 import (
 	"context"
@@ -19,68 +20,72 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// expirer deletes retired claims whose time has come. Their Instances are gone, so
+// deadline is after how long a claim whose Instance is still there is looked at
+// again.
+const deadline = time.Minute
+
+// Reconciler deletes retired claims whose time has come. Their Instances are gone, so
 // that nobody else looks at them.
-type expirer struct {
+type Reconciler struct {
 	operator.Env
 }
 
-// expire adds the expirer to the manager.
-func expire(env operator.Env) error {
+// Add adds a Reconciler to the manager.
+func Add(env operator.Env) error {
 	marked := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetAnnotations()[v1alpha1.AnnotationExpires] != "" })
 	err := ctrl.NewControllerManagedBy(env.Manager).
 		Named(env.Name+"-expiry").
 		For(&corev1.PersistentVolumeClaim{}, builder.WithPredicates(marked)).
 		WithOptions(env.Controller).
-		Complete(&expirer{Env: env})
+		Complete(&Reconciler{Env: env})
 	if err != nil {
 		return fmt.Errorf("add controller of claims that expire: %w", err)
 	}
 	return nil
 }
 
-// expiry is what becomes of a claim.
-type expiry string
+// Fate is what becomes of a claim.
+type Fate string
 
 const (
-	// keepClaim keeps it for good.
-	keepClaim expiry = "keep"
-	// keepForNow keeps it for a while yet.
-	keepForNow expiry = "keep for now"
-	// deleteClaim deletes it.
-	deleteClaim expiry = "delete"
+	// Keep keeps it for good.
+	Keep Fate = "keep"
+	// KeepForNow keeps it for a while yet.
+	KeepForNow Fate = "keep for now"
+	// Delete deletes it.
+	Delete Fate = "delete"
 )
 
-// expiryOf says what becomes of a claim, and when to look again. Consent to its
+// Of says what becomes of a claim, and when to look again. Consent to its
 // deletion is the time on it beside the mark that its member has left, both of
 // which retention writes and anybody may take away. A time that cannot be read is
 // none.
-func expiryOf(claim *corev1.PersistentVolumeClaim, now time.Time) (expiry, time.Duration) {
+func Of(claim *corev1.PersistentVolumeClaim, now time.Time) (Fate, time.Duration) {
 	ours := claim.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && claim.Labels[v1alpha1.LabelInstance] != ""
 	at, err := time.Parse(time.RFC3339, claim.Annotations[v1alpha1.AnnotationExpires])
 	switch {
 	case !ours, err != nil, claim.Annotations[v1alpha1.AnnotationRetired] == "", claim.DeletionTimestamp != nil:
-		return keepClaim, 0
+		return Keep, 0
 	case at.After(now):
-		return keepForNow, at.Sub(now)
+		return KeepForNow, at.Sub(now)
 	}
-	return deleteClaim, 0
+	return Delete, 0
 }
 
 // Reconcile deletes one claim if it has expired.
-func (e *expirer) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (e *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	claim := &corev1.PersistentVolumeClaim{}
 	if err := e.Client.Get(ctx, request.NamespacedName, claim); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if what, left := expiryOf(claim, e.Now()); what != deleteClaim {
+	if what, left := Of(claim, e.Now()); what != Delete {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	live := &corev1.PersistentVolumeClaim{}
 	if err := e.Live.Get(ctx, request.NamespacedName, live); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if what, left := expiryOf(live, e.Now()); what != deleteClaim || live.UID != claim.UID {
+	if what, left := Of(live, e.Now()); what != Delete || live.UID != claim.UID {
 		return reconcile.Result{RequeueAfter: left}, nil // its watch reports it too
 	}
 	// Who retires a claim by hand while its Instance lives has yet to part them.

@@ -1,4 +1,4 @@
-package controller
+package initialsql
 
 import (
 	"cmp"
@@ -7,14 +7,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// founder says which other group of the PDGroup has to make the database, empty if
+// Founder says which other group of the PDGroup has to make the database, empty if
 // none has. The first server that starts makes it, runs the SQL of its own group
 // and nobody's ever again: one without that SQL would leave root without a password
 // and users unmade. Who has none at all, or is suspended, is passed over while
 // another one has SQL. Once a server of any group has served it is made.
-func founder(g *v1alpha1.TiDBGroup, s snapshot) string {
+func Founder(g *v1alpha1.TiDBGroup, groups []v1alpha1.Group) string {
 	first, idle := "", ""
-	for _, other := range s.Groups {
+	for _, other := range groups {
 		t, ok := other.(*v1alpha1.TiDBGroup)
 		if !ok {
 			continue
