@@ -1,0 +1,48 @@
+package group
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// forgets has PD forget what was begun with a store whose Instance is gone before a
+// member of another kind takes the Lease from it: the Lease alone tells that it was
+// the operators who keep leaders away from it, and from its companions (KV-15). Its
+// own kind does so by itself, if any of its groups is left and is not paused. PD
+// itself may take the Lease when it does not speak: it may have to be mended.
+func forgets(plan *Plan, g v1alpha1.Group, s Snapshot, d Disruption) step.Outcome {
+	held := s.Lease
+	if !s.HolderLost || held.Holder.Kind != v1alpha1.KindTiKVGroup || held.Holder.Kind == g.GroupKind() {
+		return step.Done()
+	}
+	if s.PD.Err != nil && g.GroupKind() != v1alpha1.KindPDGroup {
+		return step.Wait("PD", waitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for PD to say whether it keeps leaders away from the store of %s, which is gone: %v", d.Instance.Name, d.Why, held.Holder, s.PD.Err))
+	}
+	begun := []string{held.Holder.Instance}
+	for _, c := range held.Companions {
+		begun = append(begun, c.Instance)
+	}
+	calls := stopEvicting(s.PD, begun)
+	if len(calls) == 0 {
+		return step.Done()
+	}
+	plan.Calls = append(plan.Calls, calls...)
+	return step.Wait("PD", waitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for store %s (%s) to be let lead again: %s, which was disrupted, is gone", d.Instance.Name, d.Why, calls[0].Target, calls[0].Instance, held.Holder))
+}
+
+// stopEvicting returns the calls that let the stores of pods lead again from which PD
+// takes their leaders.
+func stopEvicting(view pd.View, pods []string) (calls []Call) {
+	for _, store := range view.Stores {
+		at := slices.IndexFunc(pods, func(pod string) bool { return strings.HasPrefix(store.Address, pod+".") })
+		if at >= 0 && view.Evicts(store.ID) {
+			calls = append(calls, Call{Verb: StopEvictingLeaders, Target: store.ID, Instance: pods[at]})
+		}
+	}
+	return calls
+}
