@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -54,6 +55,28 @@ func TestKV15NobodyTakesTheLeaseFromALostStoreThatPDKeepsLeadersFrom(t *testing.
 			if !c.takes {
 				assert.Equal(t, v1alpha1.ReasonWaitingForLease, o.Reason)
 			}
+			if s.HolderLost && s.PD.Err == nil && s.Lease.Holder.Kind == v1alpha1.KindTiKVGroup && c.takes && c.group.GroupKind() != v1alpha1.KindTiKVGroup {
+				require.Len(t, plan.rechecks, 1, "the poll may be older than the order")
+				still := plan.rechecks[0].still
+				assert.Empty(t, still(s.PD))
+				s.PD.EvictLeader = []string{"4"}
+				assert.Equal(t, "PD keeps leaders away from store 4 (kv-1)", still(s.PD))
+				assert.NotEmpty(t, still(pd.View{Err: errors.New("no")}))
+			}
 		})
+	}
+}
+
+// The order that lets a store lead again is not kept back until it does.
+func TestKV15WhatPDStillHasToBeToldIsNotWaitedForFirst(t *testing.T) {
+	s := Snapshot{HolderLost: true, Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1"}}}
+	s.PD.Stores = []pd.Store{{ID: "4", Address: "kv-1.kv-peer.ns.svc:20160"}}
+	for _, evicts := range []bool{false, true} {
+		if evicts {
+			s.PD.EvictLeader = []string{"4"}
+		}
+		var plan Plan
+		plan.recheckForgotten(s)
+		assert.Equal(t, evicts, len(plan.rechecks) == 0)
 	}
 }

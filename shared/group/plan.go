@@ -324,6 +324,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	}
 	if s.HolderLost && s.Lease.Holder.Kind == g.GroupKind() && plan.Lease.Take == nil && s.astray() == "" {
 		plan.Lease = LeaseChange{Give: true, Why: "its holder is gone"}
+		plan.recheckForgotten(s)
 	}
 	slots, extra := planSlots(g, s, r, surge)
 	create := slices.Concat(slots, extra)
