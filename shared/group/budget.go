@@ -57,15 +57,30 @@ func budgetOf(g v1alpha1.Group, owner metav1.OwnerReference, members int32, sele
 }
 
 // withPods counts the members of a group that have a pod: one that is leaving or
-// that stands in for another one has regions like all.
+// that stands in for another one has regions like all. One that has none and whose
+// pod is not ready is missed by nobody: on a node that is lost its pod stays for ever,
+// and would have no other one go.
 func withPods(s Snapshot, g v1alpha1.Group) int32 {
 	n := int32(0)
 	for _, i := range slices.Concat(s.Instances, s.Peers) {
-		if i.Spec.Group.Name == g.GetName() && i.Status.PodUID != "" {
+		if i.Spec.Group.Name == g.GetName() && i.Status.PodUID != "" && !idle(s, i) {
 			n++
 		}
 	}
 	return n
+}
+
+// idle reports whether the pod of a member is not ready and PD counts no regions on
+// its store, if it lists it. One whose pod is ready is counted by Kubernetes.
+func idle(s Snapshot, i *v1alpha1.Instance) bool {
+	if s.PD.Err != nil || meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
+		return false
+	}
+	if i.Status.Member == nil {
+		return true
+	}
+	store, listed := s.PD.Store(i.Status.Member.ID)
+	return !listed || store.Regions == 0
 }
 
 // adrift reports whether a member of the cluster is ready for its kubelet, which is

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -61,11 +62,20 @@ func TestADrainTakesNobodyBesideAStoreThatPDMisses(t *testing.T) {
 			s.Groups[1].(*v1alpha1.TiKVGroup).Spec.Replicas = ptr.To[int32](0)
 			s.Instances[0].Spec.Group.Name, s.Peers, s.Instances = "cold", s.Instances[:1], s.Instances[1:]
 		}, 4},
-		"it has no regions":                            {3, func(s *Snapshot) { s.PD.Stores[0].State, s.PD.Stores[0].Regions = pd.StateDown, 0 }, 2},
-		"its pod is not ready, and is not counted":     {3, func(s *Snapshot) { s.PD.Stores[0].State = pd.StateDown; s.Instances[0].Status.Conditions = nil }, 2},
-		"PD has removed it":                            {3, func(s *Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, 2},
-		"one is to leave and has not left yet":         {2, func(*Snapshot) {}, 2},
-		"its pod has stopped":                          {2, func(s *Snapshot) { s.Instances[0].Status.PodUID = "" }, 1},
+		"it has no regions":                        {3, func(s *Snapshot) { s.PD.Stores[0].State, s.PD.Stores[0].Regions = pd.StateDown, 0 }, 2},
+		"its pod is not ready, and is not counted": {3, func(s *Snapshot) { s.PD.Stores[0].State = pd.StateDown; s.Instances[0].Status.Conditions = nil }, 2},
+		"PD has removed it":                        {3, func(s *Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, 2},
+		"one is to leave and has not left yet":     {2, func(*Snapshot) {}, 2},
+		"its pod has stopped":                      {2, func(s *Snapshot) { s.Instances[0].Status.PodUID = "" }, 1},
+		"one is beyond, and has no regions":        {2, func(s *Snapshot) { s.PD.Stores[0].Regions = 0 }, 2},
+		"one is dead, and has regions still": {2, func(s *Snapshot) {
+			s.PD.Stores[0].State, s.Instances[0].Status.Conditions = pd.StateDown, nil
+		}, 2},
+		"one is dead, and its regions are elsewhere": {2, func(s *Snapshot) {
+			s.PD.Stores[0].State, s.PD.Stores[0].Regions, s.Instances[0].Status.Conditions = pd.StateDown, 0, nil
+		}, 1},
+		"and PD is silent": {2, func(s *Snapshot) { s.PD, s.Instances[0].Status.Conditions = pd.View{Err: errors.New("no")}, nil }, 2},
+		"one never came":   {2, func(s *Snapshot) { s.Instances[0].Status.Conditions, s.Instances[0].Status.Member = nil, nil }, 1},
 		"a single one never keeps a drain from ending": {1, func(s *Snapshot) { s.Instances = s.Instances[:1]; s.PD.Stores[0].State = pd.StateDown }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -85,9 +85,6 @@ type Rendering struct {
 	// Extra is how many members there are to be beyond spec.replicas for now, in
 	// place of members that do not serve.
 	Extra int32
-	// Awaited are, by name, members that do not serve and that others stand in for:
-	// they are to come back, and are the last to leave.
-	Awaited map[string]bool
 	// Surge is how many more there may be, so that members that serve can be
 	// restarted without being missed.
 	Surge int32
@@ -327,6 +324,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	}
 	if s.HolderLost && s.Lease.Holder.Kind == g.GroupKind() && plan.Lease.Take == nil && s.astray() == "" {
 		plan.Lease = LeaseChange{Give: true, Why: "its holder is gone"}
+		plan.recheckForgotten(s)
 	}
 	slots, extra := planSlots(g, s, r, surge)
 	create := slices.Concat(slots, extra)

@@ -101,8 +101,7 @@ func (out *removal) begins(r Rendering) string {
 
 // beforeInRemoval orders the members of which some are to be removed: who is to be
 // replaced for its volumes, who is on the way out already, whom a person named, who
-// adds nothing, as the component ranks them, and then the newest. Who is awaited
-// back comes last.
+// adds nothing, as the component ranks them, and then the newest.
 func beforeInRemoval(g v1alpha1.Group, r Rendering, why, revision string, a, b *v1alpha1.Instance) int {
 	first := func(holds func(*v1alpha1.Instance) bool) int {
 		switch x, y := holds(a), holds(b); {
@@ -123,7 +122,6 @@ func beforeInRemoval(g v1alpha1.Group, r Rendering, why, revision string, a, b *
 			_, named := i.Annotations[v1alpha1.AnnotationRemoveFirst]
 			return named
 		}),
-		first(func(i *v1alpha1.Instance) bool { return !r.Awaited[i.Name] }),
 		first(r.Disrupt.Spare),
 		cmp.Compare(rank(a), rank(b)),
 		cmp.Compare(b.Spec.Slot, a.Spec.Slot),

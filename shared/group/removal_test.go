@@ -18,11 +18,6 @@ type unwilling struct{ willing }
 func (unwilling) Refuse([]*v1alpha1.Instance) string { return "too few would stay" }
 func (unwilling) RemoveAtOnce() int                  { return 9 }
 
-// spares lets everybody go, and two add nothing.
-type spares struct{ willing }
-
-func (spares) Spare(i *v1alpha1.Instance) bool { return i.Spec.Slot < 2 }
-
 func victims(g *v1alpha1.TiKVGroup, s Snapshot, r Rendering) []string {
 	return slices.Sorted(maps.Keys(planRemoval(g, s, r, 0, "r").victims))
 }
@@ -36,15 +31,4 @@ func TestARefusedScaleInTakesNobodyWhoHasNotBegunToLeave(t *testing.T) {
 	g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("2Gi"), StorageClassName: ptr.To("fast")}}
 	s := Snapshot{Instances: []*v1alpha1.Instance{on(0, "slow", "2Gi"), retiring(on(1, "fast", "2Gi")), on(2, "fast", "2Gi")}}
 	assert.Equal(t, []string{"kv-1"}, victims(g, s, Rendering{Disrupt: unwilling{}}))
-}
-
-// KV-21: of one too many, who is awaited back is not the one.
-func TestWhoIsAwaitedBackLeavesLast(t *testing.T) {
-	g := &v1alpha1.TiKVGroup{}
-	g.Name = "kv"
-	g.Spec.Replicas = ptr.To(int32(3))
-	s := Snapshot{Instances: []*v1alpha1.Instance{on(0, "", "2Gi"), on(1, "", "2Gi"), on(2, "", "2Gi"), on(3, "", "2Gi")}}
-	assert.Equal(t, []string{"kv-1"}, victims(g, s, Rendering{Disrupt: spares{}}))
-	assert.Equal(t, []string{"kv-0"}, victims(g, s, Rendering{Disrupt: spares{}, Awaited: map[string]bool{"kv-1": true}}))
-	assert.Equal(t, []string{"kv-3"}, victims(g, s, Rendering{Disrupt: spares{}, Awaited: map[string]bool{"kv-0": true, "kv-1": true}}))
 }

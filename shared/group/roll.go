@@ -250,6 +250,9 @@ func next(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disrupti
 		if o := queue(g, s, d); o.Kind != step.KindDone {
 			return o
 		}
+		if o := forgets(plan, g, s, d); o.Kind != step.KindDone {
+			return o
+		}
 		with, alone, wait := company(plan, g, s, r, d, work)
 		if wait.Kind != step.KindDone {
 			return wait

@@ -97,7 +97,7 @@ func (c Component) most() int {
 
 // Extra is how many members there are to be beyond spec.replicas (KV-20): one for
 // each dead one that is to come back. When it does there is one too many, and that
-// leaves like any other (KV-21). While there are more dead ones than
+// leaves like any other (KV-21), dead ones first. While there are more dead ones than
 // spec.failover.max nothing is added, and nothing that has been added leaves.
 func (c Component) Extra() int32 {
 	if c.policy() != v1alpha1.AddOnFailover {
@@ -120,20 +120,6 @@ func (c Component) living() int {
 		}
 	}
 	return n
-}
-
-// Awaited names the dead members that others stand in for until they are back. Of
-// one member too many, none of them is the one that leaves.
-func (c Component) Awaited() map[string]bool {
-	out := map[string]bool{}
-	if c.policy() != v1alpha1.AddOnFailover {
-		return out
-	}
-	lost, _ := c.casualties()
-	for _, i := range staying(lost) {
-		out[i.Name] = true
-	}
-	return out
 }
 
 // staying returns the members that are not being deleted.

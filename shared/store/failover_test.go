@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/store"
 )
 
 // lost has the store of a member not be heard of, and its pod not ready for a while.
@@ -109,35 +111,72 @@ func TestFL07ALoneStoreOfColumnsCountsAsDead(t *testing.T) {
 	}
 }
 
-// KV-20, KV-21: whatever members are dead and however many there are beyond
-// spec.replicas: who is awaited back leaves last, and while more are dead than
-// spec.failover.max nobody is added, and nobody leaves who was.
-func TestKV21WhoStandsInLeavesAndWhoIsAwaitedDoesNot(t *testing.T) {
-	for members := 3; members <= 6; members++ {
-		for dead := range 1 << members {
-			g, s := small(make([]int, members), 1)
-			g.Spec.Replicas, g.Spec.Failover = ptr.To[int32](3), &v1alpha1.Failover{Policy: v1alpha1.AddOnFailover, Max: ptr.To[int32](2)}
-			s.Now = now()
-			gone := 0
-			for n := range members {
-				if dead>>n&1 == 1 {
-					lost(&s, n, time.Hour)
-					gone++
+// without returns a component whose world has no Instance and store of a name.
+func without(c store.Component, g *v1alpha1.TiKVGroup, name string) store.Component {
+	s := c.Snapshot
+	at := slices.IndexFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == name })
+	s.Instances, s.PD.Stores = slices.Delete(slices.Clone(s.Instances), at, at+1), slices.Delete(slices.Clone(s.PD.Stores), at, at+1)
+	return tikv(g, s)
+}
+
+// KV-09, KV-20: whatever members are dead, however many may be made up for and
+// however many are wanted: a scale-in takes none that serves while one does not,
+// and ends with as many that serve as are wanted, if there were as many.
+func TestKV09AScaleInTakesNoneThatServesForADeadOne(t *testing.T) {
+	for members := 1; members <= 6; members++ {
+		for dead := range 1<<members - 1 { // of all, nobody runs what they are to run
+			for wanted := 1; wanted <= members; wanted++ {
+				for most := range 4 {
+					g, s := small(make([]int, members), 1)
+					g.Spec.Replicas = ptr.To(int32(wanted)) //nolint:gosec // a few
+					g.Spec.Failover = &v1alpha1.Failover{Policy: v1alpha1.AddOnFailover, Max: ptr.To(int32(most))}
+					s.Now = now()
+					isDead, left := map[string]bool{}, 0
+					for n := range members {
+						if dead>>n&1 == 1 {
+							lost(&s, n, time.Hour)
+							isDead[s.Instances[n].Name] = true
+							left++
+						}
+					}
+					serving, c := members-left, tikv(g, s)
+					for began := serving; len(c.Snapshot.Instances) > wanted+int(c.Extra()); {
+						name := leaving(c)[0]
+						if isDead[name] {
+							left--
+						} else {
+							serving--
+						}
+						assert.True(t, isDead[name] || left == 0, "%d members, dead %b, %d wanted, %d made up for: %s leaves", members, dead, wanted, most, name)
+						assert.GreaterOrEqual(t, serving, min(wanted, began), "%d members, dead %b, %d wanted, %d made up for", members, dead, wanted, most)
+						c = without(c, g, name)
+					}
 				}
 			}
-			if gone == members {
-				continue // nobody runs what they are to run
+		}
+	}
+}
+
+// KV-20, KV-21: as long as a store is dead and nobody changes spec.replicas, nobody
+// leaves, also when more die than are made up for.
+func TestKV21NobodyLeavesWhileAStoreIsDead(t *testing.T) {
+	for most := 1; most <= 3; most++ {
+		members := 3
+		for dead := 1; dead <= 4; dead++ {
+			g, s := small(make([]int, members), 1)
+			g.Spec.Replicas = ptr.To[int32](3)
+			g.Spec.Failover = &v1alpha1.Failover{Policy: v1alpha1.AddOnFailover, Max: ptr.To(int32(most))}
+			s.Now = now()
+			if dead == members {
+				break // nobody runs what they are to run
 			}
-			c := tikv(g, s)
-			want := gone
-			if gone > 2 {
-				want = min(members-3, 2)
+			for n := range dead {
+				lost(&s, n, time.Hour)
 			}
-			assert.EqualValues(t, want, c.Extra(), "%d members, dead %b", members, dead)
-			assert.Len(t, c.Awaited(), gone)
-			for n, name := range leaving(c) {
-				assert.Equal(t, n >= members-gone, c.Awaited()[name], "%d members, dead %b: %v", members, dead, leaving(c))
-			}
+			extra := int(tikv(g, s).Extra())
+			assert.Equal(t, min(dead, most), extra, "%d dead of %d, %d made up for", dead, members, most)
+			assert.GreaterOrEqual(t, 3+extra, members, "%d dead of %d, %d made up for", dead, members, most)
+			members = 3 + extra
 		}
 	}
 }

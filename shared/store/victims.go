@@ -26,10 +26,9 @@ func (c Component) Rank(d group.Disruption) int {
 func (c Component) removalOrder() map[string]int {
 	var left []candidate
 	full := map[string]int{} // how many members a place has
-	awaited := c.Awaited()
 	for _, m := range c.Stores {
 		if m.Instance.DeletionTimestamp == nil && group.Ours(c.Group, m.Instance) {
-			next := candidate{instance: m.Instance, favour: c.favour(m, awaited), places: c.whereabouts(m)}
+			next := candidate{instance: m.Instance, favour: c.favour(m), places: c.whereabouts(m)}
 			left = append(left, next)
 			for _, place := range next.places {
 				full[place]++
@@ -75,15 +74,13 @@ func (a candidate) before(b candidate, full map[string]int) bool {
 
 // favour is who leaves before others wherever it is, as the planner of removals
 // sorts them.
-func (c Component) favour(m Match, awaited map[string]bool) int {
+func (c Component) favour(m Match) int {
 	_, named := m.Instance.Annotations[v1alpha1.AnnotationRemoveFirst]
 	switch {
 	case m.Instance.Spec.Retire:
 		return 0
 	case named:
 		return 1
-	case awaited[m.Instance.Name]:
-		return 5
 	case c.Spare(m.Instance):
 		return 2
 	case m.absent():

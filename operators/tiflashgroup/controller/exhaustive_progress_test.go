@@ -129,8 +129,7 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 		}
 		picture, j := th.picture(), judge(st, now, p)
 		if picture == last && len(th.dead) > 0 {
-			// Who is awaited leaves last, and the others may be kept by a table.
-			if st.has("add") && !j.answered() && st.table <= int(st.replicas) {
+			if st.has("add") && !j.answered() {
 				missed = append(missed, fmt.Sprintf("%d stores are dead, and there are %d", j.deaths(), len(th.Instances())))
 			}
 			th.dead, last = nil, ""

@@ -37,8 +37,7 @@ func planWith(g *v1alpha1.TiFlashGroup, s group.Snapshot, r group.Rendering) (gr
 	r.Gate, r.GateReason = p.Start.Result, p.Start.Reason
 	r.ReadinessGates = []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy}
 	r.ClaimLoss = v1alpha1.HoldOnClaimLoss
-	r.Disrupt, r.Silent = members, members.Silence != ""
-	r.Extra, r.Awaited = members.Extra(), members.Awaited()
+	r.Disrupt, r.Silent, r.Extra = members, members.Silence != "", members.Extra()
 	r.Again = func(now pd.View) group.Component {
 		later := s
 		later.PD = now

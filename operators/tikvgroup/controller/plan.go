@@ -50,7 +50,7 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 		},
 		Silent:   members.Silence != "",
 		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s), Budget: group.SharedBudget(g, s),
-		Extra: members.Extra(), Awaited: members.Awaited(),
+		Extra: members.Extra(),
 	})
 	p := groupPlan{Plan: children, Start: start}
 	p.Calls, p.Flushes = flushes(g, s, p.Calls)
@@ -69,13 +69,17 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 }
 
 // sweep has PD forget what was begun with a member that is gone. The Lease stays as it
-// is until PD has.
+// is until PD has, also while the group is paused: somebody else may do it meanwhile.
 func sweep(g *v1alpha1.TiKVGroup, members stores, p *group.Plan) {
 	calls, unknown := members.Orphans()
-	if g.Spec.Paused || g.DeletionTimestamp != nil || len(calls) == 0 && !unknown {
+	if g.DeletionTimestamp != nil || len(calls) == 0 && !unknown {
 		return
 	}
-	p.Calls, p.Lease = append(p.Calls, calls...), group.LeaseChange{}
+	p.Lease = group.LeaseChange{}
+	if g.Spec.Paused {
+		return
+	}
+	p.Calls = append(p.Calls, calls...)
 	if len(calls) > 0 {
 		p.Outcome = step.Worst(p.Outcome, step.Wait("PD", pdDeadline, v1alpha1.ReasonRecovering, fmt.Sprintf("store %s (%s), whose Instance is gone, is to lead again", calls[0].Target, calls[0].Instance)))
 	}

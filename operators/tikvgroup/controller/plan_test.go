@@ -233,11 +233,20 @@ func TestKV15AGroupThatIsMadeAgainTakesAnEvictionBack(t *testing.T) {
 	assert.Equal(t, group.LeaseChange{}, p.Lease)
 	assert.Contains(t, p.Outcome.Message, "is to lead again")
 
-	s.PD.EvictLeader = nil
+	g.Spec.Paused = true
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.Empty(t, p.Calls)
-	assert.True(t, p.Lease.Give)
+	assert.Empty(t, p.Calls, "a paused group does nothing")
+	assert.False(t, p.Lease.Give, "and what was begun is not forgotten")
+
+	s.PD.EvictLeader = nil
+	for _, paused := range []bool{true, false} {
+		g.Spec.Paused = paused
+		p, err = plan(g, s)
+		require.NoError(t, err)
+		assert.Empty(t, p.Calls)
+		assert.True(t, p.Lease.Give, "others wait for it")
+	}
 
 	s.PD = pd.View{Err: errors.New("no")}
 	p, err = plan(g, s)
