@@ -24,10 +24,12 @@ import (
 type volume int
 
 const (
-	none    volume = iota
-	written        // a claim with PD's data
-	blank          // a claim of a member that never started
-	set            // a claim of a member that has left: retired
+	none     volume = iota
+	written         // a claim with PD's data
+	restored        // a claim with PD's data that has not got its volume yet
+	blank           // a claim of a member that never started, and has no volume
+	idle            // a claim of a member that never started, and has a volume
+	set             // a claim of a member that has left: retired
 )
 
 // keeps adds the claims of a slot.
@@ -37,6 +39,9 @@ func keeps(s *group.Snapshot, slot int32, v volume) {
 	}
 	name := fmt.Sprintf("basic-pd-%d", slot)
 	claim := metav1.ObjectMeta{Name: "data-" + name, CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))}
+	if v == written || v == idle {
+		claim.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+	}
 	if v == set {
 		claim.Annotations = map[string]string{v1alpha1.AnnotationRetired: "true"}
 		s.RetiredSlots[slot] = true
@@ -105,7 +110,7 @@ func TestPD03WhoMayFoundACluster(t *testing.T) {
 						v = volumes[i.Spec.Slot]
 					}
 					require.NotEqual(t, set, v, "%s: slot %d starts on a retired claim", state, i.Spec.Slot)
-					if v == written {
+					if v == written || v == restored {
 						data++
 					}
 					if !strings.HasPrefix(arg, founding.Flag) {
@@ -114,13 +119,13 @@ func TestPD03WhoMayFoundACluster(t *testing.T) {
 					require.True(t, list == "" || list == arg, "%s: two lists %s, %s", state, list, arg)
 					list = arg
 					require.Contains(t, arg, i.Name+"=", "%s: it does not name itself", state)
-					if v != written {
+					if v != written && v != restored {
 						empty++
 					}
 				}
 				all := 0
 				for _, v := range volumes {
-					if v == written {
+					if v == written || v == restored {
 						all++
 					}
 				}
@@ -133,7 +138,7 @@ func TestPD03WhoMayFoundACluster(t *testing.T) {
 	}
 	rec = func(volumes []volume) {
 		if len(volumes) < slots {
-			for _, v := range []volume{none, written, blank, set} {
+			for _, v := range []volume{none, written, restored, blank, idle, set} {
 				rec(append(slices.Clone(volumes), v))
 			}
 			return
@@ -141,8 +146,9 @@ func TestPD03WhoMayFoundACluster(t *testing.T) {
 		count := func(v volume) int {
 			return len(slices.DeleteFunc(slices.Clone(volumes), func(w volume) bool { return w != v }))
 		}
-		if count(written) > 0 && count(blank) > 1 {
-			return // members join one at a time
+		bound, data := count(written)+count(idle), count(written)+count(restored)
+		if data > 0 && (bound > 0 && count(idle) >= pd.Majority(bound) || bound == 0 && count(blank) >= pd.Majority(data+count(blank))) {
+			return // nobody can tell these from data: decision 0035
 		}
 		for replicas := int32(1); replicas <= slots+1; replicas++ {
 			try(volumes, replicas)
@@ -150,6 +156,19 @@ func TestPD03WhoMayFoundACluster(t *testing.T) {
 	}
 	rec(nil)
 	fmt.Printf("founders: %d plans checked\n", plans)
+}
+
+// P2: founders that never got a volume, of a cluster whose other claims are lost.
+func TestPD03AClaimWithoutAVolumeFoundsNothingBesideOneThatHasIt(t *testing.T) {
+	p := mustPlan(t, stored(replicasOf(5)), unborn(none, none, written, blank, blank))
+	var founders []string
+	for _, c := range p.Instances {
+		if strings.HasPrefix(startArg(t, c.Desired), founding.Flag) {
+			founders = append(founders, c.Desired.Name)
+		}
+	}
+	assert.Equal(t, []string{"basic-pd-2", "basic-pd-3", "basic-pd-4"}, created(p))
+	assert.Equal(t, []string{"basic-pd-2"}, founders)
 }
 
 // P2, P5, P11.

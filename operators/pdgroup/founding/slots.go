@@ -19,13 +19,18 @@ import (
 // take to get a quorum before a person is told what may be missing.
 const quorumPatience = 2 * time.Minute
 
+// bindCompleted is the annotation that Kubernetes gives a claim when it has got its
+// volume.
+const bindCompleted = "pv.kubernetes.io/bind-completed"
+
 // Founders returns the slots of the members that are started with --initial-cluster,
 // each with the list of all of them. While a group has no Instance these are the
 // slots in which claims of former members are left, or the first ones if there are
 // none: beside data, members with empty volumes could be a majority of the list and
 // found a second cluster. It is decided once, and the Instances' arguments tell it
 // from then on. Of a group that has taken over Instances which join a cluster
-// nobody founds one.
+// nobody founds one. A claim without a volume has no data, so that beside one that
+// has a volume it founds nothing.
 func Founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 	own := false
 	for _, i := range s.Instances {
@@ -41,7 +46,7 @@ func Founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 		return nil
 	}
 	if kept := Kept(g, s); len(kept) > 0 {
-		return kept
+		return bound(g, s, kept)
 	}
 	var out []int32
 	for slot := int32(0); len(out) < int(g.GetReplicas()); slot++ {
@@ -72,6 +77,18 @@ func Kept(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 		}
 	}
 	slices.Sort(out)
+	return out
+}
+
+// bound returns those of some slots whose claims have a volume; all if none has:
+// claims that were restored may get theirs when the pods are made.
+func bound(g *v1alpha1.PDGroup, s group.Snapshot, kept []int32) []int32 {
+	out := slices.DeleteFunc(slices.Clone(kept), func(slot int32) bool {
+		return data(g, s, names.Instance(g.Name, slot)).Annotations[bindCompleted] == ""
+	})
+	if len(out) == 0 {
+		return kept
+	}
 	return out
 }
 
