@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -179,6 +180,12 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			tells(i, age, "Ready", "False", "PodNotReady", "PodReady", "False", "PodNotReady")
 		}
 	}
+	crashes := func(s *group.Snapshot, slot int, ready metav1.ConditionStatus) {
+		i := s.Instances[slot]
+		set := conditions.New(i.Status.Conditions, i.Generation, i.CreationTimestamp.Time)
+		set.Put(v1alpha1.ConditionPodReady, ready, v1alpha1.ReasonContainerCrashing, "the log says why")
+		i.Status.Conditions = set.List()
+	}
 	for name, c := range map[string]struct {
 		replicas int32
 		edit     func(*v1alpha1.PDGroup)
@@ -188,38 +195,60 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 		founds   bool
 		kind     step.Kind
 		says     []string
+		silent   string
 	}{
 		"with more members than claims starts those that have one": {5, nil, []volume{written, none, written}, nil,
-			[]string{"basic-pd-0", "basic-pd-2"}, true, step.KindWait, []string{"creating 5 of 5 Instances: claims of former members are left", "basic-pd-0, basic-pd-2"}},
+			[]string{"basic-pd-0", "basic-pd-2"}, true, step.KindWait, []string{"creating 5 of 5 Instances: claims of former members are left", "basic-pd-0, basic-pd-2"}, ""},
 		"with fewer members than claims starts all of them": {1, nil, []volume{written, written, written}, nil,
-			[]string{"basic-pd-0", "basic-pd-1", "basic-pd-2"}, true, step.KindWait, nil},
+			[]string{"basic-pd-0", "basic-pd-1", "basic-pd-2"}, true, step.KindWait, nil, ""},
 		"waits for what another group has left": {3, nil, []volume{written}, func(_ *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
 			i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-0", Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{UID: "before", Controller: ptr.To(true)}}}}
 			s.Instances = append(s.Instances, i)
-		}, nil, true, step.KindWait, []string{"Instance basic-pd-0"}},
+		}, nil, true, step.KindWait, []string{"Instance basic-pd-0"}, ""},
 		"starts nobody on a claim that is being deleted": {3, nil, []volume{written, written}, func(_ *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
 			s.Claims["basic-pd-0"][0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
-		}, []string{"basic-pd-1"}, true, step.KindWait, nil},
+		}, []string{"basic-pd-1"}, true, step.KindWait, nil, ""},
 		"waits with a minority for a while": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, time.Minute)
-		}, nil, true, step.KindWait, []string{"basic-pd-0"}},
+		}, nil, true, step.KindWait, []string{"basic-pd-0"}, ""},
 		"and says then what is missing": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, 3*time.Minute)
-		}, nil, true, step.KindStall, []string{"restore claims data-basic-pd-1, data-basic-pd-2", "kubectl -n ns delete pvc data-basic-pd-0"}},
+		}, nil, true, step.KindStall, []string{"restore claims data-basic-pd-1, data-basic-pd-2", "kubectl -n ns delete pvc data-basic-pd-0"}, ""},
+		"says what keeps its members from a quorum, and not to delete their data": {3, nil, []volume{written, written, written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			runs(s, 3*time.Minute)
+			crashes(s, 1, "False")
+		}, nil, true, step.KindStall, []string{"Instance basic-pd-1: the log says why; PD has no quorum", "logs basic-pd-0", "lost-quorum.md"}, "delete pvc"},
+		"nor if claims are missing as well": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			runs(s, 3*time.Minute)
+			crashes(s, 0, "True")
+		}, nil, true, step.KindStall, []string{"Instance basic-pd-0: the log says why; PD has no quorum", "restore claims data-basic-pd-1, data-basic-pd-2"}, "delete pvc"},
+		"nor if none is missing": {3, nil, []volume{written, written, written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			runs(s, 3*time.Minute)
+		}, nil, true, step.KindStall, []string{"kubectl -n ns logs basic-pd-0"}, "delete pvc"},
+		"and not that one crashes which joins for lack of a quorum": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			keeps(s, 1, written)
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			runs(s, 3*time.Minute)
+			crashes(s, 1, "False")
+		}, nil, true, step.KindStall, []string{"restore claims data-basic-pd-2", "delete pvc data-basic-pd-0 data-basic-pd-1"}, "the log says why"},
 		"lets one join whose claim turns up later": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			keeps(s, 1, written)
-		}, []string{"basic-pd-1"}, false, step.KindWait, nil},
+		}, []string{"basic-pd-1"}, false, step.KindWait, nil, ""},
 		"and its ID is known starts who has a claim": {5, founded, []volume{written, none, written}, nil,
-			[]string{"basic-pd-0", "basic-pd-2"}, false, step.KindWait, []string{"members that PD lists start again first"}},
+			[]string{"basic-pd-0", "basic-pd-2"}, false, step.KindWait, []string{"members that PD lists start again first"}, ""},
 		"and its ID is known but no claim is left says so": {3, founded, nil, nil,
-			nil, false, step.KindWait, []string{"restore the claims of its members (data-basic-pd-0", "kubectl -n ns delete pdgroup basic-pd"}},
+			nil, false, step.KindWait, []string{"restore the claims of its members (data-basic-pd-0", "kubectl -n ns delete pdgroup basic-pd"}, ""},
 		"and has taken over members that join founds nothing": {3, nil, []volume{written, written, none}, func(t *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
 			old := stored(founded)
 			makes(s, mustPlan(t, old, *s), func(n int) (bool, bool) { return n == 0, true })
-		}, []string{"basic-pd-1"}, false, step.KindWait, nil},
+		}, []string{"basic-pd-1"}, false, step.KindWait, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored(replicasOf(c.replicas))
@@ -235,6 +264,9 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			assert.Equal(t, c.kind, p.Outcome.Kind, p.Outcome.Message)
 			for _, text := range c.says {
 				assert.Contains(t, p.Outcome.Message, text)
+			}
+			if c.silent != "" {
+				assert.NotContains(t, p.Outcome.Message, c.silent)
 			}
 			for _, change := range p.Instances {
 				if change.Live == nil {

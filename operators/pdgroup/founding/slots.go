@@ -148,6 +148,8 @@ func Stuck(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 	}
 	var running []string
 	var newest time.Time
+	crash := ""
+	founders := Founders(g, s)
 	returned := false
 	for _, slot := range Starts(g, s) {
 		name := names.Instance(g.Name, slot)
@@ -161,6 +163,10 @@ func Stuck(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 		if i.CreationTimestamp.After(newest) {
 			newest = i.CreationTimestamp.Time
 		}
+		// Who joins crashes for lack of a quorum.
+		if crash == "" && (Arg(i) != "" || len(founders) == 0) {
+			crash = crashing(i)
+		}
 	}
 	if !returned {
 		return step.Done()
@@ -168,9 +174,8 @@ func Stuck(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 	if left := quorumPatience - s.Now.Sub(newest); left > 0 {
 		return step.Wait("PD", left+time.Second, v1alpha1.ReasonBootstrapping, "members that have come back look for a quorum")
 	}
-	o := step.Stall(v1alpha1.ReasonQuorumLost, fmt.Sprintf("PD has no quorum with %s, the members whose claims are left of a cluster that was here before: %s; if they are lost for good, "+
-		"see lost-quorum.md (claims that are missing); for an empty cluster: kubectl -n %s delete pdgroup %s, then kubectl -n %s delete pvc %s, and create it again",
-		strings.Join(running, ", "), missing(g, s, running), g.Namespace, g.Name, g.Namespace, strings.Join(claims(g, running), " ")))
+	o := step.Stall(v1alpha1.ReasonQuorumLost, crash+fmt.Sprintf("PD has no quorum with %s, the members whose claims are left of a cluster that was here before: %s",
+		strings.Join(running, ", "), remedy(g, s, running, crash != "")))
 	o.After = patience
 	return o
 }
@@ -182,18 +187,42 @@ func starts(i *v1alpha1.Instance) bool {
 	return pod != nil && (pod.Status == metav1.ConditionTrue || pod.Reason == v1alpha1.ReasonPodNotReady || pod.Reason == v1alpha1.ReasonContainerCrashing)
 }
 
-// missing says which claims may be restored.
-func missing(g *v1alpha1.PDGroup, s group.Snapshot, running []string) string {
+// crashing says that the container of an Instance stops, and how to see why; empty if
+// it does not.
+func crashing(i *v1alpha1.Instance) string {
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	if pod == nil || pod.Reason != v1alpha1.ReasonContainerCrashing {
+		return ""
+	}
+	return fmt.Sprintf("Instance %s: %s; ", i.Name, pod.Message)
+}
+
+// remedy says what a person may do for members that have no quorum. Their claims are
+// only to be given up where others are missing: what keeps all of them from working,
+// such as a mistake in the spec, is to be mended with the data.
+func remedy(g *v1alpha1.PDGroup, s group.Snapshot, running []string, crash bool) string {
+	const lost = "if they are lost for good, see lost-quorum.md (claims that are missing)"
+	absent := missing(g, s, running)
+	if len(absent) == 0 {
+		return fmt.Sprintf("their logs say what keeps them from it: kubectl -n %s logs %s; if there were more members, restore their claims, with their labels; %s", g.Namespace, running[0], lost)
+	}
+	say := fmt.Sprintf("restore claims %s with their labels, if it had these members; %s", strings.Join(absent, ", "), lost)
+	if crash {
+		return say
+	}
+	return say + fmt.Sprintf("; for an empty cluster: kubectl -n %s delete pdgroup %s, then kubectl -n %s delete pvc %s, and create it again",
+		g.Namespace, g.Name, g.Namespace, strings.Join(claims(g, running), " "))
+}
+
+// missing returns the claims that may be restored.
+func missing(g *v1alpha1.PDGroup, s group.Snapshot, running []string) []string {
 	var out []string
 	for slot := int32(0); slot < max(g.GetReplicas(), int32(len(running))); slot++ { //nolint:gosec // a few
 		if name := names.Instance(g.Name, slot); !slices.Contains(running, name) && !s.RetiredSlots[slot] {
 			out = append(out, DataClaim(g, name))
 		}
 	}
-	if len(out) == 0 {
-		return "restore the claims of its other members, with their labels"
-	}
-	return fmt.Sprintf("restore claims %s with their labels, if it had these members", strings.Join(out, ", "))
+	return out
 }
 
 func claims(g *v1alpha1.PDGroup, instances []string) []string {
