@@ -172,6 +172,79 @@ func TestPD03AClaimWithoutAVolumeFoundsNothingBesideOneThatHasIt(t *testing.T) {
 	assert.Equal(t, []string{"basic-pd-2"}, founders)
 }
 
+// fate is what becomes of a founder while its PDGroup is made anew.
+type fate int
+
+const (
+	remains fate = iota // and has data
+	waits               // but its pod never started
+	goes                // and leaves its claim, with data
+	expires             // with its data
+	never               // and leaves a claim without a volume: it never started
+	fates
+)
+
+// P2: whatever is left of the founders of a PDGroup that was deleted without its
+// Instances, those that start on empty volumes are no majority beside data of a
+// cluster that may be there, and all name the same founders.
+func TestPD03WhoFoundsWithInstancesThatAreTakenOver(t *testing.T) {
+	states := 0
+	for n := 1; n <= 4; n++ {
+		all := 1
+		for range n {
+			all *= int(fates)
+		}
+		for state := range all {
+			g := stored(replicasOf(int32(n)))
+			s := unborn()
+			makes(&s, mustPlan(t, g, s), func(int) (bool, bool) { return true, true })
+			before := startArg(t, s.Instances[0])
+			g.CreationTimestamp = metav1.NewTime(clock().Add(time.Hour))
+			s.Now = clock().Add(time.Hour)
+			ran, data := 0, map[string]bool{}
+			var left []*v1alpha1.Instance
+			var list []fate
+			for slot, rest := 0, state; slot < n; slot, rest = slot+1, rest/int(fates) {
+				i, f := s.Instances[slot], fate(rest%int(fates))
+				list = append(list, f)
+				if f == remains || f == goes || f == expires {
+					ran++
+					s.Claims[i.Name][0].Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+				}
+				if f == remains || f == waits {
+					left = append(left, i)
+				}
+				if f == expires {
+					delete(s.Claims, i.Name)
+				}
+				data[i.Name] = f == remains || f == goes
+			}
+			s.Instances = left
+			if len(left) == 0 || ran < pd.Majority(n) {
+				continue // there is no cluster yet, or claims alone decide
+			}
+			makes(&s, mustPlan(t, g, s), func(int) (bool, bool) { return true, true })
+			makes(&s, mustPlan(t, g, s), func(int) (bool, bool) { return true, true })
+			empty, some := 0, false
+			for _, i := range s.Instances {
+				some = some || data[i.Name]
+				if arg := startArg(t, i); strings.HasPrefix(arg, founding.Flag) {
+					require.Equal(t, before, arg, "%v: slot %d names others", list, i.Spec.Slot)
+					if !data[i.Name] {
+						empty++
+					}
+				}
+			}
+			require.False(t, some && empty >= pd.Majority(n), "%v: %d of %d founders start empty", list, empty, n)
+			for name, kept := range data {
+				require.True(t, !kept || s.Instance(name) != nil, "%v: %s has data and does not start", list, name)
+			}
+			states++
+		}
+	}
+	fmt.Printf("founders taken over: %d states checked\n", states)
+}
+
 // P2, P5, P11.
 func TestPD03AGroupThatComesBack(t *testing.T) {
 	runs := func(s *group.Snapshot, age time.Duration) {
@@ -180,6 +253,7 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			tells(i, age, "Ready", "False", "PodNotReady", "PodReady", "False", "PodNotReady")
 		}
 	}
+	later := func(g *v1alpha1.PDGroup) { g.CreationTimestamp = metav1.NewTime(clock().Add(-3 * time.Minute)) }
 	crashes := func(s *group.Snapshot, slot int, ready metav1.ConditionStatus) {
 		i := s.Instances[slot]
 		set := conditions.New(i.Status.Conditions, i.Generation, i.CreationTimestamp.Time)
@@ -237,6 +311,16 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			runs(s, 3*time.Minute)
 			crashes(s, 1, "False")
 		}, nil, true, step.KindStall, []string{"restore claims data-basic-pd-2", "delete pvc data-basic-pd-0 data-basic-pd-1"}, "the log says why"},
+		"and has taken over one of its founders starts no others": {3, later, nil, func(t *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, stored(), *s), func(n int) (bool, bool) { return n == 0, true })
+			runs(s, time.Hour)
+		}, nil, true, step.KindStall, []string{"PD has no quorum with basic-pd-0, the members that are left", "restore claims data-basic-pd-1, data-basic-pd-2"}, ""},
+		"and has taken over members that join and have no claims says so": {3, nil, nil, func(t *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
+			keeps(s, 0, written)
+			makes(s, mustPlan(t, stored(founded), *s), func(n int) (bool, bool) { return n == 0, true })
+			clear(s.Claims)
+			tells(s.Instances[0], time.Minute, "Ready", "True", "Ready")
+		}, nil, false, step.KindWait, []string{"Instance basic-pd-0 is to join one that was here before", "restore them (data-basic-pd-0 and so on)", "kubectl -n ns delete pdgroup basic-pd"}, ""},
 		"lets one join whose claim turns up later": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			keeps(s, 1, written)

@@ -23,15 +23,31 @@ const quorumPatience = 2 * time.Minute
 // volume.
 const bindCompleted = "pv.kubernetes.io/bind-completed"
 
-// Founders returns the slots of the members that are started with --initial-cluster,
-// each with the list of all of them. While a group has no Instance these are the
-// slots in which claims of former members are left, or the first ones if there are
-// none: beside data, members with empty volumes could be a majority of the list and
+// Founders returns the slots of the members that are started with --initial-cluster:
+// those that List returns. Of Instances that a group has taken over, which founded for
+// one before, only they are and those with a claim that may hold data: what the
+// others had is gone, and so is the record that they were there.
+func Founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+	list := List(g, s)
+	if !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
+		return group.Ours(g, i) && i.CreationTimestamp.Before(&g.CreationTimestamp)
+	}) {
+		return list
+	}
+	back := bound(g, s, Kept(g, s))
+	return slices.DeleteFunc(list, func(slot int32) bool {
+		return s.Instance(names.Instance(g.Name, slot)) == nil && !slices.Contains(back, slot)
+	})
+}
+
+// List returns the slots that every founder lists. While a group has no Instance these
+// are the slots in which claims of former members are left, or the first ones if there
+// are none: beside data, members with empty volumes could be a majority of the list and
 // found a second cluster. It is decided once, and the Instances' arguments tell it
 // from then on. Of a group that has taken over Instances which join a cluster
 // nobody founds one. A claim without a volume has no data, so that beside one that
 // has a volume it founds nothing.
-func Founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+func List(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 	own := false
 	for _, i := range s.Instances {
 		if !group.Ours(g, i) {
@@ -147,10 +163,10 @@ func Stuck(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 		return step.Done()
 	}
 	var running []string
-	var newest time.Time
+	newest := g.CreationTimestamp.Time // Instances may have been taken over
 	crash := ""
 	founders := Founders(g, s)
-	returned := false
+	returned := len(founders) < len(List(g, s))
 	for _, slot := range Starts(g, s) {
 		name := names.Instance(g.Name, slot)
 		i := s.Instance(name)
@@ -174,7 +190,7 @@ func Stuck(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 	if left := quorumPatience - s.Now.Sub(newest); left > 0 {
 		return step.Wait("PD", left+time.Second, v1alpha1.ReasonBootstrapping, "members that have come back look for a quorum")
 	}
-	o := step.Stall(v1alpha1.ReasonQuorumLost, crash+fmt.Sprintf("PD has no quorum with %s, the members whose claims are left of a cluster that was here before: %s",
+	o := step.Stall(v1alpha1.ReasonQuorumLost, crash+fmt.Sprintf("PD has no quorum with %s, the members that are left of a cluster that was here before: %s",
 		strings.Join(running, ", "), remedy(g, s, running, crash != "")))
 	o.After = patience
 	return o
