@@ -90,6 +90,10 @@ func (a *actor) volumeAffinity(ctx context.Context, claims []corev1.PersistentVo
 // volume was made.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
+// bindCompleted is the annotation by which Kubernetes tells that a claim has got its
+// volume.
+const bindCompleted = "pv.kubernetes.io/bind-completed"
+
 // bind gives a claim a volume. Only local ones are made: nobody asks for others.
 func (a *actor) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim, node string) error {
 	if claim.Status.Phase == corev1.ClaimBound {
@@ -104,6 +108,7 @@ func (a *actor) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim, n
 		before := claim.DeepCopy()
 		claim.Spec.VolumeName = volumeName(claim.UID)
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, selectedNode, node)
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, bindCompleted, "yes")
 		if err := a.client.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
 			return fmt.Errorf("bind claim %s: %w", claim.Name, err)
 		}

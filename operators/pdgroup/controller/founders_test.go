@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -24,10 +25,12 @@ import (
 type volume int
 
 const (
-	none    volume = iota
-	written        // a claim with PD's data
-	blank          // a claim of a member that never started
-	set            // a claim of a member that has left: retired
+	none     volume = iota
+	written         // a claim with PD's data
+	restored        // a claim with PD's data that has not got its volume yet
+	blank           // a claim of a member that never started, and has no volume
+	idle            // a claim of a member that never started, and has a volume
+	set             // a claim of a member that has left: retired
 )
 
 // keeps adds the claims of a slot.
@@ -37,6 +40,9 @@ func keeps(s *group.Snapshot, slot int32, v volume) {
 	}
 	name := fmt.Sprintf("basic-pd-%d", slot)
 	claim := metav1.ObjectMeta{Name: "data-" + name, CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))}
+	if v == written || v == idle {
+		claim.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+	}
 	if v == set {
 		claim.Annotations = map[string]string{v1alpha1.AnnotationRetired: "true"}
 		s.RetiredSlots[slot] = true
@@ -105,7 +111,7 @@ func TestPD03WhoMayFoundACluster(t *testing.T) {
 						v = volumes[i.Spec.Slot]
 					}
 					require.NotEqual(t, set, v, "%s: slot %d starts on a retired claim", state, i.Spec.Slot)
-					if v == written {
+					if v == written || v == restored {
 						data++
 					}
 					if !strings.HasPrefix(arg, founding.Flag) {
@@ -114,13 +120,13 @@ func TestPD03WhoMayFoundACluster(t *testing.T) {
 					require.True(t, list == "" || list == arg, "%s: two lists %s, %s", state, list, arg)
 					list = arg
 					require.Contains(t, arg, i.Name+"=", "%s: it does not name itself", state)
-					if v != written {
+					if v != written && v != restored {
 						empty++
 					}
 				}
 				all := 0
 				for _, v := range volumes {
-					if v == written {
+					if v == written || v == restored {
 						all++
 					}
 				}
@@ -133,7 +139,7 @@ func TestPD03WhoMayFoundACluster(t *testing.T) {
 	}
 	rec = func(volumes []volume) {
 		if len(volumes) < slots {
-			for _, v := range []volume{none, written, blank, set} {
+			for _, v := range []volume{none, written, restored, blank, idle, set} {
 				rec(append(slices.Clone(volumes), v))
 			}
 			return
@@ -141,8 +147,9 @@ func TestPD03WhoMayFoundACluster(t *testing.T) {
 		count := func(v volume) int {
 			return len(slices.DeleteFunc(slices.Clone(volumes), func(w volume) bool { return w != v }))
 		}
-		if count(written) > 0 && count(blank) > 1 {
-			return // members join one at a time
+		bound, data := count(written)+count(idle), count(written)+count(restored)
+		if data > 0 && (bound > 0 && count(idle) >= pd.Majority(bound) || bound == 0 && count(blank) >= pd.Majority(data+count(blank))) {
+			return // nobody can tell these from data: decision 0035
 		}
 		for replicas := int32(1); replicas <= slots+1; replicas++ {
 			try(volumes, replicas)
@@ -150,6 +157,92 @@ func TestPD03WhoMayFoundACluster(t *testing.T) {
 	}
 	rec(nil)
 	fmt.Printf("founders: %d plans checked\n", plans)
+}
+
+// P2: founders that never got a volume, of a cluster whose other claims are lost.
+func TestPD03AClaimWithoutAVolumeFoundsNothingBesideOneThatHasIt(t *testing.T) {
+	p := mustPlan(t, stored(replicasOf(5)), unborn(none, none, written, blank, blank))
+	var founders []string
+	for _, c := range p.Instances {
+		if strings.HasPrefix(startArg(t, c.Desired), founding.Flag) {
+			founders = append(founders, c.Desired.Name)
+		}
+	}
+	assert.Equal(t, []string{"basic-pd-2", "basic-pd-3", "basic-pd-4"}, created(p))
+	assert.Equal(t, []string{"basic-pd-2"}, founders)
+}
+
+// fate is what becomes of a founder while its PDGroup is made anew.
+type fate int
+
+const (
+	remains fate = iota // and has data
+	waits               // but its pod never started
+	goes                // and leaves its claim, with data
+	expires             // with its data
+	never               // and leaves a claim without a volume: it never started
+	fates
+)
+
+// P2: whatever is left of the founders of a PDGroup that was deleted without its
+// Instances, those that start on empty volumes are no majority beside data of a
+// cluster that may be there, and all name the same founders.
+func TestPD03WhoFoundsWithInstancesThatAreTakenOver(t *testing.T) {
+	states := 0
+	for n := 1; n <= 4; n++ {
+		all := 1
+		for range n {
+			all *= int(fates)
+		}
+		for state := range all {
+			g := stored(replicasOf(int32(n)))
+			s := unborn()
+			makes(&s, mustPlan(t, g, s), func(int) (bool, bool) { return true, true })
+			before := startArg(t, s.Instances[0])
+			g.CreationTimestamp = metav1.NewTime(clock().Add(time.Hour))
+			s.Now = clock().Add(time.Hour)
+			ran, data := 0, map[string]bool{}
+			var left []*v1alpha1.Instance
+			var list []fate
+			for slot, rest := 0, state; slot < n; slot, rest = slot+1, rest/int(fates) {
+				i, f := s.Instances[slot], fate(rest%int(fates))
+				list = append(list, f)
+				if f == remains || f == goes || f == expires {
+					ran++
+					s.Claims[i.Name][0].Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+				}
+				if f == remains || f == waits {
+					left = append(left, i)
+				}
+				if f == expires {
+					delete(s.Claims, i.Name)
+				}
+				data[i.Name] = f == remains || f == goes
+			}
+			s.Instances = left
+			if len(left) == 0 || ran < pd.Majority(n) {
+				continue // there is no cluster yet, or claims alone decide
+			}
+			makes(&s, mustPlan(t, g, s), func(int) (bool, bool) { return true, true })
+			makes(&s, mustPlan(t, g, s), func(int) (bool, bool) { return true, true })
+			empty, some := 0, false
+			for _, i := range s.Instances {
+				some = some || data[i.Name]
+				if arg := startArg(t, i); strings.HasPrefix(arg, founding.Flag) {
+					require.Equal(t, before, arg, "%v: slot %d names others", list, i.Spec.Slot)
+					if !data[i.Name] {
+						empty++
+					}
+				}
+			}
+			require.False(t, some && empty >= pd.Majority(n), "%v: %d of %d founders start empty", list, empty, n)
+			for name, kept := range data {
+				require.True(t, !kept || s.Instance(name) != nil, "%v: %s has data and does not start", list, name)
+			}
+			states++
+		}
+	}
+	fmt.Printf("founders taken over: %d states checked\n", states)
 }
 
 // P2, P5, P11.
@@ -160,6 +253,13 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			tells(i, age, "Ready", "False", "PodNotReady", "PodReady", "False", "PodNotReady")
 		}
 	}
+	later := func(g *v1alpha1.PDGroup) { g.CreationTimestamp = metav1.NewTime(clock().Add(-3 * time.Minute)) }
+	crashes := func(s *group.Snapshot, slot int, ready metav1.ConditionStatus) {
+		i := s.Instances[slot]
+		set := conditions.New(i.Status.Conditions, i.Generation, i.CreationTimestamp.Time)
+		set.Put(v1alpha1.ConditionPodReady, ready, v1alpha1.ReasonContainerCrashing, "the log says why")
+		i.Status.Conditions = set.List()
+	}
 	for name, c := range map[string]struct {
 		replicas int32
 		edit     func(*v1alpha1.PDGroup)
@@ -169,38 +269,70 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 		founds   bool
 		kind     step.Kind
 		says     []string
+		silent   string
 	}{
 		"with more members than claims starts those that have one": {5, nil, []volume{written, none, written}, nil,
-			[]string{"basic-pd-0", "basic-pd-2"}, true, step.KindWait, []string{"creating 5 of 5 Instances: claims of former members are left", "basic-pd-0, basic-pd-2"}},
+			[]string{"basic-pd-0", "basic-pd-2"}, true, step.KindWait, []string{"creating 5 of 5 Instances: claims of former members are left", "basic-pd-0, basic-pd-2"}, ""},
 		"with fewer members than claims starts all of them": {1, nil, []volume{written, written, written}, nil,
-			[]string{"basic-pd-0", "basic-pd-1", "basic-pd-2"}, true, step.KindWait, nil},
+			[]string{"basic-pd-0", "basic-pd-1", "basic-pd-2"}, true, step.KindWait, nil, ""},
 		"waits for what another group has left": {3, nil, []volume{written}, func(_ *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
 			i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-0", Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{UID: "before", Controller: ptr.To(true)}}}}
 			s.Instances = append(s.Instances, i)
-		}, nil, true, step.KindWait, []string{"Instance basic-pd-0"}},
+		}, nil, true, step.KindWait, []string{"Instance basic-pd-0"}, ""},
 		"starts nobody on a claim that is being deleted": {3, nil, []volume{written, written}, func(_ *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
 			s.Claims["basic-pd-0"][0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
-		}, []string{"basic-pd-1"}, true, step.KindWait, nil},
+		}, []string{"basic-pd-1"}, true, step.KindWait, nil, ""},
 		"waits with a minority for a while": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, time.Minute)
-		}, nil, true, step.KindWait, []string{"basic-pd-0"}},
+		}, nil, true, step.KindWait, []string{"basic-pd-0"}, ""},
 		"and says then what is missing": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, 3*time.Minute)
-		}, nil, true, step.KindStall, []string{"restore claims data-basic-pd-1, data-basic-pd-2", "kubectl -n ns delete pvc data-basic-pd-0"}},
+		}, nil, true, step.KindStall, []string{"restore claims data-basic-pd-1, data-basic-pd-2", "kubectl -n ns delete pvc data-basic-pd-0"}, ""},
+		"says what keeps its members from a quorum, and not to delete their data": {3, nil, []volume{written, written, written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			runs(s, 3*time.Minute)
+			crashes(s, 1, "False")
+		}, nil, true, step.KindStall, []string{"Instance basic-pd-1: the log says why; PD has no quorum", "logs basic-pd-0", "lost-quorum.md"}, "delete pvc"},
+		"nor if claims are missing as well": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			runs(s, 3*time.Minute)
+			crashes(s, 0, "True")
+		}, nil, true, step.KindStall, []string{"Instance basic-pd-0: the log says why; PD has no quorum", "restore claims data-basic-pd-1, data-basic-pd-2"}, "delete pvc"},
+		"nor if none is missing": {3, nil, []volume{written, written, written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			runs(s, 3*time.Minute)
+		}, nil, true, step.KindStall, []string{"kubectl -n ns logs basic-pd-0"}, "delete pvc"},
+		"and not that one crashes which joins for lack of a quorum": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			keeps(s, 1, written)
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			runs(s, 3*time.Minute)
+			crashes(s, 1, "False")
+		}, nil, true, step.KindStall, []string{"restore claims data-basic-pd-2", "delete pvc data-basic-pd-0 data-basic-pd-1"}, "the log says why"},
+		"and has taken over one of its founders starts no others": {3, later, nil, func(t *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, stored(), *s), func(n int) (bool, bool) { return n == 0, true })
+			runs(s, time.Hour)
+		}, nil, true, step.KindStall, []string{"PD has no quorum with basic-pd-0, the members that are left", "restore claims data-basic-pd-1, data-basic-pd-2"}, ""},
+		"and has taken over members that join and have no claims says so": {3, nil, nil, func(t *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
+			keeps(s, 0, written)
+			makes(s, mustPlan(t, stored(founded), *s), func(n int) (bool, bool) { return n == 0, true })
+			clear(s.Claims)
+			tells(s.Instances[0], time.Minute, "Ready", "True", "Ready")
+		}, nil, false, step.KindWait, []string{"Instance basic-pd-0 is to join one that was here before", "restore them (data-basic-pd-0 and so on)", "kubectl -n ns delete pdgroup basic-pd"}, ""},
 		"lets one join whose claim turns up later": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			keeps(s, 1, written)
-		}, []string{"basic-pd-1"}, false, step.KindWait, nil},
+		}, []string{"basic-pd-1"}, false, step.KindWait, nil, ""},
 		"and its ID is known starts who has a claim": {5, founded, []volume{written, none, written}, nil,
-			[]string{"basic-pd-0", "basic-pd-2"}, false, step.KindWait, []string{"members that PD lists start again first"}},
+			[]string{"basic-pd-0", "basic-pd-2"}, false, step.KindWait, []string{"members that PD lists start again first"}, ""},
 		"and its ID is known but no claim is left says so": {3, founded, nil, nil,
-			nil, false, step.KindWait, []string{"restore the claims of its members (data-basic-pd-0", "kubectl -n ns delete pdgroup basic-pd"}},
+			nil, false, step.KindWait, []string{"restore the claims of its members (data-basic-pd-0", "kubectl -n ns delete pdgroup basic-pd"}, ""},
 		"and has taken over members that join founds nothing": {3, nil, []volume{written, written, none}, func(t *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
 			old := stored(founded)
 			makes(s, mustPlan(t, old, *s), func(n int) (bool, bool) { return n == 0, true })
-		}, []string{"basic-pd-1"}, false, step.KindWait, nil},
+		}, []string{"basic-pd-1"}, false, step.KindWait, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored(replicasOf(c.replicas))
@@ -216,6 +348,9 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			assert.Equal(t, c.kind, p.Outcome.Kind, p.Outcome.Message)
 			for _, text := range c.says {
 				assert.Contains(t, p.Outcome.Message, text)
+			}
+			if c.silent != "" {
+				assert.NotContains(t, p.Outcome.Message, c.silent)
 			}
 			for _, change := range p.Instances {
 				if change.Live == nil {

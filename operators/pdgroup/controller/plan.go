@@ -135,7 +135,7 @@ func founds(g *v1alpha1.PDGroup, s group.Snapshot, slot int32) bool {
 // still to start.
 func founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 	if !founding.Bootstrapped(g, s) {
-		return founding.Founders(g, s)
+		return founding.List(g, s)
 	}
 	var out []int32
 	for _, m := range s.PD.Members {

@@ -262,9 +262,13 @@ func (v voters) Dead(i *v1alpha1.Instance) string {
 func (v voters) discarded(i *v1alpha1.Instance) bool {
 	_, listed := membership.Of(v.g, v.s, i)
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
-	return !listed && i.Status.Member == nil && pod != nil && pod.Reason == v1alpha1.ReasonContainerCrashing &&
+	claim := founding.DataClaim(v.g, i.Name)
+	// A pod that is ready may be said to crash as well, for a while.
+	return !listed && i.Status.Member == nil && pod != nil && pod.Status == metav1.ConditionFalse && pod.Reason == v1alpha1.ReasonContainerCrashing &&
 		v.lacking(i, v1alpha1.ConditionJoined) >= rejoinPatience &&
-		slices.ContainsFunc(v.s.Claims[i.Name], func(c metav1.ObjectMeta) bool { return c.CreationTimestamp.Before(&i.CreationTimestamp) })
+		slices.ContainsFunc(v.s.Claims[i.Name], func(c metav1.ObjectMeta) bool {
+			return c.Name == claim && c.CreationTimestamp.Before(&i.CreationTimestamp)
+		})
 }
 
 // unsettled reports that a change of the members is under way, or that one has

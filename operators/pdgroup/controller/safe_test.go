@@ -373,6 +373,18 @@ func TestAReplacement(t *testing.T) {
 			did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "its volume is that of a member which PD does not know any more"},
 		"does not begin before it has had the time to join": {3, nil, func(s *group.Snapshot) { leftover(s, time.Minute, v1alpha1.ReasonContainerCrashing) }, did{}, "", ""},
 		"does not begin while it has no reason not to join": {3, nil, func(s *group.Snapshot) { leftover(s, 3*time.Minute, v1alpha1.ReasonPodPending) }, did{}, "", ""},
+		"does not begin when its pod is ready, although it has crashed": {3, nil, func(s *group.Snapshot) {
+			leftover(s, 3*time.Minute, v1alpha1.ReasonContainerCrashing)
+			meta.FindStatusCondition(s.Instances[2].Status.Conditions, v1alpha1.ConditionPodReady).Status = metav1.ConditionTrue
+		}, did{}, "", ""},
+		"does not begin when another volume is older, and the data is new": {3, nil, func(s *group.Snapshot) {
+			leftover(s, 3*time.Minute, v1alpha1.ReasonContainerCrashing)
+			name := s.Instances[2].Name
+			s.Claims[name] = []metav1.ObjectMeta{
+				{Name: "log-" + name, CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))},
+				{Name: "data-" + name, CreationTimestamp: metav1.NewTime(clock())},
+			}
+		}, did{}, "", ""},
 		"goes on beside one that has left and does not stop": {3, nil, func(s *group.Snapshot) {
 			deleted(s, 2, time.Hour)
 			s.Instances[2].Finalizers = []string{v1alpha1.FinalizerInstance}
@@ -452,7 +464,7 @@ func leftover(s *group.Snapshot, ago time.Duration, reason string) {
 	i := s.Instances[2]
 	s.PD.Members, i.Status.Member, i.CreationTimestamp = s.PD.Members[:2], nil, metav1.NewTime(clock().Add(-ago))
 	tells(i, ago, "Ready", "False", reason, "PodReady", "False", reason, "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
-	s.Claims = map[string][]metav1.ObjectMeta{i.Name: {{CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))}}}
+	s.Claims = map[string][]metav1.ObjectMeta{i.Name: {{Name: "data-" + i.Name, CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))}}}
 }
 
 // unhealthyFor makes a member that PD has called unhealthy for a while.

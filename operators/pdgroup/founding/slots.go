@@ -19,14 +19,35 @@ import (
 // take to get a quorum before a person is told what may be missing.
 const quorumPatience = 2 * time.Minute
 
-// Founders returns the slots of the members that are started with --initial-cluster,
-// each with the list of all of them. While a group has no Instance these are the
-// slots in which claims of former members are left, or the first ones if there are
-// none: beside data, members with empty volumes could be a majority of the list and
+// bindCompleted is the annotation that Kubernetes gives a claim when it has got its
+// volume.
+const bindCompleted = "pv.kubernetes.io/bind-completed"
+
+// Founders returns the slots of the members that are started with --initial-cluster:
+// those that List returns. Of Instances that a group has taken over, which founded for
+// one before, only they are and those with a claim that may hold data: what the
+// others had is gone, and so is the record that they were there.
+func Founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+	list := List(g, s)
+	if !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
+		return group.Ours(g, i) && i.CreationTimestamp.Before(&g.CreationTimestamp)
+	}) {
+		return list
+	}
+	back := bound(g, s, Kept(g, s))
+	return slices.DeleteFunc(list, func(slot int32) bool {
+		return s.Instance(names.Instance(g.Name, slot)) == nil && !slices.Contains(back, slot)
+	})
+}
+
+// List returns the slots that every founder lists. While a group has no Instance these
+// are the slots in which claims of former members are left, or the first ones if there
+// are none: beside data, members with empty volumes could be a majority of the list and
 // found a second cluster. It is decided once, and the Instances' arguments tell it
 // from then on. Of a group that has taken over Instances which join a cluster
-// nobody founds one.
-func Founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+// nobody founds one. A claim without a volume has no data, so that beside one that
+// has a volume it founds nothing.
+func List(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 	own := false
 	for _, i := range s.Instances {
 		if !group.Ours(g, i) {
@@ -41,7 +62,7 @@ func Founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 		return nil
 	}
 	if kept := Kept(g, s); len(kept) > 0 {
-		return kept
+		return bound(g, s, kept)
 	}
 	var out []int32
 	for slot := int32(0); len(out) < int(g.GetReplicas()); slot++ {
@@ -72,6 +93,18 @@ func Kept(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 		}
 	}
 	slices.Sort(out)
+	return out
+}
+
+// bound returns those of some slots whose claims have a volume; all if none has:
+// claims that were restored may get theirs when the pods are made.
+func bound(g *v1alpha1.PDGroup, s group.Snapshot, kept []int32) []int32 {
+	out := slices.DeleteFunc(slices.Clone(kept), func(slot int32) bool {
+		return data(g, s, names.Instance(g.Name, slot)).Annotations[bindCompleted] == ""
+	})
+	if len(out) == 0 {
+		return kept
+	}
 	return out
 }
 
@@ -130,8 +163,10 @@ func Stuck(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 		return step.Done()
 	}
 	var running []string
-	var newest time.Time
-	returned := false
+	newest := g.CreationTimestamp.Time // Instances may have been taken over
+	crash := ""
+	founders := Founders(g, s)
+	returned := len(founders) < len(List(g, s))
 	for _, slot := range Starts(g, s) {
 		name := names.Instance(g.Name, slot)
 		i := s.Instance(name)
@@ -144,6 +179,10 @@ func Stuck(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 		if i.CreationTimestamp.After(newest) {
 			newest = i.CreationTimestamp.Time
 		}
+		// Who joins crashes for lack of a quorum.
+		if crash == "" && (Arg(i) != "" || len(founders) == 0) {
+			crash = crashing(i)
+		}
 	}
 	if !returned {
 		return step.Done()
@@ -151,9 +190,8 @@ func Stuck(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 	if left := quorumPatience - s.Now.Sub(newest); left > 0 {
 		return step.Wait("PD", left+time.Second, v1alpha1.ReasonBootstrapping, "members that have come back look for a quorum")
 	}
-	o := step.Stall(v1alpha1.ReasonQuorumLost, fmt.Sprintf("PD has no quorum with %s, the members whose claims are left of a cluster that was here before: %s; if they are lost for good, "+
-		"see lost-quorum.md (claims that are missing); for an empty cluster: kubectl -n %s delete pdgroup %s, then kubectl -n %s delete pvc %s, and create it again",
-		strings.Join(running, ", "), missing(g, s, running), g.Namespace, g.Name, g.Namespace, strings.Join(claims(g, running), " ")))
+	o := step.Stall(v1alpha1.ReasonQuorumLost, crash+fmt.Sprintf("PD has no quorum with %s, the members that are left of a cluster that was here before: %s",
+		strings.Join(running, ", "), remedy(g, s, running, crash != "")))
 	o.After = patience
 	return o
 }
@@ -165,18 +203,42 @@ func starts(i *v1alpha1.Instance) bool {
 	return pod != nil && (pod.Status == metav1.ConditionTrue || pod.Reason == v1alpha1.ReasonPodNotReady || pod.Reason == v1alpha1.ReasonContainerCrashing)
 }
 
-// missing says which claims may be restored.
-func missing(g *v1alpha1.PDGroup, s group.Snapshot, running []string) string {
+// crashing says that the container of an Instance stops, and how to see why; empty if
+// it does not.
+func crashing(i *v1alpha1.Instance) string {
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	if pod == nil || pod.Reason != v1alpha1.ReasonContainerCrashing {
+		return ""
+	}
+	return fmt.Sprintf("Instance %s: %s; ", i.Name, pod.Message)
+}
+
+// remedy says what a person may do for members that have no quorum. Their claims are
+// only to be given up where others are missing: what keeps all of them from working,
+// such as a mistake in the spec, is to be mended with the data.
+func remedy(g *v1alpha1.PDGroup, s group.Snapshot, running []string, crash bool) string {
+	const lost = "if they are lost for good, see lost-quorum.md (claims that are missing)"
+	absent := missing(g, s, running)
+	if len(absent) == 0 {
+		return fmt.Sprintf("their logs say what keeps them from it: kubectl -n %s logs %s; if there were more members, restore their claims, with their labels; %s", g.Namespace, running[0], lost)
+	}
+	say := fmt.Sprintf("restore claims %s with their labels, if it had these members; %s", strings.Join(absent, ", "), lost)
+	if crash {
+		return say
+	}
+	return say + fmt.Sprintf("; for an empty cluster: kubectl -n %s delete pdgroup %s, then kubectl -n %s delete pvc %s, and create it again",
+		g.Namespace, g.Name, g.Namespace, strings.Join(claims(g, running), " "))
+}
+
+// missing returns the claims that may be restored.
+func missing(g *v1alpha1.PDGroup, s group.Snapshot, running []string) []string {
 	var out []string
 	for slot := int32(0); slot < max(g.GetReplicas(), int32(len(running))); slot++ { //nolint:gosec // a few
 		if name := names.Instance(g.Name, slot); !slices.Contains(running, name) && !s.RetiredSlots[slot] {
 			out = append(out, DataClaim(g, name))
 		}
 	}
-	if len(out) == 0 {
-		return "restore the claims of its other members, with their labels"
-	}
-	return fmt.Sprintf("restore claims %s with their labels, if it had these members", strings.Join(out, ", "))
+	return out
 }
 
 func claims(g *v1alpha1.PDGroup, instances []string) []string {

@@ -133,6 +133,10 @@ func first(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 			n++
 		}
 	}
+	if len(starts) == 0 && len(s.Instances) > 0 {
+		return 0, fmt.Sprintf("nobody founds a cluster, for Instance %s is to join one that was here before, and no claim of its members is left: restore them (%s and so on) with their labels, "+
+			"or delete the PDGroup and create it anew for an empty cluster: kubectl -n %s delete pdgroup %s", s.Instances[0].Name, founding.DataClaim(g, names.Instance(g.Name, 0)), g.Namespace, g.Name)
+	}
 	return n, fmt.Sprintf("claims of former members are left, and who has one starts first (%s): the others join when PD has told its cluster ID", strings.Join(starts, ", "))
 }
 
