@@ -113,12 +113,17 @@ func (c Component) Answer(a group.RegionAnswer) string {
 
 // loses reports whether a region would be left without a majority of its voters if
 // all stores of a zone stopped now, or soon: PD does not know of it, and may make a
-// voter there of a new peer or of a learner. It never makes two, for peers of one
-// region do not share a zone. Of a region whose leader PD has not heard of nothing
-// is known.
+// voter there of a new peer or of a learner. Two peers in the zone, of whatever kind,
+// may be voters at any moment: PD scatters regions peer by peer, without regard to
+// isolation. Of a joint configuration PD tells not which voter is in which half; all
+// that are lost may be in the same one. Of a region whose leader PD has not heard of
+// nothing is known.
 func (c Component) loses(r pd.Region, zone map[string]bool) bool {
-	left, voters, comes := 0, 0, r.Missing
+	left, voters, within, comes := 0, 0, 0, r.Missing
 	for _, p := range r.Peers {
+		if zone[p.StoreID] {
+			within++
+		}
 		s, listed := c.Snapshot.PD.Store(p.StoreID)
 		switch {
 		case !p.Voter:
@@ -130,7 +135,8 @@ func (c Component) loses(r pd.Region, zone map[string]bool) bool {
 		voters++
 	}
 	comes = comes || voters < c.replicas()
-	return r.LeaderStore == "" || left < pd.Majority(voters) || comes && left < pd.Majority(voters+1)
+	half := min(voters, c.replicas())
+	return r.LeaderStore == "" || within > 1 || voters-left > half-pd.Majority(half) || comes && left < pd.Majority(voters+1)
 }
 
 // unproven says what of PD's configuration does not keep the peers of every region

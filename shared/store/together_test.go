@@ -268,6 +268,13 @@ func TestWhyTheRegionsOfAZoneKeepItFromBeingStopped(t *testing.T) {
 	}
 	// A peer that is on its way from one store of the zone to another counts twice.
 	assert.True(t, q.Sought(pd.Region{ID: "9", LeaderStore: "1", Peers: append(peers("1", "3", "5"), pd.Peer{StoreID: "2"})}))
+	// So do two learners that PD scatters there.
+	assert.True(t, q.Sought(pd.Region{ID: "9", LeaderStore: "3", Peers: append(peers("3", "4", "5"), pd.Peer{StoreID: "1"}, pd.Peer{StoreID: "2"})}))
+	// Two of five voters may be both of one half of a joint configuration.
+	sick := pd.Region{ID: "9", LeaderStore: "3", Peers: peers("1", "3", "4", "5", "6")}
+	assert.False(t, q.Sought(sick))
+	sick.Peers[4].Pending = true
+	assert.True(t, q.Sought(sick))
 	assert.Equal(t, "the regions of the stores could not be read: no", c.Answer(group.RegionAnswer{Err: errors.New("no")}))
 }
 
