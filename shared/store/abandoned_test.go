@@ -63,9 +63,9 @@ func TestKV15EvictionOfAMemberThatIsGoneIsTakenBack(t *testing.T) {
 		calls   int
 		unknown bool
 	}{
-		"its leaders are kept away":     {func(*group.Snapshot) {}, 1, false},
-		"its leaders were taken back":   {func(s *group.Snapshot) { s.PD.EvictLeader = nil }, 0, false},
-		"PD has been told of another":   {func(s *group.Snapshot) { s.PD.EvictLeader = []string{"2"} }, 0, false},
+		"its leaders are kept away":   {func(*group.Snapshot) {}, 1, false},
+		"its leaders were taken back": {func(s *group.Snapshot) { s.PD.EvictLeader = nil }, 0, false},
+		"PD has been told of another": {func(s *group.Snapshot) { s.PD.EvictLeader = []string{"2"} }, 0, false},
 		"its companion's likewise": {func(s *group.Snapshot) {
 			s.Lease.Holder.Instance, s.Lease.Companions = "kv-9", []lease.Companion{{Instance: "kv-0"}}
 		}, 1, false},

@@ -261,7 +261,7 @@ func TestWhyTheRegionsOfAZoneKeepItFromBeingStopped(t *testing.T) {
 	assert.False(t, q.Sought(pd.Region{ID: "7", LeaderStore: "1", Peers: peers("1", "3", "5")}))
 	for says, r := range map[string]pd.Region{
 		"region 7 may need more than one peer of the same zone, from which PD moves it away: kubectl -n ns exec svc/pd -- /pd-ctl region 7": {ID: "7", LeaderStore: "1", Peers: peers("1", "2", "5")},
-		"PD has not heard of the leader of region 8 since its own has changed":                                {ID: "8", Peers: peers("1", "3", "5")},
+		"PD has not heard of the leader of region 8 since its own has changed":                                                              {ID: "8", Peers: peers("1", "3", "5")},
 	} {
 		assert.True(t, q.Sought(r))
 		assert.Equal(t, says, c.Answer(group.RegionAnswer{Stores: q.Stores, Found: &r}))
