@@ -11,6 +11,8 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
 )
 
 // calm is a component without anything to take back.
@@ -61,4 +63,13 @@ func TestNewMembersCountForTheCanary(t *testing.T) {
 			assert.Equal(t, c.take, plan.Lease.Take != nil)
 		})
 	}
+}
+
+// So do those that are restarted at the same time.
+func TestCompanionsCountForTheCanary(t *testing.T) {
+	s := Snapshot{Instances: []*v1alpha1.Instance{kv(0, "a"), kv(1, "b"), kv(2, "c")}}
+	plan := Plan{Target: revision.Target{Hash: "new"}, Lease: LeaseChange{
+		Take: &Disruption{Instance: s.Instances[0], Verb: Restart}, Companions: []lease.Companion{{Instance: "kv-2"}},
+	}}
+	assert.EqualValues(t, 2, updated(plan.foreseen(s), "new"))
 }

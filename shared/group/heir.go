@@ -83,7 +83,7 @@ func planHeir(plan *Plan, g v1alpha1.Group, r Rendering, slot int32) error {
 // pass has the Lease say what is being done now and to whom, without anybody else
 // getting hold of it in between.
 func pass(plan *Plan, g v1alpha1.Group, s Snapshot, d Disruption) step.Outcome {
-	plan.Lease = LeaseChange{Take: &d, Leaders: s.Lease.Leaders, Since: s.Lease.Since, Alone: s.Lease.Alone, Returns: returns(g, d), Why: d.Why}
+	plan.Lease = LeaseChange{Take: &d, Leaders: s.Lease.Leaders, Since: s.Lease.Since, Companions: s.Lease.Companions, Alone: s.Lease.Alone, Returns: returns(g, d), Why: d.Why}
 	return step.Wait("Lease", waitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s keeps the Lease %s: %s", d.Instance.Name, lease.Name(g.PDGroupName()), d.Why))
 }
 

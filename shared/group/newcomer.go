@@ -46,7 +46,7 @@ func running(plan *Plan, g v1alpha1.Group, s Snapshot) (*revision.Target, error)
 func (p *Plan) foreseen(s Snapshot) Snapshot {
 	s.Instances = slices.Clone(s.Instances)
 	for n, i := range s.Instances {
-		taken := p.Lease.Take != nil && p.Lease.Take.Verb == Restart && p.Lease.Take.Instance.Name == i.Name
+		taken := p.Lease.Take != nil && p.Lease.Take.Verb == Restart && p.Lease.state().Names(i.Name)
 		if i.DeletionTimestamp == nil && (taken || p.granted[i.Name] || p.disrupted[i.Name] == Restart) {
 			s.Instances[n] = i.DeepCopy()
 			s.Instances[n].Spec.Revision = p.Target.Hash

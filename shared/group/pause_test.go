@@ -26,6 +26,13 @@ func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
 			Lease: LeaseChange{Give: true}, Outcome: step.Done(),
 			rechecks: []recheck{{"kv-1", func(pd.View) string { return "" }}, {"kv-2", func(pd.View) string { return "" }}},
 		}, true, "", ""},
+		"companions that have recovered too": {Plan{
+			Lease: LeaseChange{Give: true}, Outcome: step.Done(),
+			rechecks: []recheck{{"kv-3", func(pd.View) string { return "" }}, {"kv-2", func(pd.View) string { return "" }}},
+		}, true, "", ""},
+		"nor does one whose companion is not to lead yet": {Plan{
+			Lease: LeaseChange{Give: true}, Calls: []Call{{Verb: StopEvictingLeaders, Instance: "kv-3"}}, Outcome: step.Done(),
+		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv"},
 		"one of which something is still to be taken back does not": {Plan{
 			Lease: LeaseChange{Give: true}, Calls: []Call{{Verb: StopEvictingLeaders, Instance: "kv-1"}}, Outcome: step.Done(),
 		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv"},
@@ -40,7 +47,7 @@ func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
 			false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: take the Lease"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Snapshot{Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: "a"}}}
+			s := Snapshot{Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: "a"}, Companions: []lease.Companion{{Instance: "kv-3"}}}}
 			plan := paused(c.plan, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}, s)
 			assert.Equal(t, c.gives, plan.Lease.Give)
 			assert.Nil(t, plan.Lease.Take)

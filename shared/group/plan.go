@@ -214,14 +214,13 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 // is, if it is anything. A member that was being disrupted and is done gives the
 // Lease back all the same: the rest of the cluster waits for it.
 func paused(plan Plan, g v1alpha1.Group, s Snapshot) Plan {
-	done := plan.Lease.Give && !slices.ContainsFunc(plan.Calls, func(c Call) bool { return c.Instance == s.Lease.Holder.Instance })
+	done := plan.Lease.Give && !slices.ContainsFunc(plan.Calls, func(c Call) bool { return s.Lease.Names(c.Instance) })
 	held := len(plan.Notes) > 0 || plan.Revision != nil || len(plan.Calls) > 0 || len(plan.Deletes) > 0 || plan.Lease.Take != nil || len(plan.Drained) > 0
 	plan.Services, plan.ConfigMap, plan.Revision, plan.Instances, plan.Budget = nil, nil, nil, nil, nil
 	plan.Calls, plan.Deletes, plan.Prune, plan.Question = nil, nil, nil, nil
 	plan.Gifts, plan.Settings = nil, step.Done()
 	plan.Drained, plan.Waiting = map[string]bool{}, map[string]string{}
-	holder := func(c recheck) bool { return done && c.instance == s.Lease.Holder.Instance }
-	plan.rechecks = slices.DeleteFunc(plan.rechecks, func(c recheck) bool { return !holder(c) })
+	plan.rechecks = slices.DeleteFunc(plan.rechecks, func(c recheck) bool { return !done || !s.Lease.Names(c.instance) })
 	if !done {
 		plan.Lease = LeaseChange{}
 	}
@@ -322,7 +321,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 			plan.Calls = append(plan.Calls, r.Disrupt.Sweep(m.live)...)
 		}
 	}
-	if s.HolderLost && s.Lease.Holder.Kind == g.GroupKind() && plan.Lease.Take == nil && s.astray() == "" {
+	if s.HolderLost && s.Lease.Holder.Kind == g.GroupKind() && plan.Lease.Take == nil && s.astray(nil) == "" {
 		plan.Lease = LeaseChange{Give: true, Why: "its holder is gone"}
 		plan.recheckForgotten(s)
 	}

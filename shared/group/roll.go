@@ -127,7 +127,7 @@ func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1al
 		prepareRemoval(plan, p, d)
 		return step.Done()
 	}
-	if reason := cmp.Or(unreturning(g, s, d), r.Disrupt.Safe(d)); reason != "" {
+	if reason := cmp.Or(unreturning(g, s, d), refused(r, d), r.Disrupt.Safe(d)); reason != "" {
 		// Others may have to mend first what makes it unsafe.
 		delete(plan.disrupted, holder.Name)
 		plan.Calls = append(plan.Calls, r.Disrupt.Sweep(holder)...)
@@ -276,6 +276,9 @@ func obstacle(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, d Disruptio
 	if reason := r.Disrupt.Safe(d); reason != "" {
 		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted yet (%s): %s", d.Instance.Name, d.Why, reason))
 	}
+	if name := s.astray(d.Instance); name != "" && r.Disrupt.Leased(d) {
+		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for Instance %s, which was restarted together with one that is gone", d.Instance.Name, d.Why, name))
+	}
 	return step.Done()
 }
 
@@ -301,9 +304,6 @@ func unreturning(g v1alpha1.Group, s Snapshot, d Disruption) string {
 
 // queue says whom a disruption has to wait for; Done if the Lease is free.
 func queue(g v1alpha1.Group, s Snapshot, d Disruption) step.Outcome {
-	if name := s.astray(); name != "" {
-		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for Instance %s, which was restarted together with one that is gone", d.Instance.Name, d.Why, name))
-	}
 	if s.Lease.Free() || s.HolderLost {
 		return step.Done()
 	}

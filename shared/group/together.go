@@ -170,11 +170,14 @@ func carryOnTogether(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, hold
 			others = append(others, d)
 		}
 	}
-	_, held := replaceSpares(plan, g, s, r, others)
+	_, held := replaceSpares(plan, g, s, r, slices.DeleteFunc(others, func(d Disruption) bool { return s.Lease.Covers(d.Instance) }))
 	all := slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.Instance) bool { return !s.Lease.Covers(i) })
 	back := comeBack(plan, s, r, all, due, leaving)
+	if lost := letGo(plan, g, s, r, holder, due); lost.Kind != step.KindDone {
+		return step.Worst(held, lost)
+	}
 	if len(due) > 0 {
-		return step.Worst(held, stopTogether(plan, s, r, holder, all, due, back))
+		return step.Worst(held, stopTogether(plan, g, s, r, holder, all, due, back))
 	}
 	if back.Kind != step.KindDone {
 		return step.Worst(held, back)
@@ -186,6 +189,30 @@ func carryOnTogether(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, hold
 		}
 	}
 	return step.Worst(held, give(plan, work, holder, "it and its companions serve again"))
+}
+
+// letGo lets a holder go that does not come back and was deleted, so that another
+// one comes in its place, whoever of its companions is back. The Lease says so first,
+// and goes on to its heir with the companions. Nobody else stops meanwhile.
+func letGo(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1alpha1.Instance, due []Disruption) step.Outcome {
+	if holder.DeletionTimestamp == nil || !held(holder) || !r.Disrupt.Restarted(holder) || !r.Disrupt.Spare(holder) {
+		return step.Done()
+	}
+	for _, d := range due {
+		plan.disrupted[d.Instance.Name] = Restart
+		if r.Disrupt.Spare(d.Instance) {
+			plan.permit(d.Instance)
+			plan.recheckSpare(r, d.Instance)
+		}
+	}
+	d := Disruption{Instance: holder, Verb: Restart, Why: wasDeleted, Revision: plan.Target.Hash}
+	plan.disrupted[holder.Name] = Restart
+	if s.Lease.Returns != returns(g, d) {
+		return pass(plan, g, s, d)
+	}
+	plan.permit(holder)
+	plan.recheckSpare(r, holder)
+	return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s was deleted and is being made anew", holder.Name))
 }
 
 // comeBack waits for those of all that have been stopped and are not due any more.
@@ -211,6 +238,11 @@ func comeBack(plan *Plan, s Snapshot, r Rendering, all []*v1alpha1.Instance, due
 		}
 		here := restarted(i)
 		if i.Annotations[v1alpha1.AnnotationDisruption] == "" && here {
+			if inherits(s, r, i) {
+				// The mark comes first: by it its store is let lead again.
+				plan.disrupted[i.Name] = Restart
+				wait(step.Wait("Instance", waitDeadline, v1alpha1.ReasonRecovering, "Instance "+i.Name+" has been made anew"))
+			}
 			continue // nothing has been done to it
 		}
 		plan.disrupted[i.Name] = Restart
@@ -227,19 +259,38 @@ func comeBack(plan *Plan, s Snapshot, r Rendering, all []*v1alpha1.Instance, due
 	return worst
 }
 
+// inherits reports whether something was done to the member of an Instance before
+// the Instance was made. Times of creation are in full seconds.
+func inherits(s Snapshot, r Rendering, i *v1alpha1.Instance) bool {
+	heir := i.DeepCopy()
+	setAnnotation(heir, v1alpha1.AnnotationDisruption, string(Restart))
+	return !i.CreationTimestamp.Time.Before(s.Lease.Since.Truncate(time.Second)) && len(r.Disrupt.Sweep(heir)) > 0
+}
+
 // restarted reports whether an Instance runs what its spec asks for, and its pod is
 // none that is to stop.
-func restarted(i *v1alpha1.Instance) bool {
-	return InstanceReady(i) && i.Status.Revision == i.Spec.Revision && (i.Spec.StopPod == "" || i.Status.PodUID != i.Spec.StopPod)
+func restarted(i *v1alpha1.Instance) bool { return InstanceReady(i) && !stale(i) }
+
+// stale reports whether an Instance's pod is still to stop.
+func stale(i *v1alpha1.Instance) bool {
+	return i.Status.Revision != i.Spec.Revision || i.Spec.StopPod != "" && i.Status.PodUID == i.Spec.StopPod
 }
 
 // stopTogether stops those of the holder and its companions that are due, all at
 // once, when everybody is ready for it. back says whether those that have been
 // stopped are back.
-func stopTogether(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, all []*v1alpha1.Instance, due []Disruption, back step.Outcome) step.Outcome {
+func stopTogether(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1alpha1.Instance, all []*v1alpha1.Instance, due []Disruption, back step.Outcome) step.Outcome {
 	t, able := r.Disrupt.(Together)
 	if !able || holder.DeletionTimestamp != nil {
 		return part(plan, s, r, holder, due, back, "Instance "+holder.Name+" was deleted")
+	}
+	for _, d := range due {
+		if reason := unreturning(g, s, d); reason != "" {
+			return part(plan, s, r, holder, due, back, reason)
+		}
+	}
+	if reason := refused(r, due...); reason != "" {
+		return withdraw(plan, s, r, holder, all, due, back, reason)
 	}
 	if reason := t.SafeTogether(all); reason != "" {
 		return part(plan, s, r, holder, due, back, reason)
@@ -279,6 +330,32 @@ func stopTogether(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance
 		return waits
 	}
 	return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instances %s are being restarted together: %s", strings.Join(named, ", "), due[0].Why))
+}
+
+// refused says that one of those that are due would get a new revision before its
+// group's turn, which nobody is allowed right before the stop; empty if none would.
+// Who comes first may be waiting for the Lease.
+func refused(r Rendering, due ...Disruption) string {
+	for _, d := range due {
+		rolls := d.Verb == Restart && d.Instance.DeletionTimestamp == nil && d.Instance.Spec.Revision != d.Revision
+		if rolls && !r.RollGate.Open && !r.Disrupt.Spare(d.Instance) {
+			return r.RollGate.Message
+		}
+	}
+	return ""
+}
+
+// withdraw gives the Lease back if nobody has been stopped yet, and else lets the
+// holder go on alone.
+func withdraw(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, all []*v1alpha1.Instance, due []Disruption, back step.Outcome, why string) step.Outcome {
+	o := part(plan, s, r, holder, due, back, why)
+	spare := func(d Disruption) bool { return r.Disrupt.Spare(d.Instance) }
+	if len(due) < len(all) || back.Kind != step.KindDone || slices.ContainsFunc(due, spare) {
+		return o
+	}
+	delete(plan.disrupted, holder.Name)
+	plan.Lease = LeaseChange{Give: true, Why: why}
+	return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s and its companions are not disrupted (%s): %s", holder.Name, due[0].Why, why))
 }
 
 // part lets the holder go on alone, once those that have been stopped are back.
@@ -331,17 +408,30 @@ func (p *Plan) recheckTogether(r Rendering, all []*v1alpha1.Instance, due []Disr
 }
 
 // astray names a companion of a holder that is lost which is not what it is to be
-// yet; empty if there is none.
-func (s Snapshot) astray() string {
+// yet; empty if there is none. Nobody waits for one that is deleted or suspended,
+// whoever asks not for itself, and if it has not come back itself only for those that
+// are still to be stopped: else they would wait for each other. asker may be nil.
+func (s Snapshot) astray(asker *v1alpha1.Instance) string {
 	if !s.HolderLost {
 		return ""
 	}
+	among := asker != nil && s.Lease.Covers(asker) && !restarted(asker)
 	for _, i := range slices.Concat(s.Instances, s.Peers) {
-		if s.Lease.Covers(i) && !restarted(i) {
+		switch {
+		case !s.Lease.Covers(i), restarted(i), asker != nil && i.Name == asker.Name, i.DeletionTimestamp != nil, s.asleep(i):
+		case among && !stale(i):
+		default:
 			return i.Name
 		}
 	}
 	return ""
+}
+
+// asleep reports whether a member is suspended, or its group.
+func (s Snapshot) asleep(i *v1alpha1.Instance) bool {
+	return i.Spec.Suspended || slices.ContainsFunc(s.Groups, func(g v1alpha1.Group) bool {
+		return g.GroupKind() == i.Spec.Group.Kind && g.GetName() == i.Spec.Group.Name && g.GetComponentSpec().Suspended
+	})
 }
 
 // withWord adds to an outcome why the holder of the Lease is restarted alone

@@ -108,6 +108,13 @@ func (s State) Covers(i *v1alpha1.Instance) bool {
 	return s.HeldBy(i) || ok && !s.Free() && s.Holder.Kind == i.Spec.Group.Kind
 }
 
+// Names reports whether the Lease names an Instance, as its holder or as a companion:
+// also one that has gone.
+func (s State) Names(instance string) bool {
+	_, ok := s.companion(instance)
+	return !s.Free() && (ok || s.Holder.Instance == instance)
+}
+
 func (s State) companion(name string) (Companion, bool) {
 	for _, c := range s.Companions {
 		if c.Instance == name {

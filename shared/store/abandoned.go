@@ -34,11 +34,19 @@ func (c Component) Orphans() (calls []group.Call, unknown bool) {
 		return nil, false
 	}
 	for _, s := range c.Snapshot.PD.Stores {
-		if podName(s) == held.Holder.Instance && isTiFlash(s) == !c.HasLeaders && c.Snapshot.PD.Evicts(s.ID) {
-			calls = append(calls, group.Call{Verb: group.StopEvictingLeaders, Target: s.ID, Instance: held.Holder.Instance})
+		if name := podName(s); held.Names(name) && !c.marked(name) && isTiFlash(s) == !c.HasLeaders && c.Snapshot.PD.Evicts(s.ID) {
+			calls = append(calls, group.Call{Verb: group.StopEvictingLeaders, Target: s.ID, Instance: name})
 		}
 	}
 	return calls, c.Silence != ""
+}
+
+// marked reports whether a companion of the Lease's holder is there to be taken care
+// of: something was done to it, by its mark.
+func (c Component) marked(name string) bool {
+	return name != c.Snapshot.Lease.Holder.Instance && slices.ContainsFunc(slices.Concat(c.Snapshot.Instances, c.Snapshot.Peers), func(i *v1alpha1.Instance) bool {
+		return i.Name == name && mark(i) != ""
+	})
 }
 
 // asleep says that a member's group is suspended, and how to resume it; empty if it

@@ -63,9 +63,18 @@ func TestKV15EvictionOfAMemberThatIsGoneIsTakenBack(t *testing.T) {
 		calls   int
 		unknown bool
 	}{
-		"its leaders are kept away":     {func(*group.Snapshot) {}, 1, false},
-		"its leaders were taken back":   {func(s *group.Snapshot) { s.PD.EvictLeader = nil }, 0, false},
-		"PD has been told of another":   {func(s *group.Snapshot) { s.PD.EvictLeader = []string{"2"} }, 0, false},
+		"its leaders are kept away":   {func(*group.Snapshot) {}, 1, false},
+		"its leaders were taken back": {func(s *group.Snapshot) { s.PD.EvictLeader = nil }, 0, false},
+		"PD has been told of another": {func(s *group.Snapshot) { s.PD.EvictLeader = []string{"2"} }, 0, false},
+		"its companion's likewise": {func(s *group.Snapshot) {
+			s.Lease.Holder.Instance, s.Lease.Companions = "kv-9", []lease.Companion{{Instance: "kv-0"}}
+		}, 1, false},
+		"a companion is there and cared for": {func(s *group.Snapshot) {
+			s.Lease.Holder.Instance, s.Lease.Companions = "kv-9", []lease.Companion{{Instance: "kv-0"}}
+			i := member(0, "1")
+			i.Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(group.Restart)}
+			s.Instances = append(s.Instances, i)
+		}, 0, false},
 		"the holder is there":           {func(s *group.Snapshot) { s.HolderLost = false }, 0, false},
 		"another kind's member held it": {func(s *group.Snapshot) { s.Lease.Holder.Kind = v1alpha1.KindTiFlashGroup }, 0, false},
 		"a TiFlash of that name":        {func(s *group.Snapshot) { s.PD.Stores[0].Labels = map[string]string{"engine": "tiflash"} }, 0, false},

@@ -78,9 +78,15 @@ func regionsOf(stores, wanted int) []pd.Region {
 }
 
 // following returns a region as it is, and with every voter more that PD could give
-// it next: on a store without a peer if it has too few, or of a learner.
+// it next: on a store without a peer if it has too few, of a learner, or of all
+// learners at once.
 func following(r pd.Region, s group.Snapshot) []pd.Region {
-	out := []pd.Region{r}
+	all := r
+	all.Peers = slices.Clone(r.Peers)
+	for n, p := range all.Peers {
+		all.Peers[n].Voter = p.Voter || !p.Down
+	}
+	out := []pd.Region{r, all}
 	for _, to := range s.PD.Stores {
 		more := r
 		more.Peers = slices.Clone(r.Peers)

@@ -79,7 +79,7 @@ func (c Component) lossKnown(all []*v1alpha1.Instance, where string) string {
 	case !s.RegionsKnown && slices.ContainsFunc(all, s.Lease.HeldBy):
 		return "PD has not been asked about its regions yet"
 	case slices.ContainsFunc(s.Regions, func(r pd.Region) bool { return c.loses(r, zone) }):
-		return "a region lacks a peer, or has one that is down or pending, and may need the whole zone: pd-ctl region check miss-peer; pd-ctl region check down-peer; pd-ctl region check pending-peer"
+		return fmt.Sprintf("a region lacks a peer, or has one that is down or pending, and may need the whole zone: %s region check miss-peer (likewise down-peer, pending-peer)", ctl(c.Group))
 	}
 	return ""
 }
@@ -106,19 +106,24 @@ func (c Component) Answer(a group.RegionAnswer) string {
 	case a.Found != nil && a.Found.LeaderStore == "":
 		return fmt.Sprintf("PD has not heard of the leader of region %s since its own has changed", a.Found.ID)
 	case a.Found != nil:
-		return fmt.Sprintf("region %s may need more than one peer of the same %s, from which PD moves it away: pd-ctl region %s", a.Found.ID, c.RestartTogether, a.Found.ID)
+		return fmt.Sprintf("region %s may need more than one peer of the same %s, from which PD moves it away: %s region %s", a.Found.ID, c.RestartTogether, ctl(c.Group), a.Found.ID)
 	}
 	return ""
 }
 
 // loses reports whether a region would be left without a majority of its voters if
 // all stores of a zone stopped now, or soon: PD does not know of it, and may make a
-// voter there of a new peer or of a learner. It never makes two, for peers of one
-// region do not share a zone. Of a region whose leader PD has not heard of nothing
-// is known.
+// voter there of a new peer or of a learner. Two peers in the zone, of whatever kind,
+// may be voters at any moment: PD scatters regions peer by peer, without regard to
+// isolation. Of a joint configuration PD tells not which voter is in which half; all
+// that are lost may be in the same one. Of a region whose leader PD has not heard of
+// nothing is known.
 func (c Component) loses(r pd.Region, zone map[string]bool) bool {
-	left, voters, comes := 0, 0, r.Missing
+	left, voters, within, comes := 0, 0, 0, r.Missing
 	for _, p := range r.Peers {
+		if zone[p.StoreID] {
+			within++
+		}
 		s, listed := c.Snapshot.PD.Store(p.StoreID)
 		switch {
 		case !p.Voter:
@@ -130,23 +135,24 @@ func (c Component) loses(r pd.Region, zone map[string]bool) bool {
 		voters++
 	}
 	comes = comes || voters < c.replicas()
-	return r.LeaderStore == "" || left < pd.Majority(voters) || comes && left < pd.Majority(voters+1)
+	half := min(voters, c.replicas())
+	return r.LeaderStore == "" || within > 1 || voters-left > half-pd.Majority(half) || comes && left < pd.Majority(voters+1)
 }
 
 // unproven says what of PD's configuration does not keep the peers of every region
 // in different zones, with what to type; empty if all does. stopped are stores that
 // may be down on purpose.
 func (c Component) unproven(stopped map[string]bool) string {
-	v, label := c.Snapshot.PD, c.RestartTogether
+	v, label, order := c.Snapshot.PD, c.RestartTogether, ctl(c.Group)
 	labels, isolation := v.LocationLabels, v.IsolationLevel
 	if label == "" {
 		return "spec.restartTogether has been taken away"
 	}
 	if at(labels, label) < 0 {
-		return fmt.Sprintf("spec.restartTogether is %s, and PD's location-labels are %q: pd-ctl config set location-labels %s", label, strings.Join(labels, ","), strings.Join(append(slices.Clone(labels), label), ","))
+		return fmt.Sprintf("spec.restartTogether is %s, and PD's location-labels are %q: %s config set location-labels %s", label, strings.Join(labels, ","), order, strings.Join(append(slices.Clone(labels), label), ","))
 	}
 	if !c.isolates(labels, isolation) {
-		return fmt.Sprintf("PD's isolation-level is %q, and regions may have several peers in the same %s: pd-ctl config set isolation-level %s", isolation, label, label)
+		return fmt.Sprintf("PD's isolation-level is %q, and regions may have several peers in the same %s: %s config set isolation-level %s", isolation, label, order, label)
 	}
 	if v.PlacementRules {
 		rule, reason := c.only()
@@ -155,12 +161,12 @@ func (c Component) unproven(stopped map[string]bool) string {
 		}
 		labels, isolation = rule.LocationLabels, rule.IsolationLevel
 		if !c.isolates(labels, isolation) {
-			return fmt.Sprintf("PD's placement rule %s/%s has the isolation level %q, and regions may have several peers in the same %s: pd-ctl config placement-rules rule-bundle get %s, and give it location_labels with %s and isolation_level %s",
-				rule.Group, rule.ID, isolation, label, rule.Group, label, label)
+			return fmt.Sprintf("PD's placement rule %s/%s has the isolation level %q, and regions may have several peers in the same %s: %s config placement-rules rule-bundle get %s, and give it location_labels with %s and isolation_level %s",
+				rule.Group, rule.ID, isolation, label, order, rule.Group, label, label)
 		}
 	}
 	if n := c.replicas(); n < quorate {
-		return fmt.Sprintf("PD keeps %d replicas of every region, which cannot do without one: pd-ctl config set max-replicas 3", n)
+		return fmt.Sprintf("PD keeps %d replicas of every region, which cannot do without one: %s config set max-replicas 3", n, order)
 	}
 	return c.tooFewZones(labels, isolation, stopped)
 }
@@ -181,12 +187,12 @@ func (c Component) only() (pd.Rule, string) {
 			continue
 		}
 		if out != nil || len(r.Constraints) > 0 || r.Role != "voter" {
-			return r, fmt.Sprintf("PD's placement rule %s/%s says where voters are, beside or instead of one rule for all, and they may share a %s: pd-ctl config placement-rules show", r.Group, r.ID, c.RestartTogether)
+			return r, fmt.Sprintf("PD's placement rule %s/%s says where voters are, beside or instead of one rule for all, and they may share a %s: %s config placement-rules show", r.Group, r.ID, c.RestartTogether, ctl(c.Group))
 		}
 		out = &r
 	}
 	if out == nil {
-		return pd.Rule{}, "PD has no placement rule for voters: pd-ctl config placement-rules show"
+		return pd.Rule{}, fmt.Sprintf("PD has no placement rule for voters: %s config placement-rules show", ctl(c.Group))
 	}
 	return *out, ""
 }
@@ -208,7 +214,7 @@ func (c Component) tooFewZones(labels []string, isolation string, stopped map[st
 	for _, s := range c.tikvs() {
 		for _, key := range []string{c.RestartTogether, isolation} {
 			if label(s, key) == "" {
-				return fmt.Sprintf("store %s (%s) has no label %s: it comes from a label of its node, or pd-ctl store label %s %s=VALUE", s.ID, podName(s), key, s.ID, key)
+				return fmt.Sprintf("store %s (%s) has no label %s: it comes from a label of its node, or %s store label %s %s=VALUE", s.ID, podName(s), key, ctl(c.Group), s.ID, key)
 			}
 		}
 		if (s.State == pd.StateUp || stopped[s.ID]) && !c.secluded(s) {

@@ -176,31 +176,31 @@ func TestWhyAZoneIsNotRestartedAtOnce(t *testing.T) {
 		says   string
 	}{
 		"no such location label": {func(s *group.Snapshot) { s.PD.LocationLabels = []string{"host"} },
-			`PD's location-labels are "host": pd-ctl config set location-labels host,zone`},
+			`PD's location-labels are "host": kubectl -n ns exec svc/pd -- /pd-ctl config set location-labels host,zone`},
 		"no isolation level": {func(s *group.Snapshot) { s.PD.IsolationLevel = "" },
-			`PD's isolation-level is "", and regions may have several peers in the same zone: pd-ctl config set isolation-level zone`},
+			`PD's isolation-level is "", and regions may have several peers in the same zone: kubectl -n ns exec svc/pd -- /pd-ctl config set isolation-level zone`},
 		"a finer isolation level": {func(s *group.Snapshot) { s.PD.IsolationLevel = "host" },
 			`PD's isolation-level is "host"`},
 		"a rule without it": {func(s *group.Snapshot) { s.PD.Rules[0].IsolationLevel = "" },
-			`PD's placement rule pd/default has the isolation level "", and regions may have several peers in the same zone: pd-ctl config placement-rules rule-bundle get pd, and give it location_labels with zone and isolation_level zone`},
+			`PD's placement rule pd/default has the isolation level "", and regions may have several peers in the same zone: kubectl -n ns exec svc/pd -- /pd-ctl config placement-rules rule-bundle get pd, and give it location_labels with zone and isolation_level zone`},
 		"a rule with other labels": {func(s *group.Snapshot) { s.PD.Rules[0].LocationLabels = []string{"host"} },
 			`PD's placement rule pd/default has the isolation level "zone"`},
 		"a second rule for voters": {func(s *group.Snapshot) {
 			s.PD.Rules = append(s.PD.Rules, pd.Rule{Group: "hot", ID: "here", Role: "follower", Count: 1, LocationLabels: s.PD.LocationLabels, IsolationLevel: "zone"})
-		}, "PD's placement rule hot/here says where voters are, beside or instead of one rule for all, and they may share a zone: pd-ctl config placement-rules show"},
+		}, "PD's placement rule hot/here says where voters are, beside or instead of one rule for all, and they may share a zone: kubectl -n ns exec svc/pd -- /pd-ctl config placement-rules show"},
 		"one rule that sends voters to a zone": {func(s *group.Snapshot) {
 			s.PD.Rules[0].Constraints = []pd.Constraint{{Key: "zone", Op: "in", Values: []string{"z1"}}}
 		}, "PD's placement rule pd/default says where voters are"},
 		"no rule for voters": {func(s *group.Snapshot) { s.PD.Rules[0].Role = "learner" },
-			"PD has no placement rule for voters: pd-ctl config placement-rules show"},
+			"PD has no placement rule for voters: kubectl -n ns exec svc/pd -- /pd-ctl config placement-rules show"},
 		"two replicas": {func(s *group.Snapshot) { s.PD.Rules[0].Count = 2 },
-			"PD keeps 2 replicas of every region, which cannot do without one: pd-ctl config set max-replicas 3"},
+			"PD keeps 2 replicas of every region, which cannot do without one: kubectl -n ns exec svc/pd -- /pd-ctl config set max-replicas 3"},
 		"more replicas than zones": {func(s *group.Snapshot) { s.PD.Rules[0].Count = 5 },
 			"stores are Up in 3 zones, and PD keeps 5 replicas of every region in as many: add stores elsewhere"},
 		"a zone without a store that is Up": {func(s *group.Snapshot) { s.PD.Stores[4].State, s.PD.Stores[5].State = pd.StateDown, pd.StateDown },
 			"stores are Up in 2 zones"},
 		"a store without the label": {func(s *group.Snapshot) { s.PD.Stores[3].Labels = nil },
-			"store 4 (kv-3) has no label zone: it comes from a label of its node, or pd-ctl store label 4 zone=VALUE"},
+			"store 4 (kv-3) has no label zone: it comes from a label of its node, or kubectl -n ns exec svc/pd -- /pd-ctl store label 4 zone=VALUE"},
 		"a store elsewhere that does not work": {func(s *group.Snapshot) { s.PD.Stores[5].State = pd.StateDisconnected },
 			"store 6 (kv-5) is Disconnected"},
 		"one that is Down has no regions": {func(s *group.Snapshot) { s.PD.Stores[5].State, s.PD.Stores[5].Regions = pd.StateDown, 0 },
@@ -213,7 +213,7 @@ func TestWhyAZoneIsNotRestartedAtOnce(t *testing.T) {
 			"store 2 (kv-1) is not in the same zone any more"},
 		"a region that lacks a peer": {func(s *group.Snapshot) {
 			s.Regions = []pd.Region{{ID: "7", LeaderStore: "3", Missing: true, Peers: []pd.Peer{{StoreID: "1", Voter: true}, {StoreID: "3", Voter: true}}}}
-		}, "a region lacks a peer, or has one that is down or pending, and may need the whole zone: pd-ctl region check miss-peer"},
+		}, "a region lacks a peer, or has one that is down or pending, and may need the whole zone: kubectl -n ns exec svc/pd -- /pd-ctl region check miss-peer (likewise down-peer, pending-peer)"},
 		"regions that could not be asked for": {func(s *group.Snapshot) { s.RegionsErr = errors.New("no answer") }, "no answer"},
 		"regions that were not asked for": {func(s *group.Snapshot) {
 			s.RegionsKnown, s.Lease = false, lease.Held(lease.Of(s.Instances[0]), now(), 0)
@@ -260,14 +260,21 @@ func TestWhyTheRegionsOfAZoneKeepItFromBeingStopped(t *testing.T) {
 	}
 	assert.False(t, q.Sought(pd.Region{ID: "7", LeaderStore: "1", Peers: peers("1", "3", "5")}))
 	for says, r := range map[string]pd.Region{
-		"region 7 may need more than one peer of the same zone, from which PD moves it away: pd-ctl region 7": {ID: "7", LeaderStore: "1", Peers: peers("1", "2", "5")},
-		"PD has not heard of the leader of region 8 since its own has changed":                                {ID: "8", Peers: peers("1", "3", "5")},
+		"region 7 may need more than one peer of the same zone, from which PD moves it away: kubectl -n ns exec svc/pd -- /pd-ctl region 7": {ID: "7", LeaderStore: "1", Peers: peers("1", "2", "5")},
+		"PD has not heard of the leader of region 8 since its own has changed":                                                              {ID: "8", Peers: peers("1", "3", "5")},
 	} {
 		assert.True(t, q.Sought(r))
 		assert.Equal(t, says, c.Answer(group.RegionAnswer{Stores: q.Stores, Found: &r}))
 	}
 	// A peer that is on its way from one store of the zone to another counts twice.
 	assert.True(t, q.Sought(pd.Region{ID: "9", LeaderStore: "1", Peers: append(peers("1", "3", "5"), pd.Peer{StoreID: "2"})}))
+	// So do two learners that PD scatters there.
+	assert.True(t, q.Sought(pd.Region{ID: "9", LeaderStore: "3", Peers: append(peers("3", "4", "5"), pd.Peer{StoreID: "1"}, pd.Peer{StoreID: "2"})}))
+	// Two of five voters may be both of one half of a joint configuration.
+	sick := pd.Region{ID: "9", LeaderStore: "3", Peers: peers("1", "3", "4", "5", "6")}
+	assert.False(t, q.Sought(sick))
+	sick.Peers[4].Pending = true
+	assert.True(t, q.Sought(sick))
 	assert.Equal(t, "the regions of the stores could not be read: no", c.Answer(group.RegionAnswer{Err: errors.New("no")}))
 }
 
@@ -284,5 +291,5 @@ func TestWhoIsRestartedTogether(t *testing.T) {
 	s.PD.IsolationLevel = ""
 	with, alone = together(s).Together(s.Instances[2], s.Instances[3:])
 	assert.Empty(t, with)
-	assert.Contains(t, alone, "pd-ctl config set isolation-level zone")
+	assert.Contains(t, alone, "kubectl -n ns exec svc/pd -- /pd-ctl config set isolation-level zone")
 }

@@ -66,7 +66,7 @@ func stopping(p groupPlan) []string {
 func taken(s group.Snapshot, p groupPlan) group.Snapshot {
 	take := p.Lease
 	s.Lease = lease.Held(lease.Of(take.Take.Instance), s.Now, take.Leaders)
-	s.Lease.Companions, s.Lease.Alone = take.Companions, take.Alone
+	s.Lease.Companions, s.Lease.Alone, s.Lease.Returns = take.Companions, take.Alone, take.Returns
 	return s
 }
 
@@ -216,7 +216,7 @@ func TestARestartOfAZoneGoesOnWhereItWasLeft(t *testing.T) {
 }
 
 func TestWhereItIsNotProvenOneIsRestartedAfterTheOther(t *testing.T) {
-	const why = "one at a time: PD's isolation-level is \"\", and regions may have several peers in the same zone: pd-ctl config set isolation-level zone"
+	const why = "one at a time: PD's isolation-level is \"\", and regions may have several peers in the same zone: kubectl -n shop exec svc/basic-pd -- /pd-ctl config set isolation-level zone"
 	g, s := zones(t)
 	s.PD.IsolationLevel = ""
 	p := decided(t, g, s, nil)
@@ -317,4 +317,172 @@ func TestACompanionThatDoesNotComeBackKeepsTheLease(t *testing.T) {
 			assert.NotEqual(t, c.Live.Spec.Revision, c.Desired.Spec.Revision, "one that does not serve gets what is wanted at once")
 		}
 	}
+}
+
+// prepared is a world in which a zone is about to be stopped, halted one in which it
+// has been, and neither member is back.
+func prepared(t *testing.T) (*v1alpha1.TiKVGroup, group.Snapshot) {
+	t.Helper()
+	g, s := zones(t)
+	s = taken(s, decided(t, g, s, nil))
+	return g, evicted(follow(s, decided(t, g, s, nil)), 0, 3)
+}
+
+func halted(t *testing.T) (*v1alpha1.TiKVGroup, group.Snapshot) {
+	t.Helper()
+	g, s := prepared(t)
+	return g, follow(s, decided(t, g, s, nil))
+}
+
+// desired is what a plan makes of an Instance.
+func desired(t *testing.T, p groupPlan, name string) *v1alpha1.Instance {
+	t.Helper()
+	for _, c := range p.Instances {
+		if c.Desired.Name == name {
+			return c.Desired
+		}
+	}
+	t.Fatalf("nothing becomes of %s", name)
+	return nil
+}
+
+// P5: who does not come back is replaced as the message says, by deleting its
+// Instance, and the Lease goes on to the one that comes with all companions.
+func TestADeletedHolderOfAZonesRestartIsMadeAnew(t *testing.T) {
+	g, s := halted(t)
+	s.PD.Stores[0].State = pd.StateDown
+	s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(s.Now))
+	p := decided(t, g, s, nil)
+	assert.NotEmpty(t, desired(t, p, "basic-tikv-0").Finalizers, "the Lease says first that somebody comes back")
+	require.NotNil(t, p.Lease.Take)
+	assert.Equal(t, "basic-tikv", p.Lease.Returns)
+	require.Len(t, p.Lease.Companions, 1)
+	s = taken(s, p)
+	p = decided(t, g, s, nil)
+	assert.Empty(t, desired(t, p, "basic-tikv-0").Finalizers, "it may go, whoever else is not back")
+	assert.Nil(t, p.Lease.Take)
+	assert.False(t, p.Lease.Give)
+
+	s.Instances, s.HolderReturns = s.Instances[1:], true
+	p = decided(t, g, s, nil)
+	assert.False(t, p.Lease.Give)
+	heir := desired(t, p, "basic-tikv-0").DeepCopy()
+	heir.UID, heir.Generation = "heir", 1
+	s.Instances = append([]*v1alpha1.Instance{heir}, s.Instances...)
+	marked := desired(t, decided(t, g, s, nil), "basic-tikv-0")
+	assert.Equal(t, string(group.Restart), marked.Annotations[v1alpha1.AnnotationDisruption])
+	heir.Annotations = marked.Annotations
+	p = decided(t, g, s, nil)
+	require.NotNil(t, p.Lease.Take)
+	assert.Equal(t, types.UID("heir"), p.Lease.Take.Instance.UID)
+	assert.Len(t, p.Lease.Companions, 1)
+	s = taken(s, p)
+	s.HolderReturns = false
+	p = decided(t, g, s, nil)
+	assert.False(t, p.Lease.Give)
+	assert.Equal(t, string(group.Restart), desired(t, p, "basic-tikv-3").Annotations[v1alpha1.AnnotationDisruption], "both are waited for")
+}
+
+// P5: a companion likewise. PD forgets first what was begun with it.
+func TestADeletedCompanionIsMadeAnew(t *testing.T) {
+	g, s := halted(t)
+	s.PD.Stores[3].State = pd.StateDown
+	s.Instances[3].DeletionTimestamp = ptr.To(metav1.NewTime(s.Now))
+	p := decided(t, g, s, nil)
+	assert.Contains(t, p.Calls, group.Call{Verb: group.StopEvictingLeaders, Target: "4", Instance: "basic-tikv-3"})
+	s.PD.EvictLeader = []string{"1"}
+	p = decided(t, g, s, nil)
+	assert.Empty(t, desired(t, p, "basic-tikv-3").Finalizers)
+	assert.False(t, p.Lease.Give)
+}
+
+// KV-15: one that was made anew, with its finalizer taken off, and serves already
+// leads again before the Lease is given back.
+func TestACompanionThatHasComeUnmarkedLeadsAgain(t *testing.T) {
+	g, s := halted(t)
+	s = returned(s)
+	delete(s.Instances[3].Annotations, v1alpha1.AnnotationDisruption)
+	s.Instances[3].CreationTimestamp = metav1.NewTime(s.Now)
+	s.PD.EvictLeader, s.PD.Stores[0].Leaders = []string{"4"}, 10
+	p := decided(t, g, s, nil)
+	assert.False(t, p.Lease.Give)
+	assert.Equal(t, string(group.Restart), desired(t, p, "basic-tikv-3").Annotations[v1alpha1.AnnotationDisruption])
+	s = follow(s, p)
+	assert.Contains(t, decided(t, g, s, nil).Calls, group.Call{Verb: group.StopEvictingLeaders, Target: "4", Instance: "basic-tikv-3"})
+}
+
+// P5: when the holder is lost, a companion that is not what it is to be does not wait
+// for itself.
+func TestACompanionOfALostHolderIsRestartedAgain(t *testing.T) {
+	g, s := halted(t)
+	s = returned(s)
+	s.HolderLost, s.PD.EvictLeader = true, nil
+	s.Instances[0].UID = "another"
+	s.Instances[3].Status.Conditions = []metav1.Condition{is("Ready", false), is("PodReady", false)}
+	g.Spec.Version = "v8.5.9"
+	p := decided(t, g, s, nil)
+	require.NotNil(t, p.Lease.Take, p.Outcome.Message)
+	assert.Equal(t, "basic-tikv-3", p.Lease.Take.Instance.Name)
+}
+
+// P5: the instance operator stops nobody whose claim is being deleted.
+func TestACompanionWhoseClaimGoesKeepsNobodyWaiting(t *testing.T) {
+	g, s := prepared(t)
+	s.Claims = map[string][]metav1.ObjectMeta{"basic-tikv-3": {{Name: "data-basic-tikv-3", DeletionTimestamp: ptr.To(metav1.NewTime(s.Now))}}}
+	p := decided(t, g, s, nil)
+	assert.Empty(t, stopping(p))
+	require.NotNil(t, p.Lease.Take)
+	assert.Empty(t, p.Lease.Companions)
+	assert.Contains(t, p.Lease.Alone, "claim data-basic-tikv-3 is being deleted")
+}
+
+// P5: who comes first in an upgrade may wait for the Lease. Nobody is stopped then
+// before its turn, so the Lease is not kept.
+func TestTheLeaseIsNotKeptUntilOthersHaveHadTheirTurn(t *testing.T) {
+	first := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: "shop", Generation: 2}}
+	leads := func(ids ...string) (out []group.Call) {
+		for n, id := range ids {
+			out = append(out, group.Call{Verb: group.StopEvictingLeaders, Target: id, Instance: fmt.Sprintf("basic-tikv-%d", 3*n)})
+		}
+		return out
+	}
+	g, s := prepared(t)
+	s.Groups = []v1alpha1.Group{first}
+	p := decided(t, g, s, nil)
+	assert.True(t, p.Lease.Give)
+	assert.Empty(t, stopping(p))
+	assert.Equal(t, leads("1", "4"), p.Calls)
+
+	// One has been stopped, and has to come back first.
+	g, s = prepared(t)
+	s = follow(s, decided(t, g, s, nil), "basic-tikv-0")
+	s.Groups = []v1alpha1.Group{first}
+	p = decided(t, g, s, nil)
+	assert.Empty(t, stopping(p))
+	assert.False(t, p.Lease.Give)
+	assert.Nil(t, p.Lease.Take)
+	s.PD.EvictLeader = []string{"4"}
+	s = returned(s)
+	s.PD.Stores[0].Leaders = 10
+	p = decided(t, g, s, nil)
+	require.NotNil(t, p.Lease.Take)
+	assert.Empty(t, p.Lease.Companions)
+	s = taken(s, p)
+	assert.True(t, decided(t, g, s, nil).Lease.Give)
+
+	// So is one that is restarted alone.
+	g, s = zones(t)
+	g.Spec.RestartTogether = ""
+	s = taken(s, decided(t, g, s, nil))
+	s = evicted(follow(s, decided(t, g, s, nil)), 0)
+	assert.Equal(t, []string{"basic-tikv-0"}, stopping(decided(t, g, s, nil)))
+	s.Groups = []v1alpha1.Group{first}
+	p = decided(t, g, s, nil)
+	assert.True(t, p.Lease.Give)
+	assert.Empty(t, stopping(p))
+	assert.Contains(t, p.Calls, leads("1")[0])
+	// One that keeps its revision has no turn to wait for.
+	s.Instances[0].Annotations[v1alpha1.AnnotationRestart] = "now"
+	g.Spec.Version = "v8.5.7"
+	assert.Equal(t, []string{"basic-tikv-0"}, stopping(decided(t, g, s, nil)))
 }
