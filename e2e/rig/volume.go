@@ -99,19 +99,19 @@ func (a *actor) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim, n
 	if claim.Status.Phase == corev1.ClaimBound {
 		return nil
 	}
+	unbound := claim.DeepCopy()
 	if claim.Spec.VolumeName == "" {
 		if className(claim) == LocalStorageClass {
 			if err := a.client.Create(ctx, localVolume(claim, node)); client.IgnoreAlreadyExists(err) != nil {
 				return fmt.Errorf("make volume of claim %s: %w", claim.Name, err)
 			}
 		}
-		before := claim.DeepCopy()
 		claim.Spec.VolumeName = volumeName(claim.UID)
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, selectedNode, node)
-		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, bindCompleted, "yes")
-		if err := a.client.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
-			return fmt.Errorf("bind claim %s: %w", claim.Name, err)
-		}
+	}
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, bindCompleted, "yes")
+	if err := a.client.Patch(ctx, claim, client.MergeFrom(unbound)); err != nil {
+		return fmt.Errorf("bind claim %s: %w", claim.Name, err)
 	}
 	before := claim.DeepCopy()
 	claim.Status.Phase = corev1.ClaimBound
