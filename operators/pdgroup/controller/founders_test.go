@@ -149,7 +149,7 @@ func TestPD03WhoMayFoundACluster(t *testing.T) {
 		}
 		bound, data := count(written)+count(idle), count(written)+count(restored)
 		if data > 0 && (bound > 0 && count(idle) >= pd.Majority(bound) || bound == 0 && count(blank) >= pd.Majority(data+count(blank))) {
-			return // nobody can tell these from data: decision 0035
+			return // nobody can tell these from data: decision 0031
 		}
 		for replicas := int32(1); replicas <= slots+1; replicas++ {
 			try(volumes, replicas)
