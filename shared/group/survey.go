@@ -75,7 +75,7 @@ func inspect(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, live *v1alph
 		return resident{}, err
 	}
 	carry(wanted, live)
-	wanted.Spec.VolumeClaimTemplates = lasting(wanted.Spec.VolumeClaimTemplates, live)
+	wanted.Spec.VolumeClaimTemplates = lasting(asWished(g, wanted.Spec.VolumeClaimTemplates, live), live)
 	suspend(wanted, live, r)
 	m := resident{live: live, kept: wanted, wanted: wanted}
 	if live.Spec.Revision != plan.Target.Hash {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
@@ -122,6 +123,25 @@ func online(claims, wanted []v1alpha1.VolumeClaimTemplate) []v1alpha1.VolumeClai
 	for n := range out {
 		if w := templateOf(wanted, out[n].Name); w != nil {
 			out[n].Storage, out[n].VolumeAttributesClassName = w.Storage, w.VolumeAttributesClassName
+		}
+	}
+	return out
+}
+
+// asWished returns the claims that are rendered, and those of a living member
+// where they are just what the spec says: who upgrades the operators to a version
+// that renders claims otherwise has asked for none to change (P4). This version
+// renders what the spec says, so that an Instance's own claims tell what that was.
+func asWished(g v1alpha1.Group, rendered []v1alpha1.VolumeClaimTemplate, live *v1alpha1.Instance) []v1alpha1.VolumeClaimTemplate {
+	out := slices.Clone(rendered)
+	for n := range out {
+		has := templateOf(live.Spec.VolumeClaimTemplates, out[n].Name)
+		said := slices.ContainsFunc(g.GetComponentSpec().Volumes, func(v v1alpha1.Volume) bool {
+			return has != nil && v.Name == has.Name && v.Storage.Cmp(has.Storage) == 0 &&
+				ptr.Equal(v.StorageClassName, has.StorageClassName) && ptr.Equal(v.VolumeAttributesClassName, has.VolumeAttributesClassName)
+		})
+		if said {
+			out[n] = *has
 		}
 	}
 	return out

@@ -105,6 +105,30 @@ func TestMembersAreReplacedForTheirVolumesStepByStep(t *testing.T) {
 	}
 }
 
+// P4: a version that renders claims otherwise changes none for which the spec says
+// what it said; a size that a person changes goes through.
+func TestAnotherRenderingOfClaimsChangesNone(t *testing.T) {
+	rendered := func(size string) []v1alpha1.VolumeClaimTemplate {
+		return []v1alpha1.VolumeClaimTemplate{{Name: "data", Storage: resource.MustParse(size), StorageClassName: ptr.To("fast")}}
+	}
+	for name, c := range map[string]struct{ spec, rendered, want string }{
+		"as it was":                           {"2Gi", "2Gi", "2Gi"},
+		"the operators render more":           {"2Gi", "4Gi", "2Gi"},
+		"a person wants more":                 {"3Gi", "3Gi", "3Gi"},
+		"and the operators render more still": {"3Gi", "6Gi", "6Gi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &v1alpha1.TiKVGroup{}
+			g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse(c.spec), StorageClassName: ptr.To("fast")}}
+			live := on(0, "fast", "2Gi")
+			live.Spec.VolumeClaimTemplates[0].StorageClassName = ptr.To("fast")
+			out := asWished(g, rendered(c.rendered), live)
+			require.Len(t, out, 1)
+			assert.Equal(t, c.want, out[0].Storage.String())
+		})
+	}
+}
+
 // P7: an increase that was refused is taken back where it has not come; a volume
 // that has grown is not asked to shrink.
 func TestALivingMemberKeepsTheSizeThatItsVolumeHas(t *testing.T) {
