@@ -80,7 +80,19 @@ func idle(s Snapshot, i *v1alpha1.Instance) bool {
 		return true
 	}
 	store, listed := s.PD.Store(i.Status.Member.ID)
-	return !listed || store.Regions == 0
+	return (!listed || store.Regions == 0) && counted(s)
+}
+
+// counted reports whether PD has heard of the regions of all members that are ready: a
+// leader of PD that is new counts none at first.
+func counted(s Snapshot) bool {
+	return !slices.ContainsFunc(slices.Concat(s.Instances, s.Peers), func(i *v1alpha1.Instance) bool {
+		if i.Status.Member == nil || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
+			return false
+		}
+		store, listed := s.PD.Store(i.Status.Member.ID)
+		return !listed || store.Regions == 0
+	})
 }
 
 // adrift reports whether a member of the cluster is ready for its kubelet, which is

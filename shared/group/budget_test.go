@@ -74,6 +74,12 @@ func TestADrainTakesNobodyBesideAStoreThatPDMisses(t *testing.T) {
 		"one is dead, and its regions are elsewhere": {2, func(s *Snapshot) {
 			s.PD.Stores[0].State, s.PD.Stores[0].Regions, s.Instances[0].Status.Conditions = pd.StateDown, 0, nil
 		}, 1},
+		"and PD's leader is new": {2, func(s *Snapshot) {
+			for n := range s.PD.Stores {
+				s.PD.Stores[n].Regions = 0
+			}
+			s.Instances[0].Status.Conditions = nil
+		}, 2},
 		"and PD is silent": {2, func(s *Snapshot) { s.PD, s.Instances[0].Status.Conditions = pd.View{Err: errors.New("no")}, nil }, 2},
 		"one never came":   {2, func(s *Snapshot) { s.Instances[0].Status.Conditions, s.Instances[0].Status.Member = nil, nil }, 1},
 		"a single one never keeps a drain from ending": {1, func(s *Snapshot) { s.Instances = s.Instances[:1]; s.PD.Stores[0].State = pd.StateDown }, 0},

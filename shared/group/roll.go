@@ -127,7 +127,7 @@ func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1al
 		prepareRemoval(plan, p, d)
 		return step.Done()
 	}
-	if reason := cmp.Or(unreturning(g, s, d), refused(r, d), r.Disrupt.Safe(d)); reason != "" {
+	if reason := cmp.Or(unreturning(g, s, d), refused(g, s, r, d), r.Disrupt.Safe(d)); reason != "" {
 		// Others may have to mend first what makes it unsafe.
 		delete(plan.disrupted, holder.Name)
 		plan.Calls = append(plan.Calls, r.Disrupt.Sweep(holder)...)

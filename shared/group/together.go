@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -289,7 +291,7 @@ func stopTogether(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder 
 			return part(plan, s, r, holder, due, back, reason)
 		}
 	}
-	if reason := refused(r, due...); reason != "" {
+	if reason := refused(g, s, r, due...); reason != "" {
 		return withdraw(plan, s, r, holder, all, due, back, reason)
 	}
 	if reason := t.SafeTogether(all); reason != "" {
@@ -333,16 +335,31 @@ func stopTogether(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder 
 }
 
 // refused says that one of those that are due would get a new revision before its
-// group's turn, which nobody is allowed right before the stop; empty if none would.
-// Who comes first may be waiting for the Lease.
-func refused(r Rendering, due ...Disruption) string {
+// group's turn, which nobody is allowed right before the stop, and that who comes first
+// waits for the Lease; empty if that is not so. One whose pod may already be stopped for
+// another revision keeps the Lease until it has been.
+func refused(g v1alpha1.Group, s Snapshot, r Rendering, due ...Disruption) string {
+	if r.RollGate.Open || !precedes(g, s) {
+		return ""
+	}
 	for _, d := range due {
 		rolls := d.Verb == Restart && d.Instance.DeletionTimestamp == nil && d.Instance.Spec.Revision != d.Revision
-		if rolls && !r.RollGate.Open && !r.Disrupt.Spare(d.Instance) {
+		if rolls && !stale(d.Instance) && !r.Disrupt.Spare(d.Instance) {
 			return r.RollGate.Message
 		}
 	}
 	return ""
+}
+
+// precedes reports whether a group of the cluster that comes before a group waits for
+// the Lease.
+func precedes(g v1alpha1.Group, s Snapshot) bool {
+	at := slices.Index(Order(), g.GroupKind())
+	return slices.ContainsFunc(s.Groups, func(other v1alpha1.Group) bool {
+		c := meta.FindStatusCondition(other.GetGroupStatus().Conditions, v1alpha1.ConditionUpToDate)
+		return slices.Index(Order(), other.GroupKind()) < at && other.GetDeletionTimestamp() == nil &&
+			c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonWaitingForLease
+	})
 }
 
 // withdraw gives the Lease back if nobody has been stopped yet, and else lets the

@@ -440,6 +440,7 @@ func TestACompanionWhoseClaimGoesKeepsNobodyWaiting(t *testing.T) {
 // before its turn, so the Lease is not kept.
 func TestTheLeaseIsNotKeptUntilOthersHaveHadTheirTurn(t *testing.T) {
 	first := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: "shop", Generation: 2}}
+	waits := []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonWaitingForLease, ObservedGeneration: 2}}
 	leads := func(ids ...string) (out []group.Call) {
 		for n, id := range ids {
 			out = append(out, group.Call{Verb: group.StopEvictingLeaders, Target: id, Instance: fmt.Sprintf("basic-tikv-%d", 3*n)})
@@ -449,9 +450,16 @@ func TestTheLeaseIsNotKeptUntilOthersHaveHadTheirTurn(t *testing.T) {
 	g, s := prepared(t)
 	s.Groups = []v1alpha1.Group{first}
 	p := decided(t, g, s, nil)
+	assert.False(t, p.Lease.Give, "the other does not wait for the Lease")
+	first.Status.Conditions = waits
+	p = decided(t, g, s, nil)
 	assert.True(t, p.Lease.Give)
 	assert.Empty(t, stopping(p))
 	assert.Equal(t, leads("1", "4"), p.Calls)
+	for _, i := range s.Instances {
+		i.Spec.Revision = "another" // its pod may be stopped for it at any moment
+	}
+	assert.False(t, decided(t, g, s, nil).Lease.Give)
 
 	// One has been stopped, and has to come back first.
 	g, s = prepared(t)
