@@ -42,7 +42,8 @@ func (s *Stage) addVersions(out map[string]string, kind schema.GroupVersionKind)
 	}
 }
 
-// Settled waits until nobody writes any more, and returns the Versions.
+// Settled waits until nobody writes any more, and returns the Versions. PD is polled
+// once a second after something has moved, and what it says then may be written.
 func (s *Stage) Settled() map[string]string {
 	s.Helper()
 	var versions map[string]string
@@ -50,7 +51,7 @@ func (s *Stage) Settled() map[string]string {
 		last := versions
 		versions = s.Versions()
 		return maps.Equal(last, versions)
-	}, Patience, 10*Tick)
+	}, Patience, 60*Tick)
 	return versions
 }
 
