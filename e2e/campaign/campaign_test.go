@@ -120,6 +120,23 @@ func TestFiguresArePutIntoADocument(t *testing.T) {
 	assert.NotContains(t, string(text), "old")
 	assert.True(t, strings.HasSuffix(string(text), "\n\nmore\n"))
 	assert.Error(t, Write(nil, file, file), "a document without the lines")
+
+	sample, sweep := record(Drop, "a", true), []Record{record(Drop, "a", true), record(Drop, "b", true), record(Drop, "c", true)}
+	sample.Commit = "def"
+	for n := range sweep {
+		sweep[n].Commit = "ghi"
+	}
+	rows := func() string {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.NoError(t, Write(Sums([]Record{sample}), file, document))
+	assert.Contains(t, rows(), "| DROP | bootstrap | 3 | 1 | 1 | 0 | 0 | abc |", "a sample does not replace a sweep")
+	assert.Contains(t, rows(), "| DROP | bootstrap | 1 | 0 | 0 | 0 | 0 | def |")
+	require.NoError(t, Write(Sums(sweep), file, document))
+	assert.Contains(t, rows(), "| DROP | bootstrap | 3 | 0 | 0 | 0 | 0 | ghi |")
+	assert.NotContains(t, rows(), "| DROP | bootstrap | 1 ")
 }
 
 func TestEveryPointOfAReferenceIsAnAttempt(t *testing.T) {

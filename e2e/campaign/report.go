@@ -137,9 +137,9 @@ const (
 	tablesEnd   = "<!-- written by make campaign CAMPAIGN=-write: end -->"
 )
 
-// Write puts new sums beside those that a file has, in place of older ones of
-// the same campaign and scenario, and writes the tables of all of them into a
-// document.
+// Write puts new sums beside those that a file has, in place of those of the same
+// campaign and scenario that are of the same commit or no larger: a sample does not
+// replace a sweep. It writes the tables of all of them into a document.
 func Write(sums []Sum, file, document string) error {
 	var kept []Sum
 	text, err := os.ReadFile(file)
@@ -150,7 +150,9 @@ func Write(sums []Sum, file, document string) error {
 		return fmt.Errorf("read %s: %w", file, err)
 	}
 	kept = slices.DeleteFunc(kept, func(old Sum) bool {
-		return slices.ContainsFunc(sums, func(s Sum) bool { return s.Campaign == old.Campaign && s.Scenario == old.Scenario })
+		return slices.ContainsFunc(sums, func(s Sum) bool {
+			return s.Campaign == old.Campaign && s.Scenario == old.Scenario && (s.Commit == old.Commit || s.Attempts >= old.Attempts)
+		})
 	})
 	kept = append(kept, sums...)
 	order(kept)

@@ -72,7 +72,9 @@ func (w *Watcher) gate(ctx context.Context, instance *unstructured.Unstructured)
 	}
 	w.mu.Lock()
 	needs := needsOf(group, w.tikvGroups())
-	missing := needs.missing(func(key Key) bool { return w.history.depended(key, w.patience) })
+	lately := needs
+	lately.tikv = append(lately.tikv, w.history.former(needs)...)
+	missing := lately.missing(func(key Key) bool { return w.history.depended(key, w.patience) })
 	w.mu.Unlock()
 	if missing != "" {
 		// What the watcher knows may lag behind.

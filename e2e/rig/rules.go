@@ -43,12 +43,14 @@ type history struct {
 	// since when they are not any more.
 	ready  map[Key]bool
 	closed map[Key]time.Time
+	// tikv are the TiKVGroups that there ever were, by the PDGroup that each named.
+	tikv map[Key]string
 }
 
 func newHistory() *history {
 	return &history{
 		latched: map[types.UID]map[string]bool{}, written: map[types.UID]map[string]string{}, bound: map[types.UID]bool{},
-		strangers: map[types.UID]bool{}, gone: map[types.UID]uint64{}, podGone: map[types.UID]uint64{}, times: map[types.UID][]time.Time{}, ready: map[Key]bool{}, closed: map[Key]time.Time{},
+		strangers: map[types.UID]bool{}, gone: map[types.UID]uint64{}, podGone: map[types.UID]uint64{}, times: map[types.UID][]time.Time{}, ready: map[Key]bool{}, closed: map[Key]time.Time{}, tikv: map[Key]string{},
 	}
 }
 
@@ -196,6 +198,21 @@ func (h *history) open(event watch.EventType, object *unstructured.Unstructured,
 	if before && !h.ready[key] {
 		h.closed[key] = now
 	}
+	if key.Kind == v1alpha1.KindTiKVGroup {
+		h.tikv[key] = pdOf(object)
+	}
+}
+
+// former returns the TiKVGroups that there ever were of what a group needs: who learns
+// through a watch that one is deleted may depend on it for a while.
+func (h *history) former(n needs) []Key {
+	var out []Key
+	for key, pd := range h.tikv {
+		if n.tikv != nil && pd == n.pd.Name {
+			out = append(out, key)
+		}
+	}
+	return out
 }
 
 // depended says whether a group may be depended on, as far as those know who
