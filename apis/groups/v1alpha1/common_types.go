@@ -164,7 +164,9 @@ type LocalReference struct {
 	Name string `json:"name"`
 }
 
-// Resources are the requests and limits of a container.
+// Resources are the requests and limits of a container. They are applied as a whole:
+// server-side apply makes null of a map whose last item is taken away.
+// +structType=atomic
 type Resources struct {
 	// Requests by resource name (cpu, memory, ...).
 	// +kubebuilder:validation:MaxProperties=16
