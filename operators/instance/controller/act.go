@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -97,6 +98,11 @@ func (r *reconciler) patchClaim(ctx context.Context, s *snapshot, c claimPatch) 
 	at := slices.IndexFunc(s.volumes, func(v volume) bool { return v.claim == c.claim })
 	if err := r.patch(ctx, changed, c.body); err != nil {
 		o := refused(c.claim, fmt.Errorf("change claim %s: %w", c.claim.Name, err))
+		if o.Reason == v1alpha1.ReasonLimitRangeExceeded && c.body["spec"] == nil {
+			// LimitRanger judges the size at every change, whatever is changed.
+			o.Message = fmt.Sprintf("a LimitRange lets claim %s not be changed at all, and it is to be (%s): raise the LimitRange's maximum: kubectl -n %s get limitrange; or delete the claim, if its data is not needed: kubectl -n %s delete pvc %s",
+				c.claim.Name, c.why, c.claim.Namespace, c.claim.Namespace, c.claim.Name)
+		}
 		if at >= 0 {
 			s.volumes[at].refused = o.Reason
 		}
@@ -156,7 +162,7 @@ func (r *reconciler) deletePod(ctx context.Context, s *snapshot, d *podDeletion)
 		// another one each time, and with it what status says of a refusal.
 		trial := d.next.DeepCopy()
 		trial.Name += "-next"
-		if err := r.Client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(r.Name)); apierrors.IsInvalid(err) {
+		if err := r.Client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(r.Name)); neverMade(err) {
 			return step.Fail(v1alpha1.ReasonPodRejected, fmt.Errorf("pod %s is left running, its replacement is invalid: %w", live.Name, err))
 		}
 	}
@@ -165,6 +171,15 @@ func (r *reconciler) deletePod(ctx context.Context, s *snapshot, d *podDeletion)
 	}
 	r.tell(s, live, "PodDeleted", "deleted pod %s: %s", live.Name, d.why)
 	return step.Done()
+}
+
+// neverMade reports whether a pod would be refused when the one that it replaces has
+// gone as well: a quota may only be too small for both, and nobody knows what a webhook
+// counts.
+func neverMade(err error) bool {
+	forbidden := apierrors.IsForbidden(err) && storage.QuotaOf(err) == nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) &&
+		!strings.Contains(err.Error(), "admission webhook")
+	return apierrors.IsInvalid(err) || forbidden
 }
 
 // confirm reads an object that is to be deleted, and the Instance, from the API

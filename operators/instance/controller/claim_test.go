@@ -45,6 +45,19 @@ func (s stage) byHand() (*reconciler, *faulty, *remembering) {
 	return r, f, cache
 }
 
+// remembered is byHand with a pod that runs, whose claim the cache goes on to show as it
+// is now.
+func (s stage) remembered() (*reconciler, *faulty, *corev1.Pod) {
+	s.Helper()
+	r, f, cache := s.byHand()
+	s.settle(r, f)
+	pod := s.pod()
+	cache.claim = s.bind()
+	s.run(pod)
+	s.settle(r, f)
+	return r, f, pod
+}
+
 // restore makes a claim as a backup tool or a person does, who knows nothing of
 // our labels.
 func (s stage) restore() *corev1.PersistentVolumeClaim {
@@ -73,17 +86,31 @@ func TestACacheThatLagsRecordsNoClaimThatIsNotThere(t *testing.T) {
 func TestNoPodIsMadeOnAClaimThatOnlyACacheRemembers(t *testing.T) {
 	t.Parallel()
 	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
-	r, f, cache := s.byHand()
-	s.settle(r, f)
-	pod := s.pod()
-	cache.claim = s.bind()
-	s.run(pod)
-	s.settle(r, f)
+	r, f, pod := s.remembered()
 	s.losePVC()
 	require.NoError(t, api.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	s.settle(r, f)
 	s.noPod()
 	assert.Equal(t, v1alpha1.ReasonClaimLost, meta.FindStatusCondition(s.instance().Status.Conditions, v1alpha1.ConditionVolumesReady).Reason)
+}
+
+// P3, P6: a claim that is being deleted is kept by the pod that uses it.
+func TestNoPodIsStoppedWhileACacheHasNotSeenThatItsClaimIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+	r, f, pod := s.remembered()
+	going := s.pvc()
+	going.Finalizers = []string{"kubernetes.io/pvc-protection"}
+	require.NoError(t, api.Update(t.Context(), going))
+	require.NoError(t, api.Delete(t.Context(), going))
+	s.edit(func(i *v1alpha1.Instance) { i.Spec.StopPod = pod.UID })
+	s.settle(r, f)
+	assert.Equal(t, pod.UID, s.pod().UID)
+	assert.Nil(t, s.pod().DeletionTimestamp)
+	assert.Equal(t, v1alpha1.ReasonClaimTerminating, meta.FindStatusCondition(s.instance().Status.Conditions, v1alpha1.ConditionUpToDate).Reason)
+	going = s.pvc()
+	going.Finalizers = nil
+	require.NoError(t, api.Update(t.Context(), going))
 }
 
 // VOL-06, P3: caches select by label, and nobody who restores a claim has to know.

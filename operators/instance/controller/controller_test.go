@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
@@ -418,6 +419,33 @@ func TestAPodThatTheAPIServerWouldNotTakeStopsNothing(t *testing.T) {
 	assert.Equal(t, pod.UID, s.pod().UID, "the mistake is undone by reverting the edit")
 }
 
+// P7: what a policy of the namespace refuses stops nothing either.
+func TestAPodThatAPolicyRefusesStopsNothing(t *testing.T) {
+	s := begin(t)
+	_, pod := s.ready()
+	require.NoError(t, api.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}},
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"baseline"}}}`))))
+	privileged := podTemplate(func(t *corev1.PodTemplateSpec) {
+		t.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true)}
+	})
+	trial := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "trial"}, Spec: privileged.Spec}
+	trial.Spec.Volumes = []corev1.Volume{{Name: "data"}}
+	require.Eventually(t, func() bool { return apierrors.IsForbidden(api.Create(t.Context(), trial.DeepCopy(), client.DryRunAll)) }, patience, 20*time.Millisecond)
+	s.edit(func(i *v1alpha1.Instance) {
+		i.Spec.Revision = "r2"
+		i.Spec.PodTemplate = raw(t, privileged)
+	})
+	i := s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonPodRejected)
+	assert.Contains(t, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate).Message, "privileged")
+	assert.Equal(t, pod.UID, s.pod().UID)
+	s.edit(func(i *v1alpha1.Instance) {
+		i.Spec.Revision = "r1"
+		i.Spec.PodTemplate = raw(t, podTemplate())
+	})
+	s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonUpToDate)
+	assert.Equal(t, pod.UID, s.pod().UID)
+}
+
 func TestBadInputIsNamedAndUndoneByMendingIt(t *testing.T) {
 	t.Run("a template with an unknown field", func(t *testing.T) {
 		s := begin(t, func(i *v1alpha1.Instance) { i.Spec.PodTemplate.Raw = []byte(`{"spec":{"contaners":[]}}`) })
@@ -809,6 +837,27 @@ func TestAClaimThatMayNotGrowSaysWhoForbidsIt(t *testing.T) {
 			assert.Equal(t, pod.UID, s.pod().UID)
 		})
 	}
+}
+
+// P8, P11: LimitRanger judges a claim's size at every change, and nothing that the user
+// has changed can be set back.
+func TestALimitRangeThatCameLaterIsNamedToWhoDeletes(t *testing.T) {
+	s := begin(t, func(i *v1alpha1.Instance) { i.Spec.Retire = true })
+	_, pod := s.ready()
+	require.NoError(t, api.Create(t.Context(), &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "disk", Namespace: s.namespace}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+		Type: corev1.LimitTypePersistentVolumeClaim, Max: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("500Mi")},
+	}}}}))
+	require.Eventually(t, func() bool {
+		trial := s.pvc()
+		trial.Annotations = map[string]string{"x": "y"}
+		return apierrors.IsForbidden(api.Update(t.Context(), trial, client.DryRunAll))
+	}, patience, 20*time.Millisecond)
+	s.delete()
+	s.stop(pod)
+	i := s.reason(v1alpha1.ConditionUpToDate, v1alpha1.ReasonLimitRangeExceeded)
+	assert.Contains(t, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate).Message, "kubectl -n "+s.namespace+" delete pvc "+claim)
+	require.NoError(t, api.Delete(t.Context(), s.pvc()))
+	s.gone()
 }
 
 // P9: once it has arrived, nothing is written, however often it is looked at.

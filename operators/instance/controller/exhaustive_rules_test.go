@@ -69,7 +69,8 @@ func unsafeIn(s *snapshot, p *plan) []string {
 func unsafeForClaims(s *snapshot, p *plan, f facts) []string {
 	var out []string
 	policy := s.instance.Spec.ClaimRetention.WhenDeleted
-	if s.instance.Spec.Retire {
+	left := meta.IsStatusConditionTrue(s.instance.Status.Conditions, v1alpha1.ConditionDrained) || s.instance.Spec.Retire && !s.ownerless
+	if s.instance.Spec.Retire && left {
 		policy = s.instance.Spec.ClaimRetention.WhenScaled
 	}
 	for _, d := range p.deleteClaims {
@@ -88,6 +89,11 @@ func unsafeForClaims(s *snapshot, p *plan, f facts) []string {
 		}
 	}
 	for _, c := range p.patchClaims {
+		if metadata, ok := c.body["metadata"].(map[string]any); ok && !left {
+			if annotations, ok := metadata["annotations"].(map[string]any); ok && annotations[v1alpha1.AnnotationRetired] != nil {
+				out = append(out, "a claim is retired whose member has not left")
+			}
+		}
 		if c.claim.Labels[v1alpha1.LabelManagedBy] == "helm" {
 			out = append(out, "a claim of somebody else is changed")
 		}

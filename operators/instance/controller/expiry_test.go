@@ -64,6 +64,7 @@ func TestARetiredClaimSaysWhenItExpires(t *testing.T) {
 		"after a scale-in":                       {[]func(*snapshot){deleting, noPod, retire, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
 		"never, if nobody says so":               {[]func(*snapshot){deleting, noPod, drained}, nil},
 		"never, if somebody else has brought it": {[]func(*snapshot){deleting, noPod, otherClaim, drained, week}, nil},
+		"if its group went after it had left":    {[]func(*snapshot){deleting, noPod, retire, drained, groupless, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := makePlan(world(t, c.world...))
@@ -75,6 +76,22 @@ func TestARetiredClaimSaysWhenItExpires(t *testing.T) {
 	}
 	p := makePlan(world(t, deleting, noPod, week))
 	assert.Empty(t, p.patchClaims, "a member that stays in the cluster keeps its claim")
+}
+
+// P3: a group that is deleted in the middle of a scale-in leaves the claims of those
+// that have not left as those of all its members.
+func TestAMemberThatWasOnItsWayOutWhenItsGroupWentHasNotLeft(t *testing.T) {
+	scaled := func(s *snapshot) {
+		s.now, s.instance.Spec.ClaimRetention.RetainFor = clock(), &metav1.Duration{Duration: time.Hour}
+		s.instance.Spec.ClaimRetention.WhenScaled = v1alpha1.DeleteClaim
+	}
+	p := makePlan(world(t, deleting, noPod, member, retire, groupless, scaled))
+	assert.True(t, p.removeFinalizer)
+	assert.Empty(t, p.deleteClaims)
+	assert.Empty(t, p.patchClaims, "neither retired nor to expire")
+
+	p = makePlan(world(t, deleting, noPod, member, retire, drained, groupless, scaled))
+	assert.Len(t, p.deleteClaims, 1, "whoever has left is deleted as the user wished")
 }
 
 // P3: the operator deletes what has expired, and nothing that has not, or whose mark

@@ -173,6 +173,9 @@ func retired(s *snapshot) {
 func foreign(s *snapshot) {
 	s.pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "x", UID: "x", Controller: ptr.To(true)}}
 }
+
+// groupless has the group go before its Instance.
+func groupless(s *snapshot) { s.ownerless = true }
 func ownerless(s *snapshot) { s.pod.OwnerReferences = nil }
 func finalizers(f ...string) func(*snapshot) {
 	return func(s *snapshot) { s.instance.Finalizers = f }

@@ -124,15 +124,22 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 
 // claim finds the claim of a volume, nil if there is none. A pod is made on what
 // there is and not on what a cache remembers, and no claim is recorded or taken for
-// the member's own by what a cache says.
+// the member's own by what a cache says. Nor is a pod stopped by that: a claim that is
+// being deleted goes with it.
 func (r *reconciler) claim(ctx context.Context, s *snapshot, v volume) (*corev1.PersistentVolumeClaim, error) {
-	if s.pod != nil {
+	if s.pod != nil && !toStop(s) {
 		seen, err := get(ctx, r.Find, s.instance, v.name, &corev1.PersistentVolumeClaim{})
 		if err != nil || seen == nil || seen.UID == v.recorded {
 			return seen, err
 		}
 	}
 	return get(ctx, r.live, s.instance, v.name, &corev1.PersistentVolumeClaim{})
+}
+
+// toStop reports whether an Instance's spec asks for its pod to stop.
+func toStop(s *snapshot) bool {
+	spec := s.instance.Spec
+	return s.pod.DeletionTimestamp == nil && (spec.Suspended || spec.StopPod == s.pod.UID || s.pod.Labels[v1alpha1.LabelRevision] != spec.Revision)
 }
 
 func (r *reconciler) live(ctx context.Context, key client.ObjectKey, into client.Object) error {

@@ -411,14 +411,17 @@ func claimsOf(s *snapshot) []*corev1.PersistentVolumeClaim {
 
 // planRetention deletes, retires or leaves a claim of a deleted Instance. One that
 // somebody has put in the place of a lost one is not the Instance's to delete: no
-// pod of it has ever used it.
+// pod of it has ever used it. A member that was on its way out when its group was
+// deleted has not left: nobody has taken it out of its cluster, and its data is that
+// of a deleted group.
 func planRetention(s *snapshot, claim *corev1.PersistentVolumeClaim, p *plan) {
 	instance := s.instance
+	drained := meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionDrained)
+	left := drained || instance.Spec.Retire && !s.ownerless
 	policy, name := instance.Spec.ClaimRetention.WhenDeleted, "whenDeleted"
-	if instance.Spec.Retire {
+	if instance.Spec.Retire && left {
 		policy, name = instance.Spec.ClaimRetention.WhenScaled, "whenScaled"
 	}
-	left := instance.Spec.Retire || meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionDrained)
 	switch {
 	case policy == v1alpha1.DeleteClaim && !restored(s, claim):
 		p.deleteClaims = append(p.deleteClaims, claimDeletion{claim: claim, why: "spec.claimRetention." + name + " is Delete"})

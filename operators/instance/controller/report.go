@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
@@ -441,22 +442,30 @@ func containerOutcome(pod *corev1.Pod, c corev1.ContainerStatus) step.Outcome {
 	return step.Done()
 }
 
+// isInit reports whether a container is to end before the others start. A sidecar among
+// the init containers runs beside them: the kubelet counts it for the pod's readiness.
 func isInit(pod *corev1.Pod, container string) bool {
-	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container })
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == container && ptr.Deref(c.RestartPolicy, "") != corev1.ContainerRestartPolicyAlways
+	})
 }
 
 // notReady tells a pod that starts from one that runs and is not ready.
 func notReady(pod *corev1.Pod) step.Outcome {
 	var waiting []string
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.State.Running != nil && !c.Ready {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if c.Ready || isInit(pod, c.Name) {
+			continue
+		}
+		// Who has ended and is to run again keeps a pod from being ready as well.
+		if c.State.Running != nil || pod.Status.Phase == corev1.PodRunning {
 			waiting = append(waiting, c.Name)
 		}
 	}
 	switch {
 	case len(waiting) > 0:
 		slices.Sort(waiting)
-		return wait("pod", v1alpha1.ReasonPodNotReady, "container %s in pod %s on node %s runs and is not ready yet: kubectl logs %s -c %s -n %s",
+		return wait("pod", v1alpha1.ReasonPodNotReady, "container %s in pod %s on node %s is not ready yet: kubectl logs %s -c %s -n %s",
 			strings.Join(waiting, ", "), pod.Name, pod.Spec.NodeName, pod.Name, waiting[0], pod.Namespace)
 	case gated(pod):
 		return wait("pod", v1alpha1.ReasonPodNotReady, "pod %s on node %s waits for a readiness gate of its own: kubectl describe pod %s -n %s", pod.Name, pod.Spec.NodeName, pod.Name, pod.Namespace)

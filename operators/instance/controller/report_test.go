@@ -77,6 +77,13 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 			corev1.Volume{Name: "a", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "tls"}}},
 			corev1.Volume{Name: "b", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "basic-pd-r1"}}}})
 	}
+	sidecar := func(is corev1.ContainerStatus) func(*snapshot) {
+		return func(s *snapshot) {
+			is.Name = "x"
+			s.pod.Spec.InitContainers = []corev1.Container{{Name: "x", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
+			s.pod.Status.InitContainerStatuses = []corev1.ContainerStatus{is}
+		}
+	}
 	silent := func(s *snapshot) { s.pod.Status.Conditions[1].Status = corev1.ConditionFalse }
 	oom := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}
 	invalid := func(s *snapshot) { s.template, s.templateErr = nil, errors.New(`unknown field "contaners"`) }
@@ -114,6 +121,9 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a container that exits with 255":          {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: forgotten("Error", 255)})}, v1alpha1.ReasonContainerCrashing, false, "stopped with exit code 255 (Error)"},
 		"a probe that fails":                       {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container pd in pod basic-pd-0 on node n1"},
 		"a node that does not answer":              {done, []func(*snapshot){silent}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
+		"a sidecar that is not ready":              {done, []func(*snapshot){silent, sidecar(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container x in pod basic-pd-0 on node n1"},
+		"a sidecar that has ended":                 {done, []func(*snapshot){silent, sidecar(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}})}, v1alpha1.ReasonContainerCrashing, false, "container x in pod basic-pd-0"},
+		"a sidecar that is":                        {done, []func(*snapshot){silent, sidecar(corev1.ContainerStatus{Ready: true})}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
 		"a readiness gate of the pod's own": {done, []func(*snapshot){silent, func(s *snapshot) {
 			s.pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
 		}}, v1alpha1.ReasonPodNotReady, false, "waits for a readiness gate of its own"},
