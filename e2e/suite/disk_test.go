@@ -59,14 +59,21 @@ func fillsDisk(t *testing.T, ns string) {
 		return tree.Done(trees) && instance(t, ns, store).Status.NodeName == node
 	})
 	t.Logf("everything was Ready %s after there was room", time.Since(back).Round(100*time.Millisecond))
-	now := podsOff(t, ns, node)
-	for name, uid := range elsewhere {
-		assert.Equal(t, uid, now[name], "%s runs elsewhere and was not to be stopped", name)
-	}
+	untouched(t, ns, node, elsewhere)
 	assert.Equal(t, id, clusterID(t, ns))
 	assert.Equal(t, ids, storeIDs(t, ns))
 	assert.Equal(t, kept, claimUIDs(t, ns))
 	query(t, ns)
+}
+
+// untouched requires that nothing has stopped the pods that ran on other nodes than
+// this one.
+func untouched(t *testing.T, ns, node string, elsewhere map[string]types.UID) {
+	t.Helper()
+	now := podsOff(t, ns, node)
+	for name, uid := range elsewhere {
+		assert.Equal(t, uid, now[name], "%s runs elsewhere and was not to be stopped", name)
+	}
 }
 
 // podsOff returns the pods that run on other nodes than this one.

@@ -138,8 +138,16 @@ func madeAnew(err error) bool {
 // Status applies the owner's part of the status of an object. live must be the
 // object as last read. A field that the owner applied before and now leaves out
 // is removed. It always sends: the caller knows whether anything differs.
+//
+// An object that is being deleted may have gone, and another one have its name by now.
+// The API server compares no UID where a status is applied, so that the version has to
+// tell them apart: if that is another one, it is a conflict.
 func Status(ctx context.Context, c client.Client, owner string, live client.Object, status any) (Result, error) {
-	return applyStatus(ctx, c, owner, live, status, "")
+	version := ""
+	if live.GetDeletionTimestamp() != nil {
+		version = live.GetResourceVersion()
+	}
+	return applyStatus(ctx, c, owner, live, status, version)
 }
 
 // SeenStatus is Status that is refused with a conflict if live is not the newest

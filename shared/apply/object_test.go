@@ -183,3 +183,29 @@ func TestAStatusThatIsOutdatedTakesNothingBack(t *testing.T) {
 	_, err = apply.SeenStatus(ctx, api, "pdgroup", g, v1alpha1.PDGroupStatus{})
 	require.NoError(t, err)
 }
+
+// P11: what was said of an object that is gone is not said of another one of its name.
+func TestAStatusOfADeletedObjectIsNotThatOfTheNextOne(t *testing.T) {
+	ctx := t.Context()
+	namespace := controlplane.Namespace(t, api)
+	create := func() *v1alpha1.TiDBGroup {
+		g := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace, Finalizers: []string{"example.com/held"}}}
+		g.Spec.Version, g.Spec.PDGroup.Name = "v8.5.7", "pd"
+		require.NoError(t, api.Create(ctx, g))
+		return g
+	}
+	gone := create()
+	require.NoError(t, api.Delete(ctx, gone))
+	require.NoError(t, api.Get(ctx, client.ObjectKeyFromObject(gone), gone))
+	_, err := apply.Status(ctx, api, "tidbgroup", gone, v1alpha1.TiDBGroupStatus{Endpoint: "db:4000"})
+	require.NoError(t, err, "while it is there it has a status")
+	require.NoError(t, api.Get(ctx, client.ObjectKeyFromObject(gone), gone))
+	released := gone.DeepCopy()
+	released.Finalizers = nil
+	require.NoError(t, api.Update(ctx, released))
+	next := create()
+	_, err = apply.Status(ctx, api, "tidbgroup", gone, v1alpha1.TiDBGroupStatus{Endpoint: "gone:4000"})
+	assert.True(t, apierrors.IsConflict(err), "%v", err)
+	require.NoError(t, api.Get(ctx, client.ObjectKeyFromObject(next), next))
+	assert.Empty(t, next.Status.Endpoint)
+}

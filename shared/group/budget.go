@@ -62,8 +62,25 @@ func budgetOf(g v1alpha1.Group, owner metav1.OwnerReference, members int32, sele
 // and would have no other one go.
 func withPods(s Snapshot, g v1alpha1.Group) int32 {
 	n := int32(0)
-	for _, i := range slices.Concat(s.Instances, s.Peers) {
+	for _, i := range s.Everyone() {
 		if i.Spec.Group.Name == g.GetName() && i.Status.PodUID != "" && !idle(s, i) {
+			n++
+		}
+	}
+	return n
+}
+
+// orphans counts the Instances with pods of groups that are gone, or about to be, and
+// were not deleted with them: they run on, and the budget's selector finds them. No
+// majority counts on a TiFlash, and one that is not ready is not counted.
+func orphans(s Snapshot, g v1alpha1.Group) int32 {
+	n := int32(0)
+	for _, i := range s.Everyone() {
+		stays := slices.ContainsFunc(s.Groups, func(other v1alpha1.Group) bool {
+			return other.GroupKind() == g.GroupKind() && other.GetName() == i.Spec.Group.Name && other.GetDeletionTimestamp() == nil
+		})
+		ready := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) || g.GroupKind() != v1alpha1.KindTiFlashGroup
+		if !stays && ready && i.DeletionTimestamp == nil && i.Status.PodUID != "" && !idle(s, i) {
 			n++
 		}
 	}
@@ -86,13 +103,7 @@ func idle(s Snapshot, i *v1alpha1.Instance) bool {
 // counted reports whether PD has heard of the regions of all members that are ready: a
 // leader of PD that is new counts none at first.
 func counted(s Snapshot) bool {
-	return !slices.ContainsFunc(slices.Concat(s.Instances, s.Peers), func(i *v1alpha1.Instance) bool {
-		if i.Status.Member == nil || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
-			return false
-		}
-		store, listed := s.PD.Store(i.Status.Member.ID)
-		return !listed || store.Regions == 0
-	})
+	return !anyReady(s, func(store pd.Store, listed bool) bool { return !listed || store.Regions == 0 })
 }
 
 // adrift reports whether a member of the cluster is ready for its kubelet, which is
@@ -100,12 +111,19 @@ func counted(s Snapshot) bool {
 // is to be evicted then. A PD whose leader is new counts no regions on a store that
 // it has not heard of yet.
 func adrift(s Snapshot) bool {
-	return slices.ContainsFunc(slices.Concat(s.Instances, s.Peers), func(i *v1alpha1.Instance) bool {
+	return anyReady(s, func(store pd.Store, listed bool) bool {
+		return listed && store.Regions > 0 && (store.State == pd.StateDown || store.State == pd.StateDisconnected)
+	})
+}
+
+// anyReady reports whether something holds for the store of a member of the cluster
+// whose pod is ready; listed is whether PD lists that.
+func anyReady(s Snapshot, holds func(store pd.Store, listed bool) bool) bool {
+	return slices.ContainsFunc(s.Everyone(), func(i *v1alpha1.Instance) bool {
 		if i.Status.Member == nil || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
 			return false
 		}
-		store, listed := s.PD.Store(i.Status.Member.ID)
-		return listed && store.Regions > 0 && (store.State == pd.StateDown || store.State == pd.StateDisconnected)
+		return holds(s.PD.Store(i.Status.Member.ID))
 	})
 }
 
@@ -121,6 +139,7 @@ func SharedBudget(g v1alpha1.Group, s Snapshot) *policyv1.PodDisruptionBudget {
 			members += max(other.GetReplicas(), withPods(s, other))
 		}
 	}
+	members += orphans(s, g)
 	if members > 1 && adrift(s) {
 		members++
 	}

@@ -82,6 +82,17 @@ func TestADrainTakesNobodyBesideAStoreThatPDMisses(t *testing.T) {
 		}, 2},
 		"and PD is silent": {2, func(s *Snapshot) { s.PD, s.Instances[0].Status.Conditions = pd.View{Err: errors.New("no")}, nil }, 2},
 		"one never came":   {2, func(s *Snapshot) { s.Instances[0].Status.Conditions, s.Instances[0].Status.Member = nil, nil }, 1},
+		"one of a group that is gone runs on": {2, func(s *Snapshot) {
+			s.Instances[0].Spec.Group.Name, s.Peers, s.Instances = "cold", s.Instances[:1], s.Instances[1:]
+		}, 2},
+		"and of one that is about to be": {2, func(s *Snapshot) {
+			s.Groups = append(s.Groups, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "cold", DeletionTimestamp: &metav1.Time{}}})
+			s.Instances[0].Spec.Group.Name, s.Peers, s.Instances = "cold", s.Instances[:1], s.Instances[1:]
+		}, 2},
+		"but one that is deleted with it does not": {2, func(s *Snapshot) {
+			s.Instances[0].Spec.Group.Name, s.Peers, s.Instances = "cold", s.Instances[:1], s.Instances[1:]
+			doomed(s.Peers[0])
+		}, 1},
 		"a single one never keeps a drain from ending": {1, func(s *Snapshot) { s.Instances = s.Instances[:1]; s.PD.Stores[0].State = pd.StateDown }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

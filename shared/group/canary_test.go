@@ -2,6 +2,7 @@ package group
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -10,9 +11,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 // calm is a component without anything to take back.
@@ -72,4 +75,75 @@ func TestCompanionsCountForTheCanary(t *testing.T) {
 		Take: &Disruption{Instance: s.Instances[0], Verb: Restart}, Companions: []lease.Companion{{Instance: "kv-2"}},
 	}}
 	assert.EqualValues(t, 2, updated(plan.foreseen(s), "new"))
+}
+
+// spares is a component whose members have all only just been made.
+type spares struct{ calm }
+
+func (spares) Spare(*v1alpha1.Instance) bool { return true }
+
+// So do those that add nothing yet, and who is restarted beside them.
+func TestMembersThatStartCountForTheCanary(t *testing.T) {
+	most := int32(1)
+	g := &v1alpha1.TiKVGroup{}
+	g.Spec.Disruption, g.Status.CurrentRevision = &v1alpha1.Disruption{UpdateAtMost: &most}, "old"
+	s := Snapshot{Now: time.Unix(1800000000, 0)}
+	plan := Plan{Target: revision.Target{Hash: "new"}, granted: map[string]bool{}, disrupted: map[string]Verb{}}
+	var work []Disruption
+	for slot := range int32(3) {
+		i := kv(slot, "u")
+		i.Spec.Revision, i.CreationTimestamp = "old", metav1.NewTime(s.Now)
+		s.Instances = append(s.Instances, i)
+		work = append(work, Disruption{Instance: i, Verb: Restart, Revision: "new"})
+	}
+	r := Rendering{Disrupt: spares{}, RollGate: gate.Result{Open: true}}
+
+	beside := Plan{Target: plan.Target, granted: map[string]bool{}, disrupted: map[string]Verb{"kv-0": Restart}}
+	_, held := replaceSpares(&beside, g, s, r, work[1:])
+	assert.Equal(t, v1alpha1.ReasonUpdateHeld, held.Reason)
+	assert.Empty(t, beside.granted, "the Lease's holder is to have the new revision")
+
+	serving, held := replaceSpares(&plan, g, s, r, work)
+
+	assert.Empty(t, serving)
+	assert.Equal(t, map[string]bool{"kv-0": true}, plan.granted)
+	assert.Equal(t, v1alpha1.ReasonUpdateHeld, held.Reason)
+	assert.Equal(t, v1alpha1.ReasonUpdateHeld, obstacle(&plan, g, s, r, work[1]).Reason)
+}
+
+// P7: what all members had before is what a canary is taken back to, though there are
+// more that have it than may have a new revision.
+func TestACanaryIsTakenBackByRevertingTheEdit(t *testing.T) {
+	most := int32(1)
+	g := &v1alpha1.TiKVGroup{}
+	g.Spec.Disruption, g.Status.CurrentRevision = &v1alpha1.Disruption{UpdateAtMost: &most}, "old"
+	s := Snapshot{Instances: []*v1alpha1.Instance{kv(0, "a"), kv(1, "b"), kv(2, "c")}}
+	for n, rev := range []string{"old", "old", "new"} {
+		s.Instances[n].Spec.Revision = rev
+	}
+	r := Rendering{RollGate: gate.Result{Open: true}}
+	back := Disruption{Instance: s.Instances[2], Verb: Restart}
+	on := Disruption{Instance: s.Instances[1], Verb: Restart}
+	assert.Equal(t, step.KindDone, putOff(g, s, r, back, "old").Kind)
+	assert.Equal(t, v1alpha1.ReasonUpdateHeld, putOff(g, s, r, on, "new").Reason)
+	assert.Equal(t, step.KindDone, putOff(g, s, r, on, "third").Kind, "another edit has a canary of its own")
+}
+
+// P7: what all have had is not what a canary has while one that has not is being deleted.
+func TestTheCurrentRevisionIsThatOfThoseThatAreDeletedToo(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{}
+	g.Name, g.UID = "kv", "g"
+	g.Status.CurrentRevision = "old"
+	s := Snapshot{Instances: []*v1alpha1.Instance{doomed(kv(0, "a")), kv(1, "b")}}
+	for n, rev := range []string{"old", "new"} {
+		s.Instances[n].Spec.Revision = rev
+		s.Instances[n].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+	}
+	plan := Plan{Target: revision.Target{Hash: "new"}}
+	now := func() string {
+		return Report(g, s, plan, step.Done(), conditions.New(nil, 1, time.Unix(1800000000, 0)), true).CurrentRevision
+	}
+	assert.Equal(t, "old", now())
+	s.Instances = s.Instances[1:]
+	assert.Equal(t, "new", now())
 }

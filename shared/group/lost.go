@@ -2,7 +2,6 @@ package group
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -24,7 +23,7 @@ func forgets(plan *Plan, g v1alpha1.Group, s Snapshot, d Disruption) step.Outcom
 	if s.PD.Err != nil && g.GroupKind() != v1alpha1.KindPDGroup {
 		return step.Wait("PD", waitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for PD to say whether it keeps leaders away from the store of %s, which is gone: %v", d.Instance.Name, d.Why, held.Holder, s.PD.Err))
 	}
-	calls := leftovers(s.PD, held)
+	calls := Leftovers(s.PD, held)
 	if len(calls) == 0 {
 		plan.recheckForgotten(s)
 		return step.Done()
@@ -38,31 +37,26 @@ func forgets(plan *Plan, g v1alpha1.Group, s Snapshot, d Disruption) step.Outcom
 // While PD is known to, it is told not to, and that must not wait.
 func (p *Plan) recheckForgotten(s Snapshot) {
 	held := s.Lease
-	if held.Holder.Kind != v1alpha1.KindTiKVGroup || s.PD.Err != nil || len(leftovers(s.PD, held)) > 0 {
+	if held.Holder.Kind != v1alpha1.KindTiKVGroup || s.PD.Err != nil || len(Leftovers(s.PD, held)) > 0 {
 		return
 	}
 	p.rechecks = append(p.rechecks, recheck{held.Holder.Instance, func(now pd.View) string {
 		if now.Err != nil {
 			return fmt.Sprintf("PD does not say whether it keeps leaders away from its store: %v", now.Err)
 		}
-		if calls := leftovers(now, held); len(calls) > 0 {
+		if calls := Leftovers(now, held); len(calls) > 0 {
 			return fmt.Sprintf("PD keeps leaders away from store %s (%s)", calls[0].Target, calls[0].Instance)
 		}
 		return ""
 	}})
 }
 
-// leftovers are the calls that let the stores of a Lease's holder and of its
+// Leftovers are the calls that let the stores of a Lease's holder and of its
 // companions lead again, from which PD takes their leaders.
-func leftovers(view pd.View, held lease.State) (calls []Call) {
-	pods := []string{held.Holder.Instance}
-	for _, c := range held.Companions {
-		pods = append(pods, c.Instance)
-	}
+func Leftovers(view pd.View, held lease.State) (calls []Call) {
 	for _, store := range view.Stores {
-		at := slices.IndexFunc(pods, func(pod string) bool { return strings.HasPrefix(store.Address, pod+".") })
-		if at >= 0 && view.Evicts(store.ID) {
-			calls = append(calls, Call{Verb: StopEvictingLeaders, Target: store.ID, Instance: pods[at]})
+		if pod, _, _ := strings.Cut(store.Address, "."); held.Names(pod) && view.Evicts(store.ID) {
+			calls = append(calls, Call{Verb: StopEvictingLeaders, Target: store.ID, Instance: pod})
 		}
 	}
 	return calls

@@ -20,7 +20,7 @@ func running(plan *Plan, g v1alpha1.Group, s Snapshot) (*revision.Target, error)
 	}
 	in := false
 	for _, i := range s.Instances {
-		in = in || Ours(g, i) && i.DeletionTimestamp == nil && i.Spec.Revision == current
+		in = in || Ours(g, i) && i.Spec.Revision == current
 	}
 	if !in {
 		return nil, nil

@@ -382,7 +382,8 @@ func waits(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, creating strin
 }
 
 // unready passes on the most telling reason of an Instance that is not Ready. How
-// far one is on its way out is told elsewhere.
+// far one of the group is on its way out is told elsewhere; one of another group that
+// had its name stands in the way until it has gone.
 func unready(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) step.Outcome {
 	if g.GetComponentSpec().Suspended {
 		for _, i := range s.Instances {
@@ -398,11 +399,14 @@ func unready(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) step.Outcome
 	}
 	worst := step.Done()
 	for _, i := range s.Instances {
-		if i.Spec.Retire || i.DeletionTimestamp != nil && held(i) || plan.disrupted[i.Name] == Remove || slices.Contains(plan.Deletes, i) {
+		own := Ours(g, i)
+		if own && (i.Spec.Retire || i.DeletionTimestamp != nil && held(i)) || plan.disrupted[i.Name] == Remove || slices.Contains(plan.Deletes, i) {
 			continue
 		}
 		o := InstanceOutcome(i)
 		switch {
+		case !own:
+			o = step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is that of another group of this name, and is made anew when it has gone with it: kubectl -n "+i.Namespace+" describe instance "+i.Name)
 		case i.DeletionTimestamp != nil && drained(i):
 			o = step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted: its member has left, and its pod has yet to stop: kubectl -n "+i.Namespace+" describe instance "+i.Name)
 		case i.DeletionTimestamp != nil:

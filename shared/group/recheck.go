@@ -67,8 +67,22 @@ func (p *Plan) recheckReturn(r Rendering, i *v1alpha1.Instance) {
 		return
 	}
 	p.rechecks = append(p.rechecks, recheck{i.Name, func(now pd.View) string {
-		if c := r.Again(now); len(c.Sweep(i)) > 0 || c.Dead(i) != "" {
+		if unfinished(r.Again(now), i) {
 			return "its removal is still to be taken back"
+		}
+		return ""
+	}})
+}
+
+// recheckSwept notes that nothing of what was begun with a member is left in PD: the
+// mark that tells of it goes, and the last answer may be older than the last order.
+func (p *Plan) recheckSwept(g v1alpha1.Group, r Rendering, i *v1alpha1.Instance) {
+	if r.Again == nil || g.GroupKind() == v1alpha1.KindPDGroup {
+		return // PD leaves nothing of a member, and is not to be waited for
+	}
+	p.rechecks = append(p.rechecks, recheck{i.Name, func(now pd.View) string {
+		if now.Err != nil || unfinished(r.Again(now), i) {
+			return "what was begun with it is still to be taken back"
 		}
 		return ""
 	}})

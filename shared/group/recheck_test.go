@@ -100,3 +100,51 @@ func TestWhatCannotBeTakenBackRestsOnWhatPDSaysNow(t *testing.T) {
 		})
 	}
 }
+
+// swept is a Component that takes back what PD shows.
+type swept struct {
+	calm
+	view pd.View
+}
+
+func (c swept) Sweep(i *v1alpha1.Instance) []Call {
+	if c.view.Evicts("1") {
+		return []Call{{StopEvictingLeaders, "1", i.Name}}
+	}
+	return nil
+}
+
+// KV-15: the last answer of PD may be older than the last order to it.
+func TestAMarkGoesWhenPDSaysNowThatNothingIsLeft(t *testing.T) {
+	begun := pd.View{EvictLeader: []string{"1"}}
+	for name, c := range map[string]struct {
+		kind string
+		now  pd.View
+		says bool
+	}{
+		"nothing is left":       {v1alpha1.KindTiKVGroup, pd.View{}, false},
+		"something is":          {v1alpha1.KindTiKVGroup, begun, true},
+		"PD is silent":          {v1alpha1.KindTiKVGroup, pd.View{Err: errors.New("no")}, true},
+		"and is not waited for": {v1alpha1.KindPDGroup, pd.View{Err: errors.New("no")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var g v1alpha1.Group = &v1alpha1.TiKVGroup{}
+			if c.kind == v1alpha1.KindPDGroup {
+				g = &v1alpha1.PDGroup{}
+			}
+			i := kv(0, "a")
+			setAnnotation(i, v1alpha1.AnnotationDisruption, string(Restart))
+			r := Rendering{Disrupt: swept{}, Again: func(now pd.View) Component { return swept{view: now} }}
+			plan := Plan{disrupted: map[string]Verb{}, granted: map[string]bool{}}
+
+			change := resident{live: i, kept: kv(0, "a")}.change(&plan, g, r, removal{}, nil)
+
+			assert.Empty(t, change.Desired.Annotations[v1alpha1.AnnotationDisruption])
+			said := ""
+			for _, again := range plan.rechecks {
+				said += again.still(c.now)
+			}
+			assert.Equal(t, c.says, said != "", said)
+		})
+	}
+}

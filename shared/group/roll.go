@@ -78,7 +78,7 @@ func replaceSpares(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work [
 			serving = append(serving, d)
 			continue
 		}
-		if hold := overtakes(g, s, r, d, plan.Target.Hash); hold.Kind != step.KindDone {
+		if hold := overtakes(g, plan.foreseen(s), r, d, plan.Target.Hash); hold.Kind != step.KindDone {
 			held = step.Worst(held, hold)
 			continue
 		}
@@ -112,8 +112,8 @@ func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1al
 		return step.Worst(held, settle(plan, s, r, holder, work, leaving))
 	}
 	d := work[at]
+	plan.disrupted[holder.Name] = d.Verb // it counts for a canary
 	replaceSpares(plan, g, s, r, slices.Delete(slices.Clone(work), at, at+1))
-	plan.disrupted[holder.Name] = d.Verb
 	if s.Lease.Returns != returns(g, d) {
 		return pass(plan, g, s, d)
 	}
@@ -267,7 +267,7 @@ func next(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, work []Disrupti
 // obstacle says why a disruption may not begin, whoever holds the Lease; Done if
 // it may.
 func obstacle(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, d Disruption) step.Outcome {
-	if hold := putOff(g, s, r, d, plan.Target.Hash); hold.Kind != step.KindDone {
+	if hold := putOff(g, plan.foreseen(s), r, d, plan.Target.Hash); hold.Kind != step.KindDone {
 		return hold
 	}
 	if reason := unreturning(g, s, d); reason != "" {

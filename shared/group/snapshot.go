@@ -108,6 +108,17 @@ func (s Snapshot) Instance(name string) *v1alpha1.Instance {
 	return s.Instances[at]
 }
 
+// Everyone returns the Instances of the group and its Peers.
+func (s Snapshot) Everyone() []*v1alpha1.Instance { return slices.Concat(s.Instances, s.Peers) }
+
+// Anyone returns the Instance or Peer of a name, nil if there is none.
+func (s Snapshot) Anyone(name string) *v1alpha1.Instance {
+	if own := s.Instance(name); own != nil {
+		return own
+	}
+	return Snapshot{Instances: s.Peers}.Instance(name)
+}
+
 // Observe reads the snapshot of a group.
 func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (Snapshot, error) {
 	s := Snapshot{Now: env.Now()}

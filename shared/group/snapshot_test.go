@@ -7,11 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 // P3: whether the data of a deleted member is back does not depend on labels that
@@ -87,6 +90,35 @@ func TestAVolumeIsLostWithAllTheNodesThatItCanBeUsedOn(t *testing.T) {
 			got, err := lostNodes(t.Context(), operator.Env{Client: nodes, Live: nodes}, s)
 			require.NoError(t, err)
 			assert.Equal(t, c.lost, got["a-0"])
+		})
+	}
+}
+
+// P11: a group made again under its name is not what its spec asks for while
+// Instances of the former one fill its slots, whether they are leaving already or not.
+func TestInstancesOfAFormerGroupStandInTheWay(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns", UID: "new"}}
+	g.Spec.PDGroup.Name, g.Spec.Replicas = "pd", ptr.To(int32(1))
+	r := Rendering{Disrupt: calm{}, Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}}
+	target, err := resolve(Snapshot{}, r)
+	require.NoError(t, err)
+	for name, leaves := range map[string]bool{"that stays for now": false, "that leaves": true} {
+		t.Run(name, func(t *testing.T) {
+			former, err := newInstance(g, r, target, 0)
+			require.NoError(t, err)
+			former.OwnerReferences[0].UID = "old"
+			former.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+			if leaves {
+				doomed(former)
+			}
+
+			plan, err := MakePlan(g, Snapshot{Instances: []*v1alpha1.Instance{former}}, r)
+
+			require.NoError(t, err)
+			assert.Equal(t, step.KindWait, plan.Outcome.Kind)
+			assert.Equal(t, v1alpha1.ReasonDeleting, plan.Outcome.Reason)
+			assert.Contains(t, plan.Outcome.Message, "kv-0")
+			assert.Empty(t, plan.Instances)
 		})
 	}
 }

@@ -153,6 +153,9 @@ func (m resident) change(plan *Plan, g v1alpha1.Group, r Rendering, leaving remo
 		plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestartPending, fmt.Sprintf("Instance %s needs a restart: %s", name, m.restart)))
 	}
 	mark(out.Desired, m.live, plan, r)
+	if m.live.Annotations[v1alpha1.AnnotationDisruption] != "" && out.Desired.Annotations[v1alpha1.AnnotationDisruption] == "" {
+		plan.recheckSwept(g, r, m.live)
+	}
 	if marked[name] {
 		setAnnotation(out.Desired, v1alpha1.AnnotationSurge, surgeOn)
 	}
@@ -204,10 +207,16 @@ func mark(desired, live *v1alpha1.Instance, plan *Plan, r Rendering) {
 	before := live.Annotations[v1alpha1.AnnotationDisruption]
 	if verb, under := plan.disrupted[live.Name]; under {
 		setAnnotation(desired, v1alpha1.AnnotationDisruption, string(verb))
-	} else if before != "" && (r.Silent || len(r.Disrupt.Sweep(live)) > 0 || r.Disrupt.Dead(live) != "") {
+	} else if before != "" && (r.Silent || unfinished(r.Disrupt, live)) {
 		setAnnotation(desired, v1alpha1.AnnotationDisruption, before)
 	}
 	desired.Spec.Suspended = desired.Spec.Suspended || plan.suspended[live.Name]
+}
+
+// unfinished reports whether something that was begun with a member is still to be taken
+// back, or cannot be any more.
+func unfinished(c Component, i *v1alpha1.Instance) bool {
+	return len(c.Sweep(i)) > 0 || c.Dead(i) != ""
 }
 
 // carry keeps what earlier plans have left on an Instance.

@@ -115,7 +115,7 @@ func company(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, first Disrup
 		}
 	}
 	chosen, alone := t.Together(first.Instance, others)
-	chosen = atMost(g, s, first, chosen)
+	chosen = atMost(g, plan.foreseen(s), first, chosen)
 	if len(chosen) == 0 {
 		return nil, alone, step.Done()
 	}
@@ -145,11 +145,10 @@ func joins(s Snapshot, d Disruption) bool {
 // atMost leaves out those who would get a new revision beyond what
 // spec.disruption.updateAtMost allows.
 func atMost(g v1alpha1.Group, s Snapshot, first Disruption, chosen []*v1alpha1.Instance) []*v1alpha1.Instance {
-	wishes := g.GetComponentSpec().Disruption
-	if wishes == nil || wishes.UpdateAtMost == nil {
+	if !limited(g, first.Revision) {
 		return chosen
 	}
-	left := *wishes.UpdateAtMost - updated(s, first.Revision)
+	left := *g.GetComponentSpec().Disruption.UpdateAtMost - updated(s, first.Revision)
 	fits := func(i *v1alpha1.Instance) bool {
 		if i.Spec.Revision == first.Revision {
 			return true
@@ -171,6 +170,9 @@ func carryOnTogether(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, hold
 		} else {
 			others = append(others, d)
 		}
+	}
+	for _, d := range due {
+		plan.disrupted[d.Instance.Name] = Restart // they count for a canary
 	}
 	_, held := replaceSpares(plan, g, s, r, slices.DeleteFunc(others, func(d Disruption) bool { return s.Lease.Covers(d.Instance) }))
 	all := slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.Instance) bool { return !s.Lease.Covers(i) })
@@ -433,7 +435,7 @@ func (s Snapshot) astray(asker *v1alpha1.Instance) string {
 		return ""
 	}
 	among := asker != nil && s.Lease.Covers(asker) && !restarted(asker)
-	for _, i := range slices.Concat(s.Instances, s.Peers) {
+	for _, i := range s.Everyone() {
 		switch {
 		case !s.Lease.Covers(i), restarted(i), asker != nil && i.Name == asker.Name, i.DeletionTimestamp != nil, s.asleep(i):
 		case among && !stale(i):

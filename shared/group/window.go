@@ -28,7 +28,7 @@ func putOff(g v1alpha1.Group, s Snapshot, r Rendering, d Disruption, revision st
 		return step.Done()
 	case wishes.Paused:
 		return hold("%s puts it off: set it to false to go on: %s", edit.Either("disruption.paused"), edit.Edit())
-	case roll && wishes.UpdateAtMost != nil && updated(s, revision) >= *wishes.UpdateAtMost:
+	case roll && limited(g, revision) && updated(s, revision) >= *wishes.UpdateAtMost:
 		return hold("%s is %d: raise or remove it to go on: %s", edit.Either("disruption.updateAtMost"), *wishes.UpdateAtMost, edit.Edit())
 	case len(wishes.Windows) > 0:
 		opens, open := nextWindow(wishes.Windows, s.Now)
@@ -41,6 +41,13 @@ func putOff(g v1alpha1.Group, s Snapshot, r Rendering, d Disruption, revision st
 		return o
 	}
 	return step.Done()
+}
+
+// limited reports whether spec.disruption.updateAtMost counts for a revision: what all
+// had before is what a canary is taken back to.
+func limited(g v1alpha1.Group, revision string) bool {
+	wishes := g.GetComponentSpec().Disruption
+	return wishes != nil && wishes.UpdateAtMost != nil && revision != g.GetGroupStatus().CurrentRevision
 }
 
 // updated counts the members at a revision that stay: those of a surge go again.

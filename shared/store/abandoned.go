@@ -20,7 +20,7 @@ func abandoned(s group.Snapshot, store pd.Store) bool {
 		return false
 	}
 	name := podName(store)
-	return s.Lease.Holder.Instance != name && !slices.ContainsFunc(slices.Concat(s.Instances, s.Peers), func(i *v1alpha1.Instance) bool { return i.Name == name })
+	return s.Lease.Holder.Instance != name && s.Anyone(name) == nil
 }
 
 // Orphans are the calls that take back what was begun with a member whose Instance
@@ -33,32 +33,29 @@ func (c Component) Orphans() (calls []group.Call, unknown bool) {
 	if !c.Snapshot.HolderLost || held.Holder.Kind != c.Group.GroupKind() {
 		return nil, false
 	}
-	for _, s := range c.Snapshot.PD.Stores {
-		if name := podName(s); held.Names(name) && !c.marked(name) && isTiFlash(s) == !c.HasLeaders && c.Snapshot.PD.Evicts(s.ID) {
-			calls = append(calls, group.Call{Verb: group.StopEvictingLeaders, Target: s.ID, Instance: name})
-		}
-	}
+	calls = slices.DeleteFunc(group.Leftovers(c.Snapshot.PD, held), func(call group.Call) bool {
+		s, _ := c.Snapshot.PD.Store(call.Target)
+		return c.marked(call.Instance) || isTiFlash(s) == c.HasLeaders
+	})
 	return calls, c.Silence != ""
 }
 
 // marked reports whether a companion of the Lease's holder is there to be taken care
 // of: something was done to it, by its mark.
 func (c Component) marked(name string) bool {
-	return name != c.Snapshot.Lease.Holder.Instance && slices.ContainsFunc(slices.Concat(c.Snapshot.Instances, c.Snapshot.Peers), func(i *v1alpha1.Instance) bool {
-		return i.Name == name && mark(i) != ""
-	})
+	i := c.Snapshot.Anyone(name)
+	return name != c.Snapshot.Lease.Holder.Instance && i != nil && mark(i) != ""
 }
 
 // asleep says that a member's group is suspended, and how to resume it; empty if it
 // is not.
 func (c Component) asleep(store pd.Store) string {
-	all := slices.Concat(c.Snapshot.Instances, c.Snapshot.Peers)
-	at := slices.IndexFunc(all, func(i *v1alpha1.Instance) bool { return i.Name == podName(store) })
-	if at < 0 {
+	i := c.Snapshot.Anyone(podName(store))
+	if i == nil {
 		return ""
 	}
 	for _, g := range c.Snapshot.Groups {
-		if g.GroupKind() == c.Group.GroupKind() && g.GetName() == all[at].Spec.Group.Name && g.GetComponentSpec().Suspended {
+		if g.GroupKind() == c.Group.GroupKind() && g.GetName() == i.Spec.Group.Name && g.GetComponentSpec().Suspended {
 			return fmt.Sprintf("%s %s is suspended: to resume it, set its spec.suspended to false", g.GroupKind(), g.GetName())
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -81,16 +80,7 @@ func (c Component) Spare(i *v1alpha1.Instance) bool {
 	case m.Store.State == pd.StateUp, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady):
 		return false
 	}
-	return m.Store.State == pd.StateDown || broken(i)
-}
-
-// broken reports whether the kubelet says that the member's process does not
-// run.
-func broken(i *v1alpha1.Instance) bool {
-	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
-	return c != nil && c.Status != metav1.ConditionTrue && slices.Contains([]string{
-		v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerConfig, v1alpha1.ReasonMissingReference, v1alpha1.ReasonPodFailed,
-	}, c.Reason)
+	return m.Store.State == pd.StateDown || group.Broken(i)
 }
 
 // Leased implements group.Component: a pod that stops needs the Lease, and so does
@@ -159,7 +149,7 @@ func (c Component) Unsafe(i *v1alpha1.Instance) string {
 		return reason
 	}
 	for _, other := range c.peers(m) {
-		if reason := c.lame(other, footingOf(i), informed(m)); reason != "" {
+		if reason := c.lame(other, group.FootingOf(i), informed(m)); reason != "" {
 			return reason
 		}
 	}
@@ -169,7 +159,7 @@ func (c Component) Unsafe(i *v1alpha1.Instance) string {
 // lame says why a store does not work, or is about not to, when one that stands so
 // is stopped; empty if it does. One without regions does not matter once PD knows
 // which regions lie where.
-func (c Component) lame(other pd.Store, than footing, informed bool) string {
+func (c Component) lame(other pd.Store, than group.Footing, informed bool) string {
 	if other.State == pd.StateUp && other.Regions > 0 {
 		if reason := c.unsteady(other, than); reason != "" {
 			return reason

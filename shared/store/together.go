@@ -62,7 +62,7 @@ func (c Component) lameBeside(stopped map[string]bool) string {
 		if stopped[other.ID] {
 			continue
 		}
-		if reason := c.lame(other, firm, false); reason != "" {
+		if reason := c.lame(other, group.Firm, false); reason != "" {
 			return reason
 		}
 	}

@@ -95,7 +95,7 @@ func (m Match) absent() bool {
 	if m.Store == nil || m.Store.State == pd.StateDown {
 		return true
 	}
-	return m.Store.State == pd.StateDisconnected && footingOf(m.Instance) != firm
+	return m.Store.State == pd.StateDisconnected && group.FootingOf(m.Instance) != group.Firm
 }
 
 // nodePlaces are the location labels of members whose PD has none.

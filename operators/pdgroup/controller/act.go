@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -149,6 +150,17 @@ func (r *Reconciler) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s gr
 		return step.Done() // the cache will show it
 	case !apierrors.IsNotFound(err):
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Instance %s: %w", name, err))
+	}
+	// Nobody has to know which labels a claim is found by who restores one.
+	claim := &metav1.PartialObjectMetadata{}
+	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+	data := founding.DataClaim(g, name)
+	err = r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: data}, claim)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get claim %s: %w", data, err))
+	case err == nil && claim.DeletionTimestamp == nil && claim.Annotations[v1alpha1.AnnotationRetired] == "":
+		return step.After(lookAgain, v1alpha1.ReasonDraining, fmt.Sprintf("member %s has no Instance, and claim %s is there: give it the labels of the others', or delete it: kubectl -n %s get pvc --show-labels", name, data, g.Namespace))
 	}
 	key := client.ObjectKeyFromObject(g)
 	if s.PD = r.PD.Ask(ctx, key); membership.Orphan(g, s) != p.Orphan {

@@ -17,6 +17,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -304,6 +305,20 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, 3*time.Minute)
 		}, nil, true, step.KindStall, []string{"kubectl -n ns logs basic-pd-0"}, "delete pvc"},
+		"but that an empty cluster may be, whose bootstrap was interrupted": {3, nil, []volume{written, blank, blank}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			runs(s, 3*time.Minute)
+		}, nil, true, step.KindStall, []string{"with basic-pd-0, basic-pd-1, basic-pd-2", "delete pvc data-basic-pd-0 data-basic-pd-1 data-basic-pd-2"}, ""},
+		"nor may one be that lacked claims which were restored since": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			for _, slot := range []int32{1, 2} {
+				keeps(s, slot, written)
+				s.Claims[names.Instance(g.Name, slot)][0].CreationTimestamp = metav1.NewTime(clock().Add(-time.Minute))
+			}
+			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
+			runs(s, 3*time.Minute)
+		}, nil, true, step.KindStall, []string{"with basic-pd-0, basic-pd-1, basic-pd-2", "lost-quorum.md"}, "delete pvc"},
 		"and not that one crashes which joins for lack of a quorum": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			keeps(s, 1, written)

@@ -80,9 +80,25 @@ func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
 			foundOrJoin(g, template, founds(g, s, slot), foundArg(s, names.Instance(g.Name, slot)), founders(g, s))
 		},
 		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s),
-		// While a member is replaced there is one more, and none more may go.
-		Budget: group.Budget(g, s, workload.Owner(g), max(g.GetReplicas(), int32(len(s.Instances)))), //nolint:gosec // a few
+		Budget: group.Budget(g, s, workload.Owner(g), counted(g, s)),
 	})
+}
+
+// counted is how many members a drain takes for there: while one is replaced there is
+// one more, and none more may go. Nor may one beside a member whose pod is ready and
+// which PD calls unhealthy, such as one that is cut off from the others. The Instances
+// keep PD's word while it has no leader.
+func counted(g *v1alpha1.PDGroup, s group.Snapshot) int32 {
+	members := max(g.GetReplicas(), int32(len(s.Instances))) //nolint:gosec // a few
+	missed := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
+		said := i.Status.Conditions
+		return meta.IsStatusConditionTrue(said, v1alpha1.ConditionPodReady) && meta.IsStatusConditionTrue(said, v1alpha1.ConditionJoined) &&
+			meta.IsStatusConditionFalse(said, v1alpha1.ConditionHealthy)
+	})
+	if members > 1 && missed {
+		members++
+	}
+	return members
 }
 
 // voting completes a rendering with what depends on who votes.
@@ -236,7 +252,7 @@ func (v voters) successor(d group.Disruption) string {
 		}
 		c := candidate{name: m.Name}
 		if i := v.s.Instance(m.Name); i != nil {
-			for _, good := range []bool{i.DeletionTimestamp == nil && !i.Spec.Retire, group.InstanceReady(i), i.Status.Revision == d.Revision} {
+			for _, good := range []bool{group.FootingOf(i) == group.Firm, i.DeletionTimestamp == nil && !i.Spec.Retire, group.InstanceReady(i), i.Status.Revision == d.Revision} {
 				c.score *= 2
 				if good {
 					c.score++

@@ -79,7 +79,7 @@ func (v voters) Spare(i *v1alpha1.Instance) bool {
 // not answer, or the pod could not be read.
 func unseen(i *v1alpha1.Instance) bool {
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
-	return pod != nil && (pod.Status == metav1.ConditionUnknown || pod.Reason == v1alpha1.ReasonNodeUnreachable)
+	return group.Unreachable(i) || pod != nil && pod.Status == metav1.ConditionUnknown
 }
 
 // stranded reports that a member runs and was never healthy since it started,
@@ -138,19 +138,38 @@ func (v voters) Safe(d group.Disruption) string {
 			return why
 		}
 	}
-	healthy, joining := v.s.PD.Healthy(m.ID), membership.Joining(v.g, v.s)
+	wobbly, name := v.unsteady(d.Instance)
+	healthy, joining := v.s.PD.Healthy(append(wobbly, m.ID)...), membership.Joining(v.g, v.s)
 	switch need := pd.Majority(voting + joining); {
 	case voting == 0:
 		return "it is PD's only member"
 	case healthy >= need:
 		return ""
+	case len(wobbly) > 0 && v.s.PD.Healthy(m.ID) >= need:
+		return fmt.Sprintf("PD calls member %s healthy, and its pod is not ready, is being stopped, or stops again and again: kubectl -n %s describe instance %s", name, v.g.Namespace, name)
 	case joining > 0 && healthy >= pd.Majority(voting):
 		return fmt.Sprintf("%d of %d members would be healthy without it when the one that is joining counts", healthy, voting+joining)
+	case voting == 2 && d.Verb == group.Remove && d.Instance.DeletionTimestamp != nil:
+		return fmt.Sprintf("%d of the 2 members that would stay are healthy, and both are a majority: mend the other one, or if it is lost, delete it as well: kubectl -n %s get instances -l %s=%s", healthy, v.g.Namespace, v1alpha1.LabelGroup, v.g.Name)
 	case voting == 2:
 		return "2 members need both of them for a majority: have 3 for as long as it takes: " + origin.Of(v.g).Scale(3)
 	default:
 		return fmt.Sprintf("%d of %d members would be healthy without it, and %d are a majority", healthy, voting, need)
 	}
+}
+
+// unsteady returns the members that PD calls healthy and that are not counted on when
+// an Instance's member stops, and the name of one: their pods stand worse than its own.
+// Of those that stand alike either may be restarted, what is pending may be what mends
+// them.
+func (v voters) unsteady(than *v1alpha1.Instance) (ids []string, name string) {
+	for _, i := range v.s.Instances {
+		m, listed := membership.Of(v.g, v.s, i)
+		if i.Name != than.Name && listed && m.Healthy && (group.Stopping(i) || group.FootingOf(i) > group.FootingOf(than)) {
+			ids, name = append(ids, m.ID), i.Name
+		}
+	}
+	return ids, name
 }
 
 // turn says why the removal of a member must wait for others; empty if it need
@@ -273,7 +292,9 @@ func (v voters) discarded(i *v1alpha1.Instance) bool {
 
 // unsettled reports that a change of the members is under way, or that one has
 // just been: after each replacement the next one waits. One that PD has let go and
-// whose pod does not stop is waited for no longer than that.
+// whose pod does not stop is waited for no longer than that. Nor is a deleted one that
+// works: it stays until another one has joined, which may wait for just this one to be
+// given up.
 func (v voters) unsettled(i *v1alpha1.Instance) bool {
 	m, _ := membership.Of(v.g, v.s, i)
 	if other, starting := v.s.PD.Starting(); starting && other.ID != m.ID {
@@ -282,7 +303,8 @@ func (v voters) unsettled(i *v1alpha1.Instance) bool {
 	bootstrapped := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionBootstrapped)
 	for _, other := range v.s.Instances {
 		joined := bootstrapped != nil && other.CreationTimestamp.After(bootstrapped.LastTransitionTime.Time)
-		if other.Name != i.Name && (other.DeletionTimestamp != nil && !v.lingers(other) || joined && v.s.Now.Sub(other.CreationTimestamp.Time) < replacementPause) {
+		om, _ := membership.Of(v.g, v.s, other)
+		if other.Name != i.Name && (other.DeletionTimestamp != nil && !v.lingers(other) && !om.Healthy || joined && v.s.Now.Sub(other.CreationTimestamp.Time) < replacementPause) {
 			return true
 		}
 	}

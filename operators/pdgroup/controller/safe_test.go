@@ -9,15 +9,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -290,6 +293,72 @@ func TestAScaleIn(t *testing.T) {
 	}
 }
 
+// P1: PD calls a member healthy for as long as it answers. One whose pod is being
+// stopped, or stops again and again, is not counted on but by one that stands no better.
+func TestAMemberThatIsHealthyForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T) {
+	says := func(ready, podReady, reason string) func(*v1alpha1.Instance) {
+		return func(i *v1alpha1.Instance) {
+			tells(i, time.Minute, "Ready", ready, reason, "PodReady", podReady, reason, "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
+		}
+	}
+	firm := func(*v1alpha1.Instance) {}
+	between, crashing := says("True", "True", v1alpha1.ReasonContainerCrashing), says("False", "False", v1alpha1.ReasonContainerCrashing)
+	stopping := says("False", "False", v1alpha1.ReasonPodTerminating)
+	for name, c := range map[string]struct {
+		own, other func(*v1alpha1.Instance)
+		held       bool
+	}{
+		"all are firm": {firm, firm, false},
+		"another one crashed and is ready for now":  {firm, between, true},
+		"another one crashes":                       {firm, crashing, true},
+		"another one is being stopped":              {firm, stopping, true},
+		"both crash, and either may be mended":      {crashing, crashing, false},
+		"it crashes itself":                         {crashing, between, false},
+		"it crashes, and another one is stopping":   {crashing, stopping, true},
+		"it crashed, and another one does not come": {between, crashing, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene(t, 3)
+			c.own(s.Instances[1])
+			c.other(s.Instances[0])
+			v := voters{stored(founded), s}
+			why := v.Safe(group.Disruption{Instance: s.Instances[1], Verb: group.Restart})
+			assert.Equal(t, c.held, why != "", why)
+			if c.held {
+				assert.Contains(t, why, "describe instance basic-pd-0")
+				assert.Equal(t, "basic-pd-2", v.successor(group.Disruption{Instance: s.Instances[1], Verb: group.Restart}))
+			}
+		})
+	}
+}
+
+// P1: a drain takes nobody beside a member whose pod is ready and that PD does not hear of.
+func TestADrainTakesNoMemberBesideOneThatPDMisses(t *testing.T) {
+	g := stored(founded)
+	s := scene(t, 3)
+	assert.EqualValues(t, 3, counted(g, s))
+	lives(&s, 2, false, true)
+	assert.EqualValues(t, 4, counted(g, s))
+	lives(&s, 2, false, false)
+	assert.EqualValues(t, 3, counted(g, s), "a pod that is not ready Kubernetes does not count")
+	one := scene(t, 1)
+	lives(&one, 0, false, true)
+	g.Spec.Replicas = ptr.To(int32(1))
+	assert.EqualValues(t, 1, counted(g, one), "a single one never keeps a drain from ending")
+}
+
+// P6: who restores a claim does not have to know which labels it is found by.
+func TestAMemberWhoseClaimIsThereIsNotRemovedForWantOfAnInstance(t *testing.T) {
+	g := stored(founded)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "data-basic-pd-2"}}
+	scheme, err := operator.NewScheme()
+	require.NoError(t, err)
+	r := &Reconciler{Env: operator.Env{Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim).Build()}}
+	o := r.removeOrphan(t.Context(), g, scene(t, 3), groupPlan{Orphan: pd.Member{ID: "3", Name: "basic-pd-2"}})
+	assert.Equal(t, step.KindAfter, o.Kind)
+	assert.Contains(t, o.Message, "claim data-basic-pd-2 is there")
+}
+
 // PD-13, PD-08.
 func TestAReplacement(t *testing.T) {
 	never := func(g *v1alpha1.PDGroup) { g.Spec.ReplaceAfter = &metav1.Duration{} }
@@ -336,6 +405,11 @@ func TestAReplacement(t *testing.T) {
 		}, did{}, v1alpha1.ReasonDraining, "Instance basic-pd-3 is being deleted: its member has left"},
 		"begins when a volume is lost": {3, nil, func(s *group.Snapshot) { lives(s, 1, false, false); claimLost(s, 1) },
 			did{deleted: []string{"basic-pd-1"}}, v1alpha1.ReasonReplacing, "the volume with its data is gone"},
+		"begins beside a deleted one that works, whose replacement may not join sooner": {3, nil, func(s *group.Snapshot) {
+			deleted(s, 0, 10*time.Minute)
+			lives(s, 2, false, false)
+			claimLost(s, 2)
+		}, did{deleted: []string{"basic-pd-2"}}, "", ""},
 		"does not begin when two volumes are lost": {3, nil, func(s *group.Snapshot) {
 			for slot := range 2 {
 				lives(s, slot, false, false)

@@ -167,7 +167,9 @@ func Stuck(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 	crash := ""
 	founders := Founders(g, s)
 	returned := len(founders) < len(List(g, s))
-	for _, slot := range Starts(g, s) {
+	all := Starts(g, s)
+	interrupted := len(founders) > 0 && len(all) > len(founders)
+	for _, slot := range all {
 		name := names.Instance(g.Name, slot)
 		i := s.Instance(name)
 		if i == nil || !starts(i) {
@@ -175,6 +177,7 @@ func Stuck(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 		}
 		claim := data(g, s, name)
 		returned = returned || claim != nil && claim.CreationTimestamp.Before(&i.CreationTimestamp)
+		interrupted = interrupted && (slices.Contains(founders, slot) || claim != nil && before(g, s, claim, founders))
 		running = append(running, name)
 		if i.CreationTimestamp.After(newest) {
 			newest = i.CreationTimestamp.Time
@@ -191,9 +194,18 @@ func Stuck(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 		return step.Wait("PD", left+time.Second, v1alpha1.ReasonBootstrapping, "members that have come back look for a quorum")
 	}
 	o := step.Stall(v1alpha1.ReasonQuorumLost, crash+fmt.Sprintf("PD has no quorum with %s, the members that are left of a cluster that was here before: %s",
-		strings.Join(running, ", "), remedy(g, s, running, crash != "")))
+		strings.Join(running, ", "), remedy(g, s, running, interrupted, crash != "")))
 	o.After = patience
 	return o
+}
+
+// before reports whether a claim was there before all founders: who has it and does not
+// found had no data when that was decided. One that was restored later may have.
+func before(g *v1alpha1.PDGroup, s group.Snapshot, claim *metav1.ObjectMeta, founders []int32) bool {
+	return !slices.ContainsFunc(founders, func(slot int32) bool {
+		i := s.Instance(names.Instance(g.Name, slot))
+		return i == nil || !claim.CreationTimestamp.Before(&i.CreationTimestamp)
+	})
 }
 
 // starts reports whether the container of an Instance's pod has been started: what
@@ -216,14 +228,17 @@ func crashing(i *v1alpha1.Instance) string {
 // remedy says what a person may do for members that have no quorum. Their claims are
 // only to be given up where others are missing: what keeps all of them from working,
 // such as a mistake in the spec, is to be mended with the data.
-func remedy(g *v1alpha1.PDGroup, s group.Snapshot, running []string, crash bool) string {
+func remedy(g *v1alpha1.PDGroup, s group.Snapshot, running []string, interrupted, crash bool) string {
 	const lost = "if they are lost for good, see lost-quorum.md (claims that are missing)"
+	var say string
 	absent := missing(g, s, running)
-	if len(absent) == 0 {
-		return fmt.Sprintf("their logs say what keeps them from it: kubectl -n %s logs %s; if there were more members, restore their claims, with their labels; %s", g.Namespace, running[0], lost)
+	if len(absent) > 0 {
+		say = fmt.Sprintf("restore claims %s with their labels, if it had these members; %s", strings.Join(absent, ", "), lost)
+	} else {
+		say = fmt.Sprintf("their logs say what keeps them from it: kubectl -n %s logs %s; if there were more members, restore their claims, with their labels; %s", g.Namespace, running[0], lost)
 	}
-	say := fmt.Sprintf("restore claims %s with their labels, if it had these members; %s", strings.Join(absent, ", "), lost)
-	if crash {
+	// Where nobody is missing they may yet find each other, and have data.
+	if crash || len(absent) == 0 && !interrupted {
 		return say
 	}
 	return say + fmt.Sprintf("; for an empty cluster: kubectl -n %s delete pdgroup %s, then kubectl -n %s delete pvc %s, and create it again",

@@ -22,17 +22,23 @@ import (
 // arrived, and must not find them at an older spec. Those that are suspended now
 // come first, from the last kind to PD: who stops later looks whether those before
 // it are to stop as well. A group that cannot be applied keeps no other from being,
-// but those after it from another version.
+// but those after it from another version; without PD, whose name may be somebody
+// else's, none is made.
 func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p clusterPlan) step.Outcome {
 	worst := step.Done()
 	for _, kind := range slices.Backward(group.Order()) {
 		worst = step.Worst(worst, r.applyKind(ctx, c, p, kind, suspends))
 	}
+	noPD := false
 	for _, kind := range group.Order() {
 		goesOn := worst.Kind == step.KindDone || worst.Kind == step.KindWait
-		worst = step.Worst(worst, r.applyKind(ctx, c, p, kind, func(change groupChange) bool {
-			return !suspends(change) && (goesOn || !upgrades(change))
-		}))
+		o := r.applyKind(ctx, c, p, kind, func(change groupChange) bool {
+			return !suspends(change) && (goesOn || !upgrades(change)) && (!noPD || change.live != nil)
+		})
+		if kind == v1alpha1.KindPDGroup && o.Kind != step.KindDone && o.Kind != step.KindWait {
+			noPD = slices.ContainsFunc(p.Apply, func(change groupChange) bool { return change.live == nil && change.desired.GroupKind() == kind })
+		}
+		worst = step.Worst(worst, o)
 	}
 	var work []func() step.Outcome
 	for _, g := range p.Prune {

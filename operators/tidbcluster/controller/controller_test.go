@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -174,13 +175,41 @@ func TestAGroupOfSomebodyElseIsNeverTouched(t *testing.T) {
 	w.create()
 	c := w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/NameConflict")
 	assert.Contains(t, stage.Dump(c), "PDGroup basic-pd exists and was not made by this TidbCluster")
-	require.Eventually(t, func() bool { return len(w.groups()) == 4 }, stage.Promptly, stage.Tick, "one conflict keeps nothing else from being made")
+	assert.Len(t, w.groups(), 1, "nothing is made that would join somebody else's PD")
 	was := foreign.ResourceVersion
 	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKeyFromObject(foreign), foreign))
 	assert.Equal(t, was, foreign.ResourceVersion)
 	require.NoError(t, w.Client.Delete(w.Context(), foreign))
 	w.Within(stage.Promptly, v1alpha1.ConditionReady, "False/WaitingForGroups")
+	require.Eventually(t, func() bool { return len(w.groups()) == 4 }, stage.Promptly, stage.Tick)
 	assert.Equal(t, "v8.5.7", w.groups()["PDGroup basic-pd"].GetComponentSpec().Version)
+}
+
+// P7.
+func TestResourcesThatAreTakenAwayAreTakenFromTheGroup(t *testing.T) {
+	w := created(t)
+	has := func(want bool) func() bool {
+		return func() bool {
+			return (len(w.groups()["TiFlashGroup basic-tiflash"].GetComponentSpec().Resources.Requests) > 0) == want
+		}
+	}
+	w.Change(func(c *v1alpha1.TidbCluster) {
+		c.Spec.TiFlash[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}
+	})
+	require.Eventually(t, has(true), stage.Promptly, stage.Tick)
+	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash[0].Resources = v1alpha1.Resources{} })
+	require.Eventually(t, has(false), stage.Promptly, stage.Tick)
+}
+
+// Of another kind it keeps nothing else from being made.
+func TestATiDBGroupOfSomebodyElseKeepsNoOtherFromBeingMade(t *testing.T) {
+	w := begin(t)
+	foreign := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tidb", Namespace: w.Namespace}}
+	foreign.Spec.Version, foreign.Spec.PDGroup.Name = "v1", "other"
+	require.NoError(t, w.Client.Create(w.Context(), foreign))
+	w.create()
+	w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/NameConflict")
+	require.Eventually(t, func() bool { return len(w.groups()) == 4 }, stage.Promptly, stage.Tick)
 }
 
 // A cache that lags must not make somebody else's group ours: what it has not

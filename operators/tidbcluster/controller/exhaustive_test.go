@@ -168,7 +168,9 @@ func wrong(st state, p clusterPlan, known []string) []string {
 	}
 	for _, kind := range entries() {
 		word := st.there[kind]
-		rule(!st.named[kind] || applied[kind] == 1 || !mayTake(word) && word != "absent", "%s is not applied", kind)
+		joins := foreignPD(st) && kind != v1alpha1.KindPDGroup && word == "absent"
+		rule(!joins || applied[kind] == 0, "%s is made, and would join somebody else's PD", kind)
+		rule(!st.named[kind] || applied[kind] == 1 || joins || !mayTake(word) && word != "absent", "%s is not applied", kind)
 	}
 	for _, g := range p.Prune {
 		kind, word := g.GroupKind(), st.there[g.GroupKind()]
@@ -289,6 +291,13 @@ func TestEveryStateOfACluster(t *testing.T) {
 		total, len(words()), len(entries()), len(wishes()), acting, bad, followed, ends)
 }
 
+// foreignPD reports whether the cluster's PDGroup is somebody else's: nothing is made
+// that would join it.
+func foreignPD(st state) bool {
+	there := st.there[v1alpha1.KindPDGroup]
+	return st.named[v1alpha1.KindPDGroup] && !mayTake(there) && there != "absent"
+}
+
 // unarrived says what is wrong with the end of a state: every group that is named
 // exists and every other one of ours is gone, unless somebody stands in the way.
 func unarrived(c *v1alpha1.TidbCluster, st state, s snapshot, p clusterPlan) []string {
@@ -298,6 +307,9 @@ func unarrived(c *v1alpha1.TidbCluster, st state, s snapshot, p clusterPlan) []s
 		live := s.groups[keyOf(g)]
 		strange := !mayTake(st.there[g.GroupKind()]) && st.there[g.GroupKind()] != "absent"
 		conflict = conflict || strange
+		if unmade := live == nil && g.GroupKind() != v1alpha1.KindPDGroup && foreignPD(st); unmade {
+			continue
+		}
 		if live == nil || ours(c, live) == strange {
 			out = append(out, g.GetName()+" is not what it should be at the end")
 		}

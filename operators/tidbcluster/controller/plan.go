@@ -38,6 +38,7 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 	}
 	wanted := groups(c)
 	named := map[groupKey]bool{}
+	strange := false // PD is somebody else's; it is the first one
 	for _, g := range wanted {
 		key := keyOf(g)
 		named[key] = true
@@ -46,9 +47,16 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 			p.Outcome = step.Worst(p.Outcome, step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf(
 				"%s %s exists and was not made by this TidbCluster: rename one of the two, or delete the group (kubectl -n %s delete %s %s)",
 				key.kind, key.name, c.Namespace, key.kind, key.name)))
+			strange = strange || key.kind == v1alpha1.KindPDGroup
 			continue
 		}
-		p.Apply = append(p.Apply, groupChange{desired: g, live: live})
+		change := groupChange{desired: g, live: live}
+		if strange && (live == nil || upgrades(change)) {
+			// It would join somebody else's database, or overtake its PD.
+			p.Outcome = step.Worst(p.Outcome, step.Wait("groups", waitDeadline, v1alpha1.ReasonWaitingForGroups, key.kind+" "+key.name+" waits for a PDGroup of this TidbCluster"))
+			continue
+		}
+		p.Apply = append(p.Apply, change)
 	}
 	for key, g := range s.groups {
 		if owner := metav1.GetControllerOf(g); owner != nil && owner.UID == c.UID && !named[key] && g.GetDeletionTimestamp() == nil {

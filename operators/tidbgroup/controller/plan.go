@@ -211,7 +211,7 @@ func (p *groupPlan) hold(why step.Outcome) {
 // all of the PDGroup hear what one is told.
 func serving(s snapshot) []string {
 	var out []string
-	for _, i := range slices.Concat(s.Instances, s.Peers) {
+	for _, i := range s.Everyone() {
 		if group.InstanceServes(i) && i.Status.PodIP != "" && i.DeletionTimestamp == nil {
 			out = append(out, i.Status.PodIP)
 		}

@@ -30,8 +30,24 @@ type servers struct {
 // others are restarted.
 func maxSurge(g *v1alpha1.TiDBGroup) int32 { return ptr.Deref(g.Spec.MaxSurge, defaultSurge) }
 
-// Spare implements group.Component: a server that does not serve.
-func (servers) Spare(i *v1alpha1.Instance) bool { return !group.InstanceServes(i) }
+// Spare implements group.Component: a server that does not serve. One on a node that
+// does not answer may serve all the same, and if more than one is missed so all may:
+// their kubelets have lost the API server.
+func (c servers) Spare(i *v1alpha1.Instance) bool {
+	switch {
+	case group.InstanceServes(i):
+		return false
+	case !group.Unreachable(i):
+		return true
+	}
+	others := int32(0)
+	for _, other := range c.seen {
+		if other.Name != i.Name && other.DeletionTimestamp == nil && !other.Spec.Retire && group.InstanceServes(other) {
+			others++
+		}
+	}
+	return others >= max(c.group.GetReplicas()-1, 1)
+}
 
 // Rank implements group.Component. The newest is restarted first, so that a server
 // beyond spec.replicas comes before those that stay. Who is removed first is missed

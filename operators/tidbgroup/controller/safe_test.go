@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -128,4 +129,42 @@ func TestDB04AServerOnASilentNodeIsNoCanaryAndNotCountedOn(t *testing.T) {
 	}
 	s.own.Spec.Disruption = nil
 	assert.Equal(t, []string{"basic-tidb-2"}, granted(s.step(seen())), "without a canary it costs nobody anything")
+}
+
+// P7: kubelets that lose the API server make all servers unready, which go on serving.
+// One alone costs nobody anything.
+func TestServersOnSilentNodesAreNotAllStoppedAtOnce(t *testing.T) {
+	silent := func(i *v1alpha1.Instance) {
+		i.Status.Conditions = []metav1.Condition{
+			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeUnreachable},
+			{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeUnreachable},
+		}
+	}
+	serves := func(i *v1alpha1.Instance) {
+		i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+	}
+	for name, c := range map[string]struct {
+		replicas int32
+		are      []func(*v1alpha1.Instance)
+		spare    bool
+	}{
+		"one of three":           {3, []func(*v1alpha1.Instance){silent, serves, serves}, true},
+		"two of three":           {3, []func(*v1alpha1.Instance){silent, silent, serves}, false},
+		"all":                    {3, []func(*v1alpha1.Instance){silent, silent, silent}, false},
+		"the only one":           {1, []func(*v1alpha1.Instance){silent}, false},
+		"one beside a surge":     {1, []func(*v1alpha1.Instance){silent, serves}, true},
+		"one that serves is not": {2, []func(*v1alpha1.Instance){serves, serves}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &v1alpha1.TiDBGroup{}
+			g.Spec.Replicas = ptr.To(c.replicas)
+			var seen []*v1alpha1.Instance
+			for slot, be := range c.are {
+				i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("db-%d", slot)}}
+				be(i)
+				seen = append(seen, i)
+			}
+			assert.Equal(t, c.spare, servers{group: g, seen: seen}.Spare(seen[0]))
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package statusport
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 
@@ -42,17 +43,24 @@ func (Settings) Show(ctx context.Context, host string) (map[string]any, error) {
 }
 
 // Take implements settings.API: POST /settings, a form. TiDB takes the items one
-// after the other, up to the first that it refuses.
+// after the other, up to the first that it refuses. What it ignores it is not given,
+// and the rest is.
 func (Settings) Take(ctx context.Context, host string, items map[string]string) (string, error) {
 	form := url.Values{}
+	ignored := ""
 	for name, text := range items {
 		switch {
 		case name == slowThreshold && text == "0":
-			return "TiDB ignores 0", nil // and says that it was fine
+			ignored = "TiDB ignores 0" // and says that it was fine
+			continue
 		case name == generalLog || name == checkMb4:
 			text = map[string]string{"true": "1", "false": "0"}[text]
 		}
 		form.Set(name, text)
 	}
-	return port.Post(ctx, host, "/settings", "application/x-www-form-urlencoded", form.Encode())
+	if len(form) == 0 {
+		return ignored, nil
+	}
+	refusal, err := port.Post(ctx, host, "/settings", "application/x-www-form-urlencoded", form.Encode())
+	return cmp.Or(refusal, ignored), err
 }

@@ -1,0 +1,53 @@
+package group
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Footing is how far a member can be relied upon by what its kubelet says of its
+// pod. PD is late: it calls a store Up for 20 s after its last heartbeat, one of its
+// own members healthy for as long as that answers, and either whenever one that crashes
+// again and again has just started.
+type Footing int
+
+const (
+	// Firm runs and is ready.
+	Firm Footing = iota
+	// Shaky is not ready, or has been for a short time only after several crashes.
+	Shaky
+	// Fallen does not run, or is being stopped.
+	Fallen
+)
+
+// FootingOf tells how a member stands.
+func FootingOf(i *v1alpha1.Instance) Footing {
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	switch {
+	case Stopping(i), Broken(i):
+		return Fallen
+	case pod == nil || pod.Status != metav1.ConditionTrue || pod.Reason == v1alpha1.ReasonContainerCrashing:
+		return Shaky
+	}
+	return Firm
+}
+
+// Stopping reports whether an Instance has no pod that goes on running.
+func Stopping(i *v1alpha1.Instance) bool {
+	return slices.Contains([]string{
+		v1alpha1.ReasonPodTerminating, v1alpha1.ReasonPodMissing, v1alpha1.ReasonPodPending, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonPodFailed,
+	}, InstanceOutcome(i).Reason)
+}
+
+// Broken reports whether the kubelet says that the member's process does not
+// run.
+func Broken(i *v1alpha1.Instance) bool {
+	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	return c != nil && c.Status != metav1.ConditionTrue && slices.Contains([]string{
+		v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerConfig, v1alpha1.ReasonMissingReference, v1alpha1.ReasonPodFailed,
+	}, c.Reason)
+}
