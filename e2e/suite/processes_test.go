@@ -68,11 +68,10 @@ func hangs(t *testing.T, ns string) {
 	stops(t, ns, leader, "pd-server", func(t *testing.T) {
 		// The kernel still accepts connections for it, so that its probe passes: it
 		// is PD that calls it unhealthy, and has another leader.
-		await(t, ns, "another leader than "+leader, func([]*tree.Node) bool {
+		await(t, ns, "another leader than "+leader+", and its Instance not Ready", func([]*tree.Node) bool {
 			status := pdGroup(t, ns).Status
-			return status.Leader != "" && status.Leader != leader && unhealthy(status.Members, leader)
+			return status.Leader != "" && status.Leader != leader && unhealthy(status.Members, leader) && notReady(t, ns, leader)
 		})
-		assert.True(t, notReady(t, ns, leader))
 	})
 	_, failed := clients.stop()
 	assert.Empty(t, failed, "no connection needs PD's leader")
