@@ -242,9 +242,11 @@ func integer(v any) any {
 	return v
 }
 
-// Hash returns a short digest of a JSON value in which empty fields do not
-// count, so that a field that a later version adds and leaves empty changes no
-// hash.
+// Hash returns a short digest of a JSON value in which nulls, empty maps and empty
+// lists do not count, so that a field that a later version adds and leaves empty
+// changes no hash. An empty text counts: a key of labels or of a nodeSelector may
+// well have no other value. So does an empty selector, which selects everything
+// where one that is left out selects nothing.
 func Hash(v any) (string, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -263,13 +265,12 @@ func Hash(v any) (string, error) {
 	return hex.EncodeToString(sum[:5]), nil
 }
 
-// prune drops nulls, empty strings, empty maps and empty lists, and reports
-// whether anything is left.
+// prune drops nulls, empty maps and empty lists, and reports whether anything is left.
 func prune(v any) (any, bool) {
 	switch x := v.(type) {
 	case map[string]any:
 		for k, e := range x {
-			if e, ok := prune(e); ok {
+			if e, ok := prune(e); ok || strings.HasSuffix(k, "Selector") && e != nil {
 				x[k] = e
 			} else {
 				delete(x, k)
@@ -282,8 +283,6 @@ func prune(v any) (any, bool) {
 			x[i], _ = prune(x[i])
 		}
 		return x, len(x) > 0
-	case string:
-		return x, x != ""
 	case nil:
 		return nil, false
 	}

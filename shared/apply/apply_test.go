@@ -14,7 +14,6 @@ func TestAFieldThatIsEmptyChangesNoHash(t *testing.T) {
 	require.NoError(t, err)
 	for name, v := range map[string]map[string]any{
 		"a null":        {"a": 1, "list": []any{map[string]any{"x": "y"}}, "new": nil},
-		"an empty text": {"a": 1, "list": []any{map[string]any{"x": "y", "new": ""}}},
 		"an empty map":  {"a": 1, "list": []any{map[string]any{"x": "y"}}, "new": map[string]any{"deep": map[string]any{}}},
 		"an empty list": {"a": 1, "list": []any{map[string]any{"x": "y"}}, "new": []any{}},
 	} {
@@ -24,9 +23,18 @@ func TestAFieldThatIsEmptyChangesNoHash(t *testing.T) {
 			assert.Equal(t, base, got)
 		})
 	}
-	other, err := apply.Hash(map[string]any{"a": 2})
-	require.NoError(t, err)
-	assert.NotEqual(t, base, other)
+	for name, v := range map[string]map[string]any{
+		"another value":               {"a": 2, "list": []any{map[string]any{"x": "y"}}},
+		"an empty text, as of labels": {"a": 1, "list": []any{map[string]any{"x": "y"}}, "new": ""},
+		"a selector of everything":    {"a": 1, "list": []any{map[string]any{"x": "y", "namespaceSelector": map[string]any{}}}},
+		"an empty text in a list":     {"a": 1, "list": []any{map[string]any{"x": "y", "new": ""}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := apply.Hash(v)
+			require.NoError(t, err)
+			assert.NotEqual(t, base, got)
+		})
+	}
 }
 
 func TestHolds(t *testing.T) {

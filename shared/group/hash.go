@@ -7,7 +7,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/apply"
 )
 
-// hash digests encoded inputs; empty fields do not count.
+// hash digests encoded inputs; empty maps and lists do not count.
 func hash(raw []byte) (string, error) {
 	var tree any
 	if err := json.Unmarshal(raw, &tree); err != nil {

@@ -19,7 +19,7 @@ import (
 // Record is a rendering: everything that a member is made of.
 type Record struct {
 	// Inputs is the hash of the user's part of the spec that was rendered.
-	Inputs string `json:"inputs"`
+	Inputs string `json:"inputs,omitempty"`
 	// Template of the pod.
 	Template corev1.PodTemplateSpec `json:"template"`
 	// Claims of the pod.
