@@ -40,6 +40,9 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 	if o := confirmPD(ctx, env, g, plan); o.Kind != step.KindDone {
 		return o
 	}
+	if o := lastFirst(ctx, env, g, plan); o.Kind != step.KindDone {
+		return o
+	}
 	if plan.Lease.Take != nil {
 		if o := takeLease(ctx, env, g, s, plan.Lease); o.Kind != step.KindDone {
 			return o
@@ -124,6 +127,27 @@ func inTurn(ctx context.Context, env operator.Env, g v1alpha1.Group, change Inst
 		return step.Conflict(v1alpha1.ReasonWaitingForGroups, turn.Message)
 	}
 	return step.Done()
+}
+
+// lastFirst looks at the groups that stop before this one in the API server before
+// its members are suspended: of an edit of several groups, the last may be seen first.
+func lastFirst(ctx context.Context, env operator.Env, g v1alpha1.Group, plan Plan) step.Outcome {
+	if !g.GetComponentSpec().Suspended || !slices.ContainsFunc(plan.Instances, suspends) {
+		return step.Done()
+	}
+	var now Snapshot
+	if err := observeGroups(ctx, env.Live, g, &now); err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	if first := SuspendWait(g, now); first != "" {
+		return step.Conflict(v1alpha1.ReasonSuspended, first)
+	}
+	return step.Done()
+}
+
+// suspends reports whether a change suspends a member.
+func suspends(change InstanceChange) bool {
+	return change.Live != nil && !change.Live.Spec.Suspended && change.Desired.Spec.Suspended
 }
 
 // alone looks at all members in the API server before one that serves is stopped

@@ -37,13 +37,22 @@ func RollGate(g v1alpha1.Group, s Snapshot) gate.Result {
 }
 
 // arrived reports whether a group that is not UpToDate for a reason has no roll
-// of its own ahead that others should wait for. A claim may be refused to a member
-// of the new revision, or refused more than it has to members that all are there:
-// that nobody else waits for.
+// of its own ahead that others should wait for: all members have the revision that
+// its spec asks for. A claim may be refused to a member of the new revision, or
+// refused more than it has to members that all are there: that nobody else waits for.
 func arrived(status *v1alpha1.GroupStatus, reason string) bool {
-	if slices.Contains([]string{v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonLimitRangeExceeded, v1alpha1.ReasonClaimRejected}, reason) {
-		return status.CurrentRevision == status.UpdateRevision && status.UpdatedReplicas == status.Replicas && status.ReadyReplicas == status.Replicas
+	if status.CurrentRevision != status.UpdateRevision {
+		return false
 	}
+	if slices.Contains([]string{v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonLimitRangeExceeded, v1alpha1.ReasonClaimRejected}, reason) {
+		return status.UpdatedReplicas == status.Replicas && status.ReadyReplicas == status.Replicas
+	}
+	return beside(reason)
+}
+
+// beside reports whether a reason tells of something that goes on beside a roll: it
+// may come to an end long after that, or never, and nobody's turn depends on it.
+func beside(reason string) bool {
 	return slices.Contains([]string{
 		v1alpha1.ReasonNewRendering, v1alpha1.ReasonDraining, v1alpha1.ReasonScaleInRefused, v1alpha1.ReasonVolumeChangePending,
 		v1alpha1.ReasonVolumeChanging, v1alpha1.ReasonVolumeChangeFailed, v1alpha1.ReasonAttributesClassAbsent, v1alpha1.ReasonAttributesUnsupported,

@@ -357,8 +357,17 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 			plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(s.Instances), g.GetReplicas()+r.Extra+surge))
 		}
 	}
-	plan.Outcome = step.Worst(waits(plan, g, s, r, creating), plan.Outcome, volumeChange(g, s, r))
+	plan.Outcome = foremost(waits(plan, g, s, r, creating), plan.Outcome, volumeChange(g, s, r))
 	return nil
+}
+
+// foremost is the worst of what the members say, of what holds a disruption up, and of
+// how far volumes are. What goes on beside a roll hides none of what holds that up.
+func foremost(members, disruptions, volumes step.Outcome) step.Outcome {
+	if beside(members.Reason) {
+		return step.Worst(disruptions, members, volumes)
+	}
+	return step.Worst(members, disruptions, volumes)
 }
 
 // waits says why the group is not yet what its spec asks for.

@@ -5,14 +5,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 // sweeping is a Component that has something to take back of each member.
@@ -118,6 +122,34 @@ func TestASuspendedGroupWithoutPodsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+// GRP-06: of an edit of all groups the last kind's may be seen last.
+func TestAGroupLooksWhoElseIsSuspendedBeforeItStops(t *testing.T) {
+	pd := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "pd", Namespace: "ns"}}
+	pd.Spec.Suspended = true
+	runs := kv(1, "uid")
+	stops := runs.DeepCopy()
+	stops.Spec.Suspended = true
+	plan := Plan{Instances: []InstanceChange{{Live: runs, Desired: stops}}}
+	for name, c := range map[string]struct {
+		suspended bool
+		plan      Plan
+		end       step.Kind
+	}{
+		"another one is to stop first":          {true, plan, step.KindAfter},
+		"the others are to run":                 {false, plan, step.KindDone},
+		"nobody is suspended who is not so yet": {true, Plan{Instances: []InstanceChange{{Live: stops, Desired: stops}}}, step.KindDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns"}}
+			db.Spec.PDGroup.Name, db.Spec.Suspended = "pd", c.suspended
+			scheme, err := operator.NewScheme()
+			require.NoError(t, err)
+			env := operator.Env{Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(pd, db).Build()}
+			assert.Equal(t, c.end, lastFirst(t.Context(), env, pd, c.plan).Kind)
+		})
+	}
+}
+
 func TestAPodThatRunsOnSaysForWhom(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{}
 	g.Spec.Suspended = true
@@ -182,6 +214,32 @@ func TestARefusedGrowthHoldsNoRollOfOthersUp(t *testing.T) {
 	assert.False(t, open(v1alpha1.ReasonQuotaExceeded), "it may be the claim of a member that rolls")
 	pd.Status.ReadyReplicas, pd.Status.UpdateRevision = 3, "s"
 	assert.False(t, open(v1alpha1.ReasonClaimRejected), "it has yet to roll itself")
+}
+
+// GRP-04: a scale-in or a volume that is told of may hide a roll that is still ahead.
+func TestAGroupThatHasYetToRollIsWaitedForWhateverItSays(t *testing.T) {
+	kv := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
+	for _, reason := range []string{
+		v1alpha1.ReasonDraining, v1alpha1.ReasonScaleInRefused, v1alpha1.ReasonVolumeChanging, v1alpha1.ReasonVolumeChangeFailed,
+		v1alpha1.ReasonVolumeChangePending, v1alpha1.ReasonAttributesClassAbsent, v1alpha1.ReasonAttributesUnsupported, v1alpha1.ReasonNewRendering,
+	} {
+		kv.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: reason}}
+		for update, open := range map[string]bool{"r": true, "s": false} {
+			kv.Status.CurrentRevision, kv.Status.UpdateRevision = "r", update
+			gate := RollGate(&v1alpha1.TiDBGroup{}, Snapshot{Groups: []v1alpha1.Group{kv}})
+			assert.Equal(t, open, gate.Open, "%s at r, to be at %s: %s", reason, update, gate.Message)
+		}
+	}
+}
+
+// P11: what holds a roll up is told of while volumes change.
+func TestAVolumeHidesNoRollThatIsHeldUp(t *testing.T) {
+	grows := step.Wait("Instance", waitDeadline, v1alpha1.ReasonVolumeChanging, "it grows")
+	crashes := step.Wait("Instance", waitDeadline, v1alpha1.ReasonContainerCrashing, "it crashes")
+	held := step.Wait("PD", waitDeadline, v1alpha1.ReasonUpdateHeld, "it is held")
+	assert.Equal(t, held, foremost(grows, held, step.Done()))
+	assert.Equal(t, grows, foremost(grows, step.Done(), step.Done()))
+	assert.Equal(t, crashes, foremost(crashes, held, grows))
 }
 
 // P5: a deleted store of a suspended group stops, and starts again to leave.
