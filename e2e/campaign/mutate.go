@@ -41,6 +41,8 @@ type mutator struct {
 	want    *Reference
 	schemas map[string]*schema
 	stage   *stage
+	// tolerant says that nobody minds if all members of a group stop.
+	tolerant bool
 }
 
 // mutationPoints returns the attempts of MUTATE on a scenario: each mutation of
@@ -65,12 +67,12 @@ func (m *mutator) try(ctx context.Context, a Attempt) (Record, error) {
 		return Record{}, err
 	}
 	return m.c.record(ctx, a, func(r *Record) error {
-		err := m.ready(ctx)
+		err := m.ready(ctx, mutation.stopsAll())
 		if err == nil {
 			r.Struck, r.Findings, err = m.mutate(ctx, mutation)
 		}
 		m.c.show(m.stage, r.Findings)
-		if len(r.Findings) > 0 || err != nil {
+		if len(r.Findings) > 0 || err != nil || mutation.sizes() {
 			err = errors.Join(err, m.close())
 		}
 		return err
@@ -80,13 +82,17 @@ func (m *mutator) try(ctx context.Context, a Attempt) (Record, error) {
 // alone are the manifests in which every group has one member.
 const alone = "small"
 
-// ready has a living cluster.
-func (m *mutator) ready(ctx context.Context) error {
-	if m.stage != nil {
+// ready has a living cluster, tolerant or not.
+func (m *mutator) ready(ctx context.Context, tolerant bool) error {
+	if m.stage != nil && m.tolerant == tolerant {
 		return nil
 	}
+	if err := m.close(); err != nil {
+		return err
+	}
+	m.tolerant = tolerant
 	story := m.story
-	if slices.Contains(story.Use, alone) {
+	if tolerant || slices.Contains(story.Use, alone) {
 		// What needs a restart stops the only one that there is.
 		story.Options.Tolerate = append(slices.Clone(story.Options.Tolerate), model.LostPDMajority, model.LostRegionMajority)
 	}
@@ -141,14 +147,80 @@ func (m *mutator) mutate(ctx context.Context, change mutation) (bool, []Finding,
 		out = append(out, Finding{Promise: "P11", What: err.Error()})
 	}
 	m.linger(ctx)
+	if halfway, is := change.halfway(before, after); is {
+		found, err := m.half(ctx, object, halfway)
+		if out = append(out, found...); err != nil {
+			return true, out, err
+		}
+	}
 	refused, err = m.write(ctx, object, before)
 	if err != nil {
 		return true, out, err
+	}
+	if change.grows(before) {
+		return true, append(out, m.keeps(ctx, object, refused)...), ctx.Err()
 	}
 	if refused != nil {
 		return true, append(out, Finding{Promise: "P7", What: "it cannot be taken back: " + refused.Error()}), nil
 	}
 	return true, append(out, m.judge(ctx, claims)...), ctx.Err()
+}
+
+// half takes a mutation back but for the empty maps that it leaves, and finds that
+// the API takes these and somebody further down does not.
+func (m *mutator) half(ctx context.Context, object *unstructured.Unstructured, spec map[string]any) ([]Finding, error) {
+	refused, err := m.write(ctx, object, spec)
+	if err != nil || refused != nil {
+		return nil, err
+	}
+	ctx, cancel := patient(ctx, bound, fmt.Errorf("what is left of it is refused for %s", bound))
+	defer cancel()
+	err = m.stage.Await(ctx, func(o objects.Set) error {
+		now := o.Get(object.GetKind(), object.GetName())
+		if now == nil {
+			return fmt.Errorf("%s %s is gone", object.GetKind(), object.GetName())
+		}
+		told := false
+		for _, c := range objects.Conditions(now) {
+			told = told || c.Type == v1alpha1.ConditionReady && c.ObservedGeneration >= object.GetGeneration()
+			if c.Type == v1alpha1.ConditionStalled && c.Status == metav1.ConditionTrue {
+				return fmt.Errorf("%s", c.Message)
+			}
+		}
+		if !told {
+			return errors.New("nothing is said of it")
+		}
+		return nil
+	})
+	if err != nil {
+		return []Finding{{Promise: "P7", What: "half taken back: " + err.Error()}}, nil
+	}
+	return nil, nil
+}
+
+// onlyGrows is what is said of a size that claims have asked for and that is set back.
+const onlyGrows = "spec.volumes[].storage may only grow"
+
+// keeps finds what is not said of a size that is not to be taken back any more: at
+// once, or by an object whose groups refuse it.
+func (m *mutator) keeps(ctx context.Context, object *unstructured.Unstructured, refused error) []Finding {
+	if refused != nil && strings.Contains(refused.Error(), onlyGrows) {
+		return nil
+	}
+	ctx, cancel := patient(ctx, spoken, fmt.Errorf("nothing is said of a size that cannot be taken back within %s", spoken))
+	defer cancel()
+	err := m.stage.Await(ctx, func(o objects.Set) error {
+		if now := o.Get(object.GetKind(), object.GetName()); now == nil || !slices.ContainsFunc(objects.Conditions(now), func(c metav1.Condition) bool {
+			return strings.Contains(c.Message, onlyGrows)
+		}) {
+			return fmt.Errorf("%s %s does not say that %s", object.GetKind(), object.GetName(), onlyGrows)
+		}
+		return nil
+	})
+	if err != nil {
+		return []Finding{{Promise: "P11", What: err.Error()}}
+	}
+	return nil
 }
 
 // judge finds what is not again as it was.

@@ -9,7 +9,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
 // mutation is a value for a field of a spec.
@@ -184,6 +187,73 @@ func set(into any, path []string, s *schema, leaf any) (any, error) {
 func (m mutation) changes(spec map[string]any) bool {
 	out, err := m.apply(spec)
 	return err == nil && !equality.Semantic.DeepEqual(out, spec)
+}
+
+// halfway is a spec on its way back from a mutation: what it has put into maps that
+// there were not is gone, and the maps are there, empty.
+func (m mutation) halfway(before, after map[string]any) (map[string]any, bool) {
+	if inner := m.path[min(2, len(m.path)):]; m.class != "valid" || slices.Contains(inner, element) {
+		return nil, false // an element without the field may mean something that is wrong
+	}
+	emptied := m
+	emptied.value = nil
+	out, err := emptied.apply(after)
+	if err != nil || equality.Semantic.DeepEqual(out, before) || equality.Semantic.DeepEqual(out, after) {
+		return nil, false
+	}
+	return out, true
+}
+
+// entries are the fields of a TidbCluster of which each element is a group.
+func entries() []string { return []string{"pd", "tikv", "tidb", "tiflash"} }
+
+// stopsAll says whether a mutation asks for all members of a group to stop: it
+// suspends the group, or it takes its entry away or gives it another name, which
+// deletes it.
+func (m mutation) stopsAll() bool {
+	last := m.path[len(m.path)-1]
+	if last == "suspended" {
+		return m.value == true
+	}
+	if m.kind != v1alpha1.KindTidbCluster || !slices.Contains(entries(), m.path[0]) {
+		return false
+	}
+	return len(m.path) == 1 || slices.Equal(m.path[1:], []string{element}) || slices.Equal(m.path[1:], []string{element, "name"})
+}
+
+// sizes says whether a mutation is one of the size of volumes.
+func (m mutation) sizes() bool { return m.path[len(m.path)-1] == "storage" }
+
+// grows says whether a mutation makes volumes larger than a spec has them, which
+// cannot be taken back.
+func (m mutation) grows(spec map[string]any) bool {
+	text, ok := m.value.(string)
+	if !m.sizes() || !ok {
+		return false
+	}
+	size, err := resource.ParseQuantity(text)
+	had, found := m.at(spec).(string)
+	before, wrong := resource.ParseQuantity(had)
+	return err == nil && found && wrong == nil && size.Cmp(before) > 0
+}
+
+// at returns what a spec has where a mutation puts its value, nil for nothing.
+func (m mutation) at(spec map[string]any) any {
+	var here any = spec
+	for _, step := range m.path {
+		switch into := here.(type) {
+		case map[string]any:
+			here = into[step]
+		case []any:
+			if len(into) == 0 {
+				return nil
+			}
+			here = into[0]
+		default:
+			return nil
+		}
+	}
+	return here
 }
 
 // find returns the mutation that a fault names.

@@ -67,3 +67,52 @@ func TestAMutationChangesOneFieldAndNothingElse(t *testing.T) {
 	_, err = find("mutate:PDGroup/nonsense/valid-1", schemas)
 	assert.Error(t, err)
 }
+
+func TestAMutationKnowsWhatItAsksFor(t *testing.T) {
+	schemas, err := specSchemas(crds)
+	require.NoError(t, err)
+	type m = map[string]any
+	spec := m{"pd": m{"volumes": []any{m{"name": "pd", "storage": "1Gi"}}}, "tikv": []any{m{"name": "", "volumes": []any{m{"name": "tikv", "storage": "3Gi"}}}}}
+	for fault, want := range map[string]struct{ stops, grows bool }{
+		"mutate:TidbCluster/pd.suspended/valid-1":             {stops: true},
+		"mutate:TidbCluster/pd.suspended/valid-2":             {},
+		"mutate:TidbCluster/suspended/valid-1":                {stops: true},
+		"mutate:TidbCluster/tikv/unset-1":                     {stops: true},
+		"mutate:TidbCluster/tikv[0]/unset-1":                  {stops: true},
+		"mutate:TidbCluster/tikv[0].name/valid-1":             {stops: true},
+		"mutate:TidbCluster/tikv[0].env[0].name/valid-1":      {},
+		"mutate:TidbCluster/pd.volumes[0].storage/odd-1":      {grows: true},
+		"mutate:TidbCluster/tikv[0].volumes[0].storage/odd-1": {},
+		"mutate:TidbCluster/pd.volumes[0].storage/unset-1":    {},
+	} {
+		mutation, err := find(fault, schemas)
+		require.NoError(t, err)
+		assert.Equal(t, want.stops, mutation.stopsAll(), fault)
+		assert.Equal(t, want.grows, mutation.grows(spec), fault)
+	}
+}
+
+func TestAMutationIsTakenBackByHalves(t *testing.T) {
+	schemas, err := specSchemas(crds)
+	require.NoError(t, err)
+	type m = map[string]any
+	for fault, want := range map[string]m{
+		"mutate:TidbCluster/disruption.paused/valid-1":            {"disruption": m{}},
+		"mutate:TidbCluster/tikv[0].resources.limits.key/valid-1": {"tikv": []any{m{"name": "kv", "resources": m{"limits": m{}}}}},
+		"mutate:TidbCluster/tikv[0].resources.limits.key/odd-1":   nil,
+		"mutate:TidbCluster/version/valid-1":                      nil,
+		"mutate:TidbCluster/tikv[0].nodeSelector/valid-1":         nil,
+	} {
+		mutation, err := find(fault, schemas)
+		require.NoError(t, err)
+		before := m{}
+		if mutation.path[0] == "tikv" {
+			before = m{"tikv": []any{m{"name": "kv"}}}
+		}
+		after, err := mutation.apply(before)
+		require.NoError(t, err)
+		got, is := mutation.halfway(before, after)
+		assert.Equal(t, want != nil, is, fault)
+		assert.Equal(t, want, m(got), fault)
+	}
+}
