@@ -192,7 +192,7 @@ func (m mutation) changes(spec map[string]any) bool {
 // halfway is a spec on its way back from a mutation: what it has put into maps that
 // there were not is gone, and the maps are there, empty.
 func (m mutation) halfway(before, after map[string]any) (map[string]any, bool) {
-	if inner := m.path[min(2, len(m.path)):]; m.class != "valid" || slices.Contains(inner, element) {
+	if inner := m.path[min(2, len(m.path)):]; m.class != "valid" || slices.Contains(inner, element) || m.at(before) != nil {
 		return nil, false // an element without the field may mean something that is wrong
 	}
 	emptied := m
