@@ -40,6 +40,7 @@ type actor struct {
 	databases *Databases
 	addresses *addresses
 	delays    Delays
+	volumes   bool // somebody reads PersistentVolumes
 	fail      func(error)
 	wake      chan event.GenericEvent // pods to look at again
 	nodeWake  chan event.GenericEvent // nodes to look at again

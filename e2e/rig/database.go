@@ -59,7 +59,7 @@ func (d *Databases) Of(group types.NamespacedName) (*Database, error) {
 	}
 	db := &Database{
 		ctx: d.ctx, shape: d.shape, group: group, data: map[types.UID]string{}, founded: map[string]types.UID{},
-		running: map[string]bool{}, stores: map[types.UID]*store{}, flushed: map[string]int{},
+		running: map[string]bool{}, stores: map[types.UID]*store{}, flushed: map[string]int{}, led: map[string]int{},
 	}
 	var err error
 	if db.service, err = listen(d.ctx, db); err != nil {
@@ -111,6 +111,8 @@ type Database struct {
 	// flushed is how often the process of each pod ended with its log backups
 	// written out.
 	flushed map[string]int
+	// led is how often the process of each pod ended while its store led regions.
+	led map[string]int
 }
 
 // store is one store's process and what it keeps on its claim.
@@ -324,10 +326,13 @@ func (d *Database) StopStore(claim types.UID) {
 	if kept.running && kept.flushed {
 		d.flushed[kept.pod]++
 	}
-	kept.running = false
 	if cluster := d.leader(); cluster != nil {
+		if s, err := cluster.Store(kept.id); err == nil && kept.running && s.Leaders > 0 {
+			d.led[kept.pod]++
+		}
 		cluster.SetStoreAlive(kept.id, false)
 	}
+	kept.running = false
 }
 
 // FlushLogBackups has the store on a claim write its log backups out, and returns
@@ -350,6 +355,35 @@ func (d *Database) Flushed() map[string]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return maps.Clone(d.flushed)
+}
+
+// Led is how often the process of each pod ended while its store led regions.
+func (d *Database) Led() map[string]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.led)
+}
+
+// Evicting are the stores, by the names of their pods, from which PD keeps leaders
+// away.
+func (d *Database) Evicting() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cluster := d.leader()
+	if cluster == nil {
+		return nil
+	}
+	ids, _, err := cluster.Evicted()
+	if err != nil {
+		return nil
+	}
+	out := []string{}
+	for _, kept := range d.stores {
+		if slices.Contains(ids, kept.id) {
+			out = append(out, kept.pod)
+		}
+	}
+	return out
 }
 
 // LoseClaim is told that a claim has gone, and all that was on it.

@@ -158,7 +158,7 @@ func (r *Rig) open(options Options) error {
 		return err
 	}
 	r.actor = &actor{
-		databases: r.Databases, addresses: newAddresses(), delays: options.Delays,
+		databases: r.Databases, addresses: newAddresses(), delays: options.Delays, volumes: options.ClusterWide,
 		fail: func(err error) { r.Watcher.violate("pod actor: %v", err) },
 	}
 	return newActor(r.ctx, r.plane.Config, r.namespace, r.actor)
@@ -210,13 +210,15 @@ func (r *Rig) Await(ctx context.Context, holds func(Objects) error) error {
 // Observed implements scenario.World.
 func (r *Rig) Observed() scenario.Observed {
 	out := scenario.Observed{
-		UIDs: r.Watcher.UIDs(), Births: map[string]int{}, Upgrades: map[string]model.Upgrades{}, Flushed: map[string]int{}, Violations: r.Watcher.Violations(),
+		UIDs: r.Watcher.UIDs(), Births: map[string]int{}, Upgrades: map[string]model.Upgrades{}, Flushed: map[string]int{}, Led: map[string]int{}, Violations: r.Watcher.Violations(),
 		Requests: r.Requests.Counts(), Versions: r.Watcher.Versions(),
 	}
 	for _, db := range r.Databases.List() {
 		out.Births[db.Group().Name] = db.Births()
 		out.Upgrades[db.Group().Name] = db.Servers.Upgrades()
 		maps.Copy(out.Flushed, db.Flushed())
+		maps.Copy(out.Led, db.Led())
+		out.Evicting = append(out.Evicting, db.Evicting()...)
 	}
 	for _, alarm := range r.Alarms() {
 		out.Alarms = append(out.Alarms, alarm.String())

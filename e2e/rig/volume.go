@@ -94,15 +94,20 @@ const selectedNode = "volume.kubernetes.io/selected-node"
 // volume.
 const bindCompleted = "pv.kubernetes.io/bind-completed"
 
-// bind gives a claim a volume. Only local ones are made: nobody asks for others.
+// bind gives a claim a volume. Only operators that watch all namespaces ask for other
+// volumes than local ones.
 func (a *actor) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim, node string) error {
 	if claim.Status.Phase == corev1.ClaimBound {
 		return nil
 	}
 	unbound := claim.DeepCopy()
 	if claim.Spec.VolumeName == "" {
+		made := networkVolume(claim)
 		if className(claim) == LocalStorageClass {
-			if err := a.client.Create(ctx, localVolume(claim, node)); client.IgnoreAlreadyExists(err) != nil {
+			made = localVolume(claim, node)
+		}
+		if a.volumes || className(claim) == LocalStorageClass {
+			if err := a.client.Create(ctx, made); client.IgnoreAlreadyExists(err) != nil {
 				return fmt.Errorf("make volume of claim %s: %w", claim.Name, err)
 			}
 		}
@@ -123,20 +128,27 @@ func (a *actor) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim, n
 	return nil
 }
 
-// localVolume is a disk of a node.
-func localVolume(claim *corev1.PersistentVolumeClaim, node string) *corev1.PersistentVolume {
+// networkVolume is a volume that can be used on every node.
+func networkVolume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: volumeName(claim.UID), Labels: map[string]string{labelRig: claim.Namespace}},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes,
-			StorageClassName: LocalStorageClass, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+			StorageClassName: className(claim), PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 			ClaimRef:               &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/mnt/disks/" + string(claim.UID)}},
-			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
-			}}}},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "rig", VolumeHandle: string(claim.UID)}},
 		},
 	}
+}
+
+// localVolume is a disk of a node.
+func localVolume(claim *corev1.PersistentVolumeClaim, node string) *corev1.PersistentVolume {
+	out := networkVolume(claim)
+	out.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/mnt/disks/" + string(claim.UID)}}
+	out.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+	}}}}
+	return out
 }
 
 // claimGone tells the database that a claim's data is gone, with its volume.
@@ -145,7 +157,7 @@ func (a *actor) claimGone(ctx context.Context, e event.DeleteEvent, _ queue) {
 		db.LoseClaim(e.Object.GetUID())
 	}
 	claim, ok := e.Object.(*corev1.PersistentVolumeClaim)
-	if !ok || className(claim) != LocalStorageClass {
+	if !ok || !a.volumes && className(claim) != LocalStorageClass {
 		return
 	}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volumeName(claim.UID)}}

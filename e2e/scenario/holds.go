@@ -127,6 +127,9 @@ type Expect struct {
 	// Flushed is how often the process of each TiKV pod has ended so far without a
 	// leader and with its log backups written out; of no other pod has it.
 	Flushed *map[string]int `json:"flushed,omitempty"`
+	// Led is how often the process of each TiKV pod has ended so far while its store led
+	// regions, and that PD keeps leaders from nobody now: {} is no pod ever.
+	Led *map[string]int `json:"led,omitempty"`
 	// ClaimsKept says that every claim that ever was is still there, the same
 	// object as ever, except those that the scenario deleted.
 	ClaimsKept bool `json:"claimsKept,omitempty"`

@@ -216,6 +216,14 @@ func (r *runner) expect(ctx context.Context, e Expect) error {
 	if e.Flushed != nil && !maps.Equal(seen.Flushed, *e.Flushed) {
 		last = errors.Join(last, fmt.Errorf("stores ended with their log backups written out %v times, not %v", seen.Flushed, *e.Flushed))
 	}
+	if e.Led != nil {
+		if !maps.Equal(seen.Led, *e.Led) {
+			last = errors.Join(last, fmt.Errorf("stores ended while they led regions %v times, not %v", seen.Led, *e.Led))
+		}
+		if len(seen.Evicting) > 0 {
+			last = errors.Join(last, fmt.Errorf("PD keeps leaders from %v", seen.Evicting))
+		}
+	}
 	if e.Births != nil {
 		births := 0
 		for _, n := range seen.Births {

@@ -80,6 +80,11 @@ type Observed struct {
 	// Flushed is how often the process of each TiKV pod ended with its log backups
 	// written out.
 	Flushed map[string]int
+	// Led is how often the process of each TiKV pod ended while its store led regions.
+	Led map[string]int
+	// Evicting are the stores, by the names of their pods, from which PD keeps leaders
+	// away now.
+	Evicting []string
 	// Alarms that the scenario does not tolerate.
 	Alarms []string
 	// Violations of what the watcher looks after.
