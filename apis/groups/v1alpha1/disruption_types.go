@@ -3,7 +3,10 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Disruption says when members that serve may be stopped on purpose: restarted,
-// moved or removed. Members that do not serve may always be replaced.
+// moved or removed. Members that do not serve may always be replaced. It is applied
+// as a whole: server-side apply makes null of a map whose last item is taken away,
+// and {paused: false} is empty when it is encoded.
+// +structType=atomic
 type Disruption struct {
 	// Paused puts off every step that would stop a member that serves. What has
 	// begun is brought to its end; everything else goes on.

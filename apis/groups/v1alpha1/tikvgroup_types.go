@@ -55,7 +55,10 @@ type TiKVTemplate struct {
 	ConfigUpdate ConfigUpdatePolicy `json:"configUpdate,omitempty"`
 }
 
-// StorePlacement says which regions PD places on the stores of a group.
+// StorePlacement says which regions PD places on the stores of a group. It is applied
+// as a whole: server-side apply makes null of a map whose last item is taken away,
+// and {exclusive: false} is empty when it is encoded.
+// +structType=atomic
 type StorePlacement struct {
 	// Exclusive keeps all regions away from the stores but those that a placement
 	// rule of PD sends there: one with a constraint on the label $k/exclusive, and

@@ -201,6 +201,41 @@ func TestResourcesThatAreTakenAwayAreTakenFromTheGroup(t *testing.T) {
 	require.Eventually(t, has(false), stage.Promptly, stage.Tick)
 }
 
+// P7: what says nothing more when it is encoded, {}, takes back what it said before.
+func TestWhatIsSetBackToNothingReachesTheGroup(t *testing.T) {
+	w := created(t)
+	tikv := func() *v1alpha1.TiKVGroup { return w.groups()["TiKVGroup basic-tikv"].(*v1alpha1.TiKVGroup) }
+	edit := func(what string, change func(c *v1alpha1.TidbCluster), arrived func() bool) {
+		w.Change(change)
+		require.Eventually(t, arrived, stage.Promptly, stage.Tick, what)
+	}
+	all := func(paused bool) func() bool {
+		return func() bool {
+			for _, g := range w.groups() {
+				if d := g.GetComponentSpec().Disruption; d == nil || d.Paused != paused {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	edit("the cluster's pause", func(c *v1alpha1.TidbCluster) { c.Spec.Disruption = &v1alpha1.Disruption{Paused: true} }, all(true))
+	edit("its end", func(c *v1alpha1.TidbCluster) { c.Spec.Disruption = &v1alpha1.Disruption{} }, all(false))
+	edit("a canary of the cluster", func(c *v1alpha1.TidbCluster) { c.Spec.Disruption = &v1alpha1.Disruption{UpdateAtMost: ptr.To(int32(1))} },
+		func() bool { return tikv().Spec.Disruption.UpdateAtMost != nil })
+	edit("an entry that has none", func(c *v1alpha1.TidbCluster) { c.Spec.TiKV[0].Disruption = &v1alpha1.Disruption{} },
+		func() bool { return tikv().Spec.Disruption.UpdateAtMost == nil })
+	edit("a canary of the entry", func(c *v1alpha1.TidbCluster) {
+		c.Spec.TiKV[0].Disruption = &v1alpha1.Disruption{UpdateAtMost: ptr.To(int32(2))}
+	}, func() bool { return ptr.Deref(tikv().Spec.Disruption.UpdateAtMost, 0) == 2 })
+	edit("its end", func(c *v1alpha1.TidbCluster) { c.Spec.TiKV[0].Disruption = &v1alpha1.Disruption{} },
+		func() bool { return tikv().Spec.Disruption.UpdateAtMost == nil })
+	edit("an exclusive placement", func(c *v1alpha1.TidbCluster) { c.Spec.TiKV[0].Placement = &v1alpha1.StorePlacement{Exclusive: true} },
+		func() bool { return tikv().Spec.Placement != nil && tikv().Spec.Placement.Exclusive })
+	edit("its end", func(c *v1alpha1.TidbCluster) { c.Spec.TiKV[0].Placement = &v1alpha1.StorePlacement{} },
+		func() bool { return tikv().Spec.Placement == nil || !tikv().Spec.Placement.Exclusive })
+}
+
 // Of another kind it keeps nothing else from being made.
 func TestATiDBGroupOfSomebodyElseKeepsNoOtherFromBeingMade(t *testing.T) {
 	w := begin(t)
