@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,6 +68,9 @@ func diff(path string, old, wanted any) string {
 			if text := diff(path+"."+key, o[key], w[key]); text != "" {
 				return text
 			}
+			if text := diffSelector(path+"."+key, o[key], w[key]); text != "" {
+				return text
+			}
 		}
 		return ""
 	case []any:
@@ -83,10 +87,29 @@ func diff(path string, old, wanted any) string {
 			return diff(path, o, []any{})
 		}
 	}
-	if show(old) == show(wanted) {
+	if reflect.DeepEqual(old, wanted) {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s → %s", path, show(old), show(wanted))
+	return change(path, old, wanted)
+}
+
+// diffSelector tells a selector that is empty from one that is left out: it selects
+// everything, where the other selects nothing. Of any other map both mean the same.
+func diffSelector(path string, old, wanted any) string {
+	if !strings.HasSuffix(path, "Selector") || (old == nil) == (wanted == nil) {
+		return ""
+	}
+	return change(path, old, wanted)
+}
+
+// change describes a difference. Two values that read the same, such as nothing and
+// the text none, are written as JSON has them.
+func change(path string, old, wanted any) string {
+	before, after := show(old), show(wanted)
+	if before == after {
+		before, after = encoded(old), encoded(wanted)
+	}
+	return fmt.Sprintf("%s: %s → %s", path, before, after)
 }
 
 func diffList(path string, old, wanted []any) string {
@@ -126,6 +149,10 @@ func show(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
+	return encoded(v)
+}
+
+func encoded(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)

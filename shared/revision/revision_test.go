@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/shared/revision"
 )
@@ -58,7 +59,11 @@ func TestRevertingASpecFindsItsOldRevision(t *testing.T) {
 }
 
 func TestDifferenceSaysWhatNeedsARestart(t *testing.T) {
-	base := func() *corev1.PodTemplateSpec { r := record("x", "pd:1"); return &r.Template }
+	base := func() *corev1.PodTemplateSpec {
+		r := record("x", "pd:1")
+		r.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: "zone"}}
+		return &r.Template
+	}
 	for name, c := range map[string]struct {
 		change  func(*corev1.PodTemplateSpec)
 		text    string
@@ -73,7 +78,12 @@ func TestDifferenceSaysWhatNeedsARestart(t *testing.T) {
 		}, "spec.containers[log] added", true},
 		"an argument removed needs a restart": {func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Args = []string{"--x"} }, "spec.containers[pd].args[0] added", true},
 		"a restart is named before a label":   {func(p *corev1.PodTemplateSpec) { p.Labels["a"] = "c"; p.Spec.PriorityClassName = "high" }, "spec.priorityClassName: none → high", true},
-		"an empty list is the same as none":   {func(p *corev1.PodTemplateSpec) { p.Spec.Tolerations = []corev1.Toleration{} }, "", false},
+		"a value that reads none is one":      {func(p *corev1.PodTemplateSpec) { p.Spec.NodeSelector = map[string]string{"gpu": "none"} }, `spec.nodeSelector.gpu: null → "none"`, true},
+		"an empty value is one":               {func(p *corev1.PodTemplateSpec) { p.Spec.NodeSelector = map[string]string{"gpu": ""} }, "spec.nodeSelector.gpu: none → ", true},
+		"a selector of everything is not one of nothing": {func(p *corev1.PodTemplateSpec) {
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{}}}
+		}, "spec.topologySpreadConstraints[0].labelSelector: none → {}", true},
+		"an empty list is the same as none": {func(p *corev1.PodTemplateSpec) { p.Spec.Tolerations = []corev1.Toleration{} }, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wanted := base()
@@ -81,6 +91,8 @@ func TestDifferenceSaysWhatNeedsARestart(t *testing.T) {
 			got := revision.Difference(base(), wanted)
 			assert.Equal(t, c.text, got.Text)
 			assert.Equal(t, c.restart, got.Restart)
+			back := revision.Difference(wanted, base())
+			assert.Equal(t, c.restart, back.Restart, "and taken back: %s", back.Text)
 		})
 	}
 }
