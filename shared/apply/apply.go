@@ -68,7 +68,7 @@ func object(ctx context.Context, c client.Client, owner string, desired, live cl
 	if err != nil {
 		return Unchanged, err
 	}
-	sum, err := Hash(want.Object)
+	sum, err := digest(desired, want.Object)
 	if err != nil {
 		return Unchanged, err
 	}
@@ -86,7 +86,7 @@ func object(ctx context.Context, c client.Client, owner string, desired, live cl
 		if err != nil {
 			return Unchanged, fmt.Errorf("convert live %s %s: %w", want.GetKind(), want.GetName(), err)
 		}
-		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && Holds(have, withoutType(want.Object)) {
+		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && Holds(have, withoutType(want.Object)) && holdsLiterally(live, desired) {
 			return Unchanged, nil
 		}
 		took, err := keep(want.Object, have, kept)
@@ -179,7 +179,8 @@ func applyStatus(ctx context.Context, c client.Client, owner string, live client
 }
 
 // content renders an object for server-side apply: with its kind, without
-// status and without what only the API server may set.
+// status and without what only the API server may set. It has no nulls but those of
+// literal fields.
 func content(scheme *runtime.Scheme, obj client.Object) (*unstructured.Unstructured, error) {
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {
@@ -187,6 +188,9 @@ func content(scheme *runtime.Scheme, obj client.Object) (*unstructured.Unstructu
 	}
 	m, err := toMap(obj)
 	if err != nil {
+		return nil, fmt.Errorf("convert %s %s: %w", gvk.Kind, obj.GetName(), err)
+	}
+	if err := sayLiterally(obj, m); err != nil {
 		return nil, fmt.Errorf("convert %s %s: %w", gvk.Kind, obj.GetName(), err)
 	}
 	u := &unstructured.Unstructured{Object: m}

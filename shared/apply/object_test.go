@@ -94,6 +94,60 @@ func TestObject(t *testing.T) {
 	assert.ErrorContains(t, err, "apply Service basic-pd")
 }
 
+// P7: what Kubernetes' own types stand in is written as it was said.
+func TestAPatchIsWrittenWithItsNulls(t *testing.T) {
+	namespace := controlplane.Namespace(t, api)
+	overlay := func(text string) *v1alpha1.PDGroup {
+		g := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: namespace}}
+		g.Spec.Version, g.Spec.Overlay = "v8.5.7", &runtime.RawExtension{Raw: []byte(text)}
+		g.Spec.Volumes = []v1alpha1.Volume{{Name: "pd", Storage: resource.MustParse("1Gi")}}
+		return g
+	}
+	read := func() *v1alpha1.PDGroup {
+		g := &v1alpha1.PDGroup{}
+		require.NoError(t, api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "basic-pd"}, g))
+		return g
+	}
+	do := func(desired *v1alpha1.PDGroup, live client.Object) apply.Result {
+		result, err := apply.Object(t.Context(), api, "test", desired, live)
+		require.NoError(t, err)
+		return result
+	}
+	const first = `{"spec":{"nodeSelector":{"gpu":null},"priority":1}}`
+	require.Equal(t, apply.Created, do(overlay(first), nil))
+	assert.JSONEq(t, first, string(read().Spec.Overlay.Raw))
+	assert.Equal(t, apply.Unchanged, do(overlay(first), read()))
+	foreign := read()
+	foreign.Spec.Overlay = &runtime.RawExtension{Raw: []byte(`{"spec":{"nodeSelector":{"gpu":null},"priority":1,"tolerations":[]}}`)}
+	require.NoError(t, api.Update(t.Context(), foreign))
+	assert.Equal(t, apply.Updated, do(overlay(first), read()), "it is the owner's as a whole")
+	assert.JSONEq(t, first, string(read().Spec.Overlay.Raw))
+	for _, next := range []string{`{"spec":{"nodeSelector":{}}}`, `{"spec":{"nodeSelector":null}}`, `{"spec":{}}`, `{}`} {
+		assert.Equal(t, apply.Updated, do(overlay(next), read()), next)
+		assert.JSONEq(t, next, string(read().Spec.Overlay.Raw))
+	}
+}
+
+// Where a map stays of which nothing is left, there must be no null.
+func TestAPodIsWrittenAsAWhole(t *testing.T) {
+	namespace := controlplane.Namespace(t, api)
+	read := func() *v1alpha1.Instance {
+		i := &v1alpha1.Instance{}
+		require.NoError(t, api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "basic-pd-0"}, i))
+		return i
+	}
+	var live client.Object
+	for _, pod := range []string{`{"spec":{"affinity":{"nodeAffinity":{"x":1}}}}`, `{"spec":{"affinity":{}}}`, `{"spec":{"affinity":{"podAffinity":{"x":[]}}}}`} {
+		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-0", Namespace: namespace}}
+		i.Spec.Group, i.Spec.Revision = v1alpha1.InstanceGroup{Kind: "PDGroup", Name: "basic-pd"}, "r"
+		i.Spec.PodTemplate.Raw = []byte(pod)
+		_, err := apply.Object(t.Context(), api, "test", i, live)
+		require.NoError(t, err)
+		live = read()
+		assert.JSONEq(t, pod, string(read().Spec.PodTemplate.Raw))
+	}
+}
+
 func TestAFieldThatIsNotSaidIsKeptAsOthersHaveIt(t *testing.T) {
 	namespace := controlplane.Namespace(t, api)
 	ctx := t.Context()

@@ -69,6 +69,7 @@ type ComponentSpec struct {
 	// prefer different nodes.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
+	// +mapType=atomic
 	// +optional
 	Affinity *runtime.RawExtension `json:"affinity,omitempty"`
 	// TopologySpreadConstraints of the pods; the selector is the group's own
@@ -110,6 +111,7 @@ type ComponentSpec struct {
 	// the runtime's default seccomp profile.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
+	// +mapType=atomic
 	// +optional
 	SecurityContext *runtime.RawExtension `json:"securityContext,omitempty"`
 	// TerminationGracePeriodSeconds of the pods, in seconds. Default: PD 30,
@@ -124,6 +126,7 @@ type ComponentSpec struct {
 	// rename the component's container or remove what the operators wrote.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
+	// +mapType=atomic
 	// +optional
 	Overlay *runtime.RawExtension `json:"overlay,omitempty"`
 	// PersistentVolumeClaimRetentionPolicy says what becomes of the claims of

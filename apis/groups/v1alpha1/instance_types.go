@@ -26,6 +26,7 @@ type InstanceSpec struct {
 	// PodTemplate is the pod to run, as a PodTemplateSpec.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
+	// +mapType=atomic
 	PodTemplate runtime.RawExtension `json:"podTemplate"`
 	// VolumeClaimTemplates are the claims of the pod; each is named
 	// <name>-<instance> and mounted by a pod volume of that name.

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -221,7 +222,9 @@ func TestWhatIsSetBackToNothingReachesTheGroup(t *testing.T) {
 	}
 	edit("the cluster's pause", func(c *v1alpha1.TidbCluster) { c.Spec.Disruption = &v1alpha1.Disruption{Paused: true} }, all(true))
 	edit("its end", func(c *v1alpha1.TidbCluster) { c.Spec.Disruption = &v1alpha1.Disruption{} }, all(false))
-	edit("a canary of the cluster", func(c *v1alpha1.TidbCluster) { c.Spec.Disruption = &v1alpha1.Disruption{UpdateAtMost: ptr.To(int32(1))} },
+	edit("a canary of the cluster", func(c *v1alpha1.TidbCluster) {
+		c.Spec.Disruption = &v1alpha1.Disruption{UpdateAtMost: ptr.To(int32(1))}
+	},
 		func() bool { return tikv().Spec.Disruption.UpdateAtMost != nil })
 	edit("an entry that has none", func(c *v1alpha1.TidbCluster) { c.Spec.TiKV[0].Disruption = &v1alpha1.Disruption{} },
 		func() bool { return tikv().Spec.Disruption.UpdateAtMost == nil })
@@ -234,6 +237,31 @@ func TestWhatIsSetBackToNothingReachesTheGroup(t *testing.T) {
 		func() bool { return tikv().Spec.Placement != nil && tikv().Spec.Placement.Exclusive })
 	edit("its end", func(c *v1alpha1.TidbCluster) { c.Spec.TiKV[0].Placement = &v1alpha1.StorePlacement{} },
 		func() bool { return tikv().Spec.Placement == nil || !tikv().Spec.Placement.Exclusive })
+}
+
+// P7: in what Kubernetes' own types stand in, nothing and {} are not the same, and a
+// patch says something with null, {} and [].
+func TestWhatIsEmptyAndMeansSomethingReachesTheGroup(t *testing.T) {
+	w := created(t)
+	for field, of := range map[string]func(*v1alpha1.ComponentSpec) **runtime.RawExtension{
+		"affinity":        func(s *v1alpha1.ComponentSpec) **runtime.RawExtension { return &s.Affinity },
+		"securityContext": func(s *v1alpha1.ComponentSpec) **runtime.RawExtension { return &s.SecurityContext },
+		"overlay":         func(s *v1alpha1.ComponentSpec) **runtime.RawExtension { return &s.Overlay },
+	} {
+		for _, said := range []string{"{}", "", `{"a":{"b":{"c":1,"d":[]}}}`, `{"a":{"b":{}}}`, `{"a":{"b":null}}`, `{"a":{}}`, `{"a":[]}`, "{}"} {
+			w.Change(func(c *v1alpha1.TidbCluster) {
+				raw := of(&c.Spec.TiKV[0].ComponentSpec)
+				*raw = nil
+				if said != "" {
+					*raw = &runtime.RawExtension{Raw: []byte(said)}
+				}
+			})
+			require.Eventually(t, func() bool {
+				raw := *of(w.groups()["TiKVGroup basic-tikv"].GetComponentSpec())
+				return raw == nil && said == "" || raw != nil && string(raw.Raw) == said
+			}, stage.Promptly, stage.Tick, "%s: %s", field, said)
+		}
+	}
 }
 
 // Of another kind it keeps nothing else from being made.
