@@ -1,6 +1,7 @@
 package validation_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -63,6 +64,7 @@ func badInputs() []badInput {
 		{"two volumes of one name", tiflash, one("spec.volumes[1]", "{name: data0, storage: 1Gi}"), []string{"spec.volumes[1]", "Duplicate value", "data0"}},
 		{"a volume without a name", pd, one("spec.volumes[0].name", ""), []string{"spec.volumes[0].name", "Required value"}},
 		{"a volume name in capitals", pd, one("spec.volumes[0].name", "Data"), []string{"spec.volumes[0].name", "Data"}},
+		{"a volume by the name of an operator's own", tikv, one("spec.volumes[1]", "{name: tidb-groups-config, storage: 1Gi, mounts: [{mountPath: /logs}]}"), []string{"spec.volumes[1].name", "may not begin with tidb-groups-", "choose another name"}},
 		{"a volume name that makes claims' names too long", pd, one("spec.volumes[0].name", strings.Repeat("v", 21)), []string{"spec.volumes[0].name", "may not be more than 20"}},
 		{"a volume without storage", pd, one("spec.volumes[0].storage", ""), []string{"spec.volumes[0].storage", "Required value"}},
 		{"storage of zero", pd, one("spec.volumes[0].storage", `"0"`), []string{"spec.volumes[0].storage", "storage must be a quantity above zero, such as 100Gi"}},
@@ -140,6 +142,13 @@ func badInputs() []badInput {
 		{"a server label that the node decides", tidb, one("spec.serverLabels", "{zone: a}"), []string{"spec.serverLabels", "may not set host, zone or region"}},
 		{"a store label that the node decides", tikv, one("spec.storeLabels", "{zone: a}"), []string{"spec.storeLabels", "may not set host, zone, region"}},
 		{"a store label that marks TiFlash", tikv, one("spec.storeLabels", "{engine: tiflash}"), []string{"spec.storeLabels", "engine"}},
+		{"a store label that marks TiFlash, in capitals", tiflash, one("spec.storeLabels", "{Engine: tiflash}"), []string{"spec.storeLabels", "engine", "in capitals or not: remove it, or choose another key"}},
+		{"a store label that keeps data away", tikv, one("spec.storeLabels", "{exclusive: reports}"), []string{"spec.storeLabels", "exclusive", "choose another key"}},
+		{"a store label that the node decides, in capitals", cluster, one("spec.tikv[0].storeLabels", "{Zone: a}"), []string{"spec.tikv[0].storeLabels", "may not set host, zone, region"}},
+		{"a store label that only spec.placement may set, in capitals", tikv, one("spec.storeLabels", "{K/tikvgroup: a}"), []string{"spec.storeLabels", "may not set"}},
+		{"two store labels that are one to PD", tikv, one("spec.storeLabels", "{disk: a, other: c, Disk: b}"), []string{"spec.storeLabels", "must differ in more than capitals", "remove one"}},
+		{"a label of a Service that belongs to the operators", tidb, one("spec.service", "{labels: {app.kubernetes.io/component: proxy}}"), []string{"spec.service.labels", "labels may not begin with groups.tidb.dev/ or app.kubernetes.io/", "choose another prefix"}},
+		{"an annotation of a Service that belongs to the operators", cluster, one("spec.pd.service", "{annotations: {groups.tidb.dev/rendering: x}}"), []string{"spec.pd.service.annotations", "annotations may not begin with groups.tidb.dev/", "choose another prefix"}},
 		{"a store label that PD does not take", tikv, one("spec.storeLabels", "{disk: solid state}"), []string{"spec.storeLabels", "PD's rule"}},
 		{"a store label of TiFlash that PD does not take", tiflash, one("spec.storeLabels", "{'my disk': ssd}"), []string{"spec.storeLabels", "PD's rule"}},
 		{"a group without a PDGroup", tikv, one("spec.pdGroup", ""), []string{"spec.pdGroup", "Required value"}},
@@ -184,6 +193,15 @@ func TestBadInputIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
 	}
 }
 
+// manyLabels returns labels with long keys.
+func manyLabels(n int) string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("%s%d: x", strings.Repeat("k", 60), i))
+	}
+	return "{" + strings.Join(out, ", ") + "}"
+}
+
 func TestGoodInputIsAccepted(t *testing.T) {
 	c, namespace := newClient(t), newNamespace(t)
 	for _, good := range []struct {
@@ -208,6 +226,8 @@ func TestGoodInputIsAccepted(t *testing.T) {
 		{"a public load balancer", tidb, one("spec.service", "{type: LoadBalancer, annotations: {a: b}, loadBalancerClass: x, loadBalancerSourceRanges: [10.0.0.0/8, 'fd00::/8'], externalTrafficPolicy: Local, ports: [{name: mysql, port: 3306, nodePort: 30001}]}")},
 		{"a readiness command", tidb, one("spec.readiness", "{type: Command, command: [/bin/true]}")},
 		{"an affinity and an overlay as in a pod", pd, []change{{"spec.affinity", "{podAntiAffinity: {}}"}, {"spec.overlay", "{spec: {containers: [{name: pd, stdin: true}]}}"}, {"spec.securityContext", "{runAsUser: 0}"}}},
+		{"a claim kept for a fraction of a second", pd, one("spec.persistentVolumeClaimRetentionPolicy", "{retainFor: 1.5s}")},
+		{"as many store labels as there may be", tikv, one("spec.storeLabels", manyLabels(32))},
 		{"store labels with a prefix", tikv, one("spec.storeLabels", "{example.com/disk: ssd}")},
 		{"a spread over three zones", tikv, one("spec.topologySpreadConstraints", "[{topologyKey: topology.kubernetes.io/zone, minDomains: 3}]")},
 		{"named groups beside the main one", cluster, one("spec.tikv[1]", "{name: archive, volumes: [{name: tikv, storage: 1Gi}]}")},

@@ -55,20 +55,30 @@ func Placement(g *v1alpha1.TiKVGroup) map[string]string {
 // labelText is what PD accepts as key and value of a label.
 var labelText = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$`)
 
-// CheckLabels returns what is wrong with the store labels of a spec.
+// CheckLabels returns what is wrong with the store labels of a spec. PD compares keys
+// without case.
 func CheckLabels(user map[string]v1alpha1.StoreLabelValue) []string {
 	var problems []string
+	first := map[string]string{} // the key as it was said first, by the key in small letters
 	for _, key := range slices.Sorted(maps.Keys(user)) {
-		field := fmt.Sprintf("spec.storeLabels[%s]", key)
+		field, small := fmt.Sprintf("spec.storeLabels[%s]", key), strings.ToLower(key)
+		twin := first[small]
+		first[small] = key
 		switch {
-		case slices.Contains([]string{"host", "zone", "region"}, key):
+		case slices.Contains([]string{"host", "zone", "region"}, small):
 			problems = append(problems, field+": this label comes from the node: remove it")
-		case key == "engine":
+		case small == "engine":
 			problems = append(problems, field+": this label tells PD what kind of store it is: remove it")
+		case small == "exclusive":
+			problems = append(problems, fmt.Sprintf("%s: PD keeps all data away from a store with this label, whatever its value %q: remove it, or set spec.placement.exclusive of a TiKVGroup", field, user[key]))
+		case strings.HasPrefix(small, "k/"):
+			problems = append(problems, field+": this label belongs to the operator: remove it")
 		case !labelText.MatchString(key):
 			problems = append(problems, fmt.Sprintf("%s: PD refuses the key %q: begin and end it with a letter or digit and use only letters, digits and -_./", field, key))
 		case !labelText.MatchString(string(user[key])):
 			problems = append(problems, fmt.Sprintf("%s: PD refuses the value %q: begin and end it with a letter or digit and use only letters, digits and -_./", field, user[key]))
+		case twin != "":
+			problems = append(problems, fmt.Sprintf("%s: %q is the same label as %q to PD: remove one of the two", field, key, twin))
 		}
 	}
 	return problems

@@ -302,9 +302,13 @@ func TestKV18LabelsThatStoresLack(t *testing.T) {
 
 func TestLabelsThatPDRefusesAreNamed(t *testing.T) {
 	assert.Empty(t, store.CheckLabels(map[string]v1alpha1.StoreLabelValue{"disk": "ssd", "a/b": "c.d"}))
-	for key, value := range map[string]v1alpha1.StoreLabelValue{"zone": "x", "engine": "tiflash", "$x": "y", "disk": "", "rack": "two words"} {
+	for key, value := range map[string]v1alpha1.StoreLabelValue{
+		"zone": "x", "Zone": "x", "engine": "tiflash", "ENGINE": "tiflash", "exclusive": "x", "Exclusive": "x", "k/x": "y", "K/x": "y", "$x": "y", "disk": "", "rack": "two words",
+	} {
 		problems := store.CheckLabels(map[string]v1alpha1.StoreLabelValue{key: value})
 		require.Len(t, problems, 1, key)
 		assert.Contains(t, problems[0], "spec.storeLabels["+key+"]")
 	}
+	assert.Equal(t, []string{`spec.storeLabels[disk]: "disk" is the same label as "Disk" to PD: remove one of the two`},
+		store.CheckLabels(map[string]v1alpha1.StoreLabelValue{"disk": "a", "Disk": "b", "rack": "c"}))
 }

@@ -213,6 +213,7 @@ type Volume struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('tidb-groups-')",message="the name of a volume may not begin with tidb-groups-, as those of the operators' own do: choose another name"
 	Name string `json:"name"`
 	// Storage asked for, a quantity such as 100Gi, above zero. It may only grow,
 	// and be set back to what claims have asked for, or while status says that the
@@ -374,7 +375,7 @@ type ClaimRetention struct {
 	// RetainFor is for how long a claim that is kept is kept after its member has
 	// left its cluster, such as 168h; then it is deleted. Unset: until somebody
 	// deletes it. Claims that are retired already keep what was said then.
-	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(ms|s|m|h)){1,4}$`
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	RetainFor *metav1.Duration `json:"retainFor,omitempty"`
@@ -396,10 +397,12 @@ type ServiceSpec struct {
 	Type corev1.ServiceType `json:"type,omitempty"`
 	// Annotations of the Service, for cloud load balancers.
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('groups.tidb.dev/'))",message="annotations may not begin with groups.tidb.dev/: these belong to the operators; choose another prefix"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Labels of the Service.
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('groups.tidb.dev/') && !k.startsWith('app.kubernetes.io/'))",message="labels may not begin with groups.tidb.dev/ or app.kubernetes.io/: these belong to the operators; choose another prefix"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 	// Ports overrides the port or node port of the named ports (PD: client;

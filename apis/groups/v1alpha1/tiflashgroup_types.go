@@ -22,7 +22,8 @@ type TiFlashTemplate struct {
 	// StoreLabels are added to the stores' labels in PD, beside those that come
 	// from node labels by PD's location-labels. They change in place.
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['host','zone','region','engine']) && !k.startsWith('$') && !k.startsWith('k/'))",message="storeLabels may not set host, zone, region (these come from the node), engine, or a key that begins with $ or k/"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k.lowerAscii() in ['host','zone','region','engine','exclusive']) && !k.startsWith('$') && !k.lowerAscii().startsWith('k/'))",message="storeLabels may not set host, zone, region (these come from the node), engine, exclusive (PD keeps data away from stores with these), or a key that begins with $ or k/, in capitals or not: remove it, or choose another key"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self.exists_one(o, o.lowerAscii() == k.lowerAscii()))",message="keys of storeLabels must differ in more than capitals, which are one key to PD: remove one"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[$]?[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$') && self[k].matches('^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$'))",message="keys and values of storeLabels must begin and end with a letter or digit and hold only letters, digits and -_./ (PD's rule)"
 	// +optional
 	StoreLabels map[string]StoreLabelValue `json:"storeLabels,omitempty"`
