@@ -3,6 +3,7 @@ package workload
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,6 +57,15 @@ func checkOverlay(raw []byte) string {
 				return fmt.Sprintf("spec.overlay.metadata.%s: only labels and annotations are merged; remove it", key)
 			}
 		}
+		for _, field := range []string{"labels", "annotations"} {
+			values, _ := meta[field].(map[string]any)
+			for _, key := range slices.Sorted(maps.Keys(values)) {
+				// The operators tell pods apart by these, and keep records in them.
+				if strings.HasPrefix(key, v1alpha1.LabelPrefix) {
+					return fmt.Sprintf("spec.overlay.metadata.%s[%s]: %v: keys that begin with %s belong to the operators: remove it from the overlay, or choose another prefix", field, key, values[key], v1alpha1.LabelPrefix)
+				}
+			}
+		}
 	}
 	plain, err := json.Marshal(withoutDirectives(tree))
 	if err != nil {
@@ -94,6 +104,11 @@ func lost(before, after corev1.PodTemplateSpec, mainContainer string) string {
 	for key, value := range before.Labels {
 		if (strings.HasPrefix(key, v1alpha1.LabelPrefix) || strings.HasPrefix(key, "app.kubernetes.io/")) && after.Labels[key] != value {
 			return fmt.Sprintf("spec.overlay.metadata.labels[%s]: %q belongs to the operator: remove it from the overlay", key, after.Labels[key])
+		}
+	}
+	for key, value := range before.Annotations {
+		if strings.HasPrefix(key, v1alpha1.LabelPrefix) && after.Annotations[key] != value {
+			return fmt.Sprintf("spec.overlay.metadata.annotations: %s is gone: an overlay may not remove it", key)
 		}
 	}
 	for _, old := range before.Spec.InitContainers {

@@ -36,7 +36,9 @@ func main() workload.Main {
 
 func overlaid(t *testing.T, overlay string) (corev1.PodTemplateSpec, []string) {
 	t.Helper()
-	return workload.Template(group(func(s *v1alpha1.ComponentSpec) { s.Overlay = &runtime.RawExtension{Raw: []byte(overlay)} }), main())
+	return workload.Template(group(func(s *v1alpha1.ComponentSpec) {
+		s.RestartedAt, s.Overlay = "now", &runtime.RawExtension{Raw: []byte(overlay)}
+	}), main())
 }
 
 // GRP-09, DB-20.
@@ -89,6 +91,10 @@ func TestAnOverlayThatWouldBreakThePodIsRefused(t *testing.T) {
 		"another top-level field":            {`{"status":{}}`, "spec.overlay.status"},
 		"metadata that is not the user's":    {`{"metadata":{"name":"x"}}`, "spec.overlay.metadata.name"},
 		"an operator's label":                {`{"metadata":{"labels":{"app.kubernetes.io/component":"x"}}}`, "belongs to the operator"},
+		"a label of the operators'":          {`{"metadata":{"labels":{"groups.tidb.dev/mine":"x"}}}`, "metadata.labels[groups.tidb.dev/mine]: x: keys that begin with groups.tidb.dev/ belong to the operators: remove it"},
+		"an annotation of the operators'":    {`{"metadata":{"annotations":{"groups.tidb.dev/restarted-at":"x"}}}`, "metadata.annotations[groups.tidb.dev/restarted-at]"},
+		"such an annotation taken away":      {`{"metadata":{"annotations":{"groups.tidb.dev/template":null}}}`, "metadata.annotations[groups.tidb.dev/template]"},
+		"all annotations taken away":         {`{"metadata":{"annotations":{"$patch":"replace"}}}`, v1alpha1.AnnotationRestartedAt + " is gone"},
 		"the component's container removed":  {`{"spec":{"containers":[{"name":"pd","$patch":"delete"}]}}`, `container "pd" is gone`},
 		"every container replaced":           {`{"spec":{"containers":[{"$patch":"replace"},{"name":"x","image":"x"}]}}`, `container "pd" is gone`},
 		"the component's command":            {`{"spec":{"containers":[{"name":"pd","command":["sh"]}]}}`, "command: belongs to the operator"},
