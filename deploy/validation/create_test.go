@@ -140,6 +140,7 @@ func badInputs() []badInput {
 		{"bootstrap SQL without a key", tidb, one("spec.bootstrapSQL", "{name: sql}"), []string{"spec.bootstrapSQL.key", "Required value"}},
 		{"bootstrap SQL in a badly named object", tidb, one("spec.bootstrapSQL", "{name: My_SQL, key: a.sql}"), []string{"spec.bootstrapSQL.name", "My_SQL"}},
 		{"a server label that the node decides", tidb, one("spec.serverLabels", "{zone: a}"), []string{"spec.serverLabels", "may not set host, zone or region"}},
+		{"a server label that the node decides, in capitals", tidb, one("spec.serverLabels", "{Zone: a}"), []string{"spec.serverLabels", "may not set host, zone or region", "remove it"}},
 		{"a store label that the node decides", tikv, one("spec.storeLabels", "{zone: a}"), []string{"spec.storeLabels", "may not set host, zone, region"}},
 		{"a store label that marks TiFlash", tikv, one("spec.storeLabels", "{engine: tiflash}"), []string{"spec.storeLabels", "engine"}},
 		{"a store label that marks TiFlash, in capitals", tiflash, one("spec.storeLabels", "{Engine: tiflash}"), []string{"spec.storeLabels", "engine", "in capitals or not: remove it, or choose another key"}},

@@ -47,7 +47,7 @@ type TiDBTemplate struct {
 	// ServerLabels are set on every server, beside zone, which comes from its
 	// node. They change in place.
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['host','zone','region']))",message="serverLabels may not set host, zone or region: these come from the node"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k.lowerAscii() in ['host','zone','region']))",message="serverLabels may not set host, zone or region, in capitals or not: these come from the node; remove it"
 	// +optional
 	ServerLabels map[string]StoreLabelValue `json:"serverLabels,omitempty"`
 	// ConfigUpdate is how a changed config reaches the servers. Restart restarts
