@@ -1,0 +1,78 @@
+package rig_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/e2e/scenario"
+)
+
+// KV-19: the sample of three zones keeps its stores evenly spread, however many there
+// are to be: the scheduler places those that come, and the operator chooses those that
+// leave.
+func TestKV19StoresStayEvenlySpreadOverZones(t *testing.T) {
+	sample, err := os.ReadFile("../../deploy/samples/three-zones.yaml")
+	require.NoError(t, err)
+	r := rig.New(t, plane, rig.Options{ClusterWide: true, Nodes: 6, Database: scenario.Database{Speed: 10, Regions: 6}, Delays: rig.Delays{Start: time.Second, Stop: time.Second}})
+	r.Start(rig.Operators()...)
+	cluster := parse[v1alpha1.TidbCluster](t, string(sample))
+	r.Apply(cluster)
+	api, err := client.New(plane.Config, client.Options{})
+	require.NoError(t, err)
+	whole := rig.Key{Kind: v1alpha1.KindTidbCluster, Name: cluster.Name}
+	r.AwaitConverged(whole)
+	for _, c := range []struct{ stores, fullest, emptiest int }{{3, 1, 1}, {6, 2, 2}, {4, 2, 1}, {7, 3, 2}} {
+		cluster = parse[v1alpha1.TidbCluster](t, string(sample))
+		cluster.Spec.TiKV[0].Replicas = ptr.To(int32(c.stores))
+		r.Apply(cluster)
+		r.Await(rig.Patience, "those that come have a node, and those that leave are gone", func(o rig.Objects) error {
+			placed := 0
+			for _, name := range o.Names("Pod", cluster.Name+"-tikv-") {
+				if node, _, _ := unstructured.NestedString(o.Get("Pod", name).Object, "spec", "nodeName"); node == "" {
+					return fmt.Errorf("pod %s has no node", name)
+				}
+				placed++
+			}
+			if placed != c.stores {
+				return fmt.Errorf("there are %d stores, not %d", placed, c.stores)
+			}
+			return nil
+		})
+		r.AwaitConverged(whole)
+		fullest, emptiest := zones(t, api, r.Namespace(), cluster.Name+"-tikv")
+		assert.Equal(t, c.fullest, fullest, "the fullest zone of %d stores", c.stores)
+		assert.Equal(t, c.emptiest, emptiest, "the emptiest zone of %d stores", c.stores)
+	}
+}
+
+// zones returns how many pods of a group the fullest and the emptiest zone have.
+func zones(t *testing.T, api client.Client, namespace, group string) (fullest, emptiest int) {
+	t.Helper()
+	var pods corev1.PodList
+	var nodes corev1.NodeList
+	require.NoError(t, api.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelGroup: group}))
+	require.NoError(t, api.List(t.Context(), &nodes))
+	zoneOf, have := map[string]string{}, map[string]int{}
+	for _, n := range nodes.Items {
+		zoneOf[n.Name] = n.Labels[corev1.LabelTopologyZone]
+	}
+	for _, p := range pods.Items {
+		have[zoneOf[p.Spec.NodeName]]++
+	}
+	emptiest = len(pods.Items)
+	for _, zone := range []string{"zone-a", "zone-b", "zone-c"} {
+		fullest, emptiest = max(fullest, have[zone]), min(emptiest, have[zone])
+	}
+	return fullest, emptiest
+}
