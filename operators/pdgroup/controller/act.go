@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -151,16 +152,11 @@ func (r *Reconciler) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s gr
 	case !apierrors.IsNotFound(err):
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Instance %s: %w", name, err))
 	}
-	// Nobody has to know which labels a claim is found by who restores one.
-	claim := &metav1.PartialObjectMetadata{}
-	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
-	data := founding.DataClaim(g, name)
-	err = r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: data}, claim)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get claim %s: %w", data, err))
-	case err == nil && claim.DeletionTimestamp == nil && claim.Annotations[v1alpha1.AnnotationRetired] == "":
-		return step.After(lookAgain, v1alpha1.ReasonDraining, fmt.Sprintf("member %s has no Instance, and claim %s is there: give it the labels of the others', or delete it: kubectl -n %s get pvc --show-labels", name, data, g.Namespace))
+	// One that PD has no name of has never run: on a claim of it there is no member's data.
+	if p.Orphan.Name != "" {
+		if o := r.confirmNoData(ctx, g, name, p.Outcome.Reason); o.Kind != step.KindDone {
+			return o
+		}
 	}
 	key := client.ObjectKeyFromObject(g)
 	if s.PD = r.PD.Ask(ctx, key); membership.Orphan(g, s) != p.Orphan {
@@ -176,4 +172,23 @@ func (r *Reconciler) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s gr
 	r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, string(group.DeleteMember), string(group.DeleteMember), "Removed member %s from PD: it has no Instance and no data", name)
 	r.PD.Kick(key)
 	return step.After(orderPatience, v1alpha1.ReasonDraining, "member "+name+", which has no Instance, is being removed from PD")
+}
+
+// confirmNoData looks at the API server for the claim of a member that has no
+// Instance: nobody has to know which labels a claim is found by who restores one. It
+// is a Wait, so that the plan's own does not hide it, and for the plan's reason:
+// that tells others whether PD has a roll ahead.
+func (r *Reconciler) confirmNoData(ctx context.Context, g *v1alpha1.PDGroup, name, reason string) step.Outcome {
+	claim := &metav1.PartialObjectMetadata{}
+	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+	data := founding.DataClaim(g, name)
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: data}, claim)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get claim %s: %w", data, err))
+	case err == nil && claim.DeletionTimestamp == nil && claim.Annotations[v1alpha1.AnnotationRetired] == "":
+		return step.Wait("claim", lookAgain, cmp.Or(reason, v1alpha1.ReasonDraining),
+			fmt.Sprintf("member %s has no Instance, and claim %s is there: give it the labels of the others', or delete it: kubectl -n %s get pvc --show-labels", name, data, g.Namespace))
+	}
+	return step.Done()
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -354,9 +357,41 @@ func TestAMemberWhoseClaimIsThereIsNotRemovedForWantOfAnInstance(t *testing.T) {
 	scheme, err := operator.NewScheme()
 	require.NoError(t, err)
 	r := &Reconciler{Env: operator.Env{Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim).Build()}}
-	o := r.removeOrphan(t.Context(), g, scene(t, 3), groupPlan{Orphan: pd.Member{ID: "3", Name: "basic-pd-2"}})
-	assert.Equal(t, step.KindAfter, o.Kind)
-	assert.Contains(t, o.Message, "claim data-basic-pd-2 is there")
+	// P11: whatever else the group waits for, what a person has to do is named, and the
+	// reason, from which others read whether PD has a roll ahead, is the plan's.
+	p := groupPlan{Orphan: pd.Member{ID: "3", Name: "basic-pd-2"}}
+	for _, reason := range []string{"", v1alpha1.ReasonCreating} {
+		if reason != "" {
+			p.Outcome = step.Wait("Instance", time.Minute, reason, "creating 1 of 3 Instances")
+		}
+		o := r.removeOrphan(t.Context(), g, scene(t, 3), p)
+		status, _, end := report(g, scene(t, 3), p, o, clock())
+		upToDate := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionUpToDate)
+		assert.Contains(t, upToDate.Message, "claim data-basic-pd-2 is there")
+		assert.Equal(t, cmp.Or(reason, v1alpha1.ReasonDraining), upToDate.Reason)
+		assert.Positive(t, end.After)
+	}
+}
+
+// P5: a member that PD was told of and that has never run has no data on its claim. It
+// has no name as yet, and would keep all others from joining.
+func TestAMemberThatNeverRanIsRemovedThoughItsClaimIsThere(t *testing.T) {
+	g := stored(founded)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "data-basic-pd-3"}}
+	scheme, err := operator.NewScheme()
+	require.NoError(t, err)
+	s := scene(t, 3)
+	s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-3": {claim.ObjectMeta}}
+	s.PD.Members = append(s.PD.Members, pd.Member{ID: "4", PeerURL: "http://basic-pd-3.basic-pd-peer.ns.svc:2380"})
+	p := mustPlan(t, g, s)
+	require.Equal(t, "4", p.Orphan.ID)
+	answers := pdtest.New(s.PD)
+	r := &Reconciler{Env: operator.Env{
+		Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim).Build(), Recorder: events.NewFakeRecorder(9),
+		PD: pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return answers, nil }),
+	}}
+	r.removeOrphan(t.Context(), g, s, p)
+	assert.Contains(t, answers.Calls(), "delete-member 4")
 }
 
 // PD-13, PD-08.
