@@ -58,7 +58,7 @@ func started(t *testing.T, g *v1alpha1.PDGroup, n int, changes ...func(*group.Sn
 	for _, change := range p.Instances {
 		i := change.Desired
 		i.Generation, i.Status.PodUID = 1, types.UID("pod-"+i.Name)
-		says(i, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+		tells(i, 0, v1alpha1.ConditionReady, "True", v1alpha1.ReasonReady, v1alpha1.ConditionPodReady, "True", v1alpha1.ReasonPodReady)
 		s.Instances = append(s.Instances, i)
 		s.PD.Members = append(s.PD.Members, pd.Member{Name: i.Name, ID: fmt.Sprint(i.Spec.Slot + 1), Healthy: true, ClientURL: "http://" + i.Name})
 	}

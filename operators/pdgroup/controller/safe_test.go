@@ -394,6 +394,46 @@ func TestAMemberThatNeverRanIsRemovedThoughItsClaimIsThere(t *testing.T) {
 	assert.Contains(t, answers.Calls(), "delete-member 4")
 }
 
+// P1: until a member that joins has started, a majority needs the others, and one that
+// crashes again and again may be down then. One more that makes the majority no larger
+// may be what mends PD.
+func TestNoMemberJoinsBesideOneThatCrashesAgainAndAgain(t *testing.T) {
+	crashing := func(slots ...int) func(*group.Snapshot) {
+		return func(s *group.Snapshot) {
+			for _, slot := range slots {
+				tells(s.Instances[slot], time.Minute, "Ready", "True", v1alpha1.ReasonReady, "PodReady", "True", v1alpha1.ReasonContainerCrashing, "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		n       int
+		crashes []int
+		created []string
+	}{
+		"all are firm":         {3, nil, []string{"basic-pd-3"}},
+		"one of three crashes": {3, []int{0}, nil},
+		"one of five crashes":  {5, []int{0}, []string{"basic-pd-5"}},
+		"two of five crash":    {5, []int{0, 1}, nil},
+		"one of two crashes":   {2, []int{0}, []string{"basic-pd-2"}},
+		"one of four crashes":  {4, []int{0}, []string{"basic-pd-4"}},
+		"the only one":         {1, []int{0}, []string{"basic-pd-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := mustPlan(t, stored(founded, replicasOf(7)), scene(t, c.n, crashing(c.crashes...)))
+			assert.Equal(t, c.created, does(p).created)
+			if c.created == nil {
+				assert.Contains(t, p.Outcome.Message, "delete instance basic-pd-")
+			}
+		})
+	}
+	// P5: who replaces it by hand is not kept waiting for it.
+	s := scene(t, 3, crashing(0), func(s *group.Snapshot) { deleted(s, 0, replacementPatience); s.PD.Leader = "basic-pd-1" })
+	p := mustPlan(t, stored(founded), s)
+	assert.Equal(t, "basic-pd-0", does(p).taken)
+	holds(&s, 0)
+	assert.Equal(t, []string{"DeleteMember 1"}, does(mustPlan(t, stored(founded), s)).calls)
+}
+
 // PD-13, PD-08.
 func TestAReplacement(t *testing.T) {
 	never := func(g *v1alpha1.PDGroup) { g.Spec.ReplaceAfter = &metav1.Duration{} }

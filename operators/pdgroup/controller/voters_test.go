@@ -34,6 +34,7 @@ const (
 	absent        // PD does not list it: it is yet to join
 	dead          // it does not run since some time after it had joined
 	let           // PD has let it go
+	shaky         // it works for now, and has crashed several times
 )
 
 // stay is what a person, or an earlier plan, wants of a member.
@@ -66,7 +67,7 @@ type state struct {
 func (s state) String() string {
 	var parts []string
 	for n, m := range s.members {
-		text := []string{"works", "sick", "down", "absent", "dead", "let go"}[m.health] + []string{"", " retired", " deleted"}[m.stay]
+		text := []string{"works", "sick", "down", "absent", "dead", "let go", "shaky"}[m.health] + []string{"", " retired", " deleted"}[m.stay]
 		if m.updated {
 			text += " updated"
 		}
@@ -97,6 +98,7 @@ func spaces() []space {
 		{1, all, ways, 1}, {2, all, ways, 2}, {3, all, ways, 1}, {3, []health{works, down}, ways, 3},
 		{4, few, []stay{stays, gone}, 1}, {5, few, []stay{stays, gone}, 1},
 		{3, []health{works, dead, let}, ways, 2}, {5, []health{works, dead, let}, []stay{stays, gone}, 1},
+		{3, []health{works, shaky, down}, []stay{stays, gone}, 1}, {4, []health{works, shaky}, []stay{stays, gone}, 1},
 	}
 }
 
@@ -143,7 +145,7 @@ func (s space) states(do func(state)) {
 		}
 		updated := slices.ContainsFunc(members, func(m one) bool { return m.updated })
 		for _, leader := range append([]int{-1}, distinct...) {
-			if leader >= 0 && members[leader].health != works {
+			if leader >= 0 && members[leader].health != works && members[leader].health != shaky {
 				continue // PD would not call it the leader for long, and View has no leader then
 			}
 			for _, holder := range append([]int{-1}, distinct...) {
@@ -214,6 +216,12 @@ func newScenery(t *testing.T) *scenery {
 		b.said[h] = set.List()
 	}
 	b.said[let] = b.said[absent]
+	b.said[shaky] = slices.Clone(b.said[works])
+	for n := range b.said[shaky] {
+		if b.said[shaky][n].Type == v1alpha1.ConditionPodReady {
+			b.said[shaky][n].Reason = v1alpha1.ReasonContainerCrashing
+		}
+	}
 	b.said[dead] = slices.Clone(b.said[down])
 	for n := range b.said[dead] {
 		if b.said[dead][n].Type == v1alpha1.ConditionJoined {
@@ -249,7 +257,7 @@ func (b *scenery) snapshot(st state) (*v1alpha1.PDGroup, group.Snapshot) {
 			i.Status.Member = &v1alpha1.MemberStatus{ID: fmt.Sprint(slot + 1), Name: name}
 		}
 		if m.health != absent && m.health != let {
-			s.PD.Members = append(s.PD.Members, pd.Member{Name: name, ID: fmt.Sprint(slot + 1), Healthy: m.health == works, ClientURL: "http://" + name})
+			s.PD.Members = append(s.PD.Members, pd.Member{Name: name, ID: fmt.Sprint(slot + 1), Healthy: m.health == works || m.health == shaky, ClientURL: "http://" + name})
 		}
 		if slot == st.leader {
 			s.PD.Leader = name
@@ -290,6 +298,15 @@ func check(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan) []string {
 			joined++
 			if n := len(s.PD.Members); quorum && n > 1 && s.PD.Healthy() < pd.Majority(n+1) {
 				say("%s joins although %d of %d are healthy", c.Desired.Name, s.PD.Healthy(), n)
+			}
+			firm := 0
+			for _, i := range s.Instances {
+				if listed(i).Healthy && group.FootingOf(i) == group.Firm {
+					firm++
+				}
+			}
+			if n := len(s.PD.Members); n > 1 && firm < pd.Majority(n+1) && pd.Majority(n+1) > pd.Majority(n) {
+				say("%s joins although only %d of %d do not crash", c.Desired.Name, firm, n)
 			}
 			if !quorum {
 				say("%s joins without a quorum", c.Desired.Name)

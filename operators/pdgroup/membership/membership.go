@@ -109,10 +109,28 @@ func Limit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 			return none("Instance %s", i.Name)
 		}
 	}
-	if n := len(s.PD.Members); n > 1 && s.PD.Healthy() < pd.Majority(n+1) {
+	n := len(s.PD.Members)
+	if n > 1 && s.PD.Healthy() < pd.Majority(n+1) {
 		return none("unhealthy members: %d of %d are healthy, and with one more %d are a majority", s.PD.Healthy(), n, pd.Majority(n+1))
 	}
+	// Where one more makes the majority no larger, it may be what mends PD.
+	if shaky, name := unsteady(g, s); n > 1 && pd.Majority(n+1) > pd.Majority(n) && s.PD.Healthy(shaky...) < pd.Majority(n+1) {
+		return none("Instance %s, whose member PD calls healthy and whose pod is not ready, is being stopped, or stops again and again: with one more %d are a majority: kubectl -n %s describe instance %s; if it does not recover, replace it: kubectl -n %s delete instance %s",
+			name, pd.Majority(n+1), g.Namespace, name, g.Namespace, name)
+	}
 	return 1, "members join one at a time"
+}
+
+// unsteady returns the members that PD calls healthy and that may stop at any moment,
+// and the name of one. Until the one that joins has started, all others that a majority
+// needs have to go on.
+func unsteady(g *v1alpha1.PDGroup, s group.Snapshot) (ids []string, name string) {
+	for _, i := range s.Instances {
+		if m, listed := Of(g, s, i); listed && m.Healthy && group.FootingOf(i) != group.Firm {
+			ids, name = append(ids, m.ID), i.Name
+		}
+	}
+	return ids, name
 }
 
 // first lets the members start of which one may found the cluster, or that have
