@@ -147,3 +147,51 @@ func TestTheCurrentRevisionIsThatOfThoseThatAreDeletedToo(t *testing.T) {
 	s.Instances = s.Instances[1:]
 	assert.Equal(t, "new", now())
 }
+
+// P7: nor is it what one has that has left: its pod may take for ever to stop.
+func TestTheCurrentRevisionIsNotThatOfOneThatHasLeft(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
+	record := func(image string) (revision.Target, appsv1.ControllerRevision) {
+		r := Rendering{Inputs: image}
+		r.Template.Spec.NodeName = image
+		target, err := resolve(Snapshot{}, r)
+		require.NoError(t, err)
+		stored, err := revisionObject(g, target)
+		require.NoError(t, err)
+		return target, *stored
+	}
+	before, stored := record("old")
+	target, _ := record("new")
+	g.Status.CurrentRevision = before.Hash
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}
+	s := Snapshot{Instances: []*v1alpha1.Instance{doomed(kv(0, "a")), kv(1, "b")}, Revisions: []appsv1.ControllerRevision{stored}}
+	for n, hash := range []string{before.Hash, target.Hash} {
+		s.Instances[n].Spec.Revision = hash
+		s.Instances[n].Status.Conditions = []metav1.Condition{ready}
+	}
+	plan := Plan{Target: target}
+	for _, left := range []bool{false, true} {
+		if left {
+			s.Instances[0].Status.Conditions = append(s.Instances[0].Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionDrained, Status: metav1.ConditionTrue})
+		}
+		want := map[bool]string{false: before.Hash, true: target.Hash}[left]
+		assert.Equal(t, want, Report(g, s, plan, step.Done(), conditions.New(nil, 1, time.Unix(1800000000, 0)), true).CurrentRevision)
+		old, err := running(&plan, g, s)
+		require.NoError(t, err)
+		assert.Equal(t, left, old == nil, "who is made new is made of what the members run")
+	}
+}
+
+// P7: nor is a member whose node does not answer kept from it.
+func TestACanaryOnANodeThatDoesNotAnswerIsTakenBack(t *testing.T) {
+	most := int32(1)
+	g := &v1alpha1.TiKVGroup{}
+	g.Spec.Disruption, g.Status.CurrentRevision = &v1alpha1.Disruption{UpdateAtMost: &most}, "old"
+	i := kv(0, "a")
+	i.Spec.Revision = "new"
+	i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeUnreachable}}
+	s, r, d := Snapshot{Instances: []*v1alpha1.Instance{i}}, Rendering{RollGate: gate.Result{Open: true}}, Disruption{Instance: i, Verb: Restart}
+	assert.Equal(t, step.KindDone, overtakes(g, s, r, d, "old").Kind)
+	i.Spec.Revision = "old"
+	assert.Equal(t, v1alpha1.ReasonUpdateHeld, overtakes(g, s, r, d, "new").Reason)
+}

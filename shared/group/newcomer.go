@@ -12,7 +12,7 @@ import (
 )
 
 // running returns the revision that all members last had in common, if it is
-// another one than the wanted one and some still have it; else nil.
+// another one than the wanted one and some that are members still have it; else nil.
 func running(plan *Plan, g v1alpha1.Group, s Snapshot) (*revision.Target, error) {
 	current := g.GetGroupStatus().CurrentRevision
 	if current == "" || current == plan.Target.Hash {
@@ -20,7 +20,7 @@ func running(plan *Plan, g v1alpha1.Group, s Snapshot) (*revision.Target, error)
 	}
 	in := false
 	for _, i := range s.Instances {
-		in = in || Ours(g, i) && i.Spec.Revision == current
+		in = in || Ours(g, i) && !left(i) && i.Spec.Revision == current
 	}
 	if !in {
 		return nil, nil
@@ -89,7 +89,7 @@ func overtakes(g v1alpha1.Group, s Snapshot, r Rendering, d Disruption, revision
 	if Unreachable(d.Instance) && d.Instance.DeletionTimestamp == nil && d.Instance.Spec.Revision != revision {
 		// Nothing of it is mended by another revision, nor can anybody see what it
 		// makes of it.
-		if wishes := g.GetComponentSpec().Disruption; hold.Kind == step.KindDone && wishes != nil && wishes.UpdateAtMost != nil {
+		if hold.Kind == step.KindDone && limited(g, revision) {
 			return step.Wait("Instance", waitDeadline, v1alpha1.ReasonUpdateHeld, fmt.Sprintf("Instance %s (%s): its node does not answer, and it is none of those that spec.disruption.updateAtMost asks for", d.Instance.Name, d.Why))
 		}
 		return hold

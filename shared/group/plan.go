@@ -416,7 +416,7 @@ func unready(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) step.Outcome
 		switch {
 		case !own:
 			o = step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is that of another group of this name, and is made anew when it has gone with it: kubectl -n "+i.Namespace+" describe instance "+i.Name)
-		case i.DeletionTimestamp != nil && drained(i):
+		case left(i):
 			o = step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted: its member has left, and its pod has yet to stop: kubectl -n "+i.Namespace+" describe instance "+i.Name)
 		case i.DeletionTimestamp != nil:
 			o = step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted, and made anew then")

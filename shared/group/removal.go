@@ -30,6 +30,10 @@ func drained(i *v1alpha1.Instance) bool {
 	return meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained)
 }
 
+// left reports whether a deleted Instance's member is no member any more, though its pod
+// may take for ever to stop.
+func left(i *v1alpha1.Instance) bool { return i.DeletionTimestamp != nil && drained(i) }
+
 // planRemoval chooses the members that leave: those that are being deleted, and
 // as many as there are more than wanted.
 func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering, surge int32, revision string) removal {

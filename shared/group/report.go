@@ -100,7 +100,8 @@ func Report(g v1alpha1.Group, s Snapshot, plan Plan, outcome step.Outcome, set *
 	if status.UpdateRevision == "" {
 		status.UpdateRevision = before.UpdateRevision
 	}
-	older := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Spec.Revision != plan.Target.Hash })
+	// One that is deleted to be restarted counts, as it comes back.
+	older := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return !left(i) && i.Spec.Revision != plan.Target.Hash })
 	if plan.Target.Hash != "" && counts.Exist > 0 && !older && counts.Ready == counts.Exist {
 		status.CurrentRevision = plan.Target.Hash
 		status.Version = spec.Version
