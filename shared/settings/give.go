@@ -129,9 +129,13 @@ func (m *Members) current(g types.NamespacedName, instance string, one *member) 
 }
 
 func (m *Members) take(ctx context.Context, host string, items map[string]Value) (string, error) {
+	texts := m.texts(items)
+	if len(texts) == 0 {
+		return "", nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	refusal, err := m.api.Take(ctx, host, m.texts(items))
+	refusal, err := m.api.Take(ctx, host, texts)
 	if err != nil {
 		return "", fmt.Errorf("cannot be given its configuration: %w", err)
 	}
@@ -142,8 +146,13 @@ func (m *Members) take(ctx context.Context, host string, items map[string]Value)
 // several items of which one is refused, it may have taken any that it does not
 // show.
 func (m *Members) sort(now *member, items map[string]Value, refusal string) {
+	given := len(m.texts(items))
 	for key, value := range items {
 		item, _ := m.table.Item(key)
+		if item.ignores(value) {
+			now.Refused[key] = group.Refusal{Value: value.Plain, Answer: "it would say yes to " + value.Text + ", and ignore it"}
+			continue
+		}
 		has, shown := now.Values[key]
 		refused := group.Refusal{Value: value.Plain, Answer: short(refusal)}
 		switch {
@@ -154,7 +163,7 @@ func (m *Members) sort(now *member, items map[string]Value, refusal string) {
 			continue
 		case refusal == "":
 			refused.Answer = short("it said yes, and has " + has)
-		case item.Blind && len(items) > 1:
+		case item.Blind && given > 1:
 			refused.Unsure = true
 			delete(now.Taken, key)
 		}
@@ -162,11 +171,14 @@ func (m *Members) sort(now *member, items map[string]Value, refusal string) {
 	}
 }
 
-// texts returns items as the member is told them.
+// texts returns items as the member is told them, without those that it would ignore.
 func (m *Members) texts(items map[string]Value) map[string]string {
 	out := map[string]string{}
 	for key, value := range items {
 		item, _ := m.table.Item(key)
+		if item.ignores(value) {
+			continue
+		}
 		name := item.Name
 		if name == "" {
 			name = key

@@ -19,7 +19,13 @@ type Item struct {
 	Kind Kind
 	// Blind says that the member does not show what it was given.
 	Blind bool
+	// Ignored is the plain form of the value to which the member says yes, and which it
+	// ignores; empty if there is none. It is never given.
+	Ignored string
 }
+
+// ignores reports whether a member says yes to a value of an item, and ignores it.
+func (i Item) ignores(value Value) bool { return i.Ignored != "" && value.Plain == i.Ignored }
 
 // Table is the closed list of such items of a component, in the one file that it
 // has.

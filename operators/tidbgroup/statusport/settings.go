@@ -1,7 +1,6 @@
 package statusport
 
 import (
-	"cmp"
 	"context"
 	"net/url"
 
@@ -12,9 +11,8 @@ import (
 const File = "tidb.toml"
 
 const (
-	generalLog    = "tidb_general_log"
-	checkMb4      = "check_mb4_value_in_utf8"
-	slowThreshold = "ddl_slow_threshold"
+	generalLog = "tidb_general_log"
+	checkMb4   = "check_mb4_value_in_utf8"
 )
 
 // Table returns the items of tidb.toml that TiDB takes while it runs through POST
@@ -25,7 +23,7 @@ func Table() settings.Table {
 	return settings.Table{File: File, Items: []settings.Item{
 		{Key: "log.level", Name: "log_level", Kind: settings.Text},
 		{Key: "instance.tidb_general_log", Name: generalLog, Kind: settings.Bool, Blind: true},
-		{Key: "instance.ddl_slow_threshold", Name: slowThreshold, Kind: settings.Number, Blind: true},
+		{Key: "instance.ddl_slow_threshold", Name: "ddl_slow_threshold", Kind: settings.Number, Blind: true, Ignored: "0"},
 		{Key: "instance.tidb_check_mb4_value_in_utf8", Name: checkMb4, Kind: settings.Bool},
 		{Key: "pessimistic-txn.deadlock-history-capacity", Name: "deadlock_history_capacity", Kind: settings.Number},
 		{Key: "pessimistic-txn.deadlock-history-collect-retryable", Name: "deadlock_history_collect_retryable", Kind: settings.Bool},
@@ -43,24 +41,14 @@ func (Settings) Show(ctx context.Context, host string) (map[string]any, error) {
 }
 
 // Take implements settings.API: POST /settings, a form. TiDB takes the items one
-// after the other, up to the first that it refuses. What it ignores it is not given,
-// and the rest is.
+// after the other, up to the first that it refuses.
 func (Settings) Take(ctx context.Context, host string, items map[string]string) (string, error) {
 	form := url.Values{}
-	ignored := ""
 	for name, text := range items {
-		switch {
-		case name == slowThreshold && text == "0":
-			ignored = "TiDB ignores 0" // and says that it was fine
-			continue
-		case name == generalLog || name == checkMb4:
+		if name == generalLog || name == checkMb4 {
 			text = map[string]string{"true": "1", "false": "0"}[text]
 		}
 		form.Set(name, text)
 	}
-	if len(form) == 0 {
-		return ignored, nil
-	}
-	refusal, err := port.Post(ctx, host, "/settings", "application/x-www-form-urlencoded", form.Encode())
-	return cmp.Or(refusal, ignored), err
+	return port.Post(ctx, host, "/settings", "application/x-www-form-urlencoded", form.Encode())
 }
