@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -25,7 +26,10 @@ func WriteMembers(ctx context.Context, env operator.Env, members []Member) step.
 	var work []func() step.Outcome
 	for _, m := range members {
 		work = append(work, func() step.Outcome {
-			if err := env.Status.WriteMember(ctx, m.Instance, m.Status, m.Conditions); err != nil {
+			switch err := env.Status.WriteMember(ctx, m.Instance, m.Status, m.Conditions); {
+			case apierrors.IsConflict(err):
+				return step.Conflict(v1alpha1.ReasonProgressing, "Instance "+m.Instance.Name+" has changed meanwhile")
+			case err != nil:
 				return step.Fail(v1alpha1.ReasonRequestFailed, err)
 			}
 			return step.Done()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,7 +88,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, c, p))
 
 	status, set := report(c, s, p, outcome, r.Now())
-	if err := r.Status.Write(ctx, c, c.Status, status, set.Transitions()); err != nil {
+	switch err := r.Status.Write(ctx, c, c.Status, status, set.Transitions()); {
+	case apierrors.IsConflict(err): // of one that is being deleted
+		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
+	case err != nil:
 		return ctrl.Result{}, err
 	}
 	return step.Worst(outcome, p.Outcome).Result()
