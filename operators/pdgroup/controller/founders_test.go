@@ -309,7 +309,7 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, 3*time.Minute)
-		}, nil, true, step.KindStall, []string{"with basic-pd-0, basic-pd-1, basic-pd-2", "delete pvc data-basic-pd-0 data-basic-pd-1 data-basic-pd-2"}, ""},
+		}, nil, true, step.KindStall, []string{"with basic-pd-0, basic-pd-1, basic-pd-2", "if none of these claims was restored", "delete pvc data-basic-pd-0 data-basic-pd-1 data-basic-pd-2"}, ""},
 		"nor may one be that lacked claims which were restored since": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			for _, slot := range []int32{1, 2} {

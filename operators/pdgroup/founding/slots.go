@@ -241,7 +241,7 @@ func remedy(g *v1alpha1.PDGroup, s group.Snapshot, running []string, interrupted
 	if crash || len(absent) == 0 && !interrupted {
 		return say
 	}
-	return say + fmt.Sprintf("; for an empty cluster: kubectl -n %s delete pdgroup %s, then kubectl -n %s delete pvc %s, and create it again",
+	return say + fmt.Sprintf("; for an empty cluster, if none of these claims was restored, as from a snapshot: kubectl -n %s delete pdgroup %s, then kubectl -n %s delete pvc %s, and create it again",
 		g.Namespace, g.Name, g.Namespace, strings.Join(claims(g, running), " "))
 }
 
