@@ -169,7 +169,8 @@ func settle(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, work
 		return takeBack(plan, r, holder, work)
 	}
 	plan.disrupted[holder.Name] = Restart
-	if !InstanceReady(holder) || holder.Status.Revision != holder.Spec.Revision || holder.Status.PodUID == holder.Spec.StopPod {
+	stays := pinned(holder)
+	if !stays && (!InstanceReady(holder) || holder.Status.Revision != holder.Spec.Revision || holder.Status.PodUID == holder.Spec.StopPod) {
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestarting, "Instance "+holder.Name+" is being restarted")
 	}
 	p := r.Disrupt.Recover(holder, s.Lease)
@@ -179,6 +180,9 @@ func settle(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, work
 	}
 	delete(plan.disrupted, holder.Name)
 	plan.recheckRecovery(r, holder, s.Lease)
+	if stays {
+		return give(plan, work, holder, "its pod is not stopped, for a claim of it is being deleted")
+	}
 	return give(plan, work, holder, "it serves again")
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,6 +94,10 @@ func inspect(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, live *v1alph
 		m.wanted = m.kept.DeepCopy()
 		m.wanted.Spec.StopPod = live.Status.PodUID
 	}
+	if m.restart == "" && forgone(s, live) {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("keep the pod of Instance %s: nobody asks any more for it to be started anew", live.Name))
+		m.kept.Spec.StopPod = ""
+	}
 	if answer := live.Annotations[v1alpha1.AnnotationRestart]; answer != "" && m.restart != "" {
 		setAnnotation(m.wanted, v1alpha1.AnnotationRestarted, answer)
 	}
@@ -132,6 +137,8 @@ func (m *resident) compare(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering
 		// The pod may still be called by the very revision that is wanted again,
 		// and its member runs with another configuration all the same.
 		m.wanted.Spec.StopPod = live.Status.PodUID
+		// Should nobody let that pod stop, it is seen by this what its member runs with.
+		setAnnotation(m.wanted, v1alpha1.AnnotationGiven, strings.Join(append([]string{string(live.Status.PodUID)}, append(given(live), live.Spec.Revision)...), " "))
 	}
 	var err error
 	m.restart, err = m.take(plan, g, s, r, &old, wanted, change.Text)

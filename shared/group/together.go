@@ -240,7 +240,7 @@ func comeBack(plan *Plan, s Snapshot, r Rendering, all []*v1alpha1.Instance, due
 		if leaves || slices.ContainsFunc(due, func(d Disruption) bool { return d.Instance.Name == i.Name }) {
 			continue
 		}
-		here := restarted(i)
+		here := restarted(i) || pinned(i)
 		if i.Annotations[v1alpha1.AnnotationDisruption] == "" && here {
 			if inherits(s, r, i) {
 				// The mark comes first: by it its store is let lead again.

@@ -20,15 +20,20 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
-// remembering is a cache that still shows a claim as it once was.
+// remembering is a cache that still shows a claim, or a pod, as it once was.
 type remembering struct {
 	client.Client
 	claim *corev1.PersistentVolumeClaim
+	pod   *corev1.Pod
 }
 
 func (r *remembering) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	if pvc, ok := into.(*corev1.PersistentVolumeClaim); ok && r.claim != nil {
 		r.claim.DeepCopyInto(pvc)
+		return nil
+	}
+	if pod, ok := into.(*corev1.Pod); ok && r.pod != nil {
+		r.pod.DeepCopyInto(pod)
 		return nil
 	}
 	return r.Client.Get(ctx, key, into, opts...)
@@ -111,6 +116,36 @@ func TestNoPodIsStoppedWhileACacheHasNotSeenThatItsClaimIsBeingDeleted(t *testin
 	going = s.pvc()
 	going.Finalizers = nil
 	require.NoError(t, api.Update(t.Context(), going))
+}
+
+// P1: a permission to stop may be taken back while the pod is just being stopped, and a
+// claim be deleted right after. Who goes by what is said of the Instance as it is now must
+// not take the pod for one that goes on running.
+func TestNoPodIsCalledReadyThatACacheHasNotSeenStop(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, after func(i *v1alpha1.Instance, pod types.UID)
+	}{
+		"whose stop has been taken back": {func(i *v1alpha1.Instance, pod types.UID) { i.Spec.StopPod = pod }, func(i *v1alpha1.Instance, _ types.UID) { i.Spec.StopPod = "" }},
+		"that is to stop":                {func(*v1alpha1.Instance, types.UID) {}, func(i *v1alpha1.Instance, pod types.UID) { i.Spec.StopPod = pod }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+			r, f, pod := s.remembered()
+			s.edit(func(i *v1alpha1.Instance) { c.before(i, pod.UID) })
+			cache, ok := r.Client.(*remembering)
+			require.True(t, ok)
+			cache.pod = s.pod().DeepCopy()
+			require.NoError(t, api.Delete(t.Context(), pod))
+			require.NotNil(t, s.pod().DeletionTimestamp)
+			s.edit(func(i *v1alpha1.Instance) { c.after(i, pod.UID) })
+			s.settle(r, f)
+			i := s.instance()
+			assert.Equal(t, i.Generation, i.Status.ObservedGeneration)
+			assert.Equal(t, v1alpha1.ReasonPodTerminating, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady).Reason)
+			assert.Equal(t, v1alpha1.ReasonPodTerminating, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate).Reason)
+		})
+	}
 }
 
 // VOL-06, P3: caches select by label, and nobody who restores a claim has to know.

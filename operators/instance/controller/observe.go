@@ -84,6 +84,11 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 	if s.err != nil {
 		return s
 	}
+	if s.pod != nil && (toStop(s) || !allRecorded(instance) || stopped(instance)) {
+		if s.pod, s.err = get(ctx, r.live, instance, instance.Name, &corev1.Pod{}); s.err != nil {
+			return s
+		}
+	}
 	if s.pod == nil || !allRecorded(instance) {
 		live := &v1alpha1.Instance{}
 		err := r.Live.Get(ctx, client.ObjectKeyFromObject(instance), live)
@@ -120,6 +125,15 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 		s.classes, s.err = r.storageClasses(ctx)
 	}
 	return s
+}
+
+// stopped reports whether an Instance's pod may just have been stopped, by what the
+// Instance asked for before or asks for no more. Who reads in status that it runs on
+// goes by that, so a cache that does not show it yet will not do.
+func stopped(instance *v1alpha1.Instance) bool {
+	status := instance.Status
+	pod := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionPodReady)
+	return status.ObservedGeneration != instance.Generation || pod == nil || pod.Status == metav1.ConditionUnknown || pod.Reason == v1alpha1.ReasonPodTerminating
 }
 
 // claim finds the claim of a volume, nil if there is none. A pod is made on what

@@ -1,0 +1,109 @@
+package group
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+)
+
+// recovering is a component whose members have recovered, if they may have.
+type recovering struct{ calm }
+
+func (recovering) Recover(*v1alpha1.Instance, lease.State) Preparation {
+	return Preparation{Ready: true}
+}
+func (recovering) Spare(*v1alpha1.Instance) bool { return false }
+func (recovering) Leased(Disruption) bool        { return true }
+func (recovering) Safe(Disruption) string        { return "" }
+
+// P7, P5: a member that was permitted to stop, and whose pod is left running by the
+// instance operator, keeps the Lease only as long as somebody asks for the restart and
+// it may come.
+func TestWhoWasPermittedToStopAndDoesNotGivesTheLeaseBack(t *testing.T) {
+	type scene struct {
+		i *v1alpha1.Instance
+		s *Snapshot
+	}
+	says := func(kind string, status metav1.ConditionStatus, reason string) func(scene) {
+		return func(c scene) {
+			c.i.Status.Conditions = append([]metav1.Condition{{Type: kind, Status: status, Reason: reason, ObservedGeneration: c.i.Generation}}, c.i.Status.Conditions...)
+		}
+	}
+	rejected := func(c scene) {
+		says(v1alpha1.ConditionUpToDate, "False", v1alpha1.ReasonPodRejected)(c)
+		says(v1alpha1.ConditionReady, "True", v1alpha1.ReasonReady)(c)
+	}
+	terminating := func(c scene) {
+		says(v1alpha1.ConditionUpToDate, "False", v1alpha1.ReasonClaimTerminating)(c)
+		says(v1alpha1.ConditionReady, "False", v1alpha1.ReasonClaimTerminating)(c)
+		says(v1alpha1.ConditionPodReady, "True", v1alpha1.ReasonPodReady)(c)
+	}
+	byStop := func(c scene) { c.i.Spec.StopPod = c.i.Status.PodUID }
+	byEdit := func(c scene) { c.i.Status.Revision = "before" }
+	annotated := func(c scene) {
+		c.i.Annotations[v1alpha1.AnnotationRestart], c.i.Annotations[v1alpha1.AnnotationRestarted] = "now", "now"
+	}
+	older := func(c scene) { c.i.Generation++ }
+	for name, c := range map[string]struct {
+		is        []func(scene)
+		withdrawn bool
+		given     bool
+	}{
+		"its replacement is refused, and nobody asks":          {[]func(scene){byStop, rejected}, true, false},
+		"and who asked by an annotation still does":            {[]func(scene){byStop, rejected, annotated}, false, false},
+		"and its node is still cordoned":                       {[]func(scene){byStop, rejected, func(c scene) { c.s.Cordoned = map[string]bool{"n": true} }}, false, false},
+		"which is said of an older version of it":              {[]func(scene){byStop, rejected, older}, false, false},
+		"the stop has been taken back":                         {[]func(scene){says(v1alpha1.ConditionUpToDate, "True", ""), says(v1alpha1.ConditionReady, "True", "")}, false, true},
+		"the stop has been taken back, and nobody has said so": {[]func(scene){says(v1alpha1.ConditionUpToDate, "True", ""), says(v1alpha1.ConditionReady, "True", ""), older}, false, false},
+		"it stopped all the same":                              {[]func(scene){says(v1alpha1.ConditionUpToDate, "False", v1alpha1.ReasonPodTerminating), says(v1alpha1.ConditionReady, "False", v1alpha1.ReasonPodTerminating)}, false, false},
+		"it is about to be stopped":                            {[]func(scene){byStop, says(v1alpha1.ConditionUpToDate, "False", v1alpha1.ReasonRestartPending), says(v1alpha1.ConditionReady, "True", "")}, false, false},
+		"the replacement of an edit is refused":                {[]func(scene){byEdit, rejected}, false, false},
+		"its claim is being deleted":                           {[]func(scene){byStop, terminating}, false, true},
+		"its claim is being deleted, though somebody asks":     {[]func(scene){byStop, terminating, annotated}, false, true},
+		"its claim is being deleted after an edit":             {[]func(scene){byEdit, terminating}, false, true},
+		"which is said of the version before the edit":         {[]func(scene){byEdit, terminating, older}, false, false},
+		"its claim is being deleted, and its pod not ready":    {[]func(scene){byStop, terminating, func(c scene) { c.i.Status.Conditions[0].Status = "False" }}, false, false},
+		"its claim is being deleted, and an empty one will do": {[]func(scene){byStop, terminating, func(c scene) { c.i.Spec.ClaimLoss = v1alpha1.RecreateLostClaim }}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
+			g.Spec.PDGroup.Name, g.Spec.Replicas = "pd", ptr.To(int32(1))
+			r := Rendering{Inputs: "one", Disrupt: recovering{}, Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}, ClaimLoss: v1alpha1.HoldOnClaimLoss}
+			target, err := resolve(Snapshot{}, r)
+			require.NoError(t, err)
+			stored, err := revisionObject(g, target)
+			require.NoError(t, err)
+			i, err := newInstance(g, r, target, 0)
+			require.NoError(t, err)
+			i.UID, i.Generation, i.ResourceVersion = "kv-0", 2, "7"
+			i.Status.PodUID, i.Status.Revision, i.Status.NodeName = "pod", target.Hash, "n"
+			marked(i)
+			s := Snapshot{Instances: []*v1alpha1.Instance{i}, Revisions: []appsv1.ControllerRevision{*stored}, Lease: lease.Held(lease.Of(i), metav1.Unix(1800000000, 0).Time, 0)}
+			for _, is := range c.is {
+				is(scene{i, &s})
+			}
+			before := i.Spec.StopPod
+
+			plan, err := MakePlan(g, s, r)
+
+			require.NoError(t, err)
+			assert.Equal(t, c.given, plan.Lease.Give, plan.Outcome.Message)
+			require.Len(t, plan.Instances, 1)
+			want := before
+			if c.withdrawn {
+				want = types.UID("")
+			}
+			assert.Equal(t, want, plan.Instances[0].Desired.Spec.StopPod)
+			assert.Equal(t, c.given, plan.Instances[0].Desired.Annotations[v1alpha1.AnnotationDisruption] == "", "the mark stays as long as the Lease")
+		})
+	}
+}
