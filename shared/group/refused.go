@@ -31,7 +31,7 @@ func refuses(i *v1alpha1.Instance) string {
 // asks for as long as it is there.
 func forgone(s Snapshot, i *v1alpha1.Instance) bool {
 	return i.Spec.StopPod != "" && i.Spec.StopPod == i.Status.PodUID && refuses(i) == v1alpha1.ReasonPodRejected &&
-		i.Annotations[v1alpha1.AnnotationRestart] == "" && asked(s, i) == ""
+		i.Annotations[v1alpha1.AnnotationRestart] == "" && !evacuates(s, i)
 }
 
 // pinned reports whether an Instance's pod works and is never stopped although it is

@@ -23,11 +23,11 @@ func (recovering) Recover(*v1alpha1.Instance, lease.State) Preparation {
 }
 func (recovering) Spare(*v1alpha1.Instance) bool { return false }
 func (recovering) Leased(Disruption) bool        { return true }
-func (recovering) Safe(Disruption) string        { return "" }
+func (recovering) Safe(Disruption) string        { return "another one is down" }
 
 // P7, P5: a member that was permitted to stop, and whose pod is left running by the
 // instance operator, keeps the Lease only as long as somebody asks for the restart and
-// it may come.
+// it may come. Until then it keeps it, also when it would not be safe to begin now: P1.
 func TestWhoWasPermittedToStopAndDoesNotGivesTheLeaseBack(t *testing.T) {
 	type scene struct {
 		i *v1alpha1.Instance

@@ -247,16 +247,24 @@ func suspend(desired, live *v1alpha1.Instance, r Rendering) {
 
 // asked says why an Instance's pod is to be started anew although nothing of it
 // changes: a person asked for it, or its node is to be left. Empty if it is not.
-// A pod whose volumes would not follow it stays where it is.
+// A pod whose volumes would not follow it stays where it is. Who has been permitted to
+// stop is not asked again: what is safe was decided then, and the Lease is kept until it
+// has been restarted or the permission is taken back.
 func asked(s Snapshot, i *v1alpha1.Instance) string {
 	if answer := i.Annotations[v1alpha1.AnnotationRestart]; answer != "" && answer != i.Annotations[v1alpha1.AnnotationRestarted] {
 		return "annotation " + v1alpha1.AnnotationRestart + "=" + answer
 	}
-	bound := slices.ContainsFunc(i.Status.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.NodeBound || v.PersistentVolume == "" })
-	if s.Cordoned[i.Status.NodeName] && !bound {
+	if evacuates(s, i) && (i.Spec.StopPod == "" || i.Spec.StopPod != i.Status.PodUID) {
 		return "node " + i.Status.NodeName + " is cordoned"
 	}
 	return ""
+}
+
+// evacuates reports whether an Instance's pod is to leave its node, and its volumes
+// would follow it.
+func evacuates(s Snapshot, i *v1alpha1.Instance) bool {
+	bound := slices.ContainsFunc(i.Status.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.NodeBound || v.PersistentVolume == "" })
+	return s.Cordoned[i.Status.NodeName] && !bound
 }
 
 func setAnnotation(i *v1alpha1.Instance, key, value string) {
