@@ -45,6 +45,7 @@ func TestWhoWasPermittedToStopAndDoesNotGivesTheLeaseBack(t *testing.T) {
 	terminating := func(c scene) {
 		says(v1alpha1.ConditionUpToDate, "False", v1alpha1.ReasonClaimTerminating)(c)
 		says(v1alpha1.ConditionReady, "False", v1alpha1.ReasonClaimTerminating)(c)
+		says(v1alpha1.ConditionHealthy, "True", v1alpha1.ReasonMemberHealthy)(c)
 		says(v1alpha1.ConditionPodReady, "True", v1alpha1.ReasonPodReady)(c)
 	}
 	byStop := func(c scene) { c.i.Spec.StopPod = c.i.Status.PodUID }
@@ -73,11 +74,13 @@ func TestWhoWasPermittedToStopAndDoesNotGivesTheLeaseBack(t *testing.T) {
 		"which is said of the version before the edit":         {[]func(scene){byEdit, terminating, older}, false, false},
 		"its claim is being deleted, and its pod not ready":    {[]func(scene){byStop, terminating, func(c scene) { c.i.Status.Conditions[0].Status = "False" }}, false, false},
 		"its claim is being deleted, and an empty one will do": {[]func(scene){byStop, terminating, func(c scene) { c.i.Spec.ClaimLoss = v1alpha1.RecreateLostClaim }}, false, false},
+		"its claim is deleted when it is back":                 {[]func(scene){terminating}, false, true},
+		"its claim is deleted, and PD does not call it back":   {[]func(scene){terminating, func(c scene) { c.i.Status.Conditions[1].Status = "False" }}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
 			g.Spec.PDGroup.Name, g.Spec.Replicas = "pd", ptr.To(int32(1))
-			r := Rendering{Inputs: "one", Disrupt: recovering{}, Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}, ClaimLoss: v1alpha1.HoldOnClaimLoss}
+			r := Rendering{ReadinessGates: []string{v1alpha1.ConditionHealthy}, Inputs: "one", Disrupt: recovering{}, Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}, ClaimLoss: v1alpha1.HoldOnClaimLoss}
 			target, err := resolve(Snapshot{}, r)
 			require.NoError(t, err)
 			stored, err := revisionObject(g, target)

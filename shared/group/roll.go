@@ -170,7 +170,7 @@ func settle(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, work
 	}
 	plan.disrupted[holder.Name] = Restart
 	stays := pinned(holder)
-	if !stays && (!InstanceReady(holder) || holder.Status.Revision != holder.Spec.Revision || holder.Status.PodUID == holder.Spec.StopPod) {
+	if !stays && (!InstanceReady(holder) && !losing(holder) || holder.Status.Revision != holder.Spec.Revision || holder.Status.PodUID == holder.Spec.StopPod) {
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestarting, "Instance "+holder.Name+" is being restarted")
 	}
 	p := r.Disrupt.Recover(holder, s.Lease)

@@ -240,7 +240,7 @@ func comeBack(plan *Plan, s Snapshot, r Rendering, all []*v1alpha1.Instance, due
 		if leaves || slices.ContainsFunc(due, func(d Disruption) bool { return d.Instance.Name == i.Name }) {
 			continue
 		}
-		here := restarted(i) || pinned(i)
+		here := restarted(i)
 		if i.Annotations[v1alpha1.AnnotationDisruption] == "" && here {
 			if inherits(s, r, i) {
 				// The mark comes first: by it its store is let lead again.
@@ -272,8 +272,10 @@ func inherits(s Snapshot, r Rendering, i *v1alpha1.Instance) bool {
 }
 
 // restarted reports whether an Instance runs what its spec asks for, and its pod is
-// none that is to stop.
-func restarted(i *v1alpha1.Instance) bool { return InstanceReady(i) && !stale(i) }
+// none that is to stop, or none that ever does.
+func restarted(i *v1alpha1.Instance) bool {
+	return (InstanceReady(i) || losing(i)) && !stale(i) || pinned(i)
+}
 
 // stale reports whether an Instance's pod is still to stop.
 func stale(i *v1alpha1.Instance) bool {
