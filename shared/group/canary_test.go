@@ -180,6 +180,10 @@ func TestTheCurrentRevisionIsNotThatOfOneThatHasLeft(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, left, old == nil, "who is made new is made of what the members run")
 	}
+	s.Instances = s.Instances[:1]
+	old, err := running(&plan, g, s)
+	require.NoError(t, err)
+	assert.NotNil(t, old, "where all have left, a roll that is put off is still that")
 }
 
 // P7: nor is a member whose node does not answer kept from it.

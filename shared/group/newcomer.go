@@ -18,11 +18,12 @@ func running(plan *Plan, g v1alpha1.Group, s Snapshot) (*revision.Target, error)
 	if current == "" || current == plan.Target.Hash {
 		return nil, nil
 	}
-	in := false
-	for _, i := range s.Instances {
-		in = in || Ours(g, i) && !left(i) && i.Spec.Revision == current
+	// Where all have left, such as by being deleted at once, it is theirs that waits.
+	stays := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return Ours(g, i) && !left(i) })
+	in := func(i *v1alpha1.Instance) bool {
+		return Ours(g, i) && (!left(i) || !stays) && i.Spec.Revision == current
 	}
-	if !in {
+	if !slices.ContainsFunc(s.Instances, in) {
 		return nil, nil
 	}
 	for _, stored := range s.Revisions {
