@@ -110,3 +110,27 @@ func TestWhoWasPermittedToStopAndDoesNotGivesTheLeaseBack(t *testing.T) {
 		})
 	}
 }
+
+// P7: a stop that makes up for a configuration which was taken back half way may be taken
+// back as well: what its member runs with is then looked at.
+func TestAPodThatMayRunWithAnotherConfigurationSaysSo(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
+	r := Rendering{Inputs: "one", Disrupt: recovering{}}
+	target, err := resolve(Snapshot{}, r)
+	require.NoError(t, err)
+	other := r
+	other.Inputs, other.Template.Spec.NodeName = "two", "elsewhere"
+	half, err := resolve(Snapshot{}, other)
+	require.NoError(t, err)
+	live, err := newInstance(g, other, half, 0)
+	require.NoError(t, err)
+	live.Spec.InPlaceFrom, live.Status.PodUID, live.Status.Revision = target.Hash, "pod", target.Hash
+
+	m, err := inspect(&Plan{Target: target}, g, Snapshot{}, r, live)
+
+	require.NoError(t, err)
+	assert.EqualValues(t, "pod", m.wanted.Spec.StopPod)
+	m.wanted.Status.PodUID = "pod"
+	assert.Equal(t, []string{half.Hash}, given(m.wanted))
+	assert.True(t, Strays(m.wanted))
+}
