@@ -79,6 +79,10 @@ type Snapshot struct {
 	// there is none, wakes the group up; until then nothing new is known and nothing
 	// should be reported.
 	RunningPending bool
+	// Said is what the status ports of members said of these, by Instance, of those that
+	// were asked; Peers are among them. SaidPending is as RunningPending.
+	Said        map[string]Said
+	SaidPending bool
 	// PD as last polled; its Err says why it is not known.
 	PD pd.View
 	// PDPending says that PD is being asked for the first time since the

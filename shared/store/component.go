@@ -221,6 +221,10 @@ func (c Component) Recover(i *v1alpha1.Instance, _ lease.State) group.Preparatio
 	return waiting(v1alpha1.ReasonRecovering, "store %s of Instance %s is %s after its restart", m.Store.ID, i.Name, m.Store.State)
 }
 
+// Listed returns the store of a member as PD lists it, nil if it does not, or is not to
+// be relied upon.
+func (c Component) Listed(i *v1alpha1.Instance) *pd.Store { return c.of(i).Store }
+
 // look is how soon PD is looked at again for something that no watch tells.
 const look = 500 * time.Millisecond
 

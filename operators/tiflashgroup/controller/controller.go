@@ -8,8 +8,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tiflashgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
@@ -36,15 +39,24 @@ import (
 const pdDeadline = 5 * time.Second
 
 // Reconciler reconciles TiFlashGroups.
-type Reconciler struct{ operator.Env }
+type Reconciler struct {
+	operator.Env
+	stores *statusport.Stores
+}
 
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
 	return operator.Definition{
 		Name: "tiflashgroup", Kind: v1alpha1.KindTiFlashGroup, Dialer: pdclient.Open,
-		List:  list,
-		Setup: func(_ context.Context, env operator.Env) error { return (&Reconciler{env}).setup() },
+		List: list,
+		Setup: func(ctx context.Context, env operator.Env) error {
+			return newReconciler(ctx, env, statusport.HTTP).setup()
+		},
 	}
+}
+
+func newReconciler(ctx context.Context, env operator.Env, ask statusport.Ask) *Reconciler {
+	return &Reconciler{env, statusport.New(ctx, ask, env.Now)}
 }
 
 func list() client.ObjectList { return &v1alpha1.TiFlashGroupList{} }
@@ -53,6 +65,7 @@ func (r *Reconciler) setup() error {
 	b := ctrl.NewControllerManagedBy(r.Manager).
 		For(&v1alpha1.TiFlashGroup{}, builder.WithPredicates(watch.Own())).
 		WatchesRawSource(r.PD.Events(watch.GroupsOf(r.Client, list, watch.ByName))).
+		WatchesRawSource(source.Channel(r.stores.Answers(), &handler.EnqueueRequestForObject{})).
 		WithOptions(r.Controller)
 	if err := group.Watches(b, r.Env, v1alpha1.KindTiFlashGroup, v1alpha1.ComponentTiFlash, list).Complete(r); err != nil {
 		return fmt.Errorf("build controller: %w", err)
@@ -67,14 +80,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, err
 		}
+		r.stores.Forget(request.NamespacedName)
 		return ctrl.Result{}, group.ForgetPD(ctx, r.Env, request.Namespace, list())
 	}
 	s, err := r.observe(ctx, g)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.PDPending {
+	switch {
+	case s.PDPending:
 		return step.Wait("PD", pdDeadline, v1alpha1.ReasonPDUnreachable, "PD is being asked").Result()
+	case s.SaidPending:
+		return step.Wait("status port", statusport.Patience, v1alpha1.ReasonRecovering, "stores are being asked").Result()
 	}
 	p, err := plan(g, s)
 	if err != nil {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
@@ -26,6 +28,9 @@ var rig *stage.Rig // what TestMain hands to the tests
 
 func TestMain(m *testing.M) {
 	definition := Definition()
+	definition.Setup = func(ctx context.Context, env operator.Env) error {
+		return newReconciler(ctx, env, voices.ask).setup()
+	}
 	options := stage.Options{Options: controlplane.Options{CRDPaths: []string{"../../../deploy/crds"}}, Everywhere: &definition}
 	os.Exit(stage.Main(m, options, func(r *stage.Rig) { rig = r }))
 }

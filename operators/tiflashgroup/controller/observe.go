@@ -2,6 +2,9 @@ package controller
 
 import (
 	"context"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
@@ -18,7 +21,18 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiFlashGroup) (gro
 		return s, err
 	}
 	group.AskPD(r.Env, g, &s, moving)
+	if disrupts(g, s) {
+		s.Said, s.SaidPending = r.stores.Look(client.ObjectKeyFromObject(g), s.Everyone())
+	} else {
+		r.stores.Forget(client.ObjectKeyFromObject(g))
+	}
 	return s, nil
+}
+
+// disrupts reports whether a store of the group may be about to be stopped, or has been:
+// what the stores of the cluster say of themselves matters then. Nobody else is asked.
+func disrupts(g *v1alpha1.TiFlashGroup, s group.Snapshot) bool {
+	return group.Moving(g) || slices.ContainsFunc(s.Instances, s.Lease.HeldBy)
 }
 
 // asksPD reports whether PD can say anything of interest about a group. While

@@ -1,12 +1,23 @@
 package controller
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tiflashgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
+
+// silence is for how long a restarted store that does not answer on its status port is
+// waited for: by far longer than the 20 s for which PD takes a store for Up that it has
+// not heard of, so that its Up is of the restarted one then.
+const silence = time.Minute
 
 // stores answers for the members of a TiFlashGroup. All of it is pure.
 type stores struct{ store.Component }
@@ -18,14 +29,92 @@ func storesOf(g *v1alpha1.TiFlashGroup, s group.Snapshot) stores {
 }
 
 // Safe implements group.Component: PD and every other TiFlash of the cluster
-// work, so that a table with two replicas always has one (FL-06). No majority
-// counts on a TiFlash. One may leave if no table wants more replicas than would
+// work, and none of them says that it does not serve, so that a table with two
+// replicas always has one (FL-06). No majority counts on a TiFlash. One may leave if no table wants more replicas than would
 // be left (FL-05).
 func (c stores) Safe(d group.Disruption) string {
 	if d.Verb == group.Remove {
 		return c.Removable(d.Instance)
 	}
-	return c.Unsafe(d.Instance)
+	return cmp.Or(c.Unsafe(d.Instance), c.idle(d.Instance))
+}
+
+// idle names another store of the cluster that says that it does not serve; empty if
+// none does, or if the one to be stopped stands no better: what is pending may be what
+// mends both. One without regions does not matter once PD knows which lie where.
+func (c stores) idle(victim *v1alpha1.Instance) string {
+	if said, known := c.said(victim); !known || said.State != statusport.Running {
+		return ""
+	}
+	informed := c.regions(victim) > 0
+	for _, other := range c.Snapshot.Everyone() {
+		said, known := c.said(other)
+		switch {
+		case other.Name == victim.Name, !known, said.Err != nil, said.State == "", said.State == statusport.Running:
+		case informed && c.regions(other) == 0:
+		default:
+			return fmt.Sprintf("the store of Instance %s says %q and not %s: %s", other.Name, said.State, statusport.Running, c.logs(other))
+		}
+	}
+	return ""
+}
+
+// said is what the store of a running Instance, of whatever group, said of itself, and
+// whether it was asked.
+func (c stores) said(i *v1alpha1.Instance) (group.Said, bool) {
+	said, asked := c.Snapshot.Said[i.Name]
+	return said, asked && said.By(i)
+}
+
+// regions counts those on the store of an Instance of whatever group.
+func (c stores) regions(i *v1alpha1.Instance) int {
+	for _, s := range c.Snapshot.PD.Stores {
+		if i.Status.Member != nil && s.ID == i.Status.Member.ID {
+			return s.Regions
+		}
+	}
+	return 0
+}
+
+// logs is the command that shows why a store does not serve.
+func (c stores) logs(i *v1alpha1.Instance) string {
+	return fmt.Sprintf("kubectl -n %s logs %s --all-containers --tail=20", c.Group.GetNamespace(), i.Name)
+}
+
+// Recover implements group.Component: PD takes the store for Up, and the store itself
+// says that it serves. PD's word alone may be of the time before the restart, and a
+// TiFlash reports to PD while it still catches up.
+//
+// A store that says something else is waited for without an end, as it is when PD does
+// not take it for Up: it may be restarted again at any moment. One that does not
+// answer, though its pod is ready, is only not reached by this operator: it is waited
+// for until PD's word must be of the restarted store, and no longer, or a policy of the
+// network would end every update. PD's word counts at once where the store does not tell.
+func (c stores) Recover(i *v1alpha1.Instance, held lease.State) group.Preparation {
+	p := c.Component.Recover(i, held)
+	s := c.Listed(i)
+	since, ready := group.ReadySince(i)
+	if !p.Ready || s == nil || s.State != pd.StateUp || !ready {
+		return p
+	}
+	said, asked := c.said(i)
+	switch left := since.Add(silence).Sub(c.Snapshot.Now); {
+	case asked && said.Err == nil && (said.State == statusport.Running || said.State == ""):
+		return p
+	case asked && said.Err == nil:
+		return recovering(statusport.AskAgain, "store %s of Instance %s says %q after its restart, and others wait until it says %s: %s", s.ID, i.Name, said.State, statusport.Running, c.logs(i))
+	case left <= 0:
+		return p
+	case !asked:
+		return recovering(min(statusport.AskAgain, left), "store %s of Instance %s is being asked whether it serves after its restart", s.ID, i.Name)
+	default:
+		return recovering(min(statusport.AskAgain, left), "store %s of Instance %s does not say whether it serves after its restart, and PD's word for it counts %s after its pod became ready (%v): %s", s.ID, i.Name, silence, said.Err, c.logs(i))
+	}
+}
+
+// recovering returns a Preparation that waits for what a store says.
+func recovering(again time.Duration, format string, args ...any) group.Preparation {
+	return group.Preparation{Wait: step.Wait("status port", again, v1alpha1.ReasonRecovering, fmt.Sprintf(format, args...))}
 }
 
 // Prepare implements group.Component: a TiFlash leads no region, and only one

@@ -1,0 +1,3 @@
+// Package statusport asks TiFlash's status port whether a store serves, and
+// remembers what it said.
+package statusport

@@ -1,0 +1,159 @@
+package statusport
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+)
+
+const (
+	// callTimeout bounds one request to a store.
+	callTimeout = 2 * time.Second
+	// Patience is for how long a group waits at most for the first answers of stores
+	// before it goes on without: the call, and a little.
+	Patience = callTimeout + time.Second/2
+	// AskAgain is how soon a store that does not serve yet, or did not answer, is asked
+	// again: as often as PD while something moves.
+	AskAgain = time.Second
+	// callsAtOnce bounds how many stores of all groups are asked at the same time.
+	callsAtOnce = 64
+)
+
+// Ask asks the store on a host for its state; empty if its version does not tell.
+type Ask func(ctx context.Context, host string) (string, error)
+
+// Stores remembers what the running stores of groups on the move said of themselves.
+// They are asked beside the reconciles, none of which waits for an answer: the group is
+// woken up when there is one. A process that serves is not asked again, and nobody is
+// asked whose group is at rest.
+type Stores struct {
+	ctx   context.Context
+	ask   Ask
+	now   func() time.Time
+	wake  chan event.GenericEvent
+	slots chan struct{}
+
+	mu   sync.Mutex
+	seen map[types.NamespacedName]map[string]*store
+	// held says since when groups wait for first answers.
+	held map[types.NamespacedName]time.Time
+}
+
+// store is one process of a store. Another one has another, so that an answer that
+// comes late is no answer for it.
+type store struct {
+	group.Said
+	// tried is when it was asked last, known says that it has answered then, or has
+	// not in time.
+	tried time.Time
+	known bool
+	// busy says that it is being asked.
+	busy bool
+}
+
+// New returns an empty memory. Stores are asked until ctx ends.
+func New(ctx context.Context, ask Ask, now func() time.Time) *Stores {
+	return &Stores{
+		ctx: ctx, ask: ask, now: now, wake: make(chan event.GenericEvent, 64), slots: make(chan struct{}, callsAtOnce),
+		seen: map[types.NamespacedName]map[string]*store{}, held: map[types.NamespacedName]time.Time{},
+	}
+}
+
+// Answers tells which groups have an answer.
+func (s *Stores) Answers() <-chan event.GenericEvent { return s.wake }
+
+// Forget forgets what was said for a group.
+func (s *Stores) Forget(g types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seen, g)
+	delete(s.held, g)
+}
+
+// Look returns what the stores of Instances said for a group, by Instance, and has
+// those asked that have not said Running. Pending says that some are being asked for
+// the first time: nothing should be made of the rest before they have answered, or
+// Patience is over.
+func (s *Stores) Look(g types.NamespacedName, instances []*v1alpha1.Instance) (said map[string]group.Said, pending bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, after, unknown := s.seen[g], map[string]*store{}, false
+	said = map[string]group.Said{}
+	for _, i := range instances {
+		since, ready := group.ReadySince(i)
+		if !ready {
+			continue
+		}
+		one := before[i.Name]
+		if one == nil || !one.By(i) {
+			one = &store{Said: group.Said{Pod: i.Status.PodUID, Since: since}}
+		}
+		after[i.Name] = one
+		if !one.busy && (!one.known || !one.settled() && s.now().Sub(one.tried) >= AskAgain) {
+			one.busy = true
+			go s.run(g, i.Status.PodIP, one)
+		}
+		if one.known {
+			said[i.Name] = one.Said
+		}
+		unknown = unknown || !one.known
+	}
+	s.seen[g] = after
+	return said, s.waits(g, unknown)
+}
+
+// waits reports whether a group is still to wait for first answers.
+func (s *Stores) waits(g types.NamespacedName, unknown bool) bool {
+	if !unknown {
+		delete(s.held, g)
+		return false
+	}
+	held, before := s.held[g]
+	if !before {
+		held = s.now()
+		s.held[g] = held
+	}
+	return s.now().Sub(held) < Patience
+}
+
+// settled reports whether a process says nothing new if it is asked again: it serves,
+// until it ends, or its version does not tell.
+func (one *store) settled() bool {
+	return one.known && one.Err == nil && (one.State == Running || one.State == "")
+}
+
+// run asks a store. That it says the same as before wakes nobody.
+func (s *Stores) run(g types.NamespacedName, host string, one *store) {
+	select {
+	case s.slots <- struct{}{}:
+	case <-s.ctx.Done():
+		return
+	}
+	defer func() { <-s.slots }()
+	ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
+	defer cancel()
+	state, err := s.ask(ctx, host)
+	if s.ctx.Err() != nil {
+		return // the operator ends, and the next one asks again
+	}
+	s.mu.Lock()
+	news := !one.known || state != one.State || fmt.Sprint(err) != fmt.Sprint(one.Err)
+	one.State, one.Err, one.tried, one.known, one.busy = state, err, s.now(), true, false
+	s.mu.Unlock()
+	if !news {
+		return
+	}
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name}}
+	select {
+	case s.wake <- event.GenericEvent{Object: object}:
+	case <-s.ctx.Done():
+	}
+}

@@ -1,0 +1,148 @@
+package statusport_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tiflashgroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
+)
+
+// stores are Instances whose pods are ready.
+func stores(count int) []*v1alpha1.Instance {
+	var out []*v1alpha1.Instance
+	for n := range count {
+		i := &v1alpha1.Instance{}
+		i.Name, i.Generation = fmt.Sprintf("flash-%d", n), 1
+		i.Status.PodUID, i.Status.PodIP = types.UID(i.Name), fmt.Sprintf("10.0.0.%d", n+1)
+		i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+		out = append(out, i)
+	}
+	return out
+}
+
+// play are stores that answer as a test says.
+type play struct {
+	mu     sync.Mutex
+	states map[string]string // by host; "mute" does not answer
+	asked  map[string]int
+}
+
+func (p *play) ask(ctx context.Context, host string) (string, error) {
+	p.mu.Lock()
+	p.asked[host]++
+	state := p.states[host]
+	p.mu.Unlock()
+	if state == "mute" {
+		<-ctx.Done()
+		return "", errors.New("no answer in time")
+	}
+	return state, nil
+}
+
+func (p *play) say(host, state string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.states[host] = state
+}
+
+// FL-06, P9: a process that serves, or does not tell, is asked once, one that does not
+// serve yet is asked again, and silent ones hold nothing up for long.
+func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &play{states: map[string]string{"10.0.0.1": "Running", "10.0.0.2": "Idle", "10.0.0.4": "mute"}, asked: map[string]int{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		m := statusport.New(ctx, p.ask, time.Now)
+		key, all := types.NamespacedName{Namespace: "shop", Name: "flash"}, stores(4) // the third does not tell
+		said, pending := m.Look(key, all)
+		assert.Empty(t, said)
+		assert.True(t, pending)
+		synctest.Wait()
+		assert.Len(t, m.Answers(), 3, "the group is woken up")
+		said, pending = m.Look(key, all)
+		assert.True(t, pending, "one has not answered")
+		assert.Equal(t, "Running", said["flash-0"].State)
+		assert.True(t, said["flash-0"].By(all[0]))
+		assert.Equal(t, "Idle", said["flash-1"].State)
+		assert.Empty(t, said["flash-2"].State)
+
+		time.Sleep(statusport.Patience)
+		synctest.Wait()
+		said, pending = m.Look(key, all)
+		assert.False(t, pending)
+		require.Error(t, said["flash-3"].Err)
+		synctest.Wait()
+		assert.Equal(t, 1, p.asked["10.0.0.1"])
+		assert.Equal(t, 2, p.asked["10.0.0.2"])
+		assert.Equal(t, 1, p.asked["10.0.0.3"])
+		for len(m.Answers()) > 0 {
+			<-m.Answers()
+		}
+		time.Sleep(statusport.Patience)
+		m.Look(key, all)
+		synctest.Wait()
+		assert.Empty(t, m.Answers(), "what is said again wakes nobody")
+
+		// Another process says nothing before it was asked.
+		p.say("10.0.0.2", "Running")
+		all[1].Status.PodUID = "another"
+		said, pending = m.Look(key, all)
+		assert.True(t, pending)
+		assert.NotContains(t, said, "flash-1")
+		synctest.Wait()
+		said, _ = m.Look(key, all)
+		assert.Equal(t, "Running", said["flash-1"].State)
+		assert.True(t, said["flash-1"].By(all[1]))
+
+		// One whose pod is not ready is not asked, and one of a forgotten group anew.
+		all[0].Status.Conditions[0].Status = metav1.ConditionFalse
+		said, _ = m.Look(key, all)
+		assert.NotContains(t, said, "flash-0")
+		m.Forget(key)
+		said, _ = m.Look(key, all[1:2])
+		assert.Empty(t, said)
+		synctest.Wait()
+		assert.Equal(t, 1, p.asked["10.0.0.1"])
+	})
+}
+
+func TestFL06TheStatusPortIsAskedAsTiFlashWantsIt(t *testing.T) {
+	status, path := http.StatusOK, ""
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path = r.Method + " " + r.URL.Path
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte("Ready\n"))
+	})
+	host := loopback.Host(t)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "20292"))
+	require.NoError(t, err)
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}}
+	server.Start()
+	defer server.Close()
+	state, err := statusport.HTTP(t.Context(), host)
+	require.NoError(t, err)
+	assert.Equal(t, "Ready", state)
+	assert.Equal(t, "GET /tiflash/store-status", path)
+	status = http.StatusNotFound
+	state, err = statusport.HTTP(t.Context(), host)
+	require.NoError(t, err, "a version that does not tell")
+	assert.Empty(t, state)
+	status = http.StatusServiceUnavailable
+	_, err = statusport.HTTP(t.Context(), host)
+	require.EqualError(t, err, "get http://"+host+":20292/tiflash/store-status: 503 Service Unavailable")
+}
