@@ -120,6 +120,8 @@ type store struct {
 	id      uint64
 	pod     string
 	running bool
+	// started is when its process did.
+	started time.Time
 	// flushed says that the process has written its log backups out when it had no
 	// leader.
 	flushed bool
@@ -286,7 +288,7 @@ func (d *Database) StartStore(s Store) error {
 	if err := register(cluster, meta); err != nil {
 		return err
 	}
-	kept.running, kept.flushed = true, false
+	kept.running, kept.flushed, kept.started = true, false, time.Now()
 	kept.pod, _, _ = strings.Cut(s.Address, ".")
 	d.stores[s.Claim] = kept
 	return d.sign(cluster, kept)
@@ -347,6 +349,16 @@ func (d *Database) FlushLogBackups(claim types.UID) []string {
 	s, err := cluster.Store(kept.id)
 	kept.flushed = err == nil && s.Leaders == 0
 	return []string{d.shape.LogBackup}
+}
+
+// StoreStatus is what the TiFlash on a claim says of itself.
+func (d *Database) StoreStatus(claim types.UID) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if kept := d.stores[claim]; kept == nil || !kept.running || time.Since(kept.started) < d.shape.CatchUp.Duration {
+		return "Idle"
+	}
+	return "Running"
 }
 
 // Flushed is how often the process of each pod ended with its log backups written

@@ -156,8 +156,17 @@ func (a *actor) start(ctx context.Context, pod *corev1.Pod) (running *process, f
 		running.ip = port.ip
 		running.stop = func() error { status.close(); port.close(); db.StopStore(claim); return nil }
 	case v1alpha1.ComponentTiFlash:
+		status, err := openStatusPort(ctx, a.addresses, pod.Status.PodIP, v1alpha1.PortTiFlashProxyState, tiflashPort(db, claim))
+		if err != nil {
+			return nil, nil, err
+		}
 		failed = db.StartStore(Store{Claim: claim, Address: args["--flash.service_addr"], Version: version(pod), TiFlash: true})
-		running.stop = func() error { db.StopStore(claim); return nil }
+		if failed != nil {
+			status.close()
+			break
+		}
+		running.ip = status.ip
+		running.stop = func() error { status.close(); db.StopStore(claim); return nil }
 	case v1alpha1.ComponentTiDB:
 		if !db.Serves() {
 			return nil, errNoPD, nil

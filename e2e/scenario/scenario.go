@@ -81,6 +81,9 @@ type Database struct {
 	Regions int `json:"regions,omitempty"`
 	// LogBackup is the name of a log backup that runs; none if empty.
 	LogBackup string `json:"logBackup,omitempty"`
+	// CatchUp is how long a TiFlash says Idle on its status port after its start, of
+	// which PD takes it for Up already.
+	CatchUp metav1.Duration `json:"catchUp,omitempty"`
 }
 
 // Delays say how long things take in a simulated world; zero is at once.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tiflashgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
@@ -76,14 +77,16 @@ type theatre struct {
 	data map[string]string
 	// dead are the Instances whose pod does not come back for now.
 	dead map[types.UID]bool
-	next int
+	// rounds are how often a process was asked: it says Idle at first.
+	rounds map[types.UID]int
+	next   int
 }
 
 // follow plays a state to its end, and says how that was, after how many
 // reconciles, and what was missed on the way.
 func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 	g, seen := b.snapshot(st)
-	th := &theatre{Stage: grouptest.New(g), view: seen.PD, table: st.table, data: map[string]string{}, dead: map[types.UID]bool{}, next: 1000}
+	th := &theatre{Stage: grouptest.New(g), view: seen.PD, table: st.table, data: map[string]string{}, dead: map[types.UID]bool{}, rounds: map[types.UID]int{}, next: 1000}
 	th.Now, th.Lease, th.HolderLost, th.Others = seen.Now, seen.Lease, seen.HolderLost, seen.Groups[:1]
 	for at := range b.stored {
 		th.Carry(group.Snapshot{}, group.Plan{Revision: &b.stored[at]})
@@ -92,6 +95,9 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 		th.Put(i, group.InstanceServes(i))
 		if i.Status.Member != nil {
 			th.data[i.Name] = i.Status.Member.ID
+		}
+		if seen.Said[i.Name].State == statusport.Running {
+			th.rounds[i.Status.PodUID] = 1
 		}
 		if st.failover() != "" && !group.InstanceServes(i) {
 			th.dead[i.UID] = true
@@ -102,12 +108,21 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 		if i.DeletionTimestamp == nil && !st.has("suspended") && th.Lease.Holder.Instance != pod.Name && th.at(pod.Name) >= 0 {
 			missed = append(missed, fmt.Sprintf("%s is stopped without the Lease while %d others serve", pod.Name, others))
 		}
+		if other := th.idle(); other != "" && other != pod.Name && th.rounds[pod.UID] > 1 && th.at(pod.Name) >= 0 && !st.has("suspended") {
+			missed = append(missed, fmt.Sprintf("%s is stopped while the store of %s does not serve", pod.Name, other))
+		}
 	}
 	last := ""
 	for steps = range enough {
 		now := th.Snapshot()
 		now.PDGroup, now.TiKVGroups, now.PD = seen.PDGroup, seen.TiKVGroups, th.view
 		now.PD.Stores = slices.Clone(th.view.Stores)
+		for _, i := range now.Instances {
+			if _, ready := group.ReadySince(i); ready {
+				th.rounds[i.Status.PodUID]++
+				now.Said = saying(now.Said, i, th.rounds[i.Status.PodUID] == 1)
+			}
+		}
 		p, err := b.plan(g, now)
 		if err != nil {
 			return err.Error(), steps, missed
@@ -188,6 +203,16 @@ func (th *theatre) at(pod string) int {
 	return slices.IndexFunc(th.view.Stores, func(s pd.Store) bool { return strings.HasPrefix(s.Address, pod+".") })
 }
 
+// idle names a store of which a table has a replica that says that it does not serve.
+func (th *theatre) idle() string {
+	for _, i := range th.Instances() {
+		if at := th.at(i.Name); th.Pod(i.Name).Ready && th.rounds[i.Status.PodUID] == 1 && at >= 0 && th.view.Stores[at].State != pd.StateOffline {
+			return i.Name
+		}
+	}
+	return ""
+}
+
 // columns counts the TiFlash stores that are not on their way out.
 func (th *theatre) columns() (n int) {
 	for _, s := range th.view.Stores {
@@ -242,7 +267,7 @@ func (th *theatre) beat() {
 
 // picture is all that moves, in a line.
 func (th *theatre) picture() string {
-	text := fmt.Sprint(th.Lease.Holder, th.Lease.Holder.UID, th.Lease.Returns)
+	text := fmt.Sprint(th.Lease.Holder, th.Lease.Holder.UID, th.Lease.Returns, th.idle())
 	for _, i := range th.Instances() {
 		text += fmt.Sprintf(" %s/%d/%v/%v/%v/%v", i.UID, i.Generation, i.Annotations, i.DeletionTimestamp, i.Status.PodUID, th.Pod(i.Name).Ready)
 		for _, c := range i.Status.Conditions {

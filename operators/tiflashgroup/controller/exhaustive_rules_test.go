@@ -96,6 +96,9 @@ func (j judgement) changes() bool {
 	return len(j.parted)+len(j.made)+len(j.stopped)+len(j.mended)+len(j.plan.Deletes)+len(j.plan.Calls) > 0 || j.changed || j.plan.Lease.Take != nil || j.plan.EnablePlacementRules
 }
 
+// idle reports whether a member says that it does not serve.
+func (j judgement) idle(i *v1alpha1.Instance) bool { return j.seen.Said[i.Name].State == "Idle" }
+
 // store returns the store of an Instance as PD lists it.
 func (j judgement) store(i *v1alpha1.Instance) pd.Store {
 	at := slices.IndexFunc(j.seen.PD.Stores, func(s pd.Store) bool { return strings.HasPrefix(s.Address, i.Name+".") })
@@ -139,6 +142,9 @@ func (j judgement) unsafe() []string {
 			rule(!j.deaf() && !j.has("no quorum"), "%s is stopped although nothing is known of the others", name)
 			for _, s := range j.seen.PD.Stores {
 				rule(s.Labels["engine"] != "tiflash" || s.ID == j.store(i).ID || s.State == pd.StateUp, "%s is stopped while store %s is %s", name, s.ID, s.State)
+			}
+			for _, other := range j.seen.Instances {
+				rule(other == i || !j.idle(other) || j.idle(i), "%s is stopped while the store of %s does not serve", name, other.Name)
 			}
 		}
 		rule(len(stopped) <= 1, "%v are stopped at once", stopped)

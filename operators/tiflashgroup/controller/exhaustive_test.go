@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tiflashgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
@@ -46,6 +47,7 @@ func lives() map[string]life {
 		"forgotten":   {"serves", pd.StateDisconnected, true, "", false, false}, // by a new leader of PD
 		"broken":      {"broken", pd.StateDown, true, "", false, false},
 		"joins":       {"starts", "", false, "", false, false},
+		"catches up":  {"serves", pd.StateUp, true, group.Restart, false, false}, // was restarted, and says Idle
 		"restarts":    {"starts", pd.StateDisconnected, true, group.Restart, false, false},
 		"drains":      {"serves", pd.StateUp, true, group.Remove, true, false},
 		"offline":     {"serves", pd.StateOffline, true, group.Remove, true, false},
@@ -242,7 +244,7 @@ func (b *scenery) instance(desired *v1alpha1.Instance, is life, slot int) *v1alp
 	if is.deleted {
 		i.DeletionTimestamp = ptr.To(metav1.NewTime(now()))
 	}
-	i.Status = v1alpha1.InstanceStatus{PodUID: types.UID("pod-" + i.Name), Revision: i.Spec.Revision, NodeName: "n1", ObservedGeneration: 1}
+	i.Status = v1alpha1.InstanceStatus{PodUID: types.UID("pod-" + i.Name), Revision: i.Spec.Revision, PodIP: fmt.Sprintf("10.0.0.%d", slot+1), NodeName: "n1", ObservedGeneration: 1}
 	if is.recorded {
 		i.Status.Member = &v1alpha1.MemberStatus{ID: fmt.Sprint(slot + 1), State: is.store}
 	}
@@ -305,7 +307,9 @@ func (b *scenery) snapshot(st state) (*v1alpha1.TiFlashGroup, group.Snapshot) {
 		if m.version == "" {
 			continue
 		}
-		s.Instances = append(s.Instances, b.instances[fmt.Sprint(slot, m.version, m.is)])
+		i := b.instances[fmt.Sprint(slot, m.version, m.is)]
+		s.Instances = append(s.Instances, i)
+		s.Said = saying(s.Said, i, m.is == "catches up")
 		if store := lives()[m.is].store; store != "" {
 			s.PD.Stores = append(s.PD.Stores, columns(fmt.Sprint(slot+1), fmt.Sprintf("basic-tiflash-%d", slot), "basic-tiflash", store))
 		}
@@ -326,6 +330,23 @@ func (b *scenery) snapshot(st state) (*v1alpha1.TiFlashGroup, group.Snapshot) {
 		s.PD = pd.View{Err: errors.New("no answer")}
 	}
 	return g, s
+}
+
+// saying adds what a running store says of itself to what others do.
+func saying(said map[string]group.Said, i *v1alpha1.Instance, idle bool) map[string]group.Said {
+	since, ready := group.ReadySince(i)
+	if !ready {
+		return said
+	}
+	if said == nil {
+		said = map[string]group.Said{}
+	}
+	state := statusport.Running
+	if idle {
+		state = "Idle"
+	}
+	said[i.Name] = group.Said{Pod: i.Status.PodUID, Since: since, State: state}
+	return said
 }
 
 // columns is a TiFlash store as PD lists it.

@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -66,10 +67,11 @@ func (c stores) said(i *v1alpha1.Instance) (group.Said, bool) {
 	return said, asked && said.By(i)
 }
 
-// regions counts those on the store of an Instance of whatever group.
+// regions counts those on the store of an Instance of whatever group, which is recorded
+// only some time after it has come.
 func (c stores) regions(i *v1alpha1.Instance) int {
 	for _, s := range c.Snapshot.PD.Stores {
-		if i.Status.Member != nil && s.ID == i.Status.Member.ID {
+		if strings.HasPrefix(s.Address, i.Name+".") {
 			return s.Regions
 		}
 	}

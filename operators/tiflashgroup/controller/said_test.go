@@ -31,7 +31,7 @@ type voice struct {
 	states map[types.NamespacedName]string
 	// until are the pods that still serve whatever their store is to say.
 	until map[types.NamespacedName]types.UID
-	asked  map[types.NamespacedName]int
+	asked map[types.NamespacedName]int
 }
 
 var voices = &voice{states: map[types.NamespacedName]string{}, until: map[types.NamespacedName]types.UID{}, asked: map[types.NamespacedName]int{}}
