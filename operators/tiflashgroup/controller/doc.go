@@ -3,7 +3,9 @@
 // It reads TiFlashGroups, the PDGroup that each names, the TiKVGroups of that
 // PDGroup, their Instances, Services, ConfigMaps and ControllerRevisions, and
 // the labels of nodes where it watches all namespaces; and asks PD for its
-// stores and whether placement rules are on. It writes Instances, Services,
+// stores and whether placement rules are on. While one of its stores is, or may be,
+// restarted it asks the status ports of the cluster's TiFlash stores whether they
+// serve. It writes Instances, Services,
 // ConfigMaps and ControllerRevisions, the status of TiFlashGroups and, of each
 // Instance's status, the member and the conditions Joined, Healthy and Drained. In
 // PD it turns placement rules on, sets labels of its own stores, and has stores

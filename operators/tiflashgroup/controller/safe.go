@@ -41,27 +41,30 @@ func (c stores) Safe(d group.Disruption) string {
 }
 
 // idle names another store of the cluster that says that it does not serve; empty if
-// none does, or if the one to be stopped stands no better: what is pending may be what
-// mends both. One without regions does not matter once PD knows which lie where.
+// none does, or if the one to be stopped says so too: what is pending may be what mends
+// both. One without regions does not matter once PD knows which lie where.
 func (c stores) idle(victim *v1alpha1.Instance) string {
-	if said, known := c.said(victim); !known || said.State != statusport.Running {
+	if c.idles(victim) {
 		return ""
 	}
 	informed := c.regions(victim) > 0
 	for _, other := range c.Snapshot.Everyone() {
-		said, known := c.said(other)
-		switch {
-		case other.Name == victim.Name, !known, said.Err != nil, said.State == "", said.State == statusport.Running:
-		case informed && c.regions(other) == 0:
-		default:
-			return fmt.Sprintf("the store of Instance %s says %q and not %s: %s", other.Name, said.State, statusport.Running, c.logs(other))
+		if other.Name != victim.Name && c.idles(other) && (!informed || c.regions(other) > 0) {
+			return fmt.Sprintf("the store of Instance %s says %q and not %s: %s", other.Name, c.Snapshot.Said[other.Name].State, statusport.Running, c.logs(other))
 		}
 	}
 	return ""
 }
 
-// said is what the store of a running Instance, of whatever group, said of itself, and
-// whether it was asked.
+// idles reports whether a store says that it does not serve. One that says nothing does
+// not say so.
+func (c stores) idles(i *v1alpha1.Instance) bool {
+	said, asked := c.said(i)
+	return asked && said.Err == nil && said.State != "" && said.State != statusport.Running
+}
+
+// said is what the running process of an Instance, of whatever group, said of its
+// store, and whether it was asked.
 func (c stores) said(i *v1alpha1.Instance) (group.Said, bool) {
 	said, asked := c.Snapshot.Said[i.Name]
 	return said, asked && said.By(i)
@@ -100,18 +103,16 @@ func (c stores) Recover(i *v1alpha1.Instance, held lease.State) group.Preparatio
 		return p
 	}
 	said, asked := c.said(i)
-	switch left := since.Add(silence).Sub(c.Snapshot.Now); {
-	case asked && said.Err == nil && (said.State == statusport.Running || said.State == ""):
-		return p
-	case asked && said.Err == nil:
+	left := since.Add(silence).Sub(c.Snapshot.Now)
+	switch {
+	case c.idles(i):
 		return recovering(statusport.AskAgain, "store %s of Instance %s says %q after its restart, and others wait until it says %s: %s", s.ID, i.Name, said.State, statusport.Running, c.logs(i))
-	case left <= 0:
+	case asked && said.Err == nil, left <= 0:
 		return p
 	case !asked:
 		return recovering(min(statusport.AskAgain, left), "store %s of Instance %s is being asked whether it serves after its restart", s.ID, i.Name)
-	default:
-		return recovering(min(statusport.AskAgain, left), "store %s of Instance %s does not say whether it serves after its restart, and PD's word for it counts %s after its pod became ready (%v): %s", s.ID, i.Name, silence, said.Err, c.logs(i))
 	}
+	return recovering(min(statusport.AskAgain, left), "store %s of Instance %s does not say whether it serves after its restart, and PD's word for it counts %s after its pod became ready (%v): %s", s.ID, i.Name, silence, said.Err, c.logs(i))
 }
 
 // recovering returns a Preparation that waits for what a store says.

@@ -183,12 +183,13 @@ func TestFL06WhatAStoreSaysIsJudged(t *testing.T) {
 			old.Since = metav1.NewTime(now().Add(-time.Second))
 			s.Said["basic-tiflash-0"] = old
 		}, "", "is being asked"},
-		"it was not asked":    {func(s *group.Snapshot) { s.Said = nil }, "", "is being asked"},
-		"it is silent":        {func(s *group.Snapshot) { silent(s) }, "", "counts 1m0s after its pod became ready (no answer in time): kubectl -n shop logs basic-tiflash-0 "},
-		"it stays silent":     {func(s *group.Snapshot) { silent(s); s.Now = now().Add(silence) }, "", ""},
-		"it is idle for ever": {func(s *group.Snapshot) { say(s, 0, "Idle"); s.Now = now().Add(time.Hour) }, "", `says "Idle"`},
-		"it is leaving":       {func(s *group.Snapshot) { say(s, 0, "Idle"); s.PD.Stores[0].State = pd.StateOffline }, "", ""},
-		"PD does not know it": {func(s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, "", "is Disconnected after its restart"},
+		"it was not asked":                 {func(s *group.Snapshot) { s.Said = nil }, "", "is being asked"},
+		"it is silent":                     {func(s *group.Snapshot) { silent(s) }, "", "counts 1m0s after its pod became ready (no answer in time): kubectl -n shop logs basic-tiflash-0 "},
+		"it is silent, and the other idle": {func(s *group.Snapshot) { silent(s); say(s, 1, "Idle") }, "Instance basic-tiflash-1 says", "no answer in time"},
+		"it stays silent":                  {func(s *group.Snapshot) { silent(s); s.Now = now().Add(silence) }, "", ""},
+		"it is idle for ever":              {func(s *group.Snapshot) { say(s, 0, "Idle"); s.Now = now().Add(time.Hour) }, "", `says "Idle"`},
+		"it is leaving":                    {func(s *group.Snapshot) { say(s, 0, "Idle"); s.PD.Stores[0].State = pd.StateOffline }, "", ""},
+		"PD does not know it":              {func(s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, "", "is Disconnected after its restart"},
 		"one of another group": {func(s *group.Snapshot) {
 			other := s.Instances[1].DeepCopy()
 			other.Name, other.Status.PodUID, other.Status.Member.ID = "other-0", "pod-other-0", "9"
