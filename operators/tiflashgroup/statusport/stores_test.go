@@ -81,7 +81,7 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 		assert.Equal(t, "Idle", said["flash-1"].State)
 		assert.Empty(t, said["flash-2"].State)
 
-		time.Sleep(statusport.Patience)
+		<-time.After(statusport.Patience)
 		synctest.Wait()
 		said, pending = m.Look(key, all)
 		assert.False(t, pending)
@@ -93,7 +93,7 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 		for len(m.Answers()) > 0 {
 			<-m.Answers()
 		}
-		time.Sleep(statusport.Patience)
+		<-time.After(statusport.Patience)
 		m.Look(key, all)
 		synctest.Wait()
 		assert.Empty(t, m.Answers(), "what is said again wakes nobody")
