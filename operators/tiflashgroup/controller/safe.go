@@ -31,8 +31,8 @@ func storesOf(g *v1alpha1.TiFlashGroup, s group.Snapshot) stores {
 
 // Safe implements group.Component: PD and every other TiFlash of the cluster
 // work, and none of them says that it does not serve, so that a table with two
-// replicas always has one (FL-06). No majority counts on a TiFlash. One may leave if no table wants more replicas than would
-// be left (FL-05).
+// replicas always has one (FL-06). No majority counts on a TiFlash. One may leave if
+// no table wants more replicas than would be left (FL-05).
 func (c stores) Safe(d group.Disruption) string {
 	if d.Verb == group.Remove {
 		return c.Removable(d.Instance)
@@ -107,10 +107,10 @@ func (c stores) Recover(i *v1alpha1.Instance, held lease.State) group.Preparatio
 	switch {
 	case c.idles(i):
 		return recovering(statusport.AskAgain, "store %s of Instance %s says %q after its restart, and others wait until it says %s: %s", s.ID, i.Name, said.State, statusport.Running, c.logs(i))
-	case asked && said.Err == nil, left <= 0:
+	case !asked: // it is by now, and answers or does not in a moment
+		return recovering(statusport.AskAgain, "store %s of Instance %s is being asked whether it serves after its restart", s.ID, i.Name)
+	case said.Err == nil, left <= 0:
 		return p
-	case !asked:
-		return recovering(min(statusport.AskAgain, left), "store %s of Instance %s is being asked whether it serves after its restart", s.ID, i.Name)
 	}
 	return recovering(min(statusport.AskAgain, left), "store %s of Instance %s does not say whether it serves after its restart, and PD's word for it counts %s after its pod became ready (%v): %s", s.ID, i.Name, silence, said.Err, c.logs(i))
 }

@@ -183,7 +183,7 @@ func TestFL06WhatAStoreSaysIsJudged(t *testing.T) {
 			old.Since = metav1.NewTime(now().Add(-time.Second))
 			s.Said["basic-tiflash-0"] = old
 		}, "", "is being asked"},
-		"it was not asked":                 {func(s *group.Snapshot) { s.Said = nil }, "", "is being asked"},
+		"it was not asked":                 {func(s *group.Snapshot) { s.Said = nil; s.Now = now().Add(time.Hour) }, "", "is being asked"},
 		"it is silent":                     {func(s *group.Snapshot) { silent(s) }, "", "counts 1m0s after its pod became ready (no answer in time): kubectl -n shop logs basic-tiflash-0 "},
 		"it is silent, and the other idle": {func(s *group.Snapshot) { silent(s); say(s, 1, "Idle") }, "Instance basic-tiflash-1 says", "no answer in time"},
 		"it stays silent":                  {func(s *group.Snapshot) { silent(s); s.Now = now().Add(silence) }, "", ""},
