@@ -28,8 +28,7 @@ import (
 
 // dayTwo does to a living cluster what touches kubelets and the network, where
 // the rig only has a pod actor: real grace periods and preStop hooks, real
-// endpoints, real evictions. Parity: KV-04, KV-07, KV-10, KV-15, KV-16, DB-03,
-// DB-04, GRP-11.
+// endpoints, real evictions. Parity: KV-07, KV-16, DB-03, DB-04, GRP-11.
 func dayTwo(t *testing.T, ns string) {
 	t.Run("a restart rolls through TiKV and TiDB while clients are answered", func(t *testing.T) {
 		before := podUIDs(t, ns)
@@ -75,9 +74,9 @@ func dayTwo(t *testing.T, ns string) {
 		assert.Equal(t, before.Status.PodUID, after.Status.PodUID, "the pod stays")
 		assert.Equal(t, before.Status.Member.ID, after.Status.Member.ID)
 	})
-	t.Run("a drain ends and takes one member of a component at a time", func(t *testing.T) {
+	t.Run("a drain ends and takes nobody of another node along", func(t *testing.T) {
 		node := instance(t, ns, "basic-tikv-0").Status.NodeName
-		id := clusterID(t, ns)
+		id, elsewhere := clusterID(t, ns), podsOff(t, ns, node)
 		t.Cleanup(func() {
 			_, err := shared.session.Kubectl(context.WithoutCancel(t.Context()), "uncordon", node)
 			assert.NoError(t, err)
@@ -90,6 +89,7 @@ func dayTwo(t *testing.T, ns string) {
 			return tree.Done(nodes) && !nodesOf(t, ns, "")[node]
 		})
 		t.Logf("drained and Ready elsewhere after %s", time.Since(began).Round(100*time.Millisecond))
+		untouched(t, ns, node, elsewhere)
 		assert.Equal(t, id, clusterID(t, ns))
 		query(t, ns)
 	})
@@ -169,6 +169,7 @@ func signal(t *testing.T, ns, pod, program string, what syscall.Signal) {
 // clients connect to the database one after the other, as an application without
 // a pool would.
 type clients struct {
+	t      *testing.T
 	cancel context.CancelFunc
 	ended  chan struct{}
 	asked  int
@@ -191,7 +192,7 @@ const between = 50 * time.Millisecond
 func connect(t *testing.T, ns string) *clients {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	c := &clients{cancel: cancel, ended: make(chan struct{})}
+	c := &clients{t: t, cancel: cancel, ended: make(chan struct{})}
 	if shared.provider.Name() != provider.Local {
 		close(c.ended)
 		return c
@@ -225,6 +226,9 @@ func connect(t *testing.T, ns string) *clients {
 func (c *clients) stop() (asked int, failed []failure) {
 	c.cancel()
 	<-c.ended
+	if shared.provider.Name() == provider.Local {
+		assert.Positive(c.t, c.asked, "nobody has connected")
+	}
 	return c.asked, c.failed
 }
 
