@@ -61,6 +61,7 @@ func TestWhoWasPermittedToStopAndDoesNotGivesTheLeaseBack(t *testing.T) {
 	}{
 		"its replacement is refused, and nobody asks":          {[]func(scene){byStop, rejected}, true, false},
 		"and who asked by an annotation still does":            {[]func(scene){byStop, rejected, annotated}, false, false},
+		"and somebody asks once more":                          {[]func(scene){byStop, says(v1alpha1.ConditionUpToDate, "False", v1alpha1.ReasonRestartPending), annotated, func(c scene) { c.i.Annotations[v1alpha1.AnnotationRestart] = "again" }}, false, false},
 		"and its node is still cordoned":                       {[]func(scene){byStop, rejected, func(c scene) { c.s.Cordoned = map[string]bool{"n": true} }}, false, false},
 		"which is said of an older version of it":              {[]func(scene){byStop, rejected, older}, false, false},
 		"the stop has been taken back":                         {[]func(scene){says(v1alpha1.ConditionUpToDate, "True", ""), says(v1alpha1.ConditionReady, "True", "")}, false, true},
