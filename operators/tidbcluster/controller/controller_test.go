@@ -206,6 +206,12 @@ func TestResourcesThatAreTakenAwayAreTakenFromTheGroup(t *testing.T) {
 func TestWhatIsSetBackToNothingReachesTheGroup(t *testing.T) {
 	w := created(t)
 	tikv := func() *v1alpha1.TiKVGroup { return w.groups()["TiKVGroup basic-tikv"].(*v1alpha1.TiKVGroup) }
+	canary := func() int32 {
+		if d := tikv().Spec.Disruption; d != nil {
+			return ptr.Deref(d.UpdateAtMost, 0)
+		}
+		return 0
+	}
 	edit := func(what string, change func(c *v1alpha1.TidbCluster), arrived func() bool) {
 		w.Change(change)
 		require.Eventually(t, arrived, stage.Promptly, stage.Tick, what)
@@ -213,7 +219,7 @@ func TestWhatIsSetBackToNothingReachesTheGroup(t *testing.T) {
 	all := func(paused bool) func() bool {
 		return func() bool {
 			for _, g := range w.groups() {
-				if d := g.GetComponentSpec().Disruption; d == nil || d.Paused != paused {
+				if d := g.GetComponentSpec().Disruption; paused != (d != nil && d.Paused) || !paused && d != nil {
 					return false
 				}
 			}
@@ -225,18 +231,18 @@ func TestWhatIsSetBackToNothingReachesTheGroup(t *testing.T) {
 	edit("a canary of the cluster", func(c *v1alpha1.TidbCluster) {
 		c.Spec.Disruption = &v1alpha1.Disruption{UpdateAtMost: ptr.To(int32(1))}
 	},
-		func() bool { return tikv().Spec.Disruption.UpdateAtMost != nil })
+		func() bool { return canary() == 1 })
 	edit("an entry that has none", func(c *v1alpha1.TidbCluster) { c.Spec.TiKV[0].Disruption = &v1alpha1.Disruption{} },
-		func() bool { return tikv().Spec.Disruption.UpdateAtMost == nil })
+		func() bool { return tikv().Spec.Disruption == nil })
 	edit("a canary of the entry", func(c *v1alpha1.TidbCluster) {
 		c.Spec.TiKV[0].Disruption = &v1alpha1.Disruption{UpdateAtMost: ptr.To(int32(2))}
-	}, func() bool { return ptr.Deref(tikv().Spec.Disruption.UpdateAtMost, 0) == 2 })
+	}, func() bool { return canary() == 2 })
 	edit("its end", func(c *v1alpha1.TidbCluster) { c.Spec.TiKV[0].Disruption = &v1alpha1.Disruption{} },
-		func() bool { return tikv().Spec.Disruption.UpdateAtMost == nil })
+		func() bool { return tikv().Spec.Disruption == nil })
 	edit("an exclusive placement", func(c *v1alpha1.TidbCluster) { c.Spec.TiKV[0].Placement = &v1alpha1.StorePlacement{Exclusive: true} },
 		func() bool { return tikv().Spec.Placement != nil && tikv().Spec.Placement.Exclusive })
 	edit("its end", func(c *v1alpha1.TidbCluster) { c.Spec.TiKV[0].Placement = &v1alpha1.StorePlacement{} },
-		func() bool { return tikv().Spec.Placement == nil || !tikv().Spec.Placement.Exclusive })
+		func() bool { return tikv().Spec.Placement == nil })
 }
 
 // P7: in what Kubernetes' own types stand in, nothing and {} are not the same, and a

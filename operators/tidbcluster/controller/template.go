@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -40,6 +41,14 @@ func groups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
 		spec.RestartedAt = max(spec.RestartedAt, c.Spec.RestartedAt)
 		if spec.Disruption == nil {
 			spec.Disruption = c.Spec.Disruption.DeepCopy()
+		}
+		// An entry that says nothing overrides the cluster's; to a group it is nothing, and
+		// would stay there when it goes.
+		if equality.Semantic.DeepEqual(spec.Disruption, &v1alpha1.Disruption{}) {
+			spec.Disruption = nil
+		}
+		if kv, ok := g.(*v1alpha1.TiKVGroup); ok && equality.Semantic.DeepEqual(kv.Spec.Placement, &v1alpha1.StorePlacement{}) {
+			kv.Spec.Placement = nil
 		}
 		spec.Paused = spec.Paused || c.Spec.Paused
 		spec.Suspended = spec.Suspended || c.Spec.Suspended
