@@ -119,14 +119,12 @@ func inTurn(ctx context.Context, env operator.Env, g v1alpha1.Group, change Inst
 	if !change.Rolls {
 		return step.Done()
 	}
-	var now Snapshot
-	if err := observeGroups(ctx, env.Live, g, &now); err != nil {
-		return step.Fail(v1alpha1.ReasonRequestFailed, err)
-	}
-	if turn := RollGate(g, now); !turn.Open {
-		return step.Conflict(v1alpha1.ReasonWaitingForGroups, turn.Message)
-	}
-	return step.Done()
+	return amongLive(ctx, env, g, func(now Snapshot) step.Outcome {
+		if turn := RollGate(g, now); !turn.Open {
+			return step.Conflict(v1alpha1.ReasonWaitingForGroups, turn.Message)
+		}
+		return step.Done()
+	})
 }
 
 // lastFirst looks at the groups that stop before this one in the API server before
@@ -135,14 +133,21 @@ func lastFirst(ctx context.Context, env operator.Env, g v1alpha1.Group, plan Pla
 	if !g.GetComponentSpec().Suspended || !slices.ContainsFunc(plan.Instances, suspends) {
 		return step.Done()
 	}
+	return amongLive(ctx, env, g, func(now Snapshot) step.Outcome {
+		if first := SuspendWait(g, now); first != "" {
+			return step.Conflict(v1alpha1.ReasonSuspended, first)
+		}
+		return step.Done()
+	})
+}
+
+// amongLive judges by the groups of the cluster as the API server has them now.
+func amongLive(ctx context.Context, env operator.Env, g v1alpha1.Group, judge func(now Snapshot) step.Outcome) step.Outcome {
 	var now Snapshot
 	if err := observeGroups(ctx, env.Live, g, &now); err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	if first := SuspendWait(g, now); first != "" {
-		return step.Conflict(v1alpha1.ReasonSuspended, first)
-	}
-	return step.Done()
+	return judge(now)
 }
 
 // suspends reports whether a change suspends a member.

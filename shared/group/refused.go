@@ -30,7 +30,7 @@ func lacking(i *v1alpha1.Instance) string {
 // change at any moment, and the stop has to be taken back. Who asked by an annotation
 // asks for as long as it is there.
 func forgone(s Snapshot, i *v1alpha1.Instance) bool {
-	return i.Spec.StopPod != "" && i.Spec.StopPod == i.Status.PodUID && lacking(i) == v1alpha1.ReasonPodRejected &&
+	return condemned(i) && lacking(i) == v1alpha1.ReasonPodRejected &&
 		i.Annotations[v1alpha1.AnnotationRestart] == "" && !evacuates(s, i)
 }
 

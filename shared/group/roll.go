@@ -127,13 +127,13 @@ func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1al
 		prepareRemoval(plan, p, d)
 		return step.Done()
 	}
-	unsafe := r.Disrupt.Safe(d)
-	if unsafe != "" && stale(holder) && unreturning(g, s, d) == "" {
+	unsafe, lost := r.Disrupt.Safe(d), unreturning(g, s, d)
+	if unsafe != "" && lost == "" && stale(holder) {
 		// By what it was permitted before its pod may be stopped at any moment, and nobody
 		// else is to be.
 		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted for a new reason (%s), and keeps the Lease until its pod is what its spec asks for already: %s", holder.Name, d.Why, unsafe))
 	}
-	if reason := cmp.Or(unreturning(g, s, d), refused(g, s, r, d), unsafe); reason != "" {
+	if reason := cmp.Or(lost, refused(g, s, r, d), unsafe); reason != "" {
 		// Others may have to mend first what makes it unsafe.
 		delete(plan.disrupted, holder.Name)
 		plan.Calls = append(plan.Calls, r.Disrupt.Sweep(holder)...)

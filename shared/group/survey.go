@@ -254,7 +254,7 @@ func asked(s Snapshot, i *v1alpha1.Instance) string {
 	if answer := i.Annotations[v1alpha1.AnnotationRestart]; answer != "" && answer != i.Annotations[v1alpha1.AnnotationRestarted] {
 		return "annotation " + v1alpha1.AnnotationRestart + "=" + answer
 	}
-	if evacuates(s, i) && (i.Spec.StopPod == "" || i.Spec.StopPod != i.Status.PodUID) {
+	if evacuates(s, i) && !condemned(i) {
 		return "node " + i.Status.NodeName + " is cordoned"
 	}
 	return ""

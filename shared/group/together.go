@@ -279,7 +279,12 @@ func restarted(i *v1alpha1.Instance) bool {
 
 // stale reports whether an Instance's pod is still to stop.
 func stale(i *v1alpha1.Instance) bool {
-	return i.Status.Revision != i.Spec.Revision || i.Spec.StopPod != "" && i.Status.PodUID == i.Spec.StopPod
+	return i.Status.Revision != i.Spec.Revision || condemned(i)
+}
+
+// condemned reports whether an Instance's pod is permitted to stop as it is.
+func condemned(i *v1alpha1.Instance) bool {
+	return i.Spec.StopPod != "" && i.Spec.StopPod == i.Status.PodUID
 }
 
 // stopTogether stops those of the holder and its companions that are due, all at
