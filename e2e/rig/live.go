@@ -95,16 +95,18 @@ func (w *Watcher) left(ctx context.Context, instance *unstructured.Unstructured)
 
 // count asks the API server itself whether an Instance that has appeared is one
 // too many. Those that are leaving do not count; those of a surge, of a
-// failover and of a replacement for the sake of volumes count beyond replicas.
+// failover and the one of a replacement or a rebalance count beyond replicas.
 func (w *Watcher) count(ctx context.Context, instance *unstructured.Unstructured) {
 	group := groupOf(instance)
 	w.mu.Lock()
-	have, surging := int64(0), int64(0)
+	have, surging, named := int64(0), int64(0), false
 	for key, object := range w.objects {
 		if key.Kind != v1alpha1.KindInstance || groupOf(object) != group {
 			continue
 		}
 		retires, _, _ := unstructured.NestedBool(object.Object, "spec", "retire")
+		_, replaced := object.GetAnnotations()[v1alpha1.AnnotationReplace]
+		named = named || replaced
 		switch {
 		case retires || object.GetDeletionTimestamp() != nil:
 		case object.GetAnnotations()[v1alpha1.AnnotationSurge] != "":
@@ -127,7 +129,9 @@ func (w *Watcher) count(ctx context.Context, instance *unstructured.Unstructured
 		}
 		want += most
 	}
-	if replacement, _, _ := unstructured.NestedString(live.Object, "spec", "volumeReplacement"); replacement == string(v1alpha1.ReplaceVolumes) {
+	replacement, _, _ := unstructured.NestedString(live.Object, "spec", "volumeReplacement")
+	rebalance, _, _ := unstructured.NestedString(live.Object, "spec", "rebalance")
+	if named || rebalance != "" || replacement == string(v1alpha1.ReplaceVolumes) {
 		want++
 	}
 	if found && (have > want || surging > surge) {

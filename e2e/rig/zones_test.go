@@ -1,8 +1,10 @@
 package rig_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +56,49 @@ func TestKV19StoresStayEvenlySpreadOverZones(t *testing.T) {
 		assert.Equal(t, c.fullest, fullest, "the fullest zone of %d stores", c.stores)
 		assert.Equal(t, c.emptiest, emptiest, "the emptiest zone of %d stores", c.stores)
 	}
+}
+
+// KV-19: stores that came while a zone was closed are spread over it once the spec says
+// so, and nobody moves before. There are never fewer of them than it asks for.
+func TestKV19StoresAreSpreadAnewWhenTheSpecSaysSo(t *testing.T) {
+	sample, err := os.ReadFile("../../deploy/samples/three-zones.yaml")
+	require.NoError(t, err)
+	r := rig.New(t, plane, rig.Options{ClusterWide: true, Nodes: 6, Database: scenario.Database{Speed: 20, Regions: 6}})
+	api, err := client.New(plane.Config, client.Options{})
+	require.NoError(t, err)
+	open := func(yes bool) {
+		var nodes corev1.NodeList
+		require.NoError(t, api.List(t.Context(), &nodes, client.MatchingLabels{corev1.LabelTopologyZone: "zone-c"}))
+		require.NotEmpty(t, nodes.Items)
+		for n := range nodes.Items {
+			nodes.Items[n].Spec.Unschedulable = !yes
+			require.NoError(t, api.Update(t.Context(), &nodes.Items[n]))
+		}
+	}
+	open(false)
+	r.Start(rig.Operators()...)
+	cluster := parse[v1alpha1.TidbCluster](t, strings.ReplaceAll(string(sample), "DoNotSchedule", "ScheduleAnyway"))
+	cluster.Spec.TiKV[0].Replicas = ptr.To(int32(6))
+	r.Apply(cluster.DeepCopy())
+	whole := rig.Key{Kind: v1alpha1.KindTidbCluster, Name: cluster.Name}
+	r.AwaitConverged(whole)
+	open(true)
+	fullest, emptiest := zones(t, api, r.Namespace(), cluster.Name+"-tikv")
+	require.Equal(t, []int{3, 0}, []int{fullest, emptiest})
+	cluster.Spec.TiKV[0].Rebalance = "zone"
+	r.Apply(cluster.DeepCopy())
+	r.Await(rig.Patience, "both that were one too many have been exchanged", func(o rig.Objects) error {
+		if n := len(o.Names("Pod", cluster.Name+"-tikv-")); n < 6 {
+			return fmt.Errorf("there are %d stores", n)
+		}
+		if o.Get(v1alpha1.KindInstance, cluster.Name+"-tikv-7") == nil {
+			return errors.New("the second has not come yet")
+		}
+		return nil
+	})
+	r.AwaitConverged(whole)
+	fullest, emptiest = zones(t, api, r.Namespace(), cluster.Name+"-tikv")
+	assert.Equal(t, []int{2, 2}, []int{fullest, emptiest})
 }
 
 // zones returns how many pods of a group the fullest and the emptiest zone have.

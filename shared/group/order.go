@@ -56,6 +56,7 @@ func beside(reason string) bool {
 	return slices.Contains([]string{
 		v1alpha1.ReasonNewRendering, v1alpha1.ReasonDraining, v1alpha1.ReasonScaleInRefused, v1alpha1.ReasonVolumeChangePending,
 		v1alpha1.ReasonVolumeChanging, v1alpha1.ReasonVolumeChangeFailed, v1alpha1.ReasonAttributesClassAbsent, v1alpha1.ReasonAttributesUnsupported,
+		v1alpha1.ReasonReplacementPending, v1alpha1.ReasonRebalancing,
 	}, reason)
 }
 
@@ -79,5 +80,5 @@ func SuspendWait(g v1alpha1.Group, s Snapshot) string {
 // stopped reports whether a suspended group that is not UpToDate for a reason has
 // no pod left: one that has says Suspended rather than these.
 func stopped(reason string) bool {
-	return slices.Contains([]string{v1alpha1.ReasonNewRendering, v1alpha1.ReasonVolumeChangePending, v1alpha1.ReasonDraining}, reason)
+	return slices.Contains([]string{v1alpha1.ReasonNewRendering, v1alpha1.ReasonVolumeChangePending, v1alpha1.ReasonReplacementPending, v1alpha1.ReasonDraining}, reason)
 }

@@ -85,6 +85,8 @@ type Rendering struct {
 	// Extra is how many members there are to be beyond spec.replicas for now, in
 	// place of members that do not serve.
 	Extra int32
+	// Spread is how the members lie over the places that spec.rebalance names.
+	Spread Spread
 	// Surge is how many more there may be, so that members that serve can be
 	// restarted without being missed.
 	Surge int32
@@ -299,7 +301,9 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	if err != nil {
 		return err
 	}
-	r.Extra += planVolumes(g, s, r)
+	r.Extra += planReplacements(g, s, r)
+	more, rebalance := planRebalance(g, s, r, living, plan.Target.Hash)
+	r.Extra += more
 	surge := planSurge(plan, g, s, r, living)
 	leaving := planRemoval(g, s, r, surge, plan.Target.Hash)
 	if !spec.Suspended {
@@ -316,7 +320,11 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	}
 	marked := beyond(g, s, r, surge, leaving)
 	for _, m := range living {
-		plan.Instances = append(plan.Instances, m.change(plan, g, r, leaving, marked))
+		change := m.change(plan, g, r, leaving, marked)
+		if by := m.live.Annotations[v1alpha1.AnnotationRebalance]; by != "" && more > 0 {
+			setAnnotation(change.Desired, v1alpha1.AnnotationRebalance, by)
+		}
+		plan.Instances = append(plan.Instances, change)
 		if _, under := plan.disrupted[m.live.Name]; !under {
 			plan.Calls = append(plan.Calls, r.Disrupt.Sweep(m.live)...)
 		}
@@ -352,12 +360,15 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 			if err != nil {
 				return err
 			}
+			if more > 0 && Newcomer(g, ahead.Instances) == nil {
+				setAnnotation(desired, v1alpha1.AnnotationRebalance, r.Spread.By)
+			}
 			ahead.Instances = append(ahead.Instances, desired)
 			plan.Instances = append(plan.Instances, InstanceChange{Desired: desired, Rolls: old != nil && desired.Spec.Revision == plan.Target.Hash})
 			plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(s.Instances), g.GetReplicas()+r.Extra+surge))
 		}
 	}
-	plan.Outcome = foremost(waits(plan, g, s, r, creating), plan.Outcome, volumeChange(g, s, r))
+	plan.Outcome = foremost(waits(plan, g, s, r, creating), plan.Outcome, step.Worst(volumeChange(g, s, r), replacement(g, s, r), rebalance))
 	return nil
 }
 

@@ -64,7 +64,7 @@ func planRemoval(g v1alpha1.Group, s Snapshot, r Rendering, surge int32, revisio
 		if len(out.victims) >= r.Disrupt.RemoveAtOnce() && !i.Spec.Retire {
 			break
 		}
-		out.take(g, s, r, Disruption{Instance: i, Verb: Remove, Why: cmp.Or(ReplacedForVolumes(g, i), why), Revision: revision})
+		out.take(g, s, r, Disruption{Instance: i, Verb: Remove, Why: cmp.Or(ToReplace(g, i), why), Revision: revision})
 	}
 	return out
 }
@@ -104,7 +104,7 @@ func (out *removal) begins(r Rendering) string {
 }
 
 // beforeInRemoval orders the members of which some are to be removed: who is to be
-// replaced for its volumes, who is on the way out already, whom a person named, who
+// replaced, who is on the way out already, whom a person named, who
 // adds nothing, as the component ranks them, and then the newest.
 func beforeInRemoval(g v1alpha1.Group, r Rendering, why, revision string, a, b *v1alpha1.Instance) int {
 	first := func(holds func(*v1alpha1.Instance) bool) int {
@@ -120,7 +120,7 @@ func beforeInRemoval(g v1alpha1.Group, r Rendering, why, revision string, a, b *
 		return r.Disrupt.Rank(Disruption{Instance: i, Verb: Remove, Why: why, Revision: revision})
 	}
 	return cmp.Or(
-		first(func(i *v1alpha1.Instance) bool { return ReplacedForVolumes(g, i) != "" }),
+		first(func(i *v1alpha1.Instance) bool { return ToReplace(g, i) != "" }),
 		first(func(i *v1alpha1.Instance) bool { return i.Spec.Retire }),
 		first(func(i *v1alpha1.Instance) bool {
 			_, named := i.Annotations[v1alpha1.AnnotationRemoveFirst]

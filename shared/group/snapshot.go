@@ -69,6 +69,9 @@ type Snapshot struct {
 	// Cordoned are the nodes of Instances on which nothing new is to start, if
 	// there is another one on which it may.
 	Cordoned map[string]bool
+	// Open are all nodes on which something new may start, their labels and taints
+	// only; nil if no nodes are read.
+	Open []corev1.Node
 	// LostNodes are, by Instance, the nodes that a volume of its pod can be used on,
 	// where none of them exists any more and the pod therefore finds no place.
 	LostNodes map[string]string
@@ -167,7 +170,7 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (Snapshot,
 		if s.LostNodes, err = lostNodes(ctx, env, s); err != nil {
 			return s, err
 		}
-		if s.Nodes, s.Cordoned, err = nodes(ctx, env.Client, s.Instances); err != nil {
+		if err := observeNodes(ctx, env.Client, &s); err != nil {
 			return s, err
 		}
 	}
@@ -417,30 +420,31 @@ func pdGroup(ctx context.Context, c client.Reader, g v1alpha1.Group) (*v1alpha1.
 	return &out, nil
 }
 
-// nodes reads the labels of the nodes that the Instances run on, and which of
-// them are cordoned. A namespaced installation may not read nodes and goes
-// without.
-func nodes(ctx context.Context, c client.Reader, instances []*v1alpha1.Instance) (map[string]map[string]string, map[string]bool, error) {
+// observeNodes reads the labels of the nodes that the Instances run on, which of
+// them are cordoned, and on which something may start. A namespaced installation may
+// not read nodes and goes without.
+func observeNodes(ctx context.Context, c client.Reader, s *Snapshot) error {
 	var list corev1.NodeList
-	if err := c.List(ctx, &list); err != nil {
-		return nil, nil, fmt.Errorf("list Nodes: %w", err)
+	if err := c.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Nodes: %w", err)
 	}
-	out, cordoned, open := map[string]map[string]string{}, map[string]bool{}, false
-	for i := range list.Items {
-		node := &list.Items[i]
-		open = open || !node.Spec.Unschedulable
-		if !slices.ContainsFunc(instances, func(i *v1alpha1.Instance) bool { return i.Status.NodeName == node.Name }) {
+	s.Nodes, s.Cordoned, s.Open = map[string]map[string]string{}, map[string]bool{}, []corev1.Node{}
+	for _, node := range list.Items {
+		if !node.Spec.Unschedulable {
+			s.Open = append(s.Open, node)
+		}
+		if !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Status.NodeName == node.Name }) {
 			continue
 		}
-		out[node.Name] = node.Labels
+		s.Nodes[node.Name] = node.Labels
 		if node.Spec.Unschedulable {
-			cordoned[node.Name] = true
+			s.Cordoned[node.Name] = true
 		}
 	}
-	if !open {
-		clear(cordoned)
+	if len(s.Open) == 0 {
+		clear(s.Cordoned)
 	}
-	return out, cordoned, nil
+	return nil
 }
 
 // lostNodes finds the pods that find no place because a volume of theirs was on a

@@ -48,46 +48,6 @@ func ReplacedForVolumes(g v1alpha1.Group, i *v1alpha1.Instance) string {
 	return Outgrown(g, i)
 }
 
-// planVolumes returns how many members there are to be beyond those wanted so that
-// one can be replaced for its volumes: one more is made first, and an old one
-// leaves when all that have come are Ready. Nothing of it is remembered but the
-// members themselves, so it goes on after a crash, and ends when the spec is set
-// back.
-func planVolumes(g v1alpha1.Group, s Snapshot, r Rendering) int32 {
-	if s.PDGroup == nil || s.PDGroup.Status.ClusterID == "" || g.GetComponentSpec().Suspended {
-		return 0
-	}
-	var old []*v1alpha1.Instance
-	staying, unsettled := int32(0), false
-	for _, i := range s.Instances {
-		if !Ours(g, i) || i.DeletionTimestamp != nil {
-			continue
-		}
-		staying++
-		switch {
-		case ReplacedForVolumes(g, i) == "":
-			unsettled = unsettled || !Settled(i)
-		case i.Spec.Retire:
-			return 0 // it is on its way, and is not missed
-		default:
-			old = append(old, i)
-		}
-	}
-	if len(old) == 0 {
-		return 0
-	}
-	if staying > g.GetReplicas()+r.Extra {
-		if unsettled {
-			return 1
-		}
-		return 0
-	}
-	if putOff(g, s, r, Disruption{Instance: old[0], Verb: Remove}, "").Kind != step.KindDone {
-		return 0
-	}
-	return 1
-}
-
 // volumeChange names a volume that is not what the spec asks for and cannot become
 // it, and what becomes of its member.
 func volumeChange(g v1alpha1.Group, s Snapshot, r Rendering) step.Outcome {

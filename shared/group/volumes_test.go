@@ -42,11 +42,11 @@ func (willing) Refuse([]*v1alpha1.Instance) string { return "" }
 func (willing) RemoveAtOnce() int                  { return 1 }
 func (willing) Restarted(*v1alpha1.Instance) bool  { return false }
 
-// VOL-04: what a replacement for the sake of volumes goes through, one state after
+// VOL-04, OPS-01: what a replacement goes through, one state after
 // the other: whoever begins at any of them, after a crash or because the spec has
 // changed, goes on from there. One more is made, and when all that have come are
 // Ready an old one leaves; never are there fewer than spec.replicas.
-func TestMembersAreReplacedForTheirVolumesStepByStep(t *testing.T) {
+func TestMembersAreReplacedStepByStep(t *testing.T) {
 	old := func(slot int32) *v1alpha1.Instance { return on(slot, "slow", "2Gi") }
 	fresh := func(slot int32) *v1alpha1.Instance { return on(slot, "fast", "2Gi") }
 	is := func(all ...*v1alpha1.Instance) []*v1alpha1.Instance { return all }
@@ -76,6 +76,9 @@ func TestMembersAreReplacedForTheirVolumesStepByStep(t *testing.T) {
 		"not wanted any more, one too many leaves":              {is(old(0), old(1), old(2), fresh(3)), func(g *v1alpha1.TiKVGroup, _ *Snapshot) { g.Spec.VolumeReplacement = v1alpha1.KeepVolumes }, 0, "kv-3"},
 		"volumes that are to be smaller":                        {is(fresh(0), fresh(1), fresh(2)), func(g *v1alpha1.TiKVGroup, _ *Snapshot) { g.Spec.Volumes[0].Storage = resource.MustParse("1Gi") }, 1, ""},
 		"volumes that are to be larger grow in place":           {is(fresh(0), fresh(1), fresh(2)), func(g *v1alpha1.TiKVGroup, _ *Snapshot) { g.Spec.Volumes[0].Storage = resource.MustParse("9Gi") }, 0, ""},
+		"a person names one: one more":                          {is(fresh(0), unwanted(fresh(1)), fresh(2)), nil, 1, ""},
+		"and that one leaves, whatever its slot":                {is(fresh(0), unwanted(fresh(1)), fresh(2), fresh(3)), nil, 0, "kv-1"},
+		"a person has named two: the first is gone":             {is(unwanted(fresh(0)), fresh(2), fresh(3)), nil, 1, ""},
 		"a claim that somebody has made larger may stay": {is(fresh(0), fresh(1), fresh(2)), func(g *v1alpha1.TiKVGroup, s *Snapshot) {
 			s.Instances[0].Status.Volumes[0].Requested = ptr.To(resource.MustParse("9Gi"))
 		}, 0, ""},
@@ -90,7 +93,7 @@ func TestMembersAreReplacedForTheirVolumesStepByStep(t *testing.T) {
 				c.change(g, &s)
 			}
 			r := Rendering{Disrupt: willing{}}
-			r.Extra = planVolumes(g, s, r)
+			r.Extra = planReplacements(g, s, r)
 			assert.Equal(t, c.extra, r.Extra)
 			var leaving []string
 			for i := range planRemoval(g, s, r, 0, "r").victims {

@@ -204,8 +204,8 @@ func (c Component) Refuse(victims []*v1alpha1.Instance) string {
 	if why == "" {
 		return ""
 	}
-	if volumes := group.ReplacedForVolumes(c.Group, victims[0]); volumes != "" && len(victims) == 1 {
-		return fmt.Sprintf("Instance %s stays (%s): %s", victims[0].Name, volumes, why)
+	if asked := group.ToReplace(c.Group, victims[0]); asked != "" && len(victims) == 1 {
+		return fmt.Sprintf("Instance %s stays (%s): %s", victims[0].Name, asked, why)
 	}
 	edit := origin.Of(c.Group)
 	return fmt.Sprintf("%s is %d, and nothing is removed: %s; to set it back: %s",

@@ -76,6 +76,7 @@ func (a candidate) before(b candidate, full map[string]int) bool {
 // sorts them.
 func (c Component) favour(m Match) int {
 	_, named := m.Instance.Annotations[v1alpha1.AnnotationRemoveFirst]
+	named = named || group.ToReplace(c.Group, m.Instance) != ""
 	switch {
 	case m.Instance.Spec.Retire:
 		return 0

@@ -23,6 +23,9 @@ func wellKnown(label string) string {
 	return "topology.kubernetes.io/" + label
 }
 
+// NodeLabel returns the label of nodes that a location label stands for.
+func NodeLabel(label string) string { return wellKnown(label) }
+
 // fromNode looks a location label up among the labels of a node. A short name
 // that Kubernetes has a label for means that one; any other is the name of a
 // node label, with or without the prefix of the topology labels.

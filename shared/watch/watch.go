@@ -35,17 +35,21 @@ func Spec() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 }
 
-// Nodes passes events of nodes whose labels changed, or that were cordoned or
-// uncordoned: neither counts as a generation of theirs.
+// Nodes passes events of nodes whose labels or taints changed, or that were cordoned
+// or uncordoned: none of that counts as a generation of theirs.
 func Nodes() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || unschedulable(e.ObjectOld) != unschedulable(e.ObjectNew)
+		return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || !equality.Semantic.DeepEqual(closed(e.ObjectOld), closed(e.ObjectNew))
 	}}
 }
 
-func unschedulable(o client.Object) bool {
+// closed is what keeps pods off a node.
+func closed(o client.Object) corev1.NodeSpec {
 	node, ok := o.(*corev1.Node)
-	return ok && node.Spec.Unschedulable
+	if !ok {
+		return corev1.NodeSpec{}
+	}
+	return corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints}
 }
 
 // GroupsOf wakes the groups up that depend on what an object of the same

@@ -84,6 +84,13 @@ const (
 	ReasonAnnouncingUpgrade = "AnnouncingUpgrade"
 	// ReasonReplacing: a dead member is being replaced.
 	ReasonReplacing = "Replacing"
+	// ReasonReplacementPending: a member is to be replaced because a person has said so
+	// by an annotation. Set by the operators of groups.
+	ReasonReplacementPending = "ReplacementPending"
+	// ReasonRebalancing: spec.rebalance has a store added so that another one may leave
+	// a place that has more, or it cannot. Set by the tikvgroup and tiflashgroup
+	// operators.
+	ReasonRebalancing = "Rebalancing"
 	// ReasonConfigPending: a running member is to be given a changed configuration,
 	// or has not told yet whether it has it. Set by the operators of groups with
 	// spec.configUpdate.
@@ -229,7 +236,7 @@ func ConditionTable() []ConditionInfo {
 	// and Reconciling: they repeat the most pressing one.
 	blocked := []string{
 		ReasonProgressing, ReasonCreating, ReasonRestartPending, ReasonNewRendering, ReasonVolumeChangePending,
-		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonAnnouncingUpgrade, ReasonReplacing, ReasonEvictionTimedOut, ReasonConfigPending, ReasonConfigRefused,
+		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonAnnouncingUpgrade, ReasonReplacing, ReasonReplacementPending, ReasonRebalancing, ReasonEvictionTimedOut, ReasonConfigPending, ReasonConfigRefused,
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
 		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
 		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonRecoveryRefused, ReasonRecoveringQuorum, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,

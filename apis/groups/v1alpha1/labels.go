@@ -58,6 +58,14 @@ const (
 	// AnnotationRemoveFirst is set by a person on an Instance that the next
 	// scale-in is to remove before others. The value does not count.
 	AnnotationRemoveFirst = LabelPrefix + "remove-first"
+	// AnnotationReplace is set by a person on an Instance whose member is to be
+	// replaced: a new one comes in another slot, and this one leaves for good when that
+	// is Ready. The value does not count.
+	AnnotationReplace = LabelPrefix + "replace"
+	// AnnotationRebalance is set by a group's operator on the Instance that
+	// spec.rebalance has added, until it is known whether one may leave in exchange. The
+	// value is that field's.
+	AnnotationRebalance = LabelPrefix + "rebalance"
 	// AnnotationDisruption is set by a group's operator on an Instance before it
 	// prepares the database for the member to stop, and removed when it has taken
 	// the preparation back. The value is the verb.

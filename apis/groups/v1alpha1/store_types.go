@@ -14,6 +14,17 @@ type StoreSpec struct {
 	// Failover says what to do about stores that have died. Default: nothing.
 	// +optional
 	Failover *Failover `json:"failover,omitempty"`
+	// Rebalance is one of PD's location-labels, such as zone: if the stores of the
+	// group are unevenly spread over the places that it and the labels before it
+	// name, a store is added and, when it is Ready, one leaves the fullest place,
+	// until none has two more than another one. Where a new store comes is the
+	// scheduler's choice, as topologySpreadConstraints tell it: if it came where it
+	// does not help, it stays for now, no other one is added, and status says so.
+	// Unset: stores that run are not moved.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[$]?[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$')",message="rebalance must be one of PD's location-labels, such as zone: letters, digits and -_./, a letter or digit first and last"
+	// +optional
+	Rebalance string `json:"rebalance,omitempty"`
 }
 
 // FailoverPolicy says what is done about a dead store.

@@ -1,0 +1,86 @@
+package group
+
+import (
+	"fmt"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// ToReplace says why a member is to be replaced by a new one in another slot; empty if
+// it is not: a person has said so, or for its volumes.
+func ToReplace(g v1alpha1.Group, i *v1alpha1.Instance) string {
+	if named(i) {
+		return "annotation " + v1alpha1.AnnotationReplace
+	}
+	return ReplacedForVolumes(g, i)
+}
+
+// named reports whether a person has said that a member is to be replaced.
+func named(i *v1alpha1.Instance) bool {
+	_, asked := i.Annotations[v1alpha1.AnnotationReplace]
+	return asked
+}
+
+// planReplacements returns how many members there are to be beyond those wanted so
+// that one can be replaced: one more is made first, and an old one leaves when all
+// that have come are Ready. Nothing of it is remembered but the members themselves, so
+// it goes on after a crash, and ends when what asks for it is taken back.
+func planReplacements(g v1alpha1.Group, s Snapshot, r Rendering) int32 {
+	if s.PDGroup == nil || s.PDGroup.Status.ClusterID == "" || g.GetComponentSpec().Suspended {
+		return 0
+	}
+	var old []*v1alpha1.Instance
+	staying, unsettled := int32(0), false
+	for _, i := range s.Instances {
+		if !Ours(g, i) || i.DeletionTimestamp != nil {
+			continue
+		}
+		staying++
+		switch {
+		case ToReplace(g, i) == "":
+			unsettled = unsettled || !Settled(i)
+		case i.Spec.Retire:
+			return 0 // it is on its way, and is not missed
+		default:
+			old = append(old, i)
+		}
+	}
+	if len(old) == 0 {
+		return 0
+	}
+	if staying > g.GetReplicas()+r.Extra {
+		if unsettled {
+			return 1
+		}
+		return 0
+	}
+	if putOff(g, s, r, Disruption{Instance: old[0], Verb: Remove}, "").Kind != step.KindDone {
+		return 0
+	}
+	return 1
+}
+
+// replacement names a member that is to be replaced because a person has said so, and
+// what becomes of it.
+func replacement(g v1alpha1.Group, s Snapshot, r Rendering) step.Outcome {
+	left, first := 0, (*v1alpha1.Instance)(nil)
+	for _, i := range s.Instances {
+		if Ours(g, i) && i.DeletionTimestamp == nil && named(i) {
+			if left++; left == 1 {
+				first = i
+			}
+		}
+	}
+	if left == 0 {
+		return step.Done()
+	}
+	// Who waits for a suspended group to stop does not wait for what is put off.
+	d := Disruption{Instance: first, Verb: Remove, Why: ToReplace(g, first)}
+	if hold := putOff(g, s, r, d, ""); hold.Kind != step.KindDone && !g.GetComponentSpec().Suspended {
+		return hold
+	}
+	return step.Wait("Instance", waitDeadline, v1alpha1.ReasonReplacementPending, fmt.Sprintf(
+		"Instance %s is to be replaced (%s); members left to replace: %d; to keep it: kubectl -n %s annotate instance %s %s-",
+		first.Name, d.Why, left, g.GetNamespace(), first.Name, v1alpha1.AnnotationReplace))
+}

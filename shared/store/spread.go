@@ -1,0 +1,189 @@
+package store
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/topology"
+)
+
+// Spread tells how the members lie over the places that spec.rebalance names, of those
+// that pods of a template may come to (KV-19). Places are told apart by PD's
+// location-labels as in a scale-in, whose order says who would leave.
+func (c Component) Spread(template *corev1.PodTemplateSpec) group.Spread {
+	out := group.Spread{By: c.Group.GetStoreSpec().Rebalance}
+	if out.By == "" {
+		return out
+	}
+	if out.Unknown = c.silent(); out.Unknown != "" {
+		return out
+	}
+	labels := c.Snapshot.PD.LocationLabels
+	if len(labels) == 0 {
+		labels = nodePlaces()
+	}
+	level := at(labels, out.By)
+	field := origin.Of(c.Group).Either("rebalance")
+	switch {
+	case level < 0:
+		out.Unknown = fmt.Sprintf("%s is %s, and PD's location-labels are %s: %s config set location-labels %s,%s", field, out.By, strings.Join(labels, ","), ctl(c.Group), strings.Join(labels, ","), out.By)
+		return out
+	case c.Snapshot.Open == nil:
+		out.Unknown = fmt.Sprintf("%s is %s, and this installation reads no nodes, which only one for all namespaces does: take it away, and add and remove stores yourself", field, out.By)
+		return out
+	}
+	labels = labels[:level+1]
+	open := openPlaces(c.Snapshot.Open, template, labels)
+	if len(open) == 0 {
+		out.Unknown = fmt.Sprintf("%s is %s, and no node that the pods may run on has all of the labels %s: kubectl get nodes -L %s", field, out.By, strings.Join(labels, ","), topology.NodeLabel(out.By))
+		return out
+	}
+	var members []resident
+	for _, m := range c.Stores {
+		if m.Instance.DeletionTimestamp != nil || !group.Ours(c.Group, m.Instance) {
+			continue
+		}
+		lies := c.whereabouts(m)
+		if len(lies) <= level || slices.ContainsFunc(lies[:level+1], unnamed) {
+			out.Unknown = fmt.Sprintf("%s is %s, and Instance %s does not have all of the labels %s: %s store, kubectl get nodes -L %s",
+				field, out.By, m.Instance.Name, strings.Join(labels, ","), ctl(c.Group), topology.NodeLabel(out.By))
+			return out
+		}
+		members = append(members, resident{m.Instance.Name, lies[:level+1]})
+	}
+	out.Uneven = uneven(members, open, labels)
+	if newcomer := group.Newcomer(c.Group, c.Snapshot.Instances); newcomer != nil {
+		out.Fruitless = c.fruitless(members, newcomer, labels)
+	}
+	return out
+}
+
+// resident is a member and where it is, from the largest place to the smallest.
+type resident struct {
+	name   string
+	places []string
+}
+
+// unnamed reports whether the last label of a place has no value.
+func unnamed(place string) bool { return strings.HasSuffix(place, "/") }
+
+// fruitless says that the group would lie no more evenly without the one that would
+// leave than it did before the newcomer; empty if it would.
+func (c Component) fruitless(members []resident, newcomer *v1alpha1.Instance, labels []string) string {
+	leaver := ""
+	for _, m := range members {
+		if leaver == "" || c.order[m.name] < c.order[leaver] {
+			leaver = m.name
+		}
+	}
+	without := func(name string) []resident {
+		return slices.DeleteFunc(slices.Clone(members), func(m resident) bool { return m.name == name })
+	}
+	if slices.Compare(crowding(without(leaver), len(labels)), crowding(without(newcomer.Name), len(labels))) < 0 {
+		return ""
+	}
+	where := members[slices.IndexFunc(members, func(m resident) bool { return m.name == newcomer.Name })].places
+	key := labels[len(labels)-1]
+	return fmt.Sprintf("Instance %s was added so that another one may leave, and came to %s, where it does not help: make room in the emptiest %s, spread the pods with topologySpreadConstraints by %s, "+
+		"and remove the one that has come: kubectl -n %s delete instance %s",
+		newcomer.Name, called(labels, where), key, topology.NodeLabel(key), c.Group.GetNamespace(), newcomer.Name)
+}
+
+// crowding is how unevenly members lie, from the largest places to the smallest: the
+// smaller, the more evenly. Sums of squares grow when one moves from a place to one
+// that has as many or more.
+func crowding(members []resident, levels int) []int {
+	out := make([]int, levels)
+	for level := range levels {
+		full := map[string]int{}
+		for _, m := range members {
+			full[m.places[level]]++
+		}
+		for _, n := range full {
+			out[level] += n * n
+		}
+	}
+	return out
+}
+
+// openPlaces returns the places of the nodes that the pods of a template may come to.
+func openPlaces(nodes []corev1.Node, template *corev1.PodTemplateSpec, labels []string) [][]string {
+	wanted := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: template.Spec})
+	keepsOff := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
+	var out [][]string
+	for n := range nodes {
+		if fits, err := wanted.Match(&nodes[n]); err != nil || !fits {
+			continue
+		}
+		if _, off := scheduling.FindMatchingUntoleratedTaint(logr.Discard(), nodes[n].Spec.Taints, template.Spec.Tolerations, keepsOff, false); off {
+			continue
+		}
+		lies := places(&pd.Store{Labels: topology.StoreLabels(nodes[n].Labels, labels, nil)}, labels)
+		if !slices.ContainsFunc(lies, unnamed) {
+			out = append(out, lies)
+		}
+	}
+	return out
+}
+
+// uneven names two places side by side of which one has at least two members more
+// than the other, to which one could come; empty if there are none.
+func uneven(members []resident, open [][]string, labels []string) string {
+	for level := range labels {
+		full, parent, among := map[string]int{}, map[string]string{}, map[string][]string{}
+		enter := func(lies []string, n int) {
+			place := lies[level]
+			if _, known := parent[place]; !known {
+				if parent[place] = ""; level > 0 {
+					parent[place] = lies[level-1]
+				}
+				among[parent[place]] = append(among[parent[place]], place)
+			}
+			full[place] += n
+		}
+		free := map[string]bool{}
+		for _, lies := range open {
+			enter(lies, 0)
+			free[lies[level]] = true
+		}
+		for _, m := range members {
+			enter(m.places, 1)
+		}
+		for _, above := range slices.Sorted(maps.Keys(among)) {
+			fullest, emptiest := "", ""
+			for _, place := range slices.Sorted(slices.Values(among[above])) {
+				if fullest == "" || full[place] > full[fullest] {
+					fullest = place
+				}
+				if free[place] && (emptiest == "" || full[place] < full[emptiest]) {
+					emptiest = place
+				}
+			}
+			if emptiest != "" && full[fullest]-full[emptiest] > 1 {
+				name := func(place string) string { return labels[level] + " " + strings.TrimPrefix(place, above+"/") }
+				return fmt.Sprintf("%s has %s of the group, %s has %d", name(fullest), count(full[fullest], "store"), name(emptiest), full[emptiest])
+			}
+		}
+	}
+	return ""
+}
+
+// called names a place by all its labels.
+func called(labels, lies []string) string {
+	parts, above := make([]string, len(lies)), ""
+	for level, place := range lies {
+		parts[level], above = labels[level]+" "+strings.TrimPrefix(place, above+"/"), place
+	}
+	return strings.Join(parts, ", ")
+}
