@@ -90,6 +90,9 @@ func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot
 	changed := step.Conflict(v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" has changed meanwhile")
 	switch {
 	case apierrors.IsNotFound(err) && change.Live == nil:
+		if o := vacant(ctx, env, g, change.Desired); o.Kind != step.KindDone {
+			return o
+		}
 		return inTurn(ctx, env, g, change)
 	case err != nil && !apierrors.IsNotFound(err):
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Instance %s: %w", change.Desired.Name, err))
@@ -108,6 +111,24 @@ func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot
 	}
 	if now.Holder != s.Lease.Holder || !now.Covers(change.Live) {
 		return step.Conflict(v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" does not hold the Lease any more")
+	}
+	return step.Done()
+}
+
+// vacant looks at the claims of a slot in the API server before a member is made in
+// it: that the former member's claim is retired may be learnt after the Instance is
+// known to have gone, and a member on a retired claim never starts.
+func vacant(ctx context.Context, env operator.Env, g v1alpha1.Group, i *v1alpha1.Instance) step.Outcome {
+	for _, t := range i.Spec.VolumeClaimTemplates {
+		claim, err := liveClaim(ctx, env.Live, i, t.Name)
+		switch {
+		case err != nil:
+			return step.Fail(v1alpha1.ReasonRequestFailed, err)
+		case claim == nil, claim.Labels[v1alpha1.LabelInstance] != i.Name, claim.Labels[v1alpha1.LabelGroup] != g.GetName():
+			// Somebody else's is for the instance operator to judge.
+		case claim.Annotations[v1alpha1.AnnotationRetired] != "":
+			return step.Conflict(v1alpha1.ReasonProgressing, fmt.Sprintf("claim %s is that of a member that has left, and Instance %s is not made", claim.Name, i.Name))
+		}
 	}
 	return step.Done()
 }

@@ -299,19 +299,32 @@ func restoredClaims(ctx context.Context, live client.Reader, s Snapshot) error {
 			if slices.ContainsFunc(s.Claims[i.Name], func(c metav1.ObjectMeta) bool { return c.Name == name }) {
 				continue
 			}
-			claim := &metav1.PartialObjectMetadata{}
-			claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
-			err := live.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: name}, claim)
+			claim, err := liveClaim(ctx, live, i, t.Name)
 			switch {
-			case apierrors.IsNotFound(err):
 			case err != nil:
-				return fmt.Errorf("get claim %s: %w", name, err)
-			case claim.Labels[v1alpha1.LabelInstance] == "" || claim.Labels[v1alpha1.LabelInstance] == i.Name:
+				return err
+			case claim != nil && (claim.Labels[v1alpha1.LabelInstance] == "" || claim.Labels[v1alpha1.LabelInstance] == i.Name):
 				s.Claims[i.Name] = append(s.Claims[i.Name], claim.ObjectMeta)
 			}
 		}
 	}
 	return nil
+}
+
+// liveClaim reads the metadata of an Instance's claim of a volume from the API server,
+// nil if there is none.
+func liveClaim(ctx context.Context, live client.Reader, i *v1alpha1.Instance, volume string) (*metav1.PartialObjectMetadata, error) {
+	name := names.Claim(volume, i.Name)
+	claim := &metav1.PartialObjectMetadata{}
+	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+	err := live.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: name}, claim)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get claim %s: %w", name, err)
+	}
+	return claim, nil
 }
 
 // retiredSlots returns which slots have a claim of a former member.
