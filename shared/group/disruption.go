@@ -8,7 +8,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// Verb is what is done to a member that is stopped on purpose.
+// Verb is what is done to a member on purpose.
 type Verb string
 
 const (
@@ -16,6 +16,9 @@ const (
 	Restart Verb = "Restart"
 	// Remove takes the member out of the database for good.
 	Remove Verb = "Remove"
+	// Evict keeps leaders off a member that goes on running, because a person asks.
+	// It is a mark only: it needs no Lease, and nobody waits for its end.
+	Evict Verb = "Evict"
 )
 
 // Disruption is a member that is to be stopped on purpose, and why.

@@ -60,7 +60,7 @@ func inherit(plan *Plan, g v1alpha1.Group, s Snapshot) step.Outcome {
 	}
 	d := Disruption{Instance: heir, Verb: Restart, Why: wasDeleted, Revision: plan.Target.Hash}
 	plan.disrupted[heir.Name] = Restart
-	if heir.Annotations[v1alpha1.AnnotationDisruption] == "" {
+	if !begun(heir) {
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s has been made anew", heir.Name))
 	}
 	return pass(plan, g, s, d)

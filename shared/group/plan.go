@@ -126,6 +126,9 @@ type Plan struct {
 	// such members still lack of theirs, for the component to tell.
 	Gifts    []Gift
 	Settings step.Outcome
+	// Evicting is what members still lead that are to lead nothing, or may lead again,
+	// for the component to tell after everything else: it holds nobody's roll up.
+	Evicting step.Outcome
 	// Outcome is why the group is not what its spec asks for.
 	Outcome step.Outcome
 	// Notes say why, one for each decision.
@@ -163,7 +166,7 @@ type InstanceChange struct {
 
 // MakePlan plans the children of a group. It is pure.
 func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
-	plan := Plan{Gate: r.Gate, Settings: step.Done(), Drained: map[string]bool{}, Waiting: map[string]string{}, disrupted: map[string]Verb{}, granted: map[string]bool{}, released: map[string]bool{}, suspended: map[string]bool{}}
+	plan := Plan{Gate: r.Gate, Settings: step.Done(), Evicting: step.Done(), Drained: map[string]bool{}, Waiting: map[string]string{}, disrupted: map[string]Verb{}, granted: map[string]bool{}, released: map[string]bool{}, suspended: map[string]bool{}}
 	spec := g.GetComponentSpec()
 	r.Problems = append(slices.Clone(r.Problems), CheckDisruption(spec.Disruption)...)
 	switch {
@@ -217,7 +220,7 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 // Lease back all the same: the rest of the cluster waits for it.
 func paused(plan Plan, g v1alpha1.Group, s Snapshot) Plan {
 	done := plan.Lease.Give && !slices.ContainsFunc(plan.Calls, func(c Call) bool { return s.Lease.Names(c.Instance) })
-	held := len(plan.Notes) > 0 || plan.Revision != nil || len(plan.Calls) > 0 || len(plan.Deletes) > 0 || plan.Lease.Take != nil || len(plan.Drained) > 0
+	held := len(plan.Notes) > 0 || plan.Revision != nil || len(plan.Calls) > 0 || len(plan.Deletes) > 0 || plan.Lease.Take != nil || len(plan.Drained) > 0 || plan.Evicting.Kind == step.KindWait
 	plan.Services, plan.ConfigMap, plan.Revision, plan.Instances, plan.Budget = nil, nil, nil, nil, nil
 	plan.Calls, plan.Deletes, plan.Prune, plan.Question = nil, nil, nil, nil
 	plan.Gifts, plan.Settings = nil, step.Done()
@@ -229,12 +232,14 @@ func paused(plan Plan, g v1alpha1.Group, s Snapshot) Plan {
 	if !held {
 		return plan
 	}
+	waits := step.Worst(plan.Outcome, plan.Evicting)
+	plan.Evicting = step.Done()
 	edit := origin.Of(g)
 	message := fmt.Sprintf("paused: set %s to false to go on: %s", edit.Either("paused"), edit.Edit())
 	if len(plan.Notes) > 0 {
 		message += "; next: " + plan.Notes[0]
-	} else if plan.Outcome.Message != "" {
-		message += "; next: " + plan.Outcome.Message
+	} else if waits.Message != "" {
+		message += "; next: " + waits.Message
 	}
 	plan.Outcome = step.Wait(g.GroupKind(), waitDeadline, v1alpha1.ReasonPaused, message)
 	return plan

@@ -148,9 +148,10 @@ func (m *resident) compare(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering
 // change is what becomes of a resident by what the plan has decided.
 func (m resident) change(plan *Plan, g v1alpha1.Group, r Rendering, leaving removal, marked map[string]bool) InstanceChange {
 	name := m.live.Name
+	eviction := plan.evict(g, r, m.live)
 	if m.live.DeletionTimestamp != nil {
 		stops := plan.released[name] && plan.disrupted[name] == Restart && !r.Disrupt.Spare(m.live)
-		return InstanceChange{Live: m.live, Desired: parting(m.live, plan, g, r), Stops: stops}
+		return InstanceChange{Live: m.live, Desired: parting(m.live, plan, g, r, eviction), Stops: stops}
 	}
 	out := InstanceChange{Live: m.live, Desired: m.kept}
 	if plan.granted[name] {
@@ -159,7 +160,8 @@ func (m resident) change(plan *Plan, g v1alpha1.Group, r Rendering, leaving remo
 	} else if m.restart != "" {
 		plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestartPending, fmt.Sprintf("Instance %s needs a restart: %s", name, m.restart)))
 	}
-	mark(out.Desired, m.live, plan, r)
+	mark(out.Desired, m.live, plan, r, eviction)
+	answer(out.Desired, m.live, eviction)
 	if m.live.Annotations[v1alpha1.AnnotationDisruption] != "" && out.Desired.Annotations[v1alpha1.AnnotationDisruption] == "" {
 		plan.recheckSwept(g, r, m.live)
 	}
@@ -190,7 +192,7 @@ func changeAtRest(plan *Plan, living []resident) {
 // changes but the finalizer, when its member has left, and whether its pod runs: a
 // suspended group stops it like the others, and the member leaves when the group is
 // resumed.
-func parting(live *v1alpha1.Instance, plan *Plan, g v1alpha1.Group, r Rendering) *v1alpha1.Instance {
+func parting(live *v1alpha1.Instance, plan *Plan, g v1alpha1.Group, r Rendering, eviction Eviction) *v1alpha1.Instance {
 	desired := &v1alpha1.Instance{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: live.Namespace, Name: live.Name, Labels: live.Labels, OwnerReferences: live.OwnerReferences,
@@ -200,7 +202,7 @@ func parting(live *v1alpha1.Instance, plan *Plan, g v1alpha1.Group, r Rendering)
 	}
 	desired.Spec.Suspended = g.GetComponentSpec().Suspended
 	suspend(desired, live, r)
-	mark(desired, live, plan, r)
+	mark(desired, live, plan, r, eviction)
 	if plan.released[live.Name] {
 		desired.Finalizers = nil
 	}
@@ -209,13 +211,19 @@ func parting(live *v1alpha1.Instance, plan *Plan, g v1alpha1.Group, r Rendering)
 
 // mark writes on an Instance what is being done to its member, or leaves the mark
 // of what is still to be taken back, or cannot be any more. A pod that has to stop
-// before its member is known to have left is suspended.
-func mark(desired, live *v1alpha1.Instance, plan *Plan, r Rendering) {
-	before := live.Annotations[v1alpha1.AnnotationDisruption]
-	if verb, under := plan.disrupted[live.Name]; under {
+// before its member is known to have left is suspended. What has ended of a member that
+// is to lead nothing leaves the mark of that, by which it is known later what to take
+// back.
+func mark(desired, live *v1alpha1.Instance, plan *Plan, r Rendering, eviction Eviction) {
+	before := Verb(live.Annotations[v1alpha1.AnnotationDisruption])
+	left := before != "" && (r.Silent || unfinished(r.Disrupt, live))
+	switch verb, under := plan.disrupted[live.Name]; {
+	case under:
 		setAnnotation(desired, v1alpha1.AnnotationDisruption, string(verb))
-	} else if before != "" && (r.Silent || unfinished(r.Disrupt, live)) {
-		setAnnotation(desired, v1alpha1.AnnotationDisruption, before)
+	case eviction.Marked && !(left && before == Remove):
+		setAnnotation(desired, v1alpha1.AnnotationDisruption, string(Evict))
+	case left:
+		setAnnotation(desired, v1alpha1.AnnotationDisruption, string(before))
 	}
 	desired.Spec.Suspended = desired.Spec.Suspended || plan.suspended[live.Name]
 }

@@ -222,6 +222,7 @@ func TestAGroupThatHasYetToRollIsWaitedForWhateverItSays(t *testing.T) {
 	for _, reason := range []string{
 		v1alpha1.ReasonDraining, v1alpha1.ReasonScaleInRefused, v1alpha1.ReasonVolumeChanging, v1alpha1.ReasonVolumeChangeFailed,
 		v1alpha1.ReasonVolumeChangePending, v1alpha1.ReasonAttributesClassAbsent, v1alpha1.ReasonAttributesUnsupported, v1alpha1.ReasonNewRendering,
+		v1alpha1.ReasonEvictingLeaders,
 	} {
 		kv.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: reason}}
 		for update, open := range map[string]bool{"r": true, "s": false} {
@@ -247,7 +248,7 @@ func TestADeletedMemberStopsWithItsGroup(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{}
 	i := doomed(kv(1, "uid"))
 	open := Rendering{Disrupt: clean{}, Gate: gate.Result{Open: true}}
-	stops := func(r Rendering) bool { return parting(i, &Plan{}, g, r).Spec.Suspended }
+	stops := func(r Rendering) bool { return parting(i, &Plan{}, g, r, Eviction{}).Spec.Suspended }
 	assert.False(t, stops(open))
 	g.Spec.Suspended = true
 	assert.True(t, stops(open))

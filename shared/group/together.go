@@ -241,7 +241,7 @@ func comeBack(plan *Plan, s Snapshot, r Rendering, all []*v1alpha1.Instance, due
 			continue
 		}
 		here := restarted(i)
-		if i.Annotations[v1alpha1.AnnotationDisruption] == "" && here {
+		if !begun(i) && here {
 			if inherits(s, r, i) {
 				// The mark comes first: by it its store is let lead again.
 				plan.disrupted[i.Name] = Restart
@@ -267,6 +267,7 @@ func comeBack(plan *Plan, s Snapshot, r Rendering, all []*v1alpha1.Instance, due
 // the Instance was made. Times of creation are in full seconds.
 func inherits(s Snapshot, r Rendering, i *v1alpha1.Instance) bool {
 	heir := i.DeepCopy()
+	delete(heir.Annotations, v1alpha1.AnnotationEvictLeaders)
 	setAnnotation(heir, v1alpha1.AnnotationDisruption, string(Restart))
 	return !i.CreationTimestamp.Time.Before(s.Lease.Since.Truncate(time.Second)) && len(r.Disrupt.Sweep(heir)) > 0
 }

@@ -62,12 +62,17 @@ func (c Component) Vacated(i *v1alpha1.Instance) bool {
 // that is kept empty leads none of an ordinary store (KV-26).
 func (c Component) elsewhere(m Match) bool {
 	for _, other := range c.peers(m) {
-		shares := !c.secluded(other) || c.secluded(*m.Store) || other.Regions > 0
-		if shares && other.State == pd.StateUp && !c.Snapshot.PD.Evicts(other.ID) {
+		if c.leads(m, other) {
 			return true
 		}
 	}
 	return false
+}
+
+// leads reports whether another store could lead the regions of a member's.
+func (c Component) leads(m Match, other pd.Store) bool {
+	shares := !c.secluded(other) || c.secluded(*m.Store) || other.Regions > 0
+	return shares && other.State == pd.StateUp && !c.Snapshot.PD.Evicts(other.ID)
 }
 
 // awaited is how many leaders a store may get back of those that it had. From one
@@ -82,11 +87,12 @@ func (c Component) awaited(s pd.Store, had int) int {
 
 // Readmit lets a restarted member's store lead again, and waits for its leaders
 // to come back (KV-12): for two thirds of those that it had, or until they have
-// had their time.
+// had their time. One that is to lead nothing, for that a person asks, is back when it
+// is Up.
 func (c Component) Readmit(i *v1alpha1.Instance, held lease.State) group.Preparation {
 	p := c.Recover(i, held)
 	m := c.of(i)
-	if !p.Ready || m.Store == nil || m.Store.State != pd.StateUp {
+	if !p.Ready || m.Store == nil || m.Store.State != pd.StateUp || c.leadsNothing(i) {
 		return p
 	}
 	if calls := c.readmission(i); len(calls) > 0 {

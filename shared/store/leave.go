@@ -163,9 +163,12 @@ func mark(i *v1alpha1.Instance) group.Verb {
 
 // Sweep implements group.Component: what an earlier preparation has left in PD,
 // by the mark that it left on the Instance, is taken back (KV-05, KV-15). What a
-// person has done carries no mark.
+// person has done carries no mark. What he asks for by an annotation stays.
 func (c Component) Sweep(i *v1alpha1.Instance) []group.Call {
-	calls := c.readmission(i)
+	var calls []group.Call
+	if !c.leadsNothing(i) {
+		calls = c.readmission(i)
+	}
 	if m := c.of(i); m.Store != nil && m.Store.State == pd.StateOffline && mark(i) == group.Remove {
 		calls = append(calls, group.Call{Verb: group.RestoreStore, Target: m.Store.ID, Instance: i.Name})
 	}

@@ -100,7 +100,12 @@ const (
 	ReasonConfigRefused = "ConfigRefused"
 	// ReasonEvictionTimedOut: leaders stayed longer than they may; the member is
 	// stopped with them.
-	ReasonEvictionTimedOut    = "EvictionTimedOut"
+	ReasonEvictionTimedOut = "EvictionTimedOut"
+	// ReasonEvictingLeaders: a member is to lead nothing, or may lead again, because
+	// an annotation on its Instance says so, and it is not so yet. Set by the tikvgroup
+	// and pdgroup operators until that annotation has been answered, and from when it
+	// is gone until PD lets the member lead again.
+	ReasonEvictingLeaders     = "EvictingLeaders"
 	ReasonWaitingForPDGroup   = "WaitingForPDGroup"
 	ReasonWaitingForTiKVGroup = "WaitingForTiKVGroup"
 	ReasonWaitingForInstances = "WaitingForInstances"
@@ -236,7 +241,7 @@ func ConditionTable() []ConditionInfo {
 	// and Reconciling: they repeat the most pressing one.
 	blocked := []string{
 		ReasonProgressing, ReasonCreating, ReasonRestartPending, ReasonNewRendering, ReasonVolumeChangePending,
-		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonAnnouncingUpgrade, ReasonReplacing, ReasonReplacementPending, ReasonRebalancing, ReasonEvictionTimedOut, ReasonConfigPending, ReasonConfigRefused,
+		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonAnnouncingUpgrade, ReasonReplacing, ReasonReplacementPending, ReasonRebalancing, ReasonEvictionTimedOut, ReasonEvictingLeaders, ReasonConfigPending, ReasonConfigRefused,
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
 		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
 		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonRecoveryRefused, ReasonRecoveringQuorum, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,

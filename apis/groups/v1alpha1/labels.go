@@ -66,9 +66,18 @@ const (
 	// spec.rebalance has added, until it is known whether one may leave in exchange. The
 	// value is that field's.
 	AnnotationRebalance = LabelPrefix + "rebalance"
+	// AnnotationEvictLeaders is set by a person on an Instance of TiKV or PD whose
+	// member is to lead nothing, and goes on running, for as long as it stands. Any
+	// value will do, none as well.
+	AnnotationEvictLeaders = LabelPrefix + "evict-leaders"
+	// AnnotationLeadersEvicted is set by a group's operator on an Instance whose
+	// member has come to lead nothing, as AnnotationEvictLeaders asks: its value, or
+	// "true" if that is empty. It stays until the request is gone and the member may
+	// lead again.
+	AnnotationLeadersEvicted = LabelPrefix + "leaders-evicted"
 	// AnnotationDisruption is set by a group's operator on an Instance before it
-	// prepares the database for the member to stop, and removed when it has taken
-	// the preparation back. The value is the verb.
+	// prepares the database for the member to stop, or keeps leaders off it because a
+	// person asks, and removed when it has taken that back. The value is the verb.
 	AnnotationDisruption = LabelPrefix + "disruption"
 	// AnnotationSurge is set by a group's operator on the Instances beyond
 	// spec.replicas that let others be restarted without being missed, until the

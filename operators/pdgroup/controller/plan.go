@@ -119,7 +119,7 @@ func planWith(g *v1alpha1.PDGroup, s group.Snapshot, r group.Rendering) (groupPl
 	if lost := founding.Vanished(g, s); lost.Kind != step.KindDone && g.DeletionTimestamp == nil {
 		p.Outcome = step.Worst(lost, p.Outcome)
 	}
-	p.Outcome = step.Worst(p.Outcome, founding.Stuck(g, s))
+	p.Outcome = step.Worst(p.Outcome, founding.Stuck(g, s), p.Evicting)
 	if due := (voters{g, s}).due(); due > 0 && p.Outcome.Kind == step.KindWait {
 		// A second more, because the API keeps whole ones.
 		p.Outcome.After = min(p.Outcome.After, due+time.Second)
@@ -202,7 +202,7 @@ func (v voters) Prepare(d group.Disruption, _ time.Time) group.Preparation {
 		}
 	}
 	if m.Name == v.s.PD.Leader && len(v.s.PD.Members) > 1 {
-		to := v.successor(d)
+		to := v.successor(d, anybody)
 		if to == "" {
 			return waiting(v1alpha1.ReasonPreparing, "member %s leads PD, and no other member is healthy", name)
 		}
@@ -236,10 +236,14 @@ func (v voters) unfounded(i *v1alpha1.Instance) group.Preparation {
 	return group.Preparation{Ready: true, Stays: true}
 }
 
-// successor names the member that leads next: one that is healthy and stays, at
-// best Ready and at the wanted revision, and of those the one that has been
-// healthy for longest. Empty if there is none.
-func (v voters) successor(d group.Disruption) string {
+// anybody may lead when the one that does is stopped.
+func anybody(*v1alpha1.Instance) bool { return true }
+
+// successor names the member that leads next after an Instance's: one that is healthy
+// and stays, at best none that a person wants to lead nothing, Ready and at the wanted
+// revision, and of those the one that has been healthy for longest. fits tells of the
+// Instance of one whether it may, nil if it has none. Empty if there is none.
+func (v voters) successor(d group.Disruption, fits func(*v1alpha1.Instance) bool) string {
 	type candidate struct {
 		name  string
 		score int
@@ -247,12 +251,14 @@ func (v voters) successor(d group.Disruption) string {
 	}
 	var all []candidate
 	for _, m := range v.s.PD.Members {
-		if !m.Healthy || m.Name == d.Instance.Name || m.Name == "" {
+		i := v.s.Instance(m.Name)
+		if !m.Healthy || m.Name == d.Instance.Name || m.Name == "" || !fits(i) {
 			continue
 		}
 		c := candidate{name: m.Name}
-		if i := v.s.Instance(m.Name); i != nil {
-			for _, good := range []bool{group.FootingOf(i) == group.Firm, i.DeletionTimestamp == nil && !i.Spec.Retire, group.InstanceReady(i), i.Status.Revision == d.Revision} {
+		if i != nil {
+			_, evicted := group.LeadsNothing(i)
+			for _, good := range []bool{group.FootingOf(i) == group.Firm, i.DeletionTimestamp == nil && !i.Spec.Retire, !evicted, group.InstanceReady(i), i.Status.Revision == d.Revision} {
 				c.score *= 2
 				if good {
 					c.score++

@@ -48,7 +48,10 @@ type voters struct {
 	s group.Snapshot
 }
 
-var _ group.Component = voters{}
+var (
+	_ group.Component = voters{}
+	_ group.Leading   = voters{}
+)
 
 // again returns voters by what PD says now.
 func (v voters) again(now pd.View) group.Component {

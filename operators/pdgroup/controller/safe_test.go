@@ -329,7 +329,7 @@ func TestAMemberThatIsHealthyForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T
 			assert.Equal(t, c.held, why != "", why)
 			if c.held {
 				assert.Contains(t, why, "describe instance basic-pd-0")
-				assert.Equal(t, "basic-pd-2", v.successor(group.Disruption{Instance: s.Instances[1], Verb: group.Restart}))
+				assert.Equal(t, "basic-pd-2", v.successor(group.Disruption{Instance: s.Instances[1], Verb: group.Restart}, anybody))
 			}
 		})
 	}

@@ -64,7 +64,7 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 		p.Outcome = step.Worst(p.Outcome, store.LabelsPending(p.Labels))
 	}
 	p.Orders = judge.Orders(p.Gifts)
-	p.Outcome = step.Worst(p.Outcome, p.Settings)
+	p.Outcome = step.Worst(p.Outcome, p.Settings, p.Evicting)
 	return p, nil
 }
 

@@ -35,7 +35,10 @@ type stores struct {
 	flushes bool
 }
 
-var _ group.Component = stores{}
+var (
+	_ group.Component = stores{}
+	_ group.Leading   = stores{}
+)
 
 func storesOf(g *v1alpha1.TiKVGroup, s group.Snapshot) stores {
 	c := store.New(g, s, v1alpha1.PortTiKV)
@@ -77,6 +80,9 @@ func (c stores) Prepare(d group.Disruption, begun time.Time) group.Preparation {
 			fmt.Sprintf("store %s of Instance %s has given its leaders away and writes its log backups out, for %s at most: %s", id, i.Name, flushTimeout, d.Why)),
 	}
 }
+
+// Evict implements group.Leading.
+func (c stores) Evict(i *v1alpha1.Instance) group.Eviction { return c.Shun(i) }
 
 // Recover implements group.Component: the leaders come back.
 func (c stores) Recover(i *v1alpha1.Instance, held lease.State) group.Preparation {
