@@ -460,21 +460,21 @@ func (d *Database) Replicated() error {
 	return nil
 }
 
-// RegionsOf counts the regions on the store of a pod, and reports whether PD lists
-// it.
-func (d *Database) RegionsOf(pod string) (n int, found bool) {
+// RegionsOf counts the regions on the store of a pod, and those that it leads, and
+// reports whether PD lists it.
+func (d *Database) RegionsOf(pod string) (all, led int, found bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	cluster := d.leader()
 	if cluster == nil {
-		return 0, false
+		return 0, 0, false
 	}
 	stores, err := cluster.Stores()
 	at := slices.IndexFunc(stores, func(s model.StoreView) bool { return strings.HasPrefix(s.Meta.Address, pod+".") })
 	if err != nil || at < 0 {
-		return 0, false
+		return 0, 0, false
 	}
-	return stores[at].Regions, true
+	return stores[at].Regions, stores[at].Leaders, true
 }
 
 // leader returns what the PD leader knows, nil while there is none.

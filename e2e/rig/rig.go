@@ -269,13 +269,13 @@ func (r *Rig) Replicated(context.Context) error {
 }
 
 // Regions implements scenario.World.
-func (r *Rig) Regions(_ context.Context, pod string) (int, error) {
+func (r *Rig) Regions(_ context.Context, pod string) (all, led int, err error) {
 	for _, db := range r.Databases.List() {
-		if n, found := db.RegionsOf(pod); found {
-			return n, nil
+		if all, led, found := db.RegionsOf(pod); found {
+			return all, led, nil
 		}
 	}
-	return 0, fmt.Errorf("PD lists no store of pod %s", pod)
+	return 0, 0, fmt.Errorf("PD lists no store of pod %s", pod)
 }
 
 // Setting implements scenario.World.

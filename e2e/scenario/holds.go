@@ -67,7 +67,8 @@ type Field struct {
 	// Object that has the field.
 	Object objects.Key `json:"object"`
 	// Path of the field, with dots, and the index of an entry of a list:
-	// "status.replicas", "status.containerStatuses.0.restartCount".
+	// "status.replicas", "status.containerStatuses.0.restartCount". The last part may
+	// have dots of its own, as the key of an annotation has.
 	Path string `json:"path"`
 	// Is its value as text; empty if there is no such field.
 	Is string `json:"is"`
@@ -83,6 +84,10 @@ type Await struct {
 	// Filled until some lie on each.
 	Empty  []string `json:"empty,omitempty"`
 	Filled []string `json:"filled,omitempty"`
+	// Leaderless waits likewise until the stores of these pods lead no region, and
+	// Leading until each leads some.
+	Leaderless []string `json:"leaderless,omitempty"`
+	Leading    []string `json:"leading,omitempty"`
 	// Settings waits, after all else, until the members in pods run with values of
 	// their configuration, by pod and key.
 	Settings map[string]map[string]string `json:"settings,omitempty"`
@@ -97,17 +102,22 @@ func (a Await) placed(ctx context.Context, world World) error {
 			return err
 		}
 	}
-	for _, pod := range slices.Concat(a.Empty, a.Filled) {
-		n, err := world.Regions(ctx, pod)
+	for _, pod := range a.pods() {
+		all, led, err := world.Regions(ctx, pod)
 		switch {
 		case err != nil:
 			return err
-		case n > 0 == slices.Contains(a.Empty, pod):
-			return fmt.Errorf("%d regions lie on the store of pod %s", n, pod)
+		case all > 0 && slices.Contains(a.Empty, pod), all == 0 && slices.Contains(a.Filled, pod):
+			return fmt.Errorf("%d regions lie on the store of pod %s", all, pod)
+		case led > 0 && slices.Contains(a.Leaderless, pod), led == 0 && slices.Contains(a.Leading, pod):
+			return fmt.Errorf("%d regions are led by the store of pod %s", led, pod)
 		}
 	}
 	return nil
 }
+
+// pods are those whose stores are looked at.
+func (a Await) pods() []string { return slices.Concat(a.Empty, a.Filled, a.Leaderless, a.Leading) }
 
 // Expect is what must be so at this moment.
 type Expect struct {
@@ -250,9 +260,12 @@ func (f Field) check(o objects.Set) error {
 // at follows a path through maps by key and through lists by index; nil if it
 // leads nowhere.
 func at(value any, path []string) any {
-	for _, step := range path {
+	for n, step := range path {
 		switch v := value.(type) {
 		case map[string]any:
+			if whole, ok := v[strings.Join(path[n:], ".")]; ok {
+				return whole
+			}
 			value = v[step]
 		case []any:
 			i, err := strconv.Atoi(step)

@@ -151,7 +151,7 @@ func (r *runner) await(ctx context.Context, a Await) error {
 	if err := r.world.Await(ctx, func(o objects.Set) error { return a.Holds.check(o, r.deleted) }); err != nil {
 		return err
 	}
-	if a.Replicated || len(a.Empty)+len(a.Filled) > 0 {
+	if a.Replicated || len(a.pods()) > 0 {
 		if err := untold(ctx, func(ctx context.Context) error { return a.placed(ctx, r.world) }); err != nil {
 			return err
 		}

@@ -57,8 +57,8 @@ type World interface {
 	// has as many voters as PD wants, or as there are stores.
 	Replicated(ctx context.Context) error
 
-	// Regions counts the regions on the store of a pod.
-	Regions(ctx context.Context, pod string) (int, error)
+	// Regions counts the regions on the store of a pod, and those that it leads.
+	Regions(ctx context.Context, pod string) (all, led int, err error)
 
 	// Setting is the value of a key of the configuration that the member in a pod
 	// runs with, as its status port shows it; an error while it shows nothing.

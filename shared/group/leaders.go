@@ -59,7 +59,7 @@ func (p *Plan) evict(g v1alpha1.Group, r Rendering, i *v1alpha1.Instance) Evicti
 	e := leading.Evict(i)
 	verb, under := p.disrupted[i.Name]
 	if g.GetComponentSpec().Suspended || verb == Remove {
-		return Eviction{Marked: e.Marked}
+		return Eviction{Marked: e.Marked && i.Annotations[v1alpha1.AnnotationDisruption] != ""}
 	}
 	// Who has just been chosen to be disrupted must not be given what others lead.
 	if !under && p.Lease.Take == nil && len(e.Calls) > 0 {

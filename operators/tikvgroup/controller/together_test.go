@@ -90,6 +90,11 @@ func follow(s group.Snapshot, p groupPlan, names ...string) group.Snapshot {
 			continue
 		}
 		i := c.Desired.DeepCopy()
+		for _, key := range []string{v1alpha1.AnnotationEvictLeaders, v1alpha1.AnnotationRemoveFirst} { // a person's, which stay
+			if value, there := s.Instances[at].Annotations[key]; there {
+				metav1.SetMetaDataAnnotation(&i.ObjectMeta, key, value)
+			}
+		}
 		i.UID, i.Generation, i.Status = s.Instances[at].UID, 1, *s.Instances[at].Status.DeepCopy()
 		if c.Stops {
 			i.Status.Conditions = nil

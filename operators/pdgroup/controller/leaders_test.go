@@ -1,0 +1,116 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+)
+
+// annotated puts an annotation on the Instance of a slot.
+func annotated(slot int, key, value string) func(*group.Snapshot) {
+	return func(s *group.Snapshot) {
+		if s.Instances[slot].Annotations == nil {
+			s.Instances[slot].Annotations = map[string]string{}
+		}
+		s.Instances[slot].Annotations[key] = value
+	}
+}
+
+// unwanted has a person not want the member of a slot to lead.
+func unwanted(slot int) func(*group.Snapshot) {
+	return annotated(slot, v1alpha1.AnnotationEvictLeaders, "")
+}
+
+func TestOPS01AMemberDoesNotLeadWhileItsInstanceSaysSo(t *testing.T) {
+	to := func(name string) []group.Call {
+		return []group.Call{{Verb: group.TransferLeader, Target: name, Instance: "basic-pd-0"}}
+	}
+	told := annotated(0, v1alpha1.AnnotationLeadersEvicted, "true")
+	leads := func(name string) func(*group.Snapshot) { return func(s *group.Snapshot) { s.PD.Leader = name } }
+	one := func(s *group.Snapshot) { s.Instances, s.PD.Members = s.Instances[:1], s.PD.Members[:1] }
+	const evicting, takeAway = v1alpha1.ReasonEvictingLeaders, "kubectl -n ns annotate instance basic-pd-0 groups.tidb.dev/evict-leaders-"
+	for name, c := range map[string]struct {
+		members int32
+		edit    func(*v1alpha1.PDGroup)
+		changes []func(*group.Snapshot)
+		calls   []group.Call
+		answer  string
+		reason  string
+		says    string
+	}{
+		"it hands the leader on":                         {3, nil, []func(*group.Snapshot){unwanted(0)}, to("basic-pd-1"), "", evicting, "PD's leader moves from basic-pd-0 to basic-pd-1: annotation groups.tidb.dev/evict-leaders on Instance basic-pd-0"},
+		"it does not lead":                               {3, nil, []func(*group.Snapshot){unwanted(0), leads("basic-pd-1")}, nil, "true", "", ""},
+		"with the request's own words":                   {3, nil, []func(*group.Snapshot){annotated(0, v1alpha1.AnnotationEvictLeaders, "old node"), leads("basic-pd-1")}, nil, "old node", "", ""},
+		"it comes to lead again, and hands it on":        {3, nil, []func(*group.Snapshot){unwanted(0), told}, to("basic-pd-1"), "true", "", ""},
+		"not to one that is not to lead either":          {3, nil, []func(*group.Snapshot){unwanted(0), unwanted(1)}, to("basic-pd-2"), "", evicting, "to basic-pd-2"},
+		"not to one that is not healthy":                 {3, nil, []func(*group.Snapshot){unwanted(0), func(s *group.Snapshot) { lives(s, 1, false, true) }}, to("basic-pd-2"), "", "", ""},
+		"not to one whose pod is not ready":              {3, nil, []func(*group.Snapshot){unwanted(0), func(s *group.Snapshot) { lives(s, 1, true, false) }}, to("basic-pd-2"), "", "", ""},
+		"not to one that is being restarted":             {3, nil, []func(*group.Snapshot){unwanted(0), annotated(1, v1alpha1.AnnotationDisruption, "Restart")}, to("basic-pd-2"), "", evicting, ""},
+		"not to one that is about to be":                 {3, nil, []func(*group.Snapshot){unwanted(0), func(s *group.Snapshot) { s.Lease = lease.Held(lease.Of(s.Instances[1]), clock(), 0) }}, to("basic-pd-2"), "", "", ""},
+		"not to one that leaves":                         {3, nil, []func(*group.Snapshot){unwanted(0), func(s *group.Snapshot) { s.Instances[1].Spec.Retire = true }}, to("basic-pd-2"), "", "", ""},
+		"not to one that was deleted":                    {3, nil, []func(*group.Snapshot){unwanted(0), func(s *group.Snapshot) { deleted(s, 1, 0) }}, to("basic-pd-2"), "", "", ""},
+		"nobody else may":                                {3, nil, []func(*group.Snapshot){unwanted(0), unwanted(1), unwanted(2)}, nil, "", evicting, takeAway},
+		"nobody else is there":                           {1, nil, []func(*group.Snapshot){unwanted(0), one}, nil, "", evicting, takeAway},
+		"nobody knows while PD is silent":                {3, nil, []func(*group.Snapshot){unwanted(0), told, silent}, nil, "true", "", ""},
+		"the request is gone, and nothing is to be done": {3, nil, []func(*group.Snapshot){told}, nil, "", "", ""},
+		"a paused group does nothing":                    {3, func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, []func(*group.Snapshot){unwanted(0)}, nil, "-", v1alpha1.ReasonPaused, "next: take the leaders of Instance basic-pd-0 away"},
+		"nor does a suspended one":                       {3, func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }, []func(*group.Snapshot){unwanted(0)}, nil, "", v1alpha1.ReasonSuspended, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := stored(founded, replicasOf(c.members))
+			if c.edit != nil {
+				c.edit(g)
+			}
+			p := mustPlan(t, g, scene(t, 3, c.changes...))
+			assert.Equal(t, c.calls, p.Calls)
+			if c.reason != "" {
+				assert.Equal(t, c.reason, p.Outcome.Reason, p.Outcome.Message)
+			}
+			assert.Contains(t, p.Outcome.Message, c.says)
+			if c.answer == "-" {
+				assert.Empty(t, p.Instances)
+				return
+			}
+			at := p.Instances[0].Desired
+			require.Equal(t, "basic-pd-0", at.Name)
+			assert.Equal(t, c.answer, at.Annotations[v1alpha1.AnnotationLeadersEvicted])
+			if c.reason == evicting || c.reason == "" && c.says == "" && len(c.changes) < 2 {
+				assert.Empty(t, at.Annotations[v1alpha1.AnnotationDisruption], "nothing is to be taken back in PD")
+				assert.Nil(t, p.Lease.Take)
+			}
+		})
+	}
+}
+
+// PD-08: who leads is restarted last, whoever is not to lead; and it may hand the
+// leader to one that is not to lead if nobody else is left.
+func TestOPS01ARollRestartsTheLeaderLast(t *testing.T) {
+	g := stored(edited)
+	s := scene(t, 3, unwanted(0), annotated(0, v1alpha1.AnnotationLeadersEvicted, "true"), func(s *group.Snapshot) { s.PD.Leader = "basic-pd-1" })
+	p := mustPlan(t, g, s)
+	require.NotNil(t, p.Lease.Take)
+	assert.Equal(t, "basic-pd-0", p.Lease.Take.Instance.Name)
+	v := voters{g, s}
+	assert.Less(t, v.Rank(group.Disruption{Instance: s.Instances[2], Verb: group.Restart}), v.Rank(group.Disruption{Instance: s.Instances[1], Verb: group.Restart}))
+	to := func() string {
+		return v.successor(group.Disruption{Instance: s.Instances[1], Verb: group.Restart, Revision: "new"}, anybody)
+	}
+	s.Instances[0].Status.Revision = "new"
+	assert.Equal(t, "basic-pd-2", to(), "rather one that has to be restarted again")
+	unwanted(2)(&s)
+	assert.Equal(t, "basic-pd-0", to(), "rather than nobody")
+
+	// Nobody is handed the leader in the very plan that chooses him to be restarted.
+	s = scene(t, 3, unwanted(2), func(s *group.Snapshot) { s.PD.Leader = "basic-pd-2" })
+	p = mustPlan(t, g, s)
+	require.NotNil(t, p.Lease.Take)
+	assert.Empty(t, p.Calls)
+	s.Lease = lease.Held(lease.Of(p.Lease.Take.Instance), clock(), 0)
+	p = mustPlan(t, g, s)
+	assert.Equal(t, []group.Call{{Verb: group.TransferLeader, Target: "basic-pd-1", Instance: "basic-pd-2"}}, p.Calls)
+}
