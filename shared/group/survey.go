@@ -220,7 +220,7 @@ func mark(desired, live *v1alpha1.Instance, plan *Plan, r Rendering, eviction Ev
 	switch verb, under := plan.disrupted[live.Name]; {
 	case under:
 		setAnnotation(desired, v1alpha1.AnnotationDisruption, string(verb))
-	case eviction.Marked && !(left && before == Remove):
+	case eviction.Marked && (!left || before != Remove):
 		setAnnotation(desired, v1alpha1.AnnotationDisruption, string(Evict))
 	case left:
 		setAnnotation(desired, v1alpha1.AnnotationDisruption, string(before))

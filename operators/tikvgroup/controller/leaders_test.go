@@ -316,6 +316,49 @@ func TestOPS01OneThatIsMadeAnewLeads(t *testing.T) {
 	assert.Empty(t, wanted(p, "basic-tikv-0").Annotations[theMark])
 }
 
+// And an heir that is annotated at once has the Lease until it is back, and its eviction
+// is ours to be taken back.
+func TestOPS01OneThatIsMadeAnewIsAskedAtOnce(t *testing.T) {
+	for _, mark := range []string{"", "Evict"} {
+		g := sample()
+		s := world(t, g, 3)
+		list := map[string]string{request: "x"}
+		if mark != "" {
+			list[theMark] = mark
+		}
+		annotated(&s, 0, list)
+		s.Instances[0].UID = "new"
+		s.PD.EvictLeader, s.PD.Stores[0].Leaders = []string{"1"}, 0
+		s.Lease, s.HolderReturns = lease.Held(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "old"}, now(), 9), true
+		s.Lease.Returns = g.Name
+		p, err := plan(g, s)
+		require.NoError(t, err)
+		assert.Nil(t, p.Lease.Take, "the mark of the restart comes first")
+		assert.Equal(t, "Restart", wanted(p, "basic-tikv-0").Annotations[theMark])
+		s = follow(s, p)
+		p, err = plan(g, s)
+		require.NoError(t, err)
+		require.NotNil(t, p.Lease.Take)
+		s = taken(s, p)
+		s.HolderReturns = false
+		p, err = plan(g, s)
+		require.NoError(t, err)
+		assert.True(t, p.Lease.Give, p.Outcome.Message)
+		assert.Empty(t, p.Calls)
+		assert.Equal(t, "Evict", wanted(p, "basic-tikv-0").Annotations[theMark])
+	}
+	// So does one that comes in the place of a companion.
+	g, s := zones(t)
+	s = taken(s, decided(t, g, s, nil))
+	s = evicted(follow(s, decided(t, g, s, nil)), 0, 3)
+	s = follow(s, decided(t, g, s, nil))
+	heir := s.Instances[3].DeepCopy()
+	heir.UID, heir.CreationTimestamp, heir.Annotations = "new", metav1.NewTime(s.Lease.Since), map[string]string{request: "x"}
+	s.Instances[3] = heir
+	p := decided(t, g, returned(s), nil)
+	assert.Equal(t, "Restart", wanted(p, heir.Name).Annotations[theMark])
+}
+
 // KV-04: it leaves like any other, and PD keeps nothing of it.
 func TestOPS01AStoreThatLeadsNothingLeaves(t *testing.T) {
 	g := sample()
