@@ -68,7 +68,12 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		}
 	}
 	silent := func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }
-	pause := func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Paused = true }
+	pause := func(g *v1alpha1.TiKVGroup, s *group.Snapshot) {
+		p, err := plan(g, *s)
+		require.NoError(t, err)
+		s.Revisions = append(s.Revisions, *p.Revision)
+		g.Spec.Paused = true
+	}
 	suspend := func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Suspended = true }
 	remove := func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
 		s.Instances[0] = s.Instances[0].DeepCopy()
@@ -101,6 +106,7 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		"another value asks anew":                      {[]change{on(map[string]string{request: "again"}, mark, told), evicts}, nil, "Evict", "slow disk", evicting, "has 10 left"},
 		"and is answered anew":                         {[]change{on(map[string]string{request: "again"}, mark, told), evicts, empty}, nil, "Evict", "again", "", ""},
 		"PD does it because a person has told it":      {[]change{on(asks), evicts, empty}, nil, "", "slow disk", "", ""},
+		"a leader that comes then":                     {[]change{on(asks, told), evicts}, nil, "", "slow disk", "", ""},
 		"and that stays when the request goes":         {[]change{on(told), evicts, empty}, nil, "", "", "", ""},
 		"a store that is not Up is waited for":         {[]change{on(asks), is(pd.StateDisconnected, 0)}, nil, "", "", evicting, "store 1 of Instance basic-tikv-0 is Disconnected"},
 		"nobody else is Up":                            {[]change{on(asks), is(pd.StateDown, 1, 2)}, nil, "", "", evicting, takeAway},
@@ -116,6 +122,7 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		"a paused group does nothing":                  {[]change{on(asks), pause}, nil, "-", "-", v1alpha1.ReasonPaused, "next: take the leaders of Instance basic-tikv-0 away"},
 		"and says so of what goes by itself":           {[]change{on(asks, mark), evicts, pause}, nil, "-", "-", v1alpha1.ReasonPaused, "next: store 1 of Instance basic-tikv-0 gives its leaders away"},
 		"nor does it take anything back":               {[]change{on(mark, told), evicts, pause}, nil, "-", "-", v1alpha1.ReasonPaused, "next: the store of Instance basic-tikv-0 is to lead again"},
+		"a paused group that has nothing to do":        {[]change{on(asks, mark, told), evicts, empty, pause}, nil, "-", "-", "", ""},
 		"a suspended group begins nothing":             {[]change{on(asks), suspend}, nil, "", "", v1alpha1.ReasonSuspended, ""},
 		"and keeps what there is":                      {[]change{on(asks, mark, told), evicts, suspend}, nil, "Evict", "slow disk", v1alpha1.ReasonSuspended, ""},
 		"and takes back what is not wanted":            {[]change{on(mark, told), evicts, suspend}, free, "Evict", "slow disk", v1alpha1.ReasonSuspended, ""},
@@ -218,6 +225,16 @@ func TestOPS01AStoreThatLeadsNothingIsRestarted(t *testing.T) {
 	assert.Equal(t, "Evict", wanted(p, "basic-tikv-0").Annotations[theMark])
 	assert.Equal(t, "x", wanted(p, "basic-tikv-0").Annotations[answered])
 
+	// Whoever holds the Lease and was not stopped does not keep it.
+	same, quiet := g.DeepCopy(), s
+	same.Spec.Version = sample().Spec.Version
+	quiet.Instances = world(t, same, 3).Instances
+	annotated(&quiet, 0, map[string]string{request: "x", theMark: "Evict"})
+	quiet.Instances[0].UID, quiet.PD = s.Lease.Holder.UID, pd.View{Err: errors.New("PD is asleep")}
+	kept, err := plan(same, quiet)
+	require.NoError(t, err)
+	assert.True(t, kept.Lease.Give, kept.Outcome.Message)
+
 	// The operator dies between the mark and the Lease.
 	s = follow(s, p)
 	p, err = plan(g, s)
@@ -257,6 +274,10 @@ func TestOPS01AZoneIsRestartedThatHasAStoreWhichLeadsNothing(t *testing.T) {
 	s = evicted(s, 3)
 	s = taken(s, decided(t, g, s, nil))
 	require.True(t, s.Lease.Covers(s.Instances[3]))
+	same, quiet := g.DeepCopy(), s
+	same.Spec.Version = "v8.5.7" // nobody is to be restarted any more
+	quiet.PD = pd.View{Err: errors.New("PD is asleep")}
+	assert.True(t, decided(t, same, quiet, nil).Lease.Give, "nothing was begun that may stop them")
 	s.Lease.Companions[0].Leaders = 10
 	p := decided(t, g, s, nil)
 	assert.Equal(t, []group.Call{{Verb: group.EvictLeaders, Target: "1", Instance: "basic-tikv-0"}}, p.Calls)
