@@ -129,7 +129,7 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		"one that was deleted waits for its turn":      {[]change{on(asks, mark, told), evicts, remove, is(pd.StateDown, 1)}, nil, "Evict", "", v1alpha1.ReasonUnsafe, ""},
 		"one that was deleted is not asked any more":   {[]change{on(asks), remove, is(pd.StateDown, 1)}, nil, "", "", v1alpha1.ReasonUnsafe, ""},
 		"a deleted one that does not serve goes clean": {[]change{on(asks, mark, told), evicts, remove, gone}, free, "Restart", "", "", ""},
-		"what was begun with one of its name is taken back first": {[]change{on(asks), evicts, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
+		"what was begun with one of its name is taken back first": {[]change{on(asks), evicts, empty, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
 			s.Lease, s.HolderLost = lease.Held(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "former"}, now(), 9), true
 		}}, free, "", "", v1alpha1.ReasonRecovering, "is to lead again"},
 	} {
