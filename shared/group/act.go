@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -15,6 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/leaseclient"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // Act carries a plan out and nothing else. It returns how that ended: Done
@@ -48,12 +50,16 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 			return o
 		}
 	}
-	changed := make([]bool, len(plan.Instances))
+	changed, taken := make([]bool, len(plan.Instances)), make([]string, len(plan.Instances))
 	var second []func() step.Outcome
 	for i, change := range plan.Instances {
 		second = append(second, func() step.Outcome {
 			if o := confirm(ctx, env, g, s, change); o.Kind != step.KindDone {
 				return o
+			}
+			var err error
+			if taken[i], err = retired(ctx, env, g, change); err != nil || taken[i] != "" {
+				return failed(err)
 			}
 			result, o := applyInstance(ctx, env, g, change)
 			changed[i] = o.Kind == step.KindDone && result != apply.Unchanged
@@ -70,6 +76,14 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 		if o := giveLease(ctx, env, g, s, plan.Lease); o.Kind != step.KindDone {
 			return o
 		}
+	}
+	if o := call(ctx, env, g, plan.Evictions); o.Kind == step.KindFail && plan.Outcome.Reason == v1alpha1.ReasonEvictingLeaders {
+		// It holds nobody up: what is waited for tells why.
+		return step.Wait("PD", plan.Outcome.After, plan.Outcome.Reason, plan.Outcome.Message+": "+o.Message)
+	}
+	if at := slices.IndexFunc(taken, func(claim string) bool { return claim != "" }); at >= 0 {
+		return step.Wait("PersistentVolumeClaim", time.Second, v1alpha1.ReasonCreating,
+			fmt.Sprintf("Instance %s is not made, for claim %s is that of a member that has left: another slot is taken as soon as the operator sees that", plan.Instances[at].Desired.Name, taken[at]))
 	}
 	if at := slices.Index(changed, true); at >= 0 && plan.Outcome.Kind == step.KindDone {
 		// The plan was made from what the Instances said of their old specs.
@@ -90,9 +104,6 @@ func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot
 	changed := step.Conflict(v1alpha1.ReasonProgressing, "Instance "+change.Desired.Name+" has changed meanwhile")
 	switch {
 	case apierrors.IsNotFound(err) && change.Live == nil:
-		if o := vacant(ctx, env, g, change.Desired); o.Kind != step.KindDone {
-			return o
-		}
 		return inTurn(ctx, env, g, change)
 	case err != nil && !apierrors.IsNotFound(err):
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Instance %s: %w", change.Desired.Name, err))
@@ -115,20 +126,31 @@ func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot
 	return step.Done()
 }
 
-// vacant looks at the claims of a slot in the API server before a member is made in
-// it: that the former member's claim is retired may be learnt after the Instance is
-// known to have gone, and a member on a retired claim never starts.
-func vacant(ctx context.Context, env operator.Env, g v1alpha1.Group, i *v1alpha1.Instance) step.Outcome {
-	for _, t := range i.Spec.VolumeClaimTemplates {
-		claim, err := liveClaim(ctx, env.Live, i, t.Name)
-		switch {
-		case err != nil:
-			return step.Fail(v1alpha1.ReasonRequestFailed, err)
-		case claim == nil, claim.Labels[v1alpha1.LabelInstance] != i.Name, claim.Labels[v1alpha1.LabelGroup] != g.GetName():
-			// Somebody else's is for the instance operator to judge.
-		case claim.Annotations[v1alpha1.AnnotationRetired] != "":
-			return step.Conflict(v1alpha1.ReasonProgressing, fmt.Sprintf("claim %s is that of a member that has left, and Instance %s is not made", claim.Name, i.Name))
+// retired names the claim of a former member in the slot of one that is to be made;
+// empty if there is none. That it is retired may be learnt after that member's Instance
+// is known to have gone, and a member on a retired claim never starts. What the
+// operator's own view never shows is for the instance operator to tell.
+func retired(ctx context.Context, env operator.Env, g v1alpha1.Group, change InstanceChange) (string, error) {
+	if change.Live != nil {
+		return "", nil
+	}
+	ours := labels.SelectorFromSet(workload.Selector(g))
+	for _, t := range change.Desired.Spec.VolumeClaimTemplates {
+		claim, err := liveClaim(ctx, env.Live, change.Desired, t.Name)
+		if err != nil {
+			return "", err
 		}
+		if claim != nil && claim.Annotations[v1alpha1.AnnotationRetired] != "" && claim.Labels[v1alpha1.LabelInstance] == change.Desired.Name && ours.Matches(labels.Set(claim.Labels)) {
+			return claim.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// failed is the end of a step by what went wrong; Done if nothing did.
+func failed(err error) step.Outcome {
+	if err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
 	return step.Done()
 }

@@ -31,6 +31,9 @@ type Eviction struct {
 	Marked bool
 	// Done says that the member leads nothing.
 	Done bool
+	// Blocked says that it leads although it is not to, for nobody else can: a person
+	// has to help.
+	Blocked bool
 	// Wait says what is waited for while it is not Done.
 	Wait step.Outcome
 }
@@ -62,15 +65,33 @@ func (p *Plan) evict(g v1alpha1.Group, r Rendering, i *v1alpha1.Instance) Evicti
 		return Eviction{Marked: e.Marked && i.Annotations[v1alpha1.AnnotationDisruption] != ""}
 	}
 	// Who has just been chosen to be disrupted must not be given what others lead.
-	if !under && p.Lease.Take == nil && len(e.Calls) > 0 {
-		p.Calls = append(p.Calls, e.Calls...)
-		p.Notes = append(p.Notes, fmt.Sprintf("take the leaders of Instance %s away: annotation %s", i.Name, v1alpha1.AnnotationEvictLeaders))
+	if !under && p.Lease.Take == nil {
+		p.Evictions = append(p.Evictions, e.Calls...)
 	}
-	if request, asked := LeadsNothing(i); !asked || i.Annotations[v1alpha1.AnnotationLeadersEvicted] != request {
+	request, asked := LeadsNothing(i)
+	answered := asked && i.Annotations[v1alpha1.AnnotationLeadersEvicted] == request
+	if !answered || e.Blocked {
 		// Once it was so, a leader that comes and is sent away is no deviation.
 		p.Evicting = step.Worst(p.Evicting, e.Wait)
 	}
+	if p.unanswered == "" && (asked && e.Done && !answered || !asked && i.Annotations[v1alpha1.AnnotationLeadersEvicted] != "") {
+		p.unanswered = i.Name
+	}
 	return e
+}
+
+// pausedEvictions says what of this would be done in a paused group. It is no roll that
+// others wait for.
+func (p *Plan) pausedEvictions(message string) {
+	switch {
+	case p.Evicting.Kind == step.KindWait:
+		message += "; next: " + p.Evicting.Message
+	case p.unanswered != "":
+		message += fmt.Sprintf("; next: annotation %s of Instance %s", v1alpha1.AnnotationLeadersEvicted, p.unanswered)
+	default:
+		return
+	}
+	p.Evicting = step.Wait("group", waitDeadline, v1alpha1.ReasonEvictingLeaders, message)
 }
 
 // answer tells on an Instance that its member has come to lead nothing. It stays

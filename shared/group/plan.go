@@ -126,6 +126,10 @@ type Plan struct {
 	// such members still lack of theirs, for the component to tell.
 	Gifts    []Gift
 	Settings step.Outcome
+	// Evictions are orders to PD for members that are to lead nothing because a person
+	// asks, or to lead again because he does not any more. They come last: nobody waits
+	// for what becomes of them.
+	Evictions []Call
 	// Evicting is what members still lead that are to lead nothing, or may lead again,
 	// for the component to tell after everything else: it holds nobody's roll up.
 	Evicting step.Outcome
@@ -145,6 +149,9 @@ type Plan struct {
 	// taking says that a change is being given to running members: until they have
 	// shown that it is good nobody is made with it.
 	taking bool
+	// unanswered is an Instance that has yet to say that it leads nothing, or not any
+	// more.
+	unanswered string
 	// files of the revisions that are stored, once they were needed.
 	files stored
 	// rechecks are to pass before anything of the plan stops a member.
@@ -220,26 +227,25 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 // Lease back all the same: the rest of the cluster waits for it.
 func paused(plan Plan, g v1alpha1.Group, s Snapshot) Plan {
 	done := plan.Lease.Give && !slices.ContainsFunc(plan.Calls, func(c Call) bool { return s.Lease.Names(c.Instance) })
-	held := len(plan.Notes) > 0 || plan.Revision != nil || len(plan.Calls) > 0 || len(plan.Deletes) > 0 || plan.Lease.Take != nil || len(plan.Drained) > 0 || plan.Evicting.Kind == step.KindWait
+	held := len(plan.Notes) > 0 || plan.Revision != nil || len(plan.Calls) > 0 || len(plan.Deletes) > 0 || plan.Lease.Take != nil || len(plan.Drained) > 0
 	plan.Services, plan.ConfigMap, plan.Revision, plan.Instances, plan.Budget = nil, nil, nil, nil, nil
-	plan.Calls, plan.Deletes, plan.Prune, plan.Question = nil, nil, nil, nil
+	plan.Calls, plan.Evictions, plan.Deletes, plan.Prune, plan.Question = nil, nil, nil, nil, nil
 	plan.Gifts, plan.Settings = nil, step.Done()
 	plan.Drained, plan.Waiting = map[string]bool{}, map[string]string{}
 	plan.rechecks = slices.DeleteFunc(plan.rechecks, func(c recheck) bool { return !done || !s.Lease.Names(c.instance) })
 	if !done {
 		plan.Lease = LeaseChange{}
 	}
+	edit := origin.Of(g)
+	message := fmt.Sprintf("paused: set %s to false to go on: %s", edit.Either("paused"), edit.Edit())
+	plan.pausedEvictions(message)
 	if !held {
 		return plan
 	}
-	waits := step.Worst(plan.Outcome, plan.Evicting)
-	plan.Evicting = step.Done()
-	edit := origin.Of(g)
-	message := fmt.Sprintf("paused: set %s to false to go on: %s", edit.Either("paused"), edit.Edit())
 	if len(plan.Notes) > 0 {
 		message += "; next: " + plan.Notes[0]
-	} else if waits.Message != "" {
-		message += "; next: " + waits.Message
+	} else if plan.Outcome.Message != "" {
+		message += "; next: " + plan.Outcome.Message
 	}
 	plan.Outcome = step.Wait(g.GroupKind(), waitDeadline, v1alpha1.ReasonPaused, message)
 	return plan
@@ -307,7 +313,7 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 		return err
 	}
 	r.Extra += planReplacements(g, s, r)
-	more, rebalance := planRebalance(g, s, r, living, plan.Target.Hash)
+	more, marks, rebalance := planRebalance(g, s, r, living, plan.Target.Hash)
 	r.Extra += more
 	surge := planSurge(plan, g, s, r, living)
 	leaving := planRemoval(g, s, r, surge, plan.Target.Hash)
@@ -326,12 +332,16 @@ func planInstances(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) error 
 	marked := beyond(g, s, r, surge, leaving)
 	for _, m := range living {
 		change := m.change(plan, g, r, leaving, marked)
-		if by := m.live.Annotations[v1alpha1.AnnotationRebalance]; by != "" && more > 0 {
+		if by := m.live.Annotations[v1alpha1.AnnotationRebalance]; by != "" && marks {
 			setAnnotation(change.Desired, v1alpha1.AnnotationRebalance, by)
 		}
 		plan.Instances = append(plan.Instances, change)
-		if _, under := plan.disrupted[m.live.Name]; !under {
+		switch _, under := plan.disrupted[m.live.Name]; {
+		case under:
+		case begun(m.live):
 			plan.Calls = append(plan.Calls, r.Disrupt.Sweep(m.live)...)
+		default:
+			plan.Evictions = append(plan.Evictions, r.Disrupt.Sweep(m.live)...)
 		}
 	}
 	if s.HolderLost && s.Lease.Holder.Kind == g.GroupKind() && plan.Lease.Take == nil && s.astray(nil) == "" {

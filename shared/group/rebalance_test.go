@@ -60,7 +60,9 @@ func TestKV19ARebalanceStepByStep(t *testing.T) {
 		}, 0, ""},
 		"not wanted any more: one is too many":         {is(old(0), old(1), old(2), fresh(3)), Spread{}, nil, 0, ""},
 		"one is to be replaced: the new one is for it": {is(old(0), unwanted(old(1)), old(2), fresh(3)), fruitless, nil, 0, ""},
-		"the group grew by one meanwhile":              {is(old(0), old(1), old(2), fresh(3)), fruitless, func(g *v1alpha1.TiKVGroup, _ *Snapshot, _ *Rendering) { g.Spec.Replicas = ptr.To(int32(4)) }, 1, "a has more than b"},
+		"the group grew by one meanwhile":              {is(old(0), old(1), old(2), fresh(3)), fruitless, func(g *v1alpha1.TiKVGroup, _ *Snapshot, _ *Rendering) { g.Spec.Replicas = ptr.To(int32(4)) }, 0, ""},
+		"without the new one they lie evenly":          {is(old(0), old(1), old(2), starting(fresh(3))), Spread{By: "zone", Needless: true, Fruitless: "it came to a"}, nil, 0, ""},
+		"one leaves, and the new one is one of many":   {is(old(0), old(1), retiring(old(2)), fresh(3)), fruitless, nil, 0, ""},
 		"the group shrinks by one meanwhile":           {is(old(0), old(1), old(2), fresh(3)), fruitless, func(g *v1alpha1.TiKVGroup, _ *Snapshot, _ *Rendering) { g.Spec.Replicas = ptr.To(int32(2)) }, 1, "it came to a"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +82,7 @@ func TestKV19ARebalanceStepByStep(t *testing.T) {
 				}
 				living = append(living, m)
 			}
-			extra, o := planRebalance(g, s, r, living, "r")
+			extra, _, o := planRebalance(g, s, r, living, "r")
 			assert.Equal(t, c.extra, extra)
 			if c.says == "" {
 				assert.Equal(t, step.KindDone, o.Kind, o.Message)

@@ -104,7 +104,7 @@ func (out *removal) begins(r Rendering) string {
 }
 
 // beforeInRemoval orders the members of which some are to be removed: who is to be
-// replaced, who is on the way out already, whom a person named, who
+// replaced for its volumes, who is on the way out already, whom a person named, who
 // adds nothing, as the component ranks them, and then the newest.
 func beforeInRemoval(g v1alpha1.Group, r Rendering, why, revision string, a, b *v1alpha1.Instance) int {
 	first := func(holds func(*v1alpha1.Instance) bool) int {
@@ -120,11 +120,12 @@ func beforeInRemoval(g v1alpha1.Group, r Rendering, why, revision string, a, b *
 		return r.Disrupt.Rank(Disruption{Instance: i, Verb: Remove, Why: why, Revision: revision})
 	}
 	return cmp.Or(
-		first(func(i *v1alpha1.Instance) bool { return ToReplace(g, i) != "" }),
+		first(func(i *v1alpha1.Instance) bool { return ReplacedForVolumes(g, i) != "" }),
 		first(func(i *v1alpha1.Instance) bool { return i.Spec.Retire }),
+		first(named),
 		first(func(i *v1alpha1.Instance) bool {
-			_, named := i.Annotations[v1alpha1.AnnotationRemoveFirst]
-			return named
+			_, first := i.Annotations[v1alpha1.AnnotationRemoveFirst]
+			return first
 		}),
 		first(r.Disrupt.Spare),
 		cmp.Compare(rank(a), rank(b)),

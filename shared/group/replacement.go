@@ -27,7 +27,9 @@ func named(i *v1alpha1.Instance) bool {
 // that have come are Ready. Nothing of it is remembered but the members themselves, so
 // it goes on after a crash, and ends when what asks for it is taken back.
 func planReplacements(g v1alpha1.Group, s Snapshot, r Rendering) int32 {
-	if s.PDGroup == nil || s.PDGroup.Status.ClusterID == "" || g.GetComponentSpec().Suspended {
+	// While there are some in place of others that are to come back, nobody can tell
+	// whose place a new one would take.
+	if r.Extra > 0 || s.PDGroup == nil || s.PDGroup.Status.ClusterID == "" || g.GetComponentSpec().Suspended {
 		return 0
 	}
 	var old []*v1alpha1.Instance
@@ -38,6 +40,8 @@ func planReplacements(g v1alpha1.Group, s Snapshot, r Rendering) int32 {
 		}
 		staying++
 		switch {
+		case i.Spec.Retire && ToReplace(g, i) == "":
+			return 0 // that comes first
 		case ToReplace(g, i) == "":
 			unsettled = unsettled || !Settled(i)
 		case i.Spec.Retire:

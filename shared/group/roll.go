@@ -167,11 +167,11 @@ func settle(plan *Plan, s Snapshot, r Rendering, holder *v1alpha1.Instance, work
 		}
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+holder.Name+" is being deleted")
 	}
-	switch Verb(holder.Annotations[v1alpha1.AnnotationDisruption]) {
-	case "", Evict:
+	switch verb := Verb(holder.Annotations[v1alpha1.AnnotationDisruption]); {
+	case verb == "", verb == Evict && !stale(holder):
 		// The mark is written before anything is done. That it leads nothing goes on.
 		return give(plan, work, holder, "nothing has been done to it")
-	case Remove:
+	case verb == Remove:
 		return takeBack(plan, r, holder, work)
 	}
 	plan.disrupted[holder.Name] = Restart

@@ -33,7 +33,7 @@ func (c Component) Shun(i *v1alpha1.Instance) group.Eviction {
 		wait(poll, "Instance %s is to lead nothing (annotation %s): %s", i.Name, v1alpha1.AnnotationEvictLeaders, m.Problem)
 	case m.Store == nil:
 		wait(poll, "Instance %s is to lead nothing (annotation %s): PD lists no store at %s", i.Name, v1alpha1.AnnotationEvictLeaders, m.Address)
-	case c.Snapshot.HolderLost && c.Snapshot.Lease.Holder.Instance == i.Name:
+	case c.Snapshot.HolderLost && c.Snapshot.Lease.Names(i.Name):
 		// PD is told to forget all that was begun with the one that had its name.
 		wait(poll, "store %s of Instance %s is to lead nothing (annotation %s) when what was begun with the one before it has been taken back", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders)
 	case c.Vacated(i):
@@ -43,8 +43,13 @@ func (c Component) Shun(i *v1alpha1.Instance) group.Eviction {
 	case c.Snapshot.PD.Evicts(m.Store.ID):
 		wait(look, "store %s of Instance %s gives its leaders away (annotation %s) and has %s left", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders, about(m.Store.Leaders))
 	case !c.spared(m):
+		out.Blocked = true
 		wait(poll, "store %s of Instance %s goes on leading (annotation %s): no other TiKV store that is Up may lead; let another one, or this one: %s",
 			m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders, takeAway(i))
+	case c.crowd(m) != nil:
+		out.Blocked = true
+		wait(poll, "store %s of Instance %s goes on leading (annotation %s): PD keeps %d replicas of a region, and all that could lead one while another store restarts may be among those that lead nothing already (%s); let one of those, or this one: %s",
+			m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders, c.Snapshot.PD.MaxReplicas, ids(c.crowd(m)), takeAway(i))
 	default:
 		out.Marked = true
 		out.Calls = []group.Call{{Verb: group.EvictLeaders, Target: m.Store.ID, Instance: i.Name}}
@@ -87,11 +92,35 @@ func (c Component) spared(m Match) bool {
 		if i == nil {
 			return true
 		}
-		if _, asked := group.LeadsNothing(i); mark(i) == "" && (!asked || i.Name > m.Instance.Name) {
+		if _, asked := group.LeadsNothing(i); mark(i) == "" && !c.Snapshot.Lease.Names(i.Name) && (!asked || i.Name > m.Instance.Name) {
 			return true
 		}
 	}
 	return false
+}
+
+// crowd returns the other stores that are to lead nothing for good, or already do so,
+// if with one more of them and one that restarts a region might have no store left to
+// be led by; nil if none could. Of several that are asked at once, the first by name
+// come first.
+func (c Component) crowd(m Match) []pd.Store {
+	var out []pd.Store
+	for _, other := range c.peers(m) {
+		i := c.Snapshot.Anyone(podName(other))
+		evicts := c.Snapshot.PD.Evicts(other.ID)
+		switch {
+		case i == nil && evicts, i != nil && evicts && (mark(i) == "" || mark(i) == group.Evict):
+			out = append(out, other)
+		case i != nil && !evicts && i.Name < m.Instance.Name:
+			if _, asked := group.LeadsNothing(i); asked && i.DeletionTimestamp == nil {
+				out = append(out, other)
+			}
+		}
+	}
+	if len(out) < max(c.Snapshot.PD.MaxReplicas-2, 1) {
+		return nil
+	}
+	return out
 }
 
 // takeAway is the command that takes the request off an Instance.

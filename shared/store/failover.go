@@ -104,7 +104,7 @@ func (c Component) Extra() int32 {
 		return 0
 	}
 	lost, few := c.casualties()
-	extra := len(staying(lost))
+	extra := len(slices.DeleteFunc(staying(lost), func(i *v1alpha1.Instance) bool { return group.ToReplace(c.Group, i) != "" }))
 	if !few {
 		extra = min(c.living()-int(c.Group.GetReplicas()), c.most())
 	}

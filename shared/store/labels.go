@@ -88,21 +88,27 @@ func CheckLabels(user map[string]v1alpha1.StoreLabelValue) []string {
 // nodes that PD places replicas by and the user's own, and the operator's, of which
 // one without a value is to be removed.
 func LabelChanges(s group.Snapshot, matches []Match, user map[string]v1alpha1.StoreLabelValue, operator map[string]string) []LabelChange {
-	own := make(map[string]string, len(user))
-	for key, value := range user {
-		own[key] = string(value)
-	}
+	users := own(user)
 	var out []LabelChange
 	for _, m := range matches {
 		if m.Store == nil || m.Problem != "" || m.Instance.DeletionTimestamp != nil {
 			continue
 		}
-		want := topology.StoreLabels(s.Nodes[m.Instance.Status.NodeName], s.PD.LocationLabels, own)
+		want := topology.StoreLabels(s.Nodes[m.Instance.Status.NodeName], s.PD.LocationLabels, users)
 		maps.Copy(want, operator)
 		maps.DeleteFunc(want, func(key, value string) bool { return value == "" && label(*m.Store, key) == "" })
 		if missing := topology.Missing(want, m.Store.Labels); len(missing) > 0 {
 			out = append(out, LabelChange{Instance: m.Instance.Name, StoreID: m.Store.ID, Labels: missing})
 		}
+	}
+	return out
+}
+
+// own returns the store labels of a spec as texts.
+func own(user map[string]v1alpha1.StoreLabelValue) map[string]string {
+	out := make(map[string]string, len(user))
+	for key, value := range user {
+		out[key] = string(value)
 	}
 	return out
 }

@@ -21,7 +21,7 @@ import (
 // Spread tells how the members lie over the places that spec.rebalance names, of those
 // that pods of a template may come to (KV-19). Places are told apart by PD's
 // location-labels as in a scale-in, whose order says who would leave.
-func (c Component) Spread(template *corev1.PodTemplateSpec) group.Spread {
+func (c Component) Spread(template *corev1.PodTemplateSpec, storeLabels map[string]v1alpha1.StoreLabelValue) group.Spread {
 	out := group.Spread{By: c.Group.GetStoreSpec().Rebalance}
 	if out.By == "" {
 		return out
@@ -29,42 +29,53 @@ func (c Component) Spread(template *corev1.PodTemplateSpec) group.Spread {
 	if out.Unknown = c.silent(); out.Unknown != "" {
 		return out
 	}
-	labels := c.Snapshot.PD.LocationLabels
+	labels, known := c.Snapshot.PD.LocationLabels, "are "+strings.Join(c.Snapshot.PD.LocationLabels, ",")
 	if len(labels) == 0 {
-		labels = nodePlaces()
+		labels, known = nodePlaces(), "say nothing, so that only zone and host of the nodes count"
 	}
 	level := at(labels, out.By)
 	field := origin.Of(c.Group).Either("rebalance")
 	switch {
 	case level < 0:
-		out.Unknown = fmt.Sprintf("%s is %s, and PD's location-labels are %s: %s config set location-labels %s,%s", field, out.By, strings.Join(labels, ","), ctl(c.Group), strings.Join(labels, ","), out.By)
+		out.Unknown = fmt.Sprintf("%s is %s, and PD's location-labels %s: name one of these, or give PD all labels with %s in its place, from the largest to the smallest: %s config set location-labels LABEL,LABEL", field, out.By, known, out.By, ctl(c.Group))
 		return out
 	case c.Snapshot.Open == nil:
 		out.Unknown = fmt.Sprintf("%s is %s, and this installation reads no nodes, which only one for all namespaces does: take it away, and add and remove stores yourself", field, out.By)
 		return out
 	}
 	labels = labels[:level+1]
-	open := openPlaces(c.Snapshot.Open, template, labels)
+	open := openPlaces(c.Snapshot.Open, template, labels, own(storeLabels))
 	if len(open) == 0 {
 		out.Unknown = fmt.Sprintf("%s is %s, and no node that the pods may run on has all of the labels %s: kubectl get nodes -L %s", field, out.By, strings.Join(labels, ","), topology.NodeLabel(out.By))
 		return out
 	}
-	var members []resident
+	newcomer := group.Newcomer(c.Group, c.Snapshot.Instances)
+	var members, before []resident
 	for _, m := range c.Stores {
 		if m.Instance.DeletionTimestamp != nil || !group.Ours(c.Group, m.Instance) {
 			continue
 		}
-		lies := c.whereabouts(m)
+		lies, isNew := c.whereabouts(m), newcomer != nil && m.Instance.Name == newcomer.Name
 		if len(lies) <= level || slices.ContainsFunc(lies[:level+1], unnamed) {
 			out.Unknown = fmt.Sprintf("%s is %s, and Instance %s does not have all of the labels %s: %s store, kubectl get nodes -L %s",
 				field, out.By, m.Instance.Name, strings.Join(labels, ","), ctl(c.Group), topology.NodeLabel(out.By))
-			return out
+			if !isNew {
+				return out
+			}
+			continue
 		}
 		members = append(members, resident{m.Instance.Name, lies[:level+1]})
+		if !isNew {
+			before = append(before, members[len(members)-1])
+		}
+	}
+	out.Needless = newcomer != nil && uneven(before, open, labels) == ""
+	if out.Unknown != "" {
+		return out
 	}
 	out.Uneven = uneven(members, open, labels)
-	if newcomer := group.Newcomer(c.Group, c.Snapshot.Instances); newcomer != nil {
-		out.Fruitless = c.fruitless(members, newcomer, labels)
+	if newcomer != nil {
+		out.Fruitless = c.fruitless(members, before, newcomer, labels)
 	}
 	return out
 }
@@ -79,19 +90,21 @@ type resident struct {
 func unnamed(place string) bool { return strings.HasSuffix(place, "/") }
 
 // fruitless says that the group would lie no more evenly without the one that would
-// leave than it did before the newcomer; empty if it would.
-func (c Component) fruitless(members []resident, newcomer *v1alpha1.Instance, labels []string) string {
-	leaver := ""
-	for _, m := range members {
-		if leaver == "" || c.order[m.name] < c.order[leaver] {
-			leaver = m.name
+// leave than it did before the newcomer, or that the one may not leave; empty if it
+// would, and may.
+func (c Component) fruitless(members, before []resident, newcomer *v1alpha1.Instance, labels []string) string {
+	leaver := slices.MinFunc(members, func(a, b resident) int { return c.order[a.name] - c.order[b.name] })
+	after := slices.DeleteFunc(slices.Clone(members), func(m resident) bool { return m.name == leaver.name })
+	i := c.Snapshot.Instance(leaver.name)
+	if slices.Compare(crowding(after, len(labels)), crowding(before, len(labels))) < 0 {
+		if needed := c.Needed(i); needed != "" {
+			return fmt.Sprintf("Instance %s was added so that Instance %s may leave, which may not: %s", newcomer.Name, leaver.name, needed)
 		}
-	}
-	without := func(name string) []resident {
-		return slices.DeleteFunc(slices.Clone(members), func(m resident) bool { return m.name == name })
-	}
-	if slices.Compare(crowding(without(leaver), len(labels)), crowding(without(newcomer.Name), len(labels))) < 0 {
 		return ""
+	}
+	if _, first := i.Annotations[v1alpha1.AnnotationRemoveFirst]; first {
+		return fmt.Sprintf("Instance %s was added so that another one may leave, and its annotation %s has Instance %s leave, which does not help: kubectl -n %s annotate instance %s %s-",
+			newcomer.Name, v1alpha1.AnnotationRemoveFirst, leaver.name, i.Namespace, i.Name, v1alpha1.AnnotationRemoveFirst)
 	}
 	where := members[slices.IndexFunc(members, func(m resident) bool { return m.name == newcomer.Name })].places
 	key := labels[len(labels)-1]
@@ -118,7 +131,7 @@ func crowding(members []resident, levels int) []int {
 }
 
 // openPlaces returns the places of the nodes that the pods of a template may come to.
-func openPlaces(nodes []corev1.Node, template *corev1.PodTemplateSpec, labels []string) [][]string {
+func openPlaces(nodes []corev1.Node, template *corev1.PodTemplateSpec, labels []string, own map[string]string) [][]string {
 	wanted := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: template.Spec})
 	keepsOff := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
 	var out [][]string
@@ -129,7 +142,7 @@ func openPlaces(nodes []corev1.Node, template *corev1.PodTemplateSpec, labels []
 		if _, off := scheduling.FindMatchingUntoleratedTaint(logr.Discard(), nodes[n].Spec.Taints, template.Spec.Tolerations, keepsOff, false); off {
 			continue
 		}
-		lies := places(&pd.Store{Labels: topology.StoreLabels(nodes[n].Labels, labels, nil)}, labels)
+		lies := places(&pd.Store{Labels: topology.StoreLabels(nodes[n].Labels, labels, own)}, labels)
 		if !slices.ContainsFunc(lies, unnamed) {
 			out = append(out, lies)
 		}

@@ -40,6 +40,7 @@ func TestKV19HowStoresAreSpread(t *testing.T) {
 		zones                      []string
 		change                     func(*v1alpha1.TiKVGroup, *group.Snapshot, *corev1.PodTemplateSpec)
 		unknown, uneven, fruitless string
+		needless                   bool
 	}{
 		"as evenly as can be":                {zones: []string{"a", "b", "c", "a", "b"}},
 		"two more than another one":          {zones: []string{"a", "a", "b"}, uneven: "zone a has 2 stores of the group, zone c has 0"},
@@ -79,13 +80,23 @@ func TestKV19HowStoresAreSpread(t *testing.T) {
 			}
 		}, uneven: "zone a has 3 stores"},
 		"PD knows no such label": {zones: []string{"a", "a", "a"}, change: func(g *v1alpha1.TiKVGroup, _ *group.Snapshot, _ *corev1.PodTemplateSpec) { g.Spec.Rebalance = "rack" },
-			unknown: "spec.rebalance is rack, and PD's location-labels are zone: kubectl -n ns exec svc/pd -- /pd-ctl config set location-labels zone,rack"},
-		"no node has it":      {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { s.Open = []corev1.Node{{}} }, unknown: "kubectl get nodes -L topology.kubernetes.io/zone"},
-		"no nodes are read":   {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { s.Open = nil }, unknown: "this installation reads no nodes"},
-		"a store has it not":  {zones: []string{"a", "a", ""}, unknown: "Instance kv-2 does not have all of the labels zone"},
-		"PD is silent":        {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { s.PD.Members = nil }, unknown: "no quorum"},
-		"one was added":       {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }},
-		"it came where it is": {zones: []string{"a", "a", "b", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, uneven: "zone a has 3", fruitless: "Instance kv-3 was added so that another one may leave, and came to zone a, where it does not help"},
+			unknown: "spec.rebalance is rack, and PD's location-labels are zone: name one of these, or give PD all labels with rack in its place, from the largest to the smallest: kubectl -n ns exec svc/pd -- /pd-ctl config set location-labels"},
+		"no node has it":             {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { s.Open = []corev1.Node{{}} }, unknown: "kubectl get nodes -L topology.kubernetes.io/zone"},
+		"no nodes are read":          {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { s.Open = nil }, unknown: "this installation reads no nodes"},
+		"a store has it not":         {zones: []string{"a", "a", ""}, unknown: "Instance kv-2 does not have all of the labels zone"},
+		"PD is silent":               {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { s.PD.Members = nil }, unknown: "no quorum"},
+		"one was added":              {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }},
+		"it came where it is":        {zones: []string{"a", "a", "b", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, uneven: "zone a has 3", fruitless: "Instance kv-3 was added so that another one may leave, and came to zone a, where it does not help"},
+		"without it they lie evenly": {zones: []string{"a", "b", "c", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, needless: true, fruitless: "does not help"},
+		"it has no place yet":        {zones: []string{"a", "b", "c", ""}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, needless: true, unknown: "Instance kv-3"},
+		"a person has named another one": {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) {
+			added(s)
+			s.Instances[2].Annotations = map[string]string{v1alpha1.AnnotationRemoveFirst: ""}
+		}, fruitless: "kubectl -n ns annotate instance kv-2 groups.tidb.dev/remove-first-"},
+		"who would leave is needed": {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) {
+			added(s)
+			s.PD.MaxReplicas = 4
+		}, fruitless: "may leave, which may not: 3 TiKV stores would stay Up"},
 		"it helps though it came elsewhere": {zones: []string{"a", "a", "a", "a", "b", "b"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { added(s) },
 			uneven: "zone a has 4 stores of the group, zone c has 0"},
 	} {
@@ -95,7 +106,8 @@ func TestKV19HowStoresAreSpread(t *testing.T) {
 			if c.change != nil {
 				c.change(g, &s, template)
 			}
-			out := tikv(g, s).Spread(template)
+			out := tikv(g, s).Spread(template, nil)
+			assert.Equal(t, c.needless, out.Needless)
 			for _, told := range []struct{ what, is, want string }{{"unknown", out.Unknown, c.unknown}, {"uneven", out.Uneven, c.uneven}, {"fruitless", out.Fruitless, c.fruitless}} {
 				if told.want == "" {
 					assert.Empty(t, told.is, told.what)
@@ -131,7 +143,7 @@ func TestKV19ARebalanceEnds(t *testing.T) {
 				added(&s)
 			}
 			c := tikv(g, s)
-			return c.Spread(&corev1.PodTemplateSpec{}), leaving(c)
+			return c.Spread(&corev1.PodTemplateSpec{}, nil), leaving(c)
 		}
 		for round := 0; ; round++ {
 			now, _ := look(false)
@@ -147,6 +159,9 @@ func TestKV19ARebalanceEnds(t *testing.T) {
 			}
 			lie = append(lie, where)
 			then, order := look(true)
+			if then.Needless {
+				t.Fatalf("it was not needed: %v", lie)
+			}
 			if then.Fruitless != "" {
 				if honest {
 					t.Fatalf("it does not help: %v: %s", lie, then.Fruitless)
@@ -172,7 +187,7 @@ func emptiest(lie []int) int {
 	}
 	best := 0
 	for at := range hosts {
-		if zones[at/2] < zones[best/2] || at/2 == best/2 && hosts[at] < hosts[best] {
+		if zones[at/2] < zones[best/2] || zones[at/2] == zones[best/2] && hosts[at] < hosts[best] {
 			best = at
 		}
 	}

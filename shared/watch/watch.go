@@ -49,7 +49,13 @@ func closed(o client.Object) corev1.NodeSpec {
 	if !ok {
 		return corev1.NodeSpec{}
 	}
-	return corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints}
+	out := corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable}
+	for _, t := range node.Spec.Taints {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule {
+			out.Taints = append(out.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
+		}
+	}
+	return out
 }
 
 // GroupsOf wakes the groups up that depend on what an object of the same

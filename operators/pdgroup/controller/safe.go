@@ -225,7 +225,7 @@ func (v voters) Evict(i *v1alpha1.Instance) group.Eviction {
 	}
 	to := v.successor(group.Disruption{Instance: i, Revision: v.g.Status.UpdateRevision}, v.mayLead)
 	if to == "" {
-		return group.Eviction{Wait: wait("does: no other member that is healthy and stays may lead; let another one, or this one: kubectl -n %s annotate instance %s %s-",
+		return group.Eviction{Blocked: true, Wait: wait("does: no other member that is healthy and stays may lead; let another one, or this one: kubectl -n %s annotate instance %s %s-",
 			i.Namespace, i.Name, v1alpha1.AnnotationEvictLeaders)}
 	}
 	p := ordering(group.Call{Verb: group.TransferLeader, Target: to, Instance: i.Name}, v1alpha1.ReasonEvictingLeaders,

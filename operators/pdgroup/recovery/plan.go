@@ -76,7 +76,7 @@ func same(g *v1alpha1.PDGroup, live *v1alpha1.Instance) *v1alpha1.Instance {
 	if live.DeletionTimestamp == nil || slices.Contains(live.Finalizers, v1alpha1.FinalizerMember) {
 		out.Finalizers = []string{v1alpha1.FinalizerMember}
 	}
-	for _, key := range []string{v1alpha1.AnnotationDisruption, v1alpha1.AnnotationRestarted} {
+	for _, key := range []string{v1alpha1.AnnotationDisruption, v1alpha1.AnnotationRestarted, v1alpha1.AnnotationLeadersEvicted} {
 		if value, there := live.Annotations[key]; there {
 			metav1.SetMetaDataAnnotation(&out.ObjectMeta, key, value)
 		}

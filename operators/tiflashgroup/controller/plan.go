@@ -38,7 +38,7 @@ func planWith(g *v1alpha1.TiFlashGroup, s group.Snapshot, r group.Rendering) (gr
 	r.ReadinessGates = []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy}
 	r.ClaimLoss = v1alpha1.HoldOnClaimLoss
 	r.Disrupt, r.Silent, r.Extra = members, members.Silence != "", members.Extra()
-	r.Spread = members.Spread(&r.Template)
+	r.Spread = members.Spread(&r.Template, g.Spec.StoreLabels)
 	r.Again = func(now pd.View) group.Component {
 		later := s
 		later.PD = now

@@ -119,9 +119,9 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		"nothing is known while PD is silent":          {[]change{on(asks), silent}, nil, "", "", evicting, "PD is asleep"},
 		"nothing is lost while PD is silent":           {[]change{on(asks, mark, told), silent}, nil, "Evict", "slow disk", "", ""},
 		"nor of what is to be taken back":              {[]change{on(mark, told), silent}, nil, "Evict", "slow disk", evicting, "is to lead again (annotation groups.tidb.dev/evict-leaders is gone): "},
-		"a paused group does nothing":                  {[]change{on(asks), pause}, nil, "-", "-", v1alpha1.ReasonPaused, "next: take the leaders of Instance basic-tikv-0 away"},
-		"and says so of what goes by itself":           {[]change{on(asks, mark), evicts, pause}, nil, "-", "-", v1alpha1.ReasonPaused, "next: store 1 of Instance basic-tikv-0 gives its leaders away"},
-		"nor does it take anything back":               {[]change{on(mark, told), evicts, pause}, nil, "-", "-", v1alpha1.ReasonPaused, "next: the store of Instance basic-tikv-0 is to lead again"},
+		"a paused group does nothing":                  {[]change{on(asks), pause}, nil, "-", "-", evicting, "spec.paused to false"},
+		"and says so of what goes by itself":           {[]change{on(asks, mark), evicts, pause}, nil, "-", "-", evicting, "next: store 1 of Instance basic-tikv-0 gives its leaders away"},
+		"nor does it take anything back":               {[]change{on(mark, told), evicts, pause}, nil, "-", "-", evicting, "next: the store of Instance basic-tikv-0 is to lead again"},
 		"a paused group that has nothing to do":        {[]change{on(asks, mark, told), evicts, empty, pause}, nil, "-", "-", "", ""},
 		"a suspended group begins nothing":             {[]change{on(asks), suspend}, nil, "", "", v1alpha1.ReasonSuspended, ""},
 		"and keeps what there is":                      {[]change{on(asks, mark, told), evicts, suspend}, nil, "Evict", "slow disk", v1alpha1.ReasonSuspended, ""},
@@ -141,7 +141,7 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 			}
 			p, err := plan(g, s)
 			require.NoError(t, err)
-			assert.Equal(t, c.calls, p.Calls)
+			assert.Equal(t, c.calls, slices.Concat(p.Calls, p.Evictions))
 			if i := wanted(p, "basic-tikv-0"); c.mark == "-" {
 				assert.Nil(t, i)
 			} else {
@@ -158,18 +158,26 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 	}
 }
 
-// Of several at once the last by name goes on leading, if nobody else does.
+// Of several at once the first by name lead nothing, as many as leave every region a
+// store to be led by while another one restarts; and the last goes on leading, if nobody
+// else does.
 func TestOPS01SomebodyAlwaysLeads(t *testing.T) {
-	for asked, want := range map[string][]string{"0": {"1"}, "01": {"1", "2"}, "012": {"1", "2"}, "12": {"2", "3"}} {
+	for asked, want := range map[string][]string{"0": {"1"}, "01": {"1"}, "012": {"1"}, "12": {"2"}, "5:012": {"1", "2", "3"}, "5:0123": {"1", "2", "3"}, "5:1": {"2"}} {
 		g := sample()
 		s := world(t, g, 3)
+		if many, of := strings.CutPrefix(asked, "5:"); of {
+			g = sample()
+			g.Spec.Replicas = ptr.To(int32(5))
+			s, asked = world(t, g, 5), many
+			s.PD.MaxReplicas = 5
+		}
 		for _, slot := range asked {
 			annotated(&s, int(slot-'0'), map[string]string{request: ""})
 		}
 		p, err := plan(g, s)
 		require.NoError(t, err)
 		var got []string
-		for _, call := range p.Calls {
+		for _, call := range slices.Concat(p.Calls, p.Evictions) {
 			got = append(got, call.Target)
 		}
 		assert.Equal(t, want, got, "asked of %s", asked)
@@ -187,7 +195,7 @@ func TestOPS01SomebodyAlwaysLeads(t *testing.T) {
 		annotated(&s, 0, map[string]string{request: ""})
 		p, err := plan(g, s)
 		require.NoError(t, err)
-		assert.Len(t, p.Calls, want, p.Outcome.Message)
+		assert.Len(t, slices.Concat(p.Calls, p.Evictions), want, p.Outcome.Message)
 	}
 }
 
@@ -221,7 +229,7 @@ func TestOPS01AStoreThatLeadsNothingIsRestarted(t *testing.T) {
 	p, err = plan(g, s)
 	require.NoError(t, err)
 	assert.True(t, p.Lease.Give, p.Outcome.Message)
-	assert.Empty(t, p.Calls)
+	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 	assert.Equal(t, "Evict", wanted(p, "basic-tikv-0").Annotations[theMark])
 	assert.Equal(t, "x", wanted(p, "basic-tikv-0").Annotations[answered])
 
@@ -252,7 +260,7 @@ func TestOPS01AStoreThatLeadsNothingIsRestarted(t *testing.T) {
 	delete(s.Instances[0].Annotations, request)
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.Contains(t, p.Calls, group.Call{Verb: group.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"})
+	assert.Contains(t, slices.Concat(p.Calls, p.Evictions), group.Call{Verb: group.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"})
 }
 
 // A canary counts who is restarted, not who only leads nothing.
@@ -280,13 +288,13 @@ func TestOPS01AZoneIsRestartedThatHasAStoreWhichLeadsNothing(t *testing.T) {
 	assert.True(t, decided(t, same, quiet, nil).Lease.Give, "nothing was begun that may stop them")
 	s.Lease.Companions[0].Leaders = 10
 	p := decided(t, g, s, nil)
-	assert.Equal(t, []group.Call{{Verb: group.EvictLeaders, Target: "1", Instance: "basic-tikv-0"}}, p.Calls)
+	assert.Equal(t, []group.Call{{Verb: group.EvictLeaders, Target: "1", Instance: "basic-tikv-0"}}, slices.Concat(p.Calls, p.Evictions))
 	s = evicted(follow(s, p), 0)
 	p = decided(t, g, s, nil)
 	assert.Equal(t, []string{"basic-tikv-0", "basic-tikv-3"}, stopping(p))
 	s = returned(follow(s, p))
 	p = decided(t, g, s, nil)
-	assert.Equal(t, []group.Call{{Verb: group.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"}}, p.Calls)
+	assert.Equal(t, []group.Call{{Verb: group.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"}}, slices.Concat(p.Calls, p.Evictions))
 	s.PD.EvictLeader, s.PD.Stores[0].Leaders = []string{"4"}, 10
 	p = decided(t, g, s, nil)
 	assert.True(t, p.Lease.Give, p.Outcome.Message)
@@ -315,7 +323,7 @@ func TestOPS01OneThatIsMadeAnewLeads(t *testing.T) {
 	p, err = plan(g, s)
 	require.NoError(t, err)
 	assert.Empty(t, wanted(p, "basic-tikv-0").Finalizers, "it is let go with its leaders away")
-	assert.Empty(t, p.Calls)
+	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 
 	heir := s.Instances[0].DeepCopy()
 	heir.UID, heir.DeletionTimestamp, heir.Annotations = "new", nil, nil
@@ -329,7 +337,7 @@ func TestOPS01OneThatIsMadeAnewLeads(t *testing.T) {
 		require.NoError(t, err)
 		s = follow(s, p)
 	}
-	assert.Equal(t, []group.Call{{Verb: group.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"}}, p.Calls)
+	assert.Equal(t, []group.Call{{Verb: group.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"}}, slices.Concat(p.Calls, p.Evictions))
 	s.PD.EvictLeader = nil
 	p, err = plan(g, s)
 	require.NoError(t, err)
@@ -365,7 +373,7 @@ func TestOPS01OneThatIsMadeAnewIsAskedAtOnce(t *testing.T) {
 		p, err = plan(g, s)
 		require.NoError(t, err)
 		assert.True(t, p.Lease.Give, p.Outcome.Message)
-		assert.Empty(t, p.Calls)
+		assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 		assert.Equal(t, "Evict", wanted(p, "basic-tikv-0").Annotations[theMark])
 	}
 	// So does one that comes in the place of a companion.
@@ -395,7 +403,7 @@ func TestOPS01AStoreThatLeadsNothingLeaves(t *testing.T) {
 	s = taken(s, p)
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.Equal(t, []group.Call{{Verb: group.DeleteStore, Target: "2", Instance: "basic-tikv-1"}}, p.Calls)
+	assert.Equal(t, []group.Call{{Verb: group.DeleteStore, Target: "2", Instance: "basic-tikv-1"}}, slices.Concat(p.Calls, p.Evictions))
 	assert.Equal(t, "Remove", wanted(p, "basic-tikv-1").Annotations[theMark])
 
 	s = follow(s, p)
@@ -404,7 +412,7 @@ func TestOPS01AStoreThatLeadsNothingLeaves(t *testing.T) {
 	forget := []group.Call{{Verb: group.StopEvictingLeaders, Target: "2", Instance: "basic-tikv-1"}}
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.Equal(t, forget, p.Calls)
+	assert.Equal(t, forget, slices.Concat(p.Calls, p.Evictions))
 
 	// It is not to leave any more: it comes back, and goes on leading nothing.
 	back := s
@@ -412,20 +420,20 @@ func TestOPS01AStoreThatLeadsNothingLeaves(t *testing.T) {
 	more.Spec.Replicas = ptr.To(int32(4))
 	p, err = plan(more, back)
 	require.NoError(t, err)
-	assert.Equal(t, []group.Call{{Verb: group.RestoreStore, Target: "2", Instance: "basic-tikv-1"}}, p.Calls)
+	assert.Equal(t, []group.Call{{Verb: group.RestoreStore, Target: "2", Instance: "basic-tikv-1"}}, slices.Concat(p.Calls, p.Evictions))
 	assert.Equal(t, "Remove", wanted(p, "basic-tikv-1").Annotations[theMark])
 	back = follow(back, p)
 	back.PD.Stores[1].State = pd.StateUp
 	p, err = plan(more, back)
 	require.NoError(t, err)
-	assert.Empty(t, p.Calls)
+	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 	assert.Equal(t, "Evict", wanted(p, "basic-tikv-1").Annotations[theMark])
 
 	// Or it has left, and its name is still in PD.
 	s.PD.Bootstrapped, s.PD.Stores = true, slices.Delete(slices.Clone(s.PD.Stores), 1, 2)
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.Equal(t, forget, p.Calls)
+	assert.Equal(t, forget, slices.Concat(p.Calls, p.Evictions))
 	assert.False(t, p.Drained["basic-tikv-1"])
 	s.PD.EvictLeader = nil
 	p, err = plan(g, s)
@@ -455,7 +463,7 @@ func TestOPS01AnEvictionSurvivesEveryCrash(t *testing.T) {
 			if far >= written {
 				s = follow(s, p)
 			}
-			for _, call := range p.Calls {
+			for _, call := range slices.Concat(p.Calls, p.Evictions) {
 				require.Equal(t, "1", call.Target)
 				if far < done {
 					continue
@@ -559,7 +567,7 @@ func TestOPS01EveryState(t *testing.T) {
 					say := func(ok bool, rule string) {
 						if !ok {
 							t.Errorf("%s, %s, mark %q, asked %v, told %v, evicts %v, empty %v, alone %v, held %v, deleted %v, silent %v: %s: %v, %v, %s",
-								mode, state, mark, asked, told, evicts, empty, alone, held, deleted, silent, rule, p.Calls, wanted(p, i.Name), p.Outcome.Message)
+								mode, state, mark, asked, told, evicts, empty, alone, held, deleted, silent, rule, slices.Concat(p.Calls, p.Evictions), wanted(p, i.Name), p.Outcome.Message)
 						}
 					}
 					after := wanted(p, i.Name)
@@ -569,14 +577,14 @@ func TestOPS01EveryState(t *testing.T) {
 						}
 						return after.Annotations[key]
 					}
-					keeps := slices.ContainsFunc(p.Calls, func(c group.Call) bool { return c.Verb == group.EvictLeaders && c.Target == "1" })
-					frees := slices.ContainsFunc(p.Calls, func(c group.Call) bool { return c.Verb == group.StopEvictingLeaders && c.Target == "1" })
+					keeps := slices.ContainsFunc(slices.Concat(p.Calls, p.Evictions), func(c group.Call) bool { return c.Verb == group.EvictLeaders && c.Target == "1" })
+					frees := slices.ContainsFunc(slices.Concat(p.Calls, p.Evictions), func(c group.Call) bool { return c.Verb == group.StopEvictingLeaders && c.Target == "1" })
 					removed := mark == "Remove" || mode == "scaled in" || deleted
 					say(!keeps || has(theMark) != "", "PD is told without a mark")
 					say(!frees || mark != "", "what nobody of us did is taken back")
 					say(mark == "" || has(theMark) != "" || !silent && !evicts, "the mark goes too early")
 					say(!frees || !asked || removed, "it is let lead though a person does not want it")
-					say(mode != "paused" || len(p.Calls) == 0 && after == nil, "a paused group does something")
+					say(mode != "paused" || len(slices.Concat(p.Calls, p.Evictions)) == 0 && after == nil, "a paused group does something")
 					say(told || has(answered) == "" || asked && evicts && empty && state == pd.StateUp && !silent, "it is answered too early")
 					say(asked || evicts || mark != "Evict" || silent || deleted || mode == "paused" || mode != "at rest" || has(answered) == "" && has(theMark) == "", "it is not forgotten")
 					if mode == "at rest" && !deleted && mark != "Restart" && mark != "Remove" {
@@ -593,4 +601,18 @@ func TestOPS01EveryState(t *testing.T) {
 	}
 	t.Logf("exhaustive: leaders of a TiKV kept away: %d states", total)
 	assert.Equal(t, 5*3*len(marks)*(1<<7+1<<4), total)
+}
+
+// A paused group whose member is done gives the Lease back, whether or not that member
+// is to lead nothing.
+func TestOPS01APausedGroupGivesTheLeaseBack(t *testing.T) {
+	g := sample()
+	s := world(t, g, 3)
+	g.Spec.Paused = true
+	annotated(&s, 0, map[string]string{request: "", v1alpha1.AnnotationDisruption: string(group.Restart)})
+	s.Lease = lease.Held(lease.Of(s.Instances[0]), s.Now, 0)
+	p, err := plan(g, s)
+	require.NoError(t, err)
+	assert.True(t, p.Lease.Give, p.Outcome.Message)
+	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 }

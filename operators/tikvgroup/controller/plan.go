@@ -50,7 +50,7 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 		},
 		Silent:   members.Silence != "",
 		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s), Budget: group.SharedBudget(g, s),
-		Extra: members.Extra(), Spread: members.Spread(&template),
+		Extra: members.Extra(), Spread: members.Spread(&template, g.Spec.StoreLabels),
 	})
 	p := groupPlan{Plan: children, Start: start}
 	p.Calls, p.Flushes = flushes(g, s, p.Calls)
