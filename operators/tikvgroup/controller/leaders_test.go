@@ -616,3 +616,35 @@ func TestOPS01APausedGroupGivesTheLeaseBack(t *testing.T) {
 	assert.True(t, p.Lease.Give, p.Outcome.Message)
 	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 }
+
+// Who has been chosen to be restarted leads nobody's regions for another one.
+func TestOPS01TheNextToBeRestartedIsNotCountedOn(t *testing.T) {
+	g := sample()
+	s := world(t, g, 3)
+	s.PD.MaxReplicas, s.PD.EvictLeader = 5, []string{"1"}
+	annotated(&s, 0, map[string]string{request: "", answered: "true", theMark: string(group.Evict)})
+	annotated(&s, 1, map[string]string{request: ""})
+	p, err := plan(g, s)
+	require.NoError(t, err)
+	assert.NotEmpty(t, p.Evictions, "the third leads")
+	s.Lease = lease.Held(lease.Of(s.Instances[2]), s.Now, 0)
+	p, err = plan(g, s)
+	require.NoError(t, err)
+	assert.NotContains(t, p.Evictions, group.Call{Verb: group.EvictLeaders, Target: "2", Instance: "basic-tikv-1"})
+}
+
+// P1: a member that was permitted to stop and has not yet keeps the Lease, though its
+// mark says by now only that it is to lead nothing.
+func TestOPS01WhoMayStopKeepsTheLease(t *testing.T) {
+	g := sample()
+	s := world(t, g, 3)
+	annotated(&s, 0, map[string]string{request: "", theMark: string(group.Evict)})
+	s.Lease = lease.Held(lease.Of(s.Instances[0]), s.Now, 0)
+	p, err := plan(g, s)
+	require.NoError(t, err)
+	assert.True(t, p.Lease.Give, "nothing has been done to it")
+	s.Instances[0].Status.Revision = "the one before"
+	p, err = plan(g, s)
+	require.NoError(t, err)
+	assert.False(t, p.Lease.Give)
+}
