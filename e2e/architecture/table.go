@@ -41,7 +41,8 @@ func table() []module {
 				"go.uber.org/zap",                // the logger behind logr
 				"k8s.io/apiextensions-apiserver", // testkit
 				"k8s.io/client-go",
-				"k8s.io/klog/v2", // client-go's logger, to be led into ours
+				"k8s.io/component-helpers", // on which nodes the scheduler lets a pod
+				"k8s.io/klog/v2",           // client-go's logger, to be led into ours
 				"k8s.io/utils",
 				"sigs.k8s.io/controller-runtime",
 				"sigs.k8s.io/json", // strict decoding
