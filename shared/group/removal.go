@@ -103,6 +103,13 @@ func (out *removal) begins(r Rendering) string {
 	return ""
 }
 
+// LeavesFirst reports whether a person has said that a member is to leave before others
+// when some do.
+func LeavesFirst(i *v1alpha1.Instance) bool {
+	_, asked := i.Annotations[v1alpha1.AnnotationRemoveFirst]
+	return asked
+}
+
 // beforeInRemoval orders the members of which some are to be removed: who is to be
 // replaced for its volumes, who is on the way out already, whom a person named, who
 // adds nothing, as the component ranks them, and then the newest.
@@ -123,10 +130,7 @@ func beforeInRemoval(g v1alpha1.Group, r Rendering, why, revision string, a, b *
 		first(func(i *v1alpha1.Instance) bool { return ReplacedForVolumes(g, i) != "" }),
 		first(func(i *v1alpha1.Instance) bool { return i.Spec.Retire }),
 		first(named),
-		first(func(i *v1alpha1.Instance) bool {
-			_, first := i.Annotations[v1alpha1.AnnotationRemoveFirst]
-			return first
-		}),
+		first(LeavesFirst),
 		first(r.Disrupt.Spare),
 		cmp.Compare(rank(a), rank(b)),
 		cmp.Compare(b.Spec.Slot, a.Spec.Slot),

@@ -40,12 +40,10 @@ func planReplacements(g v1alpha1.Group, s Snapshot, r Rendering) int32 {
 		}
 		staying++
 		switch {
-		case i.Spec.Retire && ToReplace(g, i) == "":
-			return 0 // that comes first
+		case i.Spec.Retire:
+			return 0 // that comes first; one that is to be replaced is not missed
 		case ToReplace(g, i) == "":
 			unsettled = unsettled || !Settled(i)
-		case i.Spec.Retire:
-			return 0 // it is on its way, and is not missed
 		default:
 			old = append(old, i)
 		}
@@ -53,7 +51,7 @@ func planReplacements(g v1alpha1.Group, s Snapshot, r Rendering) int32 {
 	if len(old) == 0 {
 		return 0
 	}
-	if staying > g.GetReplicas()+r.Extra {
+	if staying > g.GetReplicas() {
 		if unsettled {
 			return 1
 		}

@@ -24,6 +24,7 @@ func (c Component) Shun(i *v1alpha1.Instance) group.Eviction {
 		out.Wait = waiting(v1alpha1.ReasonEvictingLeaders, format, args...).Wait
 		out.Wait.After = after
 	}
+	crowd := c.crowd(m)
 	switch {
 	case i.DeletionTimestamp != nil:
 		// It stays as it is until its Instance goes.
@@ -46,10 +47,10 @@ func (c Component) Shun(i *v1alpha1.Instance) group.Eviction {
 		out.Blocked = true
 		wait(poll, "store %s of Instance %s goes on leading (annotation %s): no other TiKV store that is Up may lead; let another one, or this one: %s",
 			m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders, takeAway(i))
-	case c.crowd(m) != nil:
+	case len(crowd) > 0:
 		out.Blocked = true
 		wait(poll, "store %s of Instance %s goes on leading (annotation %s): PD keeps %d replicas of a region, and all that could lead one while another store restarts may be among those that lead nothing already (%s); let one of those, or this one: %s",
-			m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders, c.Snapshot.PD.MaxReplicas, ids(c.crowd(m)), takeAway(i))
+			m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders, c.Snapshot.PD.MaxReplicas, ids(crowd), takeAway(i))
 	default:
 		out.Marked = true
 		out.Calls = []group.Call{{Verb: group.EvictLeaders, Target: m.Store.ID, Instance: i.Name}}

@@ -102,7 +102,7 @@ func (c Component) fruitless(members, before []resident, newcomer *v1alpha1.Inst
 		}
 		return ""
 	}
-	if _, first := i.Annotations[v1alpha1.AnnotationRemoveFirst]; first {
+	if group.LeavesFirst(i) {
 		return fmt.Sprintf("Instance %s was added so that another one may leave, and its annotation %s has Instance %s leave, which does not help: kubectl -n %s annotate instance %s %s-",
 			newcomer.Name, v1alpha1.AnnotationRemoveFirst, leaver.name, i.Namespace, i.Name, v1alpha1.AnnotationRemoveFirst)
 	}
@@ -184,8 +184,7 @@ func uneven(members []resident, open [][]string, labels []string) string {
 				}
 			}
 			if emptiest != "" && full[fullest]-full[emptiest] > 1 {
-				name := func(place string) string { return labels[level] + " " + strings.TrimPrefix(place, above+"/") }
-				return fmt.Sprintf("%s has %s of the group, %s has %d", name(fullest), count(full[fullest], "store"), name(emptiest), full[emptiest])
+				return fmt.Sprintf("%s has %s of the group, %s has %d", title(labels[level], fullest, above), count(full[fullest], "store"), title(labels[level], emptiest, above), full[emptiest])
 			}
 		}
 	}
@@ -196,7 +195,12 @@ func uneven(members []resident, open [][]string, labels []string) string {
 func called(labels, lies []string) string {
 	parts, above := make([]string, len(lies)), ""
 	for level, place := range lies {
-		parts[level], above = labels[level]+" "+strings.TrimPrefix(place, above+"/"), place
+		parts[level], above = title(labels[level], place, above), place
 	}
 	return strings.Join(parts, ", ")
+}
+
+// title names a place by its own label, without those of the place above.
+func title(label, place, above string) string {
+	return label + " " + strings.TrimPrefix(place, above+"/")
 }

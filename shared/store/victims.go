@@ -75,12 +75,10 @@ func (a candidate) before(b candidate, full map[string]int) bool {
 // favour is who leaves before others wherever it is, as the planner of removals
 // sorts them.
 func (c Component) favour(m Match) int {
-	_, named := m.Instance.Annotations[v1alpha1.AnnotationRemoveFirst]
-	named = named || group.ToReplace(c.Group, m.Instance) != ""
 	switch {
 	case m.Instance.Spec.Retire:
 		return 0
-	case named:
+	case group.LeavesFirst(m.Instance), group.ToReplace(c.Group, m.Instance) != "":
 		return 1
 	case c.Spare(m.Instance):
 		return 2
