@@ -7,12 +7,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
-// DefaultVersion is the database version that the stand-in images are tagged with.
+// DefaultVersion is the version that the samples ask for: what the images of the
+// database are tagged with, real and stand-ins. What is built of PD and TiDB tells
+// a version of its own, see [binaries.PDVersion] and [binaries.TiDBVersion].
 const DefaultVersion = "v8.5.7"
 
 // Names of the images that every node needs before the first pod can run.
@@ -33,7 +36,13 @@ const (
 	SetBase      = "base"
 	SetOperators = "operators"
 	SetStandins  = "standins"
+	// SetReal is a real PD and TiDB over a TiKV that replicates, and a stand-in
+	// of TiFlash: no TiFlash can be had from source here.
+	SetReal = "real"
 )
+
+// Sets returns the names of all sets.
+func Sets() []string { return []string{SetBase, SetOperators, SetReal, SetStandins} }
 
 // recipe makes one image. Exactly one of the sources is set.
 type recipe struct {
@@ -43,6 +52,11 @@ type recipe struct {
 	pkg string
 	// program is the name of a program that the test kit builds.
 	program string
+	// module is the folder of a module of this repository with requirements of
+	// its own, in which pkg is, for a program that the workspace has no room for.
+	module string
+	// shell puts the machine's static busybox beside the binary, for scripts.
+	shell bool
 	// busybox takes the machine's static busybox with links for its applets.
 	busybox bool
 	// path of the binary in the image, which is also its entrypoint.
@@ -74,45 +88,80 @@ func catalog() []recipe {
 			pkg: "./e2e/standin/cmd/" + s.binary, path: s.path,
 		})
 	}
-	return recipes
+	return append(recipes, real()...)
+}
+
+// real lists the images of a database that answers SQL and keeps its rows. They
+// have a shell, as the images of PingCAP do: some of our pods run scripts in it.
+func real() []recipe {
+	return []recipe{
+		{set: SetReal, ref: "pingcap/pd:" + DefaultVersion, program: "pd-server", path: "/pd-server", shell: true},
+		{set: SetReal, ref: "pingcap/tikv:" + DefaultVersion, module: "e2e/tikv", pkg: "./cmd/tikv-server", path: "/tikv-server", shell: true},
+		{set: SetReal, ref: "pingcap/tidb:" + DefaultVersion, program: "tidb-server", path: "/tidb-server", shell: true},
+		{set: SetReal, ref: "pingcap/tiflash:" + DefaultVersion, pkg: "./e2e/standin/cmd/tiflash", path: "/tiflash/tiflash"},
+	}
+}
+
+// Programs returns the programs of the test kit that the images of sets are made
+// from, in their order.
+func Programs(sets ...string) []string {
+	var out []string
+	for _, r := range catalog() {
+		if r.program != "" && slices.Contains(sets, r.set) {
+			out = append(out, r.program)
+		}
+	}
+	return out
 }
 
 // Refs returns the names of all images that can be built.
 func Refs() []string {
 	var refs []string
 	for _, r := range catalog() {
-		refs = append(refs, r.ref)
+		if !slices.Contains(refs, r.ref) {
+			refs = append(refs, r.ref)
+		}
 	}
 	return refs
 }
 
-// choose returns the recipes of the named sets or images; no name means all.
+// choose returns the recipes of the named sets or images; no name means all, and
+// an image that several sets have is the stand-in.
 func choose(names []string) ([]recipe, error) {
 	if len(names) == 0 {
-		return catalog(), nil
+		names = Sets()
 	}
 	var chosen []recipe
 	for _, name := range names {
 		found := false
 		for _, r := range catalog() {
-			if name == r.set || name == r.ref {
+			if name == r.set || name == r.ref && r.set != SetReal {
 				chosen, found = append(chosen, r), true
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("choose image %q: unknown; sets are %s, %s, %s and images are %s", name,
-				SetBase, SetOperators, SetStandins, strings.Join(Refs(), ", "))
+			return nil, fmt.Errorf("choose image %q: unknown; sets are %s and images are %s", name,
+				strings.Join(Sets(), ", "), strings.Join(Refs(), ", "))
 		}
 	}
 	return chosen, nil
 }
 
 // spec resolves a recipe to files on this machine. The binaries of repository
-// packages must have been built into dir.
-func (r recipe) spec(ctx context.Context, dir string) (Spec, error) {
+// packages must have been built into dir, those of modules of their own into own.
+func (r recipe) spec(ctx context.Context, dir, own string) (Spec, error) {
 	s := Spec{Ref: r.ref, Entrypoint: []string{r.path}, User: r.user, Env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}}
 	source := ""
+	if r.shell {
+		links, err := applets(ctx)
+		if err != nil {
+			return Spec{}, err
+		}
+		s.Files = append(links, File{Path: busyboxPath, Source: busyboxPath, Mode: 0o755})
+	}
 	switch {
+	case r.module != "":
+		source = filepath.Join(own, filepath.Base(r.pkg))
 	case r.pkg != "":
 		source = filepath.Join(dir, filepath.Base(r.pkg))
 	case r.program != "":

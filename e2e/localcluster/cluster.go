@@ -129,8 +129,8 @@ func sameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(opened, named)
 }
 
-// programs are the binaries that a cluster runs.
-func programs() []string {
+// Programs are the binaries that a cluster runs, all of package binaries.
+func Programs() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"}
 }
 
@@ -176,7 +176,7 @@ func (c *Cluster) prepare(ctx context.Context) (base []images.Archive, err error
 	if err := c.ensurePackages(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.ensurePrograms(ctx, programs()...); err != nil {
+	if err := c.ensurePrograms(ctx, Programs()...); err != nil {
 		return nil, err
 	}
 	if err := c.ensureVolumesBinary(ctx); err != nil {
@@ -196,6 +196,9 @@ func (c *Cluster) prepare(ctx context.Context) (base []images.Archive, err error
 		return nil, err
 	}
 	if err := c.createNetwork(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.checkPorts(ctx); err != nil {
 		return nil, err
 	}
 	for _, n := range nodes() {

@@ -1,10 +1,12 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/e2e/images"
@@ -19,8 +21,11 @@ const (
 
 // Images to run.
 const (
-	// StandIns are the images that this repository builds: no database, but
-	// what the operators see of one.
+	// Real are a PD and a TiDB built from source over a TiKV in Go: a database
+	// that answers SQL and keeps its rows. TiFlash is a stand-in among them.
+	Real = "real"
+	// StandIns are small programs of this repository: no database, but what the
+	// operators see of one.
 	StandIns = "standin"
 	// Upstream are the real images of PingCAP.
 	Upstream = "upstream"
@@ -61,7 +66,7 @@ type Disks interface {
 type Options struct {
 	// Name of the provider; empty means local.
 	Name string
-	// Images to run; empty means stand-ins.
+	// Images to run; empty means real ones, built from source.
 	Images string
 	// Out gets a line per step.
 	Out io.Writer
@@ -75,11 +80,9 @@ func FromEnvironment(out io.Writer) Options {
 // New returns a provider, or an error that says what is missing on this machine
 // for it.
 func New(o Options) (Provider, error) {
-	if o.Images == "" {
-		o.Images = StandIns
-	}
-	if o.Images != StandIns && o.Images != Upstream {
-		return nil, fmt.Errorf("IMAGES is %q: it must be %s or %s", o.Images, StandIns, Upstream)
+	o.Images = cmp.Or(o.Images, Real)
+	if kinds := []string{Real, StandIns, Upstream}; !slices.Contains(kinds, o.Images) {
+		return nil, fmt.Errorf("IMAGES is %q: it must be one of %s", o.Images, strings.Join(kinds, ", "))
 	}
 	switch o.Name {
 	case "", Local:
@@ -93,12 +96,16 @@ func New(o Options) (Provider, error) {
 }
 
 // sets returns the images to load, as images.Build names them: the operators
-// always, the stand-ins unless the real ones are pulled.
+// always, a database unless its images are pulled.
 func (o Options) sets() []string {
-	if o.Images == Upstream {
+	switch o.Images {
+	case Upstream:
 		return []string{images.SetOperators}
+	case StandIns:
+		return []string{images.SetOperators, images.SetStandins, images.BusyboxRef}
+	default:
+		return []string{images.SetOperators, images.SetReal, images.BusyboxRef}
 	}
-	return []string{images.SetOperators, images.SetStandins, images.BusyboxRef}
 }
 
 // say prints a line of progress; an output that is gone is nobody's loss.

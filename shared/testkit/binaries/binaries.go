@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // CacheEnv names the environment variable that moves the cache directory.
@@ -81,14 +80,18 @@ func Paths(ctx context.Context, names ...string) (map[string]string, error) {
 	table := programs()
 	found := make(map[string]string, len(names))
 	wanted := map[string][]string{} // tool module → names
+	var dirs []string               // the tool modules, as they are named first
 	for _, name := range names {
 		p, known := table[name]
 		if !known {
-			return nil, fmt.Errorf("find program %q: unknown name, known are %s", name, strings.Join(Names(), ", "))
+			return nil, unknown(name)
 		}
 		if path := asset(name); path != "" {
 			found[name] = path
 			continue
+		}
+		if wanted[p.module.dir] == nil {
+			dirs = append(dirs, p.module.dir)
 		}
 		if !slices.Contains(wanted[p.module.dir], name) {
 			wanted[p.module.dir] = append(wanted[p.module.dir], name)
@@ -101,7 +104,8 @@ func Paths(ctx context.Context, names ...string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, moduleNames := range wanted {
+	for _, dir := range dirs {
+		moduleNames := wanted[dir]
 		place, err := locate(root, table[moduleNames[0]].module)
 		if err != nil {
 			return nil, err

@@ -8,10 +8,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -44,6 +46,9 @@ func locate(root string, module toolModule) (place, error) {
 		return place{}, fmt.Errorf("read pins of %s: %w", module.dir, err)
 	}
 	p.flags = []string{"-trimpath", "-ldflags=" + linkerFlags(module, p.version)}
+	if len(module.tags) > 0 {
+		p.flags = append(p.flags, "-tags="+strings.Join(module.tags, ","))
+	}
 	cache, err := CacheDir()
 	if err != nil {
 		return place{}, err
@@ -101,7 +106,7 @@ func (p place) build(ctx context.Context, table map[string]program, names []stri
 	defer func() { _ = os.RemoveAll(temp) }() // only rubbish is left there
 
 	fmt.Fprintf(os.Stderr, "building %s %s from source, once, about %s\n",
-		strings.Join(names, ", "), p.version, p.module.estimate)
+		strings.Join(names, ", "), p.version, Duration(p.module.estimate))
 	if err := p.compile(ctx, compiler, temp, table, names); err != nil {
 		return fmt.Errorf("build %s %s: %w", strings.Join(names, ", "), p.version, err)
 	}
@@ -116,23 +121,43 @@ func (p place) build(ctx context.Context, table map[string]program, names []stri
 // compile builds all named programs with one call, which uses every core to
 // the end and compiles what they share only once.
 func (p place) compile(ctx context.Context, compiler, output string, table map[string]program, names []string) error {
-	args := append([]string{"build", "-o", output + string(filepath.Separator)}, p.flags...)
+	var packages []string
 	for _, name := range names {
-		args = append(args, table[name].pkg)
+		packages = append(packages, table[name].pkg)
 	}
+	progress := watch(os.Stderr, names[0], p.count(ctx, compiler, packages))
+	defer progress.stop()
+	// -v names each package as its compilation begins.
+	args := append([]string{"build", "-v", "-o", output + string(filepath.Separator)}, p.flags...)
+	cmd := p.command(ctx, compiler, append(args, packages...)...)
+	cmd.Stderr = progress
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted: %w; the next command goes on from here", ctx.Err())
+	}
+	if err != nil {
+		return fmt.Errorf("%w in %s:\n%s\nIf a download failed, run the same command again: what was compiled is kept. If the disk is full, make room: df -h %s",
+			err, p.source, progress.complaints(), p.cache)
+	}
+	return nil
+}
+
+// command runs the compiler in the tool module.
+func (p place) command(ctx context.Context, compiler string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, compiler, args...)
 	cmd.Dir = p.source
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted: %w", ctx.Err())
-	}
+	return cmd
+}
+
+// count is how many packages a build compiles at most; 0 if that can't be told.
+func (p place) count(ctx context.Context, compiler string, packages []string) int {
+	args := append([]string{"list", "-deps"}, p.flags...)
+	out, err := p.command(ctx, compiler, append(args, packages...)...).Output()
 	if err != nil {
-		return fmt.Errorf("%w in %s: %s", err, p.source, lastLines(said.String(), 20))
+		return 0 // the build itself will say what is wrong
 	}
-	return nil
+	return bytes.Count(out, []byte("\n"))
 }
 
 // requiredVersion finds the version that a go.mod requires of a module.
@@ -157,6 +182,11 @@ func linkerFlags(module toolModule, version string) string {
 	for _, variable := range module.versionVars {
 		flags = append(flags, "-X", variable+"="+version)
 	}
+	// Sorted, so that the same flags give the same name in the cache.
+	for _, variable := range slices.Sorted(maps.Keys(module.stamps)) {
+		flags = append(flags, "-X", variable+"="+module.stamps[variable])
+	}
+	flags = append(flags, module.linker...)
 	numbers := strings.Split(strings.TrimPrefix(version, "v"), ".")
 	for _, pkg := range module.semverPackages {
 		if len(numbers) >= 2 {
@@ -175,12 +205,4 @@ func fingerprint(mod, sum []byte, flags []string) string {
 		_, _ = hash.Write(part)
 	}
 	return hex.EncodeToString(hash.Sum(nil))[:hashLength]
-}
-
-func lastLines(text string, n int) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if len(lines) > n {
-		lines = lines[len(lines)-n:]
-	}
-	return strings.Join(lines, "\n")
 }

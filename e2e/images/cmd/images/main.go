@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -32,7 +33,7 @@ func command() *cobra.Command {
 	return &cobra.Command{
 		Use:           "images [set or image]...",
 		Short:         "Build container images as archives, without a container engine",
-		Long:          "Build container images as archives that `ctr images import` reads. Without names all are built; sets are base, operators and standins.",
+		Long:          "Build container images as archives that `ctr images import` reads. Without names all are built; sets are " + strings.Join(images.Sets(), ", ") + ".",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, names []string) error {

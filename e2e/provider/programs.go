@@ -1,0 +1,113 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
+)
+
+// Room that is needed before anything begins, in GiB. Measured on two cores with
+// Go's caches empty and full: sources, compiled packages, programs and images take
+// 16 GiB; a demo with its volumes takes 3 GiB, and 5 GiB of memory. The linker of
+// TiDB takes 2.5 GiB.
+const (
+	diskToBuild = 18
+	diskToRun   = 4
+	memory      = 5
+)
+
+// buildPrograms builds what the cache does not have, one tool module after the
+// other, and says what is being built and how much is left.
+func buildPrograms(ctx context.Context, out io.Writer, names []string) error {
+	builds, err := binaries.Missing(names...)
+	if err != nil {
+		return err
+	}
+	if err := checkRoom(len(builds) > 0); err != nil {
+		return err
+	}
+	left := time.Duration(0)
+	for _, b := range builds {
+		left += b.Estimate
+	}
+	for i, b := range builds {
+		say(out, fmt.Sprintf("build %d of %d, once: %s; about %s left for all of them on two cores",
+			i+1, len(builds), strings.Join(b.Programs, ", "), binaries.Duration(left)))
+		if _, err := binaries.Paths(ctx, b.Programs...); err != nil {
+			return err
+		}
+		left -= b.Estimate
+	}
+	return nil
+}
+
+// checkRoom says what the machine lacks while nothing has begun yet.
+func checkRoom(builds bool) error {
+	cache, err := binaries.CacheDir()
+	if err != nil {
+		return err
+	}
+	disk, err := freeDisk(cache)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return nil //nolint:nilerr // no Linux: whoever runs the containers looks after their memory
+	}
+	return room(disk, availableMemory(string(text)), builds, cache)
+}
+
+// room compares what a machine has, in bytes, with what is needed.
+func room(disk, available uint64, builds bool, cache string) error {
+	need := uint64(diskToRun)
+	what := "the demo and the end-to-end suite need"
+	if builds {
+		need, what = diskToBuild, "building Kubernetes and the database needs"
+	}
+	if disk>>30 < need {
+		return fmt.Errorf("%s has %.1f GiB free, and %s %d GiB: make room (go clean -cache, or move it: %s=/elsewhere), then run this command again",
+			cache, gib(disk), what, need, binaries.CacheEnv)
+	}
+	if available > 0 && available>>30 < memory {
+		return fmt.Errorf("%.1f GiB of memory are available, and a database of nine members needs %d GiB: stop something (ps aux --sort=-rss | head), or use IMAGES=standin, which needs less",
+			gib(available), memory)
+	}
+	return nil
+}
+
+func gib(bytes uint64) float64 { return float64(bytes) / (1 << 30) }
+
+// freeDisk is how many bytes are free where a directory is, or will be.
+func freeDisk(dir string) (uint64, error) {
+	for {
+		var s unix.Statfs_t
+		err := unix.Statfs(dir, &s)
+		if err == nil {
+			return s.Bavail * uint64(s.Bsize), nil //nolint:gosec // a block's size is positive
+		}
+		above := dir[:max(1, strings.LastIndex(dir, "/"))]
+		if above == dir {
+			return 0, fmt.Errorf("look at the room on disk: %w", err)
+		}
+		dir = above
+	}
+}
+
+// availableMemory reads how many bytes programs can still take from /proc/meminfo.
+func availableMemory(meminfo string) uint64 {
+	for line := range strings.Lines(meminfo) {
+		var kib uint64
+		if n, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); n == 1 && err == nil {
+			return kib << 10
+		}
+	}
+	return 0
+}

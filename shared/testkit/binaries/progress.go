@@ -1,0 +1,109 @@
+package binaries
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// interval is how often a build says how far it is.
+const interval = 15 * time.Second
+
+// complaintLines is how many of a failed build's last lines are shown.
+const complaintLines = 20
+
+// progress reads what "go build -v" prints: the packages that it compiles, which
+// are counted, and complaints, which are kept.
+type progress struct {
+	out   io.Writer
+	name  string
+	total int
+	ended chan struct{}
+
+	lock     sync.Mutex
+	rest     []byte // of a line that has not ended
+	compiled int
+	other    []string
+}
+
+// watch begins to count, and says now and then how far a build is.
+func watch(out io.Writer, name string, total int) *progress {
+	p := &progress{out: out, name: name, total: total, ended: make(chan struct{})}
+	go p.tell(time.NewTicker(interval), time.Now())
+	return p
+}
+
+func (p *progress) tell(ticker *time.Ticker, began time.Time) {
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.ended:
+			return
+		case <-ticker.C:
+			// Progress that cannot be shown must not stop the work.
+			_, _ = fmt.Fprintln(p.out, p.line(time.Since(began)))
+		}
+	}
+}
+
+// line says how far the build is.
+func (p *progress) line(elapsed time.Duration) string {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.total == 0 {
+		return fmt.Sprintf("  %s: %d packages compiled after %s", p.name, p.compiled, Duration(elapsed))
+	}
+	return fmt.Sprintf("  %s: %d of at most %d packages compiled after %s", p.name, p.compiled, p.total, Duration(elapsed))
+}
+
+// Write takes what the compiler prints.
+func (p *progress) Write(text []byte) (int, error) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.rest = append(p.rest, text...)
+	for {
+		line, after, found := bytes.Cut(p.rest, []byte("\n"))
+		if !found {
+			return len(text), nil
+		}
+		p.rest = after
+		p.take(string(line))
+	}
+}
+
+// take reads one line: a package is a path without a blank in it.
+func (p *progress) take(line string) {
+	if line != "" && !strings.ContainsAny(line, " \t:") {
+		p.compiled++
+		return
+	}
+	p.other = append(p.other, line)
+	if over := len(p.other) - complaintLines; over > 0 {
+		p.other = p.other[over:]
+	}
+}
+
+// complaints are the last lines that named no package.
+func (p *progress) complaints() string {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return strings.TrimSpace(strings.Join(append(p.other, string(p.rest)), "\n"))
+}
+
+func (p *progress) stop() { close(p.ended) }
+
+// Duration writes a time as a person says it: 40 s, 4 min, 1 min 20 s.
+func Duration(d time.Duration) string {
+	d = d.Round(time.Second)
+	minutes, seconds := d/time.Minute, d%time.Minute/time.Second
+	switch {
+	case minutes == 0:
+		return fmt.Sprintf("%d s", seconds)
+	case seconds == 0:
+		return fmt.Sprintf("%d min", minutes)
+	}
+	return fmt.Sprintf("%d min %d s", minutes, seconds)
+}
