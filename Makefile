@@ -7,7 +7,7 @@ OPERATORS = $(notdir $(patsubst %/controller,%,$(wildcard operators/*/controller
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  ?= -s -w -X github.com/tidb-groups/tidb-groups/shared/operator.version=$(VERSION)
 PROVIDER ?= local
-IMAGES   ?= real
+IMAGES   ?= standin
 # What "generate" writes.
 GENERATED      = apis/groups/*/zz_generated.*.go deploy/crds deploy/bases/*/role.yaml docs/conditions.md
 
@@ -66,7 +66,7 @@ mutants: ## Build deliberate bugs into the suite and show what catches each; MUT
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
 	@go -C e2e run ./cmd/mutants $(MUTANTS)
 
-e2e: ## Run the end-to-end suite; PROVIDER=local|kind|kubeconfig IMAGES=real|standin|upstream
+e2e: ## Run the end-to-end suite; PROVIDER=local|kind|kubeconfig IMAGES=standin|upstream
 	go -C e2e test -tags e2e ./suite/... -v -timeout 30m
 
 demo: ## Start a local Kubernetes with a TiDB cluster in it (needs root on Linux)

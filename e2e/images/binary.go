@@ -54,29 +54,6 @@ func Binaries(ctx context.Context, root, cache string, packages ...string) (dir 
 	return dir, nil
 }
 
-// moduleBinary compiles a main package of a module of this repository that is not
-// part of the workspace into dir. Its requirements are its own: those of a database
-// do not fit together with those of the suite.
-func moduleBinary(ctx context.Context, module, dir, pkg string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("create directory for binaries: %w", err)
-	}
-	unlock, err := lock(dir + ".lock")
-	if err != nil {
-		return fmt.Errorf("lock directory for binaries: %w", err)
-	}
-	defer unlock()
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -checklinkname=0", "-o", dir+string(filepath.Separator), pkg)
-	cmd.Dir = module
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("build %s of %s: %w\n%s", pkg, module, err, lastLines(output.String(), 40))
-	}
-	return nil
-}
-
 // lock takes an exclusive lock on a file. It needs no clean-up after a crash:
 // the kernel drops it with the process.
 func lock(file string) (unlock func(), err error) {

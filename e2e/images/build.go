@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -39,14 +38,8 @@ func Build(ctx context.Context, names ...string) ([]Archive, error) {
 		return nil, err
 	}
 	var packages []string
-	own := filepath.Join(cache, "static-modules")
 	for _, r := range recipes {
-		switch {
-		case r.module != "":
-			if err := moduleBinary(ctx, filepath.Join(root, r.module), own, r.pkg); err != nil {
-				return nil, err
-			}
-		case r.pkg != "" && !slices.Contains(packages, r.pkg):
+		if r.pkg != "" {
 			packages = append(packages, r.pkg)
 		}
 	}
@@ -61,13 +54,11 @@ func Build(ctx context.Context, names ...string) ([]Archive, error) {
 	group.SetLimit(packLimit)
 	for i, r := range recipes {
 		group.Go(func() error {
-			spec, err := r.spec(ctx, dir, own)
+			spec, err := r.spec(ctx, dir)
 			if err != nil {
 				return err
 			}
-			// A directory for each set: the archives of a real image and of its
-			// stand-in, which have one name, must not replace each other.
-			archives[i], err = Write(filepath.Join(cache, "images", r.set), spec)
+			archives[i], err = Write(filepath.Join(cache, "images"), spec)
 			return err
 		})
 	}

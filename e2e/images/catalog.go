@@ -13,10 +13,12 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
-// DefaultVersion is the version that the samples ask for: what the images of the
-// database are tagged with, real and stand-ins. What is built of PD and TiDB tells
-// a version of its own, see [binaries.PDVersion] and [binaries.TiDBVersion].
+// DefaultVersion is the version that the samples ask for, and that the stand-in
+// images are tagged with.
 const DefaultVersion = "v8.5.7"
+
+// RealPDRef is the image of the real PD.
+const RealPDRef = "pingcap/pd:" + binaries.PDVersion
 
 // Names of the images that every node needs before the first pod can run.
 const (
@@ -36,8 +38,8 @@ const (
 	SetBase      = "base"
 	SetOperators = "operators"
 	SetStandins  = "standins"
-	// SetReal is a real PD and TiDB over a TiKV that replicates, and a stand-in
-	// of TiFlash: no TiFlash can be had from source here.
+	// SetReal is what is built from the real database's source: PD, so far. It is
+	// tagged with the version that it tells of itself, beside the stand-ins.
 	SetReal = "real"
 )
 
@@ -52,11 +54,6 @@ type recipe struct {
 	pkg string
 	// program is the name of a program that the test kit builds.
 	program string
-	// module is the folder of a module of this repository with requirements of
-	// its own, in which pkg is, for a program that the workspace has no room for.
-	module string
-	// shell puts the machine's static busybox beside the binary, for scripts.
-	shell bool
 	// busybox takes the machine's static busybox with links for its applets.
 	busybox bool
 	// path of the binary in the image, which is also its entrypoint.
@@ -88,18 +85,7 @@ func catalog() []recipe {
 			pkg: "./e2e/standin/cmd/" + s.binary, path: s.path,
 		})
 	}
-	return append(recipes, real()...)
-}
-
-// real lists the images of a database that answers SQL and keeps its rows. They
-// have a shell, as the images of PingCAP do: some of our pods run scripts in it.
-func real() []recipe {
-	return []recipe{
-		{set: SetReal, ref: "pingcap/pd:" + DefaultVersion, program: "pd-server", path: "/pd-server", shell: true},
-		{set: SetReal, ref: "pingcap/tikv:" + DefaultVersion, module: "e2e/tikv", pkg: "./cmd/tikv-server", path: "/tikv-server", shell: true},
-		{set: SetReal, ref: "pingcap/tidb:" + DefaultVersion, program: "tidb-server", path: "/tidb-server", shell: true},
-		{set: SetReal, ref: "pingcap/tiflash:" + DefaultVersion, pkg: "./e2e/standin/cmd/tiflash", path: "/tiflash/tiflash"},
-	}
+	return append(recipes, recipe{set: SetReal, ref: RealPDRef, program: "pd-server", path: "/pd-server"})
 }
 
 // Programs returns the programs of the test kit that the images of sets are made
@@ -118,24 +104,21 @@ func Programs(sets ...string) []string {
 func Refs() []string {
 	var refs []string
 	for _, r := range catalog() {
-		if !slices.Contains(refs, r.ref) {
-			refs = append(refs, r.ref)
-		}
+		refs = append(refs, r.ref)
 	}
 	return refs
 }
 
-// choose returns the recipes of the named sets or images; no name means all, and
-// an image that several sets have is the stand-in.
+// choose returns the recipes of the named sets or images; no name means all.
 func choose(names []string) ([]recipe, error) {
 	if len(names) == 0 {
-		names = Sets()
+		return catalog(), nil
 	}
 	var chosen []recipe
 	for _, name := range names {
 		found := false
 		for _, r := range catalog() {
-			if name == r.set || name == r.ref && r.set != SetReal {
+			if name == r.set || name == r.ref {
 				chosen, found = append(chosen, r), true
 			}
 		}
@@ -148,20 +131,11 @@ func choose(names []string) ([]recipe, error) {
 }
 
 // spec resolves a recipe to files on this machine. The binaries of repository
-// packages must have been built into dir, those of modules of their own into own.
-func (r recipe) spec(ctx context.Context, dir, own string) (Spec, error) {
+// packages must have been built into dir.
+func (r recipe) spec(ctx context.Context, dir string) (Spec, error) {
 	s := Spec{Ref: r.ref, Entrypoint: []string{r.path}, User: r.user, Env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}}
 	source := ""
-	if r.shell {
-		links, err := applets(ctx)
-		if err != nil {
-			return Spec{}, err
-		}
-		s.Files = append(links, File{Path: busyboxPath, Source: busyboxPath, Mode: 0o755})
-	}
 	switch {
-	case r.module != "":
-		source = filepath.Join(own, filepath.Base(r.pkg))
 	case r.pkg != "":
 		source = filepath.Join(dir, filepath.Base(r.pkg))
 	case r.program != "":

@@ -147,6 +147,7 @@ func TestChoose(t *testing.T) {
 		return all
 	}
 	assert.Equal(t, []string{"pingcap/pd:v8.5.7", "pingcap/tikv:v8.5.7", "pingcap/tidb:v8.5.7", "pingcap/tiflash:v8.5.7"}, refs(SetStandins))
+	assert.Equal(t, []string{RealPDRef}, refs(SetReal))
 	assert.Equal(t, []string{BusyboxRef}, refs(BusyboxRef))
 	assert.Len(t, refs(SetOperators), 6)
 	assert.Equal(t, Refs(), refs())

@@ -18,7 +18,7 @@ type local struct {
 
 func newLocal(o Options) (Provider, error) {
 	if o.Images == Upstream {
-		return nil, errors.New("PROVIDER=local has no registry to pull from: use IMAGES=real or IMAGES=standin, or PROVIDER=kubeconfig with IMAGES=upstream")
+		return nil, errors.New("PROVIDER=local has no registry to pull from: use IMAGES=standin, or PROVIDER=kubeconfig with IMAGES=upstream")
 	}
 	if os.Geteuid() != 0 {
 		return nil, errors.New("PROVIDER=local starts kubelets and containerd and needs root: run it with sudo, or use PROVIDER=kind or PROVIDER=kubeconfig")

@@ -13,14 +13,13 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
-// Room that is needed before anything begins, in GiB. Measured on two cores with
-// Go's caches empty and full: sources, compiled packages, programs and images take
-// 16 GiB; a demo with its volumes takes 3 GiB, and 5 GiB of memory. The linker of
-// TiDB takes 2.5 GiB.
+// Room that is needed before anything begins, in GiB. With Go's caches empty at
+// first, sources, compiled packages and programs of Kubernetes, CoreDNS, PD and the
+// suite itself were seen to take less than 12.
 const (
-	diskToBuild = 18
-	diskToRun   = 4
-	memory      = 5
+	diskToBuild = 12
+	diskToRun   = 3
+	memory      = 2
 )
 
 // buildPrograms builds what the cache does not have, one tool module after the
@@ -70,14 +69,14 @@ func room(disk, available uint64, builds bool, cache string) error {
 	need := uint64(diskToRun)
 	what := "the demo and the end-to-end suite need"
 	if builds {
-		need, what = diskToBuild, "building Kubernetes and the database needs"
+		need, what = diskToBuild, "building Kubernetes and PD needs"
 	}
 	if disk>>30 < need {
 		return fmt.Errorf("%s has %.1f GiB free, and %s %d GiB: make room (go clean -cache, or move it: %s=/elsewhere), then run this command again",
 			cache, gib(disk), what, need, binaries.CacheEnv)
 	}
 	if available > 0 && available>>30 < memory {
-		return fmt.Errorf("%.1f GiB of memory are available, and a database of nine members needs %d GiB: stop something (ps aux --sort=-rss | head), or use IMAGES=standin, which needs less",
+		return fmt.Errorf("%.1f GiB of memory are available, and three nodes with their pods need %d GiB: stop something (ps aux --sort=-rss | head), then run this command again",
 			gib(available), memory)
 	}
 	return nil

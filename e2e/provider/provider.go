@@ -21,11 +21,9 @@ const (
 
 // Images to run.
 const (
-	// Real are a PD and a TiDB built from source over a TiKV in Go: a database
-	// that answers SQL and keeps its rows. TiFlash is a stand-in among them.
-	Real = "real"
-	// StandIns are small programs of this repository: no database, but what the
-	// operators see of one.
+	// StandIns are the images that this repository builds: no database, but
+	// what the operators see of one. With them comes an image of the real PD,
+	// built from source, for what asks for its version.
 	StandIns = "standin"
 	// Upstream are the real images of PingCAP.
 	Upstream = "upstream"
@@ -66,7 +64,7 @@ type Disks interface {
 type Options struct {
 	// Name of the provider; empty means local.
 	Name string
-	// Images to run; empty means real ones, built from source.
+	// Images to run; empty means stand-ins.
 	Images string
 	// Out gets a line per step.
 	Out io.Writer
@@ -80,8 +78,8 @@ func FromEnvironment(out io.Writer) Options {
 // New returns a provider, or an error that says what is missing on this machine
 // for it.
 func New(o Options) (Provider, error) {
-	o.Images = cmp.Or(o.Images, Real)
-	if kinds := []string{Real, StandIns, Upstream}; !slices.Contains(kinds, o.Images) {
+	o.Images = cmp.Or(o.Images, StandIns)
+	if kinds := []string{StandIns, Upstream}; !slices.Contains(kinds, o.Images) {
 		return nil, fmt.Errorf("IMAGES is %q: it must be one of %s", o.Images, strings.Join(kinds, ", "))
 	}
 	switch o.Name {
@@ -98,14 +96,10 @@ func New(o Options) (Provider, error) {
 // sets returns the images to load, as images.Build names them: the operators
 // always, a database unless its images are pulled.
 func (o Options) sets() []string {
-	switch o.Images {
-	case Upstream:
+	if o.Images == Upstream {
 		return []string{images.SetOperators}
-	case StandIns:
-		return []string{images.SetOperators, images.SetStandins, images.BusyboxRef}
-	default:
-		return []string{images.SetOperators, images.SetReal, images.BusyboxRef}
 	}
+	return []string{images.SetOperators, images.SetStandins, images.SetReal, images.BusyboxRef}
 }
 
 // say prints a line of progress; an output that is gone is nobody's loss.

@@ -291,3 +291,6 @@ func (r *Rig) Replicate(_ context.Context, pdGroup string, table, replicas int) 
 	}
 	return db.Replicate(table, replicas)
 }
+
+// Query implements scenario.World: a simulated database keeps no rows.
+func (r *Rig) Query(context.Context, scenario.SQL) (string, error) { return "", scenario.ErrNotHere }

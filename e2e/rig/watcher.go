@@ -97,6 +97,12 @@ type silence struct {
 	timer      *time.Timer
 }
 
+// WatchNamespace starts a watcher of a namespace whose operators are not this
+// process's: what they keep silent about is not held against them.
+func WatchNamespace(ctx context.Context, cfg *rest.Config, namespace string) (*Watcher, error) {
+	return watchNamespace(ctx, cfg, namespace, reasonDeadline)
+}
+
 // watchNamespace starts a watcher and returns when it sees all there is.
 func watchNamespace(ctx context.Context, cfg *rest.Config, namespace string, patience time.Duration) (*Watcher, error) {
 	client, err := dynamic.NewForConfig(cfg)

@@ -104,6 +104,8 @@ func (r *runner) step(ctx context.Context, s Step) error {
 		return r.delete(ctx, s.Delete.Object, s.Delete.Cascade)
 	case s.DeletePod != nil:
 		return r.deleteAll(ctx, kindPod, s.DeletePod)
+	case s.ForceDeletePod != nil:
+		return r.deleteAll(ctx, kindPod, s.ForceDeletePod, client.GracePeriodSeconds(0))
 	case s.DeleteClaim != nil:
 		r.consent(s.DeleteClaim)
 		return r.deleteAll(ctx, kindClaim, s.DeleteClaim)
@@ -126,7 +128,9 @@ func (r *runner) step(ctx context.Context, s Step) error {
 	case s.Idle != nil:
 		return r.idle(ctx, s.Idle.Duration)
 	case s.Crash != nil:
-		return r.world.Crash(ctx, s.Crash.Pod, max(1, s.Crash.Times)*sign(s.Crash.Times))
+		return r.crash(ctx, *s.Crash)
+	case s.SQL != nil:
+		return r.query(ctx, *s.SQL)
 	case s.Replicate != nil:
 		return r.world.Replicate(ctx, s.Replicate.PDGroup, s.Replicate.Table, s.Replicate.Replicas)
 	case s.Permute != nil:
@@ -134,6 +138,32 @@ func (r *runner) step(ctx context.Context, s Step) error {
 	default:
 		return r.nodeStep(ctx, s)
 	}
+}
+
+func (r *runner) crash(ctx context.Context, c Crash) error {
+	pod, err := r.fill(ctx, []byte(c.Pod))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.scenario.within(0))
+	defer cancel()
+	return r.world.Crash(ctx, string(pod), max(1, c.Times)*sign(c.Times))
+}
+
+// query runs a statement and looks at what it says.
+func (r *runner) query(ctx context.Context, q SQL) error {
+	answer, err := r.world.Query(ctx, q)
+	switch {
+	case q.Fails != "" && err == nil:
+		return fmt.Errorf("%s did not fail", q.Run)
+	case q.Fails != "" && strings.Contains(err.Error(), q.Fails):
+		return nil
+	case err != nil:
+		return fmt.Errorf("run %s: %w", q.Run, err)
+	case q.Is != nil && answer != *q.Is:
+		return fmt.Errorf("%s says %q, %q is expected", q.Run, answer, *q.Is)
+	}
+	return nil
 }
 
 func sign(n int) int {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -27,6 +28,9 @@ type Step struct {
 	Delete *Delete `json:"delete,omitempty"`
 	// DeletePod deletes pods by name.
 	DeletePod []string `json:"deletePod,omitempty"`
+	// ForceDeletePod deletes pods by name without waiting for their kubelets, as
+	// kubectl delete --force does.
+	ForceDeletePod []string `json:"forceDeletePod,omitempty"`
 	// DeleteClaim deletes claims by name, which is a user's consent.
 	DeleteClaim []string `json:"deleteClaim,omitempty"`
 
@@ -68,6 +72,8 @@ type Step struct {
 	Crash *Crash `json:"crash,omitempty"`
 	// Replicate a table on TiFlash.
 	Replicate *Replicate `json:"replicate,omitempty"`
+	// SQL runs a statement.
+	SQL *SQL `json:"sql,omitempty"`
 
 	// Permute stands for its parts in some order; each order is a scenario.
 	Permute *Permute `json:"permute,omitempty"`
@@ -119,7 +125,8 @@ type Node struct {
 
 // Crash is the end of a process that Kubernetes does not ask for.
 type Crash struct {
-	// Pod whose main container crashes.
+	// Pod whose main container crashes. ${PDGroup a status.leader} stands for the
+	// value of a field, here and where pods are deleted.
 	Pod string `json:"pod"`
 	// Times in a row; 1 if 0. A negative number is a crash loop without end.
 	Times int `json:"times,omitempty"`
@@ -135,6 +142,26 @@ type Replicate struct {
 	// Replicas that it is to have; 0 for none.
 	Replicas int `json:"replicas"`
 }
+
+// SQL is a statement that somebody runs through the Service of a TiDBGroup.
+type SQL struct {
+	// TiDBGroup that is asked.
+	TiDBGroup string `json:"tidbGroup"`
+	// User who asks; root if empty.
+	User string `json:"user,omitempty"`
+	// PasswordFrom is where the user's password is: a Secret and its key, with a
+	// slash between them; none if empty.
+	PasswordFrom string `json:"passwordFrom,omitempty"`
+	// Run is the statement.
+	Run string `json:"run"`
+	// Is what the first column of its first row says; not looked at if absent.
+	Is *string `json:"is,omitempty"`
+	// Fails is a part of the error that it ends with.
+	Fails string `json:"fails,omitempty"`
+}
+
+// UserName is who asks.
+func (q SQL) UserName() string { return cmp.Or(q.User, "root") }
 
 // Permute are things that are done in some order.
 type Permute struct {

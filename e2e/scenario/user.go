@@ -67,6 +67,8 @@ func groupOf(kind string) string {
 		return "policy"
 	case "ControllerRevision":
 		return "apps"
+	case "HorizontalPodAutoscaler":
+		return "autoscaling"
 	default:
 		return ""
 	}
@@ -173,9 +175,13 @@ func (r *runner) consent(claims []string) {
 	}
 }
 
-func (r *runner) deleteAll(ctx context.Context, kind string, names []string) error {
+func (r *runner) deleteAll(ctx context.Context, kind string, names []string, options ...client.DeleteOption) error {
 	for _, name := range names {
-		if err := r.delete(ctx, objects.Key{Kind: kind, Name: name}, ""); err != nil {
+		filled, err := r.fill(ctx, []byte(name))
+		if err != nil {
+			return err
+		}
+		if err := r.delete(ctx, objects.Key{Kind: kind, Name: string(filled)}, "", options...); err != nil {
 			return err
 		}
 	}
@@ -183,7 +189,7 @@ func (r *runner) deleteAll(ctx context.Context, kind string, names []string) err
 }
 
 // delete deletes an object and notes which one it was.
-func (r *runner) delete(ctx context.Context, key objects.Key, cascade string) error {
+func (r *runner) delete(ctx context.Context, key objects.Key, cascade string, options ...client.DeleteOption) error {
 	ctx, cancel := context.WithTimeout(ctx, request)
 	defer cancel()
 	object, err := r.reference(key)
@@ -201,7 +207,7 @@ func (r *runner) delete(ctx context.Context, key objects.Key, cascade string) er
 	case "orphan":
 		policy = metav1.DeletePropagationOrphan
 	}
-	if err := r.world.User().Delete(ctx, object, client.PropagationPolicy(policy)); client.IgnoreNotFound(err) != nil {
+	if err := r.world.User().Delete(ctx, object, append(options, client.PropagationPolicy(policy))...); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete %s: %w", key, err)
 	}
 	return nil

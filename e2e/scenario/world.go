@@ -53,6 +53,10 @@ type World interface {
 	// TiFlash, as ALTER TABLE ... SET TIFLASH REPLICA does.
 	Replicate(ctx context.Context, pdGroup string, table, replicas int) error
 
+	// Query runs a statement; what it returns is the first column of the first row,
+	// as text.
+	Query(ctx context.Context, q SQL) (string, error)
+
 	// Replicated is content when every region of every database of the namespace
 	// has as many voters as PD wants, or as there are stores.
 	Replicated(ctx context.Context) error

@@ -1,0 +1,207 @@
+package containers
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/provider"
+	"github.com/tidb-groups/tidb-groups/e2e/scenario"
+)
+
+const (
+	// answerLimit bounds how long one question may take.
+	answerLimit = 10 * time.Second
+	// answerSize bounds an answer, bytes.
+	answerSize = 16 << 20
+)
+
+// Address is where the Service of a TiDBGroup listens, as this machine reaches it.
+func (w *World) Address(ctx context.Context, tidbGroup string) (string, error) {
+	return w.service(ctx, tidbGroup, v1alpha1.PortTiDB)
+}
+
+func (w *World) service(ctx context.Context, name string, port int32) (string, error) {
+	if w.provider.Name() != provider.Local {
+		return "", scenario.ErrNotHere // Services are reached from the host only there
+	}
+	var service corev1.Service
+	if err := w.session.Client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, &service); err != nil {
+		return "", fmt.Errorf("find Service %s: %w", name, err)
+	}
+	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(port))), nil
+}
+
+// Query implements scenario.World: the first column of the first row, as text.
+func (w *World) Query(ctx context.Context, q scenario.SQL) (answer string, err error) {
+	address, err := w.Address(ctx, q.TiDBGroup)
+	if err != nil {
+		return "", err
+	}
+	config := mysql.NewConfig()
+	config.Net, config.Addr, config.User = "tcp", address, q.UserName()
+	if q.PasswordFrom != "" {
+		if config.Passwd, err = w.password(ctx, q.PasswordFrom); err != nil {
+			return "", err
+		}
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return "", fmt.Errorf("connect to %s: %w", address, err)
+	}
+	db := sql.OpenDB(connector)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	if q.Is == nil {
+		_, err = db.ExecContext(ctx, q.Run)
+		return "", err
+	}
+	err = db.QueryRowContext(ctx, q.Run).Scan(&answer)
+	return answer, err
+}
+
+// password reads what "secret/key" names.
+func (w *World) password(ctx context.Context, from string) (string, error) {
+	name, key, _ := strings.Cut(from, "/")
+	var secret corev1.Secret
+	if err := w.session.Client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, &secret); err != nil {
+		return "", fmt.Errorf("read password: %w", err)
+	}
+	return string(secret.Data[key]), nil
+}
+
+// Replicated implements scenario.World.
+func (w *World) Replicated(ctx context.Context) error {
+	return w.eachPD(ctx, func(pd string) error {
+		for _, check := range []string{"miss-peer", "down-peer", "pending-peer", "extra-peer", "offline-peer"} {
+			var regions struct{ Count int }
+			if err := ask(ctx, "http://"+pd+"/pd/api/v1/regions/check/"+check, &regions); err != nil {
+				return err
+			}
+			if regions.Count > 0 {
+				return fmt.Errorf("PD lists %d regions under %s", regions.Count, check)
+			}
+		}
+		return nil
+	})
+}
+
+// storeStatus is what PD says of a store.
+type storeStatus struct {
+	Store struct {
+		Address string `json:"address"`
+	} `json:"store"`
+	Status struct {
+		Regions int `json:"region_count"`
+		Leaders int `json:"leader_count"`
+	} `json:"status"`
+}
+
+// Regions implements scenario.World.
+func (w *World) Regions(ctx context.Context, pod string) (all, led int, err error) {
+	found := false
+	err = w.eachPD(ctx, func(pd string) error {
+		var answer struct{ Stores []storeStatus }
+		if err := ask(ctx, "http://"+pd+"/pd/api/v1/stores", &answer); err != nil {
+			return err
+		}
+		for _, s := range answer.Stores {
+			if strings.HasPrefix(s.Store.Address, pod+".") {
+				all, led, found = s.Status.Regions, s.Status.Leaders, true
+			}
+		}
+		return nil
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("PD lists no store of pod %s", pod)
+	}
+	return all, led, err
+}
+
+// eachPD does something with the address of each PDGroup's Service.
+func (w *World) eachPD(ctx context.Context, do func(address string) error) error {
+	var groups v1alpha1.PDGroupList
+	if err := w.session.Client.List(ctx, &groups, client.InNamespace(w.namespace)); err != nil {
+		return fmt.Errorf("list PDGroups: %w", err)
+	}
+	for _, g := range groups.Items {
+		address, err := w.service(ctx, g.Name, v1alpha1.PortPDClient)
+		if err == nil {
+			err = do(address)
+		}
+		if err != nil {
+			return fmt.Errorf("ask PDGroup %s: %w", g.Name, err)
+		}
+	}
+	return nil
+}
+
+// Setting implements scenario.World.
+func (w *World) Setting(ctx context.Context, name, key string) (string, error) {
+	var pod corev1.Pod
+	if err := w.session.Client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, &pod); err != nil {
+		return "", fmt.Errorf("find pod %s: %w", name, err)
+	}
+	path, port := "/config", v1alpha1.PortTiKVStatus
+	switch pod.Labels[v1alpha1.LabelComponent] {
+	case "tidb":
+		path, port = "/settings", v1alpha1.PortTiDBStatus
+	case "pd":
+		path, port = "/pd/api/v1/config", v1alpha1.PortPDClient
+	}
+	settings := map[string]any{}
+	if err := ask(ctx, fmt.Sprintf("http://%s%s", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port))), path), &settings); err != nil {
+		return "", err
+	}
+	var value any = settings
+	for step := range strings.SplitSeq(key, ".") {
+		fields, ok := value.(map[string]any)
+		if !ok {
+			return "", fmt.Errorf("pod %s shows no setting %s", name, key)
+		}
+		value = fields[step]
+	}
+	return fmt.Sprint(value), nil
+}
+
+// ask gets JSON from a URL.
+func ask(ctx context.Context, url string, into any) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", url, err)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", url, err)
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, answerSize))
+	if err != nil {
+		return fmt.Errorf("read answer of %s: %w", url, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s: %.200s", url, response.Status, body)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("read answer of %s: %w", url, err)
+	}
+	return nil
+}

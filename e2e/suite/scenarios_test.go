@@ -1,0 +1,45 @@
+//go:build e2e
+
+package suite_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/e2e/containers"
+	"github.com/tidb-groups/tidb-groups/e2e/provider"
+	"github.com/tidb-groups/tidb-groups/e2e/scenario"
+)
+
+// Scenarios that are written for containers alone: what they show is how operators
+// get along with the real thing, of which the rig only has a model.
+func TestScenarios(t *testing.T) {
+	if shared.provider.Name() != provider.Local {
+		t.Skip("the real PD is an image of the local cluster, and processes of this machine are killed")
+	}
+	all, err := scenario.Load()
+	require.NoError(t, err)
+	ran := 0
+	for _, s := range all {
+		if !s.RunsIn(scenario.Containers) || s.RunsIn(scenario.Rig) {
+			continue
+		}
+		ran++
+		t.Run(s.Name, func(t *testing.T) {
+			ns := namespace(t, "e2e-"+s.Name)
+			world, err := containers.Open(t.Context(), shared.provider, shared.session, ns)
+			require.NoError(t, err)
+			defer world.Close()
+			result, err := scenario.Run(t.Context(), world, s)
+			t.Logf("%s took %s; pods replaced: %v", s.Shows, result.Took.Round(100*time.Millisecond), result.Restarts)
+			if !assert.NoError(t, err) {
+				t.Log(world.Describe())
+			}
+			assert.NoError(t, result.Bad())
+		})
+	}
+	require.Positive(t, ran, "no scenario is for containers alone")
+}
