@@ -15,21 +15,25 @@ import (
 // this cluster that run already hold theirs rightly.
 func (c *Cluster) checkPorts(ctx context.Context) error {
 	for _, d := range []struct {
-		process string
+		process process
 		ports   []int
 	}{
-		{"etcd", []int{etcdPort, etcdPeerPort, etcdInfoPort}},
-		{"kube-apiserver", []int{apiPort}},
-		{"kube-controller-manager", []int{10257}},
-		{"kube-scheduler", []int{10259}},
-		{"kube-proxy", []int{10249, 10256}},
+		{c.etcd(), []int{etcdPort, etcdPeerPort, etcdInfoPort}},
+		{c.apiServer(), []int{apiPort}},
+		{c.controllerManager(), []int{10257}},
+		{c.scheduler(), []int{10259}},
+		{c.proxy(), []int{10256}},
 	} {
-		if _, runs := c.processes.recorded(d.process); runs {
+		_, runs, err := c.processes.find(d.process)
+		if err != nil {
+			return fmt.Errorf("find %s: %w", d.process.name, err)
+		}
+		if runs {
 			continue
 		}
 		for _, port := range d.ports {
 			if err := free(ctx, port); err != nil {
-				return fmt.Errorf("start %s: %w", d.process, err)
+				return fmt.Errorf("start %s: %w", d.process.name, err)
 			}
 		}
 	}
@@ -37,8 +41,10 @@ func (c *Cluster) checkPorts(ctx context.Context) error {
 }
 
 // free is content when a port of the bridge's address can be listened on.
-func free(ctx context.Context, port int) error {
-	address := net.JoinHostPort(gateway, strconv.Itoa(port))
+func free(ctx context.Context, port int) error { return freeAt(ctx, gateway, port) }
+
+func freeAt(ctx context.Context, host string, port int) error {
+	address := net.JoinHostPort(host, strconv.Itoa(port))
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	switch {

@@ -1,6 +1,6 @@
 // Package scenario tells what happens to a database and what has to come of it,
-// as data: one YAML file each in e2e/scenarios, run by the rig, by the campaigns
-// and by the containers' suite alike.
+// as data: one YAML file each in e2e/scenarios, run by the rig and by the campaigns;
+// those that name the world "containers" alone are run by the containers' suite.
 //
 // A file has a name, one sentence on what it shows, the ids of the promises and
 // parity items that it bears on, options of the world, manifests by name, and
