@@ -2,6 +2,7 @@ package containers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
@@ -28,7 +30,7 @@ func (w *World) Crash(ctx context.Context, name string, times int) error {
 		if err := w.session.Client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, &pod); err != nil {
 			return fmt.Errorf("find pod %s: %w", name, err)
 		}
-		before := restarts(&pod)
+		before := Restarts(&pod)
 		if err := Signal(&pod, syscall.SIGKILL); err != nil {
 			return fmt.Errorf("kill the process of pod %s: %w", name, err)
 		}
@@ -37,7 +39,11 @@ func (w *World) Crash(ctx context.Context, name string, times int) error {
 			if object == nil {
 				return fmt.Errorf("pod %s does not exist", name)
 			}
-			if now := restartsOf(object.Object); now <= before {
+			var now corev1.Pod
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &now); err != nil {
+				return fmt.Errorf("read pod %s: %w", name, err)
+			}
+			if Restarts(&now) <= before {
 				return fmt.Errorf("the container of pod %s has not started again", name)
 			}
 			return nil
@@ -48,6 +54,8 @@ func (w *World) Crash(ctx context.Context, name string, times int) error {
 	}
 	return nil
 }
+
+var errNoProcess = errors.New("none of its processes runs on this machine")
 
 // Signal sends a signal to the main process of a pod's first container.
 func Signal(pod *corev1.Pod, what syscall.Signal) error {
@@ -81,24 +89,11 @@ func Signal(pod *corev1.Pod, what syscall.Signal) error {
 	return nil
 }
 
-func restarts(pod *corev1.Pod) int64 {
-	sum := int64(0)
+// Restarts is how often the containers of a pod were started again.
+func Restarts(pod *corev1.Pod) int32 {
+	sum := int32(0)
 	for _, c := range pod.Status.ContainerStatuses {
-		sum += int64(c.RestartCount)
-	}
-	return sum
-}
-
-// restartsOf is restarts for an object as it was watched.
-func restartsOf(pod map[string]any) int64 {
-	status, _ := pod["status"].(map[string]any)
-	containers, _ := status["containerStatuses"].([]any)
-	sum := int64(0)
-	for _, c := range containers {
-		if fields, ok := c.(map[string]any); ok {
-			n, _ := fields["restartCount"].(int64)
-			sum += n
-		}
+		sum += c.RestartCount
 	}
 	return sum
 }

@@ -2,12 +2,10 @@ package containers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -101,7 +99,7 @@ func (w *World) Observed() scenario.Observed {
 // StartOperators implements scenario.World. Operators serve the whole cluster.
 func (w *World) StartOperators(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		if err := w.scale(ctx, name, 1); err != nil {
+		if err := w.session.ScaleOperator(ctx, name, 1); err != nil {
 			return err
 		}
 	}
@@ -111,34 +109,11 @@ func (w *World) StartOperators(ctx context.Context, names ...string) error {
 // StopOperators implements scenario.World.
 func (w *World) StopOperators(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		if err := w.scale(ctx, name, 0); err != nil {
+		if err := w.session.ScaleOperator(ctx, name, 0); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// scale scales the Deployment of an operator and waits until that is done.
-func (w *World) scale(ctx context.Context, operator string, replicas int32) error {
-	name := operator + "-operator"
-	var d appsv1.Deployment
-	if err := w.session.Client.Get(ctx, client.ObjectKey{Namespace: session.Namespace, Name: name}, &d); err != nil {
-		return fmt.Errorf("find operator %s: %w", operator, err)
-	}
-	if d.Spec.Replicas == nil || *d.Spec.Replicas != replicas {
-		if _, err := w.session.Kubectl(ctx, "scale", "-n", session.Namespace, "deployment", name, fmt.Sprintf("--replicas=%d", replicas)); err != nil {
-			return err
-		}
-	}
-	if _, err := w.session.Kubectl(ctx, "rollout", "status", "-n", session.Namespace, "deployment", name, "--timeout=150s"); err != nil {
-		return err
-	}
-	if replicas > 0 {
-		return nil
-	}
-	// A rollout is over while its last pod still ends, and works.
-	_, err := w.session.Kubectl(ctx, "wait", "-n", session.Namespace, "--for=delete", "pod", "-l", "app.kubernetes.io/name="+name, "--timeout=150s")
-	return err
 }
 
 // LoseNode implements scenario.World.
@@ -185,5 +160,3 @@ func (w *World) Describe() string {
 	})
 	return out.String()
 }
-
-var errNoProcess = errors.New("none of its processes runs on this machine")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -92,7 +93,7 @@ func freeDisk(dir string) (uint64, error) {
 		if err == nil {
 			return s.Bavail * uint64(s.Bsize), nil //nolint:gosec // a block's size is positive
 		}
-		above := dir[:max(1, strings.LastIndex(dir, "/"))]
+		above := filepath.Dir(dir)
 		if above == dir {
 			return 0, fmt.Errorf("look at the room on disk: %w", err)
 		}

@@ -37,6 +37,23 @@ func (s *Session) Install(ctx context.Context, registry string) error {
 	return nil
 }
 
+// ScaleOperator scales the Deployment of an operator and waits until that is done.
+func (s *Session) ScaleOperator(ctx context.Context, operator string, replicas int) error {
+	name := operator + "-operator"
+	if _, err := s.Kubectl(ctx, "scale", "-n", Namespace, "deployment", name, fmt.Sprintf("--replicas=%d", replicas)); err != nil {
+		return err
+	}
+	if _, err := s.Kubectl(ctx, "rollout", "status", "-n", Namespace, "deployment", name, "--timeout=150s"); err != nil {
+		return err
+	}
+	if replicas > 0 {
+		return nil
+	}
+	// A rollout is over while its last pod still ends, and works.
+	_, err := s.Kubectl(ctx, "wait", "-n", Namespace, "--for=delete", "pod", "-l", "app.kubernetes.io/name="+name, "--timeout=150s")
+	return err
+}
+
 func registryOverlay(registry string) string {
 	text := "resources: [../default]\nimages:\n"
 	for _, name := range []string{"pdgroup", "tikvgroup", "tidbgroup", "tiflashgroup", "instance", "tidbcluster"} {

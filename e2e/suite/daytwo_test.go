@@ -7,9 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +20,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/deploy/tree"
+	"github.com/tidb-groups/tidb-groups/e2e/containers"
 	"github.com/tidb-groups/tidb-groups/e2e/provider"
 )
 
@@ -66,7 +64,7 @@ func dayTwo(t *testing.T, ns string) {
 			t.Skip("kills a process of this machine")
 		}
 		before := instance(t, ns, "basic-tikv-0")
-		signal(t, ns, "basic-tikv-0", "tikv", syscall.SIGKILL)
+		signal(t, ns, "basic-tikv-0", syscall.SIGKILL)
 		await(t, ns, "basic-tikv-0 restarted and everything Ready", func(nodes []*tree.Node) bool {
 			return restarts(t, ns, "basic-tikv-0") > 0 && tree.Done(nodes)
 		})
@@ -133,37 +131,14 @@ func podOf(t *testing.T, ns, name string) *corev1.Pod {
 // restarts is how often the containers of a pod were started again.
 func restarts(t *testing.T, ns, pod string) int32 {
 	t.Helper()
-	sum := int32(0)
-	for _, c := range podOf(t, ns, pod).Status.ContainerStatuses {
-		sum += c.RestartCount
-	}
-	return sum
+	return containers.Restarts(podOf(t, ns, pod))
 }
 
-// signal sends a signal to the main process of a pod's container, which is a
-// process of this machine.
-func signal(t *testing.T, ns, pod, program string, what syscall.Signal) {
+// signal sends a signal to the main process of a pod, which is a process of this
+// machine.
+func signal(t *testing.T, ns, pod string, what syscall.Signal) {
 	t.Helper()
-	uid := string(podOf(t, ns, pod).UID)
-	processes, err := filepath.Glob("/proc/[0-9]*/cgroup")
-	require.NoError(t, err)
-	found := 0
-	for _, file := range processes {
-		groups, err := os.ReadFile(file)
-		if err != nil || !strings.Contains(string(groups), uid) {
-			continue // the process has ended, or is another's
-		}
-		dir := filepath.Dir(file)
-		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if err != nil || !strings.Contains(strings.SplitN(string(line), "\x00", 2)[0], program) {
-			continue
-		}
-		id, err := strconv.Atoi(filepath.Base(dir))
-		require.NoError(t, err)
-		require.NoError(t, syscall.Kill(id, what))
-		found++
-	}
-	require.Positive(t, found, "no process of %s is a %s", pod, program)
+	require.NoError(t, containers.Signal(podOf(t, ns, pod), what), "pod %s", pod)
 }
 
 // clients connect to the database one after the other, as an application without

@@ -18,7 +18,6 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/deploy/tree"
-	"github.com/tidb-groups/tidb-groups/e2e/session"
 )
 
 // awaitReady waits until whatever is in the namespace is Ready.
@@ -123,14 +122,5 @@ func version(kind string, m metav1.Object) string {
 // scale scales an operator and waits until that is done.
 func scale(t *testing.T, operator string, replicas int) {
 	t.Helper()
-	name := operator + "-operator"
-	_, err := shared.session.Kubectl(t.Context(), "scale", "-n", session.Namespace, "deployment", name, fmt.Sprintf("--replicas=%d", replicas))
-	require.NoError(t, err)
-	_, err = shared.session.Kubectl(t.Context(), "rollout", "status", "-n", session.Namespace, "deployment", name, "--timeout=150s")
-	require.NoError(t, err)
-	if replicas == 0 {
-		// A rollout is over while its last pod still ends, and works.
-		_, err = shared.session.Kubectl(t.Context(), "wait", "-n", session.Namespace, "--for=delete", "pod", "-l", "app.kubernetes.io/name="+name, "--timeout=150s")
-		require.NoError(t, err)
-	}
+	require.NoError(t, shared.session.ScaleOperator(t.Context(), operator, replicas))
 }

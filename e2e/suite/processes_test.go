@@ -26,23 +26,23 @@ func killsPDAndTiDB(t *testing.T, ns string) {
 	t.Helper()
 	id := clusterID(t, ns)
 	leader := pdGroup(t, ns).Status.Leader
-	failed := dies(t, ns, leader, "pd-server")
+	failed := dies(t, ns, leader)
 	assert.Empty(t, failed)
 	assert.Equal(t, id, clusterID(t, ns))
 	killed := time.Now()
-	for _, f := range dies(t, ns, "basic-tidb-0", "tidb-server") {
+	for _, f := range dies(t, ns, "basic-tidb-0") {
 		assert.Less(t, f.began.Sub(killed), noticed, f.why)
 	}
 }
 
 // dies kills a process and waits until it runs again in the same pod. It returns
 // which connections failed meanwhile.
-func dies(t *testing.T, ns, name, program string) []failure {
+func dies(t *testing.T, ns, name string) []failure {
 	t.Helper()
 	before, started := instance(t, ns, name), restarts(t, ns, name)
 	clients := connect(t, ns)
 	began := time.Now()
-	signal(t, ns, name, program, syscall.SIGKILL)
+	signal(t, ns, name, syscall.SIGKILL)
 	await(t, ns, name+" restarted and everything Ready", func(nodes []*tree.Node) bool {
 		return restarts(t, ns, name) > started && tree.Done(nodes)
 	})
@@ -58,14 +58,14 @@ func dies(t *testing.T, ns, name, program string) []failure {
 // other, without ending them.
 func hangs(t *testing.T, ns string) {
 	t.Helper()
-	stops(t, ns, "basic-tikv-1", "tikv", func(t *testing.T) {
+	stops(t, ns, "basic-tikv-1", func(t *testing.T) {
 		awaitWord(t, ns, "basic-tikv-1", "is not ready")
 		awaitGroupWord(t, ns, "basic-tikv", "basic-tikv-1")
 		query(t, ns)
 	})
 	leader := pdGroup(t, ns).Status.Leader
 	clients := connect(t, ns)
-	stops(t, ns, leader, "pd-server", func(t *testing.T) {
+	stops(t, ns, leader, func(t *testing.T) {
 		// The kernel still accepts connections for it, so that its probe passes: it
 		// is PD that calls it unhealthy, and has another leader.
 		await(t, ns, "another leader than "+leader+", and its Instance not Ready", func([]*tree.Node) bool {
@@ -75,7 +75,7 @@ func hangs(t *testing.T, ns string) {
 	})
 	_, failed := clients.stop()
 	assert.Empty(t, failed, "no connection needs PD's leader")
-	stops(t, ns, "basic-tidb-1", "tidb-server", func(t *testing.T) {
+	stops(t, ns, "basic-tidb-1", func(t *testing.T) {
 		awaitWord(t, ns, "basic-tidb-1", "is not ready")
 		serves(t, ns)
 	})
@@ -83,14 +83,14 @@ func hangs(t *testing.T, ns string) {
 
 // stops stops a process of a member, has a look at what is said then, and lets it go
 // on: its pod stays as it is.
-func stops(t *testing.T, ns, name, program string, look func(*testing.T)) {
+func stops(t *testing.T, ns, name string, look func(*testing.T)) {
 	t.Helper()
 	before, started := instance(t, ns, name), restarts(t, ns, name)
 	began := time.Now()
-	signal(t, ns, name, program, syscall.SIGSTOP)
+	signal(t, ns, name, syscall.SIGSTOP)
 	named := t.Run(name+" is named", look)
 	t.Logf("%s was named after %s", name, time.Since(began).Round(100*time.Millisecond))
-	signal(t, ns, name, program, syscall.SIGCONT)
+	signal(t, ns, name, syscall.SIGCONT)
 	if !named {
 		t.FailNow()
 	}
