@@ -7,7 +7,7 @@ OPERATORS = $(notdir $(patsubst %/controller,%,$(wildcard operators/*/controller
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  ?= -s -w -X github.com/tidb-groups/tidb-groups/shared/operator.version=$(VERSION)
 PROVIDER ?= local
-IMAGES   ?= standin
+IMAGES   ?= real
 # What "generate" writes.
 GENERATED      = apis/groups/*/zz_generated.*.go deploy/crds deploy/bases/*/role.yaml docs/conditions.md
 
@@ -17,7 +17,7 @@ export GOWORK = off
 export CGO_ENABLED = 0
 # The flags of every build, so that checks, tests and images share one cache.
 export GOFLAGS = -trimpath -buildvcs=false
-export PROVIDER IMAGES
+export PROVIDER IMAGES FULL
 .DEFAULT_GOAL = help
 .PHONY: help build generate verify lint test campaign mutants rig e2e demo demo-down images tidy
 
@@ -66,8 +66,8 @@ mutants: ## Build deliberate bugs into the suite and show what catches each; MUT
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
 	@go -C e2e run ./cmd/mutants $(MUTANTS)
 
-e2e: ## Run the end-to-end suite; PROVIDER=local|kind|kubeconfig IMAGES=standin|upstream
-	go -C e2e test -tags e2e ./suite/... -v -timeout 30m
+e2e: ## Run the end-to-end suite; FULL=1 IMAGES=real|standin|upstream PROVIDER=local|kind|kubeconfig
+	go -C e2e test -tags e2e ./suite/... -v -timeout $(if $(FULL),150m,60m)
 
 demo: ## Start a local Kubernetes with a TiDB cluster in it (needs root on Linux)
 	go -C e2e run ./cmd/demo up
@@ -76,7 +76,7 @@ demo-down: ## Stop what "make demo" started
 	go -C e2e run ./cmd/demo down
 
 images: ## Build the images of the operators and of the stand-ins
-	go -C e2e run ./images/cmd/images
+	go -C e2e run ./images/cmd/images base operators standins
 
 tidy: ## Tidy the go.mod of every module
 	$(call each,tidy,go mod tidy)

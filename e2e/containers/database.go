@@ -2,7 +2,6 @@ package containers
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/provider"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
+	"github.com/tidb-groups/tidb-groups/e2e/session"
 )
 
 const (
@@ -52,27 +51,17 @@ func (w *World) Query(ctx context.Context, q scenario.SQL) (answer string, err e
 	if err != nil {
 		return "", err
 	}
-	config := mysql.NewConfig()
-	config.Net, config.Addr, config.User = "tcp", address, q.UserName()
+	login := session.Login(address)
+	login.User = q.UserName()
 	if q.PasswordFrom != "" {
-		if config.Passwd, err = w.password(ctx, q.PasswordFrom); err != nil {
+		if login.Passwd, err = w.password(ctx, q.PasswordFrom); err != nil {
 			return "", err
 		}
 	}
-	connector, err := mysql.NewConnector(config)
-	if err != nil {
-		return "", fmt.Errorf("connect to %s: %w", address, err)
-	}
-	db := sql.OpenDB(connector)
-	defer func() { err = errors.Join(err, db.Close()) }()
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
 	if q.Is == nil {
-		_, err = db.ExecContext(ctx, q.Run)
-		return "", err
+		return "", session.Execute(ctx, login, q.Run)
 	}
-	err = db.QueryRowContext(ctx, q.Run).Scan(&answer)
-	return answer, err
+	return session.Ask(ctx, login, q.Run)
 }
 
 // password reads what "secret/key" names.

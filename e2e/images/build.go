@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -37,9 +38,12 @@ func Build(ctx context.Context, names ...string) ([]Archive, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := buildModules(ctx, root, cache, recipes); err != nil {
+		return nil, err
+	}
 	var packages []string
 	for _, r := range recipes {
-		if r.pkg != "" {
+		if r.pkg != "" && r.module == "" && !slices.Contains(packages, r.pkg) {
 			packages = append(packages, r.pkg)
 		}
 	}
@@ -54,7 +58,7 @@ func Build(ctx context.Context, names ...string) ([]Archive, error) {
 	group.SetLimit(packLimit)
 	for i, r := range recipes {
 		group.Go(func() error {
-			spec, err := r.spec(ctx, dir)
+			spec, err := r.spec(ctx, cache, dir)
 			if err != nil {
 				return err
 			}

@@ -14,11 +14,10 @@ import (
 )
 
 // DefaultVersion is the version that the samples ask for, and that the stand-in
-// images are tagged with.
+// images are tagged with. The real ones have the tags [binaries.Release] and
+// [binaries.OlderRelease]: both kinds can be in one cluster, and a group's version
+// says which it runs.
 const DefaultVersion = "v8.5.7"
-
-// RealPDRef is the image of the real PD.
-const RealPDRef = "pingcap/pd:" + binaries.PDVersion
 
 // Names of the images that every node needs before the first pod can run.
 const (
@@ -38,13 +37,16 @@ const (
 	SetBase      = "base"
 	SetOperators = "operators"
 	SetStandins  = "standins"
-	// SetReal is what is built from the real database's source: PD, so far. It is
-	// tagged with the version that it tells of itself, beside the stand-ins.
+	// SetReal is a PD and a TiDB that are built from the real ones' source over a
+	// TiKV of ours that replicates, and a stand-in of TiFlash, of which no source
+	// can be had here.
 	SetReal = "real"
+	// SetOlder is the same as an older release, for upgrades.
+	SetOlder = "older"
 )
 
 // Sets returns the names of all sets.
-func Sets() []string { return []string{SetBase, SetOperators, SetReal, SetStandins} }
+func Sets() []string { return []string{SetBase, SetOperators, SetReal, SetOlder, SetStandins} }
 
 // recipe makes one image. Exactly one of the sources is set.
 type recipe struct {
@@ -54,6 +56,13 @@ type recipe struct {
 	pkg string
 	// program is the name of a program that the test kit builds.
 	program string
+	// module is the folder of a module of this repository with requirements of its
+	// own, in which pkg is; it is told that it is of a release.
+	module, release string
+	// shell puts busybox beside the binary, for the scripts that some pods run.
+	shell bool
+	// env as in an image's config.
+	env []string
 	// busybox takes the machine's static busybox with links for its applets.
 	busybox bool
 	// path of the binary in the image, which is also its entrypoint.
@@ -85,7 +94,22 @@ func catalog() []recipe {
 			pkg: "./e2e/standin/cmd/" + s.binary, path: s.path,
 		})
 	}
-	return append(recipes, recipe{set: SetReal, ref: RealPDRef, program: "pd-server", path: "/pd-server"})
+	recipes = append(recipes, real(SetReal, binaries.Release, "")...)
+	return append(recipes, real(SetOlder, binaries.OlderRelease, "-older")...)
+}
+
+// standInVersion begins the variable that tells a stand-in its release.
+const standInVersion = "STANDIN_VERSION="
+
+// real lists the images of a database that answers SQL and keeps its rows. They
+// have a shell, as PingCAP's have. The test kit's programs end with suffix.
+func real(set, release, suffix string) []recipe {
+	return []recipe{
+		{set: set, ref: "pingcap/pd:" + release, program: "pd-server" + suffix, path: "/pd-server", shell: true},
+		{set: set, ref: "pingcap/tidb:" + release, program: "tidb-server" + suffix, path: "/tidb-server", shell: true},
+		{set: set, ref: "pingcap/tikv:" + release, module: "e2e/tikv", pkg: "./cmd/tikv-server", release: release, path: "/tikv-server", shell: true},
+		{set: set, ref: "pingcap/tiflash:" + release, pkg: "./e2e/standin/cmd/tiflash", env: []string{standInVersion + release}, path: "/tiflash/tiflash"},
+	}
 }
 
 // Programs returns the programs of the test kit that the images of sets are made
@@ -131,11 +155,21 @@ func choose(names []string) ([]recipe, error) {
 }
 
 // spec resolves a recipe to files on this machine. The binaries of repository
-// packages must have been built into dir.
-func (r recipe) spec(ctx context.Context, dir string) (Spec, error) {
-	s := Spec{Ref: r.ref, Entrypoint: []string{r.path}, User: r.user, Env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}}
+// packages must have been built into dir, those of modules of their own below the
+// cache.
+func (r recipe) spec(ctx context.Context, cache, dir string) (Spec, error) {
+	s := Spec{Ref: r.ref, Entrypoint: []string{r.path}, User: r.user, Env: append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, r.env...)}
+	if r.shell {
+		links, err := applets(ctx)
+		if err != nil {
+			return Spec{}, err
+		}
+		s.Files = append(links, File{Path: busyboxPath, Source: busyboxPath, Mode: 0o755})
+	}
 	source := ""
 	switch {
+	case r.module != "":
+		source = r.moduleBinary(cache)
 	case r.pkg != "":
 		source = filepath.Join(dir, filepath.Base(r.pkg))
 	case r.program != "":

@@ -147,7 +147,8 @@ func TestChoose(t *testing.T) {
 		return all
 	}
 	assert.Equal(t, []string{"pingcap/pd:v8.5.7", "pingcap/tikv:v8.5.7", "pingcap/tidb:v8.5.7", "pingcap/tiflash:v8.5.7"}, refs(SetStandins))
-	assert.Equal(t, []string{RealPDRef}, refs(SetReal))
+	assert.Equal(t, []string{"pingcap/pd:v8.5.0", "pingcap/tidb:v8.5.0", "pingcap/tikv:v8.5.0", "pingcap/tiflash:v8.5.0"}, refs(SetReal))
+	assert.Equal(t, []string{"pingcap/pd:v8.1.0", "pingcap/tidb:v8.1.0", "pingcap/tikv:v8.1.0", "pingcap/tiflash:v8.1.0"}, refs(SetOlder))
 	assert.Equal(t, []string{BusyboxRef}, refs(BusyboxRef))
 	assert.Len(t, refs(SetOperators), 6)
 	assert.Equal(t, Refs(), refs())

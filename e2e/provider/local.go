@@ -18,7 +18,7 @@ type local struct {
 
 func newLocal(o Options) (Provider, error) {
 	if o.Images == Upstream {
-		return nil, errors.New("PROVIDER=local has no registry to pull from: use IMAGES=standin, or PROVIDER=kubeconfig with IMAGES=upstream")
+		return nil, errors.New("PROVIDER=local has no registry to pull from: use IMAGES=real or IMAGES=standin, or PROVIDER=kubeconfig with IMAGES=upstream")
 	}
 	if os.Geteuid() != 0 {
 		return nil, errors.New("PROVIDER=local starts kubelets and containerd and needs root: run it with sudo, or use PROVIDER=kind or PROVIDER=kubeconfig")
@@ -35,7 +35,8 @@ func (l *local) Down(ctx context.Context) error { return l.cluster.Down(ctx) }
 // Up builds while nothing else needs the processor, then starts the nodes, then
 // loads.
 func (l *local) Up(ctx context.Context) error {
-	if err := buildPrograms(ctx, l.options.Out, slices.Concat(localcluster.Programs(), images.Programs(append(l.options.sets(), images.SetBase)...))); err != nil {
+	sets := append(l.options.sets(), images.SetBase)
+	if err := buildPrograms(ctx, l.options.Out, slices.Concat(localcluster.Programs(), images.Programs(sets...)), sets); err != nil {
 		return err
 	}
 	if err := l.cluster.Up(ctx); err != nil {

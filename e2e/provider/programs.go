@@ -6,11 +6,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tidb-groups/tidb-groups/e2e/images"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
@@ -23,29 +25,38 @@ const (
 	memory      = 2
 )
 
-// buildPrograms builds what the cache does not have, one tool module after the
-// other, and says what is being built and how much is left.
-func buildPrograms(ctx context.Context, out io.Writer, names []string) error {
+// buildPrograms builds what the cache does not have of the named programs, one tool
+// module after the other, and then the modules of our own that sets of images need,
+// and says what is being built and how much is left.
+func buildPrograms(ctx context.Context, out io.Writer, names, sets []string) error {
 	builds, err := binaries.Missing(names...)
 	if err != nil {
 		return err
 	}
-	if err := checkRoom(len(builds) > 0); err != nil {
+	own, err := images.Modules(sets...)
+	if err != nil {
+		return err
+	}
+	all := slices.Concat(builds, own)
+	if err := checkRoom(len(all) > 0); err != nil {
 		return err
 	}
 	left := time.Duration(0)
-	for _, b := range builds {
+	for _, b := range all {
 		left += b.Estimate
 	}
-	for i, b := range builds {
+	for i, b := range all {
 		say(out, fmt.Sprintf("build %d of %d, once: %s; about %s left for all of them on two cores",
-			i+1, len(builds), strings.Join(b.Programs, ", "), binaries.Duration(left)))
+			i+1, len(all), strings.Join(b.Programs, ", "), binaries.Duration(left)))
+		if i >= len(builds) {
+			break // these are built together
+		}
 		if _, err := binaries.Paths(ctx, b.Programs...); err != nil {
 			return err
 		}
 		left -= b.Estimate
 	}
-	return nil
+	return images.BuildModules(ctx, sets...)
 }
 
 // checkRoom says what the machine lacks while nothing has begun yet.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/e2e/images"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
 // Names of the providers.
@@ -21,9 +22,11 @@ const (
 
 // Images to run.
 const (
-	// StandIns are the images that this repository builds: no database, but
-	// what the operators see of one. With them comes an image of the real PD,
-	// built from source, for what asks for its version.
+	// Real are a PD and a TiDB built from the real ones' source over a TiKV of
+	// ours: a database that answers SQL and keeps its rows. TiFlash is a stand-in.
+	Real = "real"
+	// StandIns are small programs of this repository: no database, but what the
+	// operators see of one.
 	StandIns = "standin"
 	// Upstream are the real images of PingCAP.
 	Upstream = "upstream"
@@ -64,8 +67,10 @@ type Disks interface {
 type Options struct {
 	// Name of the provider; empty means local.
 	Name string
-	// Images to run; empty means stand-ins.
+	// Images to run; empty means real ones, built from source.
 	Images string
+	// Extra are further sets of images to load, as package images names them.
+	Extra []string
 	// Out gets a line per step.
 	Out io.Writer
 }
@@ -78,8 +83,8 @@ func FromEnvironment(out io.Writer) Options {
 // New returns a provider, or an error that says what is missing on this machine
 // for it.
 func New(o Options) (Provider, error) {
-	o.Images = cmp.Or(o.Images, StandIns)
-	if kinds := []string{StandIns, Upstream}; !slices.Contains(kinds, o.Images) {
+	o.Images = cmp.Or(o.Images, Real)
+	if kinds := []string{Real, StandIns, Upstream}; !slices.Contains(kinds, o.Images) {
 		return nil, fmt.Errorf("IMAGES is %q: it must be one of %s", o.Images, strings.Join(kinds, ", "))
 	}
 	switch o.Name {
@@ -93,13 +98,30 @@ func New(o Options) (Provider, error) {
 	return nil, fmt.Errorf("PROVIDER is %q: it must be one of %s", o.Name, strings.Join([]string{Local, Kind, Kubeconfig}, ", "))
 }
 
+// Version is what a cluster must ask for to run the images; empty if any version
+// of a registry does.
+func (o Options) Version() string {
+	switch cmp.Or(o.Images, Real) {
+	case Upstream:
+		return ""
+	case StandIns:
+		return images.DefaultVersion
+	default:
+		return binaries.Release
+	}
+}
+
 // sets returns the images to load, as images.Build names them: the operators
 // always, a database unless its images are pulled.
 func (o Options) sets() []string {
-	if o.Images == Upstream {
+	switch o.Images {
+	case Upstream:
 		return []string{images.SetOperators}
+	case StandIns:
+		return append([]string{images.SetOperators, images.BusyboxRef, images.SetStandins}, o.Extra...)
+	default:
+		return append([]string{images.SetOperators, images.BusyboxRef, images.SetReal}, o.Extra...)
 	}
-	return []string{images.SetOperators, images.SetStandins, images.SetReal, images.BusyboxRef}
 }
 
 // say prints a line of progress; an output that is gone is nobody's loss.

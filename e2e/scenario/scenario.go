@@ -34,6 +34,12 @@ type Scenario struct {
 	Bears []string `json:"bears"`
 	// Worlds that it runs in; the rig if none is named.
 	Worlds []string `json:"worlds,omitempty"`
+	// Cluster names a namespace of containers that scenarios share, one after the
+	// other by their names: each begins with what the one before left. A namespace of
+	// its own if empty.
+	Cluster string `json:"cluster,omitempty"`
+	// Full says that containers run it only when everything is asked for.
+	Full bool `json:"full,omitempty"`
 	// Options of the world.
 	Options Options `json:"options,omitempty"`
 	// Patience is how long each await may take that does not say.

@@ -4,8 +4,6 @@ package suite_test
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -22,6 +20,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/deploy/tree"
 	"github.com/tidb-groups/tidb-groups/e2e/containers"
 	"github.com/tidb-groups/tidb-groups/e2e/provider"
+	"github.com/tidb-groups/tidb-groups/e2e/session"
 )
 
 // dayTwo does to a living cluster what touches kubelets and the network, where
@@ -208,16 +207,9 @@ func (c *clients) stop() (asked int, failed []failure) {
 }
 
 // ask makes one connection and asks one question.
-func ask(ctx context.Context, address string) (err error) {
-	db, err := sql.Open("mysql", fmt.Sprintf("root@tcp(%s)/", address))
+func ask(ctx context.Context, address string) error {
+	version, err := session.Ask(ctx, session.Login(address), "SELECT VERSION()")
 	if err != nil {
-		return fmt.Errorf("open database at %s: %w", address, err)
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	var version string
-	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
 		return err
 	}
 	if !strings.Contains(version, "TiDB") {

@@ -10,11 +10,15 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tidb-groups/tidb-groups/deploy/tree"
+	"github.com/tidb-groups/tidb-groups/e2e/images"
 	"github.com/tidb-groups/tidb-groups/e2e/provider"
 	"github.com/tidb-groups/tidb-groups/e2e/session"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
 const (
@@ -28,6 +32,8 @@ const (
 type world struct {
 	provider provider.Provider
 	session  *session.Session
+	// real says that the real database's images are there.
+	real bool
 }
 
 var shared world
@@ -40,7 +46,9 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) int {
 	ctx, cancel := context.WithTimeout(context.Background(), upTimeout)
 	defer cancel()
-	p, err := provider.New(provider.FromEnvironment(os.Stdout))
+	options := provider.FromEnvironment(os.Stdout)
+	options.Extra = extra(options)
+	p, err := provider.New(options)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
@@ -71,33 +79,60 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
-	shared = world{provider: p, session: s}
+	shared = world{provider: p, session: s, real: options.Version() == binaries.Release}
 	return m.Run()
 }
 
-// namespace makes a namespace for a test, without what an earlier run left in it,
-// and deletes it afterwards; when the test failed, it says first how everything
-// stood.
+// full says whether everything is to run, and not only the core.
+func full() bool { return os.Getenv("FULL") != "" }
+
+// extra are the images that tests of the real database need besides it: most tests
+// run on stand-ins, whose version is another one.
+func extra(o provider.Options) []string {
+	if o.Version() != binaries.Release {
+		return nil
+	}
+	if full() {
+		return []string{images.SetStandins, images.SetOlder}
+	}
+	return []string{images.SetStandins}
+}
+
+// namespace makes a namespace for a test and deletes it afterwards; when the test
+// failed, it says first how everything stood.
 func namespace(t *testing.T, name string) string {
 	t.Helper()
-	ctx := t.Context()
-	if _, err := shared.session.Kubectl(ctx, "delete", "namespace", name, "--ignore-not-found", "--wait=true", "--timeout=120s"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := shared.session.Kubectl(ctx, "create", "namespace", name); err != nil {
-		t.Fatal(err)
-	}
+	create(t, name)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
-		defer cancel()
 		if t.Failed() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), describeLimit)
+			defer cancel()
 			describe(ctx, t, name)
 		}
-		if _, err := shared.session.Kubectl(ctx, "delete", "namespace", name, "--wait=true", "--timeout=120s"); err != nil {
-			t.Errorf("delete namespace: %v", err)
-		}
+		remove(t, name)
 	})
 	return name
+}
+
+// create makes a namespace, without what an earlier run left in it.
+func create(t *testing.T, name string) {
+	t.Helper()
+	_, err := shared.session.Kubectl(t.Context(), "delete", "namespace", name, "--ignore-not-found", "--wait=true", "--timeout=120s")
+	require.NoError(t, err)
+	_, err = shared.session.Kubectl(t.Context(), "create", "namespace", name)
+	require.NoError(t, err)
+}
+
+// remove deletes a namespace, if one is named.
+func remove(t *testing.T, name string) {
+	t.Helper()
+	if name == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), readyTimeout)
+	defer cancel()
+	_, err := shared.session.Kubectl(ctx, "delete", "namespace", name, "--wait=true", "--timeout=120s")
+	assert.NoError(t, err, "delete namespace")
 }
 
 // describe prints how a namespace stands.

@@ -3,6 +3,9 @@
 package suite_test
 
 import (
+	"cmp"
+	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,21 +18,43 @@ import (
 )
 
 // Scenarios that are written for containers alone: what they show is how operators
-// get along with the real thing, of which the rig only has a model.
+// get along with the real thing, of which the rig only has a model. Those of one
+// cluster run in one namespace, one after the other; after one that failed the
+// next has a new one.
 func TestScenarios(t *testing.T) {
 	if shared.provider.Name() != provider.Local {
-		t.Skip("the real PD is an image of the local cluster, and processes of this machine are killed")
+		t.Skip("the real database's images are for the local cluster, and processes of this machine are killed")
+	}
+	if !shared.real {
+		t.Skip("the scenarios are of the real database: IMAGES=real")
 	}
 	all, err := scenario.Load()
 	require.NoError(t, err)
-	ran := 0
-	for _, s := range all {
-		if !s.RunsIn(scenario.Containers) || s.RunsIn(scenario.Rig) {
-			continue
-		}
-		ran++
+	chosen := slices.DeleteFunc(all, func(s scenario.Scenario) bool {
+		return !s.RunsIn(scenario.Containers) || s.RunsIn(scenario.Rig) || s.Full && !full()
+	})
+	require.NotEmpty(t, chosen, "no scenario is for containers alone")
+	slices.SortStableFunc(chosen, func(a, b scenario.Scenario) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	living := "" // the namespace that the next scenario of its cluster goes on in
+	t.Cleanup(func() { remove(t, living) })
+	for _, s := range chosen {
 		t.Run(s.Name, func(t *testing.T) {
-			ns := namespace(t, "e2e-"+s.Name)
+			ns := "e2e-" + cmp.Or(s.Cluster, s.Name)
+			if living != ns {
+				remove(t, living)
+				living = ""
+				create(t, ns)
+				living = ns
+			}
+			t.Cleanup(func() {
+				if t.Failed() {
+					describe(context.WithoutCancel(t.Context()), t, ns)
+				}
+				if t.Failed() || s.Cluster == "" {
+					remove(t, ns)
+					living = ""
+				}
+			})
 			world, err := containers.Open(t.Context(), shared.provider, shared.session, ns)
 			require.NoError(t, err)
 			defer world.Close()
@@ -41,5 +66,4 @@ func TestScenarios(t *testing.T) {
 			assert.NoError(t, result.Bad())
 		})
 	}
-	require.Positive(t, ran, "no scenario is for containers alone")
 }

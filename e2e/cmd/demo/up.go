@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/deploy/tree"
+	"github.com/tidb-groups/tidb-groups/e2e/images"
 	"github.com/tidb-groups/tidb-groups/e2e/provider"
 	"github.com/tidb-groups/tidb-groups/e2e/session"
 )
@@ -27,7 +32,8 @@ const (
 // up brings everything up and shows it.
 func up(ctx context.Context, out *os.File) error {
 	began := time.Now()
-	p, err := provider.New(provider.FromEnvironment(out))
+	options := provider.FromEnvironment(out)
+	p, err := provider.New(options)
 	if err != nil {
 		return err
 	}
@@ -44,11 +50,10 @@ func up(ctx context.Context, out *os.File) error {
 		return err
 	}
 	say(out, "operators are applied: kubectl apply -k deploy/overlays/default")
-	if _, err := s.Kubectl(ctx, "apply", "-n", namespace, "-f", sample); err != nil {
+	if err := applySample(ctx, out, s, options.Version()); err != nil {
 		return err
 	}
 	applied := time.Now()
-	say(out, "a TidbCluster is applied: kubectl apply -f %s", sample)
 
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not everything was Ready within %s", readyTimeout))
 	defer cancel()
@@ -66,18 +71,54 @@ func up(ctx context.Context, out *os.File) error {
 	if !show.live {
 		say(out, "%s", strings.TrimRight(tree.Draw(last, tree.Style{}), "\n"))
 	}
-	return goodbye(ctx, out, s, p, applied, loaded)
+	return goodbye(ctx, out, s, p, options, applied, loaded)
 }
 
-// goodbye says what can be done now.
-func goodbye(ctx context.Context, out *os.File, s *session.Session, p provider.Provider, applied, loaded time.Time) error {
+// applySample applies the sample, with a version of its own if there is one.
+func applySample(ctx context.Context, out *os.File, s *session.Session, version string) error {
+	text, err := os.ReadFile(filepath.Join(s.Root, sample))
+	if err != nil {
+		return fmt.Errorf("read sample: %w", err)
+	}
+	said := "kubectl apply -f " + sample
+	if version != "" && version != images.DefaultVersion {
+		text = []byte(strings.ReplaceAll(string(text), "version: "+images.DefaultVersion, "version: "+version))
+		said = fmt.Sprintf("sed s/%s/%s/ %s | kubectl apply -f -", images.DefaultVersion, version, sample)
+	}
+	var there v1alpha1.TidbCluster
+	err = s.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: cluster}, &there)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("look for a TidbCluster: %w", err)
+	}
+	if have := there.Spec.Version; err == nil && version != "" && have != version {
+		return fmt.Errorf("a demo with the images of version %s runs already, and this one has version %s: make demo-down, then run this command again", have, version)
+	}
+	if _, err := s.KubectlInput(ctx, string(text), "apply", "-n", namespace, "-f", "-"); err != nil {
+		return err
+	}
+	say(out, "a TidbCluster is applied: %s", said)
+	return nil
+}
+
+// goodbye shows that SQL is answered, and says what can be done now.
+func goodbye(ctx context.Context, out *os.File, s *session.Session, p provider.Provider, o provider.Options, applied, loaded time.Time) error {
 	var service corev1.Service
 	if err := s.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: cluster + "-tidb"}, &service); err != nil {
 		return fmt.Errorf("get Service %s-tidb: %w", cluster, err)
 	}
 	say(out, "\nEverything is Ready: %s after it was applied, %s after the images were loaded.", since(applied), since(loaded))
-	if os.Getenv("IMAGES") != provider.Upstream {
+	switch {
+	case o.Images == provider.StandIns:
 		say(out, "The database is a stand-in: it speaks the protocols, and keeps nothing.")
+	case o.Images != provider.Upstream:
+		say(out, "PD and TiDB are the real ones, built from source; TiKV is a small one of ours that replicates by Raft, a test double; TiFlash is a stand-in, without tables.")
+	}
+	if p.Name() == provider.Local { // elsewhere, Services are not reached from here
+		answer, err := session.Ask(ctx, session.Login(net.JoinHostPort(service.Spec.ClusterIP, "4000")), "SELECT tidb_version()")
+		if err != nil {
+			return fmt.Errorf("%w; next: %s", err, kubectlHint(s, p, "get tidb -A"))
+		}
+		say(out, "  SELECT tidb_version() answers:\n    %s", strings.ReplaceAll(strings.TrimSpace(answer), "\n", "\n    "))
 	}
 	say(out, "  connect:  mysql -h %s -P 4000 -u root", service.Spec.ClusterIP)
 	say(out, "  look:     %s", kubectlHint(s, p, "get tidb"))

@@ -75,12 +75,13 @@ func Dir(ctx context.Context, names ...string) (string, error) {
 }
 
 // Paths returns the absolute path of every named program, as [Path] does, and
-// builds those that are missing, each tool module with one call of the compiler.
+// builds those that are missing, each tool module and edition with one call of the
+// compiler.
 func Paths(ctx context.Context, names ...string) (map[string]string, error) {
 	table := programs()
 	found := make(map[string]string, len(names))
-	wanted := map[string][]string{} // tool module → names
-	var dirs []string               // the tool modules, as they are named first
+	wanted := map[string][]string{} // build → names
+	var builds []string             // in the order in which they are named first
 	for _, name := range names {
 		p, known := table[name]
 		if !known {
@@ -90,11 +91,12 @@ func Paths(ctx context.Context, names ...string) (map[string]string, error) {
 			found[name] = path
 			continue
 		}
-		if wanted[p.module.dir] == nil {
-			dirs = append(dirs, p.module.dir)
+		build := p.module.build()
+		if wanted[build] == nil {
+			builds = append(builds, build)
 		}
-		if !slices.Contains(wanted[p.module.dir], name) {
-			wanted[p.module.dir] = append(wanted[p.module.dir], name)
+		if !slices.Contains(wanted[build], name) {
+			wanted[build] = append(wanted[build], name)
 		}
 	}
 	if len(wanted) == 0 {
@@ -104,8 +106,8 @@ func Paths(ctx context.Context, names ...string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, dir := range dirs {
-		moduleNames := wanted[dir]
+	for _, build := range builds {
+		moduleNames := wanted[build]
 		place, err := locate(root, table[moduleNames[0]].module)
 		if err != nil {
 			return nil, err

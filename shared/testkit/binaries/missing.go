@@ -16,7 +16,7 @@ type Build struct {
 }
 
 // Missing returns the builds that [Paths] would make for the named programs, one
-// for each tool module, in the order in which they are named first. It builds
+// for each tool module and edition, in the order in which they are named first. It builds
 // nothing.
 func Missing(names ...string) ([]Build, error) {
 	table := programs()
@@ -24,7 +24,7 @@ func Missing(names ...string) ([]Build, error) {
 	if err != nil {
 		return nil, err
 	}
-	var dirs []string
+	var order []string
 	builds := map[string]*Build{}
 	for _, name := range names {
 		p, known := table[name]
@@ -41,17 +41,18 @@ func Missing(names ...string) ([]Build, error) {
 		if executable(place.program(name)) {
 			continue
 		}
-		if builds[p.module.dir] == nil {
-			builds[p.module.dir] = &Build{Estimate: p.module.estimate}
-			dirs = append(dirs, p.module.dir)
+		key := p.module.build()
+		if builds[key] == nil {
+			builds[key] = &Build{Estimate: p.module.estimate}
+			order = append(order, key)
 		}
-		if b := builds[p.module.dir]; !slices.Contains(b.Programs, name) {
+		if b := builds[key]; !slices.Contains(b.Programs, name) {
 			b.Programs = append(b.Programs, name)
 		}
 	}
-	out := make([]Build, 0, len(dirs))
-	for _, dir := range dirs {
-		out = append(out, *builds[dir])
+	out := make([]Build, 0, len(order))
+	for _, key := range order {
+		out = append(out, *builds[key])
 	}
 	return out, nil
 }

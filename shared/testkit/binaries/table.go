@@ -6,11 +6,13 @@ import (
 	"time"
 )
 
-// Versions that the database's programs tell of themselves. Their modules are
-// pinned by commits, whose pseudo-versions say nothing to PD or to a person.
+// Releases that the database's programs tell of themselves. Their modules are
+// pinned by commits, whose pseudo-versions say nothing to PD or to a person, and
+// which lie near these releases: PD of April 2024, TiDB of November 2025, and of
+// July 2024 for the older one. There is one commit of PD for both.
 const (
-	PDVersion   = "v8.1.0"
-	TiDBVersion = "v8.5.0"
+	Release      = "v8.5.0"
+	OlderRelease = "v8.1.0"
 )
 
 // toolModule is one folder under shared/tools: a go.mod that pins a module, and
@@ -18,6 +20,8 @@ const (
 type toolModule struct {
 	// dir is the folder's name below shared/tools.
 	dir string
+	// edition tells builds of one folder with different stamps apart.
+	edition string
 	// pins is the module path whose required version names the cache folder.
 	pins string
 	// versionVars are the string variables that are set to the pinned version.
@@ -42,6 +46,9 @@ type program struct {
 	// builds is the file that the compiler writes when it is not the name.
 	builds string
 }
+
+// build names the one call of the compiler that makes a program with others.
+func (m toolModule) build() string { return m.dir + m.edition }
 
 func (p program) output(name string) string {
 	if p.builds != "" {
@@ -89,34 +96,46 @@ func programs() map[string]program {
 			pkg: "github.com/golangci/golangci-lint/v2/cmd/golangci-lint",
 		},
 	}
-	table["pd-server"] = program{
-		module: toolModule{
-			dir:  "pd",
-			pins: "github.com/tikv/pd",
-			// The dashboard is a web page that is built elsewhere.
-			tags:     []string{"without_dashboard"},
-			stamps:   map[string]string{"github.com/tikv/pd/pkg/versioninfo.PDReleaseVersion": PDVersion},
-			estimate: time.Minute,
-		},
-		pkg: "github.com/tikv/pd/cmd/pd-server",
-	}
-	table["tidb-server"] = program{
-		module: toolModule{
-			dir:    "tidb",
-			pins:   "github.com/pingcap/tidb",
-			stamps: map[string]string{"github.com/pingcap/tidb/pkg/parser/mysql.TiDBReleaseVersion": TiDBVersion},
-			// TiDB reaches into the runtime by go:linkname, which the linker refuses without.
-			linker:   []string{"-checklinkname=0"},
-			estimate: 4 * time.Minute,
-		},
-		pkg: "github.com/pingcap/tidb/cmd/tidb-server",
-	}
+	maps.Copy(table, database("", Release, "tidb"))
+	maps.Copy(table, database("-older", OlderRelease, "tidb-older"))
 	for _, name := range []string{
 		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl",
 	} {
 		table[name] = program{module: kubernetes, pkg: "k8s.io/kubernetes/cmd/" + name}
 	}
 	return table
+}
+
+// database returns PD and TiDB as one release: their names end with suffix, and
+// TiDB is pinned in the folder tidb.
+func database(suffix, release, tidb string) map[string]program {
+	return map[string]program{
+		"pd-server" + suffix: {
+			module: toolModule{
+				dir:     "pd",
+				edition: suffix,
+				pins:    "github.com/tikv/pd",
+				// The dashboard is a web page that is built elsewhere.
+				tags:     []string{"without_dashboard"},
+				stamps:   map[string]string{"github.com/tikv/pd/pkg/versioninfo.PDReleaseVersion": release},
+				estimate: time.Minute,
+			},
+			pkg:    "github.com/tikv/pd/cmd/pd-server",
+			builds: "pd-server",
+		},
+		"tidb-server" + suffix: {
+			module: toolModule{
+				dir:    tidb,
+				pins:   "github.com/pingcap/tidb",
+				stamps: map[string]string{"github.com/pingcap/tidb/pkg/parser/mysql.TiDBReleaseVersion": release},
+				// TiDB reaches into the runtime by go:linkname, which the linker refuses without.
+				linker:   []string{"-checklinkname=0"},
+				estimate: 4 * time.Minute,
+			},
+			pkg:    "github.com/pingcap/tidb/cmd/tidb-server",
+			builds: "tidb-server",
+		},
+	}
 }
 
 // Names returns the name of every program that [Path] knows, sorted.

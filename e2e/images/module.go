@@ -1,0 +1,98 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
+)
+
+// moduleEstimate is how long the first build of our TiKV takes on two cores, after
+// TiDB, of which it shares most packages.
+const moduleEstimate = time.Minute
+
+// moduleBinary is where the binary of a module of its own is built.
+func (r recipe) moduleBinary(cache string) string {
+	return filepath.Join(cache, "modules", r.release, filepath.Base(r.pkg))
+}
+
+// buildModules compiles the main packages of those modules of this repository that
+// are no part of the workspace: the requirements of a database and of the suite do
+// not fit together. An unchanged binary is not linked again.
+func buildModules(ctx context.Context, root, cache string, recipes []recipe) error {
+	for _, r := range recipes {
+		if r.module == "" {
+			continue
+		}
+		if err := buildModule(ctx, filepath.Join(root, r.module), r.moduleBinary(cache), r.pkg, r.release); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildModule compiles one main package to a file. The flags are those of TiDB's
+// own build, so that both share what is compiled already.
+func buildModule(ctx context.Context, module, file, pkg, release string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("create directory for binaries: %w", err)
+	}
+	unlock, err := lock(file + ".lock")
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", file, err)
+	}
+	defer unlock()
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+		"-ldflags=-s -w -X main.version="+release+" -checklinkname=0", "-o", file, pkg)
+	cmd.Dir = module
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	err = cmd.Run()
+	if ctx.Err() != nil {
+		return fmt.Errorf("build %s: interrupted: %w; the next command goes on from here", filepath.Base(file), ctx.Err())
+	}
+	if err != nil {
+		return fmt.Errorf("build %s %s: %w in %s:\n%s\nIf a download failed, run the same command again: what was compiled is kept. If the disk is full, make room: df -h %s",
+			filepath.Base(file), release, err, module, lastLines(output.String(), 40), filepath.Dir(file))
+	}
+	return nil
+}
+
+// Modules returns the builds of modules of this repository that the images of sets
+// need and the cache has never seen.
+func Modules(sets ...string) ([]binaries.Build, error) {
+	cache, err := binaries.CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	var out []binaries.Build
+	for _, r := range catalog() {
+		if r.module == "" || !slices.Contains(sets, r.set) {
+			continue
+		}
+		if _, err := os.Stat(r.moduleBinary(cache)); err != nil {
+			out = append(out, binaries.Build{Programs: []string{filepath.Base(r.pkg) + " " + r.release}, Estimate: moduleEstimate})
+		}
+	}
+	return out, nil
+}
+
+// BuildModules builds what [Modules] lists, and what has changed since.
+func BuildModules(ctx context.Context, sets ...string) error {
+	root, err := binaries.Root()
+	if err != nil {
+		return err
+	}
+	cache, err := binaries.CacheDir()
+	if err != nil {
+		return err
+	}
+	return buildModules(ctx, root, cache, slices.DeleteFunc(catalog(), func(r recipe) bool { return !slices.Contains(sets, r.set) }))
+}
