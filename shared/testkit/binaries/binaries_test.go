@@ -198,3 +198,23 @@ func TestFingerprintFollowsPinsAndFlags(t *testing.T) {
 		assert.NotEqual(t, base, other, name)
 	}
 }
+
+func TestEditionsOfOneModuleAreBuildsOfTheirOwn(t *testing.T) {
+	t.Setenv(CacheEnv, t.TempDir())
+	builds, err := Missing("pd-server", "pd-server-older", "tidb-server", "pd-server")
+	require.NoError(t, err)
+	var made [][]string
+	for _, b := range builds {
+		made = append(made, b.Programs)
+	}
+	assert.Equal(t, [][]string{{"pd-server"}, {"pd-server-older"}, {"tidb-server"}}, made)
+
+	root, err := Root()
+	require.NoError(t, err)
+	newer, err := locate(root, programs()["pd-server"].module)
+	require.NoError(t, err)
+	older, err := locate(root, programs()["pd-server-older"].module)
+	require.NoError(t, err)
+	assert.Equal(t, newer.source, older.source)
+	assert.NotEqual(t, newer.cache, older.cache, "each has a folder of its own")
+}
