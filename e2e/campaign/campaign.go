@@ -12,14 +12,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tidb-groups/tidb-groups/e2e/document"
 	"github.com/tidb-groups/tidb-groups/e2e/faults"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
-
-// Dirty ends the name of a commit whose files have been changed since. What was
-// found out about one is not taken for true the next time.
-const Dirty = "-dirty"
 
 // Options say what is attempted.
 type Options struct {
@@ -140,7 +137,7 @@ func (c *campaign) attempts(name string, want *Reference, schemas map[string]*sc
 		}
 		out = append(out, choose(points, c.options.Shard, c.options.Shards, c.options.Sample, c.options.Seed)...)
 	}
-	if strings.HasSuffix(c.options.Commit, Dirty) {
+	if strings.HasSuffix(c.options.Commit, document.Dirty) {
 		return out
 	}
 	return slices.DeleteFunc(out, func(a Attempt) bool { return c.journal.Done(c.options.Commit, a) })

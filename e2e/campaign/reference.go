@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/e2e/apirequest"
+	"github.com/tidb-groups/tidb-groups/e2e/document"
 	"github.com/tidb-groups/tidb-groups/e2e/faults"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 )
@@ -138,7 +139,7 @@ func (r *Reference) merge(other Reference) error {
 func (c *campaign) reference(ctx context.Context, s scenario.Scenario) (Reference, error) {
 	var out Reference
 	path := ""
-	if c.options.Journal != "" && !strings.HasSuffix(c.options.Commit, Dirty) {
+	if c.options.Journal != "" && !strings.HasSuffix(c.options.Commit, document.Dirty) {
 		path = filepath.Join(filepath.Dir(c.options.Journal), "references", c.options.Commit, strings.ReplaceAll(s.Name, "/", "+")+".json")
 		text, err := os.ReadFile(path)
 		if err == nil {

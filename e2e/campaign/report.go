@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/tidb-groups/tidb-groups/e2e/document"
 )
 
 // Sum is what came of all attempts of one campaign on one scenario.
@@ -131,16 +133,13 @@ func Tables(sums []Sum) string {
 	return out.String()
 }
 
-// The lines of a document between which the tables stand.
-const (
-	tablesBegin = "<!-- written by make campaign CAMPAIGN=-write: begin -->"
-	tablesEnd   = "<!-- written by make campaign CAMPAIGN=-write: end -->"
-)
+// writer is the command that writes the tables.
+const writer = "make campaign CAMPAIGN=-write"
 
 // Write puts new sums beside those that a file has, in place of those of the same
 // campaign and scenario that are of the same commit or no larger: a sample does not
-// replace a sweep. It writes the tables of all of them into a document.
-func Write(sums []Sum, file, document string) error {
+// replace a sweep. It writes the tables of all of them into a page.
+func Write(sums []Sum, file, page string) error {
 	var kept []Sum
 	text, err := os.ReadFile(file)
 	if err == nil {
@@ -162,18 +161,5 @@ func Write(sums []Sum, file, document string) error {
 	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil { //nolint:gosec // a file of the repository
 		return fmt.Errorf("write %s: %w", file, err)
 	}
-	page, err := os.ReadFile(document)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", document, err)
-	}
-	before, rest, found := strings.Cut(string(page), tablesBegin)
-	_, after, ended := strings.Cut(rest, tablesEnd)
-	if !found || !ended {
-		return fmt.Errorf("write tables into %s: it has no lines %q and %q", document, tablesBegin, tablesEnd)
-	}
-	written := before + tablesBegin + "\n\n" + Tables(kept) + "\n" + tablesEnd + after
-	if err := os.WriteFile(document, []byte(written), 0o644); err != nil { //nolint:gosec // a file of the repository
-		return fmt.Errorf("write %s: %w", document, err)
-	}
-	return nil
+	return document.Write(page, writer, Tables(kept))
 }

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -24,6 +23,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tidb-groups/tidb-groups/e2e/campaign"
+	"github.com/tidb-groups/tidb-groups/e2e/document"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
@@ -119,7 +119,7 @@ func execute(ctx context.Context, args []string) error {
 		return err
 	}
 	if r.Commit == "" {
-		if r.Commit, err = commit(ctx, root); err != nil {
+		if r.Commit, err = document.Commit(ctx, root); err != nil {
 			return err
 		}
 	}
@@ -135,15 +135,6 @@ func execute(ctx context.Context, args []string) error {
 	}
 	r.Out = os.Stdout
 	return attempt(ctx, root, r.Options)
-}
-
-// commit names what is tested.
-func commit(ctx context.Context, root string) (string, error) {
-	out, err := exec.CommandContext(ctx, "git", "-C", root, "describe", "--always", "--dirty", "--exclude=*").Output()
-	if err != nil {
-		return "", fmt.Errorf("ask git for the commit: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
 }
 
 // attempt starts a control plane and runs the campaigns on it.
@@ -216,7 +207,7 @@ func write(root string, r request) error {
 	if err != nil {
 		return err
 	}
-	if strings.HasSuffix(r.Commit, campaign.Dirty) {
+	if strings.HasSuffix(r.Commit, document.Dirty) {
 		return fmt.Errorf("figures of %s are nobody's to check: commit first, or name a commit with -commit", r.Commit)
 	}
 	records = slices.DeleteFunc(records, func(record campaign.Record) bool { return record.Commit != r.Commit })

@@ -1,0 +1,72 @@
+// Package document writes figures into pages of docs: what stands between two lines
+// that name the command which writes it.
+package document
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// Dirty ends the name of a commit whose files have been changed since. What was
+// found out about one is nobody's to check, and not taken for true the next time.
+const Dirty = "-dirty"
+
+// Commit names what the tree at root is, for figures that are made of it.
+func Commit(ctx context.Context, root string) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", "-C", root, "describe", "--always", "--dirty", "--exclude=*").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask git for the commit: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// begin and end are the lines around what a command has written.
+func begin(command string) string { return "<!-- written by " + command + ": begin -->" }
+func end(command string) string   { return "<!-- written by " + command + ": end -->" }
+
+// Write puts a text into a page, in place of what the command has written there before. It is
+// an error if the page has no lines of the command.
+func Write(page, command, text string) error {
+	old, err := os.ReadFile(page)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", page, err)
+	}
+	before, rest, found := strings.Cut(string(old), begin(command))
+	_, after, ended := strings.Cut(rest, end(command))
+	if !found || !ended {
+		return fmt.Errorf("write tables into %s: it has no lines %q and %q", page, begin(command), end(command))
+	}
+	return save(page, before+block(command, text)+after)
+}
+
+// WriteSection is Write, and makes a section with the command's lines if there is none, before another
+// section, or at the page's end if there is no such either. Headings are without their "## ".
+func WriteSection(page, heading, before, command, text string) error {
+	old, err := os.ReadFile(page)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", page, err)
+	}
+	if strings.Contains(string(old), begin(command)) {
+		return Write(page, command, text)
+	}
+	section := "## " + heading + "\n\n" + block(command, text) + "\n\n"
+	above, below, found := strings.Cut(string(old), "## "+before+"\n")
+	if !found {
+		return save(page, strings.TrimRight(string(old), "\n")+"\n\n"+strings.TrimRight(section, "\n")+"\n")
+	}
+	return save(page, above+section+"## "+before+"\n"+below)
+}
+
+func block(command, text string) string {
+	return begin(command) + "\n\n" + text + "\n" + end(command)
+}
+
+func save(page, text string) error {
+	if err := os.WriteFile(page, []byte(text), 0o644); err != nil { //nolint:gosec // a file of the repository
+		return fmt.Errorf("write %s: %w", page, err)
+	}
+	return nil
+}

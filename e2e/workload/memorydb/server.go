@@ -1,0 +1,113 @@
+package memorydb
+
+import (
+	"context"
+	"io"
+	"net"
+	"regexp"
+	"sync"
+	"testing"
+
+	gms "github.com/dolthub/go-mysql-server"
+	"github.com/dolthub/go-mysql-server/memory"
+	"github.com/dolthub/go-mysql-server/server"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+)
+
+// Start runs a server on loopback until the test ends, and returns its address. Root logs
+// in without a password.
+func Start(t testing.TB) string {
+	t.Helper()
+	logrus.SetOutput(io.Discard)
+	data := memory.NewDBProvider()
+	engine := gms.NewDefault(data)
+	edit := engine.Analyzer.Catalog.MySQLDb.Editor()
+	engine.Analyzer.Catalog.MySQLDb.AddSuperUser(edit, "root", "%", "")
+	edit.Close()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	turns := func(e *gms.Engine, m *server.SessionManager, h mysql.Handler) (*gms.Engine, *server.SessionManager, mysql.Handler) {
+		return e, m, &turns{Handler: h, free: make(chan struct{}, 1), holds: map[uint32]bool{}}
+	}
+	s, err := server.NewServer(server.Config{Protocol: "tcp", Address: l.Addr().String(), Listener: l, Options: []server.Option{turns}},
+		engine, sql.NewContext, memory.NewSessionBuilder(data), nil)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- s.Start() }()
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		<-done
+	})
+	return l.Addr().String()
+}
+
+// turns lets one connection at a time run a statement or a transaction: a session of
+// the engine in memory puts back every table that it has read when it commits, so that two at a
+// time would undo each other's writes.
+type turns struct {
+	mysql.Handler
+	free chan struct{} // full while a connection has the turn
+
+	lock sync.Mutex
+	// holds are the connections in a transaction.
+	holds map[uint32]bool
+}
+
+var (
+	begins = regexp.MustCompile(`(?i)^\s*(BEGIN|START\s+TRANSACTION)\b`)
+	ends   = regexp.MustCompile(`(?i)^\s*(COMMIT|ROLLBACK)\b`)
+)
+
+// in runs a statement of a connection when it is the connection's turn.
+func (s *turns) in(c *mysql.Conn, query string, run func() error) error {
+	s.lock.Lock()
+	holds := s.holds[c.ConnectionID]
+	s.lock.Unlock()
+	if !holds {
+		s.free <- struct{}{}
+	}
+	err := run()
+	holds = begins.MatchString(query) || holds && !ends.MatchString(query)
+	s.lock.Lock()
+	s.holds[c.ConnectionID] = holds
+	s.lock.Unlock()
+	if !holds {
+		<-s.free
+	}
+	return err
+}
+
+// ComQuery implements mysql.Handler.
+func (s *turns) ComQuery(ctx context.Context, c *mysql.Conn, query string, callback mysql.ResultSpoolFn) error {
+	return s.in(c, query, func() error { return s.Handler.ComQuery(ctx, c, query, callback) })
+}
+
+// ComPrepare implements mysql.Handler.
+func (s *turns) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p *mysql.PrepareData) (fields []*querypb.Field, err error) {
+	err = s.in(c, "", func() (err error) {
+		fields, err = s.Handler.ComPrepare(ctx, c, query, p)
+		return err
+	})
+	return fields, err
+}
+
+// ComStmtExecute implements mysql.Handler.
+func (s *turns) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData, callback func(*sqltypes.Result) error) error {
+	return s.in(c, p.PrepareStmt, func() error { return s.Handler.ComStmtExecute(ctx, c, p, callback) })
+}
+
+// ConnectionClosed implements mysql.Handler.
+func (s *turns) ConnectionClosed(c *mysql.Conn) {
+	s.Handler.ConnectionClosed(c)
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.holds[c.ConnectionID] {
+		<-s.free
+	}
+	delete(s.holds, c.ConnectionID)
+}

@@ -1,0 +1,373 @@
+// Package picture draws what a workload has seen: the latency of its statements and
+// their errors over time, over the operations and beside the Events of that time.
+package picture
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"image/color"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/tidb-groups/tidb-groups/e2e/workload"
+)
+
+// Sizes, points.
+const (
+	width         = 1000
+	latencyHeight = 260
+	rateHeight    = 120
+	rowHeight     = 16
+	margin        = 10
+	axisHeight    = 42
+	textSize      = 11
+)
+
+// maxRows is how many reasons of marks have a row of their own.
+const maxRows = 12
+
+var (
+	blue   = color.RGBA{R: 0x1f, G: 0x5f, B: 0xa8, A: 0xff}
+	pale   = color.RGBA{R: 0x8f, G: 0xb8, B: 0xde, A: 0xff}
+	red    = color.RGBA{R: 0xc6, G: 0x28, B: 0x28, A: 0xff}
+	orange = color.RGBA{R: 0xe0, G: 0x8a, B: 0x00, A: 0xff}
+	grid   = color.RGBA{R: 0xe2, G: 0xe2, B: 0xe2, A: 0xff}
+	shades = []color.Color{color.RGBA{R: 0xff, G: 0xf3, B: 0xd6, A: 0xff}, color.RGBA{R: 0xe6, G: 0xf2, B: 0xe6, A: 0xff}}
+)
+
+// Draw writes the picture of a report as SVG.
+func Draw(w io.Writer, r workload.Report) error {
+	canvas, err := paint(r, func(w, h vg.Length) vg.CanvasWriterTo { return vgsvg.New(w, h) })
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if _, err := canvas.WriteTo(&out); err != nil {
+		return fmt.Errorf("draw report: %w", err)
+	}
+	// The letters of Arial and Helvetica are as wide, and one of the three is everywhere.
+	named := bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
+	if _, err := w.Write(named); err != nil {
+		return fmt.Errorf("write picture: %w", err)
+	}
+	return nil
+}
+
+func paint(r workload.Report, open func(w, h vg.Length) vg.CanvasWriterTo) (vg.CanvasWriterTo, error) {
+	rows := rowsOf(r)
+	events := vg.Length(0)
+	if len(rows) > 0 {
+		events = vg.Length(len(rows)*rowHeight + axisHeight)
+	}
+	list := vg.Length(len(r.Operations)*rowHeight + margin)
+	height := margin + latencyHeight + rateHeight + events + list
+	canvas := open(width, height)
+	whole := draw.NewCanvas(canvas, width, height)
+	whole.SetColor(color.White)
+	whole.Fill(whole.Rectangle.Path())
+
+	latency, err := latencies(r)
+	if err != nil {
+		return nil, err
+	}
+	rate, err := rates(r)
+	if err != nil {
+		return nil, err
+	}
+	plots, heights := []*plot.Plot{latency, rate}, []vg.Length{latencyHeight, rateHeight}
+	if len(rows) > 0 {
+		plots, heights = append(plots, strip(r, rows)), append(heights, events)
+	}
+	var places []draw.Canvas
+	top := height - margin
+	for _, h := range heights {
+		places = append(places, draw.Crop(whole, margin, -margin, top-h, top-height))
+		top -= h
+	}
+	// All have the same time above the same place.
+	left, right := vg.Length(0), vg.Length(width)
+	for i, p := range plots {
+		data := p.DataCanvas(places[i])
+		left, right = max(left, data.Min.X), min(right, data.Max.X)
+	}
+	for i, p := range plots {
+		data := p.DataCanvas(places[i])
+		p.Draw(draw.Crop(places[i], left-data.Min.X, right-data.Max.X, 0, 0))
+	}
+	for i, o := range r.Operations {
+		whole.FillText(style(), vg.Point{X: left, Y: top - vg.Length(i*rowHeight)}, line(i, o))
+	}
+	return canvas, nil
+}
+
+// line tells of an operation.
+func line(i int, o workload.Operation) string {
+	out := fmt.Sprintf("%d  %s: %s, %d statements, %d failed", i+1, o.Name, o.Took.Round(100*time.Millisecond), o.Statements, o.Failed)
+	if o.FailedLong > 0 {
+		out += fmt.Sprintf(" and %d on long connections", o.FailedLong)
+	}
+	return out + fmt.Sprintf(", longest pause %s, lost rows %d", o.Pause.Duration, o.Lost)
+}
+
+func style() text.Style {
+	return text.Style{
+		Color: color.Black, Font: font.From(plot.DefaultFont, textSize), YAlign: text.YTop, Handler: plot.DefaultTextHandler,
+	}
+}
+
+// panel is a plot over the time of a report, with its operations as shades.
+func panel(r workload.Report, label string) *plot.Plot {
+	p := plot.New()
+	p.Y.Label.Text = label
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.Label.TextStyle.Font = font.From(sans(), textSize)
+		axis.Tick.Label.Font = font.From(sans(), textSize)
+		axis.Padding = 0
+	}
+	p.Legend.TextStyle.Font = font.From(sans(), textSize)
+	p.Legend.Top = true
+	p.X.Min, p.X.Max = 0, max(r.Took.Seconds(), 1)
+	p.X.Tick.Marker = plot.TickerFunc(times)
+	p.Add(spans{r})
+	lines := plotter.NewGrid()
+	lines.Horizontal.Color, lines.Vertical.Color = grid, grid
+	p.Add(lines)
+	return p
+}
+
+// sans is the font of everything.
+func sans() font.Font { return font.Font{Typeface: "Liberation", Variant: "Sans"} }
+
+// times marks about ten times.
+func times(low, high float64) []plot.Tick {
+	step := 1.0
+	for _, s := range []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200} {
+		if step = s; (high-low)/s <= 12 {
+			break
+		}
+	}
+	var out []plot.Tick
+	for t := 0.0; t <= high; t += step {
+		out = append(out, plot.Tick{Value: t, Label: fmt.Sprintf("%d:%02d", int(t)/60, int(t)%60)})
+	}
+	return out
+}
+
+// latencies plots the longest latency and the median of each second, and each failed statement.
+func latencies(r workload.Report) (*plot.Plot, error) {
+	p := panel(r, "latency")
+	p.Y.Scale, p.Y.Min, p.Y.Max = plot.LogScale{}, 1, 1000
+	p.Y.Tick.Marker = plot.ConstantTicks{
+		{Value: 1, Label: "1 ms"}, {Value: 10, Label: "10 ms"}, {Value: 100, Label: "100 ms"}, {Value: 1000, Label: "1 s"}, {Value: 10_000, Label: "10 s"},
+		{Value: 100_000, Label: "100 s"},
+	}
+	add := func(name string, c color.Color, value func(workload.Second) float64) error {
+		for i, part := range parts(r.Seconds) {
+			points := make(plotter.XYs, 0, len(part))
+			for _, s := range part {
+				points = append(points, plotter.XY{X: float64(s.Second) + 0.5, Y: max(value(s), 1)})
+				p.Y.Max = max(p.Y.Max, 1.5*value(s))
+			}
+			l, err := plotter.NewLine(points)
+			if err != nil {
+				return fmt.Errorf("draw %s: %w", name, err)
+			}
+			l.Color, l.Width = c, 1.2
+			p.Add(l)
+			if len(points) == 1 { // a line of one point shows nothing
+				dot, err := plotter.NewScatter(points)
+				if err != nil {
+					return fmt.Errorf("draw %s: %w", name, err)
+				}
+				dot.GlyphStyle = draw.GlyphStyle{Color: c, Radius: 1.5, Shape: draw.CircleGlyph{}}
+				p.Add(dot)
+			}
+			if i == 0 {
+				p.Legend.Add(name, l)
+			}
+		}
+		return nil
+	}
+	if err := add("median of a second", pale, func(s workload.Second) float64 { return s.Median }); err != nil {
+		return nil, err
+	}
+	if err := add("longest of a second", blue, func(s workload.Second) float64 { return s.Longest }); err != nil {
+		return nil, err
+	}
+	var failed plotter.XYs
+	for _, f := range r.Failures {
+		took := max(float64(f.Took.Milliseconds()), 1)
+		failed = append(failed, plotter.XY{X: f.Due.Add(f.Took.Duration).Sub(r.Started).Seconds(), Y: took})
+		p.Y.Max = max(p.Y.Max, 1.5*took)
+	}
+	if len(failed) > 0 {
+		crosses, err := plotter.NewScatter(failed)
+		if err != nil {
+			return nil, fmt.Errorf("draw failures: %w", err)
+		}
+		crosses.GlyphStyle = draw.GlyphStyle{Color: red, Radius: 3, Shape: draw.CrossGlyph{}}
+		p.Add(crosses)
+		p.Legend.Add("failed statement, and what it took", crosses)
+	}
+	p.Add(numbers{r})
+	return p, nil
+}
+
+// parts cuts the seconds where one is missing or had no success.
+func parts(all []workload.Second) [][]workload.Second {
+	var out [][]workload.Second
+	last := -2
+	for _, s := range all {
+		if s.Succeeded == 0 {
+			continue
+		}
+		if s.Second != last+1 {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], s)
+		last = s.Second
+	}
+	return out
+}
+
+// rates plots how many statements ended in each second.
+func rates(r workload.Report) (*plot.Plot, error) {
+	p := panel(r, "per second")
+	p.Y.Min, p.Y.Max = 0, 1
+	add := func(name string, c color.Color, always bool, value func(workload.Second) int) error {
+		values := map[int]int{}
+		for _, s := range r.Seconds {
+			values[s.Second] = value(s)
+			always = always || value(s) > 0
+		}
+		if !always {
+			return nil
+		}
+		var points plotter.XYs
+		for n := range int(r.Took.Seconds()) + 1 {
+			points = append(points, plotter.XY{X: float64(n) + 0.5, Y: float64(values[n])})
+			p.Y.Max = max(p.Y.Max, 1.1*float64(values[n]))
+		}
+		l, err := plotter.NewLine(points)
+		if err != nil {
+			return fmt.Errorf("draw %s: %w", name, err)
+		}
+		l.Color, l.Width = c, 1.2
+		p.Add(l)
+		p.Legend.Add(name, l)
+		return nil
+	}
+	if err := add("succeeded", blue, true, func(s workload.Second) int { return s.Succeeded }); err != nil {
+		return nil, err
+	}
+	if err := add("connections refused", orange, false, func(s workload.Second) int { return s.Refused }); err != nil {
+		return nil, err
+	}
+	return p, add("failed", red, false, func(s workload.Second) int { return s.Failed })
+}
+
+// rowsOf names the rows of the marks, the last of them first: those of which there are most, and the others together.
+func rowsOf(r workload.Report) []string {
+	count, first := map[string]int{}, map[string]time.Time{}
+	for _, m := range r.Marks {
+		count[m.Row]++
+		if at, ok := first[m.Row]; !ok || m.At.Before(at) {
+			first[m.Row] = m.At
+		}
+	}
+	rows := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], cmp.Compare(a, b)) })
+	if len(rows) > maxRows {
+		rows = rows[:maxRows-1]
+	}
+	slices.SortFunc(rows, func(a, b string) int { return cmp.Or(first[b].Compare(first[a]), cmp.Compare(a, b)) })
+	if len(count) > len(rows) {
+		rows = append([]string{other}, rows...)
+	}
+	return rows
+}
+
+// other is the row of marks that have none of their own.
+const other = "others"
+
+// strip plots the marks, a row for each kind.
+func strip(r workload.Report, rows []string) *plot.Plot {
+	p := panel(r, "Events")
+	p.Y.Min, p.Y.Max = -0.5, float64(len(rows))-0.5
+	count := map[int]int{}
+	for _, m := range r.Marks {
+		count[max(slices.Index(rows, m.Row), 0)]++
+	}
+	var ticks []plot.Tick
+	for i, row := range rows {
+		ticks = append(ticks, plot.Tick{Value: float64(i), Label: fmt.Sprintf("%s (%d)", row, count[i])})
+	}
+	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
+	p.X.Label.Text = "minutes:seconds since " + r.Started.UTC().Format("2006-01-02 15:04:05 UTC") + ", " + r.Server
+	p.Add(marks{r, rows})
+	return p
+}
+
+// spans shades the time of each operation.
+type spans struct{ workload.Report }
+
+// Plot implements plot.Plotter.
+func (s spans) Plot(c draw.Canvas, p *plot.Plot) {
+	x, _ := p.Transforms(&c)
+	for i, o := range s.Operations {
+		left := x(o.Started.Sub(s.Started).Seconds())
+		right := max(x(o.Started.Add(o.Took.Duration).Sub(s.Started).Seconds()), left+1)
+		c.FillPolygon(shades[i%len(shades)], []vg.Point{{X: left, Y: c.Min.Y}, {X: right, Y: c.Min.Y}, {X: right, Y: c.Max.Y}, {X: left, Y: c.Max.Y}})
+	}
+}
+
+// numbers writes the number of each operation over its shade, lower where the
+// last one stands in the way.
+type numbers struct{ workload.Report }
+
+// Plot implements plot.Plotter.
+func (s numbers) Plot(c draw.Canvas, p *plot.Plot) {
+	x, _ := p.Transforms(&c)
+	look := style()
+	look.XAlign = text.XCenter
+	var ends []vg.Length // of the last number on each level
+	for i, o := range s.Operations {
+		label := fmt.Sprint(i + 1)
+		middle := x(o.Started.Add(o.Took.Duration / 2).Sub(s.Started).Seconds())
+		half := look.Width(label)/2 + 2
+		level := slices.IndexFunc(ends, func(end vg.Length) bool { return end <= middle-half })
+		if level < 0 {
+			level, ends = len(ends), append(ends, 0)
+		}
+		ends[level] = middle + half
+		c.FillText(look, vg.Point{X: middle, Y: c.Max.Y - 2 - vg.Length(level*textSize)}, label)
+	}
+}
+
+// marks draws a tick for each mark in its row.
+type marks struct {
+	workload.Report
+	rows []string
+}
+
+// Plot implements plot.Plotter.
+func (m marks) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	tick := draw.LineStyle{Color: blue, Width: 1}
+	for _, mark := range m.Marks {
+		at, row := x(mark.At.Sub(m.Started).Seconds()), y(float64(max(slices.Index(m.rows, mark.Row), 0)))
+		if at >= c.Min.X && at <= c.Max.X {
+			c.StrokeLine2(tick, at, row-rowHeight/2+3, at, row+rowHeight/2-3)
+		}
+	}
+}
