@@ -1,0 +1,228 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cockroachdb/pebble"
+	"github.com/pingcap/badger"
+	"github.com/pingcap/badger/y"
+	"github.com/pingcap/tidb/pkg/store/mockstore/unistore/lockstore"
+	"github.com/pingcap/tidb/pkg/store/mockstore/unistore/tikv/mvcc"
+)
+
+// Batch collects changes that are committed together.
+type Batch struct {
+	engine  *Engine
+	disk    *pebble.Batch
+	changes []change // of what is read from, in their order
+	// Bytes is the size of the data that was put.
+	Bytes int
+}
+
+// change is a change of what is read from.
+type change struct {
+	space  byte
+	key    []byte // the user's key; of a mark, the key that TiDB's engine looks for
+	value  []byte
+	meta   []byte
+	ts     uint64
+	delete bool
+}
+
+// NewBatch starts a batch.
+func (e *Engine) NewBatch() *Batch { return &Batch{engine: e, disk: e.disk.NewBatch()} }
+
+// changeOf reads a key without the byte of its space.
+func changeOf(space byte, key, value []byte, remove bool) (change, error) {
+	c := change{space: space, delete: remove}
+	var err error
+	if space == lockSpace {
+		c.key, err = DecodeKey(key)
+		c.value = append([]byte{}, value...)
+		return c, err
+	}
+	c.key, c.ts, err = splitVersion(key)
+	if err != nil {
+		return change{}, err
+	}
+	if remove {
+		value = make([]byte, tsLen)
+	}
+	if len(value) < tsLen {
+		return change{}, fmt.Errorf("the value of %x is too short", key)
+	}
+	other := binary.BigEndian.Uint64(value)
+	if space == markSpace {
+		c.key = mvcc.EncodeExtraTxnStatusKey(c.key, c.ts)
+		c.meta = mvcc.NewDBUserMeta(c.ts, other)
+		return c, nil
+	}
+	c.meta = mvcc.NewDBUserMeta(other, c.ts)
+	c.value = append([]byte{}, value[tsLen:]...)
+	return c, nil
+}
+
+// DataValue is a value of DataCF.
+func DataValue(startTS uint64, value []byte) []byte {
+	return append(binary.BigEndian.AppendUint64(nil, startTS), value...)
+}
+
+// MarkValue is a value of MarkCF: commitTS is 0 for a rollback.
+func MarkValue(commitTS uint64) []byte { return binary.BigEndian.AppendUint64(nil, commitTS) }
+
+// Put writes a key of a column family.
+func (b *Batch) Put(cf string, key, value []byte) error {
+	s, err := space(cf)
+	if err != nil {
+		return err
+	}
+	return b.put(s, key, value)
+}
+
+func (b *Batch) put(s byte, key, value []byte) error {
+	c, err := changeOf(s, key, value, false)
+	if err != nil {
+		return err
+	}
+	b.changes = append(b.changes, c)
+	b.Bytes += len(key) + len(value)
+	return b.disk.Set(join(s, key), value, nil)
+}
+
+// DeleteLock removes a lock.
+func (b *Batch) DeleteLock(key []byte) error {
+	c, err := changeOf(lockSpace, key, nil, true)
+	if err != nil {
+		return err
+	}
+	b.changes = append(b.changes, c)
+	return b.disk.Delete(join(lockSpace, key), nil)
+}
+
+// Clear removes all data, marks and locks between two encoded keys; an empty end
+// is the end of all keys. What this batch itself put there before must have been
+// committed.
+func (b *Batch) Clear(start, end []byte) error {
+	for _, s := range []byte{dataSpace, markSpace, lockSpace} {
+		lower, upper := bounds(s, start, end)
+		err := scan(b.engine.disk, lower, upper, func(key, _ []byte) error {
+			c, err := changeOf(s, key[1:], nil, true)
+			b.changes = append(b.changes, c)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("clear a range: %w", err)
+		}
+		if err := b.disk.DeleteRange(lower, upper, nil); err != nil {
+			return fmt.Errorf("clear a range: %w", err)
+		}
+	}
+	return nil
+}
+
+// Set writes something that is neither data, mark nor lock.
+func (b *Batch) Set(key, value []byte) error { return b.disk.Set(key, value, nil) }
+
+// Delete removes something that is neither data, mark nor lock.
+func (b *Batch) Delete(key []byte) error { return b.disk.Delete(key, nil) }
+
+// DeleteRange removes what Set wrote in [start, end).
+func (b *Batch) DeleteRange(start, end []byte) error { return b.disk.DeleteRange(start, end, nil) }
+
+// Empty says that there is nothing to commit.
+func (b *Batch) Empty() bool { return b.disk.Empty() }
+
+// Commit makes the batch last, then shows it to readers: data before the locks,
+// so that a reader who finds no lock finds the data. The batch is empty
+// afterwards and can be used again.
+func (b *Batch) Commit() error {
+	if b.disk.Empty() {
+		return nil
+	}
+	if err := b.disk.Commit(pebble.Sync); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	var w readWriter
+	for _, c := range b.changes {
+		if c.space == lockSpace {
+			continue
+		}
+		if err := w.add(b.engine.Read, c); err != nil {
+			return err
+		}
+	}
+	if err := w.flush(b.engine.Read); err != nil {
+		return err
+	}
+	hint := new(lockstore.Hint)
+	for _, c := range b.changes {
+		switch {
+		case c.space != lockSpace:
+		case c.delete:
+			b.engine.Locks.DeleteWithHint(c.key, hint)
+		default:
+			b.engine.Locks.PutWithHint(c.key, c.value, hint)
+		}
+	}
+	b.changes, b.Bytes = nil, 0
+	if err := b.disk.Close(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	b.disk = b.engine.disk.NewBatch()
+	return nil
+}
+
+// Limits of a transaction of badger, far below what it takes.
+const (
+	txnBytes   = 1 << 20
+	txnChanges = 1000
+)
+
+// readWriter writes changes to the read store in transactions. A transaction holds
+// only one version of a key, and versions must be written in ascending order:
+// badger takes the first version that it finds in its newest table.
+type readWriter struct {
+	keys    map[string]struct{}
+	changes []change
+	bytes   int
+}
+
+func (w *readWriter) add(db *badger.DB, c change) error {
+	if _, again := w.keys[string(c.key)]; again || w.bytes > txnBytes || len(w.changes) >= txnChanges {
+		if err := w.flush(db); err != nil {
+			return err
+		}
+	}
+	if w.keys == nil {
+		w.keys = map[string]struct{}{}
+	}
+	w.keys[string(c.key)] = struct{}{}
+	w.changes = append(w.changes, c)
+	w.bytes += len(c.key) + len(c.value)
+	return nil
+}
+
+func (w *readWriter) flush(db *badger.DB) error {
+	if len(w.changes) == 0 {
+		return nil
+	}
+	err := db.Update(func(txn *badger.Txn) error {
+		for _, c := range w.changes {
+			entry := &badger.Entry{Key: y.KeyWithTs(c.key, c.ts), Value: c.value, UserMeta: c.meta}
+			if c.delete {
+				// At its own version, so that the same version can be written again.
+				entry.SetDelete()
+			}
+			if err := txn.SetEntry(entry); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("write to the read store: %w", err)
+	}
+	w.keys, w.changes, w.bytes = nil, nil, 0
+	return nil
+}
