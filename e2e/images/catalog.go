@@ -57,8 +57,8 @@ type recipe struct {
 	// program is the name of a program that the test kit builds.
 	program string
 	// module is the folder of a module of this repository with requirements of its
-	// own, in which pkg is; it is told that it is of a release.
-	module, release string
+	// own, in which pkg is.
+	module string
 	// shell puts busybox beside the binary, for the scripts that some pods run.
 	shell bool
 	// env as in an image's config.
@@ -98,17 +98,18 @@ func catalog() []recipe {
 	return append(recipes, real(SetOlder, binaries.OlderRelease, "-older")...)
 }
 
-// standInVersion begins the variable that tells a stand-in its release.
-const standInVersion = "STANDIN_VERSION="
+// toldVersion begins the variable that tells our TiKV and a stand-in their release.
+const toldVersion = "STANDIN_VERSION="
 
 // real lists the images of a database that answers SQL and keeps its rows. They
 // have a shell, as PingCAP's have. The test kit's programs end with suffix.
 func real(set, release, suffix string) []recipe {
+	env := []string{toldVersion + release}
 	return []recipe{
 		{set: set, ref: "pingcap/pd:" + release, program: "pd-server" + suffix, path: "/pd-server", shell: true},
 		{set: set, ref: "pingcap/tidb:" + release, program: "tidb-server" + suffix, path: "/tidb-server", shell: true},
-		{set: set, ref: "pingcap/tikv:" + release, module: "e2e/tikv", pkg: "./cmd/tikv-server", release: release, path: "/tikv-server", shell: true},
-		{set: set, ref: "pingcap/tiflash:" + release, pkg: "./e2e/standin/cmd/tiflash", env: []string{standInVersion + release}, path: "/tiflash/tiflash"},
+		{set: set, ref: "pingcap/tikv:" + release, module: "e2e/tikv", pkg: "./cmd/tikv-server", env: env, path: "/tikv-server", shell: true},
+		{set: set, ref: "pingcap/tiflash:" + release, pkg: "./e2e/standin/cmd/tiflash", env: env, path: "/tiflash/tiflash"},
 	}
 }
 

@@ -19,18 +19,21 @@ const moduleEstimate = time.Minute
 
 // moduleBinary is where the binary of a module of its own is built.
 func (r recipe) moduleBinary(cache string) string {
-	return filepath.Join(cache, "modules", r.release, filepath.Base(r.pkg))
+	return filepath.Join(cache, "modules", filepath.Base(r.pkg))
 }
 
 // buildModules compiles the main packages of those modules of this repository that
 // are no part of the workspace: the requirements of a database and of the suite do
 // not fit together. An unchanged binary is not linked again.
 func buildModules(ctx context.Context, root, cache string, recipes []recipe) error {
+	built := map[string]bool{}
 	for _, r := range recipes {
-		if r.module == "" {
+		file := r.moduleBinary(cache)
+		if r.module == "" || built[file] {
 			continue
 		}
-		if err := buildModule(ctx, filepath.Join(root, r.module), r.moduleBinary(cache), r.pkg, r.release); err != nil {
+		built[file] = true
+		if err := buildModule(ctx, filepath.Join(root, r.module), file, r.pkg); err != nil {
 			return err
 		}
 	}
@@ -39,7 +42,7 @@ func buildModules(ctx context.Context, root, cache string, recipes []recipe) err
 
 // buildModule compiles one main package to a file. The flags are those of TiDB's
 // own build, so that both share what is compiled already.
-func buildModule(ctx context.Context, module, file, pkg, release string) error {
+func buildModule(ctx context.Context, module, file, pkg string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return fmt.Errorf("create directory for binaries: %w", err)
 	}
@@ -49,7 +52,7 @@ func buildModule(ctx context.Context, module, file, pkg, release string) error {
 	}
 	defer unlock()
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags=-s -w -X main.version="+release+" -checklinkname=0", "-o", file, pkg)
+		"-ldflags=-s -w -checklinkname=0", "-o", file, pkg)
 	cmd.Dir = module
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	var output bytes.Buffer
@@ -59,8 +62,8 @@ func buildModule(ctx context.Context, module, file, pkg, release string) error {
 		return fmt.Errorf("build %s: interrupted: %w; the next command goes on from here", filepath.Base(file), ctx.Err())
 	}
 	if err != nil {
-		return fmt.Errorf("build %s %s: %w in %s:\n%s\nIf a download failed, run the same command again: what was compiled is kept. If the disk is full, make room: df -h %s",
-			filepath.Base(file), release, err, module, lastLines(output.String(), 40), filepath.Dir(file))
+		return fmt.Errorf("build %s: %w in %s:\n%s\nIf a download failed, run the same command again: what was compiled is kept. If the disk is full, make room: df -h %s",
+			filepath.Base(file), err, module, lastLines(output.String(), 40), filepath.Dir(file))
 	}
 	return nil
 }
@@ -77,8 +80,10 @@ func Modules(sets ...string) ([]binaries.Build, error) {
 		if r.module == "" || !slices.Contains(sets, r.set) {
 			continue
 		}
-		if _, err := os.Stat(r.moduleBinary(cache)); err != nil {
-			out = append(out, binaries.Build{Programs: []string{filepath.Base(r.pkg) + " " + r.release}, Estimate: moduleEstimate})
+		program := []string{filepath.Base(r.pkg)}
+		listed := slices.ContainsFunc(out, func(b binaries.Build) bool { return slices.Equal(b.Programs, program) })
+		if _, err := os.Stat(r.moduleBinary(cache)); err != nil && !listed {
+			out = append(out, binaries.Build{Programs: program, Estimate: moduleEstimate})
 		}
 	}
 	return out, nil
