@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble"
@@ -19,6 +21,10 @@ type Batch struct {
 	// Bytes is the size of the data that was put.
 	Bytes int
 }
+
+// anySpace is the space of a change that makes a range as it is on disk. Its key
+// and value are the encoded bounds.
+const anySpace = 0
 
 // change is a change of what is read from.
 type change struct {
@@ -63,6 +69,11 @@ func changeOf(space byte, key, value []byte, remove bool) (change, error) {
 	return c, nil
 }
 
+// hidden is the change that hides a key of which this is the newest version.
+func (c *change) hidden() change {
+	return change{space: dataSpace, key: c.key, meta: c.meta, ts: c.ts + 1, delete: true}
+}
+
 // DataValue is a value of DataCF.
 func DataValue(startTS uint64, value []byte) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, startTS), value...)
@@ -100,25 +111,84 @@ func (b *Batch) DeleteLock(key []byte) error {
 	return b.disk.Delete(join(lockSpace, key), nil)
 }
 
-// Clear removes all data, marks and locks between two encoded keys; an empty end
-// is the end of all keys. What this batch itself put there before must have been
-// committed.
-func (b *Batch) Clear(start, end []byte) error {
-	for _, s := range []byte{dataSpace, markSpace, lockSpace} {
+// Remove takes all data, marks and locks between two encoded keys away, which no
+// region here has any more; an empty end is the end of all keys. What is read from
+// keeps them: nobody reads there until Replace.
+func (b *Batch) Remove(start, end []byte) error {
+	lower, upper := bounds(lockSpace, start, end)
+	err := scan(b.engine.disk, lower, upper, func(key, _ []byte) error {
+		c, err := changeOf(lockSpace, key[1:], nil, true)
+		b.changes = append(b.changes, c)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("remove a range: %w", err)
+	}
+	for _, s := range spaces {
 		lower, upper := bounds(s, start, end)
-		err := scan(b.engine.disk, lower, upper, func(key, _ []byte) error {
-			c, err := changeOf(s, key[1:], nil, true)
-			b.changes = append(b.changes, c)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("clear a range: %w", err)
-		}
 		if err := b.disk.DeleteRange(lower, upper, nil); err != nil {
-			return fmt.Errorf("clear a range: %w", err)
+			return fmt.Errorf("remove a range: %w", err)
 		}
 	}
 	return nil
+}
+
+// Replace puts what View.Dump packed in place of what a range had.
+func (b *Batch) Replace(start, end, dump []byte) error {
+	if err := b.Remove(start, end); err != nil {
+		return err
+	}
+	for len(dump) > 0 {
+		var parts [2][]byte
+		for i := range parts {
+			n, used := binary.Uvarint(dump)
+			if used <= 0 || uint64(len(dump)-used) < n {
+				return fmt.Errorf("replace a range: %d bytes are left that are no pair", len(dump))
+			}
+			parts[i], dump = dump[used:used+int(n)], dump[used+int(n):]
+		}
+		key, value := parts[0], parts[1]
+		if len(key) == 0 {
+			return errors.New("replace a range: an empty key")
+		}
+		if err := b.disk.Set(key, value, nil); err != nil {
+			return fmt.Errorf("replace a range: %w", err)
+		}
+		if key[0] == lockSpace {
+			c, err := changeOf(lockSpace, key[1:], value, false)
+			if err != nil {
+				return fmt.Errorf("replace a range: %w", err)
+			}
+			b.changes = append(b.changes, c)
+		}
+	}
+	b.changes = append(b.changes, change{space: anySpace, key: start, value: end})
+	return nil
+}
+
+// DeleteRange deletes all data, marks and locks between two encoded keys from a
+// region. What this batch itself put there before must have been committed.
+func (b *Batch) DeleteRange(start, end []byte) error {
+	lower, upper := bounds(dataSpace, start, end)
+	var last *change
+	hide := func() {
+		if last != nil {
+			b.changes = append(b.changes, last.hidden())
+		}
+	}
+	err := scan(b.engine.disk, lower, upper, func(key, _ []byte) error {
+		c, err := changeOf(dataSpace, key[1:], nil, true)
+		if last == nil || !bytes.Equal(last.key, c.key) {
+			hide()
+		}
+		last = &c
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("delete a range: %w", err)
+	}
+	hide()
+	return b.Remove(start, end)
 }
 
 // Set writes something that is neither data, mark nor lock.
@@ -127,8 +197,8 @@ func (b *Batch) Set(key, value []byte) error { return b.disk.Set(key, value, nil
 // Delete removes something that is neither data, mark nor lock.
 func (b *Batch) Delete(key []byte) error { return b.disk.Delete(key, nil) }
 
-// DeleteRange removes what Set wrote in [start, end).
-func (b *Batch) DeleteRange(start, end []byte) error { return b.disk.DeleteRange(start, end, nil) }
+// Unset removes what Set wrote in [start, end).
+func (b *Batch) Unset(start, end []byte) error { return b.disk.DeleteRange(start, end, nil) }
 
 // Empty says that there is nothing to commit.
 func (b *Batch) Empty() bool { return b.disk.Empty() }
@@ -145,10 +215,15 @@ func (b *Batch) Commit() error {
 	}
 	var w readWriter
 	for _, c := range b.changes {
-		if c.space == lockSpace {
-			continue
+		var err error
+		switch c.space {
+		case lockSpace:
+		case anySpace:
+			err = b.engine.reconcile(&w, c.key, c.value)
+		default:
+			err = w.add(b.engine.Read, c)
 		}
-		if err := w.add(b.engine.Read, c); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -180,8 +255,9 @@ const (
 )
 
 // readWriter writes changes to the read store in transactions. A transaction holds
-// only one version of a key, and versions must be written in ascending order:
-// badger takes the first version that it finds in its newest table.
+// only one version of a key. Versions of a key must be written in ascending order
+// and only once: badger drops a version that is not newer than what its memory
+// table has, and takes the first version that it finds in its newest table.
 type readWriter struct {
 	keys    map[string]struct{}
 	changes []change
@@ -211,7 +287,6 @@ func (w *readWriter) flush(db *badger.DB) error {
 		for _, c := range w.changes {
 			entry := &badger.Entry{Key: y.KeyWithTs(c.key, c.ts), Value: c.value, UserMeta: c.meta}
 			if c.delete {
-				// At its own version, so that the same version can be written again.
 				entry.SetDelete()
 			}
 			if err := txn.SetEntry(entry); err != nil {

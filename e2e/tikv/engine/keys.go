@@ -18,6 +18,8 @@ const (
 	storeSpace = 's' // + name
 )
 
+var spaces = []byte{dataSpace, markSpace, lockSpace}
+
 // Names of the column families as commands in the Raft log have them.
 const (
 	DataCF = "write"

@@ -19,8 +19,6 @@ func (e *Engine) View() View { return View{e.disk.NewSnapshot()} }
 // Close lets the moment go.
 func (v View) Close() error { return v.snapshot.Close() }
 
-var spaces = []byte{dataSpace, markSpace, lockSpace}
-
 // Dump packs all data, marks and locks between two encoded keys.
 func (v View) Dump(start, end []byte) ([]byte, error) {
 	var out []byte
@@ -38,27 +36,6 @@ func (v View) Dump(start, end []byte) ([]byte, error) {
 		}
 	}
 	return out, nil
-}
-
-// Restore puts what Dump packed.
-func (b *Batch) Restore(dump []byte) error {
-	for len(dump) > 0 {
-		var parts [2][]byte
-		for i := range parts {
-			n, used := binary.Uvarint(dump)
-			if used <= 0 || uint64(len(dump)-used) < n {
-				return fmt.Errorf("restore a range: %d bytes are left that are no pair", len(dump))
-			}
-			parts[i], dump = dump[used:used+int(n)], dump[used+int(n):]
-		}
-		if len(parts[0]) == 0 {
-			return fmt.Errorf("restore a range: an empty key")
-		}
-		if err := b.put(parts[0][0], parts[0][1:], parts[1]); err != nil {
-			return fmt.Errorf("restore a range: %w", err)
-		}
-	}
-	return nil
 }
 
 // Size is how many bytes of keys and values a range has, and in how many keys.

@@ -104,12 +104,12 @@ func (p *peer) execute(command *raft_cmdpb.RaftCmdRequest, change raftpb.ConfCha
 			}
 			err = b.DeleteLock(r.Delete.Key)
 		case raft_cmdpb.CmdType_DeleteRange:
-			// A range is cleared of what is committed, so that must be all.
+			// Only what is committed is deleted, so that must be all.
 			if err = p.saveApplied(); err == nil {
 				err = b.Commit()
 			}
 			if err == nil {
-				err = b.Clear(r.DeleteRange.StartKey, r.DeleteRange.EndKey)
+				err = b.DeleteRange(r.DeleteRange.StartKey, r.DeleteRange.EndKey)
 			}
 			before = b.Bytes
 		default:

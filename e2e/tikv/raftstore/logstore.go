@@ -86,7 +86,7 @@ func (l *logStore) stage(b *engine.Batch, entries []raftpb.Entry) error {
 	}
 	after := entries[len(entries)-1].Index + 1
 	if after <= last {
-		if err := b.DeleteRange(engine.LogKey(l.peer.regionID, after), engine.LogKey(l.peer.regionID, last+1)); err != nil {
+		if err := b.Unset(engine.LogKey(l.peer.regionID, after), engine.LogKey(l.peer.regionID, last+1)); err != nil {
 			return fmt.Errorf("append to a log: %w", err)
 		}
 	}
@@ -127,7 +127,7 @@ func (p *peer) compact() error {
 	if err := p.log.Compact(to); err != nil {
 		return fmt.Errorf("compact a log: %w", err)
 	}
-	if err := p.store.batch.DeleteRange(engine.LogKey(p.regionID, 0), engine.LogKey(p.regionID, to+1)); err != nil {
+	if err := p.store.batch.Unset(engine.LogKey(p.regionID, 0), engine.LogKey(p.regionID, to+1)); err != nil {
 		return fmt.Errorf("compact a log: %w", err)
 	}
 	p.truncated = raft_serverpb.RaftTruncatedState{Index: to, Term: term}
@@ -150,7 +150,7 @@ func (p *peer) compact() error {
 
 // clearLog stages the end of all entries.
 func (p *peer) clearLog() error {
-	if err := p.store.batch.DeleteRange(engine.LogKey(p.regionID, 0), engine.RaftKey(p.regionID, engine.Log+1)); err != nil {
+	if err := p.store.batch.Unset(engine.LogKey(p.regionID, 0), engine.RaftKey(p.regionID, engine.Log+1)); err != nil {
 		return fmt.Errorf("clear a log: %w", err)
 	}
 	return nil

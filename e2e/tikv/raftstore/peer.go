@@ -258,11 +258,11 @@ func (p *peer) destroy() error {
 	delete(p.store.peers, p.regionID)
 	b := p.store.batch
 	if p.initialized() {
-		if err := b.Clear(p.region.StartKey, p.region.EndKey); err != nil {
+		if err := b.Remove(p.region.StartKey, p.region.EndKey); err != nil {
 			return err
 		}
 	}
-	if err := b.DeleteRange(engine.RaftKey(p.regionID, 0), engine.RaftKey(p.regionID, ^byte(0))); err != nil {
+	if err := b.Unset(engine.RaftKey(p.regionID, 0), engine.RaftKey(p.regionID, ^byte(0))); err != nil {
 		return fmt.Errorf("remove region %d: %w", p.regionID, err)
 	}
 	value, err := (&raft_serverpb.RegionLocalState{

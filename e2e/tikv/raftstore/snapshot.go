@@ -113,14 +113,11 @@ func (p *peer) stageSnapshot() error {
 	p.store.log.Info("put a snapshot in place", "region", p.regionID, "peer", p.id, "index", meta.Index, "bytes", len(dump))
 	b := p.store.batch
 	if p.initialized() {
-		if err := b.Clear(p.region.StartKey, p.region.EndKey); err != nil {
+		if err := b.Remove(p.region.StartKey, p.region.EndKey); err != nil {
 			return err
 		}
 	}
-	if err := b.Clear(region.StartKey, region.EndKey); err != nil {
-		return err
-	}
-	if err := b.Restore(dump); err != nil {
+	if err := b.Replace(region.StartKey, region.EndKey, dump); err != nil {
 		return err
 	}
 	if err := p.clearLog(); err != nil {
