@@ -21,6 +21,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/provider"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
+	"github.com/tidb-groups/tidb-groups/e2e/workload"
 )
 
 const (
@@ -46,22 +47,29 @@ func (w *World) service(ctx context.Context, name string, port int32) (string, e
 	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(port))), nil
 }
 
+// Login implements scenario.World.
+func (w *World) Login(ctx context.Context, l scenario.Login) (out workload.Login, err error) {
+	out.User = l.UserName()
+	if out.Address, err = w.Address(ctx, l.TiDBGroup); err != nil {
+		return out, err
+	}
+	if l.PasswordFrom != "" {
+		out.Password, err = w.password(ctx, l.PasswordFrom)
+	}
+	return out, err
+}
+
 // Query implements scenario.World: the first column of the first row, as text.
 func (w *World) Query(ctx context.Context, q scenario.SQL) (answer string, err error) {
-	address, err := w.Address(ctx, q.TiDBGroup)
+	login, err := w.Login(ctx, q.Login)
 	if err != nil {
 		return "", err
 	}
 	config := mysql.NewConfig()
-	config.Net, config.Addr, config.User = "tcp", address, q.UserName()
-	if q.PasswordFrom != "" {
-		if config.Passwd, err = w.password(ctx, q.PasswordFrom); err != nil {
-			return "", err
-		}
-	}
+	config.Net, config.Addr, config.User, config.Passwd = "tcp", login.Address, login.User, login.Password
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
-		return "", fmt.Errorf("connect to %s: %w", address, err)
+		return "", fmt.Errorf("connect to %s: %w", login.Address, err)
 	}
 	db := sql.OpenDB(connector)
 	defer func() { err = errors.Join(err, db.Close()) }()
