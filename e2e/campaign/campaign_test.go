@@ -102,7 +102,7 @@ func TestAnInterruptedCampaignGoesOnWhereItWas(t *testing.T) {
 func TestFiguresArePutIntoADocument(t *testing.T) {
 	dir := t.TempDir()
 	file, document := filepath.Join(dir, "figures.json"), filepath.Join(dir, "page.md")
-	require.NoError(t, os.WriteFile(document, []byte("# Page\n\n"+tablesBegin+"\nold\n"+tablesEnd+"\n\nmore\n"), 0o600))
+	require.NoError(t, os.WriteFile(document, []byte("# Page\n\n<!-- written by "+writer+": begin -->\nold\n<!-- written by "+writer+": end -->\n\nmore\n"), 0o600))
 	record := func(campaign, fault string, struck bool, findings ...Finding) Record {
 		return Record{Attempt: Attempt{campaign, "bootstrap", fault}, Commit: "abc", Struck: struck, Findings: findings, Took: 2 * time.Second}
 	}

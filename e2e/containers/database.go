@@ -20,6 +20,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/provider"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 	"github.com/tidb-groups/tidb-groups/e2e/session"
+	"github.com/tidb-groups/tidb-groups/e2e/workload"
 )
 
 const (
@@ -45,23 +46,30 @@ func (w *World) service(ctx context.Context, name string, port int32) (string, e
 	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(port))), nil
 }
 
+// Login implements scenario.World.
+func (w *World) Login(ctx context.Context, l scenario.Login) (out workload.Login, err error) {
+	out.User = l.UserName()
+	if out.Address, err = w.Address(ctx, l.TiDBGroup); err != nil {
+		return out, err
+	}
+	if l.PasswordFrom != "" {
+		out.Password, err = w.password(ctx, l.PasswordFrom)
+	}
+	return out, err
+}
+
 // Query implements scenario.World: the first column of the first row, as text.
 func (w *World) Query(ctx context.Context, q scenario.SQL) (answer string, err error) {
-	address, err := w.Address(ctx, q.TiDBGroup)
+	login, err := w.Login(ctx, q.Login)
 	if err != nil {
 		return "", err
 	}
-	login := session.Login(address)
-	login.User = q.UserName()
-	if q.PasswordFrom != "" {
-		if login.Passwd, err = w.password(ctx, q.PasswordFrom); err != nil {
-			return "", err
-		}
-	}
+	as := session.Login(login.Address)
+	as.User, as.Passwd = login.User, login.Password
 	if q.Is == nil {
-		return "", session.Execute(ctx, login, q.Run)
+		return "", session.Execute(ctx, as, q.Run)
 	}
-	return session.Ask(ctx, login, q.Run)
+	return session.Ask(ctx, as, q.Run)
 }
 
 // password reads what "secret/key" names.

@@ -20,6 +20,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/model"
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
+	"github.com/tidb-groups/tidb-groups/e2e/workload"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
@@ -294,3 +295,8 @@ func (r *Rig) Replicate(_ context.Context, pdGroup string, table, replicas int) 
 
 // Query implements scenario.World: a simulated database keeps no rows.
 func (r *Rig) Query(context.Context, scenario.SQL) (string, error) { return "", scenario.ErrNotHere }
+
+// Login implements scenario.World: nobody listens.
+func (r *Rig) Login(context.Context, scenario.Login) (workload.Login, error) {
+	return workload.Login{}, scenario.ErrNotHere
+}

@@ -165,7 +165,14 @@ func (s Scenario) validate() error {
 			return fmt.Errorf("fault %q is none of a watch: %w", s.Options.Fault, err)
 		}
 	}
-	for i, step := range s.Steps {
+	if err := s.validateSteps(s.Steps); err != nil {
+		return err
+	}
+	return validateWorkloads(s.Steps)
+}
+
+func (s Scenario) validateSteps(steps []Step) error {
+	for i, step := range steps {
 		if err := s.validateStep(step); err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
 		}
@@ -211,6 +218,11 @@ func (s Scenario) validateStep(step Step) error {
 	}
 	if p := step.Patch; p != nil && (p.Merge == nil) == (p.JSON == nil) {
 		return errors.New("a patch is either merge or json")
+	}
+	if o := step.Operation; o != nil {
+		if err := s.validateSteps(o.Steps); err != nil {
+			return fmt.Errorf("operation %s: %w", o.Name, err)
+		}
 	}
 	return known(slices.Concat(step.Start, step.Stop, step.Restart))
 }

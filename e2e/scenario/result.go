@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
+	"github.com/tidb-groups/tidb-groups/e2e/workload"
 )
 
 // Kinds of Kubernetes that scenarios know by name.
@@ -38,6 +39,8 @@ type Result struct {
 	Violations []string
 	// Requests of the operators to the API server.
 	Requests map[Request]int
+	// Workload is what the scenario's workload has reported; nil if it has none.
+	Workload *workload.Report
 }
 
 // Bad returns every alarm and violation as an error, nil if there is none.

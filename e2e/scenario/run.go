@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
+	"github.com/tidb-groups/tidb-groups/e2e/workload"
 )
 
 // patience is how long what must come may take where neither step nor scenario
@@ -30,6 +31,10 @@ type runner struct {
 	deleted map[objects.Key]types.UID
 	// nodes are the nodes that steps have named, by the pod they were named after.
 	nodes map[string]string
+	// workload that runs; nil if none does.
+	workload *workload.Run
+	// reported is what a workload has reported at its end.
+	reported *workload.Report
 	// clusterWide are objects outside the namespace, which have to be removed.
 	clusterWide []*unstructured.Unstructured
 }
@@ -46,15 +51,19 @@ func Run(ctx context.Context, w World, s Scenario) (result Result, err error) {
 		return Result{Scenario: s.Name}, fmt.Errorf("run scenario %s: it does not run in the world %q", s.Name, w.Kind())
 	}
 	err = w.StartOperators(ctx, s.started()...)
-	for i := 0; i < len(s.Steps) && err == nil; i++ {
-		if err = r.step(ctx, s.Steps[i]); err != nil {
-			err = fmt.Errorf("scenario %s: step %d, %s: %w", s.Name, i+1, s.Steps[i], err)
+	if err == nil {
+		err = r.steps(ctx, "scenario "+s.Name, s.Steps)
+	}
+	if r.workload != nil {
+		if ended := r.endWorkload(ctx); ended != nil {
+			err = errors.Join(err, fmt.Errorf("scenario %s: %w", s.Name, ended))
 		}
 	}
 	seen := w.Observed()
 	result = Result{
 		Scenario: s.Name, Took: time.Since(begin),
 		Restarts: Restarts(seen.UIDs), Births: seen.Births, Alarms: seen.Alarms, Violations: seen.Violations, Requests: seen.Requests,
+		Workload: r.reported,
 	}
 	if err == nil {
 		result.Outcome, err = AwaitOutcome(ctx, w, nil)
@@ -85,6 +94,16 @@ func (r *runner) tidy(ctx context.Context) error {
 	for _, object := range r.clusterWide {
 		if err := client.IgnoreNotFound(r.world.User().Delete(ctx, object)); err != nil {
 			return fmt.Errorf("remove %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// steps carries steps out until one fails.
+func (r *runner) steps(ctx context.Context, of string, steps []Step) error {
+	for i, step := range steps {
+		if err := r.step(ctx, step); err != nil {
+			return fmt.Errorf("%s: step %d, %s: %w", of, i+1, step, err)
 		}
 	}
 	return nil
@@ -131,6 +150,10 @@ func (r *runner) step(ctx context.Context, s Step) error {
 		return r.crash(ctx, *s.Crash)
 	case s.SQL != nil:
 		return r.query(ctx, *s.SQL)
+	case s.Workload != nil:
+		return r.workloadStep(ctx, *s.Workload)
+	case s.Operation != nil:
+		return r.operation(ctx, *s.Operation)
 	case s.Replicate != nil:
 		return r.world.Replicate(ctx, s.Replicate.PDGroup, s.Replicate.Table, s.Replicate.Replicas)
 	case s.Permute != nil:

@@ -55,6 +55,15 @@ func TestWhatIsWrongInAScenarioIsSaid(t *testing.T) {
 		"a cascade that does not exist":   {"- delete: {object: PDGroup a, cascade: all}", `there is no cascade "all"`},
 		"a patch that is two":             {"- patch: {object: PDGroup a, merge: {}, json: [{}]}", "either merge or json"},
 		"an order without a sample":       {"- permute: {apply: [pd]}", "how many orders"},
+		"a workload on nothing":           {"- workload: {split: 2}", "a workload step has a tidbGroup, or end"},
+		"an end of no workload":           {"- workload: {end: true}", "no workload runs"},
+		"an end that says more":           {"- workload: {tidbGroup: c}\n- workload: {end: true, user: x}", "says nothing else"},
+		"two workloads":                   {"- workload: {tidbGroup: c}\n- workload: {end: true}\n- workload: {tidbGroup: c}", "a scenario has one workload"},
+		"an operation under no workload":  {"- operation: {name: x, steps: [{start: [all]}]}", "operation x needs a workload"},
+		"an operation after the workload": {"- workload: {tidbGroup: c}\n- workload: {end: true}\n- operation: {name: x, steps: [{start: [all]}]}", "operation x needs a workload"},
+		"an operation of nothing":         {"- workload: {tidbGroup: c}\n- operation: {name: x}", "an operation has a name and steps"},
+		"an operation in an operation":    {"- workload: {tidbGroup: c}\n- operation: {name: x, steps: [{operation: {name: z}}]}", "step 1, [operation], cannot be part"},
+		"a wrong step in an operation":    {"- workload: {tidbGroup: c}\n- operation: {name: x, steps: [{start: [ticdc]}]}", `operation x: step 1: no operator is called "ticdc"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := scenario.Parse([]byte(head + c.steps))

@@ -74,6 +74,10 @@ type Step struct {
 	Replicate *Replicate `json:"replicate,omitempty"`
 	// SQL runs a statement.
 	SQL *SQL `json:"sql,omitempty"`
+	// Workload begins or ends a workload on a database.
+	Workload *Workload `json:"workload,omitempty"`
+	// Operation are steps under a workload.
+	Operation *Operation `json:"operation,omitempty"`
 
 	// Permute stands for its parts in some order; each order is a scenario.
 	Permute *Permute `json:"permute,omitempty"`
@@ -143,15 +147,23 @@ type Replicate struct {
 	Replicas int `json:"replicas"`
 }
 
-// SQL is a statement that somebody runs through the Service of a TiDBGroup.
-type SQL struct {
+// Login is who asks through the Service of a TiDBGroup.
+type Login struct {
 	// TiDBGroup that is asked.
-	TiDBGroup string `json:"tidbGroup"`
+	TiDBGroup string `json:"tidbGroup,omitempty"`
 	// User who asks; root if empty.
 	User string `json:"user,omitempty"`
 	// PasswordFrom is where the user's password is: a Secret and its key, with a
 	// slash between them; none if empty.
 	PasswordFrom string `json:"passwordFrom,omitempty"`
+}
+
+// UserName is who asks.
+func (l Login) UserName() string { return cmp.Or(l.User, "root") }
+
+// SQL is a statement that somebody runs through the Service of a TiDBGroup.
+type SQL struct {
+	Login `json:",inline"`
 	// Run is the statement.
 	Run string `json:"run"`
 	// Is what the first column of its first row says; not looked at if absent.
@@ -160,8 +172,32 @@ type SQL struct {
 	Fails string `json:"fails,omitempty"`
 }
 
-// UserName is who asks.
-func (q SQL) UserName() string { return cmp.Or(q.User, "root") }
+// Workload is package workload on the database of a TiDBGroup: it begins with this step, which
+// waits for its tables, and ends with one that says so, or with the scenario. Rows that are
+// lost, and whatever else a workload finds, fail the scenario.
+type Workload struct {
+	Login `json:",inline"`
+	// Split is with how many regions each of its tables of rows begins, as a power of two.
+	Split int `json:"split,omitempty"`
+	// End ends the workload that runs. All else is empty then.
+	End bool `json:"end,omitempty"`
+}
+
+// Operation is something that is done to a database under a workload.
+type Operation struct {
+	// Name that tables and pictures give it.
+	Name string `json:"name"`
+	// Steps that are it. At their end every session of the workload has a success, and all
+	// rows are read back.
+	Steps []Step `json:"steps"`
+	// Failed is how many statements may fail on connections that are renewed in time, and
+	// FailedLong on those that stay; any number if absent.
+	Failed     *int `json:"failed,omitempty"`
+	FailedLong *int `json:"failedLong,omitempty"`
+	// Pause is how long any session may be without a success while it wants one; any time if
+	// absent.
+	Pause *metav1.Duration `json:"pause,omitempty"`
+}
 
 // Permute are things that are done in some order.
 type Permute struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/e2e/model"
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
+	"github.com/tidb-groups/tidb-groups/e2e/workload"
 )
 
 // ErrNotHere is what a world answers to a step that it cannot do. A scenario
@@ -56,6 +57,8 @@ type World interface {
 	// Query runs a statement; what it returns is the first column of the first row,
 	// as text.
 	Query(ctx context.Context, q SQL) (string, error)
+	// Login is where the Service of a TiDBGroup listens now, and what it takes to log in.
+	Login(ctx context.Context, l Login) (workload.Login, error)
 
 	// Replicated is content when every region of every database of the namespace
 	// has as many voters as PD wants, or as there are stores.

@@ -13,8 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/e2e/containers"
+	"github.com/tidb-groups/tidb-groups/e2e/document"
 	"github.com/tidb-groups/tidb-groups/e2e/provider"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
+	"github.com/tidb-groups/tidb-groups/e2e/workload/results"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
 // Scenarios that are written for containers alone: what they show is how operators
@@ -64,6 +67,28 @@ func TestScenarios(t *testing.T) {
 				t.Log(world.Describe())
 			}
 			assert.NoError(t, result.Bad())
+			keep(t, result)
 		})
 	}
+}
+
+// keep saves what a scenario's workload has seen, and says where.
+func keep(t *testing.T, result scenario.Result) {
+	t.Helper()
+	if result.Workload == nil {
+		return
+	}
+	for _, o := range result.Workload.Operations {
+		t.Logf("%s: %s, %d statements, %d failed, %d on long connections, longest pause %s, %d rows acknowledged, %d lost",
+			o.Name, o.Took.Round(100*time.Millisecond), o.Statements, o.Failed, o.FailedLong, o.Pause.Duration, o.Acknowledged, o.Lost)
+	}
+	root, err := binaries.Root()
+	require.NoError(t, err)
+	commit, err := document.Commit(t.Context(), root)
+	require.NoError(t, err)
+	dir, err := results.Dir()
+	require.NoError(t, err)
+	report, picture, err := results.Save(dir, results.Result{Scenario: result.Scenario, Commit: commit, Report: *result.Workload})
+	require.NoError(t, err)
+	t.Logf("report: %s; picture: %s", report, picture)
 }

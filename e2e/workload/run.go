@@ -133,11 +133,15 @@ func (s *Span) operation(all seen) Operation {
 	return o
 }
 
-// Mark adds marks to the report.
+// Mark adds marks to the report; what was before the start is left out.
 func (r *Run) Mark(marks ...Mark) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.marks = append(r.marks, marks...)
+	for _, m := range marks {
+		if !m.At.Before(r.recorder.start) {
+			r.marks = append(r.marks, m)
+		}
+	}
 }
 
 // seen is what was seen until now.
