@@ -18,6 +18,8 @@ import (
 	"github.com/pingcap/kvproto/pkg/tikvpb"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/tidb-groups/tidb-groups/e2e/tikv/engine"
 	"github.com/tidb-groups/tidb-groups/e2e/tikv/placement"
@@ -101,6 +103,8 @@ func serveGRPC(ctx context.Context, l net.Listener, s *service.Server) error {
 	tikvpb.RegisterTikvServer(server, s)
 	deadlock.RegisterDeadlockServer(server, s)
 	logbackup.RegisterLogBackupServer(server, &noLogBackups{})
+	// Clients ask whether a store that failed them lives again.
+	healthpb.RegisterHealthServer(server, health.NewServer())
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
 	if err := server.Serve(l); err != nil && ctx.Err() == nil {

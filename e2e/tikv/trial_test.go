@@ -88,8 +88,8 @@ func (w *world) start(name, program string, args ...string) {
 	p := &process{Cmd: exec.Command(w.programs[program], args...), program: program, args: args, ended: make(chan struct{})} //nolint:noctx // ended by end and kill
 	p.Stdout, p.Stderr = log, log
 	// Nothing outlives the test.
+	p.Dir = w.dir
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	p.Env = append(os.Environ(), "GODEBUG=httpmuxgo121=1")
 	require.NoError(w.t, p.Start())
 	w.running[name] = p
 	go func() {
@@ -146,6 +146,16 @@ func found(t *testing.T, binaries map[string]string, pds, stores int) *world {
 	for i := range stores {
 		w.store(i)
 	}
+	// Else PD adds no more than 15 peers a minute to a store.
+	w.until("PD may add peers quickly", func() error {
+		return errors.Join(w.pd(http.MethodPost, "/stores/limit", map[string]any{"rate": 2000, "type": "add-peer"}, nil),
+			w.pd(http.MethodPost, "/stores/limit", map[string]any{"rate": 2000, "type": "remove-peer"}, nil))
+	})
+	var all []string
+	for i := range stores {
+		all = append(all, storeName(i))
+	}
+	w.replicated(min(stores, 3), all...)
 	w.sql = port(t)
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "tidb.toml"), []byte("new_collations_enabled_on_first_bootstrap = true\n[log]\nlevel = \"warn\"\n"), 0o600))
 	w.start("tidb", "tidb-server", "--store=tikv", "--path="+w.endpoints(), "--host=127.0.0.1", fmt.Sprintf("-P=%d", w.sql),
@@ -314,6 +324,28 @@ func (w *world) replicasAgree(replicas int, stores ...string) error {
 		return errors.New("there are no regions")
 	}
 	return nil
+}
+
+// replicated waits until all regions on the named stores have so many peers.
+func (w *world) replicated(replicas int, stores ...string) {
+	w.t.Helper()
+	w.until(fmt.Sprintf("%d replicas on %s", replicas, strings.Join(stores, " ")), func() error {
+		for _, s := range stores {
+			var regions []report
+			if err := ask(w.t.Context(), http.MethodGet, "http://"+w.flag(s, "status-addr")+"/debug/regions?checksum=false", nil, &regions); err != nil {
+				return err
+			}
+			for _, r := range regions {
+				if len(r.Region.GetPeers()) != replicas {
+					return fmt.Errorf("region %d has %d peers", r.Region.GetId(), len(r.Region.GetPeers()))
+				}
+			}
+			if len(regions) == 0 {
+				return errors.New("there are no regions")
+			}
+		}
+		return nil
+	})
 }
 
 // load is clients that insert numbers and move money, and what they were told.
@@ -530,24 +562,7 @@ func trial(t *testing.T, binaries map[string]string) {
 	w := found(t, binaries, 3, 3)
 	l := w.load()
 	first := []string{storeName(0), storeName(1), storeName(2)}
-	replicated := func(stores ...string) {
-		t.Helper()
-		w.until("three replicas on "+strings.Join(stores, " "), func() error {
-			for _, s := range stores {
-				var regions []report
-				if err := ask(t.Context(), http.MethodGet, "http://"+w.flag(s, "status-addr")+"/debug/regions?checksum=false", nil, &regions); err != nil {
-					return err
-				}
-				for _, r := range regions {
-					if len(r.Region.GetPeers()) != 3 {
-						return fmt.Errorf("region %d has %d peers", r.Region.GetId(), len(r.Region.GetPeers()))
-					}
-				}
-			}
-			return nil
-		})
-	}
-	l.during("replication", func() { replicated(first...) })
+	l.during("replication", func() { w.replicated(3, first...) })
 	for _, s := range first {
 		l.during("kill "+s, func() { w.stop(s, syscall.SIGKILL) })
 		l.during("restart "+s, func() { w.again(s) })
@@ -621,7 +636,7 @@ func trial(t *testing.T, binaries map[string]string) {
 	})
 	l.end()
 	w.stop("tidb", syscall.SIGKILL) // it writes of its own
-	replicated(rest...)
+	w.replicated(3, rest...)
 	w.until("all replicas are equal", func() error { return w.replicasAgree(3, rest...) })
 	w.again(first[0])
 	select {

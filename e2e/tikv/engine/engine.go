@@ -77,6 +77,9 @@ func openRead(dir string) (*badger.DB, error) {
 	o.SyncWrites, o.CompactL0WhenClose = false, false
 	o.ValueThreshold = 0 // values stay with their keys
 	o.MaxMemTableSize, o.NumMemtables = readTableSize, 2
+	// Tables get an index of tries: with one of hashes, badger finds the newest version of
+	// some keys whatever the timestamp that is asked for.
+	o.TableBuilderOptions.SuRFStartLevel = 0
 	o.NumCompactors = 1
 	o.MaxBlockCacheSize, o.MaxIndexCacheSize = 0, 0 // files are mapped
 	db, err := badger.Open(o)

@@ -316,8 +316,8 @@ func (s *Server) Snapshot(stream tikvpb.Tikv_SnapshotServer) error {
 	return s.receiver.Snapshot(stream)
 }
 
-// SetSafePoint says below which timestamp nobody reads.
+// SetSafePoint collects what nobody reads any more.
 func (s *Server) SetSafePoint(ts uint64) error {
 	s.mvcc.UpdateSafePoint(ts)
-	return nil
+	return s.engine.Collect(ts)
 }
