@@ -21,6 +21,20 @@
 // does not exist is an error, and so is a step with two verbs. A step "permute"
 // makes one scenario of each order, see [Scenario.Variants].
 //
+// A workload may run under the steps, which operations are then judged by:
+//
+//	- workload: {tidbGroup: c, passwordFrom: c-root/password}
+//	- operation:
+//	    name: roll of TiKV
+//	    failed: 0                  # statements, at most
+//	    pause: 3s                  # of any session, at most
+//	    steps:
+//	    - patch: {object: TiKVGroup b, merge: {spec: {restartedAt: "2026-01-01T00:00:00Z"}}}
+//	    - await: {converged: [TiKVGroup b]}
+//
+// It ends with the scenario, or with a step {workload: {end: true}}, and reads back every row that
+// the database has acknowledged: see package workload.
+//
 // [Run] runs a scenario in a [World], which says no to a step that it cannot do;
 // a scenario says in which worlds it runs. What comes of it is a [Result], which
 // a campaign compares with the one of an undisturbed run.

@@ -33,7 +33,7 @@ type Config struct {
 	Prepared     int
 	// Accounts for transfers, 20.
 	Accounts int
-	// Interval between the turns of a session, 250 ms. A session that is late does not
+	// Interval between the turns of a session, 500 ms. A session that is late does not
 	// catch up.
 	Interval time.Duration
 	// Deadline of a statement, from when it is due until it is acknowledged, 30 s.
@@ -55,7 +55,7 @@ func (c Config) complete() (Config, error) {
 	c.Database = cmp.Or(c.Database, "tidb_groups_workload")
 	c.Inserters, c.Transferrers, c.Readers, c.Prepared = count(c.Inserters, 4), count(c.Transferrers, 2), count(c.Readers, 1), count(c.Prepared, 2)
 	c.Accounts = cmp.Or(c.Accounts, 20)
-	c.Interval, c.Deadline = cmp.Or(c.Interval, 250*time.Millisecond), cmp.Or(c.Deadline, 30*time.Second)
+	c.Interval, c.Deadline = cmp.Or(c.Interval, 500*time.Millisecond), cmp.Or(c.Deadline, 30*time.Second)
 	c.Lifetime, c.Slow = cmp.Or(c.Lifetime, 5*time.Second), cmp.Or(c.Slow, 500*time.Millisecond)
 	switch {
 	case c.Login == nil:

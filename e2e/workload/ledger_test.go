@@ -63,3 +63,10 @@ func TestAPauseLastsFromTheFirstFailureToTheNextSuccess(t *testing.T) {
 	assert.Equal(t, ms(210), o.Pause.Duration)
 	assert.Equal(t, ms(150), o.Gap.Duration)
 }
+
+func TestAChecksumOfTheServerIsHeldAgainstWhatWasRead(t *testing.T) {
+	c := contents{balances: map[int]int64{0: balance, 1: balance}, number: 2, total: 2 * balance, count: 3, sum: 9, serverCount: 3, serverSum: 9}
+	assert.Empty(t, c.judge(2))
+	c.serverSum = 8
+	assert.Equal(t, []string{"the server counts 3 rows of numbers with a checksum of 8, 3 with 9 were read"}, c.judge(2))
+}

@@ -40,8 +40,8 @@ type Report struct {
 	Marks []Mark `json:"marks,omitempty"`
 }
 
-// Operation is what was seen while something was done to the database. A statement and a pause
-// belong to each operation whose time they share.
+// Operation is what was seen while something was done to the database, and until every session
+// has had a success after that. A statement and a pause belong to each operation whose time they share.
 type Operation struct {
 	// Name of what was done.
 	Name string `json:"name"`

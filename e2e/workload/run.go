@@ -90,6 +90,7 @@ type Span struct {
 	begin     time.Duration
 	findings  int
 	end       time.Duration // of an operation that has ended
+	settled   time.Duration // when every session had had a success since
 	checked   Checked
 	afterward int // findings after its check
 }
@@ -104,32 +105,33 @@ func (r *Run) Begin(name string) *Span {
 }
 
 // End marks the end of an operation, waits until every session has had a success since, so
-// that a pause at its end is known whole, and reads everything back. It is an error if that does
+// that what it has begun is known whole, and reads everything back. It is an error if that does
 // not succeed before ctx ends.
 func (s *Span) End(ctx context.Context) (Operation, error) {
 	end := s.run.recorder.now()
 	settle, cancel := context.WithTimeout(ctx, s.run.config.Deadline)
 	s.run.recorder.settled(settle, end, len(s.run.sessions))
 	cancel()
+	settled := s.run.recorder.now()
 	checked, err := s.run.Check(ctx)
 	seen := s.run.seen()
 	s.run.lock.Lock()
 	defer s.run.lock.Unlock()
-	s.end, s.checked, s.afterward = end, checked, len(seen.findings)
+	s.end, s.settled, s.checked, s.afterward = end, settled, checked, len(seen.findings)
 	return s.operation(seen), err
 }
 
 // operation is what was seen of the span.
 func (s *Span) operation(all seen) Operation {
-	end, findings := s.end, s.afterward
+	end, settled, findings := s.end, s.settled, s.afterward
 	if end == 0 { // it has not ended
-		end, findings = all.until, len(all.findings)
+		end, settled, findings = all.until, all.until, len(all.findings)
 	}
 	o := Operation{
 		Name: s.name, Started: s.run.recorder.start.Add(s.begin), Took: span(end - s.begin),
 		Acknowledged: s.checked.Acknowledged, ReadBack: s.checked.ReadBack, Lost: s.checked.Lost, Findings: findings - s.findings,
 	}
-	all.count(&o, s.run.recorder.start, interval{s.begin, end})
+	all.count(&o, s.run.recorder.start, interval{s.begin, settled})
 	return o
 }
 
@@ -184,7 +186,7 @@ func (r *Run) report(checked Checked) Report {
 	all := r.seen()
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	whole := Span{run: r, name: "all", end: all.until, checked: checked, afterward: len(all.findings)}
+	whole := Span{run: r, name: "all", end: all.until, settled: all.until, checked: checked, afterward: len(all.findings)}
 	out := Report{
 		Server: r.server, Started: r.recorder.start, Took: span(all.until), Sessions: map[string]int{},
 		Whole: whole.operation(all), Findings: all.findings, Notes: r.notes,

@@ -170,16 +170,29 @@ func TestAStallIsAPauseAndAGapAndNoFailure(t *testing.T) {
 }
 
 func TestAPauseAtTheEndOfAnOperationIsKnownWhole(t *testing.T) {
-	proxy := memorydb.NewProxy(t, memorydb.Start(t))
-	run := start(t, proxy.Address(), workload.Config{Lifetime: time.Hour})
+	server := memorydb.Start(t)
+	first, second := memorydb.NewProxy(t, server), memorydb.NewProxy(t, server)
+	var moved atomic.Bool
+	run := startAt(t, either(first, second, &moved), workload.Config{Lifetime: time.Hour})
 	operate(t, run, func() {})
-	const stall = 600 * time.Millisecond
+	const stall = 2 * time.Second
 	operation := operate(t, run, func() {
-		proxy.Stall()
-		over := time.AfterFunc(stall, proxy.Resume)
+		moved.Store(true) // the rows are read back by a way that is free
+		first.Stall()
+		over := time.AfterFunc(stall, first.Resume)
 		t.Cleanup(func() { over.Stop() })
 	})
 	assert.GreaterOrEqual(t, operation.Pause.Duration, stall-100*time.Millisecond)
+}
+
+// either logs in by the first proxy, and by the second one once moved is set.
+func either(first, second *memorydb.Proxy, moved *atomic.Bool) func(context.Context) (workload.Login, error) {
+	return func(ctx context.Context) (workload.Login, error) {
+		if moved.Load() {
+			return at(second.Address())(ctx)
+		}
+		return at(first.Address())(ctx)
+	}
 }
 
 func TestAConnectionThatIsClosedBetweenTurnsIsNoFailure(t *testing.T) {
@@ -265,13 +278,7 @@ func TestTheLoginIsAskedForBeforeEachConnection(t *testing.T) {
 	server := memorydb.Start(t)
 	first, second := memorydb.NewProxy(t, server), memorydb.NewProxy(t, server)
 	var moved atomic.Bool
-	login := func(ctx context.Context) (workload.Login, error) {
-		if moved.Load() {
-			return at(second.Address())(ctx)
-		}
-		return at(first.Address())(ctx)
-	}
-	run := startAt(t, login, workload.Config{})
+	run := startAt(t, either(first, second, &moved), workload.Config{})
 	operate(t, run, func() {})
 	operate(t, run, func() {
 		moved.Store(true)
@@ -297,7 +304,7 @@ func TestAWorkloadThatCannotBeIsRefused(t *testing.T) {
 }
 
 func TestWithoutADatabaseStartEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := workload.Start(ctx, workload.Config{Login: at("127.0.0.1:1")})
 	assert.ErrorContains(t, err, "make tables of the workload")

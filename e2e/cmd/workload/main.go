@@ -63,7 +63,7 @@ func parse(args []string) (request, error) {
 	set.StringVar(&login.Password, "password", os.Getenv("MYSQL_PWD"), "password; $MYSQL_PWD by default")
 	set.StringVar(&r.config.Database, "database", "tidb_groups_workload", "database that is made; its tables numbers, transfers and accounts are dropped first")
 	set.DurationVar(&r.duration, "duration", time.Minute, "how long it runs, if it is not interrupted before")
-	set.DurationVar(&r.config.Interval, "interval", 250*time.Millisecond, "time between the turns of a session")
+	set.DurationVar(&r.config.Interval, "interval", 500*time.Millisecond, "time between the turns of a session")
 	set.DurationVar(&r.config.Deadline, "deadline", 30*time.Second, "how long a statement may take")
 	set.DurationVar(&r.config.Lifetime, "lifetime", 5*time.Second, "how old connections become, but for the long ones; less than TiDB's graceful-wait-before-shutdown")
 	set.DurationVar(&r.config.Slow, "slow", 500*time.Millisecond, "how long a pause has to be to be listed")

@@ -26,12 +26,13 @@ import (
 // Sizes, points.
 const (
 	width         = 1000
-	latencyHeight = 260
-	rateHeight    = 120
+	latencyHeight = 270
+	rateHeight    = 130
 	rowHeight     = 16
 	margin        = 10
-	axisHeight    = 42
+	axisHeight    = 24
 	textSize      = 11
+	sampleWidth   = 16
 )
 
 // maxRows is how many reasons of marks have a row of their own.
@@ -65,18 +66,6 @@ func Draw(w io.Writer, r workload.Report) error {
 }
 
 func paint(r workload.Report, open func(w, h vg.Length) vg.CanvasWriterTo) (vg.CanvasWriterTo, error) {
-	rows := rowsOf(r)
-	events := vg.Length(0)
-	if len(rows) > 0 {
-		events = vg.Length(len(rows)*rowHeight + axisHeight)
-	}
-	list := vg.Length(len(r.Operations)*rowHeight + margin)
-	height := margin + latencyHeight + rateHeight + events + list
-	canvas := open(width, height)
-	whole := draw.NewCanvas(canvas, width, height)
-	whole.SetColor(color.White)
-	whole.Fill(whole.Rectangle.Path())
-
 	latency, err := latencies(r)
 	if err != nil {
 		return nil, err
@@ -85,25 +74,41 @@ func paint(r workload.Report, open func(w, h vg.Length) vg.CanvasWriterTo) (vg.C
 	if err != nil {
 		return nil, err
 	}
-	plots, heights := []*plot.Plot{latency, rate}, []vg.Length{latencyHeight, rateHeight}
-	if len(rows) > 0 {
-		plots, heights = append(plots, strip(r, rows)), append(heights, events)
+	panels := []*panel{latency, rate}
+	if rows := rowsOf(r); len(rows) > 0 {
+		panels = append(panels, strip(r, rows))
 	}
-	var places []draw.Canvas
+	height := vg.Length(2*margin + rowHeight + len(r.Operations)*rowHeight)
+	for _, p := range panels {
+		height += p.height + rowHeight
+		p.X.Min, p.X.Max = 0, max(r.Took.Seconds(), 1) // whatever was added has changed them
+	}
+	canvas := open(width, height)
+	whole := draw.NewCanvas(canvas, width, height)
+	whole.SetColor(color.White)
+	whole.Fill(whole.Rectangle.Path())
+
 	top := height - margin
-	for _, h := range heights {
-		places = append(places, draw.Crop(whole, margin, -margin, top-h, top-height))
-		top -= h
+	var places []draw.Canvas
+	heads := []vg.Length{top}
+	top -= rowHeight
+	for _, p := range panels {
+		heads = append(heads, top)
+		top -= rowHeight
+		places = append(places, draw.Crop(whole, margin, -2*margin, top-p.height, top-height))
+		top -= p.height
 	}
 	// All have the same time above the same place.
 	left, right := vg.Length(0), vg.Length(width)
-	for i, p := range plots {
+	for i, p := range panels {
 		data := p.DataCanvas(places[i])
 		left, right = max(left, data.Min.X), min(right, data.Max.X)
 	}
-	for i, p := range plots {
+	whole.FillText(style(), vg.Point{X: left, Y: heads[0]}, "Time in minutes and seconds since "+r.Started.UTC().Format("2006-01-02 15:04:05 UTC")+", server "+r.Server)
+	for i, p := range panels {
 		data := p.DataCanvas(places[i])
 		p.Draw(draw.Crop(places[i], left-data.Min.X, right-data.Max.X, 0, 0))
+		p.legend(whole, left, heads[i+1])
 	}
 	for i, o := range r.Operations {
 		whole.FillText(style(), vg.Point{X: left, Y: top - vg.Length(i*rowHeight)}, line(i, o))
@@ -122,22 +127,44 @@ func line(i int, o workload.Operation) string {
 
 func style() text.Style {
 	return text.Style{
-		Color: color.Black, Font: font.From(plot.DefaultFont, textSize), YAlign: text.YTop, Handler: plot.DefaultTextHandler,
+		Color: color.Black, Font: font.From(sans(), textSize), YAlign: text.YTop, Handler: plot.DefaultTextHandler,
 	}
 }
 
-// panel is a plot over the time of a report, with its operations as shades.
-func panel(r workload.Report, label string) *plot.Plot {
-	p := plot.New()
+// panel is a plot, and what stands above it.
+type panel struct {
+	*plot.Plot
+	height  vg.Length
+	entries []entry
+}
+
+// entry is a line of a legend.
+type entry struct {
+	name   string
+	sample plot.Thumbnailer
+}
+
+// legend draws samples and names beside each other. A font that is wider than ours has room.
+func (p *panel) legend(c draw.Canvas, left, top vg.Length) {
+	look := style()
+	for _, e := range p.entries {
+		sample := draw.Crop(c, 0, 0, 0, 0)
+		sample.Min, sample.Max = vg.Point{X: left, Y: top - textSize}, vg.Point{X: left + sampleWidth, Y: top}
+		e.sample.Thumbnail(&sample)
+		c.FillText(look, vg.Point{X: left + sampleWidth + 4, Y: top}, e.name)
+		left += sampleWidth + 4 + look.Width(e.name)*1.25 + 2*margin
+	}
+}
+
+// over is a panel over the time of a report, with its operations as shades.
+func over(r workload.Report, label string, height vg.Length) *panel {
+	p := &panel{Plot: plot.New(), height: height}
 	p.Y.Label.Text = label
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Label.TextStyle.Font = font.From(sans(), textSize)
 		axis.Tick.Label.Font = font.From(sans(), textSize)
 		axis.Padding = 0
 	}
-	p.Legend.TextStyle.Font = font.From(sans(), textSize)
-	p.Legend.Top = true
-	p.X.Min, p.X.Max = 0, max(r.Took.Seconds(), 1)
 	p.X.Tick.Marker = plot.TickerFunc(times)
 	p.Add(spans{r})
 	lines := plotter.NewGrid()
@@ -165,8 +192,8 @@ func times(low, high float64) []plot.Tick {
 }
 
 // latencies plots the longest latency and the median of each second, and each failed statement.
-func latencies(r workload.Report) (*plot.Plot, error) {
-	p := panel(r, "latency")
+func latencies(r workload.Report) (*panel, error) {
+	p := over(r, "latency", latencyHeight)
 	p.Y.Scale, p.Y.Min, p.Y.Max = plot.LogScale{}, 1, 1000
 	p.Y.Tick.Marker = plot.ConstantTicks{
 		{Value: 1, Label: "1 ms"}, {Value: 10, Label: "10 ms"}, {Value: 100, Label: "100 ms"}, {Value: 1000, Label: "1 s"}, {Value: 10_000, Label: "10 s"},
@@ -194,7 +221,7 @@ func latencies(r workload.Report) (*plot.Plot, error) {
 				p.Add(dot)
 			}
 			if i == 0 {
-				p.Legend.Add(name, l)
+				p.entries = append(p.entries, entry{name, l})
 			}
 		}
 		return nil
@@ -212,13 +239,9 @@ func latencies(r workload.Report) (*plot.Plot, error) {
 		p.Y.Max = max(p.Y.Max, 1.5*took)
 	}
 	if len(failed) > 0 {
-		crosses, err := plotter.NewScatter(failed)
-		if err != nil {
-			return nil, fmt.Errorf("draw failures: %w", err)
+		if err := p.cross("failed statement, and what it took", failed); err != nil {
+			return nil, err
 		}
-		crosses.GlyphStyle = draw.GlyphStyle{Color: red, Radius: 3, Shape: draw.CrossGlyph{}}
-		p.Add(crosses)
-		p.Legend.Add("failed statement, and what it took", crosses)
 	}
 	p.Add(numbers{r})
 	return p, nil
@@ -241,40 +264,62 @@ func parts(all []workload.Second) [][]workload.Second {
 	return out
 }
 
-// rates plots how many statements ended in each second.
-func rates(r workload.Report) (*plot.Plot, error) {
-	p := panel(r, "per second")
+// rates plots how many statements ended in each whole second, and those that failed as crosses.
+func rates(r workload.Report) (*panel, error) {
+	p := over(r, "per second", rateHeight)
 	p.Y.Min, p.Y.Max = 0, 1
-	add := func(name string, c color.Color, always bool, value func(workload.Second) int) error {
-		values := map[int]int{}
-		for _, s := range r.Seconds {
-			values[s.Second] = value(s)
-			always = always || value(s) > 0
+	succeeded := make(plotter.XYs, int(r.Took.Seconds()))
+	refused := make(plotter.XYs, len(succeeded))
+	var failed plotter.XYs
+	for n := range succeeded {
+		succeeded[n].X, refused[n].X = float64(n)+0.5, float64(n)+0.5
+	}
+	for _, s := range r.Seconds {
+		p.Y.Max = max(p.Y.Max, 1.1*float64(s.Succeeded), 1.1*float64(s.Refused), 1.1*float64(s.Failed))
+		if s.Second < len(succeeded) {
+			succeeded[s.Second].Y, refused[s.Second].Y = float64(s.Succeeded), float64(s.Refused)
 		}
-		if !always {
-			return nil
+		if s.Failed > 0 {
+			failed = append(failed, plotter.XY{X: float64(s.Second) + 0.5, Y: float64(s.Failed)})
 		}
-		var points plotter.XYs
-		for n := range int(r.Took.Seconds()) + 1 {
-			points = append(points, plotter.XY{X: float64(n) + 0.5, Y: float64(values[n])})
-			p.Y.Max = max(p.Y.Max, 1.1*float64(values[n]))
+	}
+	for _, one := range []struct {
+		name   string
+		color  color.Color
+		points plotter.XYs
+		shown  bool
+	}{
+		{"connections refused", orange, refused, len(r.Refusals) > 0}, {"succeeded", blue, succeeded, len(succeeded) > 0},
+	} {
+		if !one.shown {
+			continue
 		}
-		l, err := plotter.NewLine(points)
+		l, err := plotter.NewLine(one.points)
 		if err != nil {
-			return fmt.Errorf("draw %s: %w", name, err)
+			return nil, fmt.Errorf("draw %s: %w", one.name, err)
 		}
-		l.Color, l.Width = c, 1.2
+		l.Color, l.Width = one.color, 1.2
 		p.Add(l)
-		p.Legend.Add(name, l)
-		return nil
+		p.entries = append(p.entries, entry{one.name, l})
 	}
-	if err := add("succeeded", blue, true, func(s workload.Second) int { return s.Succeeded }); err != nil {
-		return nil, err
+	if len(failed) > 0 {
+		if err := p.cross("failed", failed); err != nil {
+			return nil, err
+		}
 	}
-	if err := add("connections refused", orange, false, func(s workload.Second) int { return s.Refused }); err != nil {
-		return nil, err
+	return p, nil
+}
+
+// cross draws crosses.
+func (p *panel) cross(name string, points plotter.XYs) error {
+	crosses, err := plotter.NewScatter(points)
+	if err != nil {
+		return fmt.Errorf("draw %s: %w", name, err)
 	}
-	return p, add("failed", red, false, func(s workload.Second) int { return s.Failed })
+	crosses.GlyphStyle = draw.GlyphStyle{Color: red, Radius: 3, Shape: draw.CrossGlyph{}}
+	p.Add(crosses)
+	p.entries = append(p.entries, entry{name, crosses})
+	return nil
 }
 
 // rowsOf names the rows of the marks, the last of them first: those of which there are most, and the others together.
@@ -301,8 +346,8 @@ func rowsOf(r workload.Report) []string {
 const other = "others"
 
 // strip plots the marks, a row for each kind.
-func strip(r workload.Report, rows []string) *plot.Plot {
-	p := panel(r, "Events")
+func strip(r workload.Report, rows []string) *panel {
+	p := over(r, "Events", vg.Length(len(rows)*rowHeight+axisHeight))
 	p.Y.Min, p.Y.Max = -0.5, float64(len(rows))-0.5
 	count := map[int]int{}
 	for _, m := range r.Marks {
@@ -313,7 +358,6 @@ func strip(r workload.Report, rows []string) *plot.Plot {
 		ticks = append(ticks, plot.Tick{Value: float64(i), Label: fmt.Sprintf("%s (%d)", row, count[i])})
 	}
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
-	p.X.Label.Text = "minutes:seconds since " + r.Started.UTC().Format("2006-01-02 15:04:05 UTC") + ", " + r.Server
 	p.Add(marks{r, rows})
 	return p
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/document"
 	"github.com/tidb-groups/tidb-groups/e2e/workload"
 	"github.com/tidb-groups/tidb-groups/e2e/workload/picture"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
 // Result is what a workload has seen under one scenario.
@@ -29,13 +30,13 @@ type Result struct {
 	Report workload.Report `json:"report"`
 }
 
-// Dir is where results are kept, beside the campaigns' journal.
+// Dir is where results are kept, in the cache of the test kit.
 func Dir() (string, error) {
-	cache, err := os.UserCacheDir()
+	cache, err := binaries.CacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find a place for results: %w", err)
 	}
-	return filepath.Join(cache, "tidb-groups", "workload"), nil
+	return filepath.Join(cache, "workload"), nil
 }
 
 // Save keeps a result and its picture, in place of an earlier one of the scenario, and returns the files.
