@@ -44,9 +44,9 @@ generate: ## Write deepcopy code, CRDs, RBAC and generated documents
 
 verify: ## Fail when generated files, go.mod files or formatting are not as they should be
 	$(call each,tidy?,go mod tidy -diff)
+	go -C $(APART) mod tidy -diff
 	@set -e; before="$$($(sums))"; $(MAKE) --no-print-directory generate; after="$$($(sums))"; \
 		diff <(echo "$$before") <(echo "$$after") || { echo "generated files were out of date: commit what 'make generate' wrote"; exit 1; }
-	go -C $(APART) mod tidy -diff
 	@bad="$$(gofmt -l $(MODULES))"; [ -z "$$bad" ] || { echo "not formatted, run gofmt -w:"; echo "$$bad"; exit 1; }
 	$(call each,vet,go vet -tags e2e ./...)
 	go -C $(APART) vet ./...
@@ -86,3 +86,4 @@ images: ## Build the images of the operators and of the stand-ins
 
 tidy: ## Tidy the go.mod of every module
 	$(call each,tidy,go mod tidy)
+	go -C $(APART) mod tidy
