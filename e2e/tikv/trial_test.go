@@ -146,11 +146,7 @@ func found(t *testing.T, binaries map[string]string, pds, stores int) *world {
 	for i := range stores {
 		w.store(i)
 	}
-	// Else PD adds no more than 15 peers a minute to a store.
-	w.until("PD may add peers quickly", func() error {
-		return errors.Join(w.pd(http.MethodPost, "/stores/limit", map[string]any{"rate": 2000, "type": "add-peer"}, nil),
-			w.pd(http.MethodPost, "/stores/limit", map[string]any{"rate": 2000, "type": "remove-peer"}, nil))
-	})
+	w.hurry()
 	var all []string
 	for i := range stores {
 		all = append(all, storeName(i))
@@ -203,7 +199,7 @@ func (w *world) open(database string) *sql.DB {
 func (w *world) until(what string, try func() error) {
 	w.t.Helper()
 	var err error
-	for begin := time.Now(); time.Since(begin) < patience; time.Sleep(100 * time.Millisecond) {
+	for begin := time.Now(); time.Since(begin) < patience; <-time.After(100 * time.Millisecond) {
 		if err = try(); err == nil {
 			w.t.Logf("%-50s %s", what, time.Since(begin).Round(100*time.Millisecond))
 			return
@@ -326,6 +322,15 @@ func (w *world) replicasAgree(replicas int, stores ...string) error {
 	return nil
 }
 
+// hurry lifts the limit of 15 peers a minute that PD adds to a store or takes from it.
+func (w *world) hurry() {
+	w.t.Helper()
+	w.until("PD may move peers quickly", func() error {
+		return errors.Join(w.pd(http.MethodPost, "/stores/limit", map[string]any{"rate": 2000, "type": "add-peer"}, nil),
+			w.pd(http.MethodPost, "/stores/limit", map[string]any{"rate": 2000, "type": "remove-peer"}, nil))
+	})
+}
+
 // replicated waits until all regions on the named stores have so many peers.
 func (w *world) replicated(replicas int, stores ...string) {
 	w.t.Helper()
@@ -416,7 +421,7 @@ func (l *load) client(ctx context.Context, name string, do func(ctx context.Cont
 			}
 			l.mu.Unlock()
 			if err != nil {
-				time.Sleep(20 * time.Millisecond)
+				<-time.After(20 * time.Millisecond)
 			}
 		}
 	})
@@ -601,6 +606,7 @@ func trial(t *testing.T, binaries map[string]string) {
 			}
 			return err
 		})
+		w.hurry()
 	})
 	l.during("take a store out", func() {
 		info, err := w.info(first[0])

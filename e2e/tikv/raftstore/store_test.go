@@ -213,7 +213,7 @@ func TestNothingIsLostOrDecidedTwice(t *testing.T) {
 					return strconv.Itoa(n + 1)
 				})
 				if err != nil {
-					time.Sleep(time.Millisecond)
+					<-time.After(time.Millisecond)
 					continue
 				}
 				acknowledged[i][value]++
@@ -257,7 +257,7 @@ func TestNothingIsLostOrDecidedTwice(t *testing.T) {
 				})
 			}
 		}
-		time.Sleep(time.Duration(random.IntN(150)) * time.Millisecond)
+		<-time.After(time.Duration(random.IntN(150)) * time.Millisecond)
 		if round%5 == 4 {
 			c.network(0)
 		}

@@ -61,13 +61,22 @@ func (r *request) verdict() *errorpb.Error {
 	return r.ticket.Check()
 }
 
-// What TiDB's engine needs to know of a region: tikv.RegionCtx.
+// Meta implements tikv.RegionCtx.
+func (r *request) Meta() *metapb.Region { return r.ticket.Region }
 
-func (r *request) Meta() *metapb.Region           { return r.ticket.Region }
-func (r *request) Diff() *int64                   { return &r.size }
-func (r *request) RawStart() []byte               { return r.start }
-func (r *request) RawEnd() []byte                 { return r.end }
+// Diff implements tikv.RegionCtx.
+func (r *request) Diff() *int64 { return &r.size }
+
+// RawStart implements tikv.RegionCtx.
+func (r *request) RawStart() []byte { return r.start }
+
+// RawEnd implements tikv.RegionCtx.
+func (r *request) RawEnd() []byte { return r.end }
+
+// AcquireLatches implements tikv.RegionCtx.
 func (r *request) AcquireLatches(hashes []uint64) { r.latches.acquire(hashes) }
+
+// ReleaseLatches implements tikv.RegionCtx.
 func (r *request) ReleaseLatches(hashes []uint64) { r.latches.release(hashes) }
 
 // regions is what TiDB's engine asks for regions: tikv.RegionManager. Who calls the
@@ -85,6 +94,7 @@ func (m *regions) find(c *kvrpcpb.Context) *request {
 	return r.(*request)
 }
 
+// GetRegionFromCtx implements tikv.RegionManager.
 func (m *regions) GetRegionFromCtx(c *kvrpcpb.Context) (tikv.RegionCtx, *errorpb.Error) {
 	if r := m.find(c); r != nil {
 		return r, nil
@@ -92,12 +102,15 @@ func (m *regions) GetRegionFromCtx(c *kvrpcpb.Context) (tikv.RegionCtx, *errorpb
 	return nil, &errorpb.Error{Message: "not admitted", StaleCommand: &errorpb.StaleCommand{}}
 }
 
+// GetStoreInfoFromCtx implements tikv.RegionManager.
 func (m *regions) GetStoreInfoFromCtx(*kvrpcpb.Context) (addr string, id uint64, err *errorpb.Error) {
 	return m.meta.Address, m.meta.Id, nil
 }
 
+// GetStoreIDByAddr implements tikv.RegionManager.
 func (m *regions) GetStoreIDByAddr(string) (uint64, error) { return m.meta.Id, nil }
 
+// GetStoreAddrByStoreID implements tikv.RegionManager.
 func (m *regions) GetStoreAddrByStoreID(id uint64) (string, error) {
 	if id != m.meta.Id {
 		return "", fmt.Errorf("this is store %d, not %d", m.meta.Id, id)
@@ -105,10 +118,12 @@ func (m *regions) GetStoreAddrByStoreID(id uint64) (string, error) {
 	return m.meta.Address, nil
 }
 
+// SplitRegion implements tikv.RegionManager.
 func (m *regions) SplitRegion(*kvrpcpb.SplitRegionRequest) *kvrpcpb.SplitRegionResponse {
 	return &kvrpcpb.SplitRegionResponse{RegionError: &errorpb.Error{Message: errUnsupported.Error()}}
 }
 
+// Close implements tikv.RegionManager.
 func (m *regions) Close() error { return nil }
 
 var errUnsupported = errors.New("this store does not do that")

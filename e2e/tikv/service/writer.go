@@ -19,12 +19,16 @@ type writer struct {
 	regions *regions
 }
 
-func (w *writer) Open()  {}
+// Open implements mvcc.DBWriter.
+func (w *writer) Open() {}
+
+// Close implements mvcc.DBWriter.
 func (w *writer) Close() {}
 
 // DeleteRange is not called: the service does it.
 func (w *writer) DeleteRange(_, _ []byte, _ mvcc.LatchHandle) error { return errUnsupported }
 
+// NewWriteBatch implements mvcc.DBWriter.
 func (w *writer) NewWriteBatch(startTS, commitTS uint64, c *kvrpcpb.Context) mvcc.WriteBatch {
 	return &writeBatch{startTS: startTS, commitTS: commitTS, request: w.regions.find(c)}
 }
@@ -84,8 +88,10 @@ func (b *writeBatch) inside(user []byte) {
 	}
 }
 
+// Prewrite implements mvcc.WriteBatch.
 func (b *writeBatch) Prewrite(key []byte, lock *mvcc.Lock) { b.PessimisticLock(key, lock) }
 
+// PessimisticLock implements mvcc.WriteBatch.
 func (b *writeBatch) PessimisticLock(key []byte, lock *mvcc.Lock) {
 	b.put(engine.LockCF, key, engine.EncodeKey(key), lock.MarshalBinary())
 }
@@ -105,6 +111,7 @@ func (b *writeBatch) Commit(key []byte, lock *mvcc.Lock) {
 	b.unlock(key)
 }
 
+// Rollback implements mvcc.WriteBatch.
 func (b *writeBatch) Rollback(key []byte, deleteLock bool) {
 	b.put(engine.MarkCF, key, engine.VersionedKey(key, b.startTS), engine.MarkValue(0))
 	if deleteLock {
@@ -112,4 +119,5 @@ func (b *writeBatch) Rollback(key []byte, deleteLock bool) {
 	}
 }
 
+// PessimisticRollback implements mvcc.WriteBatch.
 func (b *writeBatch) PessimisticRollback(key []byte) { b.unlock(key) }
