@@ -146,6 +146,7 @@ func describe(ctx context.Context, t *testing.T, namespace string) {
 		{"describe", "pods", "-n", namespace, "--show-events=false"},
 		{"get", "events", "-n", namespace, "--sort-by=.lastTimestamp"},
 		{"get", "pods", "-n", session.Namespace, "-o", "wide"},
+		{"logs", "-n", namespace, "-l", "app.kubernetes.io/managed-by=tidb-groups", "--all-containers", "--tail=30", "--prefix"},
 		{"logs", "-n", session.Namespace, "-l", "app.kubernetes.io/part-of=tidb-groups", "--tail=20", "--prefix"},
 	} {
 		out, err := shared.session.Kubectl(ctx, args...)
