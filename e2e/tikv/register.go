@@ -17,6 +17,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/tikv/settings"
 )
 
+// liftTimeout bounds how long a store waits for PD to lift its limit before it serves.
+const liftTimeout = 10 * time.Second
+
 // What the engine keeps of the store itself.
 var (
 	identKey = engine.StoreKey("ident")
@@ -45,7 +48,15 @@ func register(ctx context.Context, e *engine.Engine, pd *placement.Client, s *se
 	if err := bootstrap(ctx, e, pd, meta, log); err != nil {
 		return nil, err
 	}
-	return meta, pd.PutStore(ctx, meta)
+	if err := pd.PutStore(ctx, meta); err != nil {
+		return nil, err
+	}
+	lift, cancel := context.WithTimeout(ctx, liftTimeout)
+	defer cancel()
+	if err := pd.LiftLimit(lift, id); err != nil {
+		log.Warn("PD keeps its limit of peers a minute: replication will take minutes", "error", err)
+	}
+	return meta, nil
 }
 
 func identify(ctx context.Context, e *engine.Engine, pd *placement.Client, cluster uint64) (uint64, error) {
