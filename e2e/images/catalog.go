@@ -165,7 +165,8 @@ func (r recipe) spec(ctx context.Context, cache, dir string) (Spec, error) {
 		if err != nil {
 			return Spec{}, err
 		}
-		s.Files = append(links, File{Path: busyboxPath, Source: busyboxPath, Mode: 0o755})
+		s.Files = append(s.Files, links...)
+		s.Files = append(s.Files, File{Path: busyboxPath, Source: busyboxPath, Mode: 0o755})
 	}
 	source := ""
 	switch {

@@ -23,14 +23,14 @@
 //
 // A workload may run under the steps, which operations are then judged by:
 //
-//	- workload: {tidbGroup: c, passwordFrom: c-root/password}
-//	- operation:
-//	    name: roll of TiKV
-//	    failed: 0                  # statements, at most
-//	    pause: 3s                  # of any session, at most
-//	    steps:
-//	    - patch: {object: TiKVGroup b, merge: {spec: {restartedAt: "2026-01-01T00:00:00Z"}}}
-//	    - await: {converged: [TiKVGroup b]}
+//   - workload: {tidbGroup: c, passwordFrom: c-root/password}
+//   - operation:
+//     name: roll of TiKV
+//     failed: 0                  # statements, at most
+//     pause: 3s                  # of any session, at most
+//     steps:
+//   - patch: {object: TiKVGroup b, merge: {spec: {restartedAt: "2026-01-01T00:00:00Z"}}}
+//   - await: {converged: [TiKVGroup b]}
 //
 // It ends with the scenario, or with a step {workload: {end: true}}, and reads back every row that
 // the database has acknowledged: see package workload.

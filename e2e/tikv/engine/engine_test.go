@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -54,7 +55,7 @@ func get(t *testing.T, e *Engine, key string, ts uint64) string {
 	defer txn.Discard()
 	txn.SetReadTS(ts)
 	item, err := txn.Get([]byte(key))
-	if err == badger.ErrKeyNotFound {
+	if errors.Is(err, badger.ErrKeyNotFound) {
 		return ""
 	}
 	require.NoError(t, err)

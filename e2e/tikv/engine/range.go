@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/crc64"
 
@@ -125,7 +126,7 @@ func (v View) Checksum(start, end []byte) (string, error) {
 // Get reads something that is neither data, mark nor lock; nil when it is not there.
 func (v View) Get(key []byte) ([]byte, error) {
 	value, closer, err := v.snapshot.Get(key)
-	if err == pebble.ErrNotFound {
+	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package raftstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -307,7 +308,7 @@ func (n *node) read(key string) (value string, ts uint64, err error) {
 	defer txn.Discard()
 	txn.SetReadTS(1 << 60)
 	item, err := txn.Get([]byte(key))
-	if err == badger.ErrKeyNotFound {
+	if errors.Is(err, badger.ErrKeyNotFound) {
 		return "", 0, nil
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package raftstore
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/pingcap/kvproto/pkg/errorpb"
@@ -155,7 +156,7 @@ func (p *peer) admitted(r *read) {
 }
 
 func (p *peer) refuseReads(why *errorpb.Error) {
-	all := append(p.reads.waiting, p.reads.indexed...)
+	all := slices.Concat(p.reads.waiting, p.reads.indexed)
 	for _, some := range p.reads.asked {
 		all = append(all, some...)
 	}

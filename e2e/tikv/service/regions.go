@@ -87,11 +87,9 @@ type regions struct {
 }
 
 func (m *regions) find(c *kvrpcpb.Context) *request {
-	r, ok := m.running.Load(c)
-	if !ok {
-		return nil
-	}
-	return r.(*request)
+	r, _ := m.running.Load(c)
+	found, _ := r.(*request)
+	return found
 }
 
 // GetRegionFromCtx implements tikv.RegionManager.

@@ -250,6 +250,8 @@ func (s *Server) MvccGetByKey(ctx context.Context, req *kvrpcpb.MvccGetByKeyRequ
 }
 
 // MvccGetByStartTs implements tikvpb.TikvServer.
+//
+//nolint:staticcheck // the name is the interface's
 func (s *Server) MvccGetByStartTs(ctx context.Context, req *kvrpcpb.MvccGetByStartTsRequest) (*kvrpcpb.MvccGetByStartTsResponse, error) {
 	return serve(ctx, s, req, s.Server.MvccGetByStartTs, func(e *errorpb.Error) *kvrpcpb.MvccGetByStartTsResponse {
 		return &kvrpcpb.MvccGetByStartTsResponse{RegionError: e}

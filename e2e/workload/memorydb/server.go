@@ -41,7 +41,7 @@ func Start(t testing.TB) string {
 	go func() { done <- s.Start() }()
 	t.Cleanup(func() {
 		require.NoError(t, s.Close())
-		_ = <-done // what it says when it is closed does not matter
+		<-done // what it says when it is closed does not matter
 	})
 	return l.Addr().String()
 }
