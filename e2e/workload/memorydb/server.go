@@ -41,7 +41,7 @@ func Start(t testing.TB) string {
 	go func() { done <- s.Start() }()
 	t.Cleanup(func() {
 		require.NoError(t, s.Close())
-		<-done // what it says when it is closed does not matter
+		<-done //nolint:errcheck // what it says when it is closed does not matter
 	})
 	return l.Addr().String()
 }
