@@ -137,7 +137,8 @@ func told(g v1alpha1.Group, s Snapshot, o step.Outcome) step.Outcome {
 	refused := o.Reason == v1alpha1.ReasonScaleInRefused && before != nil && before.Reason == o.Reason && s.Now.Sub(before.LastTransitionTime.Time) >= refusalDelay
 	stalled := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
 		c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionStalled)
-		return c != nil && c.Reason == o.Reason && strings.HasPrefix(o.Message, "Instance "+i.Name+": ")
+		// A lost claim is made up for by the group itself, where it may be.
+		return c != nil && c.Reason == o.Reason && c.Reason != v1alpha1.ReasonClaimLost && strings.HasPrefix(o.Message, "Instance "+i.Name+": ")
 	})
 	if refused || stalled {
 		o.Kind = step.KindStall
