@@ -59,7 +59,7 @@ func ReadAll(body io.Reader, most int64) ([]byte, error) {
 	if err == nil && int64(len(out)) > most {
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLong, most)
 	}
-	return out, err //nolint:wrapcheck // the reader's own
+	return out, err
 }
 
 func noLinkLocal(_, address string, _ syscall.RawConn) error {
