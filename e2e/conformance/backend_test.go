@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -68,14 +69,17 @@ func each(t *testing.T, test func(t *testing.T, p *play)) {
 }
 
 // sim is the in-process simulation.
-type sim struct{ pd *pdsim.PD }
+type sim struct {
+	pd    *pdsim.PD
+	clock *model.ManualClock
+}
 
-func newSim(t *testing.T, clock model.Clock) *sim {
+func newSim(t *testing.T, clock *model.ManualClock) *sim {
 	t.Helper()
 	return newSimWith(t, clock, -1)
 }
 
-func newSimWith(t *testing.T, clock model.Clock, transfer time.Duration) *sim {
+func newSimWith(t *testing.T, clock *model.ManualClock, transfer time.Duration) *sim {
 	t.Helper()
 	p, err := pdsim.New(pdsim.Options{
 		Members: memberNames, Election: -1, Transfer: transfer,
@@ -84,7 +88,7 @@ func newSimWith(t *testing.T, clock model.Clock, transfer time.Duration) *sim {
 		}},
 	})
 	require.NoError(t, err)
-	return &sim{pd: p}
+	return &sim{pd: p, clock: clock}
 }
 
 func (b *sim) URL(member string) string { return b.pd.URL(member) }
@@ -100,7 +104,12 @@ func (b *sim) Revive(t *testing.T, member string) {
 }
 
 func (b *sim) Rejoin(t *testing.T, member string) {
-	require.NoError(t, b.pd.Join(member))
+	err := b.pd.Join(member)
+	if errors.Is(err, pdsim.ErrUnhealthy) {
+		b.clock.Advance(5 * time.Second)
+		err = b.pd.Join(member)
+	}
+	require.NoError(t, err)
 }
 
 func (b *sim) AddUnstarted(_ *testing.T, peerURL string) { b.pd.AddUnstarted(peerURL) }
@@ -228,7 +237,16 @@ func (b *standin) Rejoin(t *testing.T, member string) {
 	}
 	cfg.Join = strings.Join(join, ",")
 	b.cfg[member] = cfg
-	b.start(t, member)
+	// It ends when etcd does not take it in, which is for 5 s after each change.
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		s, err := pd.Start(ctx, cfg)
+		if err == nil {
+			b.servers[member] = s
+		}
+		return err == nil
+	}, 30*time.Second, 500*time.Millisecond, "member %s is not taken in", member)
 }
 
 func (b *standin) AddUnstarted(t *testing.T, peerURL string) {

@@ -291,18 +291,27 @@ func TestDeadStoresAreLeftByTheirLeadersAtOnceWhenTheTruthIsKnown(t *testing.T) 
 
 func TestConfigurationKeepsTypesAndRefusesWhatItDoesNotKnow(t *testing.T) {
 	w := newWorld(t)
+	// What follows was asked of a real PD of the v8.1 line as well.
+	require.NoError(t, w.c.SetConfig(map[string]any{"replication.max-replicas": 3}), "nothing changes")
+	require.ErrorContains(t, w.c.SetConfig(map[string]any{"replication.location-labels": "rack"}), "ErrNotBootstrapped")
+	w.up3()
 	for name, test := range map[string]struct {
 		key   string
 		value any
 		err   string
 	}{
-		"a duration is normalised":      {"schedule.max-store-down-time", "90m", ""},
-		"a wrong duration is refused":   {"schedule.max-store-down-time", "xyz", "invalid duration"},
-		"a number may come as text":     {"schedule.leader-schedule-limit", "7", ""},
-		"a wrong number is refused":     {"schedule.leader-schedule-limit", "many", "invalid number"},
-		"a truth may come as a boolean": {"replication.enable-placement-rules", false, ""},
-		"an unknown key is refused":     {"schedule.no-such-key", 1, "config item no-such-key not found"},
-		"an unknown section is refused": {"nowhere.key", 1, "config prefix nowhere not found"},
+		"a duration is normalised":            {"schedule.max-store-down-time", "90m", ""},
+		"a wrong duration is refused":         {"schedule.max-store-down-time", "xyz", "invalid duration"},
+		"a number that comes as text":         {"schedule.leader-schedule-limit", "7", "cannot unmarshal string"},
+		"a truth comes as text":               {"replication.enable-placement-rules", "false", ""},
+		"a truth that does not":               {"schedule.enable-debug-metrics", true, "unquoted value into bool"},
+		"a list that does not come as text":   {"replication.location-labels", []any{"zone"}, "invalid syntax"},
+		"an isolation level that is no label": {"replication.isolation-level", "rack", "must be one of location-labels"},
+		"ratios that contradict each other":   {"schedule.low-space-ratio", 0.5, "should be larger than high-space-ratio"},
+		"an item of a table":                  {"replication-mode.dr-auto-sync.label-key", "zone", ""},
+		"an unknown item of a table":          {"replication-mode.foo.bar", "zone", "config item [foo bar] not found"},
+		"an unknown key is refused":           {"schedule.no-such-key", 1, "config item no-such-key not found"},
+		"an unknown section is refused":       {"nowhere.key", 1, "config prefix nowhere not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := w.c.SetConfig(map[string]any{test.key: test.value})

@@ -89,13 +89,58 @@ func (c *Cluster) SetConfig(items map[string]any) error {
 			c.st.Config = before
 			return badInput("config prefix %s not found", section)
 		}
-		if err := c.setItem(section, key, items[item]); err != nil {
+		if err := c.changeItem(section, key, items[item]); err != nil {
 			c.st.Config = before
 			return err
 		}
 	}
 	c.syncDefaultRule()
 	return c.save()
+}
+
+// changeItem sets one value as the API takes it, which is stricter than a file: truths
+// and lists are text there, and numbers are not. How regions are replicated is kept in
+// placement rules, which there are only once a store has registered.
+func (c *Cluster) changeItem(section, key string, value any) error {
+	before := string(c.st.Config[section])
+	old := c.section(section)[key]
+	switch value.(type) {
+	case bool:
+		if _, text := old.(string); text {
+			return badInput("json: invalid use of ,string struct tag, trying to unmarshal unquoted value into bool")
+		}
+	case []any:
+		if _, text := old.(string); text {
+			return badInput("invalid syntax")
+		}
+	case string:
+		if _, number := old.(float64); number {
+			return badInput("json: cannot unmarshal string into Go struct field %s of type uint64", key)
+		}
+	}
+	if err := c.setItem(section, key, value); err != nil {
+		return err
+	}
+	if err := c.checkConfig(); err != nil {
+		return err
+	}
+	if section == "replication" && !c.bootstrapped() && string(c.st.Config[section]) != before {
+		return badInput("%s", ErrNotBootstrapped.Error())
+	}
+	return nil
+}
+
+// checkConfig checks items against each other.
+func (c *Cluster) checkConfig() error {
+	if level := c.isolationLevel(); level != "" && !slices.Contains(c.locationLabels(), level) {
+		return badInput("isolation-level must be one of location-labels or empty")
+	}
+	low, _ := c.parsed("schedule")["low-space-ratio"].(float64)
+	high, _ := c.parsed("schedule")["high-space-ratio"].(float64)
+	if low <= high {
+		return badInput("low-space-ratio should be larger than high-space-ratio")
+	}
+	return nil
 }
 
 func findSection(cfg map[string]json.RawMessage, key string) string {
@@ -149,6 +194,9 @@ func (c *Cluster) overlayConfig(cfg map[string]any) error {
 // setItem sets one value, with the type of the value that it replaces.
 func (c *Cluster) setItem(section, key string, value any) error {
 	s := c.section(section)
+	if table, below, nested := strings.Cut(key, "."); nested {
+		return c.setNested(section, s, table, below, value)
+	}
 	old, ok := s[key]
 	if !ok {
 		return badInput("config item %s not found", key)
@@ -158,6 +206,24 @@ func (c *Cluster) setItem(section, key string, value any) error {
 		return err
 	}
 	s[key] = v
+	c.st.Config[section] = mustJSON(s)
+	return nil
+}
+
+// setNested sets one value of a table of a section.
+func (c *Cluster) setNested(section string, s map[string]any, table, key string, value any) error {
+	was, _ := s[table].(map[string]any)
+	old, ok := was[key]
+	if !ok {
+		return badInput("config item [%s %s] not found", table, key)
+	}
+	v, err := coerce(key, old, value)
+	if err != nil {
+		return err
+	}
+	items := maps.Clone(was)
+	items[key] = v
+	s[table] = items
 	c.st.Config[section] = mustJSON(s)
 	return nil
 }

@@ -70,13 +70,13 @@ func (d *Databases) Of(group types.NamespacedName) (*Database, error) {
 }
 
 // Dialer reaches the PD of every PDGroup with the operators' own client.
-func (d *Databases) Dialer() pd.Dialer {
+func (d *Databases) Dialer(options ...pdclient.DialerOption) pd.Dialer {
 	return func(group types.NamespacedName) (pd.Client, error) {
 		db, err := d.Of(group)
 		if err != nil {
 			return nil, err
 		}
-		return pdclient.NewDialer("http://" + db.service)(group)
+		return pdclient.NewDialer("http://"+db.service, options...)(group)
 	}
 }
 
@@ -247,6 +247,24 @@ func (d *Database) StopMember(name string) error {
 		return nil
 	}
 	return d.pd.SetHealthy(name, false)
+}
+
+// setting is the value of an item that PD stores, by its key with dots.
+func (d *Database) setting(key string) (string, error) {
+	model := d.Model()
+	if model == nil {
+		return "", errNoPD
+	}
+	cluster := model.Cluster()
+	if cluster == nil {
+		return "", errNoLeader
+	}
+	table, name, _ := strings.Cut(key, ".")
+	value, found := cluster.ConfigSection(table)[name]
+	if !found {
+		return "", fmt.Errorf("PD shows no setting %s", key)
+	}
+	return fmt.Sprint(value), nil
 }
 
 // Store is a TiKV or TiFlash process that starts.

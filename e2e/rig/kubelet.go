@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/model/pdsim"
 	"github.com/tidb-groups/tidb-groups/e2e/model/settings"
 )
 
@@ -39,7 +40,10 @@ func (a *actor) run(ctx context.Context, pod *corev1.Pod) (time.Duration, error)
 	if err != nil {
 		return 0, err
 	}
-	if down > 0 {
+	switch {
+	case down > 0 && pod.Status.PodIP == "": // it has never run
+		return down, a.patchStatus(ctx, pod, waitingPod(pod, "CrashLoopBackOff", ""))
+	case down > 0:
 		return down, a.patchStatus(ctx, pod, runningPod(pod, facts{ip: pod.Status.PodIP, restarts: restarts, crashed: true}))
 	}
 	reason, message, err := a.obstacle(ctx, pod)
@@ -55,6 +59,9 @@ func (a *actor) run(ctx context.Context, pod *corev1.Pod) (time.Duration, error)
 		return 0, err
 	case startErr != nil && a.isLost(pod.Spec.NodeName):
 		return 0, nil // nobody is there to tell
+	case errors.Is(startErr, pdsim.ErrUnhealthy):
+		a.refused(pod.UID)
+		return again, a.patchStatus(ctx, pod, waitingPod(pod, "CrashLoopBackOff", ""))
 	case startErr != nil:
 		return again, a.patchStatus(ctx, pod, waitingPod(pod, "CrashLoopBackOff", ""))
 	}

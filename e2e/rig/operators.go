@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	instance "github.com/tidb-groups/tidb-groups/operators/instance/controller"
 	pdgroup "github.com/tidb-groups/tidb-groups/operators/pdgroup/controller"
 	tidbcluster "github.com/tidb-groups/tidb-groups/operators/tidbcluster/controller"
@@ -18,6 +19,7 @@ import (
 	tiflashgroup "github.com/tidb-groups/tidb-groups/operators/tiflashgroup/controller"
 	tikvgroup "github.com/tidb-groups/tidb-groups/operators/tikvgroup/controller"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 )
 
 // Definitions returns all operators.
@@ -76,7 +78,11 @@ func (r *Rig) launch(name string) error {
 	ctx, out.cancel = context.WithCancel(r.ctx)
 	out.line = r.Requests.line(name, out.cancel)
 	cfg.Wrap(out.line.wrap)
-	dial := r.Databases.Dialer()
+	var options []pdclient.DialerOption
+	if d.Kind == v1alpha1.KindPDGroup {
+		options = append(options, pdclient.WithConfig())
+	}
+	dial := r.Databases.Dialer(options...)
 	if r.options.Dial != nil {
 		dial = r.options.Dial(name, dial)
 	}

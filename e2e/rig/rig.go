@@ -21,6 +21,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 	"github.com/tidb-groups/tidb-groups/e2e/workload"
+	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
@@ -281,6 +282,11 @@ func (r *Rig) Regions(_ context.Context, pod string) (all, led int, err error) {
 
 // Setting implements scenario.World.
 func (r *Rig) Setting(_ context.Context, pod, key string) (string, error) {
+	for _, db := range r.Databases.List() {
+		if _, member := names.Slot(db.group.Name, pod); member && db.group.Namespace == r.namespace {
+			return db.setting(key)
+		}
+	}
 	return r.actor.setting(types.NamespacedName{Namespace: r.namespace, Name: pod}, key)
 }
 

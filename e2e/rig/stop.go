@@ -87,7 +87,6 @@ func (a *actor) crashes(pod types.UID) bool {
 // down and how often it has crashed by now. As with a kubelet, it is started
 // again at once after the first time, and then less and less soon.
 func (a *actor) crashed(pod *corev1.Pod) (down time.Duration, restarts int32, err error) {
-	const first, longest = 10, 300 // seconds of back-off
 	key := client.ObjectKeyFromObject(pod)
 	a.mu.Lock()
 	c := a.crashing[pod.UID]
@@ -97,12 +96,7 @@ func (a *actor) crashed(pod *corev1.Pod) (down time.Duration, restarts int32, er
 	}
 	due := c.left != 0 && a.processes[key] != nil
 	if due {
-		backoff := time.Duration(0)
-		if c.restarts > 0 {
-			backoff = a.delays.seconds(min(longest, int64(first)<<min(c.restarts-1, 5)))
-		}
-		c.restarts++
-		c.until = time.Now().Add(max(again, backoff))
+		c.restart(a.delays)
 		if c.left > 0 {
 			c.left--
 		}
@@ -113,6 +107,31 @@ func (a *actor) crashed(pod *corev1.Pod) (down time.Duration, restarts int32, er
 		err = a.stop(key, "")
 	}
 	return down, restarts, err
+}
+
+// restart counts a process that has ended by itself, and notes when it is started
+// again.
+func (c *crash) restart(delays Delays) {
+	const first, longest = 10, 300 // seconds of back-off
+	backoff := time.Duration(0)
+	if c.restarts > 0 {
+		backoff = delays.seconds(min(longest, int64(first)<<min(c.restarts-1, 5)))
+	}
+	c.restarts++
+	c.until = time.Now().Add(max(again, backoff))
+}
+
+// refused notes that the process of a pod has ended because PD's etcd does not take it
+// in. Other processes that cannot start wait in reality, and are tried again here.
+func (a *actor) refused(pod types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.crashing[pod]
+	if c == nil {
+		c = &crash{}
+		a.crashing[pod] = c
+	}
+	c.restart(a.delays)
 }
 
 // stop stops the process of a pod, except one that belongs to keep.

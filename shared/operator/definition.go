@@ -30,7 +30,7 @@ type Definition struct {
 	// and by which selector.
 	Cached map[client.Object]cache.ByObject
 	// Dialer reaches PD by a URL template and registers the metrics of the
-	// calls; nil for an operator that never asks PD. It is pdclient.Open.
+	// calls; nil for an operator that never asks PD. It is one of pdclient's.
 	Dialer func(urlTemplate string, registry prometheus.Registerer) (pd.Dialer, error)
 	// Setup adds the controller to the manager.
 	Setup func(ctx context.Context, env Env) error

@@ -34,6 +34,10 @@ type View struct {
 	// Rules by which PD places peers, sorted by group and ID; empty while
 	// placement rules are off or no store has registered.
 	Rules []Rule
+	// Config is the configuration that PD stores for all members, each value as JSON by
+	// its key with dots, of the tables in StoredSections; nil unless the client was told
+	// to ask for it.
+	Config map[string]string
 	// Err is why PD could not be asked; the other fields are empty then.
 	Err error
 }
@@ -92,6 +96,13 @@ const (
 	StateTombstone = "Tombstone"
 )
 
+// StoredSections are the tables of pd.toml that PD reads when it founds a cluster and
+// stores from then on: its file counts no more for them, and its API changes them (in
+// PD's sources server/config.PersistOptions and server/api.confHandler.SetConfig).
+func StoredSections() []string {
+	return []string{"schedule", "replication", "pd-server", "replication-mode", "keyspace", "micro-service"}
+}
+
 // HasQuorum reports whether there is a leader and a majority of the members
 // is healthy.
 func (v View) HasQuorum() bool {
@@ -145,6 +156,7 @@ func (v View) Equal(w View) bool {
 		slices.Equal(v.LocationLabels, w.LocationLabels) &&
 		slices.Equal(v.EvictLeader, w.EvictLeader) &&
 		slices.EqualFunc(v.Rules, w.Rules, Rule.Equal) &&
+		maps.Equal(v.Config, w.Config) &&
 		text(v.Err) == text(w.Err)
 }
 

@@ -165,6 +165,28 @@ func addReplicate(v *pd.View, answer replicateAnswer) {
 	}
 }
 
+// addConfig puts the stored tables of PD's configuration into a view.
+func addConfig(v *pd.View, answer map[string]json.RawMessage) {
+	v.Config = map[string]string{}
+	for _, section := range pd.StoredSections() {
+		addValue(v.Config, section, answer[section])
+	}
+}
+
+// addValue adds the values below a key; what is no table is a value itself.
+func addValue(into map[string]string, key string, value json.RawMessage) {
+	var table map[string]json.RawMessage
+	if err := json.Unmarshal(value, &table); err != nil || table == nil {
+		if len(value) > 0 {
+			into[key] = string(value)
+		}
+		return
+	}
+	for name, below := range table {
+		addValue(into, key+"."+name, below)
+	}
+}
+
 // addEvicted puts the stores that give their leaders away into a view.
 func addEvicted(v *pd.View, answer evictedAnswer) {
 	for _, id := range slices.Sorted(maps.Keys(answer.Stores)) {

@@ -30,6 +30,7 @@ const (
 	callHealth         = "health"
 	callStores         = "stores"
 	callReplicate      = "replicate-config"
+	callConfig         = "config"
 	callEvicted        = "evict-leader-config"
 	callRules          = "rules"
 	callDownPeers      = "regions-down-peer"
@@ -54,11 +55,17 @@ type DialerOption func(*dialer)
 
 type dialer struct {
 	metrics *Metrics
+	config  bool
 }
 
 // WithMetrics observes every call.
 func WithMetrics(metrics *Metrics) DialerOption {
 	return func(d *dialer) { d.metrics = metrics }
+}
+
+// WithConfig asks for PD's stored configuration with every View. It is some 6 KB.
+func WithConfig() DialerOption {
+	return func(d *dialer) { d.config = true }
 }
 
 // NewDialer returns a Dialer that reaches a PDGroup by a URL made of a
@@ -71,7 +78,7 @@ func NewDialer(urlTemplate string, options ...DialerOption) pd.Dialer {
 	}
 	return func(group types.NamespacedName) (pd.Client, error) {
 		address := strings.NewReplacer("{name}", group.Name, "{namespace}", group.Namespace).Replace(urlTemplate)
-		client, err := newClient(address, d.metrics)
+		client, err := newClient(address, d)
 		if err != nil {
 			return nil, fmt.Errorf("dial PDGroup %s: %w", group, err)
 		}
@@ -81,11 +88,20 @@ func NewDialer(urlTemplate string, options ...DialerOption) pd.Dialer {
 
 // Open is NewDialer with the metrics of its calls registered.
 func Open(urlTemplate string, registry prometheus.Registerer) (pd.Dialer, error) {
+	return open(urlTemplate, registry)
+}
+
+// OpenWithConfig is Open for who looks after PD's stored configuration.
+func OpenWithConfig(urlTemplate string, registry prometheus.Registerer) (pd.Dialer, error) {
+	return open(urlTemplate, registry, WithConfig())
+}
+
+func open(urlTemplate string, registry prometheus.Registerer, options ...DialerOption) (pd.Dialer, error) {
 	metrics, err := NewMetrics(registry)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics of PD calls: %w", err)
 	}
-	return NewDialer(urlTemplate, WithMetrics(metrics)), nil
+	return NewDialer(urlTemplate, append(options, WithMetrics(metrics))...), nil
 }
 
 // httpClient is a Client on PD's HTTP API. It has no goroutines of its own.
@@ -95,9 +111,10 @@ type httpClient struct {
 	pd        pdhttp.Client
 	transport quietTransport
 	metrics   *Metrics
+	config    bool
 }
 
-func newClient(address string, metrics *Metrics) (*httpClient, error) {
+func newClient(address string, d dialer) (*httpClient, error) {
 	parsed, err := url.Parse(address)
 	if err != nil {
 		return nil, fmt.Errorf("read PD's URL: %w", err)
@@ -113,7 +130,7 @@ func newClient(address string, metrics *Metrics) (*httpClient, error) {
 	transport := newQuietTransport()
 	client := &http.Client{Transport: transport}
 	return &httpClient{
-		url: base, http: client, transport: transport, metrics: metrics,
+		url: base, http: client, transport: transport, metrics: d.metrics, config: d.config,
 		pd: pdhttp.NewClientWithServiceDiscovery(caller, discovery, pdhttp.WithHTTPClient(client)),
 	}, nil
 }
@@ -158,6 +175,13 @@ func (c *httpClient) ask(ctx context.Context, view *pd.View) error {
 		return err
 	}
 	addReplicate(view, replicate)
+	if c.config {
+		var config map[string]json.RawMessage
+		if err := c.request(ctx, callConfig, http.MethodGet, "/pd/api/v1/config", &config); err != nil {
+			return err
+		}
+		addConfig(view, config)
+	}
 	if !view.Bootstrapped {
 		// Before there are stores PD refuses to talk about what is done with them.
 		return nil

@@ -93,10 +93,11 @@ const (
 	ReasonRebalancing = "Rebalancing"
 	// ReasonConfigPending: a running member is to be given a changed configuration,
 	// or has not told yet whether it has it. Set by the operators of groups with
-	// spec.configUpdate.
+	// spec.configUpdate, and by the pdgroup operator for what PD stores.
 	ReasonConfigPending = "ConfigPending"
 	// ReasonConfigRefused: a running member does not take an item of a changed
-	// configuration. Set by the operators of groups with spec.configUpdate.
+	// configuration. Set by the operators of groups with spec.configUpdate, and by the
+	// pdgroup operator for what PD stores.
 	ReasonConfigRefused = "ConfigRefused"
 	// ReasonEvictionTimedOut: leaders stayed longer than they may; the member is
 	// stopped with them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sort"
 	"time"
 
@@ -15,10 +16,11 @@ import (
 // healthInterval is how long a member must have been up for etcd to count on it.
 const healthInterval = 5 * time.Second
 
-var (
-	errMemberNotFound = errors.New("etcdserver: member not found")
-	errUnhealthy      = errors.New("etcdserver: unhealthy cluster")
-)
+var errMemberNotFound = errors.New("etcdserver: member not found")
+
+// ErrUnhealthy is etcd's word for a change of the members that it refuses because they
+// are not connected, or have not been for long enough.
+var ErrUnhealthy = errors.New("etcdserver: unhealthy cluster")
 
 func (n *node) clientURL() string {
 	if n.peerURL != "" || n.unpublished {
@@ -149,7 +151,7 @@ func (v view) Remove(_ context.Context, id uint64) error {
 	}
 	// A dead member is no part of the quorum and may always go.
 	if victim.alive && active-1 < 1+(len(voters)-1)/2 {
-		return errUnhealthy
+		return ErrUnhealthy
 	}
 	victim.removed = true
 	return nil
@@ -164,6 +166,15 @@ func (v view) SetPriority(_ context.Context, id uint64, priority int) error {
 		}
 	}
 	return nil
+}
+
+// connected reports whether etcd adds a member: all that are listed have been
+// connected to each other for long enough. One alone has nobody to be connected to.
+func (p *PD) connected() bool {
+	voters := p.voters()
+	return len(voters) == 1 || !slices.ContainsFunc(voters, func(n *node) bool {
+		return !n.alive || p.clock.Now().Sub(n.upSince) < healthInterval
+	})
 }
 
 // handler answers as the one client port of a PD does.

@@ -153,8 +153,6 @@ func New(opts Options) (*PD, error) {
 	defer p.mu.Unlock()
 	var closing error
 	for _, n := range p.nodes {
-		// The first members have known each other for long.
-		n.upSince = p.clock.Now().Add(-time.Hour)
 		if slices.Contains(opts.Unstarted, n.name) {
 			n.alive, n.unpublished, n.known = false, true, nil
 			closing = errors.Join(closing, n.server.Close())
@@ -350,7 +348,8 @@ func (p *PD) haunt(name string, runs bool) error {
 }
 
 // Join adds a member and starts it, as pd-server does with --join. A member of
-// that name that is still listed must be removed first.
+// that name that is still listed must be removed first, and etcd refuses one more
+// until all members have been up for 5 s.
 func (p *PD) Join(name string) error {
 	p.mu.Lock()
 	p.settle()
@@ -361,6 +360,9 @@ func (p *PD) Join(name string) error {
 	case p.node(name) != nil:
 		p.mu.Unlock()
 		return fmt.Errorf("join PD: missing data or join a duplicated pd: %s", name)
+	case !p.connected():
+		p.mu.Unlock()
+		return fmt.Errorf("join PD: %w", ErrUnhealthy)
 	}
 	p.mu.Unlock()
 	return p.start(name)

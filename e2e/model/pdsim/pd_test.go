@@ -85,10 +85,29 @@ func TestALostMajorityAndASecondClusterAreAlarms(t *testing.T) {
 }
 
 func TestAMemberOfAListedNameMayNotJoin(t *testing.T) {
-	p, _ := newPD(t)
+	p, clock := newPD(t)
+	clock.Advance(5 * time.Second)
 	require.ErrorContains(t, p.Join("basic-pd-0"), "duplicated pd")
 	require.NoError(t, p.Join("basic-pd-3"))
 	assert.Len(t, p.URLs(), 4)
+}
+
+// The etcd in a real PD has the same rule: mayAddMember in etcdserver.
+func TestAMemberIsTakenInWhenAllHaveBeenThereForFiveSeconds(t *testing.T) {
+	p, clock := newPD(t)
+	clock.Advance(4 * time.Second)
+	require.ErrorIs(t, p.Join("basic-pd-3"), pdsim.ErrUnhealthy, "they have just started")
+	clock.Advance(time.Second)
+	require.NoError(t, p.Join("basic-pd-3"))
+	require.ErrorIs(t, p.Join("basic-pd-4"), pdsim.ErrUnhealthy, "the last one has just joined")
+	clock.Advance(5 * time.Second)
+	require.NoError(t, p.SetHealthy("basic-pd-1", false))
+	require.ErrorIs(t, p.Join("basic-pd-4"), pdsim.ErrUnhealthy, "one is away")
+	require.NoError(t, p.SetHealthy("basic-pd-1", true))
+	require.ErrorIs(t, p.Join("basic-pd-4"), pdsim.ErrUnhealthy, "it has just come back")
+	clock.Advance(5 * time.Second)
+	require.NoError(t, p.Join("basic-pd-4"))
+	assert.Len(t, p.URLs(), 5)
 }
 
 func TestTheOfficialHTTPClientWorks(t *testing.T) {

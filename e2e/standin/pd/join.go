@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// joinTimeout is how long a member tries to be let in before it gives up and exits.
+// joinTimeout is how long a member waits for the answer whether it is let in.
 const joinTimeout = 10 * time.Second
 
 // prepareJoin asks a running member to be added and sets the configuration so
@@ -41,7 +41,10 @@ func (c *Config) prepareJoin(ctx context.Context, tlsConfig *tls.Config, log *za
 		c.InitialCluster, c.InitialClusterState = string(saved), "existing"
 		return nil
 	}
-	cluster, err := c.askToJoin(ctx, tlsConfig, log)
+	// As the real one, it asks once, and ends when etcd refuses it.
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	cluster, err := c.addSelf(ctx, tlsConfig, log)
 	if err != nil {
 		return fmt.Errorf("join %s: %w", c.Join, err)
 	}
@@ -64,30 +67,6 @@ func (c *Config) selfAsCluster() string {
 	return c.Name + "=" + strings.ReplaceAll(c.AdvertisePeerURLs, ",", ","+c.Name+"=")
 }
 
-// joinError is what waiting does not mend.
-type joinError struct{ error }
-
-// askToJoin tries until it is let in, since etcd refuses a new member for some
-// seconds after the last change.
-func (c *Config) askToJoin(ctx context.Context, tlsConfig *tls.Config, log *zap.Logger) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
-	defer cancel()
-	again := time.NewTicker(500 * time.Millisecond)
-	defer again.Stop()
-	for {
-		cluster, err := c.addSelf(ctx, tlsConfig, log)
-		var final joinError
-		if err == nil || errors.As(err, &final) {
-			return cluster, err
-		}
-		select {
-		case <-ctx.Done():
-			return "", err
-		case <-again.C:
-		}
-	}
-}
-
 func (c *Config) addSelf(ctx context.Context, tlsConfig *tls.Config, log *zap.Logger) (string, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: strings.Split(c.Join, ","), DialTimeout: 3 * time.Second, TLS: tlsConfig, Logger: log,
@@ -103,10 +82,10 @@ func (c *Config) addSelf(ctx context.Context, tlsConfig *tls.Config, log *zap.Lo
 	}
 	for _, m := range list.Members {
 		if m.Name == "" {
-			return "", joinError{errors.New("there is a member that has not joined successfully")}
+			return "", errors.New("there is a member that has not joined successfully")
 		}
 		if m.Name == c.Name {
-			return "", joinError{errors.New("missing data or join a duplicated pd")}
+			return "", errors.New("missing data or join a duplicated pd")
 		}
 	}
 	added, err := client.MemberAdd(ctx, strings.Split(c.AdvertisePeerURLs, ","))
@@ -120,7 +99,7 @@ func (c *Config) addSelf(ctx context.Context, tlsConfig *tls.Config, log *zap.Lo
 			name = c.Name
 		}
 		if name == "" {
-			return "", joinError{errors.New("there is a member that has not joined successfully")}
+			return "", errors.New("there is a member that has not joined successfully")
 		}
 		for _, u := range m.PeerURLs {
 			parts = append(parts, name+"="+u)

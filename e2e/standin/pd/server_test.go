@@ -35,11 +35,19 @@ func config(t *testing.T, name string) pd.Config {
 	return cfg
 }
 
+// start starts a member. As a kubelet would, it goes on trying while etcd does not take
+// it in, for 5 s after another one has.
 func start(t *testing.T, cfg pd.Config) *pd.Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	s, err := pd.Start(ctx, cfg)
+	if err != nil && cfg.Join != "" && strings.Contains(err.Error(), "unhealthy cluster") {
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			s, err = pd.Start(ctx, cfg)
+			require.NoError(c, err)
+		}, 30*time.Second, 500*time.Millisecond)
+	}
 	require.NoError(t, err)
 	return s
 }
@@ -156,6 +164,12 @@ func TestJoining(t *testing.T) {
 	list, err := s.List(t.Context())
 	require.NoError(t, err)
 	assert.Len(t, list, 2)
+	// etcd takes another one in only when all have been connected for 5 s, and a member
+	// that is refused ends.
+	third := config(t, "pd-2")
+	third.Join = cfg.ClientURLs
+	_, err = pd.Start(t.Context(), third)
+	require.ErrorContains(t, err, "unhealthy cluster")
 	s2.Close()
 	// With data, the flag is not looked at: the cluster it names needs not exist.
 	second.Join = "http://127.0.0.1:1"

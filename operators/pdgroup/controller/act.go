@@ -39,10 +39,10 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.PDGroup, s group.Snaps
 		// Services rest on the spec alone, and PD may be silent for lack of one.
 		return step.Worst(o, group.Act(ctx, r.Env, g, s, group.Plan{Services: p.Late}))
 	}
-	if o.Kind != step.KindDone || p.Orphan.ID == "" {
-		return o
+	if o.Kind == step.KindDone && p.Orphan.ID != "" {
+		o = r.removeOrphan(ctx, g, s, *p)
 	}
-	return r.removeOrphan(ctx, g, s, *p)
+	return step.Worst(o, r.configure(ctx, g, s, p.Config))
 }
 
 // confirm looks at the API server, and asks PD, before what a recovery of PD must

@@ -50,7 +50,7 @@ func started(t *testing.T, g *v1alpha1.PDGroup, n int, changes ...func(*group.Sn
 	unborn.Spec.Replicas = ptr.To(int32(n))
 	p, err := plan(unborn, group.Snapshot{PD: pd.View{Err: errors.New("nobody there")}})
 	require.NoError(t, err)
-	s := group.Snapshot{PDGroup: g, PD: pd.View{ClusterID: "73", Leader: "basic-pd-0"}, ConfigMaps: map[string]bool{}}
+	s := group.Snapshot{PDGroup: g, Now: clock(), PD: pd.View{ClusterID: "73", Leader: "basic-pd-0"}, ConfigMaps: map[string]bool{}}
 	if p.Revision != nil {
 		s.Revisions = []appsv1.ControllerRevision{*p.Revision}
 		s.ConfigMaps[p.ConfigMap.Name] = true
@@ -58,7 +58,7 @@ func started(t *testing.T, g *v1alpha1.PDGroup, n int, changes ...func(*group.Sn
 	for _, change := range p.Instances {
 		i := change.Desired
 		i.Generation, i.Status.PodUID = 1, types.UID("pod-"+i.Name)
-		tells(i, 0, v1alpha1.ConditionReady, "True", v1alpha1.ReasonReady, v1alpha1.ConditionPodReady, "True", v1alpha1.ReasonPodReady)
+		tells(i, time.Hour, v1alpha1.ConditionReady, "True", v1alpha1.ReasonReady, v1alpha1.ConditionPodReady, "True", v1alpha1.ReasonPodReady)
 		s.Instances = append(s.Instances, i)
 		s.PD.Members = append(s.PD.Members, pd.Member{Name: i.Name, ID: fmt.Sprint(i.Spec.Slot + 1), Healthy: true, ClientURL: "http://" + i.Name})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/persisted"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
@@ -39,6 +40,8 @@ type groupPlan struct {
 	// Orphan is a member to remove from PD because it has neither Instance nor
 	// data; its ID is empty if there is none.
 	Orphan pd.Member
+	// Config is what PD lacks of the configuration that it stores.
+	Config []persisted.Lack
 	// Recovery to record; nil while PD was not rebuilt.
 	Recovery *v1alpha1.PDRecovery
 	// Late are Services to apply after a step of a recovery: PD is asked through
@@ -76,6 +79,7 @@ func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
 		Gate:           gate.Result{Open: true},
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
+		Settings:       storing{g, s},
 		Adjust: func(slot int32, template *corev1.PodTemplateSpec) {
 			foundOrJoin(g, template, founds(g, s, slot), foundArg(s, names.Instance(g.Name, slot)), founders(g, s))
 		},
@@ -119,7 +123,10 @@ func planWith(g *v1alpha1.PDGroup, s group.Snapshot, r group.Rendering) (groupPl
 	if lost := founding.Vanished(g, s); lost.Kind != step.KindDone && g.DeletionTimestamp == nil {
 		p.Outcome = step.Worst(lost, p.Outcome)
 	}
-	p.Outcome = step.Worst(p.Outcome, founding.Stuck(g, s), p.Evicting)
+	if p.Outcome.Kind != step.KindStall {
+		p.Config = storing{g, s}.lacks()
+	}
+	p.Outcome = step.Worst(p.Outcome, founding.Stuck(g, s), pending(p.Config), p.Settings, p.Evicting)
 	if due := (voters{g, s}).due(); due > 0 && p.Outcome.Kind == step.KindWait {
 		// A second more, because the API keeps whole ones.
 		p.Outcome.After = min(p.Outcome.After, due+time.Second)

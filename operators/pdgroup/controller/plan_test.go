@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -147,6 +149,23 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 		"none while one has been added and has not started": {func(s *group.Snapshot) {
 			s.PD.Members[2] = pd.Member{ID: "3", PeerURL: "http://basic-pd-2.basic-pd-peer.ns.svc:2380"}
 		}, nil, "waiting for Instance basic-pd-2"},
+		"none while one is not healthy, for etcd refuses it": {func(s *group.Snapshot) {
+			tells(s.Instances[1], time.Minute, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
+			s.PD.Members[1].Healthy = false
+		}, nil, "basic-pd-1"},
+		"none while one that has no Instance is not healthy": {func(s *group.Snapshot) {
+			s.PD.Members = append(s.PD.Members, pd.Member{Name: "elsewhere", ID: "9", ClientURL: "http://elsewhere"})
+		}, nil, "waiting for member elsewhere, which is not healthy"},
+		"none until all have been healthy for as long as etcd asks": {func(s *group.Snapshot) {
+			tells(s.Instances[2], 6*time.Second, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
+		}, nil, "waiting for member basic-pd-2 to have been healthy for 7s"},
+		"none until a process that was started anew has run for as long": {func(s *group.Snapshot) {
+			tells(s.Instances[2], time.Hour, "PodReady", "True", "PodReady", "Ready", "True", "Ready", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
+			meta.FindStatusCondition(s.Instances[2].Status.Conditions, "PodReady").LastTransitionTime = metav1.NewTime(clock().Add(-6 * time.Second))
+		}, nil, "waiting for member basic-pd-2 to have been healthy for 7s"},
+		"one when they have": {func(s *group.Snapshot) {
+			tells(s.Instances[2], 7*time.Second, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
+		}, []string{"basic-pd-3"}, "members join one at a time"},
 		"none while a deletion is underway": {func(s *group.Snapshot) {
 			s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 			unready(0)(s)
@@ -158,6 +177,22 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 			assert.Contains(t, p.Outcome.Message, c.says)
 		})
 	}
+}
+
+// A group that waits for etcd to take another member in is looked at again by then.
+func TestPD05TheWaitForEtcdEndsByItself(t *testing.T) {
+	s := started(t, stored(), 3, func(s *group.Snapshot) {
+		tells(s.Instances[2], 2*time.Second, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
+	})
+	p := mustPlan(t, stored(founded, replicasOf(5)), s)
+	assert.Empty(t, created(p))
+	assert.Equal(t, step.KindWait, p.Outcome.Kind)
+	assert.Equal(t, 6*time.Second, p.Outcome.After)
+	// One alone is connected to all there are.
+	s = started(t, stored(), 1, func(s *group.Snapshot) {
+		tells(s.Instances[0], 0, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Healthy", "True", "MemberHealthy")
+	})
+	assert.Equal(t, []string{"basic-pd-1"}, created(mustPlan(t, stored(founded, replicasOf(3)), s)))
 }
 
 func TestWhatKeepsAPlanFromTouchingAnything(t *testing.T) {

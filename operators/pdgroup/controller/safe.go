@@ -399,6 +399,7 @@ func (v voters) due() time.Duration {
 		at(replaceAfter(v.g), v.lacking(i, v1alpha1.ConditionHealthy))
 		at(removedPatience, v.lacking(i, v1alpha1.ConditionHealthy))
 		at(rejoinPatience, v.lacking(i, v1alpha1.ConditionJoined))
+		at(membership.JoinAfter, v.s.Now.Sub(membership.HealthySince(i)))
 		if i.DeletionTimestamp != nil {
 			at(replacementPatience, v.s.Now.Sub(i.DeletionTimestamp.Time))
 			at(replacementPause, v.s.Now.Sub(i.DeletionTimestamp.Time))

@@ -62,7 +62,7 @@ func render(g *v1alpha1.PDGroup) (corev1.PodTemplateSpec, map[string]string, []s
 	template, more := workload.Template(g, workload.Main{
 		Repository: "pingcap/pd",
 		Command:    []string{"/pd-server"},
-		Args: []string{
+		Args: append(logLevel(g), []string{
 			"--name=$(POD_NAME)",
 			"--data-dir=" + dataDir,
 			fmt.Sprintf("--client-urls=http://0.0.0.0:%d", v1alpha1.PortPDClient),
@@ -71,7 +71,7 @@ func render(g *v1alpha1.PDGroup) (corev1.PodTemplateSpec, map[string]string, []s
 			fmt.Sprintf("--advertise-peer-urls=http://%s:%d", host, v1alpha1.PortPDPeer),
 			"--config=" + configDir + "/" + configFile,
 			joinFlag + names.PDURL(g.Name, g.Namespace, v1alpha1.PortPDClient),
-		},
+		}...),
 		Ports:     ports(),
 		DataPath:  func(int) string { return dataDir },
 		ConfigDir: configDir,
@@ -88,6 +88,21 @@ func render(g *v1alpha1.PDGroup) (corev1.PodTemplateSpec, map[string]string, []s
 		MetricsPort:  v1alpha1.PortPDClient,
 	})
 	return template, files, append(problems, more...)
+}
+
+// logLevel returns log.level of the user's configuration as a flag: without one,
+// the flag's default, info, wins over the file (AdjustCommandLineString of PD v8.1).
+func logLevel(g *v1alpha1.PDGroup) []string {
+	user, err := tomlconfig.Parse("spec.config", g.Spec.Config)
+	if err != nil {
+		return nil // config says so
+	}
+	if log, ok := user["log"].(map[string]any); ok {
+		if level, ok := log["level"].(string); ok && level != "" {
+			return []string{"--log-level=" + level}
+		}
+	}
+	return nil
 }
 
 // config renders pd.toml: the user's, and the token that keeps the members of

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,6 +47,21 @@ func TestGolden(t *testing.T) {
 	founder := pod.DeepCopy()
 	foundOrJoin(g, founder, true, "", []int32{0, 1, 2})
 	golden(t, "pd", pod, map[string]any{"founder": founder.Spec.Containers[0].Args}, files, services(g)[0], services(g)[1])
+}
+
+// PD's flag has a default that wins over its file.
+func TestTheLogLevelIsAFlag(t *testing.T) {
+	for config, want := range map[string]string{"[log]\nlevel = \"warn\"": "--log-level=warn", "[log]\nformat = \"json\"": "", "": ""} {
+		pod, _, problems := render(stored(func(g *v1alpha1.PDGroup) { g.Spec.Config = config }))
+		require.Empty(t, problems)
+		var flags []string
+		for _, arg := range pod.Spec.Containers[0].Args {
+			if strings.HasPrefix(arg, "--log-level") {
+				flags = append(flags, arg)
+			}
+		}
+		assert.Equal(t, want, strings.Join(flags, " "))
+	}
 }
 
 func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {

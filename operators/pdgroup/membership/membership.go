@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
@@ -65,9 +65,18 @@ func Joining(g *v1alpha1.PDGroup, s group.Snapshot) int {
 	return n
 }
 
+// JoinAfter is for how long all members must have been healthy before another
+// one is started. The etcd in PD refuses a member with "unhealthy cluster" unless the
+// member that it asks has been connected to all others for 5 s (HealthInterval in
+// etcdserver, with the check of reconfigurations that is on by default), and the PD
+// that is refused ends. Conditions have whole seconds, and members connect after they
+// have answered for the first time: that is the rest.
+const JoinAfter = 7 * time.Second
+
 // Limit lets all members of a new cluster start together. Later members join one
-// at a time, each when those before it are there, and only while a majority is
-// healthy with the new one counted in: every join changes what a majority is.
+// at a time, each when all before it are healthy and have been for a while, and only
+// if a majority stands firm with the new one counted in: every join changes what a
+// majority is.
 func Limit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 	if !founding.Bootstrapped(g, s) {
 		return first(g, s)
@@ -104,15 +113,20 @@ func Limit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 		if listed && !m.Healthy && (i.DeletionTimestamp != nil || i.Spec.Retire) {
 			return none("member %s to leave PD", i.Name)
 		}
-		serves := listed && m.Name != "" && (m.Healthy && group.InstanceReady(i) || settled(i))
-		if !serves {
+		if !listed || m.Name == "" || !m.Healthy || !group.InstanceReady(i) {
 			return none("Instance %s", i.Name)
 		}
 	}
-	n := len(s.PD.Members)
-	if n > 1 && s.PD.Healthy() < pd.Majority(n+1) {
-		return none("unhealthy members: %d of %d are healthy, and with one more %d are a majority", s.PD.Healthy(), n, pd.Majority(n+1))
+	// etcd counts all that are listed, and those that are moved away from have no Instance.
+	for _, m := range s.PD.Members {
+		if !m.Healthy {
+			return none("member %s, which is not healthy: PD's etcd takes another one in only when it is connected to all it has", cmp.Or(m.Name, m.PeerURL))
+		}
 	}
+	if name := newest(g, s); name != "" {
+		return none("member %s to have been healthy for %s: PD's etcd takes another one in only then", name, JoinAfter)
+	}
+	n := len(s.PD.Members)
 	// Where one more makes the majority no larger, it may be what mends PD.
 	if shaky, name := unsteady(g, s); n > 1 && pd.Majority(n+1) > pd.Majority(n) && s.PD.Healthy(shaky...) < pd.Majority(n+1) {
 		return none("Instance %s, whose member PD calls healthy and whose pod is not ready, is being stopped, or stops again and again: with one more %d are a majority: kubectl -n %s describe instance %s; if it does not recover, replace it: kubectl -n %s delete instance %s",
@@ -131,6 +145,37 @@ func unsteady(g *v1alpha1.PDGroup, s group.Snapshot) (ids []string, name string)
 		}
 	}
 	return ids, name
+}
+
+// newest names the Instance whose member has become healthy last, if that was
+// too short a time ago for another one to be added; empty if it was not. A single
+// member has nobody to be connected to.
+func newest(g *v1alpha1.PDGroup, s group.Snapshot) string {
+	name, last := "", time.Time{}
+	if len(s.PD.Members) < 2 {
+		return ""
+	}
+	for _, i := range s.Instances {
+		if _, listed := Of(g, s, i); listed && HealthySince(i).After(last) {
+			name, last = i.Name, HealthySince(i)
+		}
+	}
+	if s.Now.Sub(last) >= JoinAfter {
+		return ""
+	}
+	return name
+}
+
+// HealthySince returns since when an Instance's member may have been healthy without a
+// break: a process that is started anew between two polls shows in its pod alone.
+func HealthySince(i *v1alpha1.Instance) time.Time {
+	since := time.Time{}
+	for _, kind := range []string{v1alpha1.ConditionHealthy, v1alpha1.ConditionPodReady} {
+		if c := meta.FindStatusCondition(i.Status.Conditions, kind); c != nil && c.LastTransitionTime.After(since) {
+			since = c.LastTransitionTime.Time
+		}
+	}
+	return since
 }
 
 // first lets the members start of which one may found the cluster, or that have
@@ -166,15 +211,6 @@ func Extra(g *v1alpha1.PDGroup, s group.Snapshot) int32 {
 		return 0
 	}
 	return max(0, int32(len(founding.Starts(g, s)))-g.GetReplicas()) //nolint:gosec // a few
-}
-
-// settled reports whether a member that is not healthy was so after it had joined:
-// it is not on its way in.
-func settled(i *v1alpha1.Instance) bool {
-	joined := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionJoined)
-	healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
-	return joined != nil && joined.Status == metav1.ConditionTrue && healthy != nil && healthy.Status == metav1.ConditionFalse &&
-		healthy.LastTransitionTime.After(joined.LastTransitionTime.Time)
 }
 
 // Pod returns the name of the pod of a member, which is that of its Instance;

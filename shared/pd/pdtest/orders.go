@@ -3,6 +3,7 @@ package pdtest
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -66,10 +67,22 @@ func (p *PD) EnablePlacementRules(context.Context) error {
 	})
 }
 
-// SetConfig implements pd.Client.
+// SetConfig implements pd.Client. If the View has a Config, it shows it from then on.
 func (p *PD) SetConfig(_ context.Context, items map[string]any) error {
 	return p.order("config", func() error {
 		maps.Copy(p.config, items)
+		if p.view.Config == nil {
+			return nil
+		}
+		shown := maps.Clone(p.view.Config)
+		for key, value := range items {
+			text, err := json.Marshal(value)
+			if err != nil {
+				return fmt.Errorf("write %s: %w", key, err)
+			}
+			shown[key] = string(text)
+		}
+		p.view.Config = shown
 		return nil
 	})
 }

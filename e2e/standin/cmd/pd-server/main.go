@@ -48,7 +48,8 @@ func command() *cobra.Command {
 	} {
 		f.values[name] = set.String(name, "", usage)
 	}
-	f.values["L"] = set.StringP("log-level", "L", "", "log level: debug, info, warn, error, fatal")
+	// The default wins over the configuration file, as PD's does.
+	f.values["L"] = set.StringP("log-level", "L", "info", "log level: debug, info, warn, error, fatal")
 	set.StringVar(&f.file, "config", "", "configuration file")
 	set.BoolVarP(&f.version, "version", "V", false, "print the version and exit")
 	set.BoolVar(&f.configCheck, "config-check", false, "check the configuration and exit")

@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+func configured(text string) func(*v1alpha1.PDGroup) {
+	return func(g *v1alpha1.PDGroup) { g.Spec.Config = text }
+}
+
+// shows has PD show some items that it stores.
+func shows(items map[string]string) func(*group.Snapshot) {
+	return func(s *group.Snapshot) { s.PD.Config = items }
+}
+
+// running has the pods of all Instances be ready for a while, with an address.
+func running(s *group.Snapshot) {
+	for _, i := range s.Instances {
+		i.Status.PodIP, i.Status.Revision, i.Status.ObservedGeneration = "10.0.0.1", i.Spec.Revision, i.Generation
+	}
+}
+
+const eight = "[schedule]\nleader-schedule-limit = 8\n"
+
+// PD-21, P4: an edit of what PD stores is given to PD, and restarts nobody.
+func TestPD21AStoredItemIsGivenToPDAndRestartsNobody(t *testing.T) {
+	g := stored(founded, configured(eight))
+	s := started(t, stored(), 3, running, shows(map[string]string{"schedule.leader-schedule-limit": "4"}))
+	p := mustPlan(t, g, s)
+	assert.Len(t, p.Config, 1)
+	assert.Equal(t, v1alpha1.ReasonConfigPending, p.Outcome.Reason)
+	assert.Contains(t, p.Outcome.Message, "schedule.leader-schedule-limit = 8 (it has 4)")
+	assert.Equal(t, did{}, does(p))
+	for _, c := range p.Instances {
+		assert.Equal(t, c.Live.Spec.Revision, c.Desired.Spec.Revision, "a pod that is made anew gets the file that is known to be good")
+	}
+	// PD has taken it.
+	s.PD.Config = map[string]string{"schedule.leader-schedule-limit": "8"}
+	p = mustPlan(t, g, s)
+	assert.Empty(t, p.Config)
+	for _, c := range p.Instances {
+		assert.Equal(t, p.Target.Hash, c.Desired.Spec.Revision)
+		assert.Equal(t, c.Live.Spec.Revision, c.Desired.Spec.InPlaceFrom, "its pod stays")
+		assert.Empty(t, c.Desired.Spec.StopPod)
+	}
+}
+
+// PD-21: what the spec says is so, whoever has changed it; what it does not say is left
+// alone, and so is everything while nobody knows.
+func TestPD21WhatIsGivenToPD(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec   string
+		change func(*group.Snapshot)
+		lacks  int
+	}{
+		"a value that somebody has changed in PD":    {eight, shows(map[string]string{"schedule.leader-schedule-limit": "64"}), 1},
+		"not one that the spec does not name":        {"", shows(map[string]string{"schedule.leader-schedule-limit": "64"}), 0},
+		"nothing while PD does not answer":           {eight, silent, 0},
+		"nothing while its configuration is unknown": {eight, func(*group.Snapshot) {}, 0},
+		"nothing while another cluster's PD answers": {eight, func(s *group.Snapshot) {
+			s.PD.Config, s.PD.ClusterID = map[string]string{}, "9"
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := started(t, stored(configured(c.spec)), 3, running, c.change)
+			p := mustPlan(t, stored(founded, configured(c.spec)), s)
+			assert.Len(t, p.Config, c.lacks)
+			for _, i := range p.Instances {
+				assert.Equal(t, i.Live.Spec.Revision, i.Desired.Spec.Revision)
+			}
+		})
+	}
+	for name, change := range map[string]func(*v1alpha1.PDGroup){
+		"paused":    func(g *v1alpha1.PDGroup) { g.Spec.Paused = true },
+		"suspended": func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true },
+	} {
+		s := started(t, stored(), 3, running, shows(map[string]string{"schedule.leader-schedule-limit": "4"}))
+		assert.Empty(t, mustPlan(t, stored(founded, configured(eight), change), s).Config, name)
+	}
+}
+
+// PD-21: the word on what PD refuses names item, value, answer and remedy.
+func TestPD21WhatPDRefusesIsNamed(t *testing.T) {
+	g := stored(founded, configured(eight+"[replication]\nisolation-level = \"rack\"\n"))
+	now := pd.View{Config: map[string]string{"schedule.leader-schedule-limit": "8", "replication.isolation-level": `""`}}
+	no := &pd.Refused{Call: "set-config", Status: 400, Body: "isolation-level must be one of location-labels or empty"}
+	o := verdict(g, now, map[string]error{"replication.isolation-level": no})
+	assert.Equal(t, step.KindStall, o.Kind)
+	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
+	assert.Equal(t, time.Minute, o.After)
+	for _, word := range []string{`replication.isolation-level = "rack"`, "must be one of location-labels", "spec.config", "kubectl"} {
+		assert.Contains(t, o.Message, word)
+	}
+	assert.Contains(t, verdict(g, now, nil).Message, `it said yes, and has ""`)
+	early := &pd.Refused{Status: 400, Body: "[PD:cluster:ErrNotBootstrapped]TiKV cluster not bootstrapped, please start TiKV first"}
+	o = verdict(g, now, map[string]error{"replication.isolation-level": early})
+	assert.Equal(t, step.KindWait, o.Kind, "there is no store yet")
+	now.Config["replication.isolation-level"] = `"rack"`
+	assert.Equal(t, step.Done(), verdict(g, now, nil))
+	assert.Equal(t, step.Done(), verdict(g, pd.View{Err: errors.New("gone")}, nil))
+}
+
+// PD-21: nobody turns off what TiFlash turns on, again and again.
+func TestPD21PlacementRulesStayWhileTiFlashNeedsThem(t *testing.T) {
+	g := stored(founded, configured("[replication]\nenable-placement-rules = false\n"))
+	s := started(t, stored(), 3, running, shows(map[string]string{"replication.enable-placement-rules": `"true"`}))
+	lacks := mustPlan(t, g, s).Config
+	assert.Len(t, lacks, 1)
+	assert.Equal(t, step.KindDone, storing{g, s}.contested(lacks).Kind)
+	flash := &v1alpha1.TiFlashGroup{}
+	flash.Name = "basic-tiflash"
+	s.Groups = []v1alpha1.Group{flash}
+	o := storing{g, s}.contested(lacks)
+	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
+	assert.Contains(t, o.Message, "TiFlashGroup basic-tiflash needs placement rules")
+}
+
+// An operator that starts anew, or a change of PD's leader, makes nothing of a group at
+// rest whose pods were made with an older file.
+func TestPD21AGroupAtRestStaysSoWhilePDIsSilent(t *testing.T) {
+	g := stored(founded, configured(eight))
+	wanted := map[string]string{configFile: eight}
+	s := started(t, g, 3, running, silent)
+	given := func() step.Kind { return storing{g, s}.Given(s.Instances[0], nil, wanted).Outcome.Kind }
+	assert.Equal(t, step.KindWait, given())
+	set := conditions.New(nil, g.Generation, clock())
+	set.True(v1alpha1.ConditionUpToDate, v1alpha1.ReasonUpToDate, "test")
+	g.Status.Conditions = set.List()
+	assert.Equal(t, step.KindDone, given())
+	g.Generation++
+	assert.Equal(t, step.KindWait, given(), "the spec was edited")
+}

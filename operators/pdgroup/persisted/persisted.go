@@ -1,0 +1,195 @@
+// Package persisted knows which items of pd.toml PD keeps in its own storage: it reads
+// them from the file when it founds a cluster and never again, and takes them through
+// its API while it runs. All of it is pure.
+package persisted
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
+)
+
+// Item of a table that PD stores.
+type Item struct {
+	// Key with dots, such as schedule.leader-schedule-limit.
+	Key string
+	// Value as the file has it: text, a number, a truth or a list.
+	Value any
+}
+
+// String is the item as it stands in a file.
+func (i Item) String() string {
+	text, err := json.Marshal(i.Value)
+	if err != nil {
+		return fmt.Sprintf("%s = %v", i.Key, i.Value)
+	}
+	return i.Key + " = " + string(text)
+}
+
+// Lack is an item that PD does not have as a file says.
+type Lack struct {
+	Item
+	// Has is what PD shows instead, as JSON; empty if it shows nothing.
+	Has string
+	// Send is the value in the form in which PD takes it.
+	Send any
+}
+
+// foundingOnly are items of those tables that PD has no call for. They count when a
+// cluster is founded.
+var foundingOnly = []string{"schedule.store-balance-rate", "schedule.store-limit", "schedule.schedulers", "schedule.schedulers-v2", "schedule.schedulers-payload"}
+
+// Items returns the items of a file that PD stores and takes while it runs, sorted by
+// key; none if the text is no TOML.
+func Items(text string) []Item {
+	tree, err := tomlconfig.Parse("file", text)
+	if err != nil {
+		return nil
+	}
+	var out []Item
+	for _, section := range pd.StoredSections() {
+		if table, ok := tree[section].(map[string]any); ok {
+			out = collect(out, section, table)
+		}
+	}
+	slices.SortFunc(out, func(a, b Item) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+func collect(into []Item, path string, table map[string]any) []Item {
+	for name, value := range table {
+		key := path + "." + name
+		below, isTable := value.(map[string]any)
+		switch {
+		case slices.Contains(foundingOnly, key):
+		case isTable:
+			into = collect(into, key, below)
+		default:
+			into = append(into, Item{Key: key, Value: value})
+		}
+	}
+	return into
+}
+
+// Restart says why members that run with some files need a restart to run with others;
+// empty if they differ in nothing but what PD stores. An item that is taken away needs
+// none: PD keeps its value.
+func Restart(file string, old, wanted map[string]string) string {
+	for _, name := range slices.Sorted(maps.Keys(union(old, wanted))) {
+		if name != file && old[name] != wanted[name] {
+			return "file " + name
+		}
+	}
+	before, err := tomlconfig.Parse("file", old[file])
+	if err != nil {
+		return "file " + file
+	}
+	after, err := tomlconfig.Parse("file", wanted[file])
+	if err != nil {
+		return "file " + file
+	}
+	for _, name := range slices.Sorted(maps.Keys(union(before, after))) {
+		if !slices.Contains(pd.StoredSections(), name) && !reflect.DeepEqual(before[name], after[name]) {
+			return name + " is changed"
+		}
+	}
+	return ""
+}
+
+func union[V any](a, b map[string]V) map[string]V {
+	out := map[string]V{}
+	maps.Copy(out, a)
+	maps.Copy(out, b)
+	return out
+}
+
+// Lacks returns those of some items that PD does not have, by what it shows.
+func Lacks(items []Item, shown map[string]string) []Lack {
+	var out []Lack
+	for _, item := range items {
+		has, ok := shown[item.Key]
+		if send, same := compare(item, has, ok); !same {
+			out = append(out, Lack{Item: item, Has: has, Send: send})
+		}
+	}
+	return out
+}
+
+// compare says whether PD shows an item as it is wanted, and how it takes it. PD writes
+// durations and truths as text, joins lists of labels with commas, and leaves out
+// some items that are zero.
+func compare(item Item, has string, shown bool) (send any, same bool) {
+	var now any
+	if shown && json.Unmarshal([]byte(has), &now) != nil {
+		shown = false
+	}
+	want := item.Value
+	truth, isTruth := want.(bool)
+	if !shown {
+		// Of those that are left out, all truths are text.
+		if isTruth {
+			return strconv.FormatBool(truth), !truth
+		}
+		return want, isZero(want)
+	}
+	switch is := now.(type) {
+	case string:
+		text := plain(want)
+		if item.Key == "pd-server.dashboard-address" && text == "auto" {
+			return text, is != "none" // PD puts the member there that it chooses
+		}
+		return text, sameText(is, text)
+	case float64:
+		number, err := strconv.ParseFloat(plain(want), 64)
+		return want, err == nil && number == is
+	case bool:
+		return want, isTruth && truth == is
+	case []any:
+		return want, plain(is) == plain(want)
+	}
+	return want, now == nil && isZero(want)
+}
+
+// plain is a value as text, with the entries of a list joined by commas.
+func plain(value any) string {
+	list, ok := value.([]any)
+	if !ok {
+		return fmt.Sprint(value)
+	}
+	parts := make([]string, len(list))
+	for n, part := range list {
+		parts[n] = fmt.Sprint(part)
+	}
+	return strings.Join(parts, ",")
+}
+
+func sameText(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, errX := time.ParseDuration(a)
+	y, errY := time.ParseDuration(b)
+	return errX == nil && errY == nil && x == y
+}
+
+func isZero(value any) bool {
+	switch v := value.(type) {
+	case []any:
+		return len(v) == 0
+	case string:
+		return v == ""
+	case int64:
+		return v == 0
+	case float64:
+		return v == 0
+	}
+	return false
+}

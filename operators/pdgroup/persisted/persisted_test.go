@@ -1,0 +1,85 @@
+package persisted_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/persisted"
+)
+
+// What a real PD of the v8.1 line shows, of which some was changed.
+func shown() map[string]string {
+	return map[string]string{
+		"schedule.leader-schedule-limit": "4", "schedule.max-store-down-time": `"30m0s"`, "schedule.low-space-ratio": "0.8",
+		"schedule.enable-debug-metrics": `"false"`, "replication.location-labels": `"zone,host"`, "replication.max-replicas": "3",
+		"replication-mode.dr-auto-sync.label-key": `""`, "keyspace.pre-alloc": "null", "keyspace.wait-region-split": "true",
+		"pd-server.dashboard-address": `"http://a-0:2379"`,
+	}
+}
+
+// PD-21.
+func TestPD21WhatPDHasAsTheFileSaysItIsNotGiven(t *testing.T) {
+	for name, file := range map[string]string{
+		"nothing":                            "",
+		"other tables":                       "lease = 5\n[log]\nlevel = \"warn\"\n",
+		"the same number":                    "[schedule]\nleader-schedule-limit = 4\nlow-space-ratio = 0.8\n",
+		"the same time in other words":       "[schedule]\nmax-store-down-time = \"1800s\"\n",
+		"the same truth":                     "[schedule]\nenable-debug-metrics = false\n[keyspace]\nwait-region-split = true\n",
+		"the same labels":                    "[replication]\nlocation-labels = [\"zone\", \"host\"]\n",
+		"a truth that PD leaves out":         "[schedule]\nhalt-scheduling = false\n",
+		"no entries of a list":               "[keyspace]\npre-alloc = []\n",
+		"a member that PD is to choose":      "[pd-server]\ndashboard-address = \"auto\"\n",
+		"what counts when it founds only":    "[schedule.store-limit.1]\nadd-peer = 5\n",
+		"a rate that PD has no call for":     "[schedule]\nstore-balance-rate = 60\n",
+		"no TOML, of which others complain":  "[schedule",
+		"a key with dots":                    "replication.max-replicas = 3\n",
+		"an item that has none by its table": "[replication-mode.dr-auto-sync]\nlabel-key = \"\"\n",
+	} {
+		t.Run(name, func(t *testing.T) { assert.Empty(t, persisted.Lacks(persisted.Items(file), shown())) })
+	}
+}
+
+// PD-21.
+func TestPD21WhatPDHasNotItIsGivenAsItTakesIt(t *testing.T) {
+	for file, want := range map[string]struct {
+		text string
+		send any
+		has  string
+	}{
+		"[schedule]\nleader-schedule-limit = 8\n":                 {"schedule.leader-schedule-limit = 8", int64(8), "4"},
+		"[schedule]\nleader-schedule-limit = \"many\"\n":          {`schedule.leader-schedule-limit = "many"`, "many", "4"},
+		"[schedule]\nmax-store-down-time = \"1h\"\n":              {`schedule.max-store-down-time = "1h"`, "1h", `"30m0s"`},
+		"[schedule]\nenable-debug-metrics = true\n":               {"schedule.enable-debug-metrics = true", "true", `"false"`},
+		"[schedule]\nhalt-scheduling = true\n":                    {"schedule.halt-scheduling = true", "true", ""},
+		"[schedule]\nno-such-item = 1\n":                          {"schedule.no-such-item = 1", int64(1), ""},
+		"[replication]\nlocation-labels = [\"zone\"]\n":           {`replication.location-labels = ["zone"]`, "zone", `"zone,host"`},
+		"[replication-mode.dr-auto-sync]\nlabel-key = \"zone\"\n": {`replication-mode.dr-auto-sync.label-key = "zone"`, "zone", `""`},
+		"[keyspace]\nwait-region-split = false\n":                 {"keyspace.wait-region-split = false", false, "true"},
+		"[pd-server]\ndashboard-address = \"none\"\n":             {`pd-server.dashboard-address = "none"`, "none", `"http://a-0:2379"`},
+	} {
+		t.Run(want.text, func(t *testing.T) {
+			lacks := persisted.Lacks(persisted.Items(file), shown())
+			require.Len(t, lacks, 1)
+			assert.Equal(t, want.text, lacks[0].String())
+			assert.Equal(t, want.send, lacks[0].Send)
+			assert.Equal(t, want.has, lacks[0].Has)
+		})
+	}
+}
+
+// PD-21.
+func TestPD21StoredItemsRestartNobody(t *testing.T) {
+	const base = "initial-cluster-token = \"u\"\nlease = 3\n[schedule]\nleader-schedule-limit = 4\n"
+	for wanted, why := range map[string]string{
+		base: "",
+		base + "high-space-ratio = 0.5\n[replication]\nlocation-labels = [\"zone\"]\n":      "",
+		"initial-cluster-token = \"u\"\nlease = 3\n":                                        "", // taken away: PD keeps it
+		base + "[log]\nlevel = \"warn\"\n":                                                  "log is changed",
+		"initial-cluster-token = \"u\"\nlease = 5\n[schedule]\nleader-schedule-limit = 8\n": "lease is changed",
+	} {
+		assert.Equal(t, why, persisted.Restart("pd.toml", map[string]string{"pd.toml": base}, map[string]string{"pd.toml": wanted}), wanted)
+	}
+	assert.Equal(t, "file other", persisted.Restart("pd.toml", map[string]string{"pd.toml": base}, map[string]string{"pd.toml": base, "other": "x"}))
+}
