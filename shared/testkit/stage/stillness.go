@@ -55,9 +55,11 @@ func (s *Stage) Settled() map[string]string {
 	return versions
 }
 
-// Still requires that nobody writes anything for a while, Events included.
+// Still requires that nobody writes anything for a while, Events included, once what
+// was under way has been written.
 func (s *Stage) Still(d time.Duration) {
 	s.Helper()
+	s.Settled()
 	look := func() map[string]string {
 		versions := s.Versions()
 		s.addVersions(versions, eventsv1.SchemeGroupVersion.WithKind("Event"))
