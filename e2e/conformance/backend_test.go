@@ -88,6 +88,8 @@ func newSimWith(t *testing.T, clock *model.ManualClock, transfer time.Duration) 
 		}},
 	})
 	require.NoError(t, err)
+	// Until then etcd would take no member away.
+	clock.Advance(5 * time.Second)
 	return &sim{pd: p, clock: clock}
 }
 
