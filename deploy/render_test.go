@@ -361,6 +361,7 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 			"groups.tidb.dev/tidbgroups: get",
 			"groups.tidb.dev/tiflashgroups: get",
 			"groups.tidb.dev/tikvgroups: get",
+			"nodes: get",
 			"persistentvolumeclaims: " + own,
 			"persistentvolumes: get",
 			"pods: " + own,

@@ -17,7 +17,8 @@ func Conditions() string {
 
 Spec flows down, conditions flow up: every ordering rule of the database is a condition that one operator sets and another one waits for.
 The core conditions stand on every kind and mean the same everywhere. ` + "`Reconciling`" + `, ` + "`Stalled`" + ` and ` + "`Paused`" + ` are present only while they
-are True, and the first two never together, so that kstatus, Argo CD, Flux and ` + "`kubectl wait`" + ` understand every object without plug-ins.
+are True, and the first two never together, so that kstatus, Flux and ` + "`kubectl wait`" + ` understand every object without plug-ins. Argo CD
+takes any custom resource for Healthy unless it is given a check: ` + "[`deploy/argocd`](../deploy/argocd/argocd-cm.yaml)" + ` has one for every kind.
 
 Each condition carries the generation that it was computed for (` + "`observedGeneration`" + `); a gate accepts only a current one. The message
 names the object that is waited for and who must act. Reasons come from the closed sets below.

@@ -67,7 +67,7 @@ func table() []module {
 				"sigs.k8s.io/kustomize/api",
 				"sigs.k8s.io/kustomize/kyaml",
 			},
-			testExternal: testing,
+			testExternal: append([]string{"github.com/yuin/gopher-lua"}, testing...), // runs the checks for Argo CD
 		},
 		{
 			name:     "e2e",

@@ -125,6 +125,11 @@ func TestTransitionsAreWhatAPersonWantsToHear(t *testing.T) {
 		"not another reason of the same status": {put("False", "Ready", "Creating"), put("False", "Ready", "PodPending"), false},
 		"not the same again":                    {put("True", "Ready", "Ready"), put("True", "Ready", "Ready"), false},
 		"another reason to be stalled":          {put("True", "Stalled", "InvalidSpec"), put("True", "Stalled", "NameConflict"), true},
+		"a rollout that is over":                {put("False", "UpToDate", "Restarting"), put("True", "UpToDate", "UpToDate"), true},
+		"not a step of it":                      {put("True", "UpToDate", "UpToDate"), put("False", "UpToDate", "Restarting"), false},
+		"an update that is held":                {put("False", "UpToDate", "Restarting"), put("False", "UpToDate", "UpdateHeld"), true},
+		"not that it still is":                  {put("False", "UpToDate", "UpdateHeld"), put("False", "UpToDate", "UpdateHeld"), false},
+		"a pod that fits nowhere":               {put("True", "UpToDate", "UpToDate"), put("False", "UpToDate", "PodUnschedulable"), true},
 		"a stall":                               {nothing, put("True", "Stalled", "InvalidSpec"), true},
 	} {
 		t.Run(name, func(t *testing.T) {

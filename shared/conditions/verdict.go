@@ -1,6 +1,8 @@
 package conditions
 
 import (
+	"cmp"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -14,6 +16,15 @@ type Verdict struct {
 	Summary string
 	// Outcome is why the object is not what its spec asks for; Done when it is.
 	Outcome step.Outcome
+	// NoteReason and Note tell what is out of the ordinary on an object that is what
+	// its spec asks for: the reason and the message of UpToDate then. Empty if nothing is.
+	NoteReason, Note string
+	// Unready is why the object does not serve, if that is not why it is not what its
+	// spec asks for; Done if it is.
+	Unready step.Outcome
+	// Unpause and Resume tell how a pause and a suspension end; empty for the fields
+	// of the object itself.
+	Unpause, Resume string
 	// Paused says that spec.paused keeps the operator from acting.
 	Paused bool
 	// Suspended says that spec.suspended keeps the pods away.
@@ -29,22 +40,27 @@ func (s *Set) Finish(v Verdict) {
 	}
 	switch {
 	case v.Suspended:
-		s.False(v1alpha1.ConditionReady, v1alpha1.ReasonSuspended, "suspended: set spec.suspended to false to start it again")
+		s.False(v1alpha1.ConditionReady, v1alpha1.ReasonSuspended, "suspended: "+cmp.Or(v.Resume, "set spec.suspended to false to start it again"))
 	case v.Serving:
 		s.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, v.Summary)
+	case v.Unready.Reason != "":
+		s.False(v1alpha1.ConditionReady, v.Unready.Reason, v.Unready.Message)
 	case o.Kind == step.KindDone:
 		s.False(v1alpha1.ConditionReady, v1alpha1.ReasonNotReady, v.Summary)
 	default:
 		s.False(v1alpha1.ConditionReady, o.Reason, o.Message)
 	}
-	if o.Kind == step.KindDone {
-		s.True(v1alpha1.ConditionUpToDate, v1alpha1.ReasonUpToDate, "everything matches the spec")
-	} else {
+	switch {
+	case o.Kind != step.KindDone:
 		s.False(v1alpha1.ConditionUpToDate, o.Reason, o.Message)
+	case v.NoteReason != "":
+		s.True(v1alpha1.ConditionUpToDate, v.NoteReason, v.Note)
+	default:
+		s.True(v1alpha1.ConditionUpToDate, v1alpha1.ReasonUpToDate, "everything matches the spec")
 	}
 	switch {
 	case v.Paused:
-		s.True(v1alpha1.ConditionPaused, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on")
+		s.True(v1alpha1.ConditionPaused, v1alpha1.ReasonPaused, "paused: "+cmp.Or(v.Unpause, "set spec.paused to false to go on"))
 	case o.Kind == step.KindStall:
 		s.True(v1alpha1.ConditionStalled, o.Reason, o.Message)
 	case o.Kind != step.KindDone:

@@ -16,6 +16,9 @@ type Result struct {
 	Open bool
 	// Message says what the gate waits for and who must act; empty when open.
 	Message string
+	// Lagging says that it is closed for nothing but that the object has been edited
+	// and its operator has yet to say that it is still Ready.
+	Lagging bool
 }
 
 // Current returns a condition that was computed for the object's current
@@ -38,7 +41,11 @@ func Require(kind string, object metav1.Object, conditions []metav1.Condition, c
 	c := Current(conditions, object.GetGeneration(), conditionType)
 	switch {
 	case c == nil:
-		return Result{Message: fmt.Sprintf("%s has no current condition %s: is its operator running?", name, conditionType)}
+		before := meta.FindStatusCondition(conditions, conditionType)
+		return Result{
+			Message: fmt.Sprintf("%s has no current condition %s: its operator has yet to look at it", name, conditionType),
+			Lagging: before != nil && before.Status == metav1.ConditionTrue,
+		}
 	case c.Status == metav1.ConditionTrue:
 		return Result{Open: true}
 	}

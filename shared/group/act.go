@@ -1,20 +1,24 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/leaseclient"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/status"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
@@ -264,15 +268,44 @@ func applyInstance(ctx context.Context, env operator.Env, g v1alpha1.Group, chan
 		live = change.Live
 	}
 	result, err := apply.Seen(ctx, env.Client, env.Name, change.Desired, live)
-	if err == nil && result != apply.Unchanged {
+	switch {
+	case err != nil:
+	case result == apply.Created:
 		env.Recorder.Eventf(g, change.Desired, corev1.EventTypeNormal, string(result), "Apply", "%s Instance %s", result, change.Desired.Name)
+	case result == apply.Updated:
+		status.Note(ctrl.LoggerFrom(ctx), g, change.Desired, string(result), "changed Instance %s: %s", change.Desired.Name, edited(change))
 	}
 	return result, applied(change.Desired, err)
 }
 
+// edited says what of an Instance is changed, as far as it matters to its pod.
+func edited(change InstanceChange) string {
+	if change.Live == nil {
+		return "it was not seen before"
+	}
+	var out []string
+	note := func(field string, from, to any) {
+		if from != to {
+			out = append(out, fmt.Sprintf("%s: %v → %v", field, from, to))
+		}
+	}
+	live, desired := change.Live.Spec, change.Desired.Spec
+	note("revision", live.Revision, desired.Revision)
+	note("retire", live.Retire, desired.Retire)
+	note("stopPod", live.StopPod, desired.StopPod)
+	note("suspended", live.Suspended, desired.Suspended)
+	note("paused", live.Paused, desired.Paused)
+	note("disruption", change.Live.Annotations[v1alpha1.AnnotationDisruption], change.Desired.Annotations[v1alpha1.AnnotationDisruption])
+	note("finalizers", len(change.Live.Finalizers), len(change.Desired.Finalizers))
+	return cmp.Or(strings.Join(out, ", "), "labels, annotations or what its pod takes without a restart")
+}
+
 // applyOne applies any other object.
 func applyOne(ctx context.Context, env operator.Env, desired, live client.Object) step.Outcome {
-	_, err := apply.Object(ctx, env.Client, env.Name, desired, live)
+	result, err := apply.Object(ctx, env.Client, env.Name, desired, live)
+	if err == nil && result != apply.Unchanged {
+		status.Note(ctrl.LoggerFrom(ctx), desired, nil, string(result), "%s %s", result, desired.GetName())
+	}
 	return applied(desired, err)
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -18,6 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/leaseclient"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/status"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -82,6 +84,11 @@ func call(ctx context.Context, env operator.Env, g v1alpha1.Group, calls []Call)
 			worst = step.Worst(worst, step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("%s %s for Instance %s: %w", order.Verb, order.Target, order.Instance, err)))
 			continue
 		}
+		if order.Verb == EvictLeaders || order.Verb == StopEvictingLeaders || order.Verb == TransferLeader {
+			// Part of a disruption, which is told, or answered by an annotation.
+			status.Note(ctrl.LoggerFrom(ctx), g, nil, string(order.Verb), "%s %s for Instance %s", order.Verb, order.Target, order.Instance)
+			continue
+		}
 		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, string(order.Verb), string(order.Verb), "%s %s for Instance %s", order.Verb, order.Target, order.Instance)
 	}
 	env.PD.Kick(key)
@@ -114,7 +121,7 @@ func remove(ctx context.Context, env operator.Env, g v1alpha1.Group, plan Plan) 
 		live := &v1alpha1.Instance{}
 		done, o := deleteLive(ctx, env, live, i, i.ResourceVersion)
 		if done {
-			env.Recorder.Eventf(g, i, corev1.EventTypeNormal, "Deleted", "Delete", "Deleted Instance %s", i.Name)
+			env.Recorder.Eventf(g, i, corev1.EventTypeNormal, "Deleted", "Delete", "Deleted Instance %s: its member has left, or does not come back", i.Name)
 		}
 		worst = step.Worst(worst, o)
 	}

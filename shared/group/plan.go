@@ -439,6 +439,11 @@ func unready(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering) step.Outcome
 			continue
 		}
 		o := InstanceOutcome(i)
+		if o.Reason == v1alpha1.ReasonWaitingForInstances {
+			if o.After = gate.Patience; s.Silent[i.UID] {
+				o.After, o.Message = waitDeadline, o.Message+": is it running?"
+			}
+		}
 		switch {
 		case !own:
 			o = step.Wait("Instance", waitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is that of another group of this name, and is made anew when it has gone with it: kubectl -n "+i.Namespace+" describe instance "+i.Name)
@@ -462,7 +467,7 @@ func InstanceOutcome(i *v1alpha1.Instance) step.Outcome {
 	}
 	ready := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady)
 	if ready == nil {
-		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonWaitingForInstances, "Instance "+i.Name+" has no current condition Ready: is the instance operator running?")
+		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonWaitingForInstances, "Instance "+i.Name+" has no current condition Ready: the instance operator has yet to look at it")
 	}
 	if ready.Status == metav1.ConditionTrue {
 		upToDate := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionUpToDate)
@@ -504,6 +509,9 @@ func newInstance(g v1alpha1.Group, r Rendering, target revision.Target, slot int
 		return nil, fmt.Errorf("encode the template of slot %d: %w", slot, err)
 	}
 	i := &v1alpha1.Instance{ObjectMeta: workload.Meta(g, names.Instance(g.GetName(), slot))}
+	if owner := metav1.GetControllerOf(g); owner != nil && owner.Kind == v1alpha1.KindTidbCluster {
+		i.Labels[v1alpha1.LabelUmbrella] = owner.Name // what its messages have a person edit
+	}
 	i.Finalizers = []string{v1alpha1.FinalizerMember}
 	i.Spec = v1alpha1.InstanceSpec{
 		Group:                v1alpha1.InstanceGroup{Kind: g.GroupKind(), Name: g.GetName()},

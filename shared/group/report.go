@@ -3,6 +3,8 @@ package group
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
@@ -78,15 +81,23 @@ func ClaimLost(i *v1alpha1.Instance) bool {
 func Report(g v1alpha1.Group, s Snapshot, plan Plan, outcome step.Outcome, set *conditions.Set, serving bool) v1alpha1.GroupStatus {
 	spec, before := g.GetComponentSpec(), g.GetGroupStatus()
 	counts := Count(s, plan.Target.Hash)
+	noteReason, note := leaderless(s)
 	set.Finish(conditions.Verdict{
-		Serving:   serving && (!spec.Suspended || spec.Paused),
-		Summary:   summary(g, counts),
-		Outcome:   step.Worst(outcome, plan.Outcome),
+		Serving:    serving && (!spec.Suspended || spec.Paused),
+		Summary:    summary(g, counts),
+		Outcome:    told(g, s, step.Worst(outcome, plan.Outcome)),
+		Unpause:    origin.Of(g).Unset("paused"),
+		Resume:     origin.Of(g).Unset("suspended"),
+		NoteReason: noteReason, Note: note,
 		Paused:    spec.Paused,
 		Suspended: spec.Suspended && !spec.Paused,
 	})
+	reason, message := set.Headline()
 	status := v1alpha1.GroupStatus{
 		ObservedGeneration: g.GetGeneration(),
+		Reason:             reason,
+		Message:            message,
+		Updated:            fmt.Sprintf("%d/%d", counts.Updated, max(counts.Exist, g.GetReplicas())),
 		Conditions:         set.List(),
 		Replicas:           counts.Exist,
 		ReadyReplicas:      counts.Ready,
@@ -109,9 +120,51 @@ func Report(g v1alpha1.Group, s Snapshot, plan Plan, outcome step.Outcome, set *
 	return status
 }
 
+// refusalDelay is for how long a scale-in may be refused before it counts as one for a
+// person: a store that is just being restarted comes back.
+const refusalDelay = 30 * time.Second
+
+// told is how an outcome is told: about the object that a person edits, and as a stall if
+// only a person can help. The reconcile itself ends as it would.
+func told(g v1alpha1.Group, s Snapshot, o step.Outcome) step.Outcome {
+	if o.Reason == v1alpha1.ReasonInvalidSpec {
+		o.Message = origin.Of(g).Translate(o.Message)
+	}
+	if o.Kind != step.KindWait && o.Kind != step.KindAfter {
+		return o
+	}
+	before := meta.FindStatusCondition(g.GetGroupStatus().Conditions, v1alpha1.ConditionUpToDate)
+	refused := o.Reason == v1alpha1.ReasonScaleInRefused && before != nil && before.Reason == o.Reason && s.Now.Sub(before.LastTransitionTime.Time) >= refusalDelay
+	stalled := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
+		c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionStalled)
+		// A lost claim is made up for by the group itself, where it may be.
+		return c != nil && c.Reason == o.Reason && c.Reason != v1alpha1.ReasonClaimLost && strings.HasPrefix(o.Message, "Instance "+i.Name+": ")
+	})
+	if refused || stalled {
+		o.Kind = step.KindStall
+	}
+	return o
+}
+
 func summary(g v1alpha1.Group, c Counts) string {
 	if g.GetReplicas() == 0 {
 		return "spec.replicas is 0"
 	}
 	return fmt.Sprintf("%d of %d Instances are ready", c.Ready, g.GetReplicas())
+}
+
+// leaderless notes the members that lead nothing because a person asked; empty if
+// none does.
+func leaderless(s Snapshot) (reason, note string) {
+	var names []string
+	for _, i := range s.Instances {
+		if request, asked := LeadsNothing(i); asked && i.Annotations[v1alpha1.AnnotationLeadersEvicted] == request {
+			names = append(names, i.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "", ""
+	}
+	slices.Sort(names)
+	return v1alpha1.ReasonLeadersEvicted, fmt.Sprintf("no leaders on %s (annotation %s); everything matches the spec", strings.Join(names, ", "), v1alpha1.AnnotationEvictLeaders)
 }

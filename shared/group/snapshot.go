@@ -31,6 +31,8 @@ import (
 type Snapshot struct {
 	// Instances of the group by slot, those being deleted included.
 	Instances []*v1alpha1.Instance
+	// Silent are the Instances that the instance operator should have looked at by now.
+	Silent map[types.UID]bool
 	// Peers are the Instances of other groups of the same kind and cluster.
 	Peers []*v1alpha1.Instance
 	// Served are the Instances of everything that a PDGroup's PD serves, while PD is
@@ -132,6 +134,10 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (Snapshot,
 	var err error
 	if s.Instances, err = Instances(ctx, env.Client, g); err != nil {
 		return s, err
+	}
+	s.Silent = map[types.UID]bool{}
+	for _, i := range s.Instances {
+		s.Silent[i.UID] = env.Waits.Overdue(i, i.Status.Conditions, s.Now)
 	}
 	if s.Services, err = services(ctx, env.Client, g); err != nil {
 		return s, err

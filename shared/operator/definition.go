@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/status"
 )
@@ -59,6 +60,8 @@ type Env struct {
 	ClusterScoped bool
 	// Controller options, concurrency and timeouts, from the flags.
 	Controller controller.Options
+	// Waits remembers who has owed an answer since when.
+	Waits *gate.Waits
 	// Outcomes counts the ends of steps.
 	Outcomes Outcomes
 	// Now is the clock.

@@ -24,6 +24,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/status"
 )
@@ -144,14 +145,15 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 		Client:   manager.GetClient(),
 		Live:     manager.GetAPIReader(),
 		Scheme:   scheme,
-		Recorder: manager.GetEventRecorder(definition.Name),
+		Recorder: &status.Journal{EventRecorder: manager.GetEventRecorder(definition.Name), Log: manager.GetLogger().WithName("journal"), Now: time.Now},
 
 		ClusterScoped: len(flags.namespaces()) == 0,
 		Controller: controller.Options{
 			MaxConcurrentReconciles: flags.Concurrency,
 			RateLimiter:             rateLimiter(),
 		},
-		Now: time.Now,
+		Waits: &gate.Waits{},
+		Now:   time.Now,
 	}
 	env.Status = status.Writer{Client: env.Client, Owner: definition.Name, Recorder: env.Recorder}
 	if env.Outcomes, err = newOutcomes(ctrlmetrics.Registry, definition.Kind); err != nil {

@@ -28,13 +28,42 @@ func Of(g v1alpha1.Group) Origin {
 	if owner == nil || owner.Kind != v1alpha1.KindTidbCluster {
 		return Origin{Namespace: g.GetNamespace(), Kind: strings.ToLower(g.GroupKind()), Name: g.GetName()}
 	}
-	o := Origin{Namespace: g.GetNamespace(), Kind: strings.ToLower(v1alpha1.KindTidbCluster), Name: owner.Name, entry: "spec." + g.Component()}
-	if g.GroupKind() != v1alpha1.KindPDGroup {
+	return entry(g.GetNamespace(), owner.Name, g.GroupKind(), g.GetName(), g.Component())
+}
+
+// OfInstance returns the origin of what the template of an Instance says: it carries
+// the labels of its group.
+func OfInstance(i *v1alpha1.Instance) Origin {
+	group, umbrella, component := i.Spec.Group, i.Labels[v1alpha1.LabelUmbrella], i.Labels[v1alpha1.LabelComponent]
+	if umbrella == "" {
+		return Origin{Namespace: i.Namespace, Kind: strings.ToLower(group.Kind), Name: group.Name}
+	}
+	return entry(i.Namespace, umbrella, group.Kind, group.Name, component)
+}
+
+// entry is the origin of a group of a TidbCluster.
+func entry(namespace, umbrella, kind, group, component string) Origin {
+	o := Origin{Namespace: namespace, Kind: strings.ToLower(v1alpha1.KindTidbCluster), Name: umbrella, entry: "spec." + component}
+	if kind != v1alpha1.KindPDGroup {
 		// The entries are a list by name, and the first mostly has none.
-		name := strings.TrimPrefix(strings.TrimPrefix(g.GetName(), names.Group(owner.Name, g.Component(), "")), "-")
+		name := strings.TrimPrefix(strings.TrimPrefix(group, names.Group(umbrella, component, "")), "-")
 		o.entry += "[" + name + "]"
 	}
 	return o
+}
+
+// In returns the path of a field and the command by which it is edited, as in:
+// correct it in spec.tikv[].config (kubectl -n db edit tidbcluster basic).
+func (o Origin) In(field string) string { return o.Field(field) + " (" + o.Edit() + ")" }
+
+// Translate makes a message that begins with a path of the group's spec, such as
+// spec.config: ..., one about the object that a person edits, and names the command.
+func (o Origin) Translate(message string) string {
+	field, rest, found := strings.Cut(message, ": ")
+	if path, ok := strings.CutPrefix(field, "spec."); found && ok && !strings.ContainsAny(path, " ,;") {
+		return o.Field(path) + ": " + rest + ": " + o.Edit()
+	}
+	return message
 }
 
 // Field returns the path of a field of the group's spec, such as replicas.
@@ -54,6 +83,11 @@ func (o Origin) Either(name string) string {
 	return "spec." + name + " or " + o.Field(name)
 }
 
+// Unset tells to set a flag back that a TidbCluster has for all its groups, too.
+func (o Origin) Unset(field string) string {
+	return "set " + o.Either(field) + " to false: " + o.Edit()
+}
+
 // Edit returns the command by which it is edited.
 func (o Origin) Edit() string {
 	return fmt.Sprintf("kubectl -n %s edit %s %s", o.Namespace, o.Kind, o.Name)
@@ -64,5 +98,5 @@ func (o Origin) Scale(replicas int) string {
 	if o.entry == "" {
 		return fmt.Sprintf("kubectl -n %s scale %s %s --replicas=%d", o.Namespace, o.Kind, o.Name, replicas)
 	}
-	return fmt.Sprintf("%s (%s: %d)", o.Edit(), o.Field("replicas"), replicas)
+	return fmt.Sprintf("set %s to %d: %s", o.Field("replicas"), replicas, o.Edit())
 }

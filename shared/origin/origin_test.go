@@ -33,15 +33,15 @@ func TestAPersonIsToldWhatToEdit(t *testing.T) {
 		},
 		"PD of a TidbCluster": {
 			&v1alpha1.PDGroup{ObjectMeta: meta("basic-pd", v1alpha1.KindTidbCluster)}, "spec.pd.replicas", "spec.paused or spec.pd.paused",
-			"kubectl -n ns edit tidbcluster basic", "kubectl -n ns edit tidbcluster basic (spec.pd.replicas: 4)",
+			"kubectl -n ns edit tidbcluster basic", "set spec.pd.replicas to 4: kubectl -n ns edit tidbcluster basic",
 		},
 		"the entry without a name": {
 			&v1alpha1.TiKVGroup{ObjectMeta: meta("basic-tikv", v1alpha1.KindTidbCluster)}, "spec.tikv[].replicas", "spec.paused or spec.tikv[].paused",
-			"kubectl -n ns edit tidbcluster basic", "kubectl -n ns edit tidbcluster basic (spec.tikv[].replicas: 4)",
+			"kubectl -n ns edit tidbcluster basic", "set spec.tikv[].replicas to 4: kubectl -n ns edit tidbcluster basic",
 		},
 		"an entry with a name": {
 			&v1alpha1.TiFlashGroup{ObjectMeta: meta("basic-tiflash-hot", v1alpha1.KindTidbCluster)}, "spec.tiflash[hot].replicas", "spec.paused or spec.tiflash[hot].paused",
-			"kubectl -n ns edit tidbcluster basic", "kubectl -n ns edit tidbcluster basic (spec.tiflash[hot].replicas: 4)",
+			"kubectl -n ns edit tidbcluster basic", "set spec.tiflash[hot].replicas to 4: kubectl -n ns edit tidbcluster basic",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,4 +52,25 @@ func TestAPersonIsToldWhatToEdit(t *testing.T) {
 			assert.Equal(t, c.replica, o.Scale(4))
 		})
 	}
+}
+
+// An Instance knows its TidbCluster by the label, and its message names that one's field.
+func TestAnInstanceNamesWhatAPersonEdits(t *testing.T) {
+	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "basic-tikv-hot-0", Labels: map[string]string{v1alpha1.LabelComponent: v1alpha1.ComponentTiKV}}}
+	i.Spec.Group = v1alpha1.InstanceGroup{Kind: v1alpha1.KindTiKVGroup, Name: "basic-tikv-hot"}
+	assert.Equal(t, "spec.volumes (kubectl -n ns edit tikvgroup basic-tikv-hot)", origin.OfInstance(i).In("volumes"))
+	i.Labels[v1alpha1.LabelUmbrella] = "basic"
+	assert.Equal(t, "spec.tikv[hot].volumes (kubectl -n ns edit tidbcluster basic)", origin.OfInstance(i).In("volumes"))
+}
+
+func TestAMessageAboutAGroupsSpecBecomesOneAboutTheTidbClusters(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "basic-tikv", OwnerReferences: []metav1.OwnerReference{{Kind: v1alpha1.KindTidbCluster, Name: "basic", Controller: ptr.To(true)}}}}
+	for message, want := range map[string]string{
+		"spec.config: not valid TOML at line 1: correct it there": "spec.tikv[].config: not valid TOML at line 1: correct it there: kubectl -n ns edit tidbcluster basic",
+		"Instance a-0: pod a-0 waits":                             "Instance a-0: pod a-0 waits",
+		"spec.replicas is 2, and nothing is removed: x":           "spec.replicas is 2, and nothing is removed: x",
+	} {
+		assert.Equal(t, want, origin.Of(g).Translate(message))
+	}
+	assert.Equal(t, "spec.config: bad: kubectl -n ns edit tikvgroup kv", origin.Of(&v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv"}}).Translate("spec.config: bad"))
 }

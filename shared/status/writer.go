@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -48,14 +49,19 @@ func (w Writer) write(ctx context.Context, send send, object client.Object, befo
 		return client.IgnoreNotFound(err)
 	}
 	for _, c := range transitions {
-		w.transition(object, c)
+		w.transition(ctx, object, c)
 	}
 	return nil
 }
 
 // transition records an Event for a condition that changed.
-func (w Writer) transition(object client.Object, c metav1.Condition) {
+func (w Writer) transition(ctx context.Context, object client.Object, c metav1.Condition) {
 	if c.Type == v1alpha1.ConditionReconciling {
+		return
+	}
+	if _, member := object.(*v1alpha1.Instance); member && (c.Type == v1alpha1.ConditionReady || c.Status == metav1.ConditionTrue && c.Type == v1alpha1.ConditionUpToDate) {
+		// A group's roll would be told once for each member: what is done to one is.
+		Note(logr.FromContextOrDiscard(ctx), object, nil, c.Reason, "%s is %s: %s", c.Type, c.Status, c.Message)
 		return
 	}
 	info, known := v1alpha1.LookupCondition(c.Type)
@@ -64,7 +70,7 @@ func (w Writer) transition(object client.Object, c metav1.Condition) {
 		bad = !bad
 	}
 	eventType := corev1.EventTypeNormal
-	if bad && (c.Type == v1alpha1.ConditionStalled || c.Reason == v1alpha1.ReasonQuorumLost) {
+	if bad && (c.Type == v1alpha1.ConditionStalled || c.Reason == v1alpha1.ReasonQuorumLost || c.Reason == v1alpha1.ReasonPodUnschedulable) {
 		eventType = corev1.EventTypeWarning
 	}
 	w.Recorder.Eventf(object, nil, eventType, c.Reason, c.Type, "%s is %s: %s", c.Type, c.Status, c.Message)

@@ -25,7 +25,7 @@ type Gate struct {
 // PutDependencies sets DependenciesReady: whether the groups that this one
 // waits for are Ready. ready is the message when they are.
 func PutDependencies(needs Gate, ready string, set *conditions.Set) {
-	if needs.Open {
+	if needs.Open || needs.Lagging && set.Was(v1alpha1.ConditionDependenciesReady) {
 		set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonDependenciesReady, ready)
 		return
 	}

@@ -473,6 +473,19 @@ type GroupStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Reason of Stalled, Ready or UpToDate, whichever keeps the object from what its
+	// spec asks for, in this order; LeadersEvicted if all is well but for a member that
+	// leads nothing on request; empty if there is nothing to tell. For kubectl get.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message that goes with Reason, of at most 80 characters; the condition has all
+	// of it. For kubectl get -o wide.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Updated is how many Instances are at the revision that the spec asks for, of
+	// those that exist or are asked for: 2/3. For kubectl get.
+	// +optional
+	Updated string `json:"updated,omitempty"`
 	// Replicas is the number of Instances that exist.
 	Replicas int32 `json:"replicas"`
 	// ReadyReplicas is the number of Instances that are Ready.

@@ -106,7 +106,11 @@ const (
 	// an annotation on its Instance says so, and it is not so yet. Set by the tikvgroup
 	// and pdgroup operators until that annotation has been answered, and from when it
 	// is gone until PD lets the member lead again.
-	ReasonEvictingLeaders     = "EvictingLeaders"
+	ReasonEvictingLeaders = "EvictingLeaders"
+	// ReasonLeadersEvicted: a member leads nothing because an annotation on its Instance
+	// says so; UpToDate is True. Set by the tikvgroup, pdgroup and instance operators,
+	// and passed on by the tidbcluster operator.
+	ReasonLeadersEvicted      = "LeadersEvicted"
 	ReasonWaitingForPDGroup   = "WaitingForPDGroup"
 	ReasonWaitingForTiKVGroup = "WaitingForTiKVGroup"
 	ReasonWaitingForInstances = "WaitingForInstances"
@@ -255,7 +259,7 @@ func ConditionTable() []ConditionInfo {
 	return []ConditionInfo{
 		{Type: ConditionReady, Kinds: Kinds(), Polarity: PositivePolarity, SetBy: own, Reasons: with(ReasonReady),
 			Meaning: "It serves now and may be depended on. Stays True through a healthy rolling restart."},
-		{Type: ConditionUpToDate, Kinds: Kinds(), Polarity: PositivePolarity, SetBy: own, Reasons: with(ReasonUpToDate),
+		{Type: ConditionUpToDate, Kinds: Kinds(), Polarity: PositivePolarity, SetBy: own, Reasons: with(ReasonUpToDate, ReasonLeadersEvicted),
 			Meaning: "Everything below the object matches its spec."},
 		{Type: ConditionReconciling, Kinds: Kinds(), Polarity: NegativePolarity, SetBy: own, Reasons: with(),
 			Meaning: "The operator works towards the spec or waits for another object; the message names it."},

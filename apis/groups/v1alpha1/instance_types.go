@@ -130,6 +130,15 @@ type InstanceStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Reason of Stalled, Ready or UpToDate, whichever keeps the object from what its
+	// spec asks for, in this order; LeadersEvicted if all is well but for the member
+	// leading nothing on request; empty if there is nothing to tell. For kubectl get.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message that goes with Reason, of at most 80 characters; the condition has all
+	// of it. For kubectl get -o wide.
+	// +optional
+	Message string `json:"message,omitempty"`
 	// PodUID of the pod that exists now.
 	// +optional
 	PodUID types.UID `json:"podUID,omitempty"`
@@ -228,15 +237,17 @@ type MemberStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=tinst,categories={tidb}
+// +kubebuilder:resource:shortName=tinst,categories={tidb-all}
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Group",type=string,JSONPath=`.spec.group.name`
+// +kubebuilder:printcolumn:name="Up-to-date",type=string,JSONPath=`.status.conditions[?(@.type=="UpToDate")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
 // +kubebuilder:printcolumn:name="Member",type=string,JSONPath=`.status.member.state`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.nodeName`
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Group",type=string,priority=1,JSONPath=`.spec.group.name`
 // +kubebuilder:printcolumn:name="ID",type=string,priority=1,JSONPath=`.status.member.id`
 // +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.revision`
-// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
 type Instance struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

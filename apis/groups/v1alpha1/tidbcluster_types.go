@@ -102,6 +102,23 @@ type TidbClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Reason of Stalled, Ready or UpToDate, whichever keeps the object from what its
+	// spec asks for, in this order; LeadersEvicted if all is well but for a member that
+	// leads nothing on request; empty if there is nothing to tell. For kubectl get.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message that goes with Reason, of at most 80 characters; the condition has all
+	// of it. For kubectl get -o wide.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Updated is how many Instances of all groups are at the revision that the spec asks for, of
+	// those that exist or are asked for: 2/3. For kubectl get.
+	// +optional
+	Updated string `json:"updated,omitempty"`
+	// Version that the groups run, as they report it; several, separated by commas,
+	// while or because they differ.
+	// +optional
+	Version string `json:"version,omitempty"`
 	// ClusterID of PD.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
@@ -138,13 +155,16 @@ type GroupSummary struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=tc,categories={tidb,tidb-groups}
+// +kubebuilder:resource:shortName=tc,categories={tidb,tidb-groups,tidb-all}
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
-// +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.endpoint`
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:printcolumn:name="Cluster ID",type=string,priority=1,JSONPath=`.status.clusterID`
+// +kubebuilder:printcolumn:name="Up-to-date",type=string,JSONPath=`.status.conditions[?(@.type=="UpToDate")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
+// +kubebuilder:printcolumn:name="Updated",type=string,JSONPath=`.status.updated`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Endpoint",type=string,priority=1,JSONPath=`.status.endpoint`
+// +kubebuilder:printcolumn:name="Cluster ID",type=string,priority=1,JSONPath=`.status.clusterID`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 32",message="metadata.name must be at most 32 characters of a-z, 0-9 and -, and begin with a letter: every object is named after it"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.tikv) || self.spec.tikv.all(g, size(self.metadata.name) + size(g.name) <= 34)",message="metadata.name and spec.tikv[].name together may have at most 34 characters, because the group's name has at most 40"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.tidb) || self.spec.tidb.all(g, size(self.metadata.name) + size(g.name) <= 34)",message="metadata.name and spec.tidb[].name together may have at most 34 characters, because the group's name has at most 40"

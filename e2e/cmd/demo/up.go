@@ -66,7 +66,7 @@ func up(ctx context.Context, out *os.File) error {
 	})
 	if err != nil {
 		say(out, "%s", tree.Draw(last, tree.Style{}))
-		return fmt.Errorf("%w; the lines above that begin with ✗ or ◌ say what is missing; next: %s", err, kubectlHint(s, p, "get tidb -A"))
+		return fmt.Errorf("%w; the lines above that begin with ✗ or ◌ say what is missing; next: %s", err, kubectlHint(s, p, "get tidb-all -A"))
 	}
 	if !show.live {
 		say(out, "%s", strings.TrimRight(tree.Draw(last, tree.Style{}), "\n"))
@@ -121,7 +121,7 @@ func goodbye(ctx context.Context, out *os.File, s *session.Session, p provider.P
 		say(out, "  SELECT tidb_version() answers:\n    %s", strings.ReplaceAll(strings.TrimSpace(answer), "\n", "\n    "))
 	}
 	say(out, "  connect:  mysql -h %s -P 4000 -u root", service.Spec.ClusterIP)
-	say(out, "  look:     %s", kubectlHint(s, p, "get tidb"))
+	say(out, "  look:     %s", kubectlHint(s, p, "get tidb-all"))
 	say(out, "  stop:     make demo-down")
 	return nil
 }

@@ -13,11 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
+	"github.com/tidb-groups/tidb-groups/shared/status"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -84,7 +86,7 @@ func (r *reconciler) finalizer(ctx context.Context, instance *v1alpha1.Instance,
 func (r *reconciler) createClaim(ctx context.Context, s *snapshot, c claimCreation) step.Outcome {
 	created := c.claim.DeepCopy()
 	if err := r.Client.Create(ctx, created, client.FieldOwner(r.Name)); err != nil {
-		o := refused(created, fmt.Errorf("create claim %s: %w", created.Name, err))
+		o := refused(s, created, fmt.Errorf("create claim %s: %w", created.Name, err))
 		s.volumes[c.index].refused = o.Reason
 		return o
 	}
@@ -97,7 +99,7 @@ func (r *reconciler) patchClaim(ctx context.Context, s *snapshot, c claimPatch) 
 	changed := c.claim.DeepCopy()
 	at := slices.IndexFunc(s.volumes, func(v volume) bool { return v.claim == c.claim })
 	if err := r.patch(ctx, changed, c.body); err != nil {
-		o := refused(c.claim, fmt.Errorf("change claim %s: %w", c.claim.Name, err))
+		o := refused(s, c.claim, fmt.Errorf("change claim %s: %w", c.claim.Name, err))
 		if o.Reason == v1alpha1.ReasonLimitRangeExceeded && c.body["spec"] == nil {
 			// LimitRanger judges the size at every change, whatever is changed.
 			o.Message = fmt.Sprintf("a LimitRange lets claim %s not be changed at all, and it is to be (%s): raise the LimitRange's maximum: kubectl -n %s get limitrange; or delete the claim, if its data is not needed: kubectl -n %s delete pvc %s",
@@ -135,18 +137,19 @@ func (r *reconciler) createPod(ctx context.Context, s *snapshot, pod *corev1.Pod
 	created := pod.DeepCopy()
 	if err := r.Client.Create(ctx, created, client.FieldOwner(r.Name)); err != nil {
 		if q := storage.QuotaOf(err); q != nil {
-			return overQuota(pod, q)
+			return overQuota(s, pod, q)
 		}
-		return rejected(v1alpha1.ReasonPodRejected, fmt.Errorf("create pod %s: %w", pod.Name, err))
+		return rejected(s, v1alpha1.ReasonPodRejected, fmt.Errorf("create pod %s: %w", pod.Name, err))
 	}
 	s.pod = created
-	r.tell(s, created, "PodCreated", "created pod %s of revision %s", pod.Name, s.instance.Spec.Revision)
+	// Kubernetes' own Events tell where it is scheduled and how it starts.
+	status.Note(ctrl.LoggerFrom(ctx), s.instance, created, "PodCreated", "created pod %s of revision %s", pod.Name, s.instance.Spec.Revision)
 	return step.Done()
 }
 
 func (r *reconciler) patchPod(ctx context.Context, s *snapshot, p *podPatch) step.Outcome {
 	if err := r.patch(ctx, p.pod.DeepCopy(), p.body); err != nil {
-		return rejected(v1alpha1.ReasonPodRejected, fmt.Errorf("change pod %s: %w", p.pod.Name, err))
+		return rejected(s, v1alpha1.ReasonPodRejected, fmt.Errorf("change pod %s: %w", p.pod.Name, err))
 	}
 	r.tell(s, p.pod, "PodUpdated", "changed pod %s in place: %s", p.pod.Name, p.why)
 	return step.Done()
@@ -241,20 +244,20 @@ func failed(err error) step.Outcome {
 
 // refused turns the API server's answer to a write of a claim into an outcome. It
 // is asked again after a while: nobody tells when a quota grows.
-func refused(c *corev1.PersistentVolumeClaim, err error) step.Outcome {
-	if why := storage.RefusalOf(c.Namespace, c.Name, err); why != nil {
+func refused(s *snapshot, c *corev1.PersistentVolumeClaim, err error) step.Outcome {
+	if why := storage.RefusalOf(c.Namespace, c.Name, from(s).In("volumes"), err); why != nil {
 		o := stall(why.Reason, "%s", why.Message)
 		o.After = refusalRecheck
 		return o
 	}
-	return rejected(v1alpha1.ReasonClaimRejected, err)
+	return rejected(s, v1alpha1.ReasonClaimRejected, err)
 }
 
 // overQuota waits for a ResourceQuota to have room for a pod: a person makes it, or
 // another pod that ends. How much of it is used is not told, others change that.
-func overQuota(pod *corev1.Pod, q *storage.Quota) step.Outcome {
-	o := wait("resourcequota", v1alpha1.ReasonPodRejected, "ResourceQuota %s is too small for pod %s (it adds %s, the limit is %s): see what uses it: kubectl -n %s describe resourcequota %s; raise it, or lower resources or replicas of the group",
-		q.Name, pod.Name, q.Adds, q.Limit, pod.Namespace, q.Name)
+func overQuota(s *snapshot, pod *corev1.Pod, q *storage.Quota) step.Outcome {
+	o := wait("resourcequota", v1alpha1.ReasonPodRejected, "ResourceQuota %s is too small for pod %s (it adds %s, the limit is %s): see what uses it: kubectl -n %s describe resourcequota %s; raise it, or lower resources or replicas: %s",
+		q.Name, pod.Name, q.Adds, q.Limit, pod.Namespace, q.Name, from(s).Edit())
 	o.After = refusalRecheck
 	return o
 }
@@ -262,10 +265,10 @@ func overQuota(pod *corev1.Pod, q *storage.Quota) step.Outcome {
 // rejected turns the API server's answer to a write into an outcome. What is
 // invalid stays invalid until the spec changes; what is forbidden, by a quota
 // for example, may be allowed later.
-func rejected(reason string, err error) step.Outcome {
+func rejected(s *snapshot, reason string, err error) step.Outcome {
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return stall(reason, "%v: correct the spec of the group", err)
+		return stall(reason, "%v: correct the spec: %s", err, from(s).Edit())
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return wait("namespace", v1alpha1.ReasonDeleting, "the namespace is being deleted: nothing can be created in it")
 	case apierrors.IsForbidden(err):

@@ -47,6 +47,8 @@ type snapshot struct {
 	// classes by name; nil where they may not be read, in a namespaced
 	// installation.
 	classes map[string]*storagev1.StorageClass
+	// node is the one that a message is about, if there is such a message.
+	node nodeState
 }
 
 // volume is one entry of spec.volumeClaimTemplates and what there is of it.
@@ -124,7 +126,22 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 	if s.err == nil && r.ClusterScoped {
 		s.classes, s.err = r.storageClasses(ctx)
 	}
+	if name := askedNode(s); s.err == nil && name != "" && r.ClusterScoped {
+		s.node, s.err = r.observeNode(ctx, name)
+	}
 	return s
+}
+
+// observeNode looks at a node.
+func (r *reconciler) observeNode(ctx context.Context, name string) (nodeState, error) {
+	node := &corev1.Node{}
+	switch err := r.Live.Get(ctx, client.ObjectKey{Name: name}, node); {
+	case apierrors.IsNotFound(err):
+		return nodeState{known: true, absent: true}, nil
+	case err != nil:
+		return nodeState{}, fmt.Errorf("read node %s: %w", name, err)
+	}
+	return stateOf(node), nil
 }
 
 // stopped reports whether an Instance's pod may just have been stopped, by what the

@@ -204,11 +204,11 @@ func planPod(s *snapshot, p *plan) {
 	}
 	switch {
 	case pod.DeletionTimestamp != nil:
-		p.outcome = terminating(pod)
+		p.outcome = terminating(s, pod)
 	case instance.Spec.Suspended:
 		if p.outcome = maySuspend(s); p.outcome.Kind == step.KindDone {
 			p.deletePod = &podDeletion{pod: pod, why: "the Instance is suspended"}
-			p.outcome = terminating(pod)
+			p.outcome = terminating(s, pod)
 		}
 	case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
 		if p.outcome = mayRenew(s); p.outcome.Kind == step.KindDone {
@@ -383,7 +383,7 @@ func planDeletion(s *snapshot, p *plan) {
 		owner = ownerOf(instance, pod)
 	}
 	if owner == ownPod {
-		p.outcome = terminating(pod)
+		p.outcome = terminating(s, pod)
 		if pod.DeletionTimestamp == nil {
 			p.deletePod = &podDeletion{pod: pod, why: "the Instance is being deleted"}
 		}
@@ -439,14 +439,6 @@ func planRetention(s *snapshot, claim *corev1.PersistentVolumeClaim, p *plan) {
 // restored reports whether a claim is another one than the one that was recorded.
 func restored(s *snapshot, claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(s.volumes, func(v volume) bool { return v.claim == claim && v.recorded != "" && v.recorded != claim.UID })
-}
-
-// terminating waits for a pod to stop.
-func terminating(pod *corev1.Pod) step.Outcome {
-	if pod.Spec.NodeName == "" {
-		return wait("pod", v1alpha1.ReasonPodTerminating, "pod %s is being stopped", pod.Name)
-	}
-	return wait("pod", v1alpha1.ReasonPodTerminating, "pod %s is being stopped on node %s; if the node is gone for good: kubectl delete node %s", pod.Name, pod.Spec.NodeName, pod.Spec.NodeName)
 }
 
 // ended says that a pod has ended and comes back, and what a person can do if it

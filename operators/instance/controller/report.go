@@ -24,6 +24,8 @@ import (
 type part struct {
 	ObservedGeneration int64                   `json:"observedGeneration,omitempty"`
 	Conditions         []metav1.Condition      `json:"conditions,omitempty"`
+	Reason             string                  `json:"reason,omitempty"`
+	Message            string                  `json:"message,omitempty"`
 	PodUID             types.UID               `json:"podUID,omitempty"`
 	PodIP              string                  `json:"podIP,omitempty"`
 	NodeName           string                  `json:"nodeName,omitempty"`
@@ -62,14 +64,18 @@ func report(s *snapshot, p *plan, acted step.Outcome, now time.Time) finding {
 	deleting := instance.DeletionTimestamp != nil
 	suspended := instance.Spec.Suspended && !deleting
 	outcome := worst(s, p, acted, volumes, pod, suspended)
+	noteReason, note := leaderless(instance)
 	set.Finish(conditions.Verdict{
-		Serving:   set.Is(v1alpha1.ConditionPodReady) && set.Is(v1alpha1.ConditionVolumesReady) && gates(instance).Kind == step.KindDone,
+		NoteReason: noteReason, Note: note,
+		Unpause: from(s).Unset("paused"), Resume: resume(s),
+		Serving:   set.Is(v1alpha1.ConditionPodReady) && set.Is(v1alpha1.ConditionVolumesReady) && gates(s).Kind == step.KindDone,
 		Summary:   podSummary(s),
-		Outcome:   outcome,
+		Outcome:   mend(set, outcome, now),
 		Paused:    instance.Spec.Paused && (!deleting || draining(s)),
 		Suspended: suspended,
 	})
 	after := part{ObservedGeneration: instance.Generation, Conditions: set.List(), Volumes: volumeStatus(s, p)}
+	after.Reason, after.Message = set.Headline()
 	if pod := s.pod; pod != nil && ownerOf(instance, pod) != foreignPod {
 		after.PodUID, after.PodIP, after.NodeName = pod.UID, pod.Status.PodIP, pod.Spec.NodeName
 		after.Revision, after.MadeFrom = pod.Labels[v1alpha1.LabelRevision], pod.Annotations[v1alpha1.AnnotationMadeFrom]
@@ -77,7 +83,19 @@ func report(s *snapshot, p *plan, acted step.Outcome, now time.Time) finding {
 			after.Revision, after.MadeFrom = instance.Spec.Revision, madeFrom(instance, pod)
 		}
 	}
+	if left := mendable(set, outcome, now); left > 0 && (outcome.After == 0 || left < outcome.After) {
+		outcome.After = left
+	}
 	return finding{before: before, after: after, transitions: set.Transitions(), outcome: outcome, again: again}
+}
+
+// leaderless notes that the member leads nothing because a person asked, as its
+// group's operator has answered; empty if it may lead.
+func leaderless(i *v1alpha1.Instance) (reason, note string) {
+	if _, asked := i.Annotations[v1alpha1.AnnotationEvictLeaders]; !asked || i.Annotations[v1alpha1.AnnotationLeadersEvicted] == "" {
+		return "", ""
+	}
+	return v1alpha1.ReasonLeadersEvicted, "it leads nothing (annotation " + v1alpha1.AnnotationEvictLeaders + "); everything matches the spec"
 }
 
 // worst picks what a person should hear first: among equals what the operator
@@ -96,7 +114,7 @@ func worst(s *snapshot, p *plan, acted, volumes, pod step.Outcome, suspended boo
 	}
 	all = append(all, p.outcome)
 	if !suspended {
-		all = append(all, gates(s.instance))
+		all = append(all, gates(s))
 		for _, v := range s.volumes {
 			all = append(all, changing(s, v))
 		}
@@ -119,6 +137,7 @@ func unread(s *snapshot, p *plan, before part, set *conditions.Set) finding {
 	})
 	after := before
 	after.ObservedGeneration, after.Conditions = s.instance.Generation, set.List()
+	after.Reason, after.Message = set.Headline()
 	return finding{before: before, after: after, transitions: set.Transitions(), outcome: p.outcome}
 }
 
@@ -147,7 +166,7 @@ func own() []string {
 func partOf(instance *v1alpha1.Instance) part {
 	status := instance.Status
 	out := part{
-		ObservedGeneration: status.ObservedGeneration, PodUID: status.PodUID, PodIP: status.PodIP, NodeName: status.NodeName,
+		ObservedGeneration: status.ObservedGeneration, Reason: status.Reason, Message: status.Message, PodUID: status.PodUID, PodIP: status.PodIP, NodeName: status.NodeName,
 		Revision: status.Revision, MadeFrom: status.MadeFrom, Volumes: slices.Clone(status.Volumes),
 	}
 	table, types := v1alpha1.ConditionTable(), own()
@@ -218,21 +237,21 @@ func changing(s *snapshot, v volume) step.Outcome {
 	wanted, has := v.claim.Spec.Resources.Requests.Storage(), v.claim.Status.Capacity.Storage()
 	switch {
 	case v.dropped:
-		return stall(v1alpha1.ReasonAttributesUnsupported, "the API server does not know VolumeAttributesClasses in claims (Kubernetes 1.34 does): take volumeAttributesClassName out of the group's volumes, or upgrade Kubernetes and set it again")
+		return stall(v1alpha1.ReasonAttributesUnsupported, "the API server does not know VolumeAttributesClasses in claims (Kubernetes 1.34 does): take volumeAttributesClassName out of %s, or upgrade Kubernetes and set it again", from(s).In("volumes"))
 	case v.classless:
-		o := wait("volumeattributesclass", v1alpha1.ReasonAttributesClassAbsent, "VolumeAttributesClass %s of claim %s does not exist: create it, or name another in the group's volumes: kubectl get volumeattributesclass",
-			*v.template.VolumeAttributesClassName, v.name)
+		o := wait("volumeattributesclass", v1alpha1.ReasonAttributesClassAbsent, "VolumeAttributesClass %s of claim %s does not exist: create it, or name another in %s; there are: kubectl get volumeattributesclass",
+			*v.template.VolumeAttributesClassName, v.name, from(s).In("volumes"))
 		o.After = recheck // nothing watches them
 		return o
 	case progress.Change == string(corev1.PersistentVolumeClaimVolumeModifyVolumeError):
-		return wait("claim", v1alpha1.ReasonVolumeChangeFailed, "claim %s cannot get VolumeAttributesClass %s (%s): kubectl -n %s describe pvc %s; or set volumeAttributesClassName back in the group's volumes",
-			v.name, *v.claim.Spec.VolumeAttributesClassName, progress.Change, namespace, v.name)
+		return wait("claim", v1alpha1.ReasonVolumeChangeFailed, "claim %s cannot get VolumeAttributesClass %s (%s): kubectl -n %s describe pvc %s; or set volumeAttributesClassName back in %s",
+			v.name, *v.claim.Spec.VolumeAttributesClassName, progress.Change, namespace, v.name, from(s).In("volumes"))
 	case progress.Change == string(corev1.PersistentVolumeClaimVolumeModifyingVolume):
 		return wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s is to get VolumeAttributesClass %s: its storage driver has to apply it: kubectl -n %s describe pvc %s",
 			v.name, *v.claim.Spec.VolumeAttributesClassName, namespace, v.name)
 	case progress.Failed:
-		return wait("claim", v1alpha1.ReasonVolumeChangeFailed, "claim %s cannot grow to %s (%s), which Kubernetes goes on trying: kubectl -n %s describe pvc %s; or set storage back in the group's volumes, to more than %s",
-			v.name, wanted, progress.Change, namespace, v.name, has)
+		return wait("claim", v1alpha1.ReasonVolumeChangeFailed, "claim %s cannot grow to %s (%s), which Kubernetes goes on trying: kubectl -n %s describe pvc %s; or set storage back, to more than %s, in %s",
+			v.name, wanted, progress.Change, namespace, v.name, has, from(s).In("volumes"))
 	case progress.Change == string(corev1.PersistentVolumeClaimFileSystemResizePending):
 		return wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s has grown to %s, and the kubelet has yet to grow its file system; if the driver does that only when a pod starts: kubectl -n %s annotate instance %s %s=grow",
 			v.name, wanted, namespace, s.instance.Name, v1alpha1.AnnotationRestart)
@@ -280,7 +299,7 @@ func unbound(s *snapshot, v volume) step.Outcome {
 	}
 	if v.claim.Spec.StorageClassName == nil {
 		if !slices.ContainsFunc(classesOf(s), isDefault) {
-			return wait("storageclass", v1alpha1.ReasonStorageClassAbsent, "claim %s names no StorageClass and none is the default: name one in the group's volumes, or annotate one with %s=true", v.name, defaultClassAnnotation)
+			return wait("storageclass", v1alpha1.ReasonStorageClassAbsent, "claim %s names no StorageClass and none is the default: name one in %s, or annotate one with %s=true", v.name, from(s).In("volumes"), defaultClassAnnotation)
 		}
 		return wait("claim", v1alpha1.ReasonClaimPending, "claim %s waits for the default StorageClass to be given to it: kubectl describe pvc %s -n %s", v.name, v.name, namespace)
 	}
@@ -290,7 +309,7 @@ func unbound(s *snapshot, v volume) step.Outcome {
 	}
 	class := s.classes[name]
 	if class == nil {
-		return wait("storageclass", v1alpha1.ReasonStorageClassAbsent, "StorageClass %s of claim %s does not exist: create it, or name another in the group's volumes: kubectl get storageclass", name, v.name)
+		return wait("storageclass", v1alpha1.ReasonStorageClassAbsent, "StorageClass %s of claim %s does not exist: create it, or name another in %s; there are: kubectl get storageclass", name, v.name, from(s).In("volumes"))
 	}
 	if waitsForPod(class) && (s.pod == nil || s.pod.Spec.NodeName == "") {
 		return wait("claim", v1alpha1.ReasonClaimPending, "claim %s gets its volume from StorageClass %s when its pod is scheduled", v.name, name)
@@ -375,7 +394,7 @@ func podOutcome(s *snapshot, p *plan, acted step.Outcome) step.Outcome {
 	case ownerOf(s.instance, pod) == foreignPod:
 		return wait("pod", v1alpha1.ReasonPodOfAnotherOwner, "pod %s belongs to somebody else", name)
 	case pod.DeletionTimestamp != nil:
-		return terminating(pod)
+		return terminating(s, pod)
 	case pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded:
 		return ended(pod)
 	case podIs(pod, corev1.PodReady):
@@ -391,24 +410,24 @@ func podOutcome(s *snapshot, p *plan, acted step.Outcome) step.Outcome {
 		return wait("pod", v1alpha1.ReasonPodPending, "pod %s waits for the scheduler", name)
 	}
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if o := containerOutcome(pod, c); o.Kind != step.KindDone {
+		if o := containerOutcome(s, pod, c); o.Kind != step.KindDone {
 			return o
 		}
 	}
-	return notReady(pod)
+	return notReady(s, pod)
 }
 
 // containerOutcome says what keeps a container from running; Done if it runs or
 // is about to. The messages hold neither counters nor back-off times, and stay
 // the same while a container goes round in a crash loop.
-func containerOutcome(pod *corev1.Pod, c corev1.ContainerStatus) step.Outcome {
+func containerOutcome(s *snapshot, pod *corev1.Pod, c corev1.ContainerStatus) step.Outcome {
 	describe := fmt.Sprintf("kubectl describe pod %s -n %s", pod.Name, pod.Namespace)
 	if waiting := c.State.Waiting; waiting != nil {
 		switch waiting.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError":
 			return wait("pod", v1alpha1.ReasonImagePullFailed, "image %s of container %s in pod %s cannot be pulled: check its name, the registry and imagePullSecrets: %s", c.Image, c.Name, pod.Name, describe)
 		case "InvalidImageName":
-			return wait("pod", v1alpha1.ReasonImagePullFailed, "image %s of container %s in pod %s is not a valid image name: correct image or version in the group", c.Image, c.Name, pod.Name)
+			return wait("pod", v1alpha1.ReasonImagePullFailed, "image %s of container %s in pod %s is not a valid image name: correct image or version in %s", c.Image, c.Name, pod.Name, from(s).In("image"))
 		case "ErrImageNeverPull":
 			return wait("pod", v1alpha1.ReasonImagePullFailed, "image %s of container %s in pod %s is not on node %s and imagePullPolicy is Never: load it there", c.Image, c.Name, pod.Name, pod.Spec.NodeName)
 		case "CreateContainerConfigError":
@@ -451,7 +470,7 @@ func isInit(pod *corev1.Pod, container string) bool {
 }
 
 // notReady tells a pod that starts from one that runs and is not ready.
-func notReady(pod *corev1.Pod) step.Outcome {
+func notReady(s *snapshot, pod *corev1.Pod) step.Outcome {
 	var waiting []string
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if c.Ready || isInit(pod, c.Name) {
@@ -471,14 +490,10 @@ func notReady(pod *corev1.Pod) step.Outcome {
 		return wait("pod", v1alpha1.ReasonPodNotReady, "pod %s on node %s waits for a readiness gate of its own: kubectl describe pod %s -n %s", pod.Name, pod.Spec.NodeName, pod.Name, pod.Namespace)
 	case pod.Status.Phase == corev1.PodRunning:
 		// Its containers are ready: only who watches over nodes calls it not Ready.
-		return wait("pod", v1alpha1.ReasonNodeUnreachable, "pod %s on node %s is not ready: does the node answer? kubectl get node %s; if it is gone for good: kubectl delete node %s",
-			pod.Name, pod.Spec.NodeName, pod.Spec.NodeName, pod.Spec.NodeName)
+		return wait("pod", v1alpha1.ReasonNodeUnreachable, "pod %s on node %s is not ready: does the node answer? kubectl get node %s",
+			pod.Name, pod.Spec.NodeName, pod.Spec.NodeName)
 	}
-	message := fmt.Sprintf("pod %s is being started on node %s", pod.Name, pod.Spec.NodeName)
-	if needs := mounted(pod); len(needs) > 0 {
-		message += fmt.Sprintf(", which needs %s: if one is missing, create it: kubectl describe pod %s -n %s", strings.Join(needs, ", "), pod.Name, pod.Namespace)
-	}
-	return wait("pod", v1alpha1.ReasonPodPending, "%s", message)
+	return starting(s, pod)
 }
 
 // gated reports whether a readiness gate of a pod keeps it from being Ready.
@@ -486,47 +501,10 @@ func gated(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return !podIs(pod, g.ConditionType) })
 }
 
-// mounted names what must exist for a pod's volumes to be mounted. The kubelet
-// does not say in a pod's status which of it is missing.
-func mounted(pod *corev1.Pod) []string {
-	var out []string
-	required := func(optional *bool) bool { return optional == nil || !*optional }
-	for _, v := range pod.Spec.Volumes {
-		switch {
-		case v.Secret != nil && required(v.Secret.Optional):
-			out = append(out, "Secret "+v.Secret.SecretName)
-		case v.ConfigMap != nil && required(v.ConfigMap.Optional):
-			out = append(out, "ConfigMap "+v.ConfigMap.Name)
-		}
-	}
-	return out
-}
-
 // findsNoNode reports whether the scheduler has found no node for a pod.
 func findsNoNode(pod *corev1.Pod) bool {
 	scheduled := podCondition(pod, corev1.PodScheduled)
 	return scheduled != nil && scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable
-}
-
-// unschedulable says what a person can do for a pod that the scheduler finds no
-// node for. The scheduler's own words do not name the taints that it means, nor the
-// node of a volume.
-func unschedulable(s *snapshot, why string) step.Outcome {
-	pod := s.pod
-	remedy := fmt.Sprintf("add nodes, or change resources or placement: kubectl describe pod %s -n %s", pod.Name, pod.Namespace)
-	at := slices.IndexFunc(s.volumes, func(v volume) bool { return len(v.place.nodes) > 0 })
-	switch {
-	case at >= 0 && len(s.volumes[at].place.nodes) == 1:
-		node := s.volumes[at].place.nodes[0]
-		remedy = fmt.Sprintf("its claim %s has its volume on node %s: make room there, or let it take pods: kubectl describe node %s; if it is gone for good, have the member replaced: kubectl delete node %s; kubectl delete instance %s -n %s",
-			s.volumes[at].name, node, node, node, pod.Name, pod.Namespace)
-	case at >= 0:
-		remedy = fmt.Sprintf("its claim %s can be used on nodes %s only: make room there; if they are gone for good, delete the nodes and have the member replaced: kubectl delete instance %s -n %s",
-			s.volumes[at].name, strings.Join(s.volumes[at].place.nodes, ", "), pod.Name, pod.Namespace)
-	case strings.Contains(why, "untolerated taint"):
-		remedy = "add nodes, change resources or placement, or mend what a node is tainted for, such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'"
-	}
-	return wait("pod", v1alpha1.ReasonPodUnschedulable, "pod %s fits on no node: %s: %s", pod.Name, why, remedy)
 }
 
 // stable takes out of the scheduler's message what changes by itself: how many
@@ -548,13 +526,14 @@ func stable(message string) string {
 // gates says which readiness gate is not open yet. What the group's operator
 // last said stands, also if the spec has changed since: it asks the database,
 // not the spec.
-func gates(instance *v1alpha1.Instance) step.Outcome {
+func gates(s *snapshot) step.Outcome {
+	instance := s.instance
 	group := instance.Spec.Group.Kind + " " + instance.Spec.Group.Name
 	for _, gate := range instance.Spec.ReadinessGates {
 		c := meta.FindStatusCondition(instance.Status.Conditions, gate)
 		switch {
 		case c == nil:
-			return wait("instance", v1alpha1.ReasonGatesPending, "the operator of %s has not set condition %s yet: is it running?", group, gate)
+			return unanswered(s, group, gate)
 		case c.Status != metav1.ConditionTrue:
 			return wait("instance", v1alpha1.ReasonGatesPending, "%s is %s for %s: %s", gate, c.Status, group, c.Message)
 		}

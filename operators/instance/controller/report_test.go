@@ -72,6 +72,7 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		s.pod.Spec.NodeName, s.pod.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
 	}
 	preparing := func(s *snapshot) {
+		s.now = clock()
 		s.pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
 		s.pod.Spec.Volumes = append(s.pod.Spec.Volumes,
 			corev1.Volume{Name: "a", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "tls"}}},
@@ -128,18 +129,18 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 			s.pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
 		}}, v1alpha1.ReasonPodNotReady, false, "waits for a readiness gate of its own"},
 		"a pod that fits nowhere":                  {done, []func(*snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): add nodes"},
-		"a pod whose volume is elsewhere":          {done, []func(*snapshot){unschedulable, on("n7")}, v1alpha1.ReasonPodUnschedulable, false, "its claim data-basic-pd-0 has its volume on node n7: make room there, or let it take pods: kubectl describe node n7; if it is gone for good, have the member replaced: kubectl delete node n7; kubectl delete instance basic-pd-0 -n ns"},
+		"a pod whose volume is elsewhere":          {done, []func(*snapshot){unschedulable, on("n7")}, v1alpha1.ReasonPodUnschedulable, false, "its claim data-basic-pd-0 has its volume on node n7: make room there, or let it take pods: kubectl describe node n7"},
 		"a pod whose volume is on two nodes":       {done, []func(*snapshot){unschedulable, on("n7", "n8")}, v1alpha1.ReasonPodUnschedulable, false, "can be used on nodes n7, n8 only"},
 		"a pod that is gated":                      {done, []func(*snapshot){gated}, v1alpha1.ReasonPodPending, false, "SchedulingGated"},
 		"a pod that nobody has scheduled yet":      {done, []func(*snapshot){unseen}, v1alpha1.ReasonPodPending, false, "waits for the scheduler"},
-		"a pod that is being prepared":             {done, []func(*snapshot){preparing}, v1alpha1.ReasonPodPending, false, "needs Secret tls, ConfigMap basic-pd-r1: if one is missing, create it: kubectl describe pod basic-pd-0 -n ns"},
+		"a pod that is being prepared":             {done, []func(*snapshot){preparing}, v1alpha1.ReasonPodPending, false, "needs Secret tls, ConfigMap basic-pd-r1: if one is missing, create it: kubectl -n ns describe pod basic-pd-0"},
 		"an init container that waits for a mount": {done, []func(*snapshot){preparing, initContainer(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}})}, v1alpha1.ReasonPodPending, false, "needs Secret tls"},
 		"an init container that refuses its input": {done, []func(*snapshot){preparing, initContainer(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}})}, v1alpha1.ReasonContainerCrashing, false, "container users in pod basic-pd-0 stopped with exit code 1 (Error) and is not ready since: kubectl logs basic-pd-0 -c users -n ns --previous"},
 		"a pod that was evicted":                   {done, []func(*snapshot){evicted}, v1alpha1.ReasonPodFailed, false, "Evicted"},
 		"a pod whose node is low on disk":          {done, []func(*snapshot){lowOnDisk}, v1alpha1.ReasonPodFailed, false, "available: 2Mi) and is made anew: node n1 is short of something, such as room on its disk: make room there: kubectl describe node n1"},
 		"a pod that its node has turned away":      {done, []func(*snapshot){turnedAway}, v1alpha1.ReasonPodFailed, false, "[DiskPressure]) and is made anew: node n1 is short"},
 		"a pod that taints keep off":               {done, []func(*snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'"},
-		"a pod that is being stopped":              {done, []func(*snapshot){terminatingPod}, v1alpha1.ReasonPodTerminating, false, "kubectl delete node n1"},
+		"a pod that is being stopped":              {done, []func(*snapshot){terminatingPod}, v1alpha1.ReasonPodTerminating, false, "pod basic-pd-0 is being stopped on node n1"},
 		"a pod of somebody else":                   {done, []func(*snapshot){foreign}, v1alpha1.ReasonPodOfAnotherOwner, true, "delete or rename it"},
 		"a pod that a quota forbids":               {step.Fail(v1alpha1.ReasonPodRejected, errors.New("exceeded quota")), []func(*snapshot){noPod}, v1alpha1.ReasonPodRejected, false, "exceeded quota"},
 		"a pod that is invalid":                    {stall(v1alpha1.ReasonPodRejected, "spec.containers[0].image: required"), []func(*snapshot){noPod}, v1alpha1.ReasonPodRejected, true, "image: required"},
@@ -280,4 +281,93 @@ func TestWhatCouldNotBeReadIsUnknownAndForgetsNothing(t *testing.T) {
 	i, found := judge(t, step.Done(), func(s *snapshot) { s.err = errors.New("timeout") })
 	assert.Equal(t, metav1.ConditionUnknown, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady).Status)
 	assert.Equal(t, "claim-uid", string(found.after.Volumes[0].ClaimUID))
+}
+
+// U 5: who pastes what status says must not delete a node that works, nor look for what
+// is the operators' own.
+func TestRemediesAreSafe(t *testing.T) {
+	node := func(state nodeState) func(*snapshot) { return func(s *snapshot) { s.node = state } }
+	at := func(d time.Duration) func(*snapshot) { return func(s *snapshot) { s.now = clock().Add(d) } }
+	nowhere := func(s *snapshot) {
+		s.pod.Spec.NodeName = ""
+		s.pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 node(s) didn't match",
+		}}}
+		s.volumes[0].place = place{bound: true, nodes: []string{"n7"}}
+	}
+	starts := func(configMap string) func(*snapshot) {
+		return func(s *snapshot) {
+			s.pod.CreationTimestamp = metav1.NewTime(clock())
+			s.pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
+			s.pod.Spec.Volumes = append(s.pod.Spec.Volumes, corev1.Volume{Name: "b", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}})
+		}
+	}
+	silent := nodeState{known: true, silent: true, since: clock()}
+	for name, c := range map[string]struct {
+		world  []func(*snapshot)
+		says   string
+		unsaid string
+	}{
+		"a pod that is being stopped":           {[]func(*snapshot){terminatingPod, at(-time.Second), node(silent)}, "is being stopped on node n1", "kubectl"},
+		"one on a node that does not answer":    {[]func(*snapshot){terminatingPod, at(0), node(silent)}, "if it is gone for good: kubectl delete node n1", ""},
+		"one that is late on a node that works": {[]func(*snapshot){terminatingPod, at(0), node(nodeState{known: true})}, "past its grace period: kubectl -n ns describe pod basic-pd-0", "delete"},
+		"one whose node nobody may look at":     {[]func(*snapshot){terminatingPod, at(0)}, "does the node answer? kubectl get node n1", "delete"},
+		"one whose node is gone":                {[]func(*snapshot){terminatingPod, at(0), node(nodeState{known: true, absent: true})}, "which is gone", "delete"},
+		"a volume on a cordoned node":           {[]func(*snapshot){nowhere, at(0), node(nodeState{known: true, cordoned: true})}, "it takes no pods: kubectl uncordon n7", "delete"},
+		"a volume on a node that went away":     {[]func(*snapshot){nowhere, at(time.Minute), node(silent)}, "it does not answer: kubectl describe node n7", "delete"},
+		"a volume on one that stays away":       {[]func(*snapshot){nowhere, at(5 * time.Minute), node(silent)}, "kubectl delete node n7; then have the member replaced: kubectl -n ns delete instance basic-pd-0", ""},
+		"a volume on a node that works":         {[]func(*snapshot){nowhere, at(0), node(nodeState{known: true})}, "let it take pods: kubectl describe node n7", "delete"},
+		"the operators' own ConfigMap":          {[]func(*snapshot){starts("basic-pd-config-0d09a4a18b"), at(time.Hour)}, "is being started on node n1", "create"},
+		"a ConfigMap of a person's, at first":   {[]func(*snapshot){starts("mine"), at(9 * time.Second)}, "is being started on node n1", "create"},
+		"a ConfigMap of a person's":             {[]func(*snapshot){starts("mine"), at(10 * time.Second)}, "needs ConfigMap mine: if one is missing, create it", ""},
+		"a gate that was just asked for":        {[]func(*snapshot){gateOf(clock()), at(9 * time.Second)}, "has not set condition Healthy yet", "is it running?"},
+		"a gate that nobody answers":            {[]func(*snapshot){gateOf(clock()), at(10 * time.Second)}, "has not set condition Healthy yet: is it running?", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i, found := judge(t, step.Done(), c.world...)
+			message := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate).Message
+			assert.Contains(t, message, c.says)
+			if c.unsaid != "" {
+				assert.NotContains(t, message, c.unsaid)
+			}
+			assert.Positive(t, found.outcome.After, "it is looked at again")
+		})
+	}
+}
+
+// gateOf waits for the group's operator with a pod that has been ready since a time.
+func gateOf(since time.Time) func(*snapshot) {
+	return func(s *snapshot) {
+		s.instance.Spec.ReadinessGates = []string{v1alpha1.ConditionHealthy}
+		podCondition(s.pod, corev1.PodReady).LastTransitionTime = metav1.NewTime(since)
+	}
+}
+
+// U 7: what a person must mend is Stalled, but not before it had time to go by itself.
+func TestWhatAPersonMustMendStallsAfterAWhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		world   []func(*snapshot)
+		stalled bool
+	}{
+		"an image that cannot be pulled":      {[]func(*snapshot){waitingPod("ErrImagePull", "")}, true},
+		"a crash loop":                        {[]func(*snapshot){waitingPod("CrashLoopBackOff", "")}, true},
+		"a StorageClass that is missing":      {[]func(*snapshot){pendingClaim, func(s *snapshot) { s.classes = map[string]*storagev1.StorageClass{} }}, true},
+		"a probe that fails, which may be ok": {[]func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := world(t, c.world...)
+			first := report(s, makePlan(s), step.Done(), clock())
+			assert.False(t, meta.IsStatusConditionTrue(first.after.Conditions, v1alpha1.ConditionStalled), "not at once")
+			assert.Positive(t, first.outcome.After)
+			s.instance.Status.Conditions = first.after.Conditions
+			early := report(s, makePlan(s), step.Done(), clock().Add(29*time.Second))
+			assert.False(t, meta.IsStatusConditionTrue(early.after.Conditions, v1alpha1.ConditionStalled))
+			if c.stalled {
+				assert.LessOrEqual(t, early.outcome.After, time.Second, "and it is looked at in time")
+			}
+			late := report(s, makePlan(s), step.Done(), clock().Add(30*time.Second))
+			assert.Equal(t, c.stalled, meta.IsStatusConditionTrue(late.after.Conditions, v1alpha1.ConditionStalled))
+			assert.Equal(t, !c.stalled, meta.IsStatusConditionTrue(late.after.Conditions, v1alpha1.ConditionReconciling))
+		})
+	}
 }

@@ -20,26 +20,27 @@ type Refusal struct {
 	Message string
 }
 
-// RefusalOf reads the answer to a write of the claim of a name; nil if it is not
+// RefusalOf reads the answer to a write of the claim of a name, whose size is set in
+// volumes, a field and the command that edits it; nil if it is not
 // one that a person has to mend outside the group.
-func RefusalOf(namespace, name string, err error) *Refusal {
+func RefusalOf(namespace, name, volumes string, err error) *Refusal {
 	if !apierrors.IsForbidden(err) {
 		return nil
 	}
 	if q := QuotaOf(err); q != nil {
 		return &Refusal{v1alpha1.ReasonQuotaExceeded, fmt.Sprintf(
-			"ResourceQuota %s is too small for claim %s (it adds %s, the limit is %s): raise it: kubectl -n %s edit resourcequota %s; or set storage back in the group's volumes",
-			q.Name, name, q.Adds, q.Limit, namespace, q.Name)}
+			"ResourceQuota %s is too small for claim %s (it adds %s, the limit is %s): raise it: kubectl -n %s edit resourcequota %s; or set storage back in %s",
+			q.Name, name, q.Adds, q.Limit, namespace, q.Name, volumes)}
 	}
 	if m := limitText().FindStringSubmatch(err.Error()); m != nil {
 		return &Refusal{v1alpha1.ReasonLimitRangeExceeded, fmt.Sprintf(
-			"a LimitRange wants claims to ask for a %s of %s, and claim %s is to ask for %s: change it: kubectl -n %s get limitrange; or set storage back in the group's volumes",
-			m[1], m[2], name, m[3], namespace)}
+			"a LimitRange wants claims to ask for a %s of %s, and claim %s is to ask for %s: change it: kubectl -n %s get limitrange; or set storage back in %s",
+			m[1], m[2], name, m[3], namespace, volumes)}
 	}
 	if strings.Contains(err.Error(), expansionText) {
 		return &Refusal{v1alpha1.ReasonClaimRejected, fmt.Sprintf(
-			"claim %s may not grow: set allowVolumeExpansion: true on its StorageClass, if its driver can: kubectl -n %s describe pvc %s; or set storage back in the group's volumes",
-			name, namespace, name)}
+			"claim %s may not grow: set allowVolumeExpansion: true on its StorageClass, if its driver can: kubectl -n %s describe pvc %s; or set storage back in %s",
+			name, namespace, name, volumes)}
 	}
 	return nil
 }

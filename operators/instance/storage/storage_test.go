@@ -82,7 +82,7 @@ func TestARefusalNamesWhatIsInTheWayAndTheRemedy(t *testing.T) {
 			[]string{"allowVolumeExpansion: true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refusal := storage.RefusalOf("ns", "data-a-0", c.err)
+			refusal := storage.RefusalOf("ns", "data-a-0", "spec.volumes", c.err)
 			require.NotNil(t, refusal)
 			assert.Equal(t, c.reason, refusal.Reason)
 			for _, words := range c.says {
@@ -91,10 +91,10 @@ func TestARefusalNamesWhatIsInTheWayAndTheRemedy(t *testing.T) {
 			assert.NotContains(t, refusal.Message, "used", "what others use changes by itself")
 		})
 	}
-	assert.Nil(t, storage.RefusalOf("ns", "data-a-0", forbidden("not allowed by policy")))
+	assert.Nil(t, storage.RefusalOf("ns", "data-a-0", "spec.volumes", forbidden("not allowed by policy")))
 	assert.Nil(t, storage.QuotaOf(forbidden("not allowed by policy")))
 	assert.Equal(t, &storage.Quota{Name: "q", Adds: "cpu=2,pods=1", Limit: "cpu=4,pods=9"}, storage.QuotaOf(forbidden("exceeded quota: q, requested: cpu=2,pods=1, used: cpu=3,pods=2, limited: cpu=4,pods=9")))
-	assert.Nil(t, storage.RefusalOf("ns", "data-a-0", errors.New("timeout")))
+	assert.Nil(t, storage.RefusalOf("ns", "data-a-0", "spec.volumes", errors.New("timeout")))
 }
 
 func TestAVolumeAttributesClassIsProgressUntilTheVolumeHasIt(t *testing.T) {

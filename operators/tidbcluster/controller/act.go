@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -87,6 +89,11 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 		return o
 	case err != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	case result == apply.Updated && change.live != nil && c.Status.ObservedGeneration == c.Generation:
+		// The cluster says what it said before: somebody has changed the group.
+		edit := origin.Of(change.desired)
+		r.Recorder.Eventf(change.live, c, corev1.EventTypeWarning, "SetBack", "Apply", "%s is set back to what TidbCluster %s says; change it there, in %s: %s", name, c.Name, strings.TrimSuffix(edit.Field(""), "."), edit.Edit())
+		return step.Wait("groups", waitDeadline, v1alpha1.ReasonProgressing, name+" has just been set back")
 	case result != apply.Unchanged:
 		r.Recorder.Eventf(c, change.desired, corev1.EventTypeNormal, string(result), "Apply", "%s %s", result, name)
 		// The plan rests on what the group said of its old spec.

@@ -15,6 +15,8 @@ import (
 // snapshot is the groups that the cluster has to do with.
 type snapshot struct {
 	groups map[groupKey]v1alpha1.Group
+	// silent are the groups that their operators should have looked at by now.
+	silent map[groupKey]bool
 }
 
 // groupKey names a group in its namespace.
@@ -25,7 +27,7 @@ func keyOf(g v1alpha1.Group) groupKey { return groupKey{g.GroupKind(), g.GetName
 // observe reads the cluster's groups, and those that have such a name but may be
 // somebody else's, who must not be touched.
 func (r *Reconciler) observe(ctx context.Context, c *v1alpha1.TidbCluster) (snapshot, error) {
-	s := snapshot{groups: map[groupKey]v1alpha1.Group{}}
+	s := snapshot{groups: map[groupKey]v1alpha1.Group{}, silent: map[groupKey]bool{}}
 	for _, list := range []client.ObjectList{&v1alpha1.PDGroupList{}, &v1alpha1.TiKVGroupList{}, &v1alpha1.TiDBGroupList{}, &v1alpha1.TiFlashGroupList{}} {
 		found, err := group.Select(ctx, r.Client, c.Namespace, list, func(g v1alpha1.Group) bool { return concerns(g, c) })
 		if err != nil {
@@ -33,6 +35,7 @@ func (r *Reconciler) observe(ctx context.Context, c *v1alpha1.TidbCluster) (snap
 		}
 		for _, g := range found {
 			s.groups[keyOf(g)] = g
+			s.silent[keyOf(g)] = r.Waits.Overdue(g, g.GetGroupStatus().Conditions, r.Now())
 		}
 	}
 	return s, nil

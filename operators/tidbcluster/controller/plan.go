@@ -69,7 +69,7 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 		p.Prune = nil
 	}
 	slices.SortFunc(p.Prune, func(a, b v1alpha1.Group) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	p.Outcome = step.Worst(p.Outcome, mirror(p.Apply))
+	p.Outcome = step.Worst(p.Outcome, mirror(p.Apply, s.silent))
 	return p
 }
 
@@ -84,16 +84,17 @@ func ours(c *v1alpha1.TidbCluster, g v1alpha1.Group) bool {
 
 // mirror passes on why the first group that is not what its spec asks for is
 // not; a group that needs a person comes first.
-func mirror(changes []groupChange) step.Outcome {
+func mirror(changes []groupChange, silent map[groupKey]bool) step.Outcome {
 	worst := step.Done()
 	for _, change := range changes {
-		worst = step.Worst(worst, groupOutcome(change))
+		worst = step.Worst(worst, groupOutcome(change, silent[keyOf(change.desired)]))
 	}
 	return worst
 }
 
-// groupOutcome reads one group's conditions.
-func groupOutcome(change groupChange) step.Outcome {
+// groupOutcome reads one group's conditions. silent says that its operator should have
+// looked at it by now.
+func groupOutcome(change groupChange, silent bool) step.Outcome {
 	name := change.desired.GroupKind() + " " + change.desired.GetName()
 	if change.live == nil {
 		return step.Wait("groups", waitDeadline, v1alpha1.ReasonCreating, "creating "+name)
@@ -106,7 +107,11 @@ func groupOutcome(change groupChange) step.Outcome {
 		c := gate.Current(conditions, generation, conditionType)
 		switch {
 		case c == nil:
-			return step.Wait("groups", waitDeadline, v1alpha1.ReasonWaitingForGroups, name+" has no current status: is its operator running?")
+			o := step.Wait("groups", gate.Patience, v1alpha1.ReasonWaitingForGroups, name+" has been changed, and its operator has yet to look at it")
+			if silent {
+				o.After, o.Message = waitDeadline, name+" has no current status: is its operator running?"
+			}
+			return o
 		case c.Status == metav1.ConditionTrue, conditionType == v1alpha1.ConditionReady && (c.Reason == v1alpha1.ReasonSuspended || change.live.GetReplicas() == 0):
 		default:
 			return step.Wait("groups", waitDeadline, c.Reason, name+": "+c.Message)

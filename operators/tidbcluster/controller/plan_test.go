@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func stored(t *testing.T, changes ...func(*v1alpha1.TidbCluster)) *v1alpha1.Tidb
 
 // made is what is seen when every group exists and has ended a reconcile so.
 func made(c *v1alpha1.TidbCluster, end step.Outcome, changes ...func(snapshot)) snapshot {
-	s := snapshot{groups: map[groupKey]v1alpha1.Group{}}
+	s := snapshot{groups: map[groupKey]v1alpha1.Group{}, silent: map[groupKey]bool{}}
 	for _, g := range groups(c) {
 		g.SetGeneration(1)
 		tell(g, end)
@@ -48,6 +49,13 @@ func tell(g v1alpha1.Group, end step.Outcome) {
 	spec := g.GetComponentSpec()
 	set.Finish(conditions.Verdict{Serving: end.Kind == step.KindDone && g.GetReplicas() > 0, Summary: "as asked for", Outcome: end, Paused: spec.Paused, Suspended: spec.Suspended})
 	g.GetGroupStatus().Conditions = set.List()
+}
+
+// serves is what a group says that serves and is not what its spec asks for.
+func serves(end step.Outcome) []metav1.Condition {
+	set := conditions.New(nil, 1, clock())
+	set.Finish(conditions.Verdict{Serving: true, Summary: "as asked for", Outcome: end})
+	return set.List()
 }
 
 func tikv(s snapshot) v1alpha1.Group { return s.groups[groupKey{"TiKVGroup", "basic-tikv"}] }
@@ -110,15 +118,25 @@ func TestPlanAndReport(t *testing.T) {
 		says                     string
 		apply, prune             int
 	}{
-		"a cluster that serves":        {nil, nil, "True/Ready", "True/UpToDate", "none", "4 of 4 groups are Ready", 4, 0},
-		"a group that does not exist":  {nil, func(s snapshot) { delete(s.groups, keyOf(tikv(s))) }, "False/Creating", "False/Creating", "none", "creating TiKVGroup basic-tikv", 4, 0},
-		"a group that is not Ready":    {nil, func(s snapshot) { tell(tikv(s), down) }, "False/StoresUnhealthy", "False/StoresUnhealthy", "none", "TiKVGroup basic-tikv: store 4 is Down", 4, 0},
-		"a group that is stalled":      {nil, func(s snapshot) { tell(tikv(s), bad) }, "False/InvalidSpec", "False/InvalidSpec", "True/InvalidSpec", "TiKVGroup basic-tikv: spec.config: correct it", 4, 0},
-		"a stall comes before a wait":  {nil, func(s snapshot) { tell(s.groups[groupKey{"PDGroup", "basic-pd"}], down); tell(tikv(s), bad) }, "False/InvalidSpec", "False/InvalidSpec", "True/InvalidSpec", "TiKVGroup basic-tikv", 4, 0},
-		"a group without an operator":  {nil, func(s snapshot) { tikv(s).GetGroupStatus().Conditions = nil }, "False/WaitingForGroups", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv has no current status: is its operator running?", 4, 0},
-		"a group with an older answer": {nil, func(s snapshot) { tikv(s).SetGeneration(2) }, "False/WaitingForGroups", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv has no current status", 4, 0},
-		"an entry that is gone":        {func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash = nil }, nil, "True/Ready", "True/UpToDate", "none", "3 of 3 groups are Ready", 3, 1},
-		"a deletion":                   {func(c *v1alpha1.TidbCluster) { c.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, nil, "True/Ready", "False/Deleting", "none", "the groups are being deleted", 0, 0},
+		"a cluster that serves":       {nil, nil, "True/Ready", "True/UpToDate", "none", "4 of 4 groups are Ready", 4, 0},
+		"a group that does not exist": {nil, func(s snapshot) { delete(s.groups, keyOf(tikv(s))) }, "False/Creating", "False/Creating", "none", "creating TiKVGroup basic-tikv", 4, 0},
+		"a group that is not Ready":   {nil, func(s snapshot) { tell(tikv(s), down) }, "False/StoresUnhealthy", "False/StoresUnhealthy", "none", "TiKVGroup basic-tikv: store 4 is Down", 4, 0},
+		"a group that is stalled":     {nil, func(s snapshot) { tell(tikv(s), bad) }, "False/InvalidSpec", "False/InvalidSpec", "True/InvalidSpec", "TiKVGroup basic-tikv: spec.config: correct it", 4, 0},
+		"a stall comes before a wait": {nil, func(s snapshot) { tell(s.groups[groupKey{"PDGroup", "basic-pd"}], down); tell(tikv(s), bad) }, "False/StoresUnhealthy", "False/InvalidSpec", "True/InvalidSpec", "TiKVGroup basic-tikv", 4, 0},
+		"Ready names who does not serve": {nil, func(s snapshot) {
+			s.groups[groupKey{"PDGroup", "basic-pd"}].GetGroupStatus().Conditions = serves(step.Wait("Lease", time.Minute, v1alpha1.ReasonRestarting, "PD waits its turn"))
+			tell(s.groups[groupKey{"TiFlashGroup", "basic-tiflash"}], down)
+		}, "False/StoresUnhealthy", "False/Restarting", "none", "TiFlashGroup basic-tiflash: store 4 is Down", 4, 0},
+		"a group that is new to its operator": {nil, func(s snapshot) { tikv(s).GetGroupStatus().Conditions = nil }, "False/WaitingForGroups", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv has been changed", 4, 0},
+		"an edit alone makes nothing unready": {nil, func(s snapshot) { tikv(s).SetGeneration(2) }, "True/Ready", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv has been changed, and its operator has yet to look at it", 4, 0},
+		"nor does one that nobody looks at":   {nil, func(s snapshot) { tikv(s).SetGeneration(2); s.silent[keyOf(tikv(s))] = true }, "True/Ready", "False/WaitingForGroups", "none", "TiKVGroup basic-tikv has no current status: is its operator running?", 4, 0},
+		"a store that leads nothing": {nil, func(s snapshot) {
+			set := conditions.New(nil, 1, clock())
+			set.Finish(conditions.Verdict{Serving: true, Summary: "x", Outcome: step.Done(), NoteReason: v1alpha1.ReasonLeadersEvicted, Note: "no leaders on basic-tikv-0"})
+			tikv(s).GetGroupStatus().Conditions = set.List()
+		}, "True/Ready", "True/LeadersEvicted", "none", "TiKVGroup basic-tikv: no leaders on basic-tikv-0", 4, 0},
+		"an entry that is gone": {func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash = nil }, nil, "True/Ready", "True/UpToDate", "none", "3 of 3 groups are Ready", 3, 1},
+		"a deletion":            {func(c *v1alpha1.TidbCluster) { c.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, nil, "True/Ready", "False/Deleting", "none", "the groups are being deleted", 0, 0},
 		"a group of somebody else": {nil, func(s snapshot) {
 			tikv(s).SetOwnerReferences([]metav1.OwnerReference{{Kind: "TidbCluster", Name: "other", UID: "other", Controller: ptr.To(true)}})
 		}, "False/NameConflict", "False/NameConflict", "True/NameConflict", "TiKVGroup basic-tikv exists and was not made by this TidbCluster", 3, 0},
@@ -181,4 +199,27 @@ func reported(t *testing.T, c *v1alpha1.TidbCluster, s snapshot) *v1alpha1.TidbC
 	require.NoError(t, object.UnmarshalJSON(raw))
 	require.Empty(t, invariants.Check(object))
 	return out
+}
+
+// What kubectl get shows of a cluster (U 4): what really runs, how far it is, and why.
+func TestTheColumnsOfAClusterTellTheState(t *testing.T) {
+	c := stored(t)
+	s := made(c, step.Done())
+	for key, g := range s.groups {
+		status := g.GetGroupStatus()
+		status.ObservedGeneration, status.Version, status.Replicas, status.UpdatedReplicas = 1, "v8.5.6", g.GetReplicas(), g.GetReplicas()
+		if key.kind == v1alpha1.KindPDGroup {
+			status.Version, status.UpdatedReplicas = "v8.5.7", 0
+			status.Conditions = serves(step.Wait("Instance", time.Minute, v1alpha1.ReasonImagePullFailed, "Instance basic-pd-2: image x cannot be pulled"))
+		}
+	}
+	all := int32(0)
+	for _, g := range groups(c) {
+		all += s.groups[keyOf(g)].GetReplicas()
+	}
+	out := reported(t, c, s)
+	assert.Equal(t, "v8.5.6,v8.5.7", out.Status.Version)
+	assert.Equal(t, fmt.Sprintf("%d/%d", all-s.groups[groupKey{"PDGroup", "basic-pd"}].GetReplicas(), all), out.Status.Updated)
+	assert.Equal(t, v1alpha1.ReasonImagePullFailed, out.Status.Reason)
+	assert.Equal(t, "PDGroup basic-pd: Instance basic-pd-2: image x cannot be pulled", out.Status.Message)
 }

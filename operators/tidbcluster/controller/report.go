@@ -2,8 +2,11 @@ package controller
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -16,7 +19,7 @@ import (
 func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Outcome, now time.Time) (v1alpha1.TidbClusterStatus, *conditions.Set) {
 	set := conditions.New(c.Status.Conditions, c.Generation, now)
 	status := v1alpha1.TidbClusterStatus{ObservedGeneration: c.Generation}
-	serving, ready := true, 0
+	serving, ready, unready := true, 0, step.Done()
 	for _, g := range groups(c) {
 		live := s.groups[keyOf(g)]
 		if live != nil && !ours(c, live) {
@@ -29,6 +32,9 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 			ready++
 		case summary.Replicas > 0, live == nil && scaledByOthers(g):
 			serving = false
+			if unready.Reason == "" {
+				unready = whyUnready(g, live)
+			}
 		}
 		switch live := live.(type) {
 		case *v1alpha1.PDGroup:
@@ -39,14 +45,80 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 			}
 		}
 	}
+	noteReason, note := notes(p.Apply)
 	set.Finish(conditions.Verdict{
+		NoteReason: noteReason, Note: note,
+		Unready: unready, Unpause: here(c, "paused"), Resume: here(c, "suspended"),
 		Serving: serving && (!c.Spec.Suspended || c.Spec.Paused),
 		Summary: fmt.Sprintf("%d of %d groups are Ready", ready, len(status.Groups)),
 		Outcome: step.Worst(outcome, p.Outcome),
 		Paused:  c.Spec.Paused, Suspended: c.Spec.Suspended && !c.Spec.Paused,
 	})
 	status.Conditions = set.List()
+	status.Reason, status.Message = set.Headline()
+	status.Updated, status.Version = progress(c, s)
 	return status, set
+}
+
+// here tells how a flag of the cluster's own is set back.
+func here(c *v1alpha1.TidbCluster, flag string) string {
+	return fmt.Sprintf("kubectl -n %s patch tidbcluster %s --type=merge -p '{\"spec\":{\"%s\":false}}'", c.Namespace, c.Name, flag)
+}
+
+// whyUnready passes on why a group does not serve. It may be another one than the first
+// that is not what its spec asks for.
+func whyUnready(wanted, live v1alpha1.Group) step.Outcome {
+	name := wanted.GroupKind() + " " + wanted.GetName()
+	if live == nil {
+		return step.Outcome{} // what is to be done about it says more
+	}
+	ready := meta.FindStatusCondition(live.GetGroupStatus().Conditions, v1alpha1.ConditionReady)
+	if ready == nil {
+		return step.Outcome{}
+	}
+	return step.Wait("groups", waitDeadline, ready.Reason, name+": "+ready.Message)
+}
+
+// notes passes on what is out of the ordinary with groups that are what their specs
+// ask for; empty if nothing is.
+func notes(changes []groupChange) (reason, note string) {
+	for _, change := range changes {
+		if change.live == nil {
+			continue
+		}
+		c := gate.Current(change.live.GetGroupStatus().Conditions, change.live.GetGeneration(), v1alpha1.ConditionUpToDate)
+		if c != nil && c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonUpToDate {
+			return c.Reason, change.desired.GroupKind() + " " + change.desired.GetName() + ": " + c.Message
+		}
+	}
+	return "", ""
+}
+
+// progress counts the Instances of all groups that are at the revision of their spec,
+// of those that there are or are to be, and lists the versions that the groups run.
+func progress(c *v1alpha1.TidbCluster, s snapshot) (updated, version string) {
+	done, all, versions := int32(0), int32(0), []string(nil)
+	for _, g := range groups(c) {
+		live := s.groups[keyOf(g)]
+		if live == nil || !ours(c, live) {
+			all += g.GetReplicas()
+			continue
+		}
+		if !scaledByOthers(g) {
+			all += max(g.GetReplicas(), live.GetGroupStatus().Replicas)
+		} else {
+			all += max(live.GetReplicas(), live.GetGroupStatus().Replicas)
+		}
+		// What a group counts at an older spec may not be what is asked for now.
+		if live.GetGroupStatus().ObservedGeneration == live.GetGeneration() {
+			done += live.GetGroupStatus().UpdatedReplicas
+		}
+		if v := live.GetGroupStatus().Version; v != "" && !slices.Contains(versions, v) {
+			versions = append(versions, v)
+		}
+	}
+	slices.Sort(versions)
+	return fmt.Sprintf("%d/%d", done, all), strings.Join(versions, ",")
 }
 
 // summarize mirrors one group; live is nil while there is none.
@@ -61,7 +133,9 @@ func summarize(wanted, live v1alpha1.Group) v1alpha1.GroupSummary {
 		out.Replicas = live.GetReplicas()
 	}
 	out.ReadyReplicas = live.GetGroupStatus().ReadyReplicas
-	if ready := gate.Current(live.GetGroupStatus().Conditions, live.GetGeneration(), v1alpha1.ConditionReady); ready != nil {
+	// What a group last said stands until it has looked at its new spec: an edit by itself
+	// stops nothing. UpToDate says that it has not.
+	if ready := meta.FindStatusCondition(live.GetGroupStatus().Conditions, v1alpha1.ConditionReady); ready != nil {
 		out.Ready, out.Reason = ready.Status, ready.Reason
 	}
 	return out

@@ -1,0 +1,117 @@
+package status
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// again is for how long the same order to PD is not told again: it is given until what
+// PD shows has followed it.
+const again = 30 * time.Second
+
+// Journal records Events, and writes each into the operator's log as well: Events are
+// gone after an hour, and whoever asks in the morning what happened at night needs it.
+type Journal struct {
+	events.EventRecorder
+	// Log to write to.
+	Log logr.Logger
+	// Now is the clock.
+	Now func() time.Time
+
+	mu   sync.Mutex
+	told map[telling]time.Time
+}
+
+// telling is what was told of an object, without a second one that it is about.
+type telling struct {
+	about        types.UID
+	reason, line string
+}
+
+// Eventf records an Event and logs it.
+func (j *Journal) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	line := fmt.Sprintf(note, args...)
+	if absent(related) {
+		if related = nil; j.repeats(regarding, reason, line) {
+			return
+		}
+	}
+	j.EventRecorder.Eventf(regarding, related, eventType, reason, action, "%s", line)
+	j.Log.Info(line, fields(regarding, related, reason)...)
+}
+
+// repeats reports whether the same was told a moment ago.
+func (j *Journal) repeats(regarding runtime.Object, reason, line string) bool {
+	object, ok := regarding.(client.Object)
+	if !ok {
+		return false
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now, key := j.Now(), telling{object.GetUID(), reason, line}
+	for old, at := range j.told {
+		if now.Sub(at) >= again {
+			delete(j.told, old)
+		}
+	}
+	if _, said := j.told[key]; said {
+		return true
+	}
+	if j.told == nil {
+		j.told = map[telling]time.Time{}
+	}
+	j.told[key] = now
+	return false
+}
+
+// Note logs a side effect that is no Event: what leads to it or follows from it is one.
+func Note(log logr.Logger, regarding, related client.Object, reason, format string, args ...any) {
+	log.Info(fmt.Sprintf(format, args...), fields(regarding, related, reason)...)
+}
+
+// fields are what the lines of a log are looked up by: the cluster, the object, the
+// member and the reason.
+func fields(regarding, related runtime.Object, reason string) []any {
+	out := []any{"reason", reason}
+	object, ok := regarding.(client.Object)
+	if !ok || absent(regarding) {
+		return out
+	}
+	labels, kind, member := object.GetLabels(), reflect.TypeOf(regarding).Elem().Name(), ""
+	cluster := labels[v1alpha1.LabelUmbrella]
+	switch o := regarding.(type) {
+	case *v1alpha1.TidbCluster:
+		cluster = o.Name
+	case *v1alpha1.Instance:
+		member = o.Name
+	}
+	if group, ok := regarding.(v1alpha1.Group); ok && cluster == "" {
+		cluster = group.PDGroupName()
+	}
+	if cluster == "" {
+		cluster = labels[v1alpha1.LabelCluster]
+	}
+	if i, ok := related.(*v1alpha1.Instance); ok && i != nil {
+		member = i.Name
+	}
+	out = append(out, "cluster", object.GetNamespace()+"/"+cluster, "object", kind+"/"+object.GetName())
+	if member != "" {
+		out = append(out, "member", member)
+	}
+	return out
+}
+
+// absent reports whether there is no object.
+func absent(o runtime.Object) bool {
+	return o == nil || reflect.ValueOf(o).Kind() == reflect.Pointer && reflect.ValueOf(o).IsNil()
+}
