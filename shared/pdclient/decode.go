@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 
+	"github.com/pingcap/kvproto/pkg/pdpb"
 	pdhttp "github.com/tikv/pd/client/http"
 )
 
@@ -20,7 +21,72 @@ import (
 // library's own type leaves out the node state, by which a store that has just
 // registered is told from a dead one.
 type storesAnswer struct {
-	Stores []storeAnswer `json:"stores"`
+	stores []storeAnswer
+}
+
+func (a *storesAnswer) total() int64 { return maxAnswer }
+
+func (a *storesAnswer) read(r *reader) error {
+	return r.object(func(key string) error {
+		if key != "stores" {
+			return r.skip()
+		}
+		return r.list(maxStores, key, func() error {
+			var next storeAnswer
+			if err := r.value(&next); err != nil {
+				return err
+			}
+			a.stores = append(a.stores, next)
+			return few(len(next.Store.Labels), "labels")
+		})
+	})
+}
+
+// membersAnswer is what of PD's answer to /members is of interest.
+type membersAnswer struct {
+	pdhttp.MembersInfo
+}
+
+func (a *membersAnswer) total() int64 { return maxAnswer }
+
+func (a *membersAnswer) read(r *reader) error {
+	return r.object(func(key string) error {
+		switch key {
+		case "header":
+			return r.value(&a.Header)
+		case "leader":
+			return r.value(&a.Leader)
+		case "members":
+			return r.list(maxMembers, key, func() error {
+				var next *pdpb.Member
+				if err := r.value(&next); err != nil {
+					return err
+				}
+				a.Members = append(a.Members, next)
+				return few(len(next.GetClientUrls())+len(next.GetPeerUrls()), "URLs")
+			})
+		}
+		return r.skip()
+	})
+}
+
+// healthAnswer is PD's answer to /health: by member ID, whether it is healthy.
+type healthAnswer struct {
+	healthy map[string]bool
+}
+
+func (a *healthAnswer) total() int64 { return maxAnswer }
+
+func (a *healthAnswer) read(r *reader) error {
+	a.healthy = map[string]bool{}
+	return r.list(maxMembers, "members", func() error {
+		var next pdhttp.Health
+		if err := r.value(&next); err != nil {
+			return err
+		}
+		a.healthy[decimal(next.MemberID)] = next.Health
+		return nil
+	})
 }
 
 // storeAnswer is one store of a storesAnswer.
@@ -54,6 +120,28 @@ type replicateAnswer struct {
 // leaders is of interest.
 type evictedAnswer struct {
 	Stores map[uint64]json.RawMessage `json:"store-id-ranges"`
+}
+
+// rulesAnswer is PD's answer to /config/rules.
+type rulesAnswer struct {
+	rules []ruleAnswer
+}
+
+func (a *rulesAnswer) total() int64 { return maxAnswer }
+
+func (a *rulesAnswer) read(r *reader) error {
+	return r.list(maxRules, "rules", func() error {
+		var next ruleAnswer
+		if err := r.value(&next); err != nil {
+			return err
+		}
+		a.rules = append(a.rules, next)
+		values := len(next.LocationLabels) + len(next.Constraints)
+		for _, c := range next.Constraints {
+			values += len(c.Values)
+		}
+		return few(values, "labels")
+	})
 }
 
 // ruleAnswer is what of a placement rule is of interest. The client library's
@@ -93,7 +181,7 @@ var _ json.Unmarshaler = (*flag)(nil)
 // view. They come from one answer, so that they belong together, and an answer
 // that contradicts itself is not believed: a member that was removed and still
 // runs goes on answering.
-func addMembers(v *pd.View, call string, answer pdhttp.MembersInfo) error {
+func addMembers(v *pd.View, call string, answer membersAnswer) error {
 	switch {
 	case answer.Header.GetClusterId() == 0:
 		return &pd.Malformed{Call: call, Why: "it has no cluster ID"}
@@ -121,21 +209,17 @@ func addMembers(v *pd.View, call string, answer pdhttp.MembersInfo) error {
 
 // addHealth marks the members that are healthy. Who is not listed as a member
 // is passed over.
-func addHealth(v *pd.View, answer []pdhttp.Health) {
-	healthy := make(map[string]bool, len(answer))
-	for _, h := range answer {
-		healthy[decimal(h.MemberID)] = h.Health
-	}
+func addHealth(v *pd.View, answer healthAnswer) {
 	for i := range v.Members {
-		v.Members[i].Healthy = healthy[v.Members[i].ID]
+		v.Members[i].Healthy = answer.healthy[v.Members[i].ID]
 	}
 }
 
 // addStores puts the stores into a view.
 func addStores(v *pd.View, answer storesAnswer) {
 	v.Bootstrapped = true
-	slices.SortFunc(answer.Stores, func(a, b storeAnswer) int { return cmp.Compare(a.Store.ID, b.Store.ID) })
-	for _, s := range answer.Stores {
+	slices.SortFunc(answer.stores, func(a, b storeAnswer) int { return cmp.Compare(a.Store.ID, b.Store.ID) })
+	for _, s := range answer.stores {
 		if s.Store.StateName == pd.StateTombstone {
 			continue
 		}
@@ -195,8 +279,8 @@ func addEvicted(v *pd.View, answer evictedAnswer) {
 }
 
 // addRules puts the placement rules into a view.
-func addRules(v *pd.View, answer []ruleAnswer) {
-	for _, r := range answer {
+func addRules(v *pd.View, answer rulesAnswer) {
+	for _, r := range answer.rules {
 		rule := pd.Rule{Group: r.Group, ID: r.ID, Start: r.Start, End: r.End, Role: r.Role, Count: r.Count,
 			LocationLabels: r.LocationLabels, IsolationLevel: r.IsolationLevel}
 		for _, c := range r.Constraints {

@@ -2,7 +2,6 @@ package pdclient
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 
 	pdhttp "github.com/tikv/pd/client/http"
@@ -128,7 +128,7 @@ func newClient(address string, d dialer) (*httpClient, error) {
 		return nil, fmt.Errorf("name PD's URL to its client: %w", err)
 	}
 	transport := newQuietTransport()
-	client := &http.Client{Transport: transport}
+	client := httpclient.New(transport)
 	return &httpClient{
 		url: base, http: client, transport: transport, metrics: d.metrics, config: d.config,
 		pd: pdhttp.NewClientWithServiceDiscovery(caller, discovery, pdhttp.WithHTTPClient(client)),
@@ -149,8 +149,8 @@ func (c *httpClient) View(ctx context.Context) (pd.View, error) {
 
 func (c *httpClient) ask(ctx context.Context, view *pd.View) error {
 	var (
-		members   pdhttp.MembersInfo
-		health    []pdhttp.Health
+		members   membersAnswer
+		health    healthAnswer
 		stores    storesAnswer
 		replicate replicateAnswer
 	)
@@ -212,7 +212,7 @@ func (c *httpClient) askRules(ctx context.Context, view *pd.View) error {
 	if !view.PlacementRules {
 		return nil
 	}
-	var rules []ruleAnswer
+	var rules rulesAnswer
 	if err := c.request(ctx, callRules, http.MethodGet, "/pd/api/v1/config/rules", &rules); err != nil {
 		return unless(err, http.StatusPreconditionFailed)
 	}
@@ -300,16 +300,41 @@ func (c *httpClient) read(name string, resp *http.Response, into any) (err error
 			err = &pd.Unreachable{URL: c.url, Cause: closeErr}
 		}
 	}()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	switch {
-	case err != nil:
-		return &pd.Unreachable{URL: c.url, Cause: err}
 	case resp.StatusCode != http.StatusOK:
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+		if err != nil {
+			return &pd.Unreachable{URL: c.url, Cause: err}
+		}
 		return &pd.Refused{Call: name, Status: resp.StatusCode, Body: pd.Quote(body)}
 	case into == nil:
 		return nil
 	}
-	if err := json.Unmarshal(body, into); err != nil {
+	return c.decode(name, resp.Body, into)
+}
+
+// decode decodes an answer, element by element if it can be. A connection that breaks
+// is none of PD's answers.
+func (c *httpClient) decode(name string, body io.Reader, into any) error {
+	var r *reader
+	var err error
+	if lists, ok := into.(bounded); ok {
+		r = newReader(body, lists.total(), maxPiece)
+		err = lists.read(r)
+	} else {
+		r = newReader(body, maxConfig, maxConfig)
+		err = r.value(into)
+	}
+	if err == nil {
+		err = r.finish()
+	}
+	switch {
+	case r.body.failed != nil:
+		return &pd.Unreachable{URL: c.url, Cause: r.body.failed}
+	case errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
 		return &pd.Malformed{Call: name, Why: err.Error()}
 	}
 	return nil

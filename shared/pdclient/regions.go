@@ -2,11 +2,10 @@ package pdclient
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -22,23 +21,33 @@ import (
 func (c *httpClient) UnhealthyRegions(ctx context.Context) ([]pd.Region, error) {
 	defer c.transport.CloseIdleConnections()
 	found := map[int64]pd.Region{}
+	peers := 0
 	for _, ask := range []struct{ call, path string }{
 		{callDownPeers, "/pd/api/v1/regions/check/down-peer"},
 		{callPendingPeers, "/pd/api/v1/regions/check/pending-peer"},
 		{callMissingPeers, "/pd/api/v1/regions/check/miss-peer"},
 	} {
-		var answer pdhttp.RegionsInfo
+		answer := regionsAnswer{bytes: maxUnhealthy, most: maxRegions, each: func(id int64, seen pd.Region) error {
+			seen.Missing = ask.call == callMissingPeers
+			before, known := found[id]
+			if !known {
+				peers += len(seen.Peers)
+			}
+			switch {
+			case !known && len(found) == maxRegions:
+				return errRegions
+			case peers > maxPeers:
+				return errPeers
+			}
+			found[id] = merged(before, seen)
+			return nil
+		}}
 		err := c.request(ctx, ask.call, http.MethodGet, ask.path, &answer)
 		switch {
 		case errors.Is(err, pd.ErrNotBootstrapped):
 			return nil, nil
 		case err != nil:
 			return nil, fmt.Errorf("list unhealthy regions: %w", err)
-		}
-		for _, r := range answer.Regions {
-			seen := region(r)
-			seen.Missing = ask.call == callMissingPeers
-			found[r.ID] = merged(found[r.ID], seen)
 		}
 	}
 	out := make([]pd.Region, 0, len(found))
@@ -99,82 +108,68 @@ func (c *httpClient) FindRegion(ctx context.Context, storeID string, sought func
 	}
 	defer func() { _ = resp.Body.Close() }() // what is left is not wanted
 	code = strconv.Itoa(resp.StatusCode)
-	found, ok, err := findRegion(resp.Body, sought)
+	found, ok := pd.Region{}, false
+	answer := regionsAnswer{bytes: maxStoreRegions, most: math.MaxInt, counted: true, each: func(_ int64, next pd.Region) error {
+		if ok = sought(next); ok {
+			found = next
+			return errFound
+		}
+		return nil
+	}}
+	err = c.decode(callStoreRegions, resp.Body, &answer)
 	switch {
+	case ok:
+		return found, true, nil
 	case err != nil && ctx.Err() != nil:
 		return pd.Region{}, false, &pd.Unreachable{URL: c.url, Cause: ctx.Err()}
 	case err != nil:
-		return pd.Region{}, false, &pd.Malformed{Call: callStoreRegions, Why: err.Error()}
-	}
-	return found, ok, nil
-}
-
-// findRegion reads an answer of PD, an object with a list of regions and how many
-// there are, one region at a time. One that ends too soon or holds fewer than it
-// says is none.
-func findRegion(answer io.Reader, sought func(pd.Region) bool) (pd.Region, bool, error) {
-	in := json.NewDecoder(answer)
-	if t, err := in.Token(); err != nil {
 		return pd.Region{}, false, err
-	} else if t != json.Delim('{') {
-		return pd.Region{}, false, errNoObject
-	}
-	count, seen := -1, 0
-	for in.More() {
-		key, err := in.Token()
-		switch {
-		case err != nil:
-			return pd.Region{}, false, err
-		case key == "count":
-			err = in.Decode(&count)
-		case key == "regions":
-			var region pd.Region
-			var found bool
-			if region, found, seen, err = findIn(in, sought); found {
-				return region, true, nil
-			}
-		default:
-			var other json.RawMessage
-			err = in.Decode(&other)
-		}
-		if err != nil {
-			return pd.Region{}, false, err
-		}
-	}
-	if _, err := in.Token(); err != nil {
-		return pd.Region{}, false, err
-	}
-	if count != seen {
-		return pd.Region{}, false, fmt.Errorf("it has %d regions and says %d", seen, count)
 	}
 	return pd.Region{}, false, nil
 }
 
-// findIn reads a list of regions, which is null if there are none, until one is
-// sought, and counts them.
-func findIn(in *json.Decoder, sought func(pd.Region) bool) (_ pd.Region, found bool, seen int, _ error) {
-	t, err := in.Token()
-	if err != nil || t != json.Delim('[') {
-		if err == nil && t != nil {
-			err = errNoList
+// regionsAnswer is an answer of PD, an object with a list of regions and how many
+// there are, which is read one region at a time.
+type regionsAnswer struct {
+	bytes int64
+	most  int
+	// counted refuses an answer that holds fewer regions than it says.
+	counted bool
+	// each is given one after the other. Its error ends the reading.
+	each func(id int64, region pd.Region) error
+}
+
+func (a *regionsAnswer) total() int64 { return a.bytes }
+
+func (a *regionsAnswer) read(r *reader) error {
+	count, seen := -1, 0
+	err := r.object(func(key string) error {
+		switch key {
+		case "count":
+			return r.value(&count)
+		case "regions":
+			return r.list(a.most, key, func() error {
+				var next pdhttp.RegionInfo
+				if err := r.value(&next); err != nil {
+					return err
+				}
+				if err := few(max(len(next.Peers), len(next.DownPeers), len(next.PendingPeers)), "peers"); err != nil {
+					return err
+				}
+				seen++
+				return a.each(next.ID, region(next))
+			})
 		}
-		return pd.Region{}, false, 0, err
+		return r.skip()
+	})
+	if err == nil && a.counted && count != seen {
+		err = fmt.Errorf("it has %d regions and says %d", seen, count)
 	}
-	for in.More() {
-		var next pdhttp.RegionInfo
-		if err := in.Decode(&next); err != nil {
-			return pd.Region{}, false, seen, err
-		}
-		seen++
-		if r := region(next); sought(r) {
-			return r, true, seen, nil
-		}
-	}
-	_, err = in.Token()
-	return pd.Region{}, false, seen, err
+	return err
 }
 
 var (
-	errNoList   = errors.New("its regions are no list")
-	errNoObject = errors.New("it is no object")
+	errFound   = errors.New("found")
+	errRegions = fmt.Errorf("it has more than %d regions", maxRegions)
+	errPeers   = fmt.Errorf("its regions have more than %d peers", maxPeers)
 )

@@ -30,10 +30,11 @@ type (
 		KeysOnly bool   `json:"keys_only,omitempty"`
 	}
 	rangeAnswer struct {
-		Keys []struct {
-			Key         []byte `json:"key"`
-			ModRevision int64  `json:"mod_revision,string"`
-		} `json:"kvs"`
+		keys []keyAnswer
+	}
+	keyAnswer struct {
+		Key         []byte `json:"key"`
+		ModRevision int64  `json:"mod_revision,string"`
 	}
 	compare struct {
 		Key            []byte `json:"key"`
@@ -54,6 +55,24 @@ type (
 	}
 )
 
+func (a *rangeAnswer) total() int64 { return maxAnswer }
+
+func (a *rangeAnswer) read(r *reader) error {
+	return r.object(func(key string) error {
+		if key != "kvs" {
+			return r.skip()
+		}
+		return r.list(maxServers, "keys", func() error {
+			var next keyAnswer
+			if err := r.value(&next); err != nil {
+				return err
+			}
+			a.keys = append(a.keys, next)
+			return nil
+		})
+	})
+}
+
 // Servers implements Client.
 func (c *httpClient) Servers(ctx context.Context) ([]pd.Server, error) {
 	defer c.transport.CloseIdleConnections()
@@ -63,7 +82,7 @@ func (c *httpClient) Servers(ctx context.Context) ([]pd.Server, error) {
 	}
 	found := map[string]pd.Server{}
 	alive := map[string]bool{}
-	for _, k := range answer.Keys {
+	for _, k := range answer.keys {
 		rest := strings.TrimPrefix(string(k.Key), registered)
 		if address, ok := strings.CutSuffix(rest, infoKey); ok {
 			found[address] = pd.Server{Address: address, Revision: k.ModRevision}

@@ -2,19 +2,9 @@ package pdclient
 
 import (
 	"io"
-	"net"
 	"net/http"
-	"time"
-)
 
-const (
-	// dialTimeout leaves time within a poll to be answered.
-	dialTimeout = time.Second
-	// idleTimeout closes the connections of calls outside of polls.
-	idleTimeout = 10 * time.Second
-	// maxAnswer bounds what is read of an answer, in bytes; ten thousand
-	// stores take a tenth of it.
-	maxAnswer = 64 << 20
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 )
 
 // quietTransport hands a failed round trip on as a response whose body is a
@@ -25,12 +15,7 @@ type quietTransport struct {
 }
 
 func newQuietTransport() quietTransport {
-	return quietTransport{next: &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		TLSHandshakeTimeout: dialTimeout,
-		IdleConnTimeout:     idleTimeout,
-		MaxIdleConnsPerHost: 1,
-	}}
+	return quietTransport{next: httpclient.Transport()}
 }
 
 // RoundTrip implements http.RoundTripper and never returns an error.
@@ -42,8 +27,6 @@ func (t quietTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 			Body: failure{cause: err}, Request: req,
 		}, nil
 	}
-	// A redirect would be followed to an address that only the members know.
-	resp.Header.Del("Location")
 	return resp, nil
 }
 

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,17 +13,24 @@ import (
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/shared/cause"
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 )
 
-// maxDocument bounds the configuration that a member shows, in bytes; TiKV's has
-// some tens of KiB.
-const maxDocument = 4 << 20
+// What a configuration that a member shows may be at most: TiKV's has some tens of
+// KiB and some 2,000 values. A value may take a hundred times the memory of its text.
+const (
+	maxDocument = 512 << 10 // bytes
+	maxValues   = 20_000
+)
 
 // maxText bounds what is read of a refusal, or of a word, in bytes.
 const maxText = 256
 
 // ErrNotFound is the answer of a member that does not know a path.
 var ErrNotFound = errors.New("404 Not Found")
+
+// errValues is the error of a document beyond maxValues.
+var errValues = fmt.Errorf("it has more than %d values", maxValues)
 
 // Port is a status port. Its methods speak HTTP to the member at a host. Their
 // errors end in a status: they read the same for the same cause.
@@ -39,6 +47,10 @@ func (p Port) Get(ctx context.Context, host, path string) (map[string]any, error
 	if err != nil {
 		return nil, err
 	}
+	// Each value begins the document or follows one of these.
+	if n := bytes.Count(document, []byte("{")) + bytes.Count(document, []byte("[")) + bytes.Count(document, []byte(",")); n > maxValues {
+		return nil, fmt.Errorf("decode %s: %w", p.URL(host, path), errValues)
+	}
 	var out map[string]any
 	if err := json.Unmarshal(document, &out); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", p.URL(host, path), err)
@@ -53,28 +65,50 @@ func (p Port) Text(ctx context.Context, host, path string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// read reads what is at a path, up to so many bytes.
+// do makes one request, and reads at most so many bytes of what is answered with 200,
+// the beginning of any other answer.
+func do(request *http.Request, most int64) (*http.Response, []byte, error) {
+	transport := httpclient.Transport()
+	defer transport.CloseIdleConnections()
+	response, err := httpclient.New(transport).Do(request)
+	if err != nil {
+		return nil, nil, errors.New(cause.Of(err))
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(response.Body, maxText)) // it has refused, whatever it says of it
+		return response, body, nil
+	}
+	body, err := httpclient.ReadAll(response.Body, most)
+	switch {
+	case errors.Is(err, httpclient.ErrTooLong):
+		return nil, nil, err
+	case err != nil:
+		return nil, nil, errors.New(cause.Of(err))
+	}
+	return response, body, nil
+}
+
+// said is the status of an answer. Its own phrase is what the member likes it to be.
+func said(response *http.Response) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode)))
+}
+
+// read reads what is at a path, of at most so many bytes.
 func (p Port) read(ctx context.Context, host, path string, most int64) ([]byte, error) {
 	url := p.URL(host, path)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, fmt.Errorf("build request to %s: %w", url, err)
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("get %s: %s", url, cause.Of(err))
-	}
-	defer func() { _ = response.Body.Close() }()
-	switch response.StatusCode {
-	case http.StatusOK:
-	case http.StatusNotFound:
+	response, out, err := do(request, most)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("get %s: %w", url, err)
+	case response.StatusCode == http.StatusNotFound:
 		return nil, fmt.Errorf("get %s: %w", url, ErrNotFound)
-	default:
-		return nil, fmt.Errorf("get %s: %s", url, response.Status)
-	}
-	out, err := io.ReadAll(io.LimitReader(response.Body, most))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %s", url, cause.Of(err))
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("get %s: %s", url, said(response))
 	}
 	return out, nil
 }
@@ -90,17 +124,14 @@ func (p Port) Post(ctx context.Context, host, path, contentType, body string) (s
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", fmt.Errorf("post to %s: %s", url, cause.Of(err))
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode == http.StatusOK {
+	response, answer, err := do(request, maxDocument)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("post to %s: %w", url, err)
+	case response.StatusCode == http.StatusOK:
 		return "", nil
+	case len(answer) == 0:
+		return said(response), nil
 	}
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxText))
-	if err != nil {
-		return response.Status, nil //nolint:nilerr // it has refused, whatever it says of it
-	}
-	return strings.TrimSpace(response.Status + ": " + string(answer)), nil
+	return strings.TrimSpace(said(response) + ": " + string(answer)), nil
 }

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -47,4 +49,48 @@ func TestTheSameFailureOfAStatusPortReadsTheSame(t *testing.T) {
 		_, err = port.Post(t.Context(), "127.0.0.1", "/config", "", "")
 		assert.EqualError(t, err, "post to "+url+": connection reset by peer")
 	}
+}
+
+// serve answers every request at a status port as a test says.
+func serve(t *testing.T, handler http.HandlerFunc) settings.Port {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	at, ok := server.Listener.Addr().(*net.TCPAddr)
+	require.True(t, ok)
+	return settings.Port(at.Port)
+}
+
+// A member may be any program of its namespace's owner: it neither sends the operator
+// elsewhere, nor does it take the memory that the operator has for everybody.
+func TestP10P12AMemberThatIsNoDatabaseGetsNowhere(t *testing.T) {
+	victims := 0
+	victim := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		victims++
+		_, _ = w.Write([]byte(`{"secret":"of the cloud"}`))
+	}))
+	t.Cleanup(victim.Close)
+	redirects := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, victim.URL, http.StatusTemporaryRedirect)
+	})
+	_, err := redirects.Get(t.Context(), "127.0.0.1", "/config")
+	require.EqualError(t, err, "get "+redirects.URL("127.0.0.1", "/config")+": 307 Temporary Redirect")
+	_, err = redirects.Text(t.Context(), "127.0.0.1", "/tiflash/store-status")
+	require.EqualError(t, err, "get "+redirects.URL("127.0.0.1", "/tiflash/store-status")+": 307 Temporary Redirect")
+	refusal, err := redirects.Post(t.Context(), "127.0.0.1", "/upgrade/start", "application/json", "{}")
+	require.NoError(t, err)
+	assert.Equal(t, "307 Temporary Redirect", refusal)
+	assert.Zero(t, victims)
+
+	text := ""
+	talks := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })
+	text = `{"a":"` + strings.Repeat("x", 512<<10) + `"}`
+	_, err = talks.Get(t.Context(), "127.0.0.1", "/config")
+	require.ErrorContains(t, err, "/config: the answer is too long: more than 524288 bytes")
+	text = `{"a":[{}` + strings.Repeat(",{}", 20_000) + `]}`
+	_, err = talks.Get(t.Context(), "127.0.0.1", "/config")
+	require.ErrorContains(t, err, "/config: it has more than 20000 values")
+	text = strings.Repeat("long ", 100)
+	_, err = talks.Text(t.Context(), "127.0.0.1", "/word")
+	require.ErrorContains(t, err, "/word: the answer is too long: more than 256 bytes")
 }

@@ -24,8 +24,8 @@ const (
 	Patience = callTimeout + time.Second/2
 	// callsAtOnce bounds how many members of all groups are asked or given something
 	// at the same time: silent ones must not hold up the others, and each answer may
-	// be some tens of KiB.
-	callsAtOnce = 128
+	// take some MiB.
+	callsAtOnce = 16
 )
 
 // API reaches the status port of a member at a host.

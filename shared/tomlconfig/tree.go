@@ -19,8 +19,12 @@ import (
 type Tree map[string]any
 
 // Parse reads the TOML that a user wrote into a field of a spec. The error
-// names the field, line and column, and what to do.
+// names the field, line and column, and what to do. What is beyond MaxLevels,
+// MaxKeys, MaxPath or MaxBytes is refused before anything is made of it.
 func Parse(field, text string) (Tree, error) {
+	if err := checkBounds(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", field, err)
+	}
 	root := map[string]any{}
 	err := toml.Unmarshal([]byte(text), &root)
 	if err == nil {
@@ -36,11 +40,15 @@ func Parse(field, text string) (Tree, error) {
 }
 
 // Render writes a Tree down. The same Tree always gives the same text: keys
-// are sorted. The error means that the Tree holds what TOML cannot say.
+// are sorted. The error means that the Tree holds what TOML cannot say, or that
+// the text would be longer than MaxBytes.
 func Render(tree Tree) (string, error) {
 	text, err := toml.Marshal(map[string]any(tree))
 	if err != nil {
 		return "", fmt.Errorf("render TOML: %w", err)
+	}
+	if len(text) > MaxBytes {
+		return "", fmt.Errorf("with the whole path of every table it has %d bytes, at most %d are allowed: remove tables that are not needed", len(text), MaxBytes)
 	}
 	return string(text), nil
 }

@@ -203,13 +203,16 @@ func config(g *v1alpha1.TiFlashGroup) (configuration, []string) {
 		}
 		c.logs = append(c.logs, log)
 	}
-	for name, tree := range map[string]tomlconfig.Tree{configFile: tomlconfig.Merge(flash, operator), proxyFile: proxy} {
-		text, err := tomlconfig.Render(tree)
+	for _, f := range []struct {
+		name, field string
+		tree        tomlconfig.Tree
+	}{{configFile, "spec.config", tomlconfig.Merge(flash, operator)}, {proxyFile, "spec.proxyConfig", proxy}} {
+		text, err := tomlconfig.Render(f.tree)
 		if err != nil {
-			problems = append(problems, fmt.Sprintf("render %s: %v", name, err))
+			problems = append(problems, f.field+": "+err.Error())
 			continue
 		}
-		c.files[name] = text
+		c.files[f.name] = text
 	}
 	return c, problems
 }

@@ -3,14 +3,21 @@ package statusport
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 )
 
-// Running is what a store says that serves. What it says on its way there and back
-// is Idle, Ready, Stopping and Terminated.
+// Running is what a store says that serves.
 const Running = "Running"
+
+// words are all that a store says: Running, and on its way there and back the others.
+// What else is answered is no store's, and nothing for a status that many can read.
+func words() []string { return []string{Running, "Idle", "Ready", "Stopping", "Terminated"} }
+
+var errWord = errors.New("the answer is no state of a store")
 
 // port is where TiFlash's proxy answers about the store.
 const port = settings.Port(v1alpha1.PortTiFlashProxyState)
@@ -19,9 +26,13 @@ const port = settings.Port(v1alpha1.PortTiFlashProxyState)
 // body counts. A version that does not know the path says nothing of itself: the state
 // is empty.
 func HTTP(ctx context.Context, host string) (string, error) {
-	state, err := port.Text(ctx, host, "/tiflash/store-status")
-	if errors.Is(err, settings.ErrNotFound) {
+	const path = "/tiflash/store-status"
+	state, err := port.Text(ctx, host, path)
+	switch {
+	case errors.Is(err, settings.ErrNotFound):
 		return "", nil
+	case err == nil && !slices.Contains(words(), state):
+		return "", fmt.Errorf("get %s: %w", port.URL(host, path), errWord)
 	}
 	return state, err
 }

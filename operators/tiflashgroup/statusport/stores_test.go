@@ -122,11 +122,11 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 }
 
 func TestFL06TheStatusPortIsAskedAsTiFlashWantsIt(t *testing.T) {
-	status, path := http.StatusOK, ""
+	status, path, said := http.StatusOK, "", "Ready\n"
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path = r.Method + " " + r.URL.Path
 		w.WriteHeader(status)
-		_, _ = w.Write([]byte("Ready\n"))
+		_, _ = w.Write([]byte(said))
 	})
 	host := loopback.Host(t)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "20292"))
@@ -138,7 +138,11 @@ func TestFL06TheStatusPortIsAskedAsTiFlashWantsIt(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "Ready", state)
 	assert.Equal(t, "GET /tiflash/store-status", path)
-	status = http.StatusNotFound
+	said = "AKIA0123456789"
+	state, err = statusport.HTTP(t.Context(), host)
+	require.EqualError(t, err, "get http://"+host+":20292/tiflash/store-status: the answer is no state of a store", "it is not repeated")
+	assert.Empty(t, state)
+	said, status = "Ready\n", http.StatusNotFound
 	state, err = statusport.HTTP(t.Context(), host)
 	require.NoError(t, err, "a version that does not tell")
 	assert.Empty(t, state)

@@ -1,0 +1,74 @@
+// Package httpclient makes the clients by which operators speak HTTP to what runs in
+// a namespace: PD and the status ports of members. Whoever owns the namespace decides
+// what answers there, so that a client goes where it was sent and nowhere else, and
+// takes no more than it was told to.
+package httpclient
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+const (
+	// dialTimeout leaves time within a call to be answered.
+	dialTimeout = time.Second
+	// idleTimeout closes connections that nobody uses.
+	idleTimeout = 10 * time.Second
+	// maxHeader bounds the header of an answer, in bytes; net/http's own bound is 10 MiB.
+	maxHeader = 64 << 10
+)
+
+// ErrTooLong is the error of reading an answer beyond the bytes that were allowed.
+var ErrTooLong = errors.New("the answer is too long")
+
+// errLinkLocal is the error of a connection to an address that no pod has.
+var errLinkLocal = errors.New("link-local addresses belong to nodes and clouds, not to pods")
+
+// Transport returns a transport without proxy and without compression, which could
+// make gigabytes of a kilobyte. It does not connect to link-local addresses, where
+// clouds hand out the credentials of nodes.
+func Transport() *http.Transport {
+	return &http.Transport{
+		DialContext:            (&net.Dialer{Timeout: dialTimeout, Control: noLinkLocal}).DialContext,
+		TLSHandshakeTimeout:    dialTimeout,
+		IdleConnTimeout:        idleTimeout,
+		MaxIdleConnsPerHost:    1,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxHeader,
+	}
+}
+
+// New returns a client on a transport. It follows no redirect: the answer that asks
+// for one is the answer.
+func New(transport http.RoundTripper) *http.Client {
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// ReadAll reads a body of at most so many bytes. The error is ErrTooLong if there are more.
+func ReadAll(body io.Reader, most int64) ([]byte, error) {
+	out, err := io.ReadAll(io.LimitReader(body, most+1))
+	if err == nil && int64(len(out)) > most {
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLong, most)
+	}
+	return out, err
+}
+
+func noLinkLocal(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("read address %q: %w", address, err)
+	}
+	if to.Addr().Unmap().IsLinkLocalUnicast() {
+		return fmt.Errorf("connect to %s: %w", to.Addr(), errLinkLocal)
+	}
+	return nil
+}
