@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,13 +33,17 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, pl
 		first = append(first, func() step.Outcome { return applyService(ctx, env, g, s, service) })
 	}
 	if plan.ConfigMap != nil {
-		first = append(first, func() step.Outcome { return applyOne(ctx, env, plan.ConfigMap, nil) })
+		first = append(first, func() step.Outcome {
+			return applyNew(ctx, env, g, plan.ConfigMap, "ConfigMap", workload.Selector(g))
+		})
 	}
 	if plan.Revision != nil {
-		first = append(first, func() step.Outcome { return applyOne(ctx, env, plan.Revision, nil) })
+		first = append(first, func() step.Outcome {
+			return applyNew(ctx, env, g, plan.Revision, "ControllerRevision", workload.Selector(g))
+		})
 	}
 	if plan.Budget != nil {
-		first = append(first, func() step.Outcome { return applyBudget(ctx, env, s, plan.Budget) })
+		first = append(first, func() step.Outcome { return applyBudget(ctx, env, g, s, plan.Budget) })
 	}
 	if o := step.Parallel(first...); o.Kind != step.KindDone {
 		return o
@@ -111,6 +116,8 @@ func confirm(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot
 		return inTurn(ctx, env, g, change)
 	case err != nil && !apierrors.IsNotFound(err):
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Instance %s: %w", change.Desired.Name, err))
+	case err == nil && change.Live == nil && there.DeletionTimestamp == nil && (there.Spec.Group.Kind != g.GroupKind() || there.Spec.Group.Name != g.GetName()):
+		return nameTaken(g, "Instance", there.Name)
 	case err != nil || change.Live == nil || there.ResourceVersion != change.Live.ResourceVersion:
 		return changed
 	}
@@ -257,6 +264,43 @@ func stranger(ctx context.Context, env operator.Env, g v1alpha1.Group, name stri
 		return o
 	}
 	return step.Done()
+}
+
+// applyNew applies an object that the operator's cache does not show, unless somebody
+// else has one of that name: the cache holds only what the suite made, and a write
+// would take the object over.
+func applyNew(ctx context.Context, env operator.Env, g v1alpha1.Group, desired client.Object, kind string, own map[string]string) step.Outcome {
+	gvk, err := env.Client.GroupVersionKindFor(desired)
+	if err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	there := &metav1.PartialObjectMetadata{}
+	there.SetGroupVersionKind(gvk)
+	switch err := env.Live.Get(ctx, client.ObjectKeyFromObject(desired), there); {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get %s %s: %w", kind, desired.GetName(), err))
+	case !made(there, desired, own):
+		return nameTaken(g, kind, desired.GetName())
+	}
+	return applyOne(ctx, env, desired, nil)
+}
+
+// made reports whether what there is was made by the suite for this group: it has an
+// owner of the desired object's, or all the labels that are given.
+func made(there, desired metav1.Object, own map[string]string) bool {
+	return labels.SelectorFromSet(own).Matches(labels.Set(there.GetLabels())) || slices.ContainsFunc(there.GetOwnerReferences(), func(have metav1.OwnerReference) bool {
+		return slices.ContainsFunc(desired.GetOwnerReferences(), func(want metav1.OwnerReference) bool { return want.UID == have.UID })
+	})
+}
+
+// nameTaken stalls before an object of somebody else under a name that the group
+// needs.
+func nameTaken(g v1alpha1.Group, kind, name string) step.Outcome {
+	o := step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("%s %s exists and belongs to somebody else, and is not touched: delete it (kubectl -n %s delete %s %s) or give the group another name",
+		kind, name, g.GetNamespace(), strings.ToLower(kind), name))
+	o.After = lookAgain
+	return o
 }
 
 // applyInstance applies an Instance and tells a person about it. Its spec is a

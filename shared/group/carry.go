@@ -38,7 +38,9 @@ func takeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapsh
 	}
 	err := leaseclient.Take(ctx, env.Client, env.Name, s.PDGroup, s.Lease, next)
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+	case apierrors.IsAlreadyExists(err):
+		return leaseTaken(ctx, env, g)
+	case apierrors.IsConflict(err):
 		return step.Conflict(v1alpha1.ReasonWaitingForLease, "the Lease "+lease.Name(g.PDGroupName())+" has changed meanwhile")
 	case err != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
@@ -51,6 +53,20 @@ func takeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapsh
 		env.Recorder.Eventf(g, s.Instance(c.Instance), corev1.EventTypeNormal, "DisruptionBegun", string(d.Verb), "%s Instance %s together with %s: %s", d.Verb, c.Instance, d.Instance.Name, d.Why)
 	}
 	return step.Done()
+}
+
+// leaseTaken tells a Lease that somebody else has made under the name from one that the
+// cache does not show yet.
+func leaseTaken(ctx context.Context, env operator.Env, g v1alpha1.Group) step.Outcome {
+	name := lease.Name(g.PDGroupName())
+	there, err := leaseclient.Read(ctx, env.Live, g.GetNamespace(), g.PDGroupName())
+	switch {
+	case err != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	case there.Object != nil && there.Object.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedBy:
+		return nameTaken(g, "Lease", name)
+	}
+	return step.Conflict(v1alpha1.ReasonWaitingForLease, "the Lease "+name+" has changed meanwhile")
 }
 
 func giveLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, change LeaseChange) step.Outcome {
@@ -161,9 +177,13 @@ func deleteLive(ctx context.Context, env operator.Env, live, seen client.Object,
 }
 
 // applyBudget applies the PodDisruptionBudget of the group's component.
-func applyBudget(ctx context.Context, env operator.Env, s Snapshot, budget *policyv1.PodDisruptionBudget) step.Outcome {
-	if s.Budget != nil {
-		return applyOne(ctx, env, budget, s.Budget)
+func applyBudget(ctx context.Context, env operator.Env, g v1alpha1.Group, s Snapshot, budget *policyv1.PodDisruptionBudget) step.Outcome {
+	const kind = "PodDisruptionBudget"
+	switch {
+	case s.Budget == nil:
+		return applyNew(ctx, env, g, budget, kind, budget.Labels)
+	case !made(s.Budget, budget, budget.Labels):
+		return nameTaken(g, kind, budget.Name)
 	}
-	return applyOne(ctx, env, budget, nil)
+	return applyOne(ctx, env, budget, s.Budget)
 }

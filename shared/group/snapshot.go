@@ -46,6 +46,9 @@ type Snapshot struct {
 	Revisions []appsv1.ControllerRevision
 	// Claims that exist, by the Instance that they are labelled with.
 	Claims map[string][]metav1.ObjectMeta
+	// StrangeClaims stand under names that members would found a PD cluster on, and are
+	// not known to be theirs; sorted. They are looked for while nobody has begun to.
+	StrangeClaims []string
 	// RetiredSlots hold the claims of members that have left for good.
 	RetiredSlots map[int32]bool
 	// Budget is the PodDisruptionBudget of the group's component; nil if there is

@@ -2,6 +2,7 @@ package pdclient
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"

@@ -137,3 +137,22 @@ func lost(s group.Snapshot) int {
 	}
 	return n
 }
+
+// PutHolding sets HoldsRegions of a group whose entry is gone from its TidbCluster,
+// which keeps it for them. Nobody else is told how many there are: the number would
+// have status written all the time.
+func PutHolding(g v1alpha1.Group, s group.Snapshot, matches []Match, set *conditions.Set) {
+	if _, silence := Distrust(g, s); silence != "" || g.GetAnnotations()[v1alpha1.AnnotationEntryRemoved] == "" {
+		return
+	}
+	regions, stores := 0, 0
+	for _, m := range matches {
+		if m.Store != nil && m.Problem == "" {
+			regions += m.Store.Regions
+			stores++
+		}
+	}
+	if regions > 0 {
+		set.True(v1alpha1.ConditionHoldsRegions, v1alpha1.ReasonRegionsLeft, fmt.Sprintf("its %d stores hold %s region peers", stores, about(regions)))
+	}
+}

@@ -34,6 +34,10 @@ const (
 	// ConditionStoresHealthy is set by the tikvgroup and tiflashgroup operators
 	// in every reconcile: every store of the group is Up.
 	ConditionStoresHealthy = "StoresHealthy"
+	// ConditionHoldsRegions is set by the tikvgroup and tiflashgroup operators while
+	// the group's entry is gone from its TidbCluster (AnnotationEntryRemoved) and PD
+	// counts regions on its stores.
+	ConditionHoldsRegions = "HoldsRegions"
 
 	// ConditionPodReady is set by the instance operator in every reconcile: the
 	// pod exists, runs and passes its readiness probe.
@@ -119,10 +123,16 @@ const (
 	ReasonInvalidSpec         = "InvalidSpec"
 	ReasonClusterIDMismatch   = "ClusterIDMismatch"
 	ReasonNameConflict        = "NameConflict"
-	ReasonPaused              = "Paused"
-	ReasonSuspended           = "Suspended"
-	ReasonDeleting            = "Deleting"
-	ReasonRequestFailed       = "RequestFailed"
+	// ReasonEntryRemoved: a TidbCluster's spec does not name a group any more that
+	// holds data, or may; it is kept. Set by the tidbcluster operator.
+	ReasonEntryRemoved = "EntryRemoved"
+	// ReasonRegionsLeft: the stores of a group have regions. Set by the tikvgroup and
+	// tiflashgroup operators.
+	ReasonRegionsLeft   = "RegionsLeft"
+	ReasonPaused        = "Paused"
+	ReasonSuspended     = "Suspended"
+	ReasonDeleting      = "Deleting"
+	ReasonRequestFailed = "RequestFailed"
 
 	ReasonBootstrapped  = "Bootstrapped"
 	ReasonBootstrapping = "Bootstrapping"
@@ -248,7 +258,7 @@ func ConditionTable() []ConditionInfo {
 		ReasonProgressing, ReasonCreating, ReasonRestartPending, ReasonNewRendering, ReasonVolumeChangePending,
 		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonAnnouncingUpgrade, ReasonReplacing, ReasonReplacementPending, ReasonRebalancing, ReasonEvictionTimedOut, ReasonEvictingLeaders, ReasonConfigPending, ReasonConfigRefused,
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
-		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
+		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonEntryRemoved, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
 		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonRecoveryRefused, ReasonRecoveringQuorum, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
 		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonNodeUnreachable, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
@@ -280,6 +290,9 @@ func ConditionTable() []ConditionInfo {
 		{Type: ConditionStoresHealthy, Kinds: []string{KindTiKVGroup, KindTiFlashGroup}, Polarity: PositivePolarity, SetBy: "tikvgroup, tiflashgroup",
 			Reasons: []string{ReasonStoresHealthy, ReasonStoresUnhealthy, ReasonRegistering, ReasonStoreMismatch, ReasonPDUnreachable, ReasonNoInstances, ReasonSuspended, ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup},
 			Meaning: "Every store of the group is Up."},
+		{Type: ConditionHoldsRegions, Kinds: []string{KindTiKVGroup, KindTiFlashGroup}, Polarity: NegativePolarity, SetBy: "tikvgroup, tiflashgroup",
+			Reasons: []string{ReasonRegionsLeft},
+			Meaning: "The group's entry is gone from its TidbCluster, and its stores have regions; the message says how many."},
 		{Type: ConditionPodReady, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "instance",
 			Reasons: []string{ReasonPodReady, ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonNodeUnreachable, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner, ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig, ReasonMissingReference, ReasonSuspended, ReasonInvalidSpec},
 			Meaning: "The pod exists, runs and passes its readiness probe."},

@@ -45,6 +45,20 @@ const (
 	// the claim.
 	AnnotationExpires = LabelPrefix + "expires"
 
+	// AnnotationExpiresClaim is, beside AnnotationExpires, the UID of the claim that was
+	// retired and for how long it was to be kept, with a space between. A claim of
+	// another UID was restored since, with the annotations of the first: it is kept for
+	// as long, from when it was created.
+	AnnotationExpiresClaim = LabelPrefix + "expires-claim"
+	// AnnotationMadeBy is set by the instance operator on a claim as it makes it: the
+	// UID of the Instance. A claim without it is deleted only if its Instance's status
+	// says that it was started with it, and never expires.
+	AnnotationMadeBy = LabelPrefix + "made-by"
+	// AnnotationAdopt is set by a person on a claim without our labels, such as one
+	// that was restored from a snapshot: the name of the Instance that is to use it.
+	// Such a claim is never deleted by an operator.
+	AnnotationAdopt = LabelPrefix + "adopt"
+
 	// AnnotationRestartedAt carries spec.restartedAt on a pod's template; a
 	// change of it restarts the pod.
 	AnnotationRestartedAt = LabelPrefix + "restarted-at"
@@ -92,6 +106,15 @@ const (
 	// is rebuilt from and, so that it is never given by mistake, the cluster. Each
 	// value is obeyed once; status.recovery says how far it is.
 	AnnotationRecoverQuorum = LabelPrefix + "recover-quorum"
+	// AnnotationAllowRemoval is set by a person on a TidbCluster whose spec does not
+	// name groups any more that hold data: their names, with a comma between, are the
+	// consent to delete them all the same. It counts for as long as it stands.
+	AnnotationAllowRemoval = LabelPrefix + "allow-removal"
+	// AnnotationEntryRemoved is set by the tidbcluster operator on a group of stores
+	// that its TidbCluster, the value, does not name any more and that is kept for its
+	// data, and removed when it does again. The group's operator then tells how many
+	// regions it has (ConditionHoldsRegions).
+	AnnotationEntryRemoved = LabelPrefix + "entry-removed"
 	// AnnotationGiven is set by a group's operator on an Instance before its running
 	// member is given another configuration, and removed when the member has
 	// arrived: the UID of the pod, and the revisions whose configuration the member

@@ -125,7 +125,8 @@ type TidbClusterStatus struct {
 	// Endpoint that MySQL clients connect to, host:port.
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
-	// Groups, one per entry of the spec, in the order pd, tikv, tidb, tiflash.
+	// Groups, one per entry of the spec, in the order pd, tikv, tidb, tiflash; and
+	// behind them those that the spec does not name any more and that are still there.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
@@ -146,7 +147,8 @@ type GroupSummary struct {
 	Replicas int32 `json:"replicas"`
 	// ReadyReplicas as the group reports them.
 	ReadyReplicas int32 `json:"readyReplicas"`
-	// Reason of the group's Ready condition.
+	// Reason of the group's Ready condition; of a group that the spec does not name
+	// any more, EntryRemoved while it is kept and Deleting while it goes.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }

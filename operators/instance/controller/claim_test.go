@@ -65,11 +65,14 @@ func (s stage) remembered() (*reconciler, *faulty, *corev1.Pod) {
 
 // restore makes a claim as a backup tool or a person does, who knows nothing of
 // our labels.
-func (s stage) restore() *corev1.PersistentVolumeClaim {
+func (s stage) restore(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	s.Helper()
 	pvc := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: claim}}
 	pvc.Spec.AccessModes, pvc.Spec.StorageClassName = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, ptr.To("fast")
 	pvc.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	for _, change := range changes {
+		change(pvc)
+	}
 	require.NoError(s, api.Create(s.Context(), pvc))
 	return pvc
 }
@@ -79,7 +82,9 @@ func TestACacheThatLagsRecordsNoClaimThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
 	r, f, cache := s.byHand()
-	there := s.restore()
+	there := s.restore(func(c *corev1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{v1alpha1.AnnotationAdopt: name}
+	})
 	cache.claim = there.DeepCopy()
 	cache.claim.UID, cache.claim.Labels = "one-of-before", map[string]string{v1alpha1.LabelInstance: name}
 	s.settle(r, f)
@@ -164,6 +169,32 @@ func TestARestoredClaimIsLabelledAndOutlivesTheInstance(t *testing.T) {
 	s.delete()
 	s.gone()
 	assert.Nil(t, s.pvc().DeletionTimestamp)
+}
+
+// P3, S F5: what looks like a StatefulSet's claim is left alone, whatever the policy,
+// until a person says whose it is, and is never deleted then.
+func TestAClaimOfAStrangerIsNeitherTakenNorDeleted(t *testing.T) {
+	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
+	theirs := s.restore()
+	s.create(func(i *v1alpha1.Instance) {
+		i.Spec.ClaimRetention = v1alpha1.ClaimRetention{WhenDeleted: v1alpha1.DeleteClaim, WhenScaled: v1alpha1.DeleteClaim}
+	})
+	s.reason(v1alpha1.ConditionStalled, v1alpha1.ReasonClaimRejected)
+	s.noPod()
+	assert.Equal(t, theirs.ResourceVersion, s.pvc().ResourceVersion, "nothing of it is changed")
+	said := meta.FindStatusCondition(s.instance().Status.Conditions, v1alpha1.ConditionStalled).Message
+	assert.Contains(t, said, "annotate pvc "+claim+" "+v1alpha1.AnnotationAdopt+"="+name)
+
+	there := s.pvc()
+	there.Annotations = map[string]string{v1alpha1.AnnotationAdopt: name}
+	require.NoError(t, api.Update(t.Context(), there))
+	require.Eventually(t, func() bool { return s.instance().Status.PodUID != "" }, patience, 20*time.Millisecond)
+	assert.Equal(t, theirs.UID, s.instance().Status.Volumes[0].ClaimUID)
+	pod := s.pod()
+	s.delete()
+	s.stop(pod)
+	s.gone()
+	assert.Nil(t, s.pvc().DeletionTimestamp, "whenDeleted is Delete, and it is a person's")
 }
 
 // P11: a quota that is too small for a pod, and then is not.

@@ -86,6 +86,8 @@ func unsafeForClaims(s *snapshot, p *plan, f facts) []string {
 			out = append(out, "a claim is deleted that no pod of the Instance has used")
 		case c.Annotations[v1alpha1.AnnotationRetired] != "":
 			out = append(out, "a retired claim is deleted")
+		case c.Annotations[v1alpha1.AnnotationMadeBy] == "" || c.Annotations[v1alpha1.AnnotationAdopt] != "":
+			out = append(out, "a claim is deleted that no operator has made")
 		}
 	}
 	for _, c := range p.patchClaims {

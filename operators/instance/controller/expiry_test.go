@@ -31,8 +31,9 @@ func TestAClaimExpiresOnlyIfEverythingSaysSo(t *testing.T) {
 				for _, retired := range []string{"", "it was removed"} {
 					for _, going := range []bool{false, true} {
 						claim := &corev1.PersistentVolumeClaim{}
+						claim.UID = "this"
 						claim.Labels = map[string]string{v1alpha1.LabelManagedBy: managed, v1alpha1.LabelInstance: instance}
-						claim.Annotations = map[string]string{v1alpha1.AnnotationRetired: retired, v1alpha1.AnnotationExpires: at}
+						claim.Annotations = map[string]string{v1alpha1.AnnotationRetired: retired, v1alpha1.AnnotationExpires: at, v1alpha1.AnnotationMadeBy: "i", v1alpha1.AnnotationExpiresClaim: "this 1h"}
 						if going {
 							claim.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 						}
@@ -50,6 +51,48 @@ func TestAClaimExpiresOnlyIfEverythingSaysSo(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 2, deleted)
+}
+
+// S M1: a claim that was restored with the annotations of the one that was retired
+// begins its time anew, and what no operator has made never expires.
+func TestOnlyTheClaimThatWasRetiredExpiresAtItsTime(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, c := range map[string]struct {
+		change func(*corev1.PersistentVolumeClaim)
+		what   expiry.Fate
+		left   time.Duration
+	}{
+		"the one that was retired":           {func(*corev1.PersistentVolumeClaim) {}, expiry.Delete, 0},
+		"one that was restored, for as long": {func(c *corev1.PersistentVolumeClaim) { c.UID = "restored" }, expiry.KeepForNow, 7*day - time.Hour},
+		"and then it goes": {func(c *corev1.PersistentVolumeClaim) {
+			c.UID, c.CreationTimestamp = "restored", metav1.NewTime(clock().Add(-8*day))
+		}, expiry.Delete, 0},
+		"for how long nobody can read": {func(c *corev1.PersistentVolumeClaim) {
+			c.UID = "restored"
+			c.Annotations[v1alpha1.AnnotationExpiresClaim] = "this soon"
+		}, expiry.Keep, 0},
+		"restored with a time of an older version": {func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, v1alpha1.AnnotationExpiresClaim) }, expiry.Keep, 0},
+		"with a time that a person has written": {func(c *corev1.PersistentVolumeClaim) {
+			delete(c.Annotations, v1alpha1.AnnotationExpiresClaim)
+			c.CreationTimestamp = metav1.NewTime(clock().Add(-9 * day))
+		}, expiry.Delete, 0},
+		"one that nobody of us has made": {func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, v1alpha1.AnnotationMadeBy) }, expiry.Keep, 0},
+		"one that was adopted":           {func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationAdopt] = "a-0" }, expiry.Keep, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{}
+			claim.UID, claim.CreationTimestamp = "this", metav1.NewTime(clock().Add(-time.Hour))
+			claim.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelInstance: "a-0"}
+			claim.Annotations = map[string]string{
+				v1alpha1.AnnotationRetired: "it was removed", v1alpha1.AnnotationMadeBy: "i",
+				v1alpha1.AnnotationExpires: clock().Add(-day).Format(time.RFC3339), v1alpha1.AnnotationExpiresClaim: "this 168h0m0s",
+			}
+			c.change(claim)
+			what, left := expiry.Of(claim, clock())
+			assert.Equal(t, c.what, what)
+			assert.Equal(t, c.left, left)
+		})
+	}
 }
 
 func TestARetiredClaimSaysWhenItExpires(t *testing.T) {
@@ -133,7 +176,7 @@ func TestAClaimIsReadLiveBeforeItExpires(t *testing.T) {
 			}
 			marked := pvc.DeepCopy()
 			marked.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelInstance: "basic-pd-0"}
-			marked.Annotations = map[string]string{v1alpha1.AnnotationRetired: "it was removed", v1alpha1.AnnotationExpires: "2020-01-01T00:00:00Z"}
+			marked.Annotations = map[string]string{v1alpha1.AnnotationRetired: "it was removed", v1alpha1.AnnotationExpires: "2020-01-01T00:00:00Z", v1alpha1.AnnotationMadeBy: "i", v1alpha1.AnnotationExpiresClaim: string(marked.UID) + " 1h"}
 			live := marked.DeepCopy()
 			c.live(live)
 			e := &expiry.Reconciler{Env: operator.Env{Client: &remembering{Client: api, claim: marked}, Live: &remembering{Client: api, claim: live}, Recorder: events.NewFakeRecorder(8), Now: time.Now}}

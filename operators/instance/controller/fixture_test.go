@@ -170,6 +170,14 @@ func terminatingPod(s *snapshot) { s.pod.DeletionTimestamp = ptr.To(metav1.NewTi
 func retired(s *snapshot) {
 	s.volumes[0].claim.Annotations = map[string]string{v1alpha1.AnnotationRetired: "scaled in"}
 }
+
+// adopted says what a person does by the annotation.
+func adopted(by string) func(*snapshot) {
+	return func(s *snapshot) {
+		s.volumes[0].claim.Annotations = map[string]string{v1alpha1.AnnotationAdopt: by}
+	}
+}
+
 func foreign(s *snapshot) {
 	s.pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "x", UID: "x", Controller: ptr.To(true)}}
 }

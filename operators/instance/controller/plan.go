@@ -411,7 +411,7 @@ func claimsOf(s *snapshot) []*corev1.PersistentVolumeClaim {
 
 // planRetention deletes, retires or leaves a claim of a deleted Instance. One that
 // somebody has put in the place of a lost one is not the Instance's to delete: no
-// pod of it has ever used it. A member that was on its way out when its group was
+// pod of it has ever used it, and neither is one that no operator has made. A member that was on its way out when its group was
 // deleted has not left: nobody has taken it out of its cluster, and its data is that
 // of a deleted group.
 func planRetention(s *snapshot, claim *corev1.PersistentVolumeClaim, p *plan) {
@@ -423,13 +423,14 @@ func planRetention(s *snapshot, claim *corev1.PersistentVolumeClaim, p *plan) {
 		policy, name = instance.Spec.ClaimRetention.WhenScaled, "whenScaled"
 	}
 	switch {
-	case policy == v1alpha1.DeleteClaim && !restored(s, claim):
+	case policy == v1alpha1.DeleteClaim && made(s, claim) && !restored(s, claim):
 		p.deleteClaims = append(p.deleteClaims, claimDeletion{claim: claim, why: "spec.claimRetention." + name + " is Delete"})
 	case left:
 		// A time of another retirement is nobody's consent to this one.
-		annotations := map[string]any{v1alpha1.AnnotationRetired: fmt.Sprintf("the member of Instance %s was removed", instance.Name), v1alpha1.AnnotationExpires: nil}
-		if keep := instance.Spec.ClaimRetention.RetainFor; keep != nil && !restored(s, claim) {
+		annotations := map[string]any{v1alpha1.AnnotationRetired: fmt.Sprintf("the member of Instance %s was removed", instance.Name), v1alpha1.AnnotationExpires: nil, v1alpha1.AnnotationExpiresClaim: nil}
+		if keep := instance.Spec.ClaimRetention.RetainFor; keep != nil && made(s, claim) && !restored(s, claim) {
 			annotations[v1alpha1.AnnotationExpires] = s.now.Add(keep.Duration).UTC().Format(time.RFC3339)
+			annotations[v1alpha1.AnnotationExpiresClaim] = string(claim.UID) + " " + keep.Duration.String()
 		}
 		body := map[string]any{"metadata": map[string]any{"annotations": annotations}}
 		p.patchClaims = append(p.patchClaims, claimPatch{claim: claim, body: identified(body, claim.UID), event: "ClaimRetired", why: "its member has left the cluster"})

@@ -188,7 +188,7 @@ func volumeStatus(s *snapshot, p *plan) []v1alpha1.VolumeStatus {
 	var out []v1alpha1.VolumeStatus
 	for _, v := range s.volumes {
 		status := v1alpha1.VolumeStatus{Name: v.template.Name, ClaimName: v.name, ClaimUID: v.recorded, Phase: "Missing"}
-		if claim := v.claim; claim != nil && ours(s.instance, claim) {
+		if claim := v.claim; claim != nil && ours(s.instance, claim, v.recorded) {
 			status.Phase = string(cmp.Or(claim.Status.Phase, corev1.ClaimPending))
 			if capacity, ok := claim.Status.Capacity[corev1.ResourceStorage]; ok {
 				status.Capacity = &capacity
@@ -230,7 +230,7 @@ func refusal(reason string) bool {
 
 // changing says how far a volume that serves is from what its claim asks for.
 func changing(s *snapshot, v volume) step.Outcome {
-	if v.claim == nil || !ours(s.instance, v.claim) {
+	if v.claim == nil || !ours(s.instance, v.claim, v.recorded) {
 		return step.Done()
 	}
 	progress, namespace := storage.ProgressOf(v.claim), s.instance.Namespace

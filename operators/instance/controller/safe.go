@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -40,8 +41,8 @@ func obstacle(s *snapshot, v volume) step.Outcome {
 	namespace := s.instance.Namespace
 	lost := s.instance.Spec.ClaimLoss != v1alpha1.RecreateLostClaim && v.recorded != "" && (v.claim == nil || v.claim.UID != v.recorded)
 	switch {
-	case v.claim != nil && !ours(s.instance, v.claim):
-		return stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to somebody else and is not touched: its owner must make room: kubectl describe pvc %s -n %s", v.name, v.name, namespace)
+	case v.claim != nil && !ours(s.instance, v.claim, v.recorded):
+		return strange(s.instance, v.claim)
 	case v.claim != nil && v.claim.DeletionTimestamp != nil:
 		return wait("claim", v1alpha1.ReasonClaimTerminating, "claim %s is being deleted and goes away when its pod does: replace the member with its data: kubectl delete instance %s -n %s", v.name, s.instance.Name, namespace)
 	case lost:
@@ -112,22 +113,55 @@ func maySuspend(s *snapshot) step.Outcome {
 	return step.Done()
 }
 
-// ours says whether a claim may be used by the Instance: it carries the
-// Instance's label, or nobody's.
-func ours(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim) bool {
-	if name := claim.Labels[v1alpha1.LabelInstance]; name != "" {
-		return name == instance.Name
+// ours says whether a claim may be used by the Instance: it is the one that the
+// Instance is recorded with, carries the labels that we give, or a person has said so
+// by name. One that has come in the place of a recorded one and says nothing else was
+// restored. Every other claim may be a StatefulSet's, or hold what nobody has backed up.
+func ours(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim, recorded types.UID) bool {
+	name, manager := claim.Labels[v1alpha1.LabelInstance], claim.Labels[v1alpha1.LabelManagedBy]
+	known := recorded != "" && (manager == "" || manager == v1alpha1.ManagedBy)
+	switch {
+	case name != "" && name != instance.Name:
+		return false
+	case known && recorded == claim.UID, name != "" && manager == v1alpha1.ManagedBy:
+		return true
+	case len(claim.OwnerReferences) > 0:
+		return false
 	}
-	manager := claim.Labels[v1alpha1.LabelManagedBy]
-	return len(claim.OwnerReferences) == 0 && (manager == "" || manager == v1alpha1.ManagedBy)
+	return claim.Annotations[v1alpha1.AnnotationAdopt] == instance.Name || known
+}
+
+// strange stalls before a claim that is not the Instance's, and offers to take it if
+// a person says so. A claim without our labels tells nobody that it has changed.
+func strange(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim) step.Outcome {
+	if claim.Labels[v1alpha1.LabelInstance] != "" || len(claim.OwnerReferences) > 0 {
+		return stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to somebody else and is not touched: its owner must make room: kubectl describe pvc %s -n %s", claim.Name, claim.Name, claim.Namespace)
+	}
+	o := stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to somebody else, or nobody has said whose it is, and is not touched: if it holds the data of this member: kubectl -n %s annotate pvc %s %s=%s; if not, its owner must make room: kubectl -n %s describe pvc %s",
+		claim.Name, claim.Namespace, claim.Name, v1alpha1.AnnotationAdopt, instance.Name, claim.Namespace, claim.Name)
+	o.After = returnRecheck
+	return o
+}
+
+// made says whether a claim was made by an operator, so that a policy of the spec may
+// have it deleted: it carries the mark or, made by a version that wrote none, is the
+// one that the Instance was started with. One that a person has had adopted is his.
+func made(s *snapshot, claim *corev1.PersistentVolumeClaim) bool {
+	switch {
+	case claim.Annotations[v1alpha1.AnnotationAdopt] != "":
+		return false
+	case claim.Annotations[v1alpha1.AnnotationMadeBy] != "":
+		return true
+	}
+	return slices.ContainsFunc(s.volumes, func(v volume) bool { return v.claim == claim && v.recorded == claim.UID })
 }
 
 // replaceable says whether a claim was made with another StorageClass than the
 // spec now asks for and may be made anew, because no volume was ever bound to
-// it and no node prepares one.
+// it and no node prepares one. It must carry our mark: its record goes before it.
 func replaceable(s *snapshot, v volume) bool {
 	if v.claim == nil || v.claim.DeletionTimestamp != nil || v.claim.Spec.VolumeName != "" || v.claim.Status.Phase == corev1.ClaimBound ||
-		v.claim.Labels[v1alpha1.LabelInstance] != s.instance.Name || (s.pod != nil && s.pod.Spec.NodeName != "") {
+		v.claim.Labels[v1alpha1.LabelInstance] != s.instance.Name || v.claim.Annotations[v1alpha1.AnnotationMadeBy] == "" || v.claim.Annotations[v1alpha1.AnnotationAdopt] != "" || (s.pod != nil && s.pod.Spec.NodeName != "") {
 		return false
 	}
 	have, wanted := v.claim.Spec.StorageClassName, v.template.StorageClassName

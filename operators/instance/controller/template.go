@@ -114,6 +114,8 @@ func renderClaim(instance *v1alpha1.Instance, template *corev1.PodTemplateSpec, 
 			Name:      names.Claim(t.Name, instance.Name),
 			Namespace: instance.Namespace,
 			Labels:    claimLabels(instance, template, t.Name),
+			// What carries no such mark somebody else has made.
+			Annotations: map[string]string{v1alpha1.AnnotationMadeBy: string(instance.UID)},
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},

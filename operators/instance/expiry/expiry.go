@@ -3,7 +3,9 @@ package expiry
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,10 +61,12 @@ const (
 // Of says what becomes of a claim, and when to look again. Consent to its
 // deletion is the time on it beside the mark that its member has left, both of
 // which retention writes and anybody may take away. A time that cannot be read is
-// none.
+// none. A claim that was restored has the annotations of the one that was retired, and
+// the time on it was not meant for it: it is kept for as long from when it was created.
 func Of(claim *corev1.PersistentVolumeClaim, now time.Time) (Fate, time.Duration) {
-	ours := claim.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && claim.Labels[v1alpha1.LabelInstance] != ""
-	at, err := time.Parse(time.RFC3339, claim.Annotations[v1alpha1.AnnotationExpires])
+	ours := claim.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && claim.Labels[v1alpha1.LabelInstance] != "" &&
+		claim.Annotations[v1alpha1.AnnotationMadeBy] != "" && claim.Annotations[v1alpha1.AnnotationAdopt] == ""
+	at, err := due(claim)
 	switch {
 	case !ours, err != nil, claim.Annotations[v1alpha1.AnnotationRetired] == "", claim.DeletionTimestamp != nil:
 		return Keep, 0
@@ -71,6 +75,33 @@ func Of(claim *corev1.PersistentVolumeClaim, now time.Time) (Fate, time.Duration
 	}
 	return Delete, 0
 }
+
+// due returns when a claim expires. A time that was written before the claim was made
+// is not this claim's, unless it says for how long that one was to be kept.
+func due(claim *corev1.PersistentVolumeClaim) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, claim.Annotations[v1alpha1.AnnotationExpires])
+	if err != nil {
+		return at, err
+	}
+	uid, keep, _ := strings.Cut(claim.Annotations[v1alpha1.AnnotationExpiresClaim], " ")
+	switch {
+	case uid == string(claim.UID) && uid != "", uid == "" && claim.CreationTimestamp.Time.Before(at): // of these a person has written the time
+		return at, nil
+	case uid == "":
+		return at, errOlder
+	}
+	length, err := time.ParseDuration(keep)
+	if err != nil {
+		return at, err
+	}
+	if anew := claim.CreationTimestamp.Add(length); anew.After(at) {
+		at = anew
+	}
+	return at, nil
+}
+
+// errOlder is why a time on a claim does not count.
+var errOlder = errors.New("it is older than the claim")
 
 // Reconcile deletes one claim if it has expired.
 func (e *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {

@@ -110,7 +110,11 @@ func (r *Reconciler) confirmFounders(ctx context.Context, g *v1alpha1.PDGroup, s
 	if err := group.ObserveClaims(ctx, r.Live, g, &there); err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	if founding.Parting(g, there) != "" || !slices.Equal(founding.Starts(g, there), founding.Starts(g, s)) ||
+	there.StrangeClaims = nil
+	if err := r.observeFounding(ctx, g, &there); err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	if len(there.StrangeClaims) > 0 || founding.Parting(g, there) != "" || !slices.Equal(founding.Starts(g, there), founding.Starts(g, s)) ||
 		!slices.Equal(founding.Founders(g, there), founding.Founders(g, s)) || !slices.Equal(founding.List(g, there), founding.List(g, s)) {
 		return changed("who may found PD's cluster")
 	}

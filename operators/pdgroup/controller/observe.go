@@ -6,11 +6,17 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // errNoMembers is why there is nobody to ask.
@@ -27,6 +33,9 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.PDGroup) (group.Sn
 			return s, err
 		}
 	}
+	if err := r.observeFounding(ctx, g, &s); err != nil {
+		return s, err
+	}
 	// Members of a group of the same name that was deleted are about to stop.
 	if !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return group.Ours(g, i) }) {
 		s.PD.Err = errNoMembers
@@ -34,6 +43,33 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.PDGroup) (group.Sn
 	}
 	group.AskPD(r.Env, g, &s, group.Moving(g))
 	return s, nil
+}
+
+// observeFounding looks in the API server for the claims on which the members of a
+// cluster might have been that nobody has begun to found here: one that was restored
+// may carry none of the labels by which the others are found. A person says whose it
+// is by an annotation.
+func (r *Reconciler) observeFounding(ctx context.Context, g *v1alpha1.PDGroup, s *group.Snapshot) error {
+	if !founding.Undecided(g, *s) || founding.DataClaim(g, "") == "" {
+		return nil
+	}
+	ours := labels.SelectorFromSet(workload.Selector(g))
+	for _, name := range founding.Names(g) {
+		claim := &metav1.PartialObjectMetadata{}
+		claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+		err := r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: founding.DataClaim(g, name)}, claim)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("get claim %s: %w", founding.DataClaim(g, name), err)
+		case claim.Labels[v1alpha1.LabelInstance] == name && ours.Matches(labels.Set(claim.Labels)):
+		case claim.Annotations[v1alpha1.AnnotationAdopt] == name && claim.Labels[v1alpha1.LabelInstance] == "" && len(claim.OwnerReferences) == 0:
+			s.Claims[name] = append(s.Claims[name], claim.ObjectMeta)
+		default:
+			s.StrangeClaims = append(s.StrangeClaims, claim.Name)
+		}
+	}
+	return nil
 }
 
 // served reads the Instances of everything that a group's PD serves, those of

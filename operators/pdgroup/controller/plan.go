@@ -71,12 +71,14 @@ func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
 // rendering is what PD makes of a group's spec.
 func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
 	template, files, problems := render(g)
+	strange := founding.Strange(g, s)
 	return voting(g, s, group.Rendering{
 		Template: template, Problems: problems, Files: files,
 		Inputs:         inputs(g),
 		Services:       services(g),
 		ServiceInputs:  g.Spec.Service,
-		Gate:           gate.Result{Open: true},
+		Gate:           gate.Result{Open: strange.Kind == step.KindDone, Message: strange.Message},
+		GateReason:     strange.Reason,
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
 		Settings:       storing{g, s},
@@ -125,6 +127,9 @@ func planWith(g *v1alpha1.PDGroup, s group.Snapshot, r group.Rendering) (groupPl
 	}
 	if p.Outcome.Kind != step.KindStall {
 		p.Config = storing{g, s}.lacks()
+	}
+	if !g.Spec.Paused {
+		p.Outcome = step.Worst(p.Outcome, founding.Strange(g, s))
 	}
 	p.Outcome = step.Worst(p.Outcome, founding.Stuck(g, s), pending(p.Config), p.Settings, p.Evicting)
 	if due := (voters{g, s}).due(); due > 0 && p.Outcome.Kind == step.KindWait {

@@ -73,6 +73,48 @@ func List(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 	return out
 }
 
+// looked is for how many slots at least claims are looked for by name: as many as a
+// PD cluster may sensibly have members, of which the spec may have fewer by now.
+const looked = 7
+
+// Undecided reports whether nobody has begun to found a group's cluster yet: who does
+// depends on the claims that there are.
+func Undecided(g *v1alpha1.PDGroup, s group.Snapshot) bool {
+	return g.Status.ClusterID == "" && g.DeletionTimestamp == nil && !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return group.Ours(g, i) })
+}
+
+// Names returns the Instances on whose data the cluster might have been before.
+func Names(g *v1alpha1.PDGroup) []string {
+	var out []string
+	for slot := range max(g.GetReplicas(), looked) {
+		out = append(out, names.Instance(g.Name, slot))
+	}
+	return out
+}
+
+// Strange stalls while a claim stands under the name of a member that might found the
+// cluster, and nobody has said whether it holds a member's data: founding beside it
+// would make a second cluster of it.
+func Strange(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
+	if len(s.StrangeClaims) == 0 || !Undecided(g, s) {
+		return step.Done()
+	}
+	claim := s.StrangeClaims[0]
+	instance := claim[len(DataClaim(g, "")):]
+	others := ""
+	if len(s.StrangeClaims) > 1 {
+		others = "; likewise " + strings.Join(s.StrangeClaims[1:], ", ")
+	}
+	o := step.Stall(v1alpha1.ReasonClaimRejected, fmt.Sprintf("PD founds no cluster while nobody has said whose claim %s is, which has the name of one of its members: if it holds the data of one, as when it was restored: kubectl -n %s annotate pvc %s %s=%s; "+
+		"if nobody needs it: kubectl -n %s delete pvc %s%s", claim, g.Namespace, claim, v1alpha1.AnnotationAdopt, instance, g.Namespace, claim, others))
+	o.After = strangePatience
+	return o
+}
+
+// strangePatience is after how long claims are looked for again: one that nobody of us
+// has labelled tells nobody that it has changed.
+const strangePatience = 5 * time.Second
+
 // Starts returns the slots whose members start while PD's cluster ID is not known:
 // the founders and, if claims of further members turn up, these as well. The
 // latter are started with --join, by which no cluster is founded.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,6 +45,9 @@ func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p cluster
 		worst = step.Worst(worst, o)
 	}
 	var work []func() step.Outcome
+	for _, g := range p.Keep {
+		work = append(work, func() step.Outcome { return r.mark(ctx, g, c.Name) })
+	}
 	for _, g := range p.Prune {
 		work = append(work, func() step.Outcome { return r.prune(ctx, c, g) })
 	}
@@ -77,6 +82,11 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 		live = change.live
 	} else if o := r.absent(ctx, change.desired, name); o.Kind != step.KindDone {
 		return o
+	}
+	if change.live != nil {
+		if o := r.mark(ctx, change.live, ""); o.Kind != step.KindDone {
+			return o
+		}
 	}
 	// What the entry does not say of the replicas others may, and have said it.
 	result, err := apply.Keeping(ctx, r.Client, r.Name, change.desired, live, "spec", "replicas")
@@ -116,8 +126,37 @@ func (r *Reconciler) absent(ctx context.Context, g v1alpha1.Group, name string) 
 	return step.Conflict(v1alpha1.ReasonCreating, name+" has appeared meanwhile")
 }
 
+// mark notes on a group whose TidbCluster does not name it any more; empty takes the
+// note back. The group's operator answers it with what the group holds.
+func (r *Reconciler) mark(ctx context.Context, g v1alpha1.Group, cluster string) step.Outcome {
+	if g.GetAnnotations()[v1alpha1.AnnotationEntryRemoved] == cluster || len(stores(g)) == 0 && cluster != "" {
+		return step.Done()
+	}
+	var value any
+	if cluster != "" {
+		value = cluster
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": g.GetUID(), "annotations": map[string]any{v1alpha1.AnnotationEntryRemoved: value}}})
+	if err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("encode a mark on %s %s: %w", g.GroupKind(), g.GetName(), err))
+	}
+	changed, ok := g.DeepCopyObject().(v1alpha1.Group)
+	if !ok {
+		return step.Done()
+	}
+	err = r.Client.Patch(ctx, changed, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(r.Name))
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err): // it is another one by now
+		return step.Conflict(v1alpha1.ReasonProgressing, g.GroupKind()+" "+g.GetName()+" has changed meanwhile")
+	case err != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("mark %s %s: %w", g.GroupKind(), g.GetName(), err))
+	}
+	return step.Done()
+}
+
 // prune deletes a group that the spec does not name any more, exactly the one
-// that was seen. Its claims stay, unless its own policy says otherwise.
+// that was seen, if it holds nothing by what the API server says, or a person consents.
+// Its claims stay, unless its own policy says otherwise.
 func (r *Reconciler) prune(ctx context.Context, c *v1alpha1.TidbCluster, seen v1alpha1.Group) step.Outcome {
 	live, ok := seen.DeepCopyObject().(v1alpha1.Group)
 	if !ok {
@@ -132,9 +171,17 @@ func (r *Reconciler) prune(ctx context.Context, c *v1alpha1.TidbCluster, seen v1
 	if owner := metav1.GetControllerOf(live); owner == nil || owner.UID != c.UID || live.GetUID() != seen.GetUID() {
 		return step.Done()
 	}
+	holds := keeps(live)
+	if holds != "" && !consents(c, live.GetName()) {
+		return step.Conflict(v1alpha1.ReasonProgressing, live.GroupKind()+" "+live.GetName()+" has changed meanwhile")
+	}
 	err := r.Client.Delete(ctx, live, client.Preconditions{UID: ptr.To(live.GetUID()), ResourceVersion: ptr.To(live.GetResourceVersion())})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("delete %s %s: %w", seen.GroupKind(), seen.GetName(), err))
+	}
+	if holds != "" {
+		r.Recorder.Eventf(c, seen, corev1.EventTypeWarning, "Pruned", "Delete", "deleted %s %s, which the spec does not name any more: %s, and annotation %s allows it", seen.GroupKind(), seen.GetName(), holds, v1alpha1.AnnotationAllowRemoval)
+		return step.Done()
 	}
 	r.Recorder.Eventf(c, seen, corev1.EventTypeNormal, "Pruned", "Delete", "deleted %s %s: the spec does not name it any more", seen.GroupKind(), seen.GetName())
 	return step.Done()

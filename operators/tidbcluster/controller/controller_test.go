@@ -156,6 +156,14 @@ func TestAnEntryThatIsRemovedIsPrunedAndNothingElse(t *testing.T) {
 	stranger.Spec.Volumes = []v1alpha1.Volume{{Name: "data0", Storage: resource.MustParse("1Gi")}}
 	require.NoError(t, w.Client.Create(w.Context(), stranger))
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash = nil })
+	// It may hold data, and is kept and marked; scaled to 0 it may go.
+	held := w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/EntryRemoved")
+	assert.Contains(t, stage.Dump(held), "TiFlashGroup basic-tiflash")
+	g, ok := w.groups()["TiFlashGroup basic-tiflash"].(*v1alpha1.TiFlashGroup)
+	require.True(t, ok, "it is kept")
+	g.Spec.Replicas = ptr.To(int32(0))
+	require.NoError(t, w.Client.Update(w.Context(), g))
+	w.everythingReady()
 	require.Eventually(t, func() bool { _, there := w.groups()["TiFlashGroup basic-tiflash"]; return !there }, stage.Promptly, stage.Tick)
 	assert.Contains(t, w.groups(), "TiFlashGroup mine", "only what the cluster owns is pruned")
 	w.everythingReady()

@@ -141,6 +141,9 @@ func each(visit func(state)) int {
 	return n
 }
 
+// holds reports whether a kind's groups hold data.
+func holds(kind string) bool { return kind != v1alpha1.KindTiDBGroup }
+
 // mayTouch says whether what there is belongs to the cluster, and mayTake whether
 // it was left behind by one of its name.
 func mayTouch(word string) bool { return strings.HasPrefix(word, "ours") }
@@ -178,6 +181,7 @@ func wrong(st state, p clusterPlan, known []string) []string {
 		rule(mayTouch(word), "%s is deleted, which is %s", kind, word)
 		rule(word != "ours, deleting", "%s is deleted twice", kind)
 		rule(!st.paused, "%s is deleted although the cluster is paused", kind)
+		rule(kind == v1alpha1.KindTiDBGroup, "%s is deleted, and may hold data", kind)
 	}
 	return append(out, unsaid(st, p, known)...)
 }
@@ -190,8 +194,14 @@ func unsaid(st state, p clusterPlan, known []string) []string {
 	for _, kind := range entries() {
 		word := st.there[kind]
 		switch {
+		case !st.named[kind] && word == "ours, deleting":
+			blocked = append(blocked, kind)
+		case !st.named[kind] && mayTouch(word):
+			kept = kept || st.paused
+			if holds(kind) && !st.paused {
+				stuck = append(stuck, kind)
+			}
 		case !st.named[kind]:
-			kept = kept || mayTouch(word) && word != "ours, deleting"
 		case !mayTake(word) && word != "absent", word == "ours, stalled":
 			stuck = append(stuck, kind)
 		case word != "ours, arrived" && word != "orphan":
@@ -205,7 +215,7 @@ func unsaid(st state, p clusterPlan, known []string) []string {
 	case len(stuck) > 0 && (o.Kind != step.KindStall || !names(stuck)):
 		return []string{fmt.Sprintf("%v need a person, and it says %q", stuck, o.Message)}
 	case len(stuck) > 0:
-	case st.paused && kept:
+	case kept:
 		if o.Reason != v1alpha1.ReasonPaused {
 			return []string{"groups are kept by the pause, and it does not say so"}
 		}
@@ -315,14 +325,14 @@ func unarrived(c *v1alpha1.TidbCluster, st state, s snapshot, p clusterPlan) []s
 		}
 	}
 	for _, g := range s.groups {
-		if owner := metav1.GetControllerOf(g); !st.named[g.GroupKind()] && owner != nil && owner.UID == c.UID && !st.paused {
+		if owner := metav1.GetControllerOf(g); !st.named[g.GroupKind()] && owner != nil && owner.UID == c.UID && !st.paused && !holds(g.GroupKind()) {
 			out = append(out, g.GetName()+" is still there at the end")
 		}
 	}
 	switch {
 	case conflict && p.Outcome.Reason != v1alpha1.ReasonNameConflict:
 		out = append(out, "a conflict is not told at the end")
-	case !conflict && p.Outcome.Kind != step.KindDone && p.Outcome.Reason != v1alpha1.ReasonPaused:
+	case !conflict && p.Outcome.Kind != step.KindDone && p.Outcome.Reason != v1alpha1.ReasonPaused && p.Outcome.Reason != v1alpha1.ReasonEntryRemoved:
 		out = append(out, "it does not arrive")
 	}
 	return out

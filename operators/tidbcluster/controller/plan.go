@@ -1,9 +1,7 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,8 +19,10 @@ const waitDeadline = time.Minute
 type clusterPlan struct {
 	// Apply are the groups to apply, each with its live object, nil if none.
 	Apply []groupChange
-	// Prune are groups of ours that the spec does not name any more.
+	// Prune are groups of ours that the spec does not name any more and that may go.
 	Prune []v1alpha1.Group
+	// Keep are those that may not: they hold data, or may.
+	Keep []v1alpha1.Group
 	// Outcome is why the cluster is not what its spec asks for.
 	Outcome step.Outcome
 }
@@ -37,11 +37,9 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 		return p
 	}
 	wanted := groups(c)
-	named := map[groupKey]bool{}
 	strange := false // PD is somebody else's; it is the first one
 	for _, g := range wanted {
 		key := keyOf(g)
-		named[key] = true
 		live := s.groups[key]
 		if live != nil && !ours(c, live) {
 			p.Outcome = step.Worst(p.Outcome, step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf(
@@ -58,19 +56,34 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 		}
 		p.Apply = append(p.Apply, change)
 	}
-	for key, g := range s.groups {
-		if owner := metav1.GetControllerOf(g); owner != nil && owner.UID == c.UID && !named[key] && g.GetDeletionTimestamp() == nil {
+	p.remove(c, s, removed(c, s, wanted))
+	p.Outcome = step.Worst(p.Outcome, mirror(p.Apply, s.silent))
+	return p
+}
+
+// remove decides about the groups that the spec does not name any more: who holds
+// data is kept, and a paused cluster keeps all.
+func (p *clusterPlan) remove(c *v1alpha1.TidbCluster, s snapshot, gone []v1alpha1.Group) {
+	paused, last := 0, step.Done()
+	for _, g := range gone {
+		holds := keeps(g)
+		switch {
+		case g.GetDeletionTimestamp() != nil:
+			last = step.Worst(last, step.Wait("groups", waitDeadline, v1alpha1.ReasonDeleting, fmt.Sprintf("%s %s, which the spec does not name any more, is being deleted", g.GroupKind(), g.GetName())))
+		case c.Spec.Paused:
+			paused++
+		case holds != "" && !consents(c, g.GetName()):
+			p.Keep = append(p.Keep, g)
+			p.Outcome = step.Worst(p.Outcome, kept(c, g, holds, s.silent[keyOf(g)]))
+		default:
 			p.Prune = append(p.Prune, g)
 		}
 	}
-	if c.Spec.Paused && len(p.Prune) > 0 {
+	if paused > 0 {
 		p.Outcome = step.Worst(p.Outcome, step.Wait(v1alpha1.KindTidbCluster, waitDeadline, v1alpha1.ReasonPaused,
-			fmt.Sprintf("paused: %d groups that the spec does not name any more are kept; set spec.paused to false to delete them", len(p.Prune))))
-		p.Prune = nil
+			fmt.Sprintf("paused: %d groups that the spec does not name any more are kept; set spec.paused to false to go on: those that hold no data are deleted then", paused)))
 	}
-	slices.SortFunc(p.Prune, func(a, b v1alpha1.Group) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	p.Outcome = step.Worst(p.Outcome, mirror(p.Apply, s.silent))
-	return p
+	p.Outcome = step.Worst(p.Outcome, last)
 }
 
 // ours reports whether a group was made by the cluster, or by one of its name

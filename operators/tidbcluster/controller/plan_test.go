@@ -135,14 +135,16 @@ func TestPlanAndReport(t *testing.T) {
 			set.Finish(conditions.Verdict{Serving: true, Summary: "x", Outcome: step.Done(), NoteReason: v1alpha1.ReasonLeadersEvicted, Note: "no leaders on basic-tikv-0"})
 			tikv(s).GetGroupStatus().Conditions = set.List()
 		}, "True/Ready", "True/LeadersEvicted", "none", "TiKVGroup basic-tikv: no leaders on basic-tikv-0", 4, 0},
-		"an entry that is gone": {func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash = nil }, nil, "True/Ready", "True/UpToDate", "none", "3 of 3 groups are Ready", 3, 1},
-		"a deletion":            {func(c *v1alpha1.TidbCluster) { c.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, nil, "True/Ready", "False/Deleting", "none", "the groups are being deleted", 0, 0},
+		"an entry of a TiDB that is gone":    {func(c *v1alpha1.TidbCluster) { c.Spec.TiDB = nil }, nil, "True/Ready", "True/UpToDate", "none", "3 of 3 groups are Ready", 3, 1},
+		"an entry of stores that is gone":    {func(c *v1alpha1.TidbCluster) { c.Spec.TiFlash = nil }, nil, "True/Ready", "False/EntryRemoved", "True/EntryRemoved", "the spec does not name TiFlashGroup basic-tiflash any more, which is kept, because its 1 members may hold data", 3, 0},
+		"an entry of stores without members": {func(c *v1alpha1.TidbCluster) { c.Spec.TiKV = nil }, scaleToNothing, "True/Ready", "True/UpToDate", "none", "3 of 3 groups are Ready", 3, 1},
+		"a deletion":                         {func(c *v1alpha1.TidbCluster) { c.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, nil, "True/Ready", "False/Deleting", "none", "the groups are being deleted", 0, 0},
 		"a group of somebody else": {nil, func(s snapshot) {
 			tikv(s).SetOwnerReferences([]metav1.OwnerReference{{Kind: "TidbCluster", Name: "other", UID: "other", Controller: ptr.To(true)}})
 		}, "False/NameConflict", "False/NameConflict", "True/NameConflict", "TiKVGroup basic-tikv exists and was not made by this TidbCluster", 3, 0},
 		"a group that lost its owner":     {nil, func(s snapshot) { tikv(s).SetOwnerReferences(nil) }, "True/Ready", "True/UpToDate", "none", "4 of 4", 4, 0},
 		"a group that never had an owner": {nil, func(s snapshot) { tikv(s).SetOwnerReferences(nil); tikv(s).SetLabels(nil) }, "False/NameConflict", "False/NameConflict", "True/NameConflict", "was not made by this", 3, 0},
-		"a group that is leaving already": {func(c *v1alpha1.TidbCluster) { c.Spec.TiKV = nil }, func(s snapshot) { tikv(s).SetDeletionTimestamp(ptr.To(metav1.NewTime(clock()))) }, "True/Ready", "True/UpToDate", "none", "3 of 3", 3, 0},
+		"a group that is leaving already": {func(c *v1alpha1.TidbCluster) { c.Spec.TiKV = nil }, func(s snapshot) { tikv(s).SetDeletionTimestamp(ptr.To(metav1.NewTime(clock()))) }, "True/Ready", "False/Deleting", "none", "TiKVGroup basic-tikv, which the spec does not name any more, is being deleted", 3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := made(stored(t), step.Done())
@@ -161,6 +163,91 @@ func TestPlanAndReport(t *testing.T) {
 			p := plan(cluster, s)
 			assert.Len(t, p.Apply, c.apply)
 			assert.Len(t, p.Prune, c.prune)
+		})
+	}
+}
+
+// scaleToNothing has the TiKVGroup say that it is to have no members and has none.
+func scaleToNothing(s snapshot) {
+	kv, _ := tikv(s).(*v1alpha1.TiKVGroup)
+	kv.Spec.Replicas = ptr.To(int32(0))
+	tell(kv, step.Done())
+}
+
+// S F9, U 3: a slip in a list costs no data.
+func TestAGroupThatHoldsDataOutlivesItsEntry(t *testing.T) {
+	registered := func(s snapshot) {
+		kv, _ := tikv(s).(*v1alpha1.TiKVGroup)
+		kv.Status.Replicas = 3
+		for n := range 3 {
+			kv.Status.Stores = append(kv.Status.Stores, v1alpha1.StoreStatus{Instance: fmt.Sprintf("basic-tikv-%d", n), ID: fmt.Sprint(n + 1), State: "Up"})
+		}
+	}
+	counted := func(s snapshot) {
+		registered(s)
+		status := tikv(s).GetGroupStatus()
+		set := conditions.New(status.Conditions, 1, clock())
+		set.True(v1alpha1.ConditionHoldsRegions, v1alpha1.ReasonRegionsLeft, "its 3 stores hold about 740 region peers")
+		status.Conditions = append(status.Conditions, set.List()...)
+	}
+	leaving := func(s snapshot) {
+		registered(s)
+		kv, _ := tikv(s).(*v1alpha1.TiKVGroup)
+		kv.Spec.Replicas = ptr.To(int32(0))
+		tell(kv, step.Wait("PD", time.Minute, v1alpha1.ReasonDraining, "store 1 is Offline"))
+	}
+	allow := func(names string) func(*v1alpha1.TidbCluster) {
+		return func(c *v1alpha1.TidbCluster) {
+			c.Annotations = map[string]string{v1alpha1.AnnotationAllowRemoval: names}
+		}
+	}
+	const back, scale = "put its entry back: kubectl -n ns edit tidbcluster basic", "kubectl -n ns scale tikvgroup basic-tikv --replicas=0"
+	for name, c := range map[string]struct {
+		change  func(snapshot)
+		edit    func(*v1alpha1.TidbCluster)
+		verdict string // of UpToDate
+		says    []string
+		keeps   int
+		prunes  int
+	}{
+		"its stores are in PD":                   {registered, nil, "False/EntryRemoved", []string{"its 3 stores are in PD and may hold regions", back, scale, "kubectl -n ns annotate --overwrite tidbcluster basic 'groups.tidb.dev/allow-removal=basic-tikv'"}, 1, 0},
+		"its operator says how many regions":     {counted, nil, "False/EntryRemoved", []string{"because its 3 stores hold about 740 region peers", back, scale}, 1, 0},
+		"consent to another one":                 {registered, allow("basic-tikv-old"), "False/EntryRemoved", []string{"'groups.tidb.dev/allow-removal=basic-tikv-old,basic-tikv'"}, 1, 0},
+		"consent":                                {registered, allow("other, basic-tikv"), "True/UpToDate", nil, 0, 1},
+		"it is scaled to 0 and not there yet":    {leaving, nil, "False/Draining", []string{"TiKVGroup basic-tikv: store 1 is Offline"}, 1, 0},
+		"its scale to 0 is refused":              {func(s snapshot) { leaving(s); tell(tikv(s), step.Stall(v1alpha1.ReasonScaleInRefused, "too few")) }, nil, "False/ScaleInRefused", []string{"too few"}, 1, 0},
+		"it has arrived at 0, with a store left": {func(s snapshot) { leaving(s); tell(tikv(s), step.Done()) }, nil, "False/Draining", []string{"is deleted when its last member has left"}, 1, 0},
+		"what says 0 is older than the spec":     {func(s snapshot) { scaleToNothing(s); tikv(s).SetGeneration(7) }, nil, "False/WaitingForGroups", []string{"has yet to look at it"}, 1, 0},
+		"it has no status at all":                {func(s snapshot) { tikv(s).GetGroupStatus().Conditions = nil }, nil, "False/EntryRemoved", []string{"its 3 members may hold data"}, 1, 0},
+		"it is at 0":                             {scaleToNothing, nil, "True/UpToDate", nil, 0, 1},
+		"the cluster is paused":                  {registered, func(c *v1alpha1.TidbCluster) { c.Spec.Paused = true }, "False/Paused", []string{"1 groups that the spec does not name any more are kept"}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := made(stored(t), step.Done())
+			c.change(s)
+			cluster := stored(t, func(c *v1alpha1.TidbCluster) { c.Spec.TiKV[0].Name = "main" })
+			// The renamed entry's group is there and well.
+			for _, g := range groups(cluster) {
+				if s.groups[keyOf(g)] == nil {
+					g.SetGeneration(1)
+					tell(g, step.Done())
+					s.groups[keyOf(g)] = g
+				}
+			}
+			if c.edit != nil {
+				c.edit(cluster)
+			}
+			out := reported(t, cluster, s)
+			assert.Equal(t, c.verdict, stage.Verdict(out, v1alpha1.ConditionUpToDate), stage.Dump(out))
+			for _, said := range c.says {
+				assert.Contains(t, stage.Dump(out), said)
+			}
+			p := plan(cluster, s)
+			assert.Len(t, p.Keep, c.keeps)
+			assert.Len(t, p.Prune, c.prunes)
+			last := out.Status.Groups[len(out.Status.Groups)-1]
+			assert.Equal(t, "basic-tikv", last.Name, "it is shown for as long as it is there")
+			assert.Equal(t, v1alpha1.ReasonEntryRemoved, last.Reason)
 		})
 	}
 }

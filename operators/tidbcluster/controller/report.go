@@ -15,12 +15,15 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
+// maxGroups is how many groups status has room for.
+const maxGroups = 64
+
 // report computes the status of a TidbCluster. It is pure.
 func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Outcome, now time.Time) (v1alpha1.TidbClusterStatus, *conditions.Set) {
 	set := conditions.New(c.Status.Conditions, c.Generation, now)
 	status := v1alpha1.TidbClusterStatus{ObservedGeneration: c.Generation}
-	serving, ready, unready := true, 0, step.Done()
-	for _, g := range groups(c) {
+	wanted, serving, ready, unready := groups(c), true, 0, step.Done()
+	for _, g := range wanted {
 		live := s.groups[keyOf(g)]
 		if live != nil && !ours(c, live) {
 			live = nil
@@ -45,12 +48,24 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 			}
 		}
 	}
+	entries := len(status.Groups)
+	for _, g := range removed(c, s, wanted) {
+		if len(status.Groups) == maxGroups {
+			break
+		}
+		summary := summarize(g, g)
+		summary.Reason = v1alpha1.ReasonEntryRemoved
+		if g.GetDeletionTimestamp() != nil {
+			summary.Reason = v1alpha1.ReasonDeleting
+		}
+		status.Groups = append(status.Groups, summary)
+	}
 	noteReason, note := notes(p.Apply)
 	set.Finish(conditions.Verdict{
 		NoteReason: noteReason, Note: note,
 		Unready: unready, Unpause: here(c, "paused"), Resume: here(c, "suspended"),
 		Serving: serving && (!c.Spec.Suspended || c.Spec.Paused),
-		Summary: fmt.Sprintf("%d of %d groups are Ready", ready, len(status.Groups)),
+		Summary: fmt.Sprintf("%d of %d groups are Ready", ready, entries),
 		Outcome: step.Worst(outcome, p.Outcome),
 		Paused:  c.Spec.Paused, Suspended: c.Spec.Suspended && !c.Spec.Paused,
 	})

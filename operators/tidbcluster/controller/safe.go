@@ -1,6 +1,111 @@
 package controller
 
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
 // The umbrella stops nothing: what may be stopped is for each group's operator
-// to say. Its one destructive step, deleting a group that the spec does not name
-// any more, is guarded in act.go by a live read and preconditions, and keeps
-// the claims.
+// to say. Its one destructive step is deleting a group that the spec does not name
+// any more. A slip in a list must not cost data, so a group that holds some, or may,
+// is kept until it has given it away or a person consents by its name. act.go
+// guards the step with a live read and preconditions.
+
+// removed returns the groups of the cluster that are not wanted, by kind and name.
+func removed(c *v1alpha1.TidbCluster, s snapshot, wanted []v1alpha1.Group) []v1alpha1.Group {
+	var out []v1alpha1.Group
+	for key, g := range s.groups {
+		named := slices.ContainsFunc(wanted, func(w v1alpha1.Group) bool { return keyOf(w) == key })
+		if owner := metav1.GetControllerOf(g); owner != nil && owner.UID == c.UID && !named {
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.Group) int {
+		return cmp.Or(cmp.Compare(a.GroupKind(), b.GroupKind()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return out
+}
+
+// keeps says what a group holds for which it must not be deleted; empty if nothing.
+// It goes by what the group itself says, and by nothing that is older than its spec:
+// only one that is to have no members and has none is known to make none any more.
+func keeps(g v1alpha1.Group) string {
+	status := g.GetGroupStatus()
+	switch live := g.(type) {
+	case *v1alpha1.TiDBGroup:
+		return ""
+	case *v1alpha1.PDGroup:
+		if n := len(live.Status.Members); n > 0 {
+			return fmt.Sprintf("its PD has %d members", n)
+		}
+		return "its members are PD's data"
+	}
+	if empty(g) {
+		return ""
+	}
+	if holds := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionHoldsRegions); holds != nil {
+		return holds.Message
+	}
+	if n := len(stores(g)); n > 0 {
+		return fmt.Sprintf("its %d stores are in PD and may hold regions", n)
+	}
+	return fmt.Sprintf("its %d members may hold data", g.GetReplicas())
+}
+
+// empty reports whether a group of stores is to have no members, and has none.
+func empty(g v1alpha1.Group) bool {
+	status := g.GetGroupStatus()
+	return g.GetReplicas() == 0 && status.Replicas == 0 && len(stores(g)) == 0 &&
+		gate.Current(status.Conditions, g.GetGeneration(), v1alpha1.ConditionUpToDate) != nil
+}
+
+// stores are those of a group that PD has, as its status says.
+func stores(g v1alpha1.Group) []v1alpha1.StoreStatus {
+	switch live := g.(type) {
+	case *v1alpha1.TiKVGroup:
+		return live.Status.Stores
+	case *v1alpha1.TiFlashGroup:
+		return live.Status.Stores
+	}
+	return nil
+}
+
+// consents reports whether a person has allowed a group to be deleted with its data.
+func consents(c *v1alpha1.TidbCluster, name string) bool {
+	return slices.ContainsFunc(strings.Split(c.Annotations[v1alpha1.AnnotationAllowRemoval], ","), func(allowed string) bool {
+		return strings.TrimSpace(allowed) == name
+	})
+}
+
+// kept says of a group that holds something why it is still there, and both ways on.
+// One that a person has scaled to 0 is on its way, and says how far it is.
+func kept(c *v1alpha1.TidbCluster, g v1alpha1.Group, holds string, silent bool) step.Outcome {
+	name := g.GroupKind() + " " + g.GetName()
+	if _, pd := g.(*v1alpha1.PDGroup); !pd && g.GetReplicas() == 0 {
+		if o := groupOutcome(groupChange{desired: g, live: g}, silent); o.Kind != step.KindDone {
+			return o
+		}
+		return step.Wait("groups", waitDeadline, v1alpha1.ReasonDraining, name+" is deleted when its last member has left")
+	}
+	allow := g.GetName()
+	if others := strings.TrimSpace(c.Annotations[v1alpha1.AnnotationAllowRemoval]); others != "" {
+		allow = others + "," + allow
+	}
+	ways := fmt.Sprintf("put its entry back: kubectl -n %s edit tidbcluster %s; ", c.Namespace, c.Name)
+	if _, pd := g.(*v1alpha1.PDGroup); !pd {
+		ways += fmt.Sprintf("or have the stores give them away first: kubectl -n %s scale %s %s --replicas=0; ", c.Namespace, strings.ToLower(g.GroupKind()), g.GetName())
+	}
+	o := step.Stall(v1alpha1.ReasonEntryRemoved, fmt.Sprintf("the spec does not name %s any more, which is kept, because %s: %sor consent to its loss: kubectl -n %s annotate --overwrite tidbcluster %s '%s=%s'",
+		name, holds, ways, c.Namespace, c.Name, v1alpha1.AnnotationAllowRemoval, allow))
+	o.After = waitDeadline
+	return o
+}

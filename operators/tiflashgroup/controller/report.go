@@ -18,6 +18,7 @@ func report(g *v1alpha1.TiFlashGroup, s group.Snapshot, p groupPlan, outcome ste
 	store.PutDependencies(p.Dependencies, "PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
 	matches := storesOf(g, s).Stores
 	store.PutHealth(g, s, matches, p.Start, set)
+	store.PutHolding(g, s, matches, set)
 	status.Stores = g.Status.Stores
 	if _, silence := store.Distrust(g, s); silence == "" || len(s.Instances) == 0 {
 		status.Stores = store.Statuses(matches)
