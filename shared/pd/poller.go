@@ -229,6 +229,7 @@ func (p *Poller) poll(ctx context.Context, w *watch) poll {
 		p.mu.Unlock()
 		return out
 	}
+	p.judge(w, &out.view)
 	out.changed = !w.known || !w.view.Equal(out.view)
 	w.view, w.known = out.view, true
 	p.mu.Unlock()

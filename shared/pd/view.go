@@ -34,10 +34,17 @@ type View struct {
 	// Rules by which PD places peers, sorted by group and ID; empty while
 	// placement rules are off or no store has registered.
 	Rules []Rule
+<<<<<<< ours
 	// Config is the configuration that PD stores for all members, each value as JSON by
 	// its key with dots, of the tables in StoredSections; nil unless the client was told
 	// to ask for it.
 	Config map[string]string
+=======
+	// MajorityLost says that PD lists a region whose voters on stores that it hears of
+	// are no majority. It is asked for while so many stores are missed that there may
+	// be one, and is as old as the last answer.
+	MajorityLost bool
+>>>>>>> theirs
 	// Err is why PD could not be asked; the other fields are empty then.
 	Err error
 }
@@ -148,7 +155,7 @@ func (v View) Evicts(storeID string) bool { return slices.Contains(v.EvictLeader
 // cluster that is merely busy says the same all the time.
 func (v View) Equal(w View) bool {
 	return v.ClusterID == w.ClusterID && v.Leader == w.Leader && v.Bootstrapped == w.Bootstrapped &&
-		v.IsolationLevel == w.IsolationLevel && v.MaxReplicas == w.MaxReplicas && v.PlacementRules == w.PlacementRules &&
+		v.IsolationLevel == w.IsolationLevel && v.MaxReplicas == w.MaxReplicas && v.PlacementRules == w.PlacementRules && v.MajorityLost == w.MajorityLost &&
 		slices.Equal(v.Members, w.Members) &&
 		slices.EqualFunc(v.Stores, w.Stores, func(s, t Store) bool {
 			return s.Equal(t) && (!v.Evicts(s.ID) || s.sameLoad(t))

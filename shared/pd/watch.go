@@ -16,6 +16,7 @@ type watch struct {
 	client Client // nil until it is needed
 	view   View
 	known  bool // view has been polled
+	outage outage
 
 	asked    int // polls begun
 	answered int // the last poll that was answered, or was late

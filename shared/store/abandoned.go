@@ -3,10 +3,15 @@ package store
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 // A group that is deleted takes nothing out of PD: its stores stay there as they
@@ -62,9 +67,62 @@ func (c Component) asleep(store pd.Store) string {
 	return ""
 }
 
+// groupName is what the group of a store was called, by its pod.
+func groupName(store pd.Store) string {
+	pod := podName(store)
+	if at := strings.LastIndex(pod, "-"); at > 0 {
+		return pod[:at]
+	}
+	return pod
+}
+
+// outage says that regions have lost their majority with stores that do not run,
+// whoever owns them, and what brings them back; empty if none has. A leader of PD that
+// is new misses stores that run.
+func outage(g v1alpha1.Group, s group.Snapshot) string {
+	if _, silence := Distrust(g, s); silence != "" || !s.PD.MajorityLost || g.GroupKind() != v1alpha1.KindTiKVGroup {
+		return ""
+	}
+	var dead []pd.Store
+	for _, store := range s.PD.Missed() {
+		if i := s.Anyone(podName(store)); i == nil || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
+			dead = append(dead, store)
+		}
+	}
+	if len(dead) < s.PD.Fatal() {
+		return ""
+	}
+	var named []string
+	for _, store := range dead[:min(len(dead), 3)] {
+		named = append(named, fmt.Sprintf("%s (%s)", store.ID, podName(store)))
+	}
+	if more := len(dead) - len(named); more > 0 {
+		named = append(named, fmt.Sprintf("%d more", more))
+	}
+	say := "regions have lost their majority and do not serve: these stores have them and do not run: " + strings.Join(named, ", ") + ": "
+	if at := slices.IndexFunc(dead, func(store pd.Store) bool { return abandoned(s, store) }); at >= 0 {
+		return say + fmt.Sprintf("their group is gone: make the group %s again, which takes its claims", groupName(dead[at]))
+	}
+	return say + fmt.Sprintf("kubectl -n %s describe instance %s", g.GetNamespace(), podName(dead[0]))
+}
+
+// Outage waits while regions are without a majority: nothing that depends on them
+// should go on.
+func Outage(g v1alpha1.Group, s group.Snapshot) step.Outcome {
+	why := outage(g, s)
+	if why == "" || g.GetComponentSpec().Suspended || len(s.Instances) == 0 {
+		return step.Done()
+	}
+	return step.Wait("PD", outageDeadline, v1alpha1.ReasonRegionsUnavailable, why)
+}
+
+// outageDeadline is after how long a group looks again whether regions are back.
+const outageDeadline = time.Minute
+
 // leftBehind names an abandoned store and what a person may do.
-func leftBehind(g v1alpha1.Group, store pd.Store) string {
-	return fmt.Sprintf("store %s (%s) does not run and its group is gone: have PD remove it: %s store delete %s; or make the group again, with its claims, and scale it to 0", store.ID, podName(store), ctl(g), store.ID)
+func leftBehind(store pd.Store) string {
+	return fmt.Sprintf("store %s (%s) does not run and its group is gone: make the group %s again, which takes its claims, and to be rid of it scale it to 0; if its claims are gone for good: see delete.md",
+		store.ID, podName(store), groupName(store))
 }
 
 // ctl is the command that begins an order to the PD of a group.
@@ -85,7 +143,7 @@ func ruins(g v1alpha1.Group, s group.Snapshot) string {
 	case 0:
 		return ""
 	case 1:
-		return "; " + leftBehind(g, all[0])
+		return "; " + leftBehind(all[0])
 	}
-	return fmt.Sprintf("; %s; and %d more", leftBehind(g, all[0]), len(all)-1)
+	return fmt.Sprintf("; %s; and %d more", leftBehind(all[0]), len(all)-1)
 }

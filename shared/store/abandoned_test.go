@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
@@ -18,7 +19,7 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 	hot := func(n, state string) pd.Store {
 		return pd.Store{ID: "9" + n, Address: "hot-" + n + ".hot-peer.ns.svc:20160", State: state, Regions: 1}
 	}
-	one := "3 of 3 stores are Up; store 90 (hot-0) does not run and its group is gone: have PD remove it: kubectl -n ns exec svc/pd -- /pd-ctl store delete 90; or make the group again, with its claims, and scale it to 0"
+	one := "3 of 3 stores are Up; store 90 (hot-0) does not run and its group is gone: make the group hot again, which takes its claims, and to be rid of it scale it to 0; if its claims are gone for good: see delete.md"
 	for name, c := range map[string]struct {
 		stores []pd.Store
 		change func(*group.Snapshot)
@@ -53,6 +54,75 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 			assert.Equal(t, v1alpha1.ReasonStoresHealthy, got.Reason, "the group's own are well")
 		})
 	}
+}
+
+// U 3: a group is not Ready while regions have lost their majority, whoever owns the
+// stores that do not run; and nobody is told to have PD remove these.
+func TestAGroupIsNotReadyWhileRegionsAreWithoutAMajority(t *testing.T) {
+	gone := func(n string) pd.Store {
+		return pd.Store{ID: "9" + n, Address: "hot-" + n + ".hot-peer.ns.svc:20160", State: pd.StateDisconnected, Started: true, Regions: 80}
+	}
+	for name, c := range map[string]struct {
+		change func(*group.Snapshot)
+		lost   bool
+		says   string
+	}{
+		"stores of a group that is gone":   {func(*group.Snapshot) {}, true, "these stores have them and do not run: 90 (hot-0), 91 (hot-1): their group is gone: make the group hot again, which takes its claims"},
+		"each region has another majority": {func(s *group.Snapshot) { s.PD.MajorityLost = false }, false, "make the group hot again"},
+		"PD has just lost its leader":      {func(s *group.Snapshot) { s.Peers = []*v1alpha1.Instance{runs("hot-0"), runs("hot-1")} }, false, "3 of 3 stores are Up"},
+		"they are another group's and are sick": {func(s *group.Snapshot) {
+			for _, n := range []string{"hot-0", "hot-1"} {
+				i := member(0, "9")
+				i.Name, i.Status.Conditions = n, nil
+				s.Peers = append(s.Peers, i)
+			}
+		}, true, "kubectl -n ns describe instance hot-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := world()
+			s.PD.MaxReplicas, s.PD.MajorityLost = 3, true
+			s.PD.Stores = append(s.PD.Stores, gone("0"), gone("1"))
+			c.change(&s)
+			set := conditions.New(nil, 1, now())
+			store.PutHealth(g, s, store.Matches(g, s, v1alpha1.PortTiKV), store.Gate{}, set)
+			got := set.Get(v1alpha1.ConditionStoresHealthy)
+			assert.Contains(t, got.Message, c.says)
+			assert.NotContains(t, got.Message, "store delete")
+			assert.Equal(t, c.lost, got.Status == metav1.ConditionFalse)
+			serves, _ := store.Serves(g, s, set, now())
+			assert.Equal(t, !c.lost, serves)
+			assert.Equal(t, c.lost, store.Outage(g, s).Reason == v1alpha1.ReasonRegionsUnavailable)
+			if c.lost {
+				assert.Equal(t, v1alpha1.ReasonRegionsUnavailable, got.Reason)
+			}
+		})
+	}
+}
+
+// runs is another group's member whose pod is ready.
+func runs(name string) *v1alpha1.Instance {
+	i := member(0, "9")
+	i.Name = name
+	i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionTrue}}
+	return i
+}
+
+// U 3: the number of regions is told while somebody has to know it, and not before.
+func TestAGroupWithoutAnEntrySaysHowManyRegionsItHas(t *testing.T) {
+	g, s := world()
+	for n := range s.PD.Stores {
+		s.PD.Stores[n].Regions = 1234
+	}
+	put := func() metav1.Condition {
+		set := conditions.New(nil, 1, now())
+		store.PutHolding(g, s, store.Matches(g, s, v1alpha1.PortTiKV), set)
+		return set.Get(v1alpha1.ConditionHoldsRegions)
+	}
+	assert.Empty(t, put().Type)
+	g.Annotations = map[string]string{v1alpha1.AnnotationEntryRemoved: "basic"}
+	assert.Equal(t, "its 3 stores hold about 3700 region peers", put().Message)
+	s.PD.Err = errors.New("silent")
+	assert.Empty(t, put().Type)
 }
 
 // KV-15: what was begun with a member is taken back although its Instance is gone,

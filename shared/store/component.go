@@ -171,7 +171,7 @@ func (c Component) lame(other pd.Store, than group.Footing, informed bool) strin
 	name := podName(other)
 	switch asleep := c.asleep(other); {
 	case abandoned(c.Snapshot, other):
-		return leftBehind(c.Group, other)
+		return leftBehind(other)
 	case asleep != "":
 		return fmt.Sprintf("store %s (%s) is %s, for %s", other.ID, name, other.State, asleep)
 	case other.State == pd.StateOffline:

@@ -104,7 +104,7 @@ func TestNoStoreIsStoppedWhileAnotherOneIsMissing(t *testing.T) {
 		"another store is being removed": {func(s *group.Snapshot) { s.PD.Stores[1].State = pd.StateOffline }, "store 2 (kv-1) is being removed"},
 		"another group's store is Down": {func(s *group.Snapshot) {
 			s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "hot-0.hot-peer.ns.svc:20160", State: pd.StateDown, Regions: 1})
-		}, "store 9 (hot-0) does not run and its group is gone: have PD remove it: kubectl -n ns exec svc/pd -- /pd-ctl store delete 9; or make the group again"},
+		}, "store 9 (hot-0) does not run and its group is gone: make the group hot again"},
 		"another group's store is Down and its Instance is there": {func(s *group.Snapshot) {
 			hot := member(0, "9")
 			hot.Name = "hot-0"

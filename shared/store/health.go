@@ -32,7 +32,8 @@ func PutDependencies(needs Gate, ready string, set *conditions.Set) {
 	set.False(v1alpha1.ConditionDependenciesReady, needs.Reason, needs.Message)
 }
 
-// PutHealth sets StoresHealthy: whether every store of the group is Up.
+// PutHealth sets StoresHealthy: whether every store of the group is Up, and no region
+// has lost its majority with stores of others.
 func PutHealth(g v1alpha1.Group, s group.Snapshot, matches []Match, start Gate, set *conditions.Set) {
 	const condition = v1alpha1.ConditionStoresHealthy
 	reason, silence := Distrust(g, s)
@@ -55,6 +56,13 @@ func PutHealth(g v1alpha1.Group, s group.Snapshot, matches []Match, start Gate, 
 		status := metav1.ConditionFalse
 		if reason == v1alpha1.ReasonStoresHealthy {
 			status = metav1.ConditionTrue
+		}
+		if why := outage(g, s); why != "" {
+			if status == metav1.ConditionTrue {
+				status, reason = metav1.ConditionFalse, v1alpha1.ReasonRegionsUnavailable
+			}
+			set.Put(condition, status, reason, message+"; "+why)
+			return
 		}
 		set.Put(condition, status, reason, message+ruins(g, s))
 	}
@@ -114,6 +122,7 @@ func Serves(g v1alpha1.Group, s group.Snapshot, set *conditions.Set, now time.Ti
 	if !enough && set.Was(v1alpha1.ConditionReady) {
 		enough = ready >= 1 && lost(s) <= 1
 	}
+	enough = enough && outage(g, s) == ""
 	if set.Get(v1alpha1.ConditionStoresHealthy).Status != metav1.ConditionUnknown {
 		return enough, step.Done()
 	}

@@ -32,7 +32,8 @@ const (
 	// PD has a leader and a majority of its members is healthy.
 	ConditionQuorumHealthy = "QuorumHealthy"
 	// ConditionStoresHealthy is set by the tikvgroup and tiflashgroup operators
-	// in every reconcile: every store of the group is Up.
+	// in every reconcile: every store of the group is Up, and no region of TiKV has
+	// lost its majority with stores of others.
 	ConditionStoresHealthy = "StoresHealthy"
 	// ConditionHoldsRegions is set by the tikvgroup and tiflashgroup operators while
 	// the group's entry is gone from its TidbCluster (AnnotationEntryRemoved) and PD
@@ -151,21 +152,24 @@ const (
 	ReasonPDUnreachable    = "PDUnreachable"
 	ReasonStoresHealthy    = "StoresHealthy"
 	ReasonStoresUnhealthy  = "StoresUnhealthy"
-	ReasonRegistering      = "Registering"
-	ReasonNoInstances      = "NoInstances"
-	ReasonStoreTombstone   = "StoreTombstone"
-	ReasonStoreMismatch    = "StoreMismatch"
-	ReasonMemberHealthy    = "MemberHealthy"
-	ReasonMemberUnhealthy  = "MemberUnhealthy"
-	ReasonMemberJoined     = "MemberJoined"
-	ReasonMemberNotListed  = "MemberNotListed"
-	ReasonMemberLeft       = "MemberLeft"
-	ReasonNotDrained       = "NotDrained"
-	ReasonPodReady         = "PodReady"
-	ReasonPodMissing       = "PodMissing"
-	ReasonPodPending       = "PodPending"
-	ReasonPodUnschedulable = "PodUnschedulable"
-	ReasonPodNotReady      = "PodNotReady"
+	// ReasonRegionsUnavailable: regions have lost their majority with stores of other
+	// groups, or of one that is gone. Set by the tikvgroup operator.
+	ReasonRegionsUnavailable = "RegionsUnavailable"
+	ReasonRegistering        = "Registering"
+	ReasonNoInstances        = "NoInstances"
+	ReasonStoreTombstone     = "StoreTombstone"
+	ReasonStoreMismatch      = "StoreMismatch"
+	ReasonMemberHealthy      = "MemberHealthy"
+	ReasonMemberUnhealthy    = "MemberUnhealthy"
+	ReasonMemberJoined       = "MemberJoined"
+	ReasonMemberNotListed    = "MemberNotListed"
+	ReasonMemberLeft         = "MemberLeft"
+	ReasonNotDrained         = "NotDrained"
+	ReasonPodReady           = "PodReady"
+	ReasonPodMissing         = "PodMissing"
+	ReasonPodPending         = "PodPending"
+	ReasonPodUnschedulable   = "PodUnschedulable"
+	ReasonPodNotReady        = "PodNotReady"
 	// ReasonNodeUnreachable: a pod that was Ready is not since its node stopped
 	// answering; it may run all the same. Set by the instance operator.
 	ReasonNodeUnreachable    = "NodeUnreachable"
@@ -259,7 +263,7 @@ func ConditionTable() []ConditionInfo {
 		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonAnnouncingUpgrade, ReasonReplacing, ReasonReplacementPending, ReasonRebalancing, ReasonEvictionTimedOut, ReasonEvictingLeaders, ReasonConfigPending, ReasonConfigRefused,
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
 		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonEntryRemoved, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
-		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonRecoveryRefused, ReasonRecoveringQuorum, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
+		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonRecoveryRefused, ReasonRecoveringQuorum, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegionsUnavailable, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
 		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonNodeUnreachable, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
 		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded,
@@ -288,8 +292,8 @@ func ConditionTable() []ConditionInfo {
 			Reasons: []string{ReasonQuorumHealthy, ReasonQuorumLost, ReasonBootstrapping, ReasonPDUnreachable, ReasonClusterIDMismatch, ReasonSuspended},
 			Meaning: "PD has a leader and a majority of its members is healthy."},
 		{Type: ConditionStoresHealthy, Kinds: []string{KindTiKVGroup, KindTiFlashGroup}, Polarity: PositivePolarity, SetBy: "tikvgroup, tiflashgroup",
-			Reasons: []string{ReasonStoresHealthy, ReasonStoresUnhealthy, ReasonRegistering, ReasonStoreMismatch, ReasonPDUnreachable, ReasonNoInstances, ReasonSuspended, ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup},
-			Meaning: "Every store of the group is Up."},
+			Reasons: []string{ReasonStoresHealthy, ReasonStoresUnhealthy, ReasonRegionsUnavailable, ReasonRegistering, ReasonStoreMismatch, ReasonPDUnreachable, ReasonNoInstances, ReasonSuspended, ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup},
+			Meaning: "Every store of the group is Up, and no region of TiKV has lost its majority, whoever owns its stores."},
 		{Type: ConditionHoldsRegions, Kinds: []string{KindTiKVGroup, KindTiFlashGroup}, Polarity: NegativePolarity, SetBy: "tikvgroup, tiflashgroup",
 			Reasons: []string{ReasonRegionsLeft},
 			Meaning: "The group's entry is gone from its TidbCluster, and its stores have regions; the message says how many."},

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -335,6 +336,23 @@ func TestAForeignServiceIsNeverTakenOver(t *testing.T) {
 	require.NoError(t, w.Client.Get(w.Context(), client.ObjectKeyFromObject(foreign), foreign))
 	assert.Equal(t, was, foreign.ResourceVersion)
 	assert.Empty(t, w.Instances())
+}
+
+// P2, S M2: the API server is asked by name for claims that no cache shows.
+func TestPD03AClaimWithoutLabelsKeepsPDFromBeingFounded(t *testing.T) {
+	w := begin(t)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-basic-pd-5", Namespace: w.Namespace}}
+	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	require.NoError(t, w.Client.Create(w.Context(), claim))
+	w.create()
+	g := w.Within(stage.Promptly, v1alpha1.ConditionStalled, "True/ClaimRejected")
+	assert.Contains(t, stage.Message(g, v1alpha1.ConditionStalled), "annotate pvc data-basic-pd-5 groups.tidb.dev/adopt=basic-pd-5")
+	assert.Empty(t, w.Instances())
+	claim.Annotations = map[string]string{v1alpha1.AnnotationAdopt: "basic-pd-5"}
+	require.NoError(t, w.Client.Update(w.Context(), claim))
+	require.Eventually(t, func() bool { return len(w.Instances()) == 1 }, 2*stage.Promptly, stage.Tick)
+	assert.Equal(t, "basic-pd-5", w.Instances()[0].Name, "who has the data starts, and nobody founds beside it")
 }
 
 // GRP-06.

@@ -246,6 +246,34 @@ func TestPD03WhoFoundsWithInstancesThatAreTakenOver(t *testing.T) {
 	fmt.Printf("founders taken over: %d states checked\n", states)
 }
 
+// P2, P3, S M2: nobody founds beside a claim of which nobody knows whose it is; once
+// somebody has founded it keeps nobody.
+func TestPD03NobodyFoundsBesideAClaimThatNobodyKnows(t *testing.T) {
+	g := sample("ns")
+	g.UID = "group"
+	s := unborn(none, none, none)
+	s.StrangeClaims = []string{"data-basic-pd-1", "data-basic-pd-4"}
+	p := mustPlan(t, g, s)
+	assert.Empty(t, p.Instances)
+	assert.Equal(t, step.KindStall, p.Outcome.Kind)
+	assert.Equal(t, v1alpha1.ReasonClaimRejected, p.Outcome.Reason)
+	for _, says := range []string{"annotate pvc data-basic-pd-1 groups.tidb.dev/adopt=basic-pd-1", "kubectl -n ns delete pvc data-basic-pd-1", "likewise data-basic-pd-4"} {
+		assert.Contains(t, p.Outcome.Message, says)
+	}
+	assert.NotZero(t, p.Outcome.After)
+
+	// A person has said so of one, which then starts alone.
+	s.StrangeClaims = nil
+	keeps(&s, 1, written)
+	p = mustPlan(t, g, s)
+	require.Len(t, p.Instances, 1)
+	assert.Equal(t, "basic-pd-1", p.Instances[0].Desired.Name)
+
+	g.Status.ClusterID = "7"
+	s.StrangeClaims = []string{"data-basic-pd-2"}
+	assert.Equal(t, step.KindDone, founding.Strange(g, s).Kind)
+}
+
 // P2, P5, P11.
 func TestPD03AGroupThatComesBack(t *testing.T) {
 	runs := func(s *group.Snapshot, age time.Duration) {

@@ -24,7 +24,7 @@ func report(g *v1alpha1.TiKVGroup, s group.Snapshot, p groupPlan, outcome step.O
 		status.Stores = store.Statuses(matches)
 	}
 	serving, unsure := store.Serves(g, s, set, now)
-	p.Outcome = group.Unsure(g, p.Outcome, unsure)
+	p.Outcome = step.Worst(group.Unsure(g, p.Outcome, unsure), store.Outage(g, s))
 	status.GroupStatus = group.Report(g, s, p.Plan, outcome, set, serving)
 	return status, set, step.Worst(outcome, p.Outcome)
 }

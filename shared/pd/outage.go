@@ -1,0 +1,125 @@
+package pd
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+const (
+	// outagePause is for how long at least nobody asks again whether regions have lost
+	// their majority while the same stores are missed, and outageEase how many times
+	// as long as the last answer took: it is as long as the stores have regions.
+	outagePause, outageEase = 15 * time.Second, 10
+	// outageDeadline bounds one question.
+	outageDeadline = 20 * time.Second
+)
+
+// Missed returns the TiKV stores that PD does not hear of and that have regions, if
+// they are so many that a region may have lost its majority with them; else nil.
+// Placement rules may want fewer replicas of some regions, which are not seen then.
+func (v View) Missed() []Store {
+	if v.Err != nil {
+		return nil
+	}
+	var out []Store
+	for _, s := range v.Stores {
+		if (s.State == StateDown || s.State == StateDisconnected) && s.Regions > 0 && !s.TiFlash() {
+			out = append(out, s)
+		}
+	}
+	if len(out) < v.Fatal() {
+		return nil
+	}
+	return out
+}
+
+// TiFlash reports whether a store is a TiFlash, which has no voters.
+func (s Store) TiFlash() bool { return s.Labels["engine"] == "tiflash" }
+
+// Fatal is with how many stores a region may lose its majority.
+func (v View) Fatal() int { return max(1, v.MaxReplicas-Majority(v.MaxReplicas)+1) }
+
+// headless reports whether the voters of a region on stores that PD hears of are no
+// majority.
+func (v View) headless(r Region) bool {
+	voters, alive := 0, 0
+	for _, p := range r.Peers {
+		if !p.Voter {
+			continue
+		}
+		voters++
+		if s, listed := v.Store(p.StoreID); listed && !p.Down && s.State != StateDown && s.State != StateDisconnected {
+			alive++
+		}
+	}
+	return voters > 0 && alive < Majority(voters)
+}
+
+// outage is what is known of regions without a majority in one PD. The Poller's lock
+// guards it.
+type outage struct {
+	found  bool
+	asking bool
+	stores string    // that were missed when PD was last asked
+	next   time.Time // when it is asked again
+}
+
+// judge notes in a view whether a region has lost its majority, by what PD said last,
+// and asks it beside the polls when that is due. The caller holds the lock.
+func (p *Poller) judge(w *watch, view *View) {
+	missed := view.Missed()
+	if len(missed) == 0 {
+		w.outage.found, w.outage.stores = false, ""
+		return
+	}
+	view.MajorityLost = w.outage.found
+	var ids []string
+	for _, s := range missed {
+		ids = append(ids, s.ID)
+	}
+	key := strings.Join(ids, " ")
+	if w.outage.asking || p.ctx == nil || p.ctx.Err() != nil || w.outage.stores == key && time.Now().Before(w.outage.next) {
+		return
+	}
+	client, err := w.open(p.dial)
+	if err != nil {
+		return
+	}
+	w.outage.asking = true
+	seen := *view
+	// A region without its majority has that many peers on missed stores: it is found
+	// without the last of them.
+	look := ids[:len(ids)-view.Fatal()+1]
+	p.running.Go(func() {
+		begin := time.Now()
+		found, err := p.headless(client, seen, look)
+		p.mu.Lock()
+		w.outage.asking, w.outage.stores = false, key
+		w.outage.next = time.Now().Add(max(outagePause, outageEase*time.Since(begin)))
+		changed := err == nil && p.watches[w.pd] == w && w.known && len(w.view.Missed()) > 0 && w.view.MajorityLost != found
+		if err == nil {
+			w.outage.found = found
+		}
+		if changed {
+			w.view.MajorityLost = found
+		}
+		p.mu.Unlock()
+		if changed {
+			p.tell(w.pd)
+		}
+	})
+}
+
+// headless asks PD for a region without a majority on some stores.
+func (p *Poller) headless(client Client, view View, stores []string) (bool, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, outageDeadline)
+	defer cancel()
+	for _, id := range stores {
+		_, found, err := client.FindRegion(ctx, id, view.headless)
+		if found || err != nil {
+			return found, err
+		}
+	}
+	return false, nil
+}

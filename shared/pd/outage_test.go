@@ -1,0 +1,79 @@
+package pd_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
+)
+
+// S F9, U 3: a region whose majority is on stores that PD does not hear of is found,
+// whoever owns these, and seen no more when they are back.
+func TestRegionsWithoutAMajorityAreFound(t *testing.T) {
+	fake := pdtest.New(pd.View{ClusterID: "7", MaxReplicas: 3, Bootstrapped: true})
+	var ids []string
+	for _, address := range []string{"a:1", "b:1", "c:1", "d:1"} {
+		ids = append(ids, fake.Register(address))
+	}
+	region := func(id string, on ...string) pd.Region {
+		r := pd.Region{ID: id}
+		for _, s := range on {
+			r.Peers = append(r.Peers, pd.Peer{StoreID: s, Voter: true})
+		}
+		return r
+	}
+	fake.SetPlaced(region("1", ids[0], ids[2], ids[3]), region("2", ids[1], ids[2], ids[3]))
+	fake.Change(func(v *pd.View) {
+		for i := range v.Stores {
+			v.Stores[i].Regions = 1
+		}
+	})
+	name := types.NamespacedName{Namespace: "ns", Name: "a"}
+	poller := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return fake, nil })
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- poller.Start(ctx) }()
+	t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
+	poller.Watch(name, true)
+	lost := func() bool { view, known := poller.View(name); return known && view.MajorityLost }
+	missed := func() int { view, _ := poller.View(name); return len(view.Missed()) }
+
+	fake.State(pd.StateDisconnected, ids[0], ids[1])
+	require.Eventually(t, func() bool { return missed() == 2 }, 10*time.Second, 10*time.Millisecond)
+	poller.Ask(t.Context(), name)
+	assert.Never(t, lost, 500*time.Millisecond, 10*time.Millisecond, "each region has two of three voters")
+
+	fake.State(pd.StateDisconnected, ids[2])
+	require.Eventually(t, lost, 10*time.Second, 10*time.Millisecond)
+	fake.State(pd.StateUp, ids[0], ids[1], ids[2])
+	require.Eventually(t, func() bool { return !lost() }, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestWhichStoresAreMissed(t *testing.T) {
+	store := func(id, state string, regions int) pd.Store { return pd.Store{ID: id, State: state, Regions: regions} }
+	flash := store("9", pd.StateDown, 5)
+	flash.Labels = map[string]string{"engine": "tiflash"}
+	for name, c := range map[string]struct {
+		replicas int
+		stores   []pd.Store
+		missed   int
+	}{
+		"one of three replicas":   {3, []pd.Store{store("1", pd.StateDown, 5), store("2", pd.StateUp, 5)}, 0},
+		"two of three":            {3, []pd.Store{store("1", pd.StateDown, 5), store("2", pd.StateDisconnected, 5)}, 2},
+		"two of five":             {5, []pd.Store{store("1", pd.StateDown, 5), store("2", pd.StateDown, 5)}, 0},
+		"the only one":            {1, []pd.Store{store("1", pd.StateDown, 5)}, 1},
+		"without regions":         {3, []pd.Store{store("1", pd.StateDown, 5), store("2", pd.StateDown, 0)}, 0},
+		"a TiFlash has no voters": {3, []pd.Store{store("1", pd.StateDown, 5), flash}, 0},
+		"who leaves may run":      {3, []pd.Store{store("1", pd.StateDown, 5), store("2", pd.StateOffline, 5)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Len(t, pd.View{MaxReplicas: c.replicas, Stores: c.stores}.Missed(), c.missed)
+		})
+	}
+}
