@@ -46,6 +46,7 @@ func Build(ctx context.Context, names ...string) ([]Archive, error) {
 		if r.pkg != "" && r.module == "" && !slices.Contains(packages, r.pkg) {
 			packages = append(packages, r.pkg)
 		}
+		packages = append(packages, r.extra...)
 	}
 	dir := ""
 	if len(packages) > 0 {

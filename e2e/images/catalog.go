@@ -65,6 +65,9 @@ type recipe struct {
 	env []string
 	// busybox takes the machine's static busybox with links for its applets.
 	busybox bool
+	// extra are more main packages of this repository, whose programs lie at the root of
+	// the image.
+	extra []string
 	// path of the binary in the image, which is also its entrypoint.
 	path string
 	user string
@@ -78,10 +81,14 @@ func catalog() []recipe {
 		{set: SetBase, ref: BusyboxRef, busybox: true, path: "/bin/busybox"},
 	}
 	for _, name := range []string{"pdgroup", "tikvgroup", "tidbgroup", "tiflashgroup", "instance", "tidbcluster"} {
-		recipes = append(recipes, recipe{
+		r := recipe{
 			set: SetOperators, ref: "tidb-groups/" + name + "-operator:dev",
 			pkg: "./operators/" + name, path: "/operator", user: nobody,
-		})
+		}
+		if name == "tikvgroup" {
+			r.extra = []string{"./operators/tikvgroup/cmd/handover"}
+		}
+		recipes = append(recipes, r)
 	}
 	for _, s := range []struct{ image, binary, path string }{
 		{"pd", "pd-server", "/pd-server"},
@@ -191,6 +198,9 @@ func (r recipe) spec(ctx context.Context, cache, dir string) (Spec, error) {
 		s.Files = links
 	}
 	s.Files = append(s.Files, File{Path: r.path, Source: source, Mode: 0o755})
+	for _, pkg := range r.extra {
+		s.Files = append(s.Files, File{Path: "/" + filepath.Base(pkg), Source: filepath.Join(dir, filepath.Base(pkg)), Mode: 0o755})
+	}
 	return s, nil
 }
 

@@ -3,6 +3,7 @@ package rig
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -50,8 +51,10 @@ type actor struct {
 	assumed   map[types.UID]string    // nodes of pods that are about to be bound
 	processes map[types.NamespacedName]*process
 	crashing  map[types.UID]*crash
+	handovers map[types.UID]*handing
 	lost      map[string]time.Time // nodes that are off the network, since when
 	full      map[string]bool      // nodes whose disk is
+	records   string               // directory of what hooks write beside the data of a store
 }
 
 // newActor starts the actor and returns when its caches are filled.
@@ -81,6 +84,11 @@ func newActor(ctx context.Context, cfg *rest.Config, namespace string, a *actor)
 	a.seen, a.assumed, a.lost = map[types.UID]time.Time{}, map[types.UID]string{}, map[string]time.Time{}
 	a.full = map[string]bool{}
 	a.processes, a.crashing = map[types.NamespacedName]*process{}, map[types.UID]*crash{}
+	a.handovers = map[types.UID]*handing{}
+	if a.records, err = os.MkdirTemp("", "rig-"); err != nil {
+		return fmt.Errorf("make a directory for what hooks write: %w", err)
+	}
+	context.AfterFunc(ctx, func() { _ = os.RemoveAll(a.records) }) // the rig ends
 	err = ctrl.NewControllerManagedBy(manager).
 		Named("pod-actor").
 		For(&corev1.Pod{}).

@@ -27,6 +27,8 @@ type process struct {
 	node string
 	ip   string
 	stop func() error
+	// handover runs a command of the hooks of a TiKV; nil for others.
+	handover func(context.Context, *corev1.LifecycleHandler) error
 	// config that the process runs with, nil if nobody asks.
 	config *settings.Config
 }
@@ -162,6 +164,10 @@ func (a *actor) start(ctx context.Context, pod *corev1.Pod) (running *process, f
 		}
 		running.ip = port.ip
 		running.stop = func() error { status.close(); port.close(); db.StopStore(claim); return nil }
+		running.handover = a.hook(pod, db, claim)
+		if failed = running.handover(ctx, postStart(pod)); failed != nil {
+			return nil, failed, running.stop() // as the kubelet does
+		}
 	case v1alpha1.ComponentTiFlash:
 		status, err := openStatusPort(ctx, a.addresses, pod.Status.PodIP, v1alpha1.PortTiFlashProxyState, tiflashPort(db, claim))
 		if err != nil {

@@ -16,6 +16,9 @@ import (
 // hook and shutdown together have the grace period.
 func (a *actor) terminate(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	grace := a.delays.seconds(ptr.Deref(pod.DeletionGracePeriodSeconds, 0))
+	if left := a.handOver(pod, grace); left > 0 {
+		return left, nil
+	}
 	if left := a.wait(pod, "stop", min(grace, a.delays.seconds(preStop(pod))+a.delays.Stop)); left > 0 {
 		return left, nil
 	}
@@ -26,8 +29,7 @@ func (a *actor) terminate(ctx context.Context, pod *corev1.Pod) (time.Duration, 
 	return 0, client.IgnoreNotFound(err)
 }
 
-// preStop is how many seconds the longest preStop hook of a pod sleeps. What
-// other hooks do is not known here.
+// preStop is how many seconds the longest preStop hook of a pod sleeps.
 func preStop(pod *corev1.Pod) int64 {
 	longest := int64(0)
 	for i := range pod.Spec.Containers {

@@ -118,6 +118,9 @@ type Plan struct {
 	Waiting map[string]string
 	// Prune are revisions and ConfigMaps that nothing uses any more.
 	Prune []client.Object
+	// Unsafe is the first member that is not disrupted because Safe says so; nil if
+	// there is none.
+	Unsafe *Disruption
 	// Target is the revision that is wanted.
 	Target revision.Target
 	// Gate that the group stands before.

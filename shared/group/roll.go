@@ -284,6 +284,9 @@ func obstacle(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, d Disruptio
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", d.Instance.Name, d.Why, reason))
 	}
 	if reason := r.Disrupt.Safe(d); reason != "" {
+		if plan.Unsafe == nil {
+			plan.Unsafe = &d
+		}
 		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted yet (%s): %s", d.Instance.Name, d.Why, reason))
 	}
 	if name := s.astray(d.Instance); name != "" && r.Disrupt.Leased(d) {

@@ -62,6 +62,11 @@ type Snapshot struct {
 	HolderReturns bool
 	// Now is when the snapshot was taken.
 	Now time.Time
+	// Hold is for how long a member's restart has not been safe.
+	Hold Hold
+	// Image that the operator runs from, with the programs that it brings into pods;
+	// empty if it does not know.
+	Image string
 	// PDGroup that the group names, nil if there is none. A PDGroup's own
 	// snapshot holds itself.
 	PDGroup *v1alpha1.PDGroup
@@ -133,7 +138,7 @@ func (s Snapshot) Anyone(name string) *v1alpha1.Instance {
 
 // Observe reads the snapshot of a group.
 func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (Snapshot, error) {
-	s := Snapshot{Now: env.Now()}
+	s := Snapshot{Now: env.Now(), Image: env.Image}
 	var err error
 	if s.Instances, err = Instances(ctx, env.Client, g); err != nil {
 		return s, err

@@ -33,6 +33,8 @@ type Definition struct {
 	// Dialer reaches PD by a URL template and registers the metrics of the
 	// calls; nil for an operator that never asks PD. It is one of pdclient's.
 	Dialer func(urlTemplate string, registry prometheus.Registerer) (pd.Dialer, error)
+	// Tools says that the operator brings a program of its image into pods.
+	Tools bool
 	// Setup adds the controller to the manager.
 	Setup func(ctx context.Context, env Env) error
 }
@@ -55,6 +57,8 @@ type Env struct {
 	Recorder events.EventRecorder
 	// PD polls PD; nil unless the Definition has a Dialer.
 	PD *pd.Poller
+	// Image that the operator runs from; empty if it does not know. See Flags.
+	Image string
 	// ClusterScoped says that all namespaces are watched, and with them what
 	// belongs to none, such as nodes.
 	ClusterScoped bool

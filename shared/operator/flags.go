@@ -40,6 +40,9 @@ type Flags struct {
 	LogFormat string
 	// PDURL is where a PDGroup is reached; {name} and {namespace} are replaced.
 	PDURL string
+	// Image that the operator runs from, of which it brings programs into pods. Empty is
+	// that of its own pod, "none" is none.
+	Image string
 	// Version prints the version and exits.
 	Version bool
 }
@@ -61,6 +64,7 @@ func parse(name string, args []string) (Flags, error) {
 	set.StringVar(&f.LogLevel, "log-level", "info", "debug, info or error")
 	set.StringVar(&f.LogFormat, "log-format", "json", "json or text")
 	set.StringVar(&f.PDURL, "pd-url", "http://{name}.{namespace}.svc:2379", "where a PDGroup is reached; {name} and {namespace} are replaced")
+	set.StringVar(&f.Image, "image", "", "image that the operator runs from, for programs that it brings into pods; empty means that of its own pod, none that it brings none")
 	set.BoolVar(&f.Version, "version", false, "print the version and exit")
 	if err := set.Parse(args); err != nil {
 		return f, fmt.Errorf("parse flags: %w", err)

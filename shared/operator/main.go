@@ -60,7 +60,14 @@ func Main(definition Definition) int {
 		logger.Error(err, "no connection to Kubernetes: run in a pod, or set KUBECONFIG")
 		return 1
 	}
-	if err := Run(ctrl.SetupSignalHandler(), cfg, definition, flags); err != nil {
+	ctx := ctrl.SetupSignalHandler()
+	if definition.Tools && flags.Image == "" {
+		if flags.Image, err = ownImage(ctx, cfg); err != nil {
+			logger.Error(err, "the image that this operator runs from is not known: name it with --image, or say --image=none")
+			return 1
+		}
+	}
+	if err := Run(ctx, cfg, definition, flags); err != nil {
 		logger.Error(err, "stopped")
 		return 1
 	}
@@ -147,6 +154,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 		Scheme:   scheme,
 		Recorder: &status.Journal{EventRecorder: manager.GetEventRecorder(definition.Name), Log: manager.GetLogger().WithName("journal"), Now: time.Now},
 
+		Image:         image(flags.Image),
 		ClusterScoped: len(flags.namespaces()) == 0,
 		Controller: controller.Options{
 			MaxConcurrentReconciles: flags.Concurrency,
@@ -178,6 +186,14 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 		return nil, fmt.Errorf("add readiness check: %w", err)
 	}
 	return manager, nil
+}
+
+// image is the image that a flag names.
+func image(flag string) string {
+	if flag == noImage {
+		return ""
+	}
+	return flag
 }
 
 // version is set by the build (-X).

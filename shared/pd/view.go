@@ -34,17 +34,14 @@ type View struct {
 	// Rules by which PD places peers, sorted by group and ID; empty while
 	// placement rules are off or no store has registered.
 	Rules []Rule
-<<<<<<< ours
 	// Config is the configuration that PD stores for all members, each value as JSON by
 	// its key with dots, of the tables in StoredSections; nil unless the client was told
 	// to ask for it.
 	Config map[string]string
-=======
 	// MajorityLost says that PD lists a region whose voters on stores that it hears of
 	// are no majority. It is asked for while so many stores are missed that there may
 	// be one, and is as old as the last answer.
 	MajorityLost bool
->>>>>>> theirs
 	// Err is why PD could not be asked; the other fields are empty then.
 	Err error
 }

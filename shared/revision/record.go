@@ -28,6 +28,25 @@ type Record struct {
 	Files map[string]string `json:"files,omitempty"`
 }
 
+// ToolsContainer is the init container that brings a program of the operators into a
+// pod. Its image is that of the operator which rendered the pod: with that alone
+// changed nothing is rendered differently, or every upgrade of the operators would ask
+// for a restart of every pod.
+const ToolsContainer = "tidb-groups-tools"
+
+// withTools returns a rendering with the image of the programs that another one has.
+func (r Record) withTools(of Record) Record {
+	image := func(c corev1.Container) bool { return c.Name == ToolsContainer }
+	from := slices.IndexFunc(of.Template.Spec.InitContainers, image)
+	to := slices.IndexFunc(r.Template.Spec.InitContainers, image)
+	if from < 0 || to < 0 {
+		return r
+	}
+	r.Template.Spec.InitContainers = slices.Clone(r.Template.Spec.InitContainers)
+	r.Template.Spec.InitContainers[to].Image = of.Template.Spec.InitContainers[from].Image
+	return r
+}
+
 // Hash returns the short digest that names the rendering. Inputs do not count:
 // two spellings of one thing are one revision.
 func (r Record) Hash() (string, error) {
@@ -75,8 +94,12 @@ func Resolve(rendered Record, stored []appsv1.ControllerRevision) (Target, error
 			return Target{}, err
 		}
 		target.Record, target.Stored, target.Number = old, true, s.Revision
+		now := rendered.withTools(old)
+		if hash, err = now.Hash(); err != nil {
+			return Target{}, err
+		}
 		if oldHash != hash {
-			target.NewRendering = firstDifference(old, rendered)
+			target.NewRendering = firstDifference(old, now)
 		}
 		target.Hash = oldHash
 		return target, nil

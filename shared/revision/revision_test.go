@@ -39,6 +39,29 @@ func TestAnUpgradedOperatorKeepsTheStoredRendering(t *testing.T) {
 	assert.EqualValues(t, 3, target.Number)
 }
 
+// P4, KV-16: every version of the operators brings its programs from an image of its
+// own.
+func TestAnUpgradedOperatorIsNoNewRenderingByItsImageAlone(t *testing.T) {
+	with := func(image, tools string) revision.Record {
+		r := record("same", image)
+		r.Template.Spec.InitContainers = []corev1.Container{{Name: revision.ToolsContainer, Image: tools}}
+		return r
+	}
+	old := store(t, 3, with("pd:1", "operator:1"))
+	now := with("pd:1", "operator:2")
+	target, err := revision.Resolve(now, []appsv1.ControllerRevision{old})
+	require.NoError(t, err)
+	assert.Empty(t, target.NewRendering)
+	assert.Equal(t, "operator:1", target.Template.Spec.InitContainers[0].Image, "the pods stay as they are")
+	assert.Equal(t, "operator:2", now.Template.Spec.InitContainers[0].Image, "what was rendered is not touched")
+	target, err = revision.Resolve(with("pd:2", "operator:2"), []appsv1.ControllerRevision{old})
+	require.NoError(t, err)
+	assert.Equal(t, "spec.containers[pd].image: pd:1 → pd:2", target.NewRendering)
+	target, err = revision.Resolve(with("pd:1", "operator:2"), []appsv1.ControllerRevision{store(t, 3, record("same", "pd:1"))})
+	require.NoError(t, err)
+	assert.Contains(t, target.NewRendering, "spec.initContainers")
+}
+
 func TestAChangedSpecMakesANewRevision(t *testing.T) {
 	old := store(t, 3, record("one", "pd:1"))
 	target, err := revision.Resolve(record("two", "pd:2"), []appsv1.ControllerRevision{old})

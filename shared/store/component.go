@@ -145,7 +145,7 @@ func (c Component) peers(m Match) []pd.Store {
 // its kind, of whatever group, does not work; empty if all do.
 func (c Component) Unsafe(i *v1alpha1.Instance) string {
 	m := c.of(i)
-	if reason := cmp.Or(c.silent(), m.Problem); reason != "" {
+	if reason := c.Trusted(i); reason != "" {
 		return reason
 	}
 	for _, other := range c.peers(m) {
@@ -155,6 +155,10 @@ func (c Component) Unsafe(i *v1alpha1.Instance) string {
 	}
 	return ""
 }
+
+// Trusted says why nothing is done to a member whatever a person says, because PD or
+// its store is not known; empty if both are.
+func (c Component) Trusted(i *v1alpha1.Instance) string { return cmp.Or(c.silent(), c.of(i).Problem) }
 
 // lame says why a store does not work, or is about not to, when one that stands so
 // is stopped; empty if it does. One without regions does not matter once PD knows

@@ -3,9 +3,13 @@ package store
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 // quorate is the number of voters from which on a region can do without one.
@@ -41,6 +45,72 @@ func (c Component) Endangered(i *v1alpha1.Instance) string {
 	}
 	return ""
 }
+
+// Sick returns the regions, by ID, that would be left without a majority if a member
+// were stopped.
+func (c Component) Sick(i *v1alpha1.Instance) []string {
+	m := c.of(i)
+	if m.Store == nil || c.Silence != "" {
+		return nil
+	}
+	few := c.unreplicated(*m.Store)
+	if few && c.voting() < quorate {
+		return nil
+	}
+	var out []string
+	for _, r := range c.Snapshot.Regions {
+		if needs(r, c.Snapshot.PD, *m.Store, few) {
+			out = append(out, r.ID)
+		}
+	}
+	return out
+}
+
+// Overridden reports whether a person has taken it upon himself that the pod of a
+// member is stopped although that is not safe (KV-13). It counts for the pod that he
+// named, and for no later one.
+func Overridden(i *v1alpha1.Instance) bool {
+	return i.Status.PodUID != "" && i.Annotations[v1alpha1.AnnotationStopAnyway] == i.Status.PodUID
+}
+
+// Overrule is the command by which a person does.
+func Overrule(i *v1alpha1.Instance) string {
+	return fmt.Sprintf("kubectl -n %s annotate instance %s %s=%s --overwrite", i.Namespace, i.Name, v1alpha1.AnnotationStopAnyway, i.Status.PodUID)
+}
+
+// Overdue turns a restart that has been held back for too long into something that a
+// person must mend. A region that has been in the way all the time is named, and one
+// that PD is about to replicate is not: while PD works these are others at every
+// moment. Nothing is ever stopped because time has passed.
+func (c Component) Overdue(d *group.Disruption, o step.Outcome) step.Outcome {
+	hold, now := c.Snapshot.Hold, c.Snapshot.Now
+	if d == nil || o.Reason != v1alpha1.ReasonUnsafe || o.Kind != step.KindWait || hold.Instance == "" || d.Verb != group.Restart || c.silent() != "" {
+		return o
+	}
+	unsafe := c.Unsafe(d.Instance)
+	regions := hold.Longer(now, unsafeTimeout)
+	if unsafe == "" && len(regions) == 0 || unsafe != "" && now.Sub(hold.Since) < unsafeTimeout {
+		return o
+	}
+	if unsafe == "" {
+		named := strings.Join(regions[:min(len(regions), namedRegions)], ", ")
+		if more := len(regions) - namedRegions; more > 0 {
+			named += fmt.Sprintf(" and %d more", more)
+		}
+		unsafe = fmt.Sprintf("for more than %s PD has not replicated region %s: %s region %s", unsafeTimeout, named, ctl(c.Group), regions[0])
+	}
+	out := step.Stall(v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not restarted (%s): %s; mend that, or have this pod stopped all the same, by which regions may be without a majority until it is back: %s",
+		d.Instance.Name, d.Why, unsafe, Overrule(d.Instance)))
+	out.After = o.After
+	return out
+}
+
+const (
+	// unsafeTimeout is after how long a person is told that a restart is held back.
+	unsafeTimeout = 10 * time.Minute
+	// namedRegions is how many regions a message names.
+	namedRegions = 3
+)
 
 // needs reports whether a region would be left without a majority if a store were
 // stopped. few says that the store is unreplicated.

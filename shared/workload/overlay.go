@@ -36,7 +36,44 @@ func overlay(pod corev1.PodTemplateSpec, raw *runtime.RawExtension, mainContaine
 	if err := json.Unmarshal(patched, &out); err != nil {
 		return pod, fmt.Sprintf("spec.overlay: %v: write it as {metadata, spec} of a pod", err)
 	}
+	if problem := addArguments(pod, &out, mainContainer); problem != "" {
+		return pod, problem
+	}
 	return out, lost(pod, out, mainContainer)
+}
+
+// addArguments adds an overlay's arguments to those of the operator: a list of them
+// would replace the operator's, and an overlay that repeats that would be wrong with the
+// first operator that has one more. An argument that the operator sets stays the
+// operator's.
+func addArguments(before corev1.PodTemplateSpec, after *corev1.PodTemplateSpec, mainContainer string) string {
+	old, now := named(before.Spec.Containers, mainContainer), named(after.Spec.Containers, mainContainer)
+	if old == nil || now == nil {
+		return ""
+	}
+	args := slices.Clone(old.Args)
+	for _, arg := range now.Args {
+		if slices.Contains(old.Args, arg) {
+			continue
+		}
+		flag := flagOf(arg)
+		if at := slices.IndexFunc(old.Args, func(own string) bool { return flag != "" && flagOf(own) == flag }); at >= 0 {
+			return fmt.Sprintf("spec.overlay.spec.containers[%s].args: %q: the operator sets %s itself (%s): remove it from the overlay", mainContainer, arg, flag, old.Args[at])
+		}
+		args = append(args, arg)
+	}
+	now.Args = args
+	return ""
+}
+
+// flagOf is the flag that an argument sets, without leading dashes; empty for one that
+// is the value of the one before it. Servers in Go take one dash or two.
+func flagOf(arg string) string {
+	if !strings.HasPrefix(arg, "-") {
+		return ""
+	}
+	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	return name
 }
 
 // checkOverlay finds unknown fields, which a merge would silently drop, and
@@ -128,11 +165,6 @@ func lost(before, after corev1.PodTemplateSpec, mainContainer string) string {
 	}
 	if !slices.Equal(old.Command, now.Command) {
 		return fmt.Sprintf("spec.overlay.spec.containers[%s].command: belongs to the operator: remove it from the overlay", mainContainer)
-	}
-	for _, arg := range old.Args {
-		if !slices.Contains(now.Args, arg) {
-			return fmt.Sprintf("spec.overlay.spec.containers[%s].args: %q is gone: a list of arguments replaces the operator's; remove it from the overlay", mainContainer, arg)
-		}
 	}
 	if after.Spec.Subdomain != before.Spec.Subdomain || after.Spec.Hostname != before.Spec.Hostname {
 		return "spec.overlay.spec: hostname and subdomain belong to the operator: remove them from the overlay"

@@ -1,6 +1,8 @@
 package workload_test
 
 import (
+	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -98,7 +100,8 @@ func TestAnOverlayThatWouldBreakThePodIsRefused(t *testing.T) {
 		"the component's container removed":  {`{"spec":{"containers":[{"name":"pd","$patch":"delete"}]}}`, `container "pd" is gone`},
 		"every container replaced":           {`{"spec":{"containers":[{"$patch":"replace"},{"name":"x","image":"x"}]}}`, `container "pd" is gone`},
 		"the component's command":            {`{"spec":{"containers":[{"name":"pd","command":["sh"]}]}}`, "command: belongs to the operator"},
-		"the component's arguments":          {`{"spec":{"containers":[{"name":"pd","args":["--mine"]}]}}`, `args: "--name=$(POD_NAME)" is gone`},
+		"the component's arguments":          {`{"spec":{"containers":[{"name":"pd","args":["--mine","--name=x"]}]}}`, `args: "--name=x": the operator sets name itself (--name=$(POD_NAME)): remove it`},
+		"the same with one dash":             {`{"spec":{"containers":[{"name":"pd","args":["-name","x"]}]}}`, `args: "-name": the operator sets name itself`},
 		"the pod's name in DNS":              {`{"spec":{"subdomain":"x"}}`, "hostname and subdomain belong to the operator"},
 		"an init container removed":          {`{"spec":{"initContainers":[{"name":"first","$patch":"delete"}]}}`, `container "first" is gone`},
 		"an init container's command":        {`{"spec":{"initContainers":[{"name":"first","command":["true"]}]}}`, "initContainers[first]: command and args belong to the operator"},
@@ -112,6 +115,33 @@ func TestAnOverlayThatWouldBreakThePodIsRefused(t *testing.T) {
 			require.Len(t, problems, 1)
 			assert.Contains(t, problems[0], c.says)
 			assert.Contains(t, problems[0], "spec.overlay")
+		})
+	}
+}
+
+// DB-20.
+func TestArgumentsOfAnOverlayAreAddedToTheOperators(t *testing.T) {
+	plain, problems := overlaid(t, `{}`)
+	require.Empty(t, problems)
+	own := plain.Spec.Containers[0].Args
+	require.NotEmpty(t, own)
+	for name, c := range map[string]struct {
+		args []string
+		more []string
+	}{
+		"one":                                {[]string{"--mine"}, []string{"--mine"}},
+		"one with a value of its own":        {[]string{"--mine", "value"}, []string{"--mine", "value"}},
+		"the operator's, repeated":           {own, nil},
+		"the operator's, and one more":       {append(slices.Clone(own), "--mine=1"), []string{"--mine=1"}},
+		"none, which takes nothing away":     {[]string{}, nil},
+		"one that begins like an operator's": {[]string{"--name-of-mine=x"}, []string{"--name-of-mine=x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := json.Marshal(map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "pd", "args": c.args}}}})
+			require.NoError(t, err)
+			pod, problems := overlaid(t, string(raw))
+			require.Empty(t, problems)
+			assert.Equal(t, slices.Concat(own, c.more), pod.Spec.Containers[0].Args)
 		})
 	}
 }

@@ -89,6 +89,11 @@ const (
 	// "true" if that is empty. It stays until the request is gone and the member may
 	// lead again.
 	AnnotationLeadersEvicted = LabelPrefix + "leaders-evicted"
+	// AnnotationStopAnyway is set by a person on an Instance of TiKV whose restart is
+	// held back because regions may lose their majority by it, or other stores do not
+	// work: the UID of the pod that may be stopped all the same. It does not count for
+	// another pod, and so for one restart only.
+	AnnotationStopAnyway = LabelPrefix + "stop-anyway"
 	// AnnotationDisruption is set by a group's operator on an Instance before it
 	// prepares the database for the member to stop, or keeps leaders off it because a
 	// person asks, and removed when it has taken that back. The value is the verb.

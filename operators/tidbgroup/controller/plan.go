@@ -53,12 +53,25 @@ func plan(g *v1alpha1.TiDBGroup, s snapshot) (groupPlan, error) {
 	return planWith(g, s, group.Rendering{Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g), ServiceInputs: g.Spec.Service})
 }
 
+// served reports whether a TiDBGroup of the cluster has ever had all its servers Ready
+// (DB-02). It is remembered in status.currentRevision, which never goes.
+func served(g *v1alpha1.TiDBGroup, s snapshot) bool {
+	return g.Status.CurrentRevision != "" || slices.ContainsFunc(s.Groups, func(other v1alpha1.Group) bool {
+		return other.GroupKind() == v1alpha1.KindTiDBGroup && other.GetGroupStatus().CurrentRevision != ""
+	})
+}
+
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, error) {
 	open, reason := dependencies(g, s)
 	missing := missed(g, s)
 	r.Gate, r.GateReason = open, reason
-	if first := initialsql.Founder(g, s.Groups); open.Open && first != "" {
+	if s.PDGroup != nil && served(g, s) {
+		// Servers that are added to a database that works, or will again, need no other
+		// group to be whole: one store of many that is not may be why they are wanted.
+		r.Gate = gate.Result{Open: true}
+	}
+	if first := initialsql.Founder(g, s.Groups); r.Gate.Open && first != "" {
 		r.Gate, r.GateReason = gate.Result{Message: first}, v1alpha1.ReasonWaitingForGroups
 	}
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
@@ -72,7 +85,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 			return max(1-len(s.Instances), 0), "the first server sets the passwords before another one may take connections"
 		}
 	}
-	noSQL := s.BootstrapSQL != "" && open.Open
+	noSQL := s.BootstrapSQL != "" && r.Gate.Open
 	if noSQL {
 		r.Gate, r.GateReason = gate.Result{Message: s.BootstrapSQL}, v1alpha1.ReasonMissingReference
 	}

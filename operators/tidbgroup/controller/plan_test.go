@@ -153,6 +153,32 @@ func TestDB02NoServerIsMadeBeforeItsDependenciesAreReady(t *testing.T) {
 	assert.Len(t, p.Services, 2, "what needs no dependency is made at once")
 }
 
+// DB-02: a TiKVGroup that is not whole keeps nobody from adding servers to a database
+// that works.
+func TestDB02AClusterThatHasServedTakesServersWhateverTiKVSays(t *testing.T) {
+	sick := func() snapshot {
+		s := open()
+		s.TiKVGroups[0].Status.Conditions, s.PDGroup.Status.Conditions = nil, nil
+		return s
+	}
+	served := func(g *v1alpha1.TiDBGroup) { g.Status.CurrentRevision = "r" }
+	assert.Empty(t, mustPlan(t, stored(), sick()).Instances, "the cluster is being made")
+
+	p := mustPlan(t, stored(served), sick())
+	assert.Len(t, p.Instances, 2, "this group has served")
+	assert.False(t, p.Dependencies.Open, "and says all the same what is not Ready")
+
+	s := sick()
+	other := stored(served)
+	other.Name = "other"
+	s.Groups = []v1alpha1.Group{other}
+	assert.Len(t, mustPlan(t, stored(), s).Instances, 2, "another group of the cluster has")
+
+	s = sick()
+	s.PDGroup = nil
+	assert.Empty(t, mustPlan(t, stored(served), s).Instances, "there is no PD to start with")
+}
+
 func TestDB09MissingSQLIsLookedForAgain(t *testing.T) {
 	s := open()
 	s.BootstrapSQL = "spec.bootstrapSQL.name: ConfigMap sql does not exist"

@@ -45,12 +45,13 @@ type Reconciler struct {
 	operator.Env
 	stores  *logbackup.Stores
 	members *settings.Members
+	holds   holds
 }
 
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
 	return operator.Definition{
-		Name: "tikvgroup", Kind: v1alpha1.KindTiKVGroup, Dialer: pdclient.Open,
+		Name: "tikvgroup", Kind: v1alpha1.KindTiKVGroup, Dialer: pdclient.Open, Tools: true,
 		List: list,
 		Setup: func(ctx context.Context, env operator.Env) error {
 			return newReconciler(ctx, env, statusport.HTTP{}).setup()
@@ -85,6 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, err
 		}
+		r.holds.put(request.NamespacedName, group.Hold{})
 		return ctrl.Result{}, group.ForgetPD(ctx, r.Env, request.Namespace, list())
 	}
 	s, err := r.observe(ctx, g)
@@ -101,6 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("plan TiKVGroup %s: %w", g.Name, err)
 	}
+	r.holds.put(request.NamespacedName, p.Hold)
 	r.Outcomes.Count("plan", p.Outcome)
 
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))

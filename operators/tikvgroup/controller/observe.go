@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 )
@@ -13,6 +15,7 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (group.
 	if err != nil {
 		return s, err
 	}
+	s.Hold = r.holds.get(client.ObjectKeyFromObject(g))
 	s.Running, s.RunningPending = r.members.Look(g, s.Instances)
 	if !asksPD(g, s) {
 		return s, nil

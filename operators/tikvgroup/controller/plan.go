@@ -23,13 +23,15 @@ type groupPlan struct {
 	Labels []store.LabelChange
 	// Flushes are the stores that are to write their log backups out.
 	Flushes []logbackup.Order
+	// Hold is for how long a restart has not been safe.
+	Hold group.Hold
 	// Orders to running stores, to take a changed configuration.
 	Orders []settings.Order
 }
 
 // plan decides what to do about a TiKVGroup. It is pure.
 func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
-	template, files, problems := render(g)
+	template, files, problems := render(g, s.Image)
 	members := storesOf(g, s)
 	start := store.Gate{Result: gate.PDGroup(g.PDGroupName(), s.PDGroup), Reason: v1alpha1.ReasonWaitingForPDGroup}
 	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
@@ -64,7 +66,10 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 		p.Outcome = step.Worst(p.Outcome, store.LabelsPending(p.Labels))
 	}
 	p.Orders = judge.Orders(p.Gifts)
-	p.Outcome = step.Worst(p.Outcome, p.Settings, p.Evicting)
+	p.Outcome = members.Overdue(p.Unsafe, step.Worst(p.Outcome, p.Settings, p.Evicting))
+	if p.Unsafe != nil {
+		p.Hold = s.Hold.Next(s.Now, p.Unsafe.Instance.Name, members.Sick(p.Unsafe.Instance))
+	}
 	return p, nil
 }
 

@@ -57,6 +57,9 @@ func (c stores) Safe(d group.Disruption) string {
 	if d.Verb == group.Remove {
 		return c.Removable(d.Instance)
 	}
+	if store.Overridden(d.Instance) {
+		return c.Trusted(d.Instance)
+	}
 	return cmp.Or(c.Unsafe(d.Instance), c.Endangered(d.Instance))
 }
 

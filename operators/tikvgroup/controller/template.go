@@ -19,8 +19,9 @@ const (
 	configDir  = "/etc/tikv"
 	configFile = statusport.File
 	dataDir    = "/var/lib/tikv"
-	// graceSeconds is long enough for TiKV to flush and close its files.
-	graceSeconds = 60
+	// graceSeconds is long enough for TiKV to give its leaders away, for which it has
+	// half of it, and then to flush and close its files.
+	graceSeconds = 120
 )
 
 // ownedKeys returns the configuration keys that the operator sets by flag, or
@@ -48,8 +49,9 @@ func inputs(g *v1alpha1.TiKVGroup) any {
 	return group.Inputs(g, nil)
 }
 
-// render renders the pod and the configuration file of a member.
-func render(g *v1alpha1.TiKVGroup) (corev1.PodTemplateSpec, map[string]string, []string) {
+// render renders the pod and the configuration file of a member. image is that of the
+// operator.
+func render(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[string]string, []string) {
 	files, problems := config(g)
 	problems = append(problems, store.CheckLabels(g.Spec.StoreLabels)...)
 	configMap, err := group.ConfigMapName(g.Name, files)
@@ -57,7 +59,7 @@ func render(g *v1alpha1.TiKVGroup) (corev1.PodTemplateSpec, map[string]string, [
 		problems = append(problems, err.Error())
 	}
 	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace)
-	template, more := workload.Template(g, workload.Main{
+	m := workload.Main{
 		Repository: "pingcap/tikv",
 		Command:    []string{"/tikv-server"},
 		Args: []string{
@@ -81,7 +83,11 @@ func render(g *v1alpha1.TiKVGroup) (corev1.PodTemplateSpec, map[string]string, [
 		},
 		GraceSeconds: graceSeconds,
 		MetricsPort:  v1alpha1.PortTiKVStatus,
-	})
+	}
+	if image != "" {
+		handOver(g, &m, image)
+	}
+	template, more := workload.Template(g, m)
 	return template, files, append(problems, more...)
 }
 

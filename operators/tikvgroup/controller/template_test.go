@@ -42,7 +42,7 @@ func golden(t *testing.T, file string, value any) {
 }
 
 func TestRenderedPodIsTheRecordedOne(t *testing.T) {
-	template, files, problems := render(sample())
+	template, files, problems := render(sample(), "tidb-groups/tikvgroup-operator:dev")
 	require.Empty(t, problems)
 	golden(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": services(sample())})
 }
@@ -63,7 +63,7 @@ func TestConfigurationOfTheUserIsCheckedAndKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := sample()
 			g.Spec.Config = c.config
-			_, files, problems := render(g)
+			_, files, problems := render(g, "")
 			if c.problem == "" {
 				require.Empty(t, problems)
 				assert.Contains(t, files, "tikv.toml")
@@ -79,7 +79,7 @@ func TestConfigurationOfTheUserIsCheckedAndKept(t *testing.T) {
 func TestStoreLabelsThatPDWouldRefuseAreRefused(t *testing.T) {
 	g := sample()
 	g.Spec.StoreLabels["zone"] = "mine"
-	_, _, problems := render(g)
+	_, _, problems := render(g, "")
 	require.Len(t, problems, 1)
 	assert.Contains(t, problems[0], "spec.storeLabels[zone]")
 }

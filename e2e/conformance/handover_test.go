@@ -1,0 +1,58 @@
+package conformance_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/e2e/model"
+	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/handover"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient"
+)
+
+// KV-16: the program in the pods of TiKV speaks to PD with requests of its own. What
+// comes of them is what the operators see.
+func TestTheOrdersOfAStoresPod(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *play) {
+		p.lead(t, "pd-1")
+		stores := []model.StoreMeta{{ID: 1, Address: "b-0:20160", Version: "8.5.7"}, {ID: 4, Address: "b-1:20160", Version: "8.5.7"}, {ID: 5, Address: "b-2:20160", Version: "8.5.7"}}
+		p.b.Bootstrap(t, stores[0])
+		for _, s := range stores {
+			p.b.Put(t, s)
+			p.b.Heartbeat(t, s.ID)
+		}
+		client, err := pdclient.NewDialer(p.b.URL("pd-1"))(types.NamespacedName{Name: "a"})
+		require.NoError(t, err)
+		t.Cleanup(client.Close)
+		o := operator{client, p}
+		require.Equal(t, 1, o.store(t, "1").Leaders)
+
+		job := handover.Job{PD: p.b.URL("pd-2"), Address: "b-0:20160", Record: filepath.Join(t.TempDir(), "record"), Poll: 10 * time.Millisecond}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		err = job.Stop(ctx)
+		if left := o.store(t, "1").Leaders; left > 0 {
+			require.ErrorContains(t, err, "the store is stopped with 1 leaders", "the clock stands still")
+		} else {
+			require.NoError(t, err)
+		}
+		assert.Equal(t, []string{"1"}, o.view(t).EvictLeader)
+		assert.FileExists(t, job.Record)
+		require.NoError(t, job.Start(t.Context()))
+		assert.Empty(t, o.view(t).EvictLeader)
+		assert.NoFileExists(t, job.Record)
+
+		require.NoError(t, client.EvictLeaders(t.Context(), "1"))
+		ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_ = job.Stop(ctx) // the leader stays or goes
+		require.NoError(t, job.Start(t.Context()))
+		assert.Equal(t, []string{"1"}, o.view(t).EvictLeader, "what others keep away stays away")
+	})
+}

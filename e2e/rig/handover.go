@@ -1,0 +1,99 @@
+package rig
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/handover"
+)
+
+// hookPoll is how often the hooks of a store ask PD, whose time runs faster here.
+const hookPoll = 10 * time.Millisecond
+
+// handing is the preStop hook of a pod that runs.
+type handing struct {
+	// until is when the grace period is over.
+	until time.Time
+	done  chan struct{}
+}
+
+// hook returns what runs the hooks of a TiKV pod: the program's own code, which asks
+// the simulated PD and writes its record beside the data on the claim.
+func (a *actor) hook(pod *corev1.Pod, db *Database, claim types.UID) func(context.Context, *corev1.LifecycleHandler) error {
+	return func(ctx context.Context, hook *corev1.LifecycleHandler) error {
+		if hook == nil || hook.Exec == nil || filepath.Base(hook.Exec.Command[0]) != "handover" {
+			return nil
+		}
+		command, err := handover.Parse(hook.Exec.Command[1:], func(name string) string {
+			return map[string]string{"POD_NAME": pod.Name, "NAMESPACE": pod.Namespace}[name]
+		})
+		if err != nil {
+			return err
+		}
+		command.Job.PD, command.Job.Poll = "http://"+db.Address(), hookPoll
+		command.Job.Record = filepath.Join(a.records, string(claim)+"-"+strings.TrimPrefix(filepath.Base(command.Job.Record), "."))
+		command.Within = a.delays.seconds(int64(command.Within / time.Second))
+		return command.Run(ctx)
+	}
+}
+
+// handOver runs the preStop hook of a pod's TiKV, and says for how long it may go on:
+// as long as it runs, and no longer than the grace period. That it fails is told by
+// an Event, and keeps nothing from going on.
+func (a *actor) handOver(pod *corev1.Pod, grace time.Duration) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	running := a.processes[client.ObjectKeyFromObject(pod)]
+	if running == nil || running.handover == nil || preStopExec(pod) == nil {
+		return 0
+	}
+	h := a.handovers[pod.UID]
+	if h == nil {
+		h = &handing{until: time.Now().Add(grace), done: make(chan struct{})}
+		a.handovers[pod.UID] = h
+		// It ends with its bound; nobody waits for one that outlives its pod.
+		go func() {
+			defer close(h.done)
+			ctx, cancel := context.WithDeadline(context.Background(), h.until)
+			defer cancel()
+			_ = running.handover(ctx, preStopExec(pod))
+		}()
+	}
+	select {
+	case <-h.done:
+		return 0
+	default:
+		return max(0, min(again, time.Until(h.until)))
+	}
+}
+
+// preStopExec and postStart are the hooks of a pod's main container.
+func preStopExec(pod *corev1.Pod) *corev1.LifecycleHandler {
+	if l := lifecycle(pod); l != nil && l.PreStop != nil && l.PreStop.Exec != nil {
+		return l.PreStop
+	}
+	return nil
+}
+
+func postStart(pod *corev1.Pod) *corev1.LifecycleHandler {
+	if l := lifecycle(pod); l != nil {
+		return l.PostStart
+	}
+	return nil
+}
+
+func lifecycle(pod *corev1.Pod) *corev1.Lifecycle {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == pod.Labels[v1alpha1.LabelComponent] {
+			return pod.Spec.Containers[i].Lifecycle
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// ill is a region that has lost the peer of one store, and would lose its majority with
+// store 1.
+func ill(id string) pd.Region {
+	return pd.Region{ID: id, Peers: []pd.Peer{{StoreID: "1", Voter: true}, {StoreID: "2", Voter: true}, {StoreID: "3", Voter: true, Down: true}}}
+}
+
+// restarting is a group of which the first member is asked to be restarted.
+func restarting(t *testing.T, regions ...pd.Region) (*v1alpha1.TiKVGroup, group.Snapshot) {
+	t.Helper()
+	g := sample()
+	s := world(t, g, 3)
+	for _, i := range s.Instances {
+		i.Namespace = g.Namespace
+	}
+	first := s.Instances[0]
+	first.Status.PodUID = "pod-1"
+	if first.Annotations == nil {
+		first.Annotations = map[string]string{}
+	}
+	first.Annotations[v1alpha1.AnnotationRestart] = "now"
+	s.PD.MaxReplicas = 3
+	for n := range s.PD.Stores {
+		s.PD.Stores[n].Regions = 10
+	}
+	s.Regions, s.RegionsKnown = regions, true
+	return g, s
+}
+
+func at(t *testing.T, g *v1alpha1.TiKVGroup, s *group.Snapshot, later time.Duration, regions ...pd.Region) groupPlan {
+	t.Helper()
+	s.Now = now().Add(later)
+	s.Regions = regions
+	p, err := plan(g, *s)
+	require.NoError(t, err)
+	s.Hold = p.Hold
+	return p
+}
+
+// KV-13.
+func TestKV13ARegionThatIsInTheWayForTooLongIsNamedWithTheWayOut(t *testing.T) {
+	g, s := restarting(t)
+	p := at(t, g, &s, 0, ill("7"), ill("8"))
+	require.Equal(t, step.KindWait, p.Outcome.Kind)
+	require.Equal(t, v1alpha1.ReasonUnsafe, p.Outcome.Reason, p.Outcome.Message)
+	p = at(t, g, &s, 6*time.Minute, ill("8"), ill("9"))
+	assert.Equal(t, step.KindWait, p.Outcome.Kind)
+	p = at(t, g, &s, 9*time.Minute+59*time.Second, ill("8"), ill("9"))
+	assert.Equal(t, step.KindWait, p.Outcome.Kind)
+
+	p = at(t, g, &s, 10*time.Minute, ill("8"), ill("9"))
+	assert.Equal(t, step.KindStall, p.Outcome.Kind)
+	assert.Equal(t, v1alpha1.ReasonUnsafe, p.Outcome.Reason)
+	assert.Contains(t, p.Outcome.Message, "has not replicated region 8: ", "7 was replicated, and 9 has come later")
+	assert.Contains(t, p.Outcome.Message, "kubectl -n shop annotate instance basic-tikv-0 groups.tidb.dev/stop-anyway=pod-1 --overwrite")
+	assert.NotZero(t, p.Outcome.After, "nothing wakes it when the region is well")
+	assert.Nil(t, p.Lease.Take, "nothing is stopped because time has passed")
+
+	p = at(t, g, &s, 11*time.Minute)
+	assert.NotNil(t, p.Lease.Take, "it goes on when the region is well")
+	assert.Empty(t, s.Hold.Instance)
+}
+
+func TestKV13AClusterThatIsAlwaysReplicatingSomethingIsNotStalled(t *testing.T) {
+	g, s := restarting(t)
+	for minute := range 60 {
+		p := at(t, g, &s, time.Duration(minute)*time.Minute, ill(strings.Repeat("1", 1+minute/5)))
+		require.Equal(t, step.KindWait, p.Outcome.Kind, "minute %d", minute)
+	}
+}
+
+func TestKV13AStoreThatIsDownForTooLongStallsToo(t *testing.T) {
+	g, s := restarting(t)
+	s.PD.Stores[2].State = pd.StateDown
+	require.Equal(t, step.KindWait, at(t, g, &s, 0).Outcome.Kind)
+	p := at(t, g, &s, 10*time.Minute)
+	assert.Equal(t, step.KindStall, p.Outcome.Kind, p.Outcome.Message)
+	assert.Contains(t, p.Outcome.Message, "is Down")
+	assert.Contains(t, p.Outcome.Message, "stop-anyway=pod-1")
+}
+
+func TestKV13APersonMayHaveOnePodStoppedAllTheSame(t *testing.T) {
+	g, s := restarting(t)
+	first := s.Instances[0]
+	require.Nil(t, at(t, g, &s, 0, ill("7")).Lease.Take)
+	first.Annotations[v1alpha1.AnnotationStopAnyway] = "pod-1"
+	assert.NotNil(t, at(t, g, &s, 0, ill("7")).Lease.Take)
+
+	s.PD.Members, s.PD.Leader = nil, ""
+	assert.Nil(t, at(t, g, &s, 0, ill("7")).Lease.Take, "not without PD")
+
+	g, s = restarting(t)
+	s.Instances[0].Annotations[v1alpha1.AnnotationStopAnyway] = "pod-0"
+	assert.Nil(t, at(t, g, &s, 0, ill("7")).Lease.Take, "it counts for the pod that was named, and so once")
+}

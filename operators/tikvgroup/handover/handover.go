@@ -1,0 +1,204 @@
+package handover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// up is how PD calls a store that serves.
+const up = "Up"
+
+const (
+	// poll is how often PD is asked, by default.
+	poll = 250 * time.Millisecond
+	// patience is for how long PD may not answer before a store is stopped with its
+	// leaders, in polls: 5 s by default.
+	patience = 20
+)
+
+// Job is what is done for one store.
+type Job struct {
+	// PD is its base URL, like http://basic-pd.shop.svc:2379.
+	PD string
+	// Address that the store advertises, host:port.
+	Address string
+	// Record is the file that tells that this program keeps leaders away from the
+	// store. It lies with the store's data.
+	Record string
+	// Poll is how often PD is asked; 250 ms if zero.
+	Poll time.Duration
+	// Say tells a person what is done; nil for nobody.
+	Say func(format string, args ...any)
+}
+
+// Stop gives the leaders of the store away before its process is stopped, until the
+// context ends. It returns at once when nobody else could lead, and for a store that
+// PD does not list or that does not serve. An error says why the process is stopped
+// with leaders.
+func (j Job) Stop(ctx context.Context) error {
+	pd := newPD(j.PD)
+	left, silent := -1, 0
+	for {
+		done, now, err := j.step(ctx, pd)
+		switch {
+		case done && err == nil:
+			if left > 0 {
+				j.say("all leaders have been given away")
+			}
+			return nil
+		case done:
+			return err
+		case err != nil && ctx.Err() == nil:
+			if silent++; silent >= patience {
+				return fmt.Errorf("the store is stopped with its leaders: %w", err)
+			}
+		case err == nil:
+			silent, left = 0, now
+		}
+		if !pause(ctx, j.Poll) {
+			if left < 0 {
+				return fmt.Errorf("the store is stopped with its leaders, for PD did not answer in time: %w", errors.Join(err, context.Cause(ctx)))
+			}
+			return fmt.Errorf("the store is stopped with %d leaders, which it could not give away in time", left)
+		}
+	}
+}
+
+// step does what is to be done next, and returns how many leaders are left and whether
+// there is nothing more to do.
+func (j Job) step(ctx context.Context, pd pdServer) (done bool, leaders int, err error) {
+	stores, err := pd.stores(ctx)
+	if err != nil {
+		return false, 0, err
+	}
+	evicted, err := pd.evicted(ctx)
+	if err != nil {
+		return false, 0, err
+	}
+	var own *store
+	heirs := 0
+	for _, s := range stores {
+		switch {
+		case s.Address == j.Address:
+			own = &s
+		case s.State == up && !s.TiFlash && !evicted[s.ID]:
+			heirs++
+		}
+	}
+	switch {
+	case own == nil, own.State != up, own.Leaders == 0 && (own.Regions == 0 || evicted[own.ID]):
+		return true, 0, nil
+	case heirs == 0:
+		if own.Leaders == 0 {
+			return true, 0, nil
+		}
+		return true, own.Leaders, fmt.Errorf("store %d is stopped with %d leaders: no other store could lead", own.ID, own.Leaders)
+	case evicted[own.ID]:
+		return false, own.Leaders, nil
+	}
+	if err := j.record(own.ID); err != nil {
+		return false, own.Leaders, err
+	}
+	j.say("store %d gives %d leaders away before it is stopped", own.ID, own.Leaders)
+	return false, own.Leaders, pd.evict(ctx, own.ID)
+}
+
+// Start lets the store lead again if Stop has kept leaders away from it. An error says
+// that PD could not be told until the context ended: the store would lead nothing, and
+// its process has to be started again.
+func (j Job) Start(ctx context.Context) error {
+	id, recorded, err := j.recorded()
+	if err != nil || !recorded {
+		return err
+	}
+	pd := newPD(j.PD)
+	for {
+		if err = pd.readmit(ctx, id); err == nil {
+			break
+		}
+		if !pause(ctx, j.Poll) {
+			return err
+		}
+	}
+	j.say("store %d may lead again", id)
+	if err := os.Remove(j.Record); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the record of leaders that were given away: %w", err)
+	}
+	return nil
+}
+
+// record writes down that leaders are kept away from a store. It is on the disk before
+// PD is told.
+func (j Job) record(id uint64) (err error) {
+	f, err := os.OpenFile(j.Record, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) //nolint:gosec // nothing in it is a secret
+	if err != nil {
+		return fmt.Errorf("record that leaders are given away: %w", err)
+	}
+	_, err = fmt.Fprintln(f, id)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("record that leaders are given away: %w", err)
+	}
+	return nil
+}
+
+// recorded returns the store that leaders were kept away from. A record that was not
+// finished was never acted on.
+func (j Job) recorded() (id uint64, found bool, err error) {
+	text, err := os.ReadFile(j.Record)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("read the record of leaders that were given away: %w", err)
+	}
+	id, err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return 0, false, nil
+	}
+	return id, true, nil
+}
+
+func (j Job) say(format string, args ...any) {
+	if j.Say != nil {
+		j.Say(format, args...)
+	}
+}
+
+// pause waits between two looks; false if the context ended.
+func pause(ctx context.Context, every time.Duration) bool {
+	if every == 0 {
+		every = poll
+	}
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// Install copies a program to a place in a volume that other containers mount.
+func Install(from, to string) (err error) {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return fmt.Errorf("install: %w", err)
+	}
+	// Never half a program under the name by which it is called.
+	half := filepath.Join(filepath.Dir(to), "."+filepath.Base(to))
+	if err := os.WriteFile(half, content, 0o755); err != nil { //nolint:gosec // other users run it
+		return fmt.Errorf("install: %w", err)
+	}
+	if err := os.Rename(half, to); err != nil {
+		return fmt.Errorf("install: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package handover
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// fakePD is what a PD answers. It moves a leader with every look at the stores.
+type fakePD struct {
+	mu      sync.Mutex
+	stores  []store
+	evicted map[uint64]bool
+	stuck   bool   // leaders stay where they are
+	broken  bool   // it answers nothing but 500
+	record  string // file that must be there when it is told to evict
+	early   bool   // it was not
+}
+
+func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var id uint64
+	switch {
+	case p.broken:
+		http.Error(w, "no leader", http.StatusInternalServerError)
+	case r.Method == http.MethodGet && r.URL.Path == "/pd/api/v1/stores":
+		all := []map[string]any{}
+		for i := range p.stores {
+			s := &p.stores[i]
+			labels := []map[string]string{}
+			if s.TiFlash {
+				labels = append(labels, map[string]string{"key": "engine", "value": "tiflash"})
+			}
+			all = append(all, map[string]any{
+				"store":  map[string]any{"id": s.ID, "address": s.Address, "state_name": s.State, "labels": labels},
+				"status": map[string]any{"leader_count": s.Leaders, "region_count": s.Regions},
+			})
+			if p.evicted[s.ID] && !p.stuck {
+				s.Leaders = max(0, s.Leaders-1)
+			}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"stores": all})
+	case r.Method == http.MethodGet && len(p.evicted) > 0:
+		ranges := map[string]any{}
+		for id := range p.evicted {
+			ranges[fmt.Sprint(id)] = []any{}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"store-id-ranges": ranges})
+	case r.Method == http.MethodPost:
+		var body struct {
+			StoreID uint64 `json:"store_id"`
+		}
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		_, err := os.Stat(p.record)
+		p.early = p.early || err != nil
+		p.evicted[body.StoreID] = true
+	case r.Method == http.MethodDelete:
+		if _, err := fmt.Sscanf(r.URL.Path, "/pd/api/v1/schedulers/evict-leader-scheduler-%d", &id); err != nil || !p.evicted[id] {
+			http.Error(w, "scheduler not found", http.StatusNotFound)
+			return
+		}
+		delete(p.evicted, id)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// stage is a PD with three stores, and the job for the first of them.
+func stage(t *testing.T) (*fakePD, Job) {
+	t.Helper()
+	job := Job{Address: "b-0:20160", Record: filepath.Join(t.TempDir(), "record"), Poll: time.Millisecond}
+	pd := &fakePD{evicted: map[uint64]bool{}, record: job.Record, stores: []store{
+		{ID: 1, Address: "b-0:20160", State: up, Leaders: 5, Regions: 9},
+		{ID: 2, Address: "b-1:20160", State: up, Leaders: 5, Regions: 9},
+		{ID: 3, Address: "b-2:20160", State: up, Leaders: 5, Regions: 9},
+	}}
+	server := httptest.NewServer(pd)
+	t.Cleanup(server.Close)
+	job.PD = server.URL
+	return pd, job
+}
+
+// KV-16.
+func TestALeaderlessStoreIsStoppedAndLeadsAgainWhenItIsBack(t *testing.T) {
+	pd, job := stage(t)
+	require.NoError(t, job.Stop(t.Context()))
+	assert.Equal(t, 0, pd.stores[0].Leaders)
+	assert.True(t, pd.evicted[1])
+	assert.False(t, pd.early, "PD was told before it was recorded")
+
+	require.NoError(t, job.Start(t.Context()))
+	assert.Empty(t, pd.evicted)
+	assert.NoFileExists(t, job.Record)
+}
+
+func TestWhatSomebodyElseKeepsAwayStaysAway(t *testing.T) {
+	pd, job := stage(t)
+	pd.evicted[1] = true
+	require.NoError(t, job.Stop(t.Context()))
+	assert.Equal(t, 0, pd.stores[0].Leaders, "it waits for them all the same")
+	require.NoError(t, job.Start(t.Context()))
+	assert.True(t, pd.evicted[1])
+}
+
+func TestNothingIsToldToPDFor(t *testing.T) {
+	for name, change := range map[string]func(*fakePD){
+		"a store that PD does not list":    func(p *fakePD) { p.stores = p.stores[1:] },
+		"a store that leaves":              func(p *fakePD) { p.stores[0].State = "Offline" },
+		"a store that PD does not hear of": func(p *fakePD) { p.stores[0].State = "Disconnected" },
+		"a store without regions":          func(p *fakePD) { p.stores[0].Leaders, p.stores[0].Regions = 0, 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pd, job := stage(t)
+			change(pd)
+			require.NoError(t, job.Stop(t.Context()))
+			assert.Empty(t, pd.evicted)
+			assert.NoFileExists(t, job.Record)
+		})
+	}
+}
+
+// All stores of a cluster may be stopped at once, and so may the only one.
+func TestNobodyWaitsWhereNobodyElseCouldLead(t *testing.T) {
+	for name, change := range map[string]func(*fakePD){
+		"all others are down":               func(p *fakePD) { p.stores[1].State, p.stores[2].State = "Down", "Disconnected" },
+		"all others are to lead nothing":    func(p *fakePD) { p.evicted[2], p.evicted[3] = true, true },
+		"all others are stopped meanwhile":  func(p *fakePD) { p.evicted[1], p.evicted[2], p.evicted[3] = true, true, true },
+		"there is nobody but a TiFlash":     func(p *fakePD) { p.stores = p.stores[:2]; p.stores[1].TiFlash = true },
+		"it is the only store of a cluster": func(p *fakePD) { p.stores = p.stores[:1] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pd, job := stage(t)
+			pd.stuck = true
+			change(pd)
+			assert.ErrorContains(t, job.Stop(t.Context()), "no other store could lead")
+		})
+	}
+}
+
+func TestAStoreIsStoppedWithItsLeadersWhen(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*fakePD)
+		says   string
+	}{
+		"they take too long":       {func(p *fakePD) { p.stuck = true }, "with 5 leaders"},
+		"PD has no leader for 5 s": {func(p *fakePD) { p.broken = true }, "PD answers 500: no leader"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pd, job := stage(t)
+			c.change(pd)
+			command := Command{Verb: "stop", Job: job, Within: 300 * time.Millisecond}
+			assert.ErrorContains(t, command.Run(t.Context()), c.says)
+		})
+	}
+}
+
+func TestAStoreIsStartedAgainUntilPDLetsItLead(t *testing.T) {
+	pd, job := stage(t)
+	require.NoError(t, job.Stop(t.Context()))
+	pd.broken = true
+	command := Command{Verb: "start", Job: job, Within: 50 * time.Millisecond}
+	require.Error(t, command.Run(t.Context()))
+	assert.FileExists(t, job.Record)
+	pd.broken = false
+	require.NoError(t, command.Run(t.Context()))
+	assert.Empty(t, pd.evicted)
+}
+
+func TestARecordThatWasNotFinishedIsNone(t *testing.T) {
+	_, job := stage(t)
+	require.NoError(t, os.WriteFile(job.Record, nil, 0o600))
+	require.NoError(t, job.Start(t.Context()))
+}
+
+func TestTheCommandLine(t *testing.T) {
+	env := func(name string) string { return map[string]string{"POD_NAME": "b-0", "NAMESPACE": "shop"}[name] }
+	c, err := Parse([]string{"stop", "--pd=http://a:2379", "--address=$(POD_NAME).b.$(NAMESPACE).svc:20160", "--record=/data/r", "--within=30s"}, env)
+	require.NoError(t, err)
+	assert.Equal(t, Command{Verb: "stop", Within: 30 * time.Second, Job: Job{PD: "http://a:2379", Address: "b-0.b.shop.svc:20160", Record: "/data/r"}}, c)
+	for _, wrong := range [][]string{nil, {"install"}, {"go"}, {"stop"}, {"stop", "--pd=x", "--address=y", "--record=z"}, {"start", "--pd=x", "--record=z", "--within=1s", "more"}} {
+		_, err := Parse(wrong, env)
+		assert.Error(t, err, "%v", wrong)
+	}
+}
+
+func TestTheProgramIsInstalled(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+	require.NoError(t, os.WriteFile(from, []byte("x"), 0o600))
+	require.NoError(t, Install(from, to))
+	info, err := os.Stat(to)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o755), info.Mode())
+}
