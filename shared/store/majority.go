@@ -70,7 +70,7 @@ func (c Component) Sick(i *v1alpha1.Instance) []string {
 // member is stopped although that is not safe (KV-13). It counts for the pod that he
 // named, and for no later one.
 func Overridden(i *v1alpha1.Instance) bool {
-	return i.Status.PodUID != "" && i.Annotations[v1alpha1.AnnotationStopAnyway] == i.Status.PodUID
+	return i.Status.PodUID != "" && i.Annotations[v1alpha1.AnnotationStopAnyway] == string(i.Status.PodUID)
 }
 
 // Overrule is the command by which a person does.
