@@ -96,6 +96,53 @@ func TestNothingSleeps(t *testing.T) {
 	})
 }
 
+// P12: net/http's own client follows redirects and uses proxies, wherever a tenant's
+// program sends it.
+func TestP12OperatorsSpeakHTTPByOneClient(t *testing.T) {
+	found := 0
+	eachSource(t, func(path string, file *ast.File) {
+		in, _, _ := strings.Cut(path, string(filepath.Separator))
+		if strings.HasSuffix(path, "_test.go") || in != "shared" && in != "operators" || strings.Contains(path, "/testkit/") {
+			return
+		}
+		if strings.HasPrefix(filepath.ToSlash(path), "shared/httpclient/") {
+			found++
+			return
+		}
+		for _, name := range []string{"DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm", "Client", "Transport", "ProxyFromEnvironment"} {
+			for _, use := range uses(file, "http", name) {
+				assert.True(t, use == "*", "%s uses http.%s: take the client of shared/httpclient", path, name)
+			}
+		}
+	})
+	assert.Positive(t, found)
+}
+
+// uses returns how a name of a package is used, by the package's usual name: "*" as
+// the type of a pointer, "" otherwise.
+func uses(file *ast.File, pkg, name string) []string {
+	var out []string
+	is := func(node ast.Node) bool {
+		selector, ok := node.(*ast.SelectorExpr)
+		if !ok || selector.Sel.Name != name {
+			return false
+		}
+		ident, ok := selector.X.(*ast.Ident)
+		return ok && ident.Name == pkg
+	}
+	pointers := map[ast.Node]bool{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		if star, ok := node.(*ast.StarExpr); ok && is(star.X) {
+			pointers[star.X] = true
+			out = append(out, "*")
+		} else if is(node) && !pointers[node] {
+			out = append(out, "")
+		}
+		return true
+	})
+	return out
+}
+
 func TestEveryPackageHasADoc(t *testing.T) {
 	documented := map[string]bool{}
 	eachSource(t, func(path string, file *ast.File) {

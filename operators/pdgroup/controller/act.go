@@ -3,8 +3,10 @@ package controller
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +18,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/persisted"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -193,6 +197,78 @@ func (r *Reconciler) confirmNoData(ctx context.Context, g *v1alpha1.PDGroup, nam
 	case err == nil && claim.DeletionTimestamp == nil && claim.Annotations[v1alpha1.AnnotationRetired] == "":
 		return step.Wait("claim", lookAgain, cmp.Or(reason, v1alpha1.ReasonDraining),
 			fmt.Sprintf("member %s has no Instance, and claim %s is there: give it the labels of the others', or delete it: kubectl -n %s get pvc --show-labels", name, data, g.Namespace))
+	}
+	return step.Done()
+}
+
+// configure gives PD the items that it lacks, one by one, so that the one that it
+// refuses has a name. An item may be refused for the sake of another one, and is given
+// once more after that.
+func (r *Reconciler) configure(ctx context.Context, g *v1alpha1.PDGroup, s group.Snapshot, lacks []persisted.Lack) step.Outcome {
+	if len(lacks) == 0 {
+		return step.Done()
+	}
+	if o := (storing{g, s}).contested(lacks); o.Kind != step.KindDone {
+		return o
+	}
+	key := client.ObjectKeyFromObject(g)
+	c, err := r.PD.Client(key)
+	if err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, configDeadline)
+	defer cancel()
+	answers := map[string]error{}
+	for rest := lacks; len(rest) > 0; {
+		var refused []persisted.Lack
+		for _, l := range rest {
+			var no *pd.Refused
+			switch err := c.SetConfig(ctx, map[string]any{l.Key: l.Send}); {
+			case errors.As(err, &no):
+				answers[l.Key] = err
+				refused = append(refused, l)
+			case err != nil:
+				return step.Fail(v1alpha1.ReasonRequestFailed, err)
+			default:
+				delete(answers, l.Key)
+				r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "ConfigGiven", "Configure", "PD has taken %s; it had %s", l.Item, orNothing(l.Has))
+			}
+		}
+		if len(refused) == len(rest) {
+			break
+		}
+		rest = refused
+	}
+	// What it shows counts, not what it answers.
+	return verdict(g, r.PD.Ask(ctx, key), answers)
+}
+
+// verdict says what became of the items of the spec, by what PD shows now and what it
+// has answered.
+func verdict(g *v1alpha1.PDGroup, now pd.View, answers map[string]error) step.Outcome {
+	if now.Err != nil {
+		return step.Done() // the plan waits for PD already
+	}
+	var items, why []string
+	early := false
+	for _, l := range persisted.Lacks(persisted.Items(g.Spec.Config), now.Config) {
+		var no *pd.Refused
+		switch err := answers[l.Key]; {
+		case errors.Is(err, pd.ErrNotBootstrapped):
+			early = true
+			continue
+		case errors.As(err, &no):
+			why = append(why, no.Body)
+		default:
+			why = append(why, "it said yes, and has "+orNothing(l.Has))
+		}
+		items = append(items, l.Item.String())
+	}
+	switch {
+	case len(items) > 0:
+		return refuse(g, items, strings.Join(why, "; "))
+	case early:
+		return step.Wait("PD", lookAgain, v1alpha1.ReasonConfigPending, "PD takes the items of [replication] when a store has registered")
 	}
 	return step.Done()
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
@@ -301,4 +303,110 @@ func (v voters) Recover(i *v1alpha1.Instance, _ lease.State) group.Preparation {
 		return waiting(v1alpha1.ReasonRecovering, "member %s is coming back: %s", i.Name, why)
 	}
 	return group.Preparation{Ready: true}
+}
+
+const (
+	// configDeadline bounds giving PD what it lacks of its configuration.
+	configDeadline = 5 * time.Second
+	// configAgain is how soon PD is given again what it has refused: nothing tells when
+	// it would take it.
+	configAgain = time.Minute
+)
+
+// placementRules is the item that TiFlash needs to be true.
+const placementRules = "replication.enable-placement-rules"
+
+// storing is the group.Settings of PD: an Instance has the revision of a file that
+// differs in stored items alone when PD, which stores them for all members, shows
+// them. Until then a pod that is made anew gets the file that is known to be good.
+type storing struct {
+	g *v1alpha1.PDGroup
+	s group.Snapshot
+}
+
+var _ group.Settings = storing{}
+
+// Restart implements group.Settings.
+func (storing) Restart(old, wanted map[string]string) string {
+	return persisted.Restart(configFile, old, wanted)
+}
+
+// Given implements group.Settings. What a member runs with is asked for the file of
+// the spec alone: PD has no other one's items.
+func (c storing) Given(_ *v1alpha1.Instance, _ []map[string]string, wanted map[string]string) group.Given {
+	items := persisted.Items(wanted[configFile])
+	if !reflect.DeepEqual(items, persisted.Items(c.g.Spec.Config)) {
+		return group.Given{Outcome: step.Done()}
+	}
+	if why := c.unknown(); why != "" {
+		// A group at rest stays at rest while PD elects a leader.
+		if upToDate := meta.FindStatusCondition(c.g.Status.Conditions, v1alpha1.ConditionUpToDate); upToDate != nil &&
+			upToDate.Status == "True" && upToDate.ObservedGeneration == c.g.Generation {
+			return group.Given{Outcome: step.Done()}
+		}
+		return group.Given{Outcome: step.Wait("PD", lookAgain, v1alpha1.ReasonConfigPending, "PD is given its changed configuration when it answers: "+why)}
+	}
+	return group.Given{Outcome: pending(persisted.Lacks(items, c.s.PD.Config))}
+}
+
+// unknown says why nobody knows what PD stores; empty if that is known.
+func (c storing) unknown() string {
+	if why := membership.Unknown(c.g, c.s); why != "" {
+		return why
+	}
+	if c.s.PD.Config == nil {
+		return "it has not told its configuration"
+	}
+	return ""
+}
+
+// lacks returns what PD is to be given: the items of the spec that it stores with
+// another value, whoever has changed them. Items that the spec does not name are left
+// alone.
+func (c storing) lacks() []persisted.Lack {
+	if c.g.DeletionTimestamp != nil || c.g.Spec.Paused || c.g.Spec.Suspended || recovery.Active(c.g) || c.unknown() != "" {
+		return nil
+	}
+	return persisted.Lacks(persisted.Items(c.g.Spec.Config), c.s.PD.Config)
+}
+
+// pending waits for PD to show some items.
+func pending(lacks []persisted.Lack) step.Outcome {
+	if len(lacks) == 0 {
+		return step.Done()
+	}
+	var items []string
+	for _, l := range lacks {
+		items = append(items, fmt.Sprintf("%s (it has %s)", l.Item, orNothing(l.Has)))
+	}
+	return step.Wait("PD", configAgain, v1alpha1.ReasonConfigPending, "PD is given "+strings.Join(items, ", "))
+}
+
+func orNothing(has string) string {
+	if has == "" {
+		return "none"
+	}
+	return has
+}
+
+// contested says that the spec turns something off that another group turns on; Done
+// if it does not.
+func (c storing) contested(lacks []persisted.Lack) step.Outcome {
+	for _, l := range lacks {
+		for _, other := range c.s.Groups {
+			if l.Key == placementRules && other.GroupKind() == v1alpha1.KindTiFlashGroup && other.GetDeletionTimestamp() == nil {
+				return refuse(c.g, []string{l.Item.String()}, "TiFlashGroup "+other.GetName()+" needs placement rules")
+			}
+		}
+	}
+	return step.Done()
+}
+
+// refuse says which items PD does not take, and what to do.
+func refuse(g *v1alpha1.PDGroup, items []string, answers string) step.Outcome {
+	edit := origin.Of(g)
+	o := step.Stall(v1alpha1.ReasonConfigRefused, fmt.Sprintf("PD does not take %s (%s): set it to what PD takes, or take it out of %s, and PD keeps what it has: %s",
+		strings.Join(items, ", "), answers, edit.Field("config"), edit.Edit()))
+	o.After = configAgain
+	return o
 }

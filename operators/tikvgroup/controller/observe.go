@@ -2,7 +2,9 @@ package controller
 
 import (
 	"context"
+	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -33,4 +35,29 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (group.
 // asksPD reports whether PD can say anything of interest about a group.
 func asksPD(g *v1alpha1.TiKVGroup, s group.Snapshot) bool {
 	return len(s.Instances) > 0 && g.DeletionTimestamp == nil && s.PDGroup != nil
+}
+
+// holds are the restarts that are held back, by group.
+type holds struct {
+	mu      sync.Mutex
+	byGroup map[types.NamespacedName]group.Hold
+}
+
+func (h *holds) get(key types.NamespacedName) group.Hold {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.byGroup[key]
+}
+
+func (h *holds) put(key types.NamespacedName, hold group.Hold) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if hold.Instance == "" {
+		delete(h.byGroup, key)
+		return
+	}
+	if h.byGroup == nil {
+		h.byGroup = map[types.NamespacedName]group.Hold{}
+	}
+	h.byGroup[key] = hold
 }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 )
 
 const (
@@ -29,13 +31,13 @@ type pdServer struct {
 	client *http.Client
 }
 
-// newPD returns a PD by its base URL. Redirects are not followed, and no proxy is used.
+// newPD returns a PD by its base URL.
 func newPD(url string) pdServer {
-	return pdServer{url: strings.TrimSuffix(url, "/"), client: &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true}, // the next call may go to another member
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Timeout:       perCall,
-	}}
+	transport := httpclient.Transport()
+	transport.DisableKeepAlives = true // the next call may go to another member
+	client := httpclient.New(transport)
+	client.Timeout = perCall
+	return pdServer{url: strings.TrimSuffix(url, "/"), client: client}
 }
 
 // store is a store as PD lists it.
@@ -146,7 +148,7 @@ func (p pdServer) call(ctx context.Context, method, path string, body, into any)
 		return err
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	answer, err := httpclient.ReadAll(resp.Body, maxAnswer)
 	if err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
