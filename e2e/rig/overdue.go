@@ -121,6 +121,10 @@ func (w *Watcher) gateUntruth(group *unstructured.Unstructured, tikv map[string]
 	if (said.Status == metav1.ConditionTrue) == (missing == "") {
 		return ""
 	}
+	edited := needsOf(group, tikv).missing(func(key Key) bool { return readyBefore(w.objects[key]) }) == ""
+	if said.Status == metav1.ConditionTrue && edited {
+		return "" // nobody becomes unready because a group that it needs was edited
+	}
 	return word(missing == "", "everything that it waits for is Ready", missing+" is not Ready")
 }
 

@@ -230,6 +230,16 @@ func readyNow(object *unstructured.Unstructured) bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == object.GetGeneration()
 }
 
+// readyBefore reports whether an object was Ready when its operator last looked at it,
+// which an edit alone does not change.
+func readyBefore(object *unstructured.Unstructured) bool {
+	if object == nil || object.GetDeletionTimestamp() != nil {
+		return false
+	}
+	c := objects.Condition(object, v1alpha1.ConditionReady)
+	return c != nil && c.Status == metav1.ConditionTrue
+}
+
 func put[V any](table map[types.UID]map[string]V, uid types.UID, key string, value V) {
 	if table[uid] == nil {
 		table[uid] = map[string]V{}

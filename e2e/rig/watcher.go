@@ -160,9 +160,13 @@ func (w *Watcher) watch(ctx context.Context, kind string, resource schema.GroupV
 	if err != nil {
 		return fmt.Errorf("list %s: %w", kind, err)
 	}
+	// Nobody saw how what there is already was made.
+	w.mu.Lock()
 	for i := range list.Items {
-		w.see(ctx, arrival{watch.Added, &list.Items[i]})
+		w.take(watch.Added, &list.Items[i])
 	}
+	w.wake()
+	w.mu.Unlock()
 	// The API server ends the watch of a client that is slower than it; this goes
 	// on from where it was.
 	events, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{

@@ -19,8 +19,9 @@ const (
 	// poll is how often PD is asked, by default.
 	poll = 250 * time.Millisecond
 	// patience is for how long PD may not answer before a store is stopped with its
-	// leaders, in polls: 5 s by default.
-	patience = 20
+	// leaders, in polls: 20 s by default. A PD whose leader is killed elects another one
+	// within about 16 s, and a drain may take it together with the store.
+	patience = 80
 )
 
 // Job is what is done for one store.
