@@ -101,7 +101,7 @@ func (p Port) read(ctx context.Context, host, path string, most int64) ([]byte, 
 	if err != nil {
 		return nil, fmt.Errorf("build request to %s: %w", url, err)
 	}
-	response, out, err := do(request, most)
+	response, out, err := do(request, most) //nolint:bodyclose // do has read and closed it
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("get %s: %w", url, err)
@@ -124,7 +124,7 @@ func (p Port) Post(ctx context.Context, host, path, contentType, body string) (s
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
-	response, answer, err := do(request, maxDocument)
+	response, answer, err := do(request, maxDocument) //nolint:bodyclose // do has read and closed it
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("post to %s: %w", url, err)
