@@ -201,7 +201,8 @@ func (r *runner) await(ctx context.Context, a Await) error {
 	within := r.scenario.within(a.Within.Duration)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not within %s", within))
 	defer cancel()
-	if err := r.world.Await(ctx, func(o objects.Set) error { return a.Holds.check(o, r.deleted) }); err != nil {
+	holds := func(o objects.Set) error { return a.Holds.check(o, r.deleted) }
+	if err := r.world.Await(ctx, holds); err != nil {
 		return err
 	}
 	if a.Replicated || len(a.pods()) > 0 {
@@ -212,7 +213,12 @@ func (r *runner) await(ctx context.Context, a Await) error {
 	if len(a.Settings) == 0 {
 		return nil
 	}
-	return untold(ctx, func(ctx context.Context) error { return r.settings(ctx, a.Settings) })
+	if err := untold(ctx, func(ctx context.Context) error { return r.settings(ctx, a.Settings) }); err != nil {
+		return err
+	}
+	// A change may not have been seen yet when the objects were looked at: members have
+	// its settings only when it has.
+	return r.world.Await(ctx, holds)
 }
 
 // settings is content when members run with some values.

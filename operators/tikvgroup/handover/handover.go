@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,9 @@ const (
 	// poll is how often PD is asked, by default.
 	poll = 250 * time.Millisecond
 	// patience is for how long PD may not answer before a store is stopped with its
-	// leaders, in polls: 20 s by default. A PD whose leader is killed elects another one
-	// within about 16 s, and a drain may take it together with the store.
+	// leaders, as so many times the time between two polls: 20 s by default. A PD whose
+	// leader is killed elects another one within about 16 s, and a drain may take it
+	// together with the store.
 	patience = 80
 )
 
@@ -45,7 +47,7 @@ type Job struct {
 // with leaders.
 func (j Job) Stop(ctx context.Context) error {
 	pd := newPD(j.PD)
-	left, silent := -1, 0
+	left, heard, bound := -1, time.Now(), patience*cmp.Or(j.Poll, poll)
 	for {
 		done, now, err := j.step(ctx, pd)
 		switch {
@@ -57,11 +59,11 @@ func (j Job) Stop(ctx context.Context) error {
 		case done:
 			return err
 		case err != nil && ctx.Err() == nil:
-			if silent++; silent >= patience {
+			if time.Since(heard) >= bound {
 				return fmt.Errorf("the store is stopped with its leaders: %w", err)
 			}
 		case err == nil:
-			silent, left = 0, now
+			heard, left = time.Now(), now
 		}
 		if !pause(ctx, j.Poll) {
 			if left < 0 {
