@@ -87,11 +87,11 @@ func scenario(t *testing.T, p *play) {
 
 func (p *play) evictions(t *testing.T) {
 	p.rec(t, p.prefix("40-")...)
-	p.clock.Advance(2 * time.Second)
+	p.advance(2 * time.Second)
 	for _, name := range p.prefix("41-") {
 		// A second store was evicted only for a moment.
 		p.rec(t, name)
-		p.clock.Advance(time.Second)
+		p.advance(time.Second)
 	}
 	p.run(t, 20*time.Second)
 	p.rec(t, p.prefix("42-")...)
@@ -189,11 +189,11 @@ func (p *play) membership(t *testing.T) {
 	p.eventually(t, "83-members-one-gone")
 	p.eventually(t, "84-member-delete-by-id-dead")
 	p.b.Rejoin(t, "pd-2")
-	p.clock.Advance(10 * time.Second)
+	p.advance(10 * time.Second)
 	p.eventually(t, "85-member-delete-leader")
 	p.leader(t, "pd-2", "")
 	p.b.Rejoin(t, "pd-1")
-	p.clock.Advance(10 * time.Second)
+	p.advance(10 * time.Second)
 	p.leader(t, "pd-1", "")
 }
 
