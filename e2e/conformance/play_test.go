@@ -211,10 +211,12 @@ func (p *play) follow(t *testing.T, leader string, members ...string) {
 func (p *play) lead(t *testing.T, member string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		p.call(t, http.MethodPost, member, "/pd/api/v1/leader/transfer/"+member, "")
-		status, _, body := p.call(t, http.MethodGet, member, "/pd/api/v1/leader", "")
+		if _, _, _, err := p.try(t, http.MethodPost, member, "/pd/api/v1/leader/transfer/"+member, ""); err != nil {
+			return false
+		}
+		status, _, body, err := p.try(t, http.MethodGet, member, "/pd/api/v1/leader", "")
 		var m memberBody
-		return status == http.StatusOK && json.Unmarshal(body, &m) == nil && m.Name == member
+		return err == nil && status == http.StatusOK && json.Unmarshal(body, &m) == nil && m.Name == member
 	}, 20*time.Second, 100*time.Millisecond, "%s does not lead", member)
 }
 
@@ -258,7 +260,10 @@ func (p *play) run(t *testing.T, d time.Duration) {
 func (p *play) until(t *testing.T, d time.Duration, what string, holds func() bool) {
 	t.Helper()
 	if p.real() {
-		require.True(t, p.runReal(t, d+patience, holds), "not within %s: %s", d+patience, what)
+		if !p.runReal(t, d+patience, holds) {
+			_, _, body := p.call(t, http.MethodGet, "pd-1", "/pd/api/v1/stores", "")
+			require.Fail(t, "not within "+(d+patience).String(), "%s: %s", what, body)
+		}
 		return
 	}
 	p.run(t, d)

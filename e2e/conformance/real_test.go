@@ -89,12 +89,22 @@ func newReal(t *testing.T) *realPD {
 		b.members[name].how = "--initial-cluster=" + strings.Join(cluster, ",")
 		b.start(t, name)
 	}
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		for _, name := range memberNames {
+			if body, err := b.ask(ctx, name); err != nil || len(body.Members) < len(memberNames) || len(body.Leader.ClientURLs) == 0 {
+				return false
+			}
+		}
+		return true
+	}, patience, 100*time.Millisecond, "three members found a cluster")
 	t.Cleanup(func() {
 		if !t.Failed() {
 			return
 		}
 		for _, name := range memberNames {
-			t.Logf("end of the log of %s:\n%s", name, tail(b.log(name), 40))
+			t.Logf("end of the log of %s:\n%s\n%s", name, tail(b.log(name), 20), tail(b.log(name)+".out", 10))
 		}
 	})
 	return b
@@ -268,7 +278,7 @@ func (b *realPD) Bootstrap(t *testing.T, s model.StoreMeta) {
 func (b *realPD) Heartbeat(t *testing.T, store uint64) {
 	t.Helper()
 	b.leader(t, func(ctx context.Context, m member) error {
-		if err := m.beat(ctx, store, b.fleet.count(store)); err != nil {
+		if err := m.beat(ctx, store, int64(b.fleet.count(store))*regionSize); err != nil {
 			return err
 		}
 		return b.fleet.beat(ctx, m, store)

@@ -114,10 +114,11 @@ func (s *speaker) Put(t *testing.T, store model.StoreMeta) {
 	})
 }
 
-// beat is a store's own heartbeat.
-func (m member) beat(ctx context.Context, store uint64, regions int) error {
+// beat is the heartbeat of a store with so many bytes in it.
+func (m member) beat(ctx context.Context, store uint64, used int64) error {
+	const capacity = 10 << 30
 	res, err := m.StoreHeartbeat(ctx, &pdpb.StoreHeartbeatRequest{Header: m.header, Stats: &pdpb.StoreStats{
-		StoreId: store, Capacity: 10 << 30, Available: 9 << 30, UsedSize: 1 << 30, RegionCount: uint32(regions),
+		StoreId: store, Capacity: capacity, Available: uint64(capacity - used), UsedSize: uint64(used), RegionCount: uint32(used / regionSize),
 	}})
 	if err != nil {
 		return err
@@ -127,7 +128,7 @@ func (m member) beat(ctx context.Context, store uint64, regions int) error {
 
 func (s *speaker) Heartbeat(t *testing.T, store uint64) {
 	t.Helper()
-	s.leader(t, func(ctx context.Context, m member) error { return m.beat(ctx, store, 0) })
+	s.leader(t, func(ctx context.Context, m member) error { return m.beat(ctx, store, 1<<30) })
 }
 
 func (s *speaker) SafePoint(t *testing.T, at uint64) {
@@ -146,6 +147,8 @@ func (s *speaker) SafePoint(t *testing.T, at uint64) {
 const (
 	// manyRegions are as many as the recorded cluster had.
 	manyRegions = 104
+	// regionSize is how large each is.
+	regionSize = 10 << 20
 	// deadAfter is how long a store has been silent when its regions elect others.
 	deadAfter = 10 * time.Second
 	// downAfter is how long it has been when leaders tell PD that its peers are down.
@@ -309,7 +312,7 @@ func (f *fleet) tell(r *region) error {
 	now := time.Now()
 	req := &pdpb.RegionHeartbeatRequest{
 		Header: s.member.header, Region: cloneRegion(r.meta), Leader: r.peer(r.leader), Term: 6,
-		ApproximateSize: 10 << 20, ApproximateKeys: 10485,
+		ApproximateSize: regionSize, ApproximateKeys: 10485,
 		Interval: &pdpb.TimeInterval{StartTimestamp: uint64(now.Add(-time.Second).Unix()), EndTimestamp: uint64(now.Unix())},
 	}
 	for _, p := range r.meta.Peers {
