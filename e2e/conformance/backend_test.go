@@ -241,11 +241,10 @@ func (b *standin) Rejoin(t *testing.T, member string) {
 	require.NoError(t, os.RemoveAll(filepath.Join(b.dir, member)))
 	cfg := b.cfg[member]
 	cfg.InitialCluster = ""
-	var join []string
 	for name := range b.servers {
-		join = append(join, b.cfg[name].ClientURLs)
+		cfg.Join = b.cfg[name].ClientURLs // PD takes one URL, and no list of them
+		break
 	}
-	cfg.Join = strings.Join(join, ",")
 	b.cfg[member] = cfg
 	// It ends when etcd does not take it in, which is for 5 s after each change.
 	require.Eventually(t, func() bool {

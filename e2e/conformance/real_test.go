@@ -236,13 +236,13 @@ func (b *realPD) Rejoin(t *testing.T, name string) {
 	m := b.members[name]
 	require.NoError(t, m.end())
 	require.NoError(t, os.RemoveAll(filepath.Join(b.dir, name)))
-	var join []string
+	// PD takes one URL, and no list of them.
 	for _, other := range memberNames {
 		if other != name && b.members[other].running() {
-			join = append(join, b.URL(other))
+			m.how = "--join=" + b.URL(other)
+			break
 		}
 	}
-	m.how = "--join=" + strings.Join(join, ",")
 	// It ends when etcd does not take it in, which is for 5 s after each change.
 	require.Eventually(t, func() bool {
 		if !m.running() {

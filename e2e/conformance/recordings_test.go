@@ -73,7 +73,7 @@ func scenario(t *testing.T, p *play) {
 	p.add(t, p.store(420, "4", "h4", "z2"))
 	p.beat(t)
 	p.rec(t, "30-operators-while-balancing", "30-progress-preparing")
-	p.run(t, time.Minute)
+	p.joined(t, 420)
 	p.rec(t, "30-stores-4-up")
 
 	p.evictions(t)
@@ -89,15 +89,18 @@ func (p *play) evictions(t *testing.T) {
 	p.rec(t, p.prefix("40-")...)
 	p.advance(2 * time.Second)
 	for _, name := range p.prefix("41-") {
+		if name == "41-store-evicted" {
+			p.until(t, 0, "leaders go", func() bool { return p.storeOf(t, 4).Status.Leaders == 0 })
+		}
 		// A second store was evicted only for a moment.
 		p.rec(t, name)
 		p.advance(time.Second)
 	}
-	p.run(t, 20*time.Second)
+	p.pass(t, 20*time.Second)
 	p.rec(t, p.prefix("42-")...)
-	p.run(t, 20*time.Second)
+	p.pass(t, 20*time.Second)
 	p.rec(t, p.prefix("43-")...)
-	p.run(t, 20*time.Second)
+	p.until(t, 20*time.Second, "leaders come back", func() bool { return p.storeOf(t, 4).Status.Leaders > 0 })
 }
 
 func (p *play) removals(t *testing.T) {
@@ -107,12 +110,12 @@ func (p *play) removals(t *testing.T) {
 		}
 	}
 	p.rec(t, p.prefix("51-")...)
-	p.run(t, 40*time.Second)
+	p.until(t, 40*time.Second, "store 420 has something to give away", func() bool { return p.storeOf(t, 420).Status.Regions > 10 })
 	p.rec(t, "52-delete-store")
 	p.run(t, 10*time.Second)
 	p.rec(t, "52-progress-removing-10s")
 	p.alive[420] = false
-	p.run(t, time.Minute)
+	p.until(t, time.Minute, "store 420 is a tombstone", func() bool { return p.storeOf(t, 420).Store.StateName == "Tombstone" })
 	p.rec(t, p.prefix("53-")...)
 	p.rec(t, p.prefix("54-")...)
 }
@@ -120,17 +123,36 @@ func (p *play) removals(t *testing.T) {
 // silence is a store that is killed: first Disconnected, then Down.
 func (p *play) silence(t *testing.T) {
 	p.add(t, p.store(658, "4", "h4", "z2"))
-	p.run(t, time.Minute)
+	p.joined(t, 658)
 	p.rec(t, p.prefix("60-")...)
 	p.alive[5] = false
-	p.run(t, 30*time.Second)
+	p.until(t, 30*time.Second, "store 5 is Disconnected and leads nothing", func() bool {
+		s := p.storeOf(t, 5)
+		return s.Store.StateName == "Disconnected" && s.Status.Leaders == 0
+	})
 	p.rec(t, "61-store-disconnected", "61-stores-check-up-while-disconnected",
 		"61-stores-check-disconnected-while-disconnected", "61-stores-check-down-while-disconnected")
-	p.run(t, 35*time.Second)
+	p.until(t, 35*time.Second, "store 5 is Down", func() bool { return p.storeOf(t, 5).Store.StateName == "Down" })
 	p.rec(t, "61-store-down", "61-stores-check-up-while-down", "61-stores-check-disconnected-while-down",
 		"61-stores-check-down-while-down", "61-down-peer", "61-miss-peer")
 	p.alive[5] = true
-	p.run(t, time.Minute)
+	p.up(t, time.Minute)
+}
+
+// up waits until every store that lives is Up and leads.
+func (p *play) up(t *testing.T, d time.Duration) {
+	t.Helper()
+	p.until(t, d, "the stores that live are Up and lead", func() bool {
+		for id, alive := range p.alive {
+			if !alive {
+				continue
+			}
+			if s := p.storeOf(t, id); s.Store.StateName != "Up" || s.Status.Leaders == 0 {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 func (p *play) leaders(t *testing.T) {
@@ -153,7 +175,7 @@ func (p *play) leaders(t *testing.T) {
 	p.follow(t, "pd-2", "pd-1", "pd-3")
 	p.rec(t, p.prefix("71-")...)
 	p.expect(t, http.StatusOK, http.MethodDelete, "pd-2", "/pd/api/v1/schedulers/evict-leader-scheduler-5", "")
-	p.run(t, 30*time.Second)
+	p.up(t, 30*time.Second)
 }
 
 func (p *play) membership(t *testing.T) {
@@ -200,11 +222,12 @@ func (p *play) membership(t *testing.T) {
 func (p *play) quorum(t *testing.T) {
 	p.lead(t, "pd-2")
 	p.follow(t, "pd-2", "pd-1", "pd-3")
-	p.run(t, 30*time.Second)
+	p.up(t, 30*time.Second)
 	p.rec(t, "73-leader-transfer")
 	p.leader(t, "pd-2", "pd-3")
 	p.eventually(t, "73-stores-just-after-leader-change")
-	p.run(t, 30*time.Second)
+	p.follow(t, "pd-3", "pd-1")
+	p.up(t, 30*time.Second)
 
 	p.b.Kill(t, "pd-1")
 	p.eventually(t, "90-health-one-dead")
@@ -223,14 +246,18 @@ func (p *play) quorum(t *testing.T) {
 
 // deadStores are removed while they are Down.
 func (p *play) deadStores(t *testing.T) {
-	p.run(t, 20*time.Second)
+	p.follow(t, p.leader(t, "pd-2", ""), "pd-1", "pd-2", "pd-3")
+	p.up(t, 20*time.Second)
+	gone := func(id uint64) func() bool {
+		return func() bool { return p.storeOf(t, id).Store.StateName == "Down" }
+	}
 	p.alive[658] = false
-	p.run(t, 65*time.Second)
+	p.until(t, 65*time.Second, "store 658 is Down", gone(658))
 	p.rec(t, "95-delete-down-store")
-	p.run(t, time.Minute)
-	p.rec(t, "95-progress")
+	p.until(t, time.Minute, "store 658 is a tombstone", func() bool { return p.storeOf(t, 658).Store.StateName == "Tombstone" })
+	p.eventually(t, "95-progress")
 
 	p.alive[5] = false
-	p.run(t, 65*time.Second)
+	p.until(t, 65*time.Second, "store 5 is Down", gone(5))
 	p.rec(t, p.prefix("96-")...)
 }
