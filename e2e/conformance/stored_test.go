@@ -53,7 +53,16 @@ func TestStoredItemsOfAFile(t *testing.T) {
 		assert.Empty(t, persisted.Lacks(items, o.view(t).Config))
 		p.lead(t, "pd-3")
 		p.follow(t, "pd-3", "pd-2")
-		assert.Empty(t, persisted.Lacks(items, o.view(t).Config), "the next leader has it; it has flow-round-by-digit=%s", o.view(t).Config["pd-server.flow-round-by-digit"])
+		lacks = persisted.Lacks(items, o.view(t).Config)
+		if p.real() {
+			// PD of April 2024 does not load this one; it is not known whether v8.5.7 does.
+			// The operator gives it to each leader anew.
+			require.Len(t, lacks, 1)
+			assert.Equal(t, "pd-server.flow-round-by-digit", lacks[0].Key)
+			assert.NoError(t, o.SetConfig(t.Context(), map[string]any{lacks[0].Key: lacks[0].Send}))
+			lacks = persisted.Lacks(items, o.view(t).Config)
+		}
+		assert.Empty(t, lacks, "the next leader has it")
 		for _, wrong := range []struct {
 			key   string
 			value any

@@ -20,8 +20,8 @@ func TestTrap01ReadyAndPingSayNothingAboutQuorum(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *play) {
 		p.lead(t, "pd-1")
-		p.expect(t, http.StatusInternalServerError, http.MethodGet, "pd-1", "/pd/api/v2/ready", "")
-		p.expect(t, http.StatusOK, http.MethodGet, "pd-2", "/pd/api/v2/ready", "")
+		p.ready(t, "pd-1", http.StatusInternalServerError)
+		p.ready(t, "pd-2", http.StatusOK)
 		body := p.expect(t, http.StatusInternalServerError, http.MethodGet, "pd-1", "/pd/api/v1/stores", "")
 		assert.Contains(t, body, "ErrNotBootstrapped", "no store yet is not broken")
 
@@ -36,7 +36,8 @@ func TestTrap01ReadyAndPingSayNothingAboutQuorum(t *testing.T) {
 			status, _, _ := p.call(t, http.MethodGet, "pd-2", "/pd/api/v1/members", "")
 			return status == http.StatusInternalServerError
 		}, 15*time.Second, 100*time.Millisecond)
-		for _, path := range []string{"/pd/api/v2/ready", "/pd/api/v1/ping", "/pd/api/v1/health"} {
+		p.ready(t, "pd-2", http.StatusOK)
+		for _, path := range []string{"/pd/api/v1/ping", "/pd/api/v1/health"} {
 			p.expect(t, http.StatusOK, http.MethodGet, "pd-2", path, "")
 		}
 		for _, path := range []string{"/pd/api/v1/members", "/pd/api/v1/leader", "/pd/api/v1/stores"} {
@@ -52,6 +53,11 @@ func TestTrap02AfterALeaderChangeEveryStoreIsDisconnectedUntilItsHeartbeat(t *te
 		p.lead(t, "pd-1")
 		p.up3(t)
 		assert.Equal(t, map[uint64]string{1: "Up", 4: "Up", 5: "Up"}, p.states(t, "pd-1"))
+		if p.real() {
+			// A store's first heartbeat is saved, and then one every five minutes: who
+			// comes into office in the first twenty seconds finds a fresh one.
+			p.run(t, 20*time.Second)
+		}
 		p.lead(t, "pd-2")
 		p.follow(t, "pd-2", "pd-1")
 		assert.Equal(t, map[uint64]string{1: "Disconnected", 4: "Disconnected", 5: "Disconnected"}, p.states(t, "pd-1"))
@@ -162,7 +168,11 @@ func TestTrap07EvictLeaderIsOneSchedulerWithAListOfStores(t *testing.T) {
 				`{"name":"evict-leader-scheduler","store_id":`+id+`}`)
 		}
 		assert.Equal(t, []string{"4", "5"}, evicted())
-		p.expect(t, http.StatusTemporaryRedirect, http.MethodGet, "pd-1", "/pd/api/v1/scheduler-config/evict-leader-scheduler", "")
+		redirect := http.StatusTemporaryRedirect
+		if p.real() {
+			redirect = http.StatusMovedPermanently // as in knownDifferences
+		}
+		p.expect(t, redirect, http.MethodGet, "pd-1", "/pd/api/v1/scheduler-config/evict-leader-scheduler", "")
 		p.expect(t, http.StatusInternalServerError, http.MethodPost, "pd-1", "/pd/api/v1/schedulers",
 			`{"name":"evict-leader-scheduler","store_id":77}`)
 		p.until(t, 10*time.Second, "leaders go", func() bool { return p.storeOf(t, 4).Status.Leaders == 0 })
@@ -225,6 +235,11 @@ func TestTrap09ARemovedMemberThatStillRunsGoesOnAnswering(t *testing.T) {
 		require.Eventually(t, func() bool { return len(p.names(t, "pd-1")) == 3 }, 10*time.Second, 50*time.Millisecond)
 		p.leader(t, "pd-2", "pd-1")
 		remove("pd-1")
+		if p.real() {
+			// Its etcd has ended, and PD itself reaches that of the others and may lead on
+			// for as long as its process runs.
+			p.b.Kill(t, "pd-1")
+		}
 		require.Eventually(t, func() bool { return p.leader(t, "pd-2", "") != "pd-1" },
 			15*time.Second, 50*time.Millisecond, "removing the leader itself is accepted, and another one leads")
 	})
