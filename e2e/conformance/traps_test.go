@@ -29,13 +29,14 @@ func TestTrap01ReadyAndPingSayNothingAboutQuorum(t *testing.T) {
 		p.b.Kill(t, "pd-1")
 		p.b.Kill(t, "pd-3")
 		require.Eventually(t, func() bool {
-			status, _, _ := p.call(t, http.MethodGet, "pd-2", "/health", "")
-			return status == http.StatusServiceUnavailable
-		}, 15*time.Second, 100*time.Millisecond, "etcd's own health tells of the lost quorum")
+			status, _, _, err := p.try(t, http.MethodGet, "pd-2", "/health", "")
+			return err == nil && status == http.StatusServiceUnavailable
+		}, 30*time.Second, 100*time.Millisecond, "etcd's own health tells of the lost quorum")
 		require.Eventually(t, func() bool {
-			status, _, _ := p.call(t, http.MethodGet, "pd-2", "/pd/api/v1/members", "")
-			return status == http.StatusInternalServerError
-		}, 15*time.Second, 100*time.Millisecond)
+			// The first calls may wait for what is not there any more.
+			status, _, _, err := p.try(t, http.MethodGet, "pd-2", "/pd/api/v1/members", "")
+			return err == nil && status == http.StatusInternalServerError
+		}, patience, 100*time.Millisecond)
 		p.ready(t, "pd-2", http.StatusOK)
 		for _, path := range []string{"/pd/api/v1/ping", "/pd/api/v1/health"} {
 			p.expect(t, http.StatusOK, http.MethodGet, "pd-2", path, "")
