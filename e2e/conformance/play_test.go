@@ -25,7 +25,7 @@ type play struct {
 	recs   map[string]recording
 	played map[string]bool
 	agreed int
-	met    map[int]bool // known differences of a real PD that were met
+	met    map[int]bool      // known differences of a real PD that were met
 	ids    map[string]string // recorded member id → name of the member
 }
 

@@ -32,18 +32,23 @@ func TestTrap01ReadyAndPingSayNothingAboutQuorum(t *testing.T) {
 			status, _, _, err := p.try(t, http.MethodGet, "pd-2", "/health", "")
 			return err == nil && status == http.StatusServiceUnavailable
 		}, 30*time.Second, 100*time.Millisecond, "etcd's own health tells of the lost quorum")
+		status, text := http.StatusInternalServerError, "[PD:apiutil:ErrRedirect]redirect failed"
+		if p.real() {
+			// So a member answers that was no leader. One that was the leader and is of April
+			// 2024 says this, which no recording of v8.5.7 has or denies.
+			status, text = http.StatusServiceUnavailable, "no leader"
+		}
 		require.Eventually(t, func() bool {
 			// The first calls may wait for what is not there any more.
-			status, _, _, err := p.try(t, http.MethodGet, "pd-2", "/pd/api/v1/members", "")
-			return err == nil && status == http.StatusInternalServerError
+			got, _, _, err := p.try(t, http.MethodGet, "pd-2", "/pd/api/v1/members", "")
+			return err == nil && got == status
 		}, patience, 100*time.Millisecond)
 		p.ready(t, "pd-2", http.StatusOK)
 		for _, path := range []string{"/pd/api/v1/ping", "/pd/api/v1/health"} {
 			p.expect(t, http.StatusOK, http.MethodGet, "pd-2", path, "")
 		}
 		for _, path := range []string{"/pd/api/v1/members", "/pd/api/v1/leader", "/pd/api/v1/stores"} {
-			body := p.expect(t, http.StatusInternalServerError, http.MethodGet, "pd-2", path, "")
-			assert.Equal(t, "[PD:apiutil:ErrRedirect]redirect failed", body)
+			assert.Equal(t, text, p.expect(t, status, http.MethodGet, "pd-2", path, ""))
 		}
 	})
 }
