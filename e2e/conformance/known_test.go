@@ -37,6 +37,8 @@ var knownDifferences = []known{
 	{"config$", `^body\.(lease: want 5, got 3|tso-save-interval: want "5s", got "3s"|log\.file\.max-size: want 300, got 0)$`, "the default was raised later"},
 	{"hotspot-stores", `^body\.cpu-read-rate: recorded: true, got: false$`, "a rate that came later"},
 	{"40-evict-config$", "(want 307, got 301$|Moved Permanently)", "Go's own redirect was 301 before Go 1.26"},
+	{"91-noquorum-pd-api-v1-(health|status|ping)$", "", asksLeader},
+	{"73-stores-just-after", `leader_(count|score|size): want .* one of them is zero$`, "who leads a region is told to followers only when it changes, and one that has just joined has not heard of all"},
 	{"evict.*config", `^body\.batch: recorded: true, got: false$`, "the size of a batch came later"},
 }
 
@@ -74,9 +76,13 @@ func (p *play) incomparable(t *testing.T, step, why string) bool {
 	if !p.real() {
 		return false
 	}
+	p.skipped++
 	t.Run(step, func(t *testing.T) { t.Skip("not comparable on a real PD: " + why) })
 	return true
 }
+
+// asksLeader is why a real PD without a leader does not answer for itself.
+const asksLeader = "PD of April 2024 passes every call of /pd/api/v1 on to the leader, and without one says so; later it answers these itself"
 
 // noReady is why a real PD is not asked whether it is ready.
 const noReady = "PD of April 2024 has no /pd/api/v2/ready"

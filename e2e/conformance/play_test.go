@@ -25,8 +25,10 @@ type play struct {
 	recs   map[string]recording
 	played map[string]bool
 	agreed int
-	met    map[int]bool      // known differences of a real PD that were met
-	ids    map[string]string // recorded member id → name of the member
+	// skipped is how many steps a real PD was not held to.
+	skipped int
+	met     map[int]bool      // known differences of a real PD that were met
+	ids     map[string]string // recorded member id → name of the member
 }
 
 func newPlay(b backend, clock *model.ManualClock) *play {
