@@ -21,7 +21,7 @@ export CGO_ENABLED = 0
 export GOFLAGS = -trimpath -buildvcs=false
 export PROVIDER IMAGES FULL
 .DEFAULT_GOAL = help
-.PHONY: help build generate verify lint test campaign mutants rig e2e demo demo-down images tidy
+.PHONY: help build generate verify lint test conformance campaign mutants rig e2e demo demo-down images tidy
 
 # $(call each,what,commands) runs the commands inside every module that has packages.
 each = @set -e; for module in $(MODULES); do ( cd $$module; [ -n "$$(go list ./... 2>/dev/null)" ] || exit 0; echo "$(1) $$module"; $(2) ); done
@@ -29,7 +29,7 @@ each = @set -e; for module in $(MODULES); do ( cd $$module; [ -n "$$(go list ./.
 sums = find $(wildcard $(GENERATED)) -type f | sort | xargs sha256sum
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build every module; programs go into bin/
 	$(call each,build,go build ./... && mains="$$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...)" && \
@@ -60,6 +60,9 @@ test: ## Run every test that needs neither root nor containers
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
 	$(call each,test,go test -timeout 15m ./...)
 	go -C $(APART) test -ldflags=-checklinkname=0 -timeout 15m ./...
+
+conformance: ## Hold the stand-ins for PD and a real PD, which is built once, to recorded answers
+	CONFORMANCE=real go -C e2e test -count=1 -timeout 30m ./conformance
 
 rig: ## Run every scenario of the simulated world; RIG='flags and scenarios', see RIG=-help
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null

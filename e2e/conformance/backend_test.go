@@ -3,7 +3,6 @@ package conformance_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,13 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pingcap/kvproto/pkg/metapb"
-	"github.com/pingcap/kvproto/pkg/pdpb"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tidb-groups/tidb-groups/e2e/model"
 	"github.com/tidb-groups/tidb-groups/e2e/model/pdsim"
@@ -27,7 +23,8 @@ import (
 
 var memberNames = []string{"pd-1", "pd-2", "pd-3"}
 
-// backend is a PD of three members under a clock that the test moves.
+// backend is a PD of three members. Those that stand in for one are under a clock that
+// the test moves.
 type backend interface {
 	// URL is where a member answers.
 	URL(member string) string
@@ -49,7 +46,8 @@ type backend interface {
 	Close()
 }
 
-// each runs a test against everything that stands in for PD.
+// each runs a test against everything that stands in for PD, and against a real one if
+// that is asked for.
 func each(t *testing.T, test func(t *testing.T, p *play)) {
 	t.Helper()
 	t.Run("the PD stand-in over a real etcd", func(t *testing.T) {
@@ -66,6 +64,7 @@ func each(t *testing.T, test func(t *testing.T, p *play)) {
 		defer b.Close()
 		test(t, newPlay(b, clock))
 	})
+	t.Run("a real PD", func(t *testing.T) { againstReal(t, test) })
 }
 
 // sim is the in-process simulation.
@@ -139,15 +138,26 @@ type standin struct {
 	clock   model.Clock
 	cfg     map[string]pd.Config
 	servers map[string]*pd.Server
-	conns   map[string]*grpc.ClientConn
+	speaker
+}
+
+// find asks the stand-ins which of them leads.
+func (b *standin) find(context.Context) (address string, cluster uint64, ok bool) {
+	for name, s := range b.servers {
+		if s.IsLeader() {
+			return strings.TrimPrefix(b.cfg[name].ClientURLs, "http://"), s.ClusterID(), true
+		}
+	}
+	return "", 0, false
 }
 
 func newStandin(t *testing.T, clock model.Clock) *standin {
 	t.Helper()
 	b := &standin{
 		dir: t.TempDir(), clock: clock,
-		cfg: map[string]pd.Config{}, servers: map[string]*pd.Server{}, conns: map[string]*grpc.ClientConn{},
+		cfg: map[string]pd.Config{}, servers: map[string]*pd.Server{},
 	}
+	b.speaker = speaker{find: b.find, conns: map[string]*grpc.ClientConn{}}
 	var cluster []string
 	for _, name := range memberNames {
 		cfg := pd.DefaultConfig()
@@ -198,9 +208,7 @@ func newStandin(t *testing.T, clock model.Clock) *standin {
 func (b *standin) URL(member string) string { return b.cfg[member].ClientURLs }
 
 func (b *standin) Close() {
-	for _, c := range b.conns {
-		_ = c.Close()
-	}
+	b.close()
 	for _, s := range b.servers {
 		s.Close()
 	}
@@ -233,11 +241,10 @@ func (b *standin) Rejoin(t *testing.T, member string) {
 	require.NoError(t, os.RemoveAll(filepath.Join(b.dir, member)))
 	cfg := b.cfg[member]
 	cfg.InitialCluster = ""
-	var join []string
 	for name := range b.servers {
-		join = append(join, b.cfg[name].ClientURLs)
+		cfg.Join = b.cfg[name].ClientURLs // PD takes one URL, and no list of them
+		break
 	}
-	cfg.Join = strings.Join(join, ",")
 	b.cfg[member] = cfg
 	// It ends when etcd does not take it in, which is for 5 s after each change.
 	require.Eventually(t, func() bool {
@@ -252,7 +259,13 @@ func (b *standin) Rejoin(t *testing.T, member string) {
 }
 
 func (b *standin) AddUnstarted(t *testing.T, peerURL string) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{b.URL("pd-1")}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+	addUnstarted(t, b.URL("pd-1"), peerURL)
+}
+
+// addUnstarted adds a member by etcd's own interface, as a member that joins does.
+func addUnstarted(t *testing.T, clientURL, peerURL string) {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{clientURL}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, client.Close()) }()
 	require.Eventually(t, func() bool {
@@ -261,96 +274,6 @@ func (b *standin) AddUnstarted(t *testing.T, peerURL string) {
 		_, err := client.MemberAdd(ctx, []string{peerURL})
 		return err == nil
 	}, 15*time.Second, 200*time.Millisecond)
-}
-
-// leader calls the leader, wherever it is by now.
-func (b *standin) leader(t *testing.T, call func(ctx context.Context, c pdpb.PDClient, h *pdpb.RequestHeader) error) {
-	var last error
-	require.Eventually(t, func() bool {
-		for name, s := range b.servers {
-			if !s.IsLeader() {
-				continue
-			}
-			conn, ok := b.conns[name]
-			if !ok {
-				addr := strings.TrimPrefix(b.cfg[name].ClientURLs, "http://")
-				conn, last = grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-				if last != nil {
-					return false
-				}
-				b.conns[name] = conn
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-			defer cancel()
-			last = call(ctx, pdpb.NewPDClient(conn), &pdpb.RequestHeader{ClusterId: s.ClusterID()})
-			return last == nil
-		}
-		return false
-	}, 15*time.Second, 20*time.Millisecond, "no leader answered: %v", &last)
-}
-
-func metaPB(s model.StoreMeta) *metapb.Store {
-	out := &metapb.Store{
-		Id: s.ID, Address: s.Address, PeerAddress: s.PeerAddress, StatusAddress: s.StatusAddress, Version: s.Version,
-		GitHash: s.GitHash, DeployPath: s.DeployPath, StartTimestamp: s.StartTimestamp,
-	}
-	for _, l := range s.Labels {
-		out.Labels = append(out.Labels, &metapb.StoreLabel{Key: l.Key, Value: l.Value})
-	}
-	return out
-}
-
-func headerError(h *pdpb.ResponseHeader) error {
-	if e := h.GetError(); e != nil {
-		return fmt.Errorf("%s: %s", e.GetType(), e.GetMessage())
-	}
-	return nil
-}
-
-func (b *standin) Bootstrap(t *testing.T, s model.StoreMeta) {
-	b.leader(t, func(ctx context.Context, c pdpb.PDClient, h *pdpb.RequestHeader) error {
-		res, err := c.Bootstrap(ctx, &pdpb.BootstrapRequest{
-			Header: h, Store: metaPB(s), Region: &metapb.Region{Id: 2, Peers: []*metapb.Peer{{Id: 3, StoreId: s.ID}}},
-		})
-		if err != nil {
-			return err
-		}
-		return headerError(res.GetHeader())
-	})
-}
-
-func (b *standin) Put(t *testing.T, s model.StoreMeta) {
-	b.leader(t, func(ctx context.Context, c pdpb.PDClient, h *pdpb.RequestHeader) error {
-		res, err := c.PutStore(ctx, &pdpb.PutStoreRequest{Header: h, Store: metaPB(s)})
-		if err != nil {
-			return err
-		}
-		return headerError(res.GetHeader())
-	})
-}
-
-func (b *standin) Heartbeat(t *testing.T, store uint64) {
-	b.leader(t, func(ctx context.Context, c pdpb.PDClient, h *pdpb.RequestHeader) error {
-		res, err := c.StoreHeartbeat(ctx, &pdpb.StoreHeartbeatRequest{Header: h, Stats: &pdpb.StoreStats{
-			StoreId: store, Capacity: 10 << 30, Available: 9 << 30, UsedSize: 1 << 30,
-		}})
-		if err != nil {
-			return err
-		}
-		return headerError(res.GetHeader())
-	})
-}
-
-func (b *standin) SafePoint(t *testing.T, at uint64) {
-	b.leader(t, func(ctx context.Context, c pdpb.PDClient, h *pdpb.RequestHeader) error {
-		res, err := c.UpdateServiceGCSafePoint(ctx, &pdpb.UpdateServiceGCSafePointRequest{
-			Header: h, ServiceId: []byte(model.GCWorker), TTL: 9223372036854775807, SafePoint: at,
-		})
-		if err != nil {
-			return err
-		}
-		return headerError(res.GetHeader())
-	})
 }
 
 var httpClient = &http.Client{

@@ -20,16 +20,19 @@ import (
 // play is a scenario that runs against a backend.
 type play struct {
 	b      backend
-	clock  *model.ManualClock
+	clock  *model.ManualClock // nil for a real PD, whose clock nobody moves
 	alive  map[uint64]bool
 	recs   map[string]recording
 	played map[string]bool
 	agreed int
-	ids    map[string]string // recorded member id → name of the member
+	// skipped is how many steps a real PD was not held to.
+	skipped int
+	met     map[int]bool      // known differences of a real PD that were met
+	ids     map[string]string // recorded member id → name of the member
 }
 
 func newPlay(b backend, clock *model.ManualClock) *play {
-	return &play{b: b, clock: clock, alive: map[uint64]bool{}, played: map[string]bool{}, ids: map[string]string{
+	return &play{b: b, clock: clock, alive: map[uint64]bool{}, played: map[string]bool{}, met: map[int]bool{}, ids: map[string]string{
 		"2194382149107567694": "pd-2",
 	}}
 }
@@ -124,7 +127,11 @@ func (p *play) compare(t *testing.T, r recording) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	return compare(p, r, status, header, data)
+	found := compare(p, r, status, header, data)
+	if p.real() {
+		return strange(r.Name, found, p.met)
+	}
+	return found
 }
 
 type membersBody struct {
@@ -211,21 +218,95 @@ func (p *play) follow(t *testing.T, leader string, members ...string) {
 func (p *play) lead(t *testing.T, member string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		p.call(t, http.MethodPost, member, "/pd/api/v1/leader/transfer/"+member, "")
-		status, _, body := p.call(t, http.MethodGet, member, "/pd/api/v1/leader", "")
+		if _, _, _, err := p.try(t, http.MethodPost, member, "/pd/api/v1/leader/transfer/"+member, ""); err != nil {
+			return false
+		}
+		status, _, body, err := p.try(t, http.MethodGet, member, "/pd/api/v1/leader", "")
 		var m memberBody
-		return status == http.StatusOK && json.Unmarshal(body, &m) == nil && m.Name == member
+		return err == nil && status == http.StatusOK && json.Unmarshal(body, &m) == nil && m.Name == member
 	}, 20*time.Second, 100*time.Millisecond, "%s does not lead", member)
 }
 
-// run lets time pass, while the live stores send their heartbeats every ten seconds.
+// real says whether the PD is a real one.
+func (p *play) real() bool { return p.clock == nil }
+
+// now is the time by PD's clock.
+func (p *play) now() time.Time {
+	if p.real() {
+		return time.Now()
+	}
+	return p.clock.Now()
+}
+
+// advance moves the clock of what stands in for PD, while no store says anything. On a
+// real PD time passes by itself, and whoever calls this waits for what comes of it.
+func (p *play) advance(d time.Duration) {
+	if !p.real() {
+		p.clock.Advance(d)
+	}
+}
+
+// run lets time pass, while the live stores send their heartbeats. On a real PD it
+// takes as long as it says: until is for what has an end that can be seen.
 func (p *play) run(t *testing.T, d time.Duration) {
 	t.Helper()
+	if p.real() {
+		p.runReal(t, d, func() bool { return false })
+		return
+	}
 	const step = 5 * time.Second
 	for d > 0 {
 		p.clock.Advance(min(step, d))
 		d -= step
 		p.beat(t)
+	}
+}
+
+// pass lets time pass that only what stands in for PD needs.
+func (p *play) pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	if p.real() {
+		p.beat(t)
+		return
+	}
+	p.run(t, d)
+}
+
+// until lets time pass until something holds. What stands in for PD has exactly d for
+// it, by its own clock; a real one may take that and some patience, and ends it sooner.
+func (p *play) until(t *testing.T, d time.Duration, what string, holds func() bool) {
+	t.Helper()
+	if p.real() {
+		if !p.runReal(t, d+patience, holds) {
+			_, _, body := p.call(t, http.MethodGet, "pd-1", "/pd/api/v1/stores", "")
+			require.Fail(t, "not within "+(d+patience).String(), "%s: %s", what, body)
+		}
+		return
+	}
+	p.run(t, d)
+	require.True(t, holds(), "not after %s: %s", d, what)
+}
+
+// runReal lets real time pass until something holds, and says whether it does.
+func (p *play) runReal(t *testing.T, d time.Duration, holds func() bool) bool {
+	t.Helper()
+	end := time.NewTimer(d)
+	defer end.Stop()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		p.beat(t)
+		if holds() {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-end.C:
+			p.beat(t)
+			return holds()
+		case <-t.Context().Done():
+			return false
+		}
 	}
 }
 
@@ -242,7 +323,7 @@ func (p *play) beat(t *testing.T) {
 func (p *play) store(id uint64, port, host, zone string) model.StoreMeta {
 	return model.StoreMeta{
 		ID: id, Address: "127.0.0.1:2760" + port, PeerAddress: "127.0.0.1:2760" + port, StatusAddress: "127.0.0.1:2765" + port,
-		Version: "8.5.3", GitHash: "tikvsim", DeployPath: "/", StartTimestamp: p.clock.Now().Unix(),
+		Version: "8.5.3", GitHash: "tikvsim", DeployPath: "/", StartTimestamp: p.now().Unix(),
 		Labels: []model.Label{{Key: "host", Value: host}, {Key: "zone", Value: zone}},
 	}
 }
@@ -259,7 +340,53 @@ func (p *play) serve3(t *testing.T) {
 	p.b.Put(t, p.store(4, "2", "h2", "z2"))
 	p.b.Put(t, p.store(5, "3", "h3", "z3"))
 	p.alive[1], p.alive[4], p.alive[5] = true, true, true
-	p.run(t, time.Minute)
+	p.until(t, time.Minute, "three stores with three voters of every region", func() bool {
+		stores := p.stores(t, "pd-1")
+		for _, s := range stores {
+			if s.Store.StateName != "Up" || s.Store.NodeState != serving || s.Status.Leaders < manyRegions/5 || s.Status.Regions < manyRegions {
+				return false
+			}
+		}
+		return len(stores) == 3
+	})
+}
+
+// serving is the node state of a store that has left preparing behind.
+const serving = 1
+
+// joined waits until a store that was added to three has something to do.
+func (p *play) joined(t *testing.T, id uint64) {
+	t.Helper()
+	p.until(t, time.Minute, fmt.Sprintf("store %d serves and leads", id), func() bool {
+		s := p.storeOf(t, id)
+		return s.Store.StateName == "Up" && s.Store.NodeState == serving && s.Status.Leaders > 0
+	})
+}
+
+// down waits until a store that fell silent is Down, and returns it as it was while it
+// was Disconnected only. Half an hour is shortened for a real PD.
+func (p *play) down(t *testing.T, id uint64) storeBody {
+	t.Helper()
+	after := 30 * time.Minute
+	if p.real() {
+		after = 40 * time.Second
+		p.expect(t, http.StatusOK, http.MethodPost, "pd-1", "/pd/api/v1/config", `{"schedule.max-store-down-time":"40s"}`)
+	}
+	p.alive[id] = false
+	p.run(t, 15*time.Second)
+	assert.Equal(t, "Up", p.storeOf(t, id).Store.StateName)
+	p.until(t, 15*time.Second, "it is Disconnected and leads nothing", func() bool {
+		s := p.storeOf(t, id)
+		return s.Store.StateName == "Disconnected" && s.Status.Leaders == 0
+	})
+	silent := p.storeOf(t, id)
+	if !p.real() {
+		p.run(t, after-time.Minute)
+		assert.Equal(t, "Disconnected", p.storeOf(t, id).Store.StateName)
+		after = time.Minute
+	}
+	p.until(t, after, "it is Down", func() bool { return p.storeOf(t, id).Store.StateName == "Down" })
+	return silent
 }
 
 func (p *play) add(t *testing.T, s model.StoreMeta) {
@@ -280,15 +407,29 @@ type storeBody struct {
 	} `json:"status"`
 }
 
-// states are the stores' states as a member shows them, by id.
-func (p *play) states(t *testing.T, ask string) map[uint64]string {
+// stores are the stores as a member shows them.
+func (p *play) stores(t *testing.T, ask string) []storeBody {
 	t.Helper()
 	var body struct {
 		Stores []storeBody `json:"stores"`
 	}
 	p.get(t, ask, "/pd/api/v1/stores", &body)
+	return body.Stores
+}
+
+// storeOf is a store as pd-1 shows it, in whatever state.
+func (p *play) storeOf(t *testing.T, id uint64) storeBody {
+	t.Helper()
+	var s storeBody
+	p.get(t, "pd-1", fmt.Sprintf("/pd/api/v1/store/%d", id), &s)
+	return s
+}
+
+// states are the stores' states as a member shows them, by id.
+func (p *play) states(t *testing.T, ask string) map[uint64]string {
+	t.Helper()
 	out := map[uint64]string{}
-	for _, s := range body.Stores {
+	for _, s := range p.stores(t, ask) {
 		out[s.Store.ID] = s.Store.StateName
 	}
 	return out

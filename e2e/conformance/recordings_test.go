@@ -36,7 +36,12 @@ func TestEveryRecordedAnswerIsGivenAgain(t *testing.T) {
 		}
 		sort.Strings(missing)
 		assert.Empty(t, missing, "recordings that are neither played nor excluded")
-		assert.Equal(t, recorded-len(excluded), p.agreed)
+		assert.Equal(t, recorded-len(excluded)-p.skipped, p.agreed)
+		if p.real() {
+			for i, k := range knownDifferences {
+				assert.True(t, p.met[i], "a known difference that is none: %+v", k)
+			}
+		}
 		t.Logf("%d of %d recordings compared, %d agree", len(p.played), recorded, p.agreed)
 		for _, name := range slices.Sorted(maps.Keys(excluded)) {
 			t.Logf("excluded %s: %s", name, excluded[name])
@@ -64,7 +69,9 @@ func scenario(t *testing.T, p *play) {
 	p.rec(t, p.prefix("00-")...)
 
 	p.b.Bootstrap(t, p.store(1, "1", "h1", "z1"))
-	p.rec(t, p.prefix("01-")...)
+	for _, name := range p.prefix("01-") {
+		p.eventually(t, name) // what a store tells of its regions takes effect a moment later
+	}
 	p.serve3(t)
 	p.b.SafePoint(t, 470602298259931136)
 	p.rec(t, p.prefix("10-")...)
@@ -72,8 +79,9 @@ func scenario(t *testing.T, p *play) {
 
 	p.add(t, p.store(420, "4", "h4", "z2"))
 	p.beat(t)
-	p.rec(t, "30-operators-while-balancing", "30-progress-preparing")
-	p.run(t, time.Minute)
+	p.rec(t, "30-operators-while-balancing")
+	p.eventually(t, "30-progress-preparing") // every ten seconds PD looks at the progress
+	p.joined(t, 420)
 	p.rec(t, "30-stores-4-up")
 
 	p.evictions(t)
@@ -87,17 +95,20 @@ func scenario(t *testing.T, p *play) {
 
 func (p *play) evictions(t *testing.T) {
 	p.rec(t, p.prefix("40-")...)
-	p.clock.Advance(2 * time.Second)
+	p.advance(2 * time.Second)
 	for _, name := range p.prefix("41-") {
+		if name == "41-store-evicted" {
+			p.until(t, 0, "leaders go", func() bool { return p.storeOf(t, 4).Status.Leaders == 0 })
+		}
 		// A second store was evicted only for a moment.
 		p.rec(t, name)
-		p.clock.Advance(time.Second)
+		p.advance(time.Second)
 	}
-	p.run(t, 20*time.Second)
+	p.pass(t, 20*time.Second)
 	p.rec(t, p.prefix("42-")...)
-	p.run(t, 20*time.Second)
+	p.pass(t, 20*time.Second)
 	p.rec(t, p.prefix("43-")...)
-	p.run(t, 20*time.Second)
+	p.until(t, 20*time.Second, "leaders come back", func() bool { return p.storeOf(t, 4).Status.Leaders > 0 })
 }
 
 func (p *play) removals(t *testing.T) {
@@ -107,12 +118,12 @@ func (p *play) removals(t *testing.T) {
 		}
 	}
 	p.rec(t, p.prefix("51-")...)
-	p.run(t, 40*time.Second)
+	p.until(t, 40*time.Second, "store 420 has something to give away", func() bool { return p.storeOf(t, 420).Status.Regions > manyRegions/4 })
+	p.alive[420] = false // PD hears no more of a tombstone, which it may be soon
 	p.rec(t, "52-delete-store")
 	p.run(t, 10*time.Second)
-	p.rec(t, "52-progress-removing-10s")
-	p.alive[420] = false
-	p.run(t, time.Minute)
+	p.eventually(t, "52-progress-removing-10s")
+	p.until(t, time.Minute, "store 420 is a tombstone", func() bool { return p.storeOf(t, 420).Store.StateName == "Tombstone" })
 	p.rec(t, p.prefix("53-")...)
 	p.rec(t, p.prefix("54-")...)
 }
@@ -120,17 +131,36 @@ func (p *play) removals(t *testing.T) {
 // silence is a store that is killed: first Disconnected, then Down.
 func (p *play) silence(t *testing.T) {
 	p.add(t, p.store(658, "4", "h4", "z2"))
-	p.run(t, time.Minute)
+	p.joined(t, 658)
 	p.rec(t, p.prefix("60-")...)
 	p.alive[5] = false
-	p.run(t, 30*time.Second)
+	p.until(t, 30*time.Second, "store 5 is Disconnected and leads nothing", func() bool {
+		s := p.storeOf(t, 5)
+		return s.Store.StateName == "Disconnected" && s.Status.Leaders == 0
+	})
 	p.rec(t, "61-store-disconnected", "61-stores-check-up-while-disconnected",
 		"61-stores-check-disconnected-while-disconnected", "61-stores-check-down-while-disconnected")
-	p.run(t, 35*time.Second)
+	p.until(t, 35*time.Second, "store 5 is Down", func() bool { return p.storeOf(t, 5).Store.StateName == "Down" })
 	p.rec(t, "61-store-down", "61-stores-check-up-while-down", "61-stores-check-disconnected-while-down",
 		"61-stores-check-down-while-down", "61-down-peer", "61-miss-peer")
 	p.alive[5] = true
-	p.run(t, time.Minute)
+	p.up(t, time.Minute)
+}
+
+// up waits until every store that lives is Up and leads.
+func (p *play) up(t *testing.T, d time.Duration) {
+	t.Helper()
+	p.until(t, d, "the stores that live are Up and lead", func() bool {
+		for id, alive := range p.alive {
+			if !alive {
+				continue
+			}
+			if s := p.storeOf(t, id); s.Store.StateName != "Up" || s.Status.Leaders == 0 {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 func (p *play) leaders(t *testing.T) {
@@ -153,7 +183,7 @@ func (p *play) leaders(t *testing.T) {
 	p.follow(t, "pd-2", "pd-1", "pd-3")
 	p.rec(t, p.prefix("71-")...)
 	p.expect(t, http.StatusOK, http.MethodDelete, "pd-2", "/pd/api/v1/schedulers/evict-leader-scheduler-5", "")
-	p.run(t, 30*time.Second)
+	p.up(t, 30*time.Second)
 }
 
 func (p *play) membership(t *testing.T) {
@@ -180,7 +210,11 @@ func (p *play) membership(t *testing.T) {
 	}
 	p.eventually(t, "81-members-after-rejoin")
 	p.eventually(t, "81-v2-ready-rejoined")
-	p.rec(t, "82-member-delete-leader")
+	if p.incomparable(t, "82-member-delete-leader", "a process needs longer to start than the five seconds for which etcd refuses the call") {
+		p.played["82-member-delete-leader"] = true
+	} else {
+		p.rec(t, "82-member-delete-leader")
+	}
 
 	p.b.Kill(t, "pd-2")
 	p.leader(t, "pd-1", "")
@@ -189,22 +223,26 @@ func (p *play) membership(t *testing.T) {
 	p.eventually(t, "83-members-one-gone")
 	p.eventually(t, "84-member-delete-by-id-dead")
 	p.b.Rejoin(t, "pd-2")
-	p.clock.Advance(10 * time.Second)
+	p.advance(10 * time.Second)
 	p.eventually(t, "85-member-delete-leader")
 	p.leader(t, "pd-2", "")
 	p.b.Rejoin(t, "pd-1")
-	p.clock.Advance(10 * time.Second)
+	p.advance(10 * time.Second)
 	p.leader(t, "pd-1", "")
 }
 
 func (p *play) quorum(t *testing.T) {
 	p.lead(t, "pd-2")
 	p.follow(t, "pd-2", "pd-1", "pd-3")
-	p.run(t, 30*time.Second)
+	p.up(t, 30*time.Second)
+	if p.real() {
+		p.run(t, 22*time.Second) // as in TestTrap02: the heartbeats that are saved are old then
+	}
 	p.rec(t, "73-leader-transfer")
 	p.leader(t, "pd-2", "pd-3")
 	p.eventually(t, "73-stores-just-after-leader-change")
-	p.run(t, 30*time.Second)
+	p.follow(t, "pd-3", "pd-1")
+	p.up(t, 30*time.Second)
 
 	p.b.Kill(t, "pd-1")
 	p.eventually(t, "90-health-one-dead")
@@ -223,14 +261,18 @@ func (p *play) quorum(t *testing.T) {
 
 // deadStores are removed while they are Down.
 func (p *play) deadStores(t *testing.T) {
-	p.run(t, 20*time.Second)
+	p.follow(t, p.leader(t, "pd-2", ""), "pd-1", "pd-2", "pd-3")
+	p.up(t, 20*time.Second)
+	gone := func(id uint64) func() bool {
+		return func() bool { return p.storeOf(t, id).Store.StateName == "Down" }
+	}
 	p.alive[658] = false
-	p.run(t, 65*time.Second)
+	p.until(t, 65*time.Second, "store 658 is Down", gone(658))
 	p.rec(t, "95-delete-down-store")
-	p.run(t, time.Minute)
-	p.rec(t, "95-progress")
+	p.until(t, time.Minute, "store 658 is a tombstone", func() bool { return p.storeOf(t, 658).Store.StateName == "Tombstone" })
+	p.eventually(t, "95-progress")
 
 	p.alive[5] = false
-	p.run(t, 65*time.Second)
+	p.until(t, 65*time.Second, "store 5 is Down", gone(5))
 	p.rec(t, p.prefix("96-")...)
 }

@@ -103,7 +103,7 @@ func (c *Cluster) SetConfig(items map[string]any) error {
 // placement rules, which there are only once a store has registered.
 func (c *Cluster) changeItem(section, key string, value any) error {
 	before := string(c.st.Config[section])
-	old := c.section(section)[key]
+	old, _ := known(section, key, c.section(section))
 	switch value.(type) {
 	case bool:
 		if _, text := old.(string); text {
@@ -197,7 +197,7 @@ func (c *Cluster) setItem(section, key string, value any) error {
 	if table, below, nested := strings.Cut(key, "."); nested {
 		return c.setNested(section, s, table, below, value)
 	}
-	old, ok := s[key]
+	old, ok := known(section, key, s)
 	if !ok {
 		return badInput("config item %s not found", key)
 	}
@@ -206,8 +206,32 @@ func (c *Cluster) setItem(section, key string, value any) error {
 		return err
 	}
 	s[key] = v
+	if zero, hides := leftOut()[section][key]; hides && v == zero {
+		delete(s, key)
+	}
 	c.st.Config[section] = mustJSON(s)
 	return nil
+}
+
+// leftOut are items that PD knows, and leaves out of what it shows and stores while
+// they are zero.
+func leftOut() map[string]map[string]any {
+	return map[string]map[string]any{
+		"schedule": {
+			"halt-scheduling": "false", "disable-raft-learner": "false", "disable-remove-down-replica": "false",
+			"disable-replace-offline-replica": "false", "disable-make-up-replica": "false",
+			"disable-remove-extra-replica": "false", "disable-location-replacement": "false", "store-balance-rate": 0.0,
+		},
+	}
+}
+
+// known returns what an item has in a section, and whether there is such an item.
+func known(section, key string, items map[string]any) (any, bool) {
+	if old, ok := items[key]; ok {
+		return old, true
+	}
+	zero, ok := leftOut()[section][key]
+	return zero, ok
 }
 
 // setNested sets one value of a table of a section.

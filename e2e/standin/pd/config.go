@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -201,6 +202,10 @@ func (c *Config) Complete() error {
 	}
 	if c.InitialCluster != "" && c.Join != "" {
 		return errors.New("-initial-cluster and -join can not be provided at the same time")
+	}
+	// One URL: a list of them is none, as the real one finds.
+	if _, err := url.Parse(c.Join); err != nil {
+		return fmt.Errorf("failed to parse join addr:%s, err:%w", c.Join, err)
 	}
 	if c.InitialCluster == "" && c.Join == "" {
 		var parts []string

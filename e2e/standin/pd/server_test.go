@@ -152,6 +152,10 @@ func TestJoining(t *testing.T) {
 	_, err := pd.Start(t.Context(), self)
 	require.ErrorContains(t, err, "join self is forbidden")
 
+	self.Join = cfg.ClientURLs + "," + cfg.ClientURLs
+	_, err = pd.Start(t.Context(), self)
+	require.ErrorContains(t, err, "failed to parse join addr")
+
 	twin := config(t, "pd-0")
 	twin.Join = cfg.ClientURLs
 	_, err = pd.Start(t.Context(), twin)
