@@ -17,12 +17,17 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 )
 
 const (
 	// callTimeout bounds one call, retryDelay is the pause before the next try.
 	callTimeout = 3 * time.Second
 	retryDelay  = 100 * time.Millisecond
+	// keepaliveTime is how long a connection is silent before it is tried, which PD's etcd
+	// allows every 5 s; keepaliveTimeout is when it counts as lost.
+	keepaliveTime    = 10 * time.Second
+	keepaliveTimeout = 3 * time.Second
 )
 
 // ErrPermanent marks what no other try would change.
@@ -76,6 +81,8 @@ func Dial(addr string) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+addr,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: fast, MinConnectTimeout: callTimeout}),
+		// Nobody closes the connections of a node that has lost its power.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30), grpc.MaxCallSendMsgSize(1<<30)))
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", addr, err)

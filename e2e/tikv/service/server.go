@@ -9,6 +9,7 @@ import (
 	"context"
 	"math"
 	"runtime/debug"
+	"time"
 
 	"github.com/pingcap/kvproto/pkg/coprocessor"
 	"github.com/pingcap/kvproto/pkg/errorpb"
@@ -22,6 +23,7 @@ import (
 	"github.com/pingcap/tidb/pkg/store/mockstore/unistore/tikv/mvcc"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -63,6 +65,8 @@ func Options() []grpc.ServerOption {
 	const large = 1 << 30
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(large), grpc.MaxSendMsgSize(large),
+		// TiDB and the other stores try silent connections every 10 s; by default that ends them.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (res any, err error) {
 			defer recovered(info.FullMethod, &err)
 			return handle(ctx, req)
