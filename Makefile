@@ -58,7 +58,7 @@ lint: ## Run golangci-lint, as configured in .golangci.yaml
 
 test: ## Run every test that needs neither root nor containers
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
-	$(call each,test,go test -timeout 15m ./...)
+	$(call each,test,go test -timeout 20m ./...)
 	go -C $(APART) test -ldflags=-checklinkname=0 -timeout 15m ./...
 
 conformance: ## Hold the stand-ins for PD and a real PD, which is built once, to recorded answers
