@@ -67,6 +67,10 @@ type Component interface {
 	// begin; empty if it may. It is asked before the Lease is taken and again
 	// before the pod is stopped.
 	Safe(d Disruption) string
+	// Transient says why a member must not be stopped at this moment by what passes by
+	// itself, as a rule within seconds; empty if it may. It is asked where Safe is, but
+	// for the time in which the member is prepared: what is done then causes some of it.
+	Transient(d Disruption) string
 	// Prepare makes a member safe to stop or, for Remove, takes it out of the
 	// database. begun is when the Lease was taken, zero without one.
 	Prepare(d Disruption, begun time.Time) Preparation

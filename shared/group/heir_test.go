@@ -20,6 +20,7 @@ type careful struct{ Component }
 
 func (careful) Spare(*v1alpha1.Instance) bool                       { return false }
 func (careful) Safe(Disruption) string                              { return "" }
+func (careful) Transient(Disruption) string                         { return "" }
 func (careful) Leased(Disruption) bool                              { return true }
 func (careful) Rank(Disruption) int                                 { return 0 }
 func (careful) Leaders(*v1alpha1.Instance) int                      { return 7 }

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -37,7 +38,7 @@ func (p *Plan) recheck(r Rendering, d Disruption, begun time.Time, planned Prepa
 	}
 	p.rechecks = append(p.rechecks, recheck{d.Instance.Name, func(now pd.View) string {
 		component := r.Again(now)
-		if reason := component.Safe(d); reason != "" && component.Leased(d) {
+		if reason := cmp.Or(component.Safe(d), component.Transient(d)); reason != "" && component.Leased(d) {
 			return reason
 		}
 		if anew := component.Prepare(d, begun); anew.Ready != planned.Ready || !slices.Equal(anew.Calls, planned.Calls) {

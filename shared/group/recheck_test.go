@@ -34,6 +34,8 @@ func (c led) Dead(i *v1alpha1.Instance) string {
 	return ""
 }
 
+func (led) Transient(Disruption) string { return "" }
+
 func (c led) Safe(Disruption) string {
 	if c.view.Err != nil {
 		return "PD does not answer"

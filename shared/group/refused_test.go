@@ -24,6 +24,7 @@ func (recovering) Recover(*v1alpha1.Instance, lease.State) Preparation {
 func (recovering) Spare(*v1alpha1.Instance) bool { return false }
 func (recovering) Leased(Disruption) bool        { return true }
 func (recovering) Safe(Disruption) string        { return "another one is down" }
+func (recovering) Transient(Disruption) string   { return "" }
 
 // P7, P5: a member that was permitted to stop, and whose pod is left running by the
 // instance operator, keeps the Lease only as long as somebody asks for the restart and

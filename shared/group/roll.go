@@ -134,11 +134,12 @@ func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1al
 		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted for a new reason (%s), and keeps the Lease until its pod is what its spec asks for already: %s", holder.Name, d.Why, unsafe))
 	}
 	if reason := cmp.Or(lost, refused(g, s, r, d), unsafe); reason != "" {
-		// Others may have to mend first what makes it unsafe.
-		delete(plan.disrupted, holder.Name)
-		plan.Calls = append(plan.Calls, r.Disrupt.Sweep(holder)...)
-		plan.Lease = LeaseChange{Give: true, Why: reason}
-		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", holder.Name, d.Why, reason))
+		return desist(plan, d, reason)
+	}
+	if p.Ready {
+		if reason := r.Disrupt.Transient(d); reason != "" {
+			return linger(plan, s, d, reason)
+		}
 	}
 	plan.Calls = append(plan.Calls, p.Calls...)
 	plan.recheck(r, d, s.Lease.Since, p)
@@ -151,6 +152,31 @@ func carryOn(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder *v1al
 		return p.Wait
 	}
 	return step.Wait("Instance", waitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", holder.Name, d.Why))
+}
+
+// desist gives the Lease of a member that is not stopped after all back: others may have
+// to mend first what makes it unsafe. What was prepared is taken back as for everybody who
+// is not disrupted.
+func desist(plan *Plan, d Disruption, reason string) step.Outcome {
+	delete(plan.disrupted, d.Instance.Name)
+	plan.Lease = LeaseChange{Give: true, Why: reason}
+	return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", d.Instance.Name, d.Why, reason))
+}
+
+// linger keeps the Lease of a member that is ready to be stopped, until what is in the
+// way has passed or has taken too long for that: to begin anew would cause the same
+// once more. Who may be stopped at any moment keeps it in any case.
+func linger(plan *Plan, s Snapshot, d Disruption, reason string) step.Outcome {
+	plan.Unsafe = &d
+	if !s.passing() && !stale(d.Instance) {
+		return desist(plan, d, reason)
+	}
+	return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is ready to be stopped (%s), and waits: %s", d.Instance.Name, d.Why, reason))
+}
+
+// passing reports whether what is in the way may still be called transient.
+func (s Snapshot) passing() bool {
+	return s.Hold.Instance == "" || s.Now.Sub(s.Hold.Since) < transientTimeout
 }
 
 // settle waits for a member that holds the Lease and has nothing left to be
@@ -283,7 +309,7 @@ func obstacle(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, d Disruptio
 	if reason := unreturning(g, s, d); reason != "" {
 		return step.Wait("Instance", waitDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", d.Instance.Name, d.Why, reason))
 	}
-	if reason := r.Disrupt.Safe(d); reason != "" {
+	if reason := cmp.Or(r.Disrupt.Safe(d), r.Disrupt.Transient(d)); reason != "" {
 		if plan.Unsafe == nil {
 			plan.Unsafe = &d
 		}
@@ -327,6 +353,9 @@ func queue(g v1alpha1.Group, s Snapshot, d Disruption) step.Outcome {
 // unsafeDeadline is after how long what was not safe is looked at again: a region
 // that catches up wakes nobody.
 const unsafeDeadline = time.Second
+
+// transientTimeout is for how long the Lease is kept for what passes by itself.
+const transientTimeout = 30 * time.Second
 
 // leaseDeadline is after how long a held Lease is looked at again although its
 // watch said nothing: its holder may not exist any more.

@@ -36,6 +36,8 @@ type Together interface {
 	// some may have been already; empty if they may as far as is known without
 	// their regions.
 	SafeTogether(all []*v1alpha1.Instance) string
+	// TransientTogether says the same of what passes by itself, as Transient does of one.
+	TransientTogether(all []*v1alpha1.Instance) string
 	// Question is what PD has to be asked about their regions.
 	Question(all []*v1alpha1.Instance) RegionQuestion
 	// Answer says why, by what PD answered, they must not be stopped at the same
@@ -122,6 +124,12 @@ func company(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, first Disrup
 	all := append([]*v1alpha1.Instance{first.Instance}, chosen...)
 	if reason := t.SafeTogether(all); reason != "" {
 		return nil, reason, step.Done()
+	}
+	if reason := t.TransientTogether(all); reason != "" {
+		if plan.Unsafe = &first; !s.passing() {
+			return nil, reason, step.Done()
+		}
+		return nil, "", step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is next (%s), and waits: %s", first.Instance.Name, first.Why, reason))
 	}
 	switch reason, known := plan.answered(s, t, all); {
 	case !known:
@@ -325,6 +333,12 @@ func stopTogether(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder 
 	if !ready {
 		return waits
 	}
+	if reason := t.TransientTogether(all); reason != "" {
+		if plan.Unsafe = &due[0]; !s.passing() {
+			return part(plan, s, r, holder, due, back, reason)
+		}
+		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s and its companions are ready to be stopped (%s), and wait: %s", holder.Name, due[0].Why, reason))
+	}
 	switch reason, known := plan.answered(s, t, all); {
 	case !known:
 		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is being prepared", holder.Name))
@@ -422,7 +436,7 @@ func (p *Plan) recheckTogether(r Rendering, all []*v1alpha1.Instance, due []Disr
 		if !able {
 			return "it is not restarted with others"
 		}
-		if reason := t.SafeTogether(all); reason != "" {
+		if reason := cmp.Or(t.SafeTogether(all), t.TransientTogether(all)); reason != "" {
 			return reason
 		}
 		for _, d := range due {

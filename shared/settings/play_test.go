@@ -332,6 +332,8 @@ func (calm) Recover(*v1alpha1.Instance, lease.State) group.Preparation {
 	return group.Preparation{Ready: true}
 }
 
+func (calm) Transient(group.Disruption) string { return "" }
+
 func (c calm) Safe(d group.Disruption) string {
 	if slices.ContainsFunc(c.seen, func(i *v1alpha1.Instance) bool { return i.Name != d.Instance.Name && group.Settled(i) }) {
 		return ""

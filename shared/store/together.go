@@ -33,8 +33,8 @@ func (c Component) Together(first *v1alpha1.Instance, others []*v1alpha1.Instanc
 }
 
 // SafeTogether implements group.Together: PD is told to keep the peers of every
-// region in different zones, the members are of one, every other TiKV of the
-// cluster works, and no region that lacks something needs the zone.
+// region in different zones, the members are of one, and every other TiKV of the
+// cluster works.
 func (c Component) SafeTogether(all []*v1alpha1.Instance) string {
 	stopped, where := map[string]bool{}, ""
 	if reason := c.silent(); reason != "" {
@@ -53,7 +53,7 @@ func (c Component) SafeTogether(all []*v1alpha1.Instance) string {
 		}
 		where, stopped[m.Store.ID] = c.zoneOf(*m.Store), true
 	}
-	return cmp.Or(c.unproven(stopped), c.lameBeside(stopped), c.lossKnown(all, where))
+	return cmp.Or(c.unproven(stopped), c.lameBeside(stopped))
 }
 
 // lameBeside names a store that does not work beside those that are stopped.
@@ -69,10 +69,16 @@ func (c Component) lameBeside(stopped map[string]bool) string {
 	return ""
 }
 
-// lossKnown says that one of the regions that lack something would lose its majority
-// with a zone. Nobody is stopped before PD was asked about them.
-func (c Component) lossKnown(all []*v1alpha1.Instance, where string) string {
-	s := c.Snapshot
+// TransientTogether implements group.Together: one of the regions that lack something
+// would lose its majority with the members' zone. Nobody is stopped before PD was asked
+// about them.
+func (c Component) TransientTogether(all []*v1alpha1.Instance) string {
+	s, where := c.Snapshot, ""
+	for _, i := range all {
+		if m := c.of(i); m.Store != nil {
+			where = c.zoneOf(*m.Store)
+		}
+	}
 	switch zone := c.zone(where); {
 	case s.RegionsErr != nil:
 		return s.RegionsErr.Error()

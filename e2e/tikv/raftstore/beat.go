@@ -10,9 +10,15 @@ import (
 	"go.etcd.io/raft/v3/tracker"
 )
 
-// minSize is the least size that PD hears of a region: more than that of a region
-// that it would merge with its neighbour.
-const minSize = 64 << 20
+// What PD hears of a region at least. PD merges a region with its neighbour if it has at
+// most 20 MiB and 200,000 keys (max-merge-region-size and -keys), and regions are never
+// merged here, so all tell of more keys. A region of more than 20 MiB costs PD's store
+// limit a whole peer of the 15 a minute, a small one a fifth, and an empty one (1 MiB)
+// is not moved for balance.
+const (
+	minSize = 2 << 20
+	minKeys = 1 << 20
+)
 
 // beats is when PD hears of a region.
 type beats struct {
@@ -21,17 +27,22 @@ type beats struct {
 	pending int // peers that were behind in the last one
 }
 
-// lookEvery is how often a leader looks for peers that have caught up.
-const lookEvery = time.Second
-
 func (p *peer) beatInTime(now time.Time) {
-	since := now.Sub(p.beats.last)
-	if since >= p.store.config.RegionHeartbeat || (since >= lookEvery && p.beats.pending > 0 && len(p.behind()) != p.beats.pending) {
+	if now.Sub(p.beats.last) >= p.store.config.RegionHeartbeat {
 		p.beat()
 	}
 }
 
-// behind lists the peers that lack more than the log has: they need a snapshot.
+// caughtUp tells PD at once that a peer is behind no more: as in TiKV all others are for
+// a leader that has just been elected, until they answer it.
+func (p *peer) caughtUp() {
+	if p.beats.pending > 0 && p.leads() && len(p.behind()) < p.beats.pending {
+		p.beat()
+	}
+}
+
+// behind lists the peers that lack more than the log has, as far as is known: they need
+// a snapshot.
 func (p *peer) behind() []*metapb.Peer {
 	var out []*metapb.Peer
 	p.raft.WithProgress(func(id uint64, _ raft.ProgressType, progress tracker.Progress) {
@@ -46,7 +57,7 @@ func (p *peer) beat() {
 	now := time.Now()
 	beat := &pdpb.RegionHeartbeatRequest{
 		Region: p.region, Leader: p.self(), Term: p.term, PendingPeers: p.behind(),
-		ApproximateSize: max(uint64(p.size), minSize), ApproximateKeys: uint64(p.size / 100),
+		ApproximateSize: max(uint64(p.size), minSize), ApproximateKeys: max(uint64(p.size/100), minKeys),
 		Interval: &pdpb.TimeInterval{StartTimestamp: uint64(p.beats.last.Unix()), EndTimestamp: uint64(now.Unix())},
 	}
 	for _, peer := range p.region.Peers {

@@ -202,6 +202,9 @@ func (p *peer) step(m *raft_serverpb.RaftMessage) {
 	if err := p.raft.Step(message); err != nil {
 		p.store.log.Debug("a message is refused", "region", p.regionID, "type", message.Type, "error", err)
 	}
+	if message.Type == raftpb.MsgAppResp {
+		p.caughtUp()
+	}
 }
 
 // stage puts what must last before the next messages into the store's batch.

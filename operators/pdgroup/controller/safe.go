@@ -162,6 +162,9 @@ func (v voters) Safe(d group.Disruption) string {
 	}
 }
 
+// Transient implements group.Component.
+func (voters) Transient(group.Disruption) string { return "" }
+
 // unsteady returns the members that PD calls healthy and that are not counted on when
 // an Instance's member stops, and the name of one: their pods stand worse than its own.
 // Of those that stand alike either may be restarted, what is pending may be what mends

@@ -104,6 +104,9 @@ func (c servers) Safe(d group.Disruption) string {
 	return ""
 }
 
+// Transient implements group.Component.
+func (servers) Transient(group.Disruption) string { return "" }
+
 // Prepare implements group.Component: the database keeps no membership that a
 // server would have to leave.
 func (servers) Prepare(group.Disruption, time.Time) group.Preparation {

@@ -40,6 +40,9 @@ func (c stores) Safe(d group.Disruption) string {
 	return cmp.Or(c.Unsafe(d.Instance), c.idle(d.Instance))
 }
 
+// Transient implements group.Component.
+func (stores) Transient(group.Disruption) string { return "" }
+
 // idle names another store of the cluster that says that it does not serve; empty if
 // none does, or if the one to be stopped says so too: what is pending may be what mends
 // both. One without regions does not matter once PD knows which lie where.

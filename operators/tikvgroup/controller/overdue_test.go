@@ -7,9 +7,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -107,4 +109,46 @@ func TestKV13APersonMayHaveOnePodStoppedAllTheSame(t *testing.T) {
 	g, s = restarting(t)
 	s.Instances[0].Annotations[v1alpha1.AnnotationStopAnyway] = "pod-0"
 	assert.Nil(t, at(t, g, &s, 0, ill("7")).Lease.Take, "it counts for the pod that was named, and so once")
+}
+
+// KV-10, KV-13: PD calls the peers of a region pending until they have answered its new
+// leader, and giving leaders away makes new ones. That is waited for with the Lease; an
+// eviction that was taken back for it would never end.
+func TestKV13RegionsThatCatchUpCostNoEviction(t *testing.T) {
+	fresh := pd.Region{ID: "7", LeaderStore: "2", Peers: []pd.Peer{{StoreID: "1", Voter: true, Pending: true}, {StoreID: "2", Voter: true}, {StoreID: "3", Voter: true, Pending: true}}}
+	g, s := restarting(t)
+	g.Spec.FlushLogBackups = ptr.To(false)
+	first := s.Instances[0]
+	first.UID, first.Finalizers = "uid-0", []string{v1alpha1.FinalizerMember}
+	first.Annotations[v1alpha1.AnnotationDisruption] = string(group.Restart)
+	s.PD.EvictLeader = []string{"1"}
+	s.Lease = lease.Held(lease.Of(first), now(), 10)
+
+	s.PD.Stores[0].Leaders = 3
+	p := at(t, g, &s, 0, fresh)
+	assert.False(t, p.Lease.Give, p.Outcome.Message)
+	assert.Equal(t, v1alpha1.ReasonPreparing, p.Outcome.Reason, "regions are not judged before the leaders are away")
+
+	s.PD.Stores[0].Leaders = 0
+	p = at(t, g, &s, time.Second, fresh)
+	assert.False(t, p.Lease.Give, p.Outcome.Message)
+	assert.Empty(t, p.Calls)
+	assert.Empty(t, stopping(p))
+	assert.Equal(t, v1alpha1.ReasonUnsafe, p.Outcome.Reason)
+	assert.NotZero(t, p.Outcome.After, "nothing wakes it when the peers have answered")
+
+	waits := s
+	p = at(t, g, &s, 2*time.Second)
+	assert.Equal(t, []string{"basic-tikv-0"}, stopping(p), p.Outcome.Message)
+	assert.Empty(t, s.Hold.Instance)
+
+	// What does not pass is waited for without the Lease.
+	assert.False(t, at(t, g, &waits, 30*time.Second, fresh).Lease.Give)
+	p = at(t, g, &waits, 31*time.Second, fresh)
+	assert.True(t, p.Lease.Give, p.Outcome.Message)
+	assert.Empty(t, stopping(p))
+	if assert.Len(t, p.Calls, 1) {
+		assert.Equal(t, group.StopEvictingLeaders, p.Calls[0].Verb)
+	}
+	assert.Equal(t, "basic-tikv-0", waits.Hold.Instance, "how long it is held back is known on")
 }

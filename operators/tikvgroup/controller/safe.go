@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -50,8 +49,7 @@ func storesOf(g *v1alpha1.TiKVGroup, s group.Snapshot) stores {
 	return stores{c, ptr.Deref(g.Spec.FlushLogBackups, true)}
 }
 
-// Safe implements group.Component: PD and every other TiKV of the cluster work,
-// and every region that has a voter on the store keeps a majority without it. A
+// Safe implements group.Component: PD and every other TiKV of the cluster work. A
 // store may leave if the cluster can do without it.
 func (c stores) Safe(d group.Disruption) string {
 	if d.Verb == group.Remove {
@@ -60,7 +58,17 @@ func (c stores) Safe(d group.Disruption) string {
 	if store.Overridden(d.Instance) {
 		return c.Trusted(d.Instance)
 	}
-	return cmp.Or(c.Unsafe(d.Instance), c.Endangered(d.Instance))
+	return c.Unsafe(d.Instance)
+}
+
+// Transient implements group.Component: every region that has a voter on the store
+// keeps a majority without it. PD calls the peers of a region pending until they have
+// answered its new leader, and those that the store has given away have one.
+func (c stores) Transient(d group.Disruption) string {
+	if d.Verb == group.Remove || store.Overridden(d.Instance) {
+		return ""
+	}
+	return c.Endangered(d.Instance)
 }
 
 // Prepare implements group.Component: the leaders go first. A store that has none
