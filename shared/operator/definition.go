@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -27,6 +28,9 @@ type Definition struct {
 	Kind string
 	// List returns an empty list of the kind, for metrics.
 	List func() client.ObjectList
+	// Expires returns when a claim of a former member is deleted, false if never, for
+	// metrics; nil for an operator that looks after no claims.
+	Expires func(claim *corev1.PersistentVolumeClaim) (time.Time, bool)
 	// Cached says which objects the cache holds besides the suite's own kinds,
 	// and by which selector.
 	Cached map[client.Object]cache.ByObject

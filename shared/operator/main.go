@@ -25,6 +25,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/metrics"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/status"
 )
@@ -176,7 +177,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 	if err := definition.Setup(ctx, env); err != nil {
 		return nil, fmt.Errorf("set up %s operator: %w", definition.Name, err)
 	}
-	if err := observe(ctrlmetrics.Registry, env, definition); err != nil {
+	if err := metrics.Register(ctrlmetrics.Registry, source(env, definition)); err != nil {
 		return nil, err
 	}
 	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -186,6 +187,15 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 		return nil, fmt.Errorf("add readiness check: %w", err)
 	}
 	return manager, nil
+}
+
+// source is what the metrics of an operator are read from.
+func source(env Env, definition Definition) metrics.Source {
+	out := metrics.Source{Kind: definition.Kind, List: definition.List, Reader: env.Client, Expires: definition.Expires, Now: env.Now}
+	if env.PD != nil {
+		out.View = env.PD.View
+	}
+	return out
 }
 
 // image is the image that a flag names.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/metrics"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
@@ -235,8 +237,8 @@ func TestAnIdleOperatorLogsNothing(t *testing.T) {
 
 func TestMetricsAndProbesAreServed(t *testing.T) {
 	namespace := controlplane.Namespace(t, api)
-	metrics, probes := loopback.Address(t), loopback.Address(t)
-	run(t, namespace, "measured", func(f *Flags) { f.MetricsAddress, f.ProbeAddress = metrics, probes })
+	scraped, probes := loopback.Address(t), loopback.Address(t)
+	run(t, namespace, "measured", func(f *Flags) { f.MetricsAddress, f.ProbeAddress = scraped, probes })
 	create(t, namespace, "a")
 	isReady(t, namespace, "a")
 	get := func(url string) (int, string) {
@@ -251,11 +253,17 @@ func TestMetricsAndProbesAreServed(t *testing.T) {
 	}
 	var text string
 	require.Eventually(t, func() bool {
-		_, text = get("http://" + metrics + "/metrics")
-		return strings.Contains(text, `tidb_groups_objects{condition="Ready",kind="PDGroup",status="True"} 1`)
+		_, text = get("http://" + scraped + "/metrics")
+		return strings.Contains(text, `tidb_groups_condition{cluster="a",condition="Ready",kind="PDGroup",name="a",namespace="`+namespace+`",reason="Ready",status="True"} 1`)
 	}, patience, tick)
-	assert.Equal(t, 1, strings.Count(text, "# TYPE tidb_groups_objects gauge"))
-	assert.Contains(t, text, `tidb_groups_oldest_unconverged_seconds{kind="PDGroup"} 0`)
+	assert.Equal(t, 1, strings.Count(text, "# TYPE tidb_groups_condition gauge"))
+	assert.Contains(t, text, `tidb_groups_unconverged_seconds{cluster="a",kind="PDGroup",name="a",namespace="`+namespace+`"} 0`)
+	for line := range strings.Lines(text) { // what is told is documented
+		if name, is := strings.CutPrefix(line, "# TYPE tidb_groups_"); is {
+			row, kind, _ := strings.Cut(strings.TrimSpace(name), " ")
+			assert.True(t, slices.ContainsFunc(metrics.Table(), func(m metrics.Metric) bool { return m.Name == "tidb_groups_"+row && m.Type == kind }), line)
+		}
+	}
 	assert.Contains(t, text, `tidb_groups_reconcile_outcomes_total{kind="PDGroup",outcome="Done",step="plan"}`)
 	for _, path := range []string{"/healthz", "/readyz"} {
 		code, body := get("http://" + probes + path)

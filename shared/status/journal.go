@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // again is for how long the same order to PD is not told again: it is given until what
@@ -87,19 +88,9 @@ func fields(regarding, related runtime.Object, reason string) []any {
 	if !ok || absent(regarding) {
 		return out
 	}
-	labels, kind, member := object.GetLabels(), reflect.TypeOf(regarding).Elem().Name(), ""
-	cluster := labels[v1alpha1.LabelUmbrella]
-	switch o := regarding.(type) {
-	case *v1alpha1.TidbCluster:
-		cluster = o.Name
-	case *v1alpha1.Instance:
-		member = o.Name
-	}
-	if group, ok := regarding.(v1alpha1.Group); ok && cluster == "" {
-		cluster = group.PDGroupName()
-	}
-	if cluster == "" {
-		cluster = labels[v1alpha1.LabelCluster]
+	kind, cluster, member := reflect.TypeOf(regarding).Elem().Name(), workload.ClusterOf(object), ""
+	if i, ok := regarding.(*v1alpha1.Instance); ok {
+		member = i.Name
 	}
 	if i, ok := related.(*v1alpha1.Instance); ok && i != nil {
 		member = i.Name

@@ -28,6 +28,21 @@ func Labels(g v1alpha1.Group) map[string]string {
 	return out
 }
 
+// ClusterOf returns the name of the cluster that an object of the suite belongs to: that
+// of its TidbCluster where it is labelled with one, else that of its PDGroup.
+func ClusterOf(o metav1.Object) string {
+	if c, ok := o.(*v1alpha1.TidbCluster); ok {
+		return c.Name
+	}
+	if umbrella := o.GetLabels()[v1alpha1.LabelUmbrella]; umbrella != "" {
+		return umbrella
+	}
+	if g, ok := o.(v1alpha1.Group); ok {
+		return g.PDGroupName()
+	}
+	return o.GetLabels()[v1alpha1.LabelCluster]
+}
+
 // SelectorText returns Selector as /scale wants it.
 func SelectorText(g v1alpha1.Group) string {
 	return labels.SelectorFromSet(Selector(g)).String()

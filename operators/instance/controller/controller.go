@@ -35,10 +35,11 @@ import (
 // Definition returns the instance operator.
 func Definition() operator.Definition {
 	return operator.Definition{
-		Name:  "instance",
-		Kind:  v1alpha1.KindInstance,
-		List:  func() client.ObjectList { return &v1alpha1.InstanceList{} },
-		Setup: setup,
+		Name:    "instance",
+		Kind:    v1alpha1.KindInstance,
+		List:    func() client.ObjectList { return &v1alpha1.InstanceList{} },
+		Expires: expiry.Expires,
+		Setup:   setup,
 	}
 }
 

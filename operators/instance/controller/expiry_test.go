@@ -42,6 +42,9 @@ func TestAClaimExpiresOnlyIfEverythingSaysSo(t *testing.T) {
 						assert.Equal(t, whole && (name == "past" || name == "now"), what == expiry.Delete, "%s %s %s %s %t", name, managed, instance, retired, going)
 						assert.Equal(t, whole && name == "future", what == expiry.KeepForNow && left == time.Hour)
 						assert.Equal(t, what == expiry.KeepForNow, left > 0, "nobody looks again at what stays for good")
+						when, ever := expiry.Expires(claim)
+						assert.Equal(t, what != expiry.Keep, ever, "what metrics tell is what happens")
+						assert.True(t, !ever || when.Format(time.RFC3339) == at)
 						if what == expiry.Delete {
 							deleted++
 						}

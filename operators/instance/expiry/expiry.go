@@ -76,6 +76,13 @@ func Of(claim *corev1.PersistentVolumeClaim, now time.Time) (Fate, time.Duration
 	return Delete, 0
 }
 
+// Expires returns when a claim is deleted, false if never.
+func Expires(claim *corev1.PersistentVolumeClaim) (time.Time, bool) {
+	what, _ := Of(claim, time.Time{})
+	at, err := due(claim)
+	return at, what == KeepForNow && err == nil
+}
+
 // due returns when a claim expires. A time that was written before the claim was made
 // is not this claim's, unless it says for how long that one was to be kept.
 func due(claim *corev1.PersistentVolumeClaim) (time.Time, error) {

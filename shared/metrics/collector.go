@@ -1,0 +1,271 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/leaseclient"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// scrapeTimeout bounds reading the cache for a scrape.
+const scrapeTimeout = 5 * time.Second
+
+// day is the unit of what claims have left.
+const day = 24 * time.Hour
+
+// Source is what the metrics of one operator are read from.
+type Source struct {
+	// Kind of the operator's objects, and an empty list of them.
+	Kind string
+	List func() client.ObjectList
+	// Reader of the operator's cache.
+	Reader client.Reader
+	// View returns what PD said last; nil for an operator that does not ask PD.
+	View func(pdGroup types.NamespacedName) (pd.View, bool)
+	// Expires returns when a claim of a former member is deleted, false if never; nil
+	// for an operator that looks after no claims.
+	Expires func(claim *corev1.PersistentVolumeClaim) (time.Time, bool)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Register registers the metrics of an operator. A second operator of the same kind in
+// one process, as in tests, takes them over.
+func Register(registry prometheus.Registerer, source Source) error {
+	c := newCollector(source)
+	for {
+		err := registry.Register(c)
+		already := prometheus.AlreadyRegisteredError{}
+		switch {
+		case err == nil:
+			return nil
+		case !errors.As(err, &already):
+			return fmt.Errorf("register metrics of %s: %w", source.Kind, err)
+		}
+		registry.Unregister(already.ExistingCollector)
+	}
+}
+
+// collector is a Source as Prometheus asks for it.
+type collector struct {
+	Source
+	descs map[string]*prometheus.Desc
+}
+
+func newCollector(source Source) *collector {
+	c := &collector{Source: source, descs: map[string]*prometheus.Desc{}}
+	c.describe(source.Kind, condition, unconverged)
+	if source.groups() {
+		c.describe(source.Kind, members, memberState)
+	}
+	if source.stores() {
+		c.describe(source.Kind, regionsLeft)
+	}
+	if source.Kind == v1alpha1.KindPDGroup {
+		c.describe(source.Kind, disruption)
+	}
+	if source.Expires != nil {
+		c.describe("PersistentVolumeClaim", claimDays)
+	}
+	return c
+}
+
+// describe makes the descriptions of metrics about a kind, which is their first label.
+func (c *collector) describe(kind string, names ...string) {
+	for _, name := range names {
+		m := lookup(name)
+		c.descs[name] = prometheus.NewDesc(name, m.Help, m.Labels[1:], prometheus.Labels{m.Labels[0]: kind})
+	}
+}
+
+// groups reports whether the operator is one of groups.
+func (s Source) groups() bool {
+	return s.Kind != v1alpha1.KindTidbCluster && s.Kind != v1alpha1.KindInstance
+}
+
+// stores reports whether the members are stores of PD.
+func (s Source) stores() bool {
+	return s.Kind == v1alpha1.KindTiKVGroup || s.Kind == v1alpha1.KindTiFlashGroup
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, desc := range c.descs {
+		ch <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	if err := c.collect(ctx, ch); err != nil {
+		ch <- prometheus.NewInvalidMetric(c.descs[condition], err)
+	}
+}
+
+func (c *collector) collect(ctx context.Context, ch chan<- prometheus.Metric) error {
+	list := c.List()
+	if err := c.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list %s: %w", c.Kind, err)
+	}
+	if err := meta.EachListItem(list, func(o runtime.Object) error {
+		if object, ok := o.(client.Object); ok {
+			c.conditions(ch, object)
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("walk the list of %s: %w", c.Kind, err)
+	}
+	if err := c.ofGroups(ctx, ch, v1alpha1.GroupsIn(list)); err != nil {
+		return err
+	}
+	return c.claims(ctx, ch)
+}
+
+// tell gives one series of an object.
+func (c *collector) tell(ch chan<- prometheus.Metric, name string, value float64, o client.Object, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(c.descs[name], prometheus.GaugeValue, value, append([]string{o.GetNamespace(), o.GetName(), workload.ClusterOf(o)}, labels...)...)
+}
+
+// conditions tells the conditions of an object of the suite.
+func (c *collector) conditions(ch chan<- prometheus.Metric, o client.Object) {
+	all, known := conditionsOf(o)
+	if !known {
+		return
+	}
+	since := 0.0
+	for _, x := range all {
+		info, known := v1alpha1.LookupCondition(x.Type)
+		if !known {
+			continue
+		}
+		reason, status := x.Reason, x.Status
+		if !info.Has(reason) {
+			reason = Other
+		}
+		c.tell(ch, condition, 1, o, x.Type, string(status), reason)
+		if x.Type == v1alpha1.ConditionUpToDate && status != metav1.ConditionTrue {
+			since = max(0, c.Now().Sub(x.LastTransitionTime.Time).Seconds())
+		}
+	}
+	c.tell(ch, unconverged, since, o)
+}
+
+// ofGroups tells how far groups are, and of their members.
+func (c *collector) ofGroups(ctx context.Context, ch chan<- prometheus.Metric, groups []v1alpha1.Group) error {
+	if !c.groups() {
+		return nil
+	}
+	byName := map[types.NamespacedName]v1alpha1.Group{}
+	for _, g := range groups {
+		byName[client.ObjectKeyFromObject(g)] = g
+		status := g.GetGroupStatus()
+		c.tell(ch, members, float64(g.GetReplicas()), g, "desired")
+		c.tell(ch, members, float64(status.Replicas), g, "existing")
+		c.tell(ch, members, float64(status.ReadyReplicas), g, "ready")
+		c.tell(ch, members, float64(status.UpdatedReplicas), g, "updated")
+		if err := c.holder(ctx, ch, g); err != nil {
+			return err
+		}
+	}
+	var instances v1alpha1.InstanceList
+	if err := c.Reader.List(ctx, &instances, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Instances: %w", err)
+	}
+	for n := range instances.Items {
+		i := &instances.Items[n]
+		g := byName[types.NamespacedName{Namespace: i.Namespace, Name: i.Spec.Group.Name}]
+		if g == nil || i.Spec.Group.Kind != c.Kind || i.Status.Member == nil {
+			continue
+		}
+		c.tell(ch, memberState, 1, g, i.Name, oneOf(i.Status.Member.State, states()))
+		if store, leaves := c.leaving(g, i.Status.Member.ID); leaves {
+			c.tell(ch, regionsLeft, float64(store.Regions), g, i.Name)
+		}
+	}
+	return nil
+}
+
+// leaving returns a store that PD has been told to empty.
+func (c *collector) leaving(g v1alpha1.Group, id string) (pd.Store, bool) {
+	if !c.stores() || c.View == nil {
+		return pd.Store{}, false
+	}
+	view, _ := c.View(types.NamespacedName{Namespace: g.GetNamespace(), Name: g.PDGroupName()})
+	store, known := view.Store(id)
+	return store, known && store.State == pd.StateOffline
+}
+
+// holder tells which member of a PDGroup's cluster has the right to be disrupted.
+func (c *collector) holder(ctx context.Context, ch chan<- prometheus.Metric, g v1alpha1.Group) error {
+	if c.Kind != v1alpha1.KindPDGroup {
+		return nil
+	}
+	lease, err := leaseclient.Read(ctx, c.Reader, g.GetNamespace(), g.GetName())
+	if err != nil {
+		return err
+	}
+	if !lease.Free() {
+		c.tell(ch, disruption, max(0, c.Now().Sub(lease.Since).Seconds()), g, oneOf(lease.Holder.Kind, v1alpha1.Kinds()), lease.Holder.Instance)
+	}
+	return nil
+}
+
+// claims tells how long claims of former members stay.
+func (c *collector) claims(ctx context.Context, ch chan<- prometheus.Metric) error {
+	if c.Expires == nil {
+		return nil
+	}
+	var list corev1.PersistentVolumeClaimList
+	if err := c.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list claims: %w", err)
+	}
+	for i := range list.Items {
+		claim := &list.Items[i]
+		if at, ever := c.Expires(claim); ever {
+			c.tell(ch, claimDays, max(0, float64(at.Sub(c.Now()))/float64(day)), claim, claim.Labels[v1alpha1.LabelInstance])
+		}
+	}
+	return nil
+}
+
+// states are what the operators of groups tell of members in the database.
+func states() []string {
+	return []string{"Leader", "Follower", "Removed", "Serving", "Starting", pd.StateUp, pd.StateDisconnected, pd.StateDown, pd.StateOffline, pd.StateTombstone}
+}
+
+// oneOf returns a value of a closed set.
+func oneOf(value string, set []string) string {
+	if slices.Contains(set, value) {
+		return value
+	}
+	return Other
+}
+
+// conditionsOf returns the conditions of an object, false if it is none of the suite.
+func conditionsOf(o client.Object) ([]metav1.Condition, bool) {
+	switch x := o.(type) {
+	case v1alpha1.Group:
+		return x.GetGroupStatus().Conditions, true
+	case *v1alpha1.Instance:
+		return x.Status.Conditions, true
+	case *v1alpha1.TidbCluster:
+		return x.Status.Conditions, true
+	}
+	return nil, false
+}

@@ -1,0 +1,76 @@
+package metrics
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Other stands for a value that is not in a label's set.
+const Other = "Other"
+
+// Metric describes one metric.
+type Metric struct {
+	// Name of the metric.
+	Name string
+	// Type in Prometheus' words.
+	Type string
+	// Labels, in their order.
+	Labels []string
+	// Help says what the value means and in which unit.
+	Help string
+	// By names the operators that have it.
+	By string
+}
+
+// Names of the metrics.
+const (
+	condition   = "tidb_groups_condition"
+	unconverged = "tidb_groups_unconverged_seconds"
+	members     = "tidb_groups_members"
+	memberState = "tidb_groups_member_state"
+	regionsLeft = "tidb_groups_store_regions_left"
+	disruption  = "tidb_groups_disruption_seconds"
+	claimDays   = "tidb_groups_claim_days_left"
+	outcomes    = "tidb_groups_reconcile_outcomes_total"
+	calls       = "tidb_groups_pd_call_seconds"
+)
+
+// object are the labels of every series about an object.
+func object(more ...string) []string {
+	return append([]string{"kind", "namespace", "name", "cluster"}, more...)
+}
+
+// Table returns every metric of the suite's own.
+func Table() []Metric {
+	return []Metric{
+		{condition, "gauge", object("condition", "status", "reason"), "1 for the status and reason that a condition of an object has.", "all"},
+		{unconverged, "gauge", object(), "For how many seconds the object has not been UpToDate; 0 if it is.", "all"},
+		{members, "gauge", object("state"), "Members of a group by state: desired, existing, ready, updated (at the revision that the spec asks for).", "of groups"},
+		{memberState, "gauge", object("member", "state"), "1 for the state in which the database has a member of a group: of PD Leader, Follower, Removed; of a store Up, Disconnected, Down, Offline, Tombstone; of TiDB Serving, Starting.", "of groups"},
+		{regionsLeft, "gauge", object("member"), "Regions on a store that is leaving; as old as the store's last heartbeat.", "tikvgroup, tiflashgroup"},
+		{disruption, "gauge", object("member_kind", "member"), "For how many seconds a member has held the right to be disrupted in the cluster of a PDGroup; no series while nobody has it.", "pdgroup"},
+		{claimDays, "gauge", object("member"), "Days until the claim of a member that has left is deleted; no series for one that stays for good.", "instance"},
+		{outcomes, "counter", []string{"kind", "step", "outcome"}, "Ends of reconciling, by step (plan, act) and outcome (Done, Wait, After, Fail, Stall).", "all"},
+		{calls, "histogram", []string{"operator", "call", "code"}, "How long PD took to answer a call, in seconds, by call and HTTP status; none if it did not answer.", "of groups"},
+	}
+}
+
+// lookup returns a row of the Table.
+func lookup(name string) Metric {
+	for _, m := range Table() {
+		if m.Name == name {
+			return m
+		}
+	}
+	panic("no metric " + name) // a mistake in this package, found by its tests
+}
+
+// Markdown is the Table as docs/operations/metrics.md shows it.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("| metric | type | operators | meaning |\n|---|---|---|---|\n")
+	for _, m := range Table() {
+		fmt.Fprintf(&b, "| `%s{%s}` | %s | %s | %s |\n", m.Name, strings.Join(m.Labels, ","), m.Type, m.By, m.Help)
+	}
+	return b.String()
+}
