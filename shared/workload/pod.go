@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,7 @@ type Main struct {
 	Command, Args []string
 	// Ports of the container.
 	Ports []Port
-	// DataPath returns where the n-th data volume is mounted.
+	// DataPath returns where the n-th data volume is mounted; nil if the component has none.
 	DataPath func(n int) string
 	// ConfigDir is where the files of the ConfigMap are mounted.
 	ConfigDir string
@@ -61,6 +62,10 @@ type Main struct {
 func Template(g v1alpha1.Group, m Main) (corev1.PodTemplateSpec, []string) {
 	spec := g.GetComponentSpec()
 	var problems []string
+	if i := slices.IndexFunc(spec.Volumes, func(v v1alpha1.Volume) bool { return len(v.Mounts) == 0 }); i >= 0 && m.DataPath == nil {
+		// The CRD refuses it, but may not have done so when the object was stored.
+		problems = append(problems, fmt.Sprintf("spec.volumes[%d].mounts: missing: the component has no data directory", i))
+	}
 	pod := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels: merged(Labels(g), spec.Labels),
@@ -169,7 +174,7 @@ func container(g v1alpha1.Group, m Main) corev1.Container {
 	}
 	data := 0
 	for _, v := range spec.Volumes {
-		if len(v.Mounts) == 0 {
+		if len(v.Mounts) == 0 && m.DataPath != nil {
 			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.Name, MountPath: m.DataPath(data)})
 			data++
 		}

@@ -1,0 +1,39 @@
+package controller
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/hostile"
+)
+
+// P10, P12: whatever stands in an Instance, beside its pod and its claims and before
+// there are any. An Instance asks no PD.
+func FuzzAnInstance(f *testing.F) {
+	hostile.Add(f, "1")
+	f.Fuzz(func(t *testing.T, spec, template string, call uint8, answer string) {
+		attempt := hostile.Attempt{Spec: spec, Config: template, Call: call, Answer: answer}
+		s := world(t)
+		i := s.instance
+		if !hostile.Into(&i.Spec, func() int32 { return 1 }, attempt) {
+			return
+		}
+		if json.Valid([]byte(template)) { // the API server takes nothing else
+			i.Spec.PodTemplate.Raw = []byte(template)
+		}
+		s.template, s.templateErr = decodeTemplate(i.Spec.PodTemplate)
+		hostile.Judge(t, v1alpha1.KindInstance, func() any {
+			bare := &snapshot{instance: i, now: s.now, template: s.template, templateErr: s.templateErr, classes: s.classes}
+			for _, v := range i.Spec.VolumeClaimTemplates {
+				bare.volumes = append(bare.volumes, volume{template: v, name: v.Name + "-" + i.Name})
+			}
+			for _, seen := range []*snapshot{s, bare} {
+				found := report(seen, makePlan(seen), step.Done(), clock())
+				i.Status.Conditions = found.after.Conditions
+			}
+			return i
+		})
+	})
+}

@@ -1,0 +1,41 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/hostile"
+)
+
+// P10, P12: whatever stands in a PDGroup and whatever its PD answers, before it is
+// founded and after.
+func FuzzAPDGroup(f *testing.F) {
+	hostile.Add(f, "73")
+	f.Fuzz(func(t *testing.T, spec, config string, call uint8, answer string) {
+		attempt := hostile.Attempt{Spec: spec, Config: config, Call: call, Answer: answer}
+		server := hostile.New(t, "73")
+		for _, change := range []func(*v1alpha1.PDGroup){func(*v1alpha1.PDGroup) {}, founded} {
+			s := started(t, stored(change), 3)
+			g := stored(change)
+			if !hostile.Into(&g.Spec, g.GetReplicas, attempt) {
+				return
+			}
+			g.Spec.Config = config
+			s.PDGroup = g
+			hostile.Judge(t, v1alpha1.KindPDGroup, func() any {
+				s.PD = server.View(t, attempt)
+				for _, seen := range []group.Snapshot{s, {PDGroup: g, Now: clock(), PD: s.PD}} {
+					p, err := plan(g, seen)
+					if err != nil {
+						t.Fatal(err) // it would not come to the status
+					}
+					g.Status, _, _ = report(g, seen, p, step.Done(), clock())
+					members(g, seen, p, clock())
+				}
+				return g
+			})
+		}
+	})
+}

@@ -1,0 +1,38 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/hostile"
+)
+
+// P10, P12: whatever stands in a TiDBGroup and whatever its PD answers. SQL to begin
+// with is the text of the answer, too.
+func FuzzATiDBGroup(f *testing.F) {
+	hostile.Add(f, "1")
+	f.Fuzz(func(t *testing.T, spec, config string, call uint8, answer string) {
+		attempt := hostile.Attempt{Spec: spec, Config: config, Call: call, Answer: answer}
+		g := stored()
+		if !hostile.Into(&g.Spec, g.GetReplicas, attempt) {
+			return
+		}
+		g.Spec.Config = config
+		running, fresh := started(t, stored()), open()
+		fresh.SQL = answer
+		server := hostile.New(t, "1")
+		hostile.Judge(t, v1alpha1.KindTiDBGroup, func() any {
+			running.PD = server.View(t, attempt)
+			for _, seen := range []snapshot{running, fresh} {
+				p, err := plan(g, seen)
+				if err != nil {
+					t.Fatal(err) // it would not come to the status
+				}
+				g.Status, _ = report(g, seen, p, step.Done(), clock())
+				members(seen, p, clock())
+			}
+			return g
+		})
+	})
+}

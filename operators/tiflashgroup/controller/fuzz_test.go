@@ -1,0 +1,37 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/hostile"
+)
+
+// P10, P12: whatever stands in a TiFlashGroup and whatever its PD answers.
+func FuzzATiFlashGroup(f *testing.F) {
+	hostile.Add(f, "1")
+	f.Fuzz(func(t *testing.T, spec, config string, call uint8, answer string) {
+		attempt := hostile.Attempt{Spec: spec, Config: config, Call: call, Answer: answer}
+		g := sample()
+		s := world(t, g, 3)
+		if !hostile.Into(&g.Spec, g.GetReplicas, attempt) {
+			return
+		}
+		g.Spec.Config = config
+		server := hostile.New(t, "1")
+		hostile.Judge(t, v1alpha1.KindTiFlashGroup, func() any {
+			s.PD = server.View(t, attempt)
+			for _, seen := range []group.Snapshot{s, {PDGroup: s.PDGroup, TiKVGroups: s.TiKVGroups, PD: s.PD, Now: now()}} {
+				p, err := plan(g, seen)
+				if err != nil {
+					t.Fatal(err) // it would not come to the status
+				}
+				g.Status, _, _ = report(g, seen, p, step.Done(), now())
+				members(g, seen, p, now())
+			}
+			return g
+		})
+	})
+}
