@@ -11,7 +11,7 @@ LDFLAGS  ?= -s -w -X github.com/tidb-groups/tidb-groups/shared/operator.version=
 PROVIDER ?= local
 IMAGES   ?= real
 # What "generate" writes.
-GENERATED      = apis/groups/*/zz_generated.*.go deploy/crds deploy/bases/*/role.yaml docs/conditions.md
+GENERATED      = apis/groups/*/zz_generated.*.go deploy/crds deploy/bases/*/role.yaml docs/conditions.md docs/parity.md
 
 SHELL = /bin/bash -o pipefail
 TOOL  = go -C shared run ./testkit/binaries/cmd/toolbin
@@ -41,6 +41,7 @@ generate: ## Write deepcopy code, CRDs, RBAC and generated documents
 	@set -e; gen="$$($(TOOL) controller-gen)"; cd operators; for name in $(OPERATORS); do mkdir -p ../deploy/bases/$$name; \
 		"$$gen" rbac:roleName=$$name-operator paths=./$$name/controller output:rbac:artifacts:config=../deploy/bases/$$name; done
 	go -C deploy run ./cmd/generate
+	go -C e2e run ./cmd/parity
 
 verify: ## Fail when generated files, go.mod files or formatting are not as they should be
 	$(call each,tidy?,go mod tidy -diff)
