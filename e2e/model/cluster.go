@@ -17,6 +17,9 @@ type Timing struct {
 	Disconnected time.Duration
 	// Election is how long a region's leader may be dead before another is elected.
 	Election time.Duration
+	// CatchUp is for how long PD calls the peers of a region pending that has a new
+	// leader.
+	CatchUp time.Duration
 	// Heartbeat is how often a store sends one that is known to be alive.
 	Heartbeat time.Duration
 	// SaveHeartbeat is how often the last heartbeat of a store is made durable.
@@ -28,7 +31,7 @@ type Timing struct {
 func DefaultTiming() Timing {
 	return Timing{
 		PeerMoves: 4, LeaderMoves: 20,
-		Disconnected: 20 * time.Second, Election: 10 * time.Second, Heartbeat: 10 * time.Second, SaveHeartbeat: 5 * time.Minute,
+		Disconnected: 20 * time.Second, Election: 10 * time.Second, CatchUp: 500 * time.Millisecond, Heartbeat: 10 * time.Second, SaveHeartbeat: 5 * time.Minute,
 	}
 }
 

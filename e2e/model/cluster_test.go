@@ -3,6 +3,7 @@ package model_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -99,6 +100,35 @@ func TestRegionsAreReplicatedAndTheirLeadersBalanced(t *testing.T) {
 	miss, err := w.c.CheckRegions(model.MissPeer)
 	require.NoError(t, err)
 	assert.Empty(t, miss)
+}
+
+// As TiKV tells PD: a leader that was just elected knows nothing of what the others have.
+func TestThePeersOfANewLeaderArePendingUntilTheyAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.up3()
+	pending := func() []model.RegionView {
+		out, err := w.c.CheckRegions(model.PendingPeer)
+		require.NoError(t, err)
+		return out
+	}
+	require.Empty(t, pending())
+	_, err := w.c.AddEvictLeader(2)
+	require.NoError(t, err)
+	w.run(time.Second)
+	moved := pending()
+	require.NotEmpty(t, moved)
+	for _, r := range moved {
+		assert.NotEqual(t, uint64(2), store(r, r.Leader))
+		assert.Len(t, r.Pending, 2)
+	}
+	w.run(time.Minute)
+	assert.Empty(t, pending())
+}
+
+// store is where a peer of a region lies.
+func store(r model.RegionView, peer uint64) uint64 {
+	at := slices.IndexFunc(r.Peers, func(p model.Peer) bool { return p.ID == peer })
+	return r.Peers[at].StoreID
 }
 
 func TestReplicasStayInDifferentZones(t *testing.T) {

@@ -102,7 +102,7 @@ func (c *Cluster) elect(now time.Time) bool {
 			}
 		}
 		if len(alive) >= total/2+1 {
-			r.Leader = alive[int(r.ID)%len(alive)].ID
+			r.lead(alive[int(r.ID)%len(alive)].ID, now)
 			moved = true
 		}
 	}
@@ -142,7 +142,7 @@ func (c *Cluster) moveLeader(now time.Time) bool {
 	if best == nil {
 		return false
 	}
-	best.Leader = bestPeer
+	best.lead(bestPeer, now)
 	return true
 }
 
@@ -310,7 +310,7 @@ func (c *Cluster) dropPeer(r *Region, i int, now time.Time) {
 	}
 	for _, p := range r.Peers {
 		if !p.Learner && !c.dead(c.st.Stores[p.StoreID], now) {
-			r.Leader = p.ID
+			r.lead(p.ID, now)
 			return
 		}
 	}

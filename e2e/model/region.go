@@ -34,6 +34,9 @@ type RegionView struct {
 	Region
 	// Down holds the peers on stores that have been silent for long.
 	Down []DownPeer
+	// Pending holds the peers that have not answered a leader yet that was just
+	// elected: TiKV tells PD that it knows nothing of what they have.
+	Pending []Peer
 }
 
 // DownPeer is a peer that its leader reports as silent.
@@ -63,6 +66,9 @@ func (c *Cluster) Regions() ([]RegionView, error) {
 	for _, r := range c.st.Regions {
 		v := RegionView{Region: *r}
 		v.Peers = slices.Clone(r.Peers)
+		if now.Sub(r.led) < c.opts.Timing.CatchUp {
+			v.Pending = slices.DeleteFunc(slices.Clone(r.Peers), func(p Peer) bool { return p.ID == r.Leader })
+		}
 		for _, p := range r.Peers {
 			s := c.st.Stores[p.StoreID]
 			if s == nil || s.LastHeartbeat.IsZero() {
@@ -110,9 +116,11 @@ func (c *Cluster) CheckRegions(check RegionCheck) ([]RegionView, error) {
 			return len(r.Down) == 0
 		case LearnerPeer:
 			return voters(&r.Region) == len(r.Peers)
-		case PendingPeer, OfflinePeer, EmptyRegion:
-			// Peers move at once here, so that none is ever pending. PD does not
-			// count a peer on an Offline store while its rule is still fulfilled.
+		case PendingPeer:
+			return len(r.Pending) == 0
+		case OfflinePeer, EmptyRegion:
+			// PD does not count a peer on an Offline store while its rule is still
+			// fulfilled.
 			return true
 		default:
 			return true

@@ -102,7 +102,13 @@ type Region struct {
 	Peers   []Peer `json:"peers"`
 	// Leader is the id of the leading peer.
 	Leader uint64 `json:"leader"`
+
+	// led is since when it leads.
+	led time.Time
 }
+
+// lead makes a peer the leader.
+func (r *Region) lead(peer uint64, now time.Time) { r.Leader, r.led = peer, now }
 
 // Rule is one placement rule, kept as PD shows it.
 type Rule struct {

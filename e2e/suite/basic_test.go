@@ -121,10 +121,18 @@ func TestOperatorsAndNodesComeAndGo(t *testing.T) {
 	inTurn(t, []part{
 		{"a process that is killed is started again in its pod", func(t *testing.T) { killsPDAndTiDB(t, ns) }},
 		{"a process that hangs is named and costs no pod", func(t *testing.T) { hangs(t, ns) }},
-		{"a node that loses power and comes back costs no data", func(t *testing.T) { losesNode(t, ns) }},
+		{"a node that loses power and comes back costs no data", func(t *testing.T) { unlessCore(t); losesNode(t, ns) }},
 		{"a node whose disk is full loses its pods and no data", func(t *testing.T) { fillsDisk(t, ns) }},
-		{"a node that is gone for good costs no data either", func(t *testing.T) { losesNodeForGood(t, ns) }},
+		{"a node that is gone for good costs no data either", func(t *testing.T) { unlessCore(t); losesNodeForGood(t, ns) }},
 	})
+}
+
+// unlessCore skips what takes minutes where the core on the real database takes them.
+func unlessCore(t *testing.T) {
+	t.Helper()
+	if shared.real && !full() {
+		t.Skip("waits minutes for a node: FULL=1, or IMAGES=standin")
+	}
 }
 
 // query connects as the demo tells people to.

@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	// upTimeout bounds building images and starting Kubernetes.
-	upTimeout = 25 * time.Minute
+	// upTimeout bounds starting Kubernetes and building images, the first time with all
+	// their programs.
+	upTimeout = 40 * time.Minute
 	// readyTimeout bounds the way from applied to Ready.
 	readyTimeout = 3 * time.Minute
 )

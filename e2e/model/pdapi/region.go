@@ -68,6 +68,13 @@ func regionJSON(r model.RegionView) map[string]any {
 		}
 		out["down_peers"] = down
 	}
+	if len(r.Pending) > 0 {
+		pending := make([]map[string]any, 0, len(r.Pending))
+		for _, p := range r.Pending {
+			pending = append(pending, peerJSON(p))
+		}
+		out["pending_peers"] = pending
+	}
 	return out
 }
 
