@@ -137,6 +137,10 @@ func TestFiguresArePutIntoADocument(t *testing.T) {
 	require.NoError(t, Write(Sums(sweep), file, document))
 	assert.Contains(t, rows(), "| DROP | bootstrap | 3 | 0 | 0 | 0 | 0 | ghi |")
 	assert.NotContains(t, rows(), "| DROP | bootstrap | 1 ")
+	require.NoError(t, Write([]Sum{{Campaign: Kill, Scenario: "bootstrap", Commit: "jkl", Gone: true, Attempts: 7}}, file, document))
+	require.NoError(t, Write(nil, file, document))
+	assert.Contains(t, rows(), "| KILL | bootstrap | 7 | 0 | 0 | 0 | 0 | jkl, which is gone |")
+	assert.Contains(t, rows(), "| P6 | 4 | 0 | CRASH, DROP |", "it counts for no promise")
 }
 
 func TestEveryPointOfAReferenceIsAnAttempt(t *testing.T) {

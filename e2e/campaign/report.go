@@ -18,6 +18,9 @@ type Sum struct {
 	Scenario string `json:"scenario"`
 	// Commit that was tested.
 	Commit string `json:"commit"`
+	// Gone says that the commit is not in the history any more: nobody can go back to what
+	// was attacked, and the attempts count for no promise. A person writes it.
+	Gone bool `json:"gone,omitempty"`
 	// Attempts that came by their point, and Missed those that did not.
 	Attempts int `json:"attempts"`
 	Missed   int `json:"missed"`
@@ -102,7 +105,7 @@ func promises(sums []Sum) []promise {
 	for n := 1; n <= 12; n++ {
 		p := promise{id: fmt.Sprintf("P%d", n)}
 		for _, s := range sums {
-			if !slices.Contains(attacked(s.Campaign), p.id) && s.Promises[p.id] == 0 {
+			if s.Gone || !slices.Contains(attacked(s.Campaign), p.id) && s.Promises[p.id] == 0 {
 				continue
 			}
 			p.attempts += s.Attempts
@@ -127,8 +130,12 @@ func Tables(sums []Sum) string {
 	}
 	out.WriteString("\n| campaign | scenario | attempts | failures | point not met | could not be made | minutes | commit |\n|---|---|---|---|---|---|---|---|\n")
 	for _, s := range sums {
+		commit := s.Commit
+		if s.Gone {
+			commit += ", which is gone"
+		}
 		fmt.Fprintf(&out, "| %s | %s | %d | %d | %d | %d | %d | %s |\n",
-			s.Campaign, s.Scenario, s.Attempts, s.Failures, s.Missed, s.Broken, (s.Seconds+30)/60, s.Commit)
+			s.Campaign, s.Scenario, s.Attempts, s.Failures, s.Missed, s.Broken, (s.Seconds+30)/60, commit)
 	}
 	return out.String()
 }

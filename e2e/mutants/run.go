@@ -45,7 +45,7 @@ func (v Verdict) By() string {
 	case strings.Contains(v.Said, "violation: "):
 		return "watcher"
 	case v.Mutant.Module != "e2e":
-		return "exhaustive check"
+		return "own test"
 	}
 	return "outcome"
 }

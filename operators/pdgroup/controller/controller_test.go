@@ -23,6 +23,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
@@ -191,6 +192,82 @@ func TestPD20AnEditRollsTheMembersOneByOneAndTheLeaderLast(t *testing.T) {
 
 	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Config = "" })
 	require.Equal(t, before.Status.CurrentRevision, w.Converged().Status.CurrentRevision, "reverting an edit finds the old revision")
+}
+
+// GRP-10: revisions that no member runs are kept up to the limit, the youngest of them,
+// and their ConfigMaps with them. One that is kept is taken up again by setting the spec
+// back, one that is gone is made anew.
+func TestGRP10RevisionsBeyondTheLimitArePrunedAndTheOthersTakenUpAgain(t *testing.T) {
+	w := begin(t)
+	stranger := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-of-somebody-else", Namespace: w.Namespace}, Revision: 1}
+	require.NoError(t, w.Client.Create(w.Context(), stranger))
+	w.create(func(g *v1alpha1.PDGroup) { g.Spec.RevisionHistoryLimit = ptr.To(int32(2)) })
+	// stored returns the hashes of the group's revisions and the leases in its ConfigMaps.
+	stored := func(c require.TestingT) (revisions, files []string) {
+		var all appsv1.ControllerRevisionList
+		require.NoError(c, w.Client.List(w.Context(), &all, client.InNamespace(w.Namespace)))
+		for _, r := range all.Items {
+			if r.Name != stranger.Name {
+				record, err := revision.Decode(r)
+				require.NoError(c, err)
+				hash, err := record.Hash()
+				require.NoError(c, err)
+				revisions = append(revisions, hash)
+			}
+		}
+		var configMaps corev1.ConfigMapList
+		require.NoError(c, w.Client.List(w.Context(), &configMaps, client.InNamespace(w.Namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}))
+		for _, m := range configMaps.Items {
+			for line := range strings.Lines(m.Data["pd.toml"]) {
+				if value, ok := strings.CutPrefix(line, "lease = "); ok {
+					files = append(files, strings.TrimSpace(value))
+				}
+			}
+		}
+		return revisions, files
+	}
+	hashes := map[string]string{} // by the lease
+	roll := func(lease string) {
+		w.Change(func(g *v1alpha1.PDGroup) { g.Spec.Config = "lease = " + lease })
+		g := w.Converged()
+		assert.Equal(t, g.Status.UpdateRevision, g.Status.CurrentRevision)
+		hashes[lease] = g.Status.CurrentRevision
+	}
+	kept := func(leases ...string) {
+		t.Helper()
+		var want []string
+		for _, lease := range leases {
+			want = append(want, hashes[lease])
+		}
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			revisions, files := stored(c)
+			assert.ElementsMatch(c, want, revisions)
+			assert.ElementsMatch(c, leases, files)
+		}, stage.Patience, stage.Tick)
+	}
+	for _, lease := range []string{"5", "6", "7"} {
+		roll(lease)
+	}
+	kept("5", "6", "7")
+	roll("8")
+	kept("6", "7", "8")
+
+	was := hashes["6"]
+	roll("6")
+	assert.Equal(t, was, hashes["6"], "it is taken up again")
+	kept("6", "7", "8")
+	was = hashes["5"]
+	roll("5")
+	assert.Equal(t, was, hashes["5"], "the same inputs are the same revision")
+	kept("5", "7", "8")
+
+	w.Change(func(g *v1alpha1.PDGroup) { g.Spec.RevisionHistoryLimit = ptr.To(int32(0)) })
+	w.Converged()
+	kept("5")
+	for _, i := range w.Instances() {
+		assert.Equal(t, hashes["5"], i.Spec.Revision)
+	}
+	assert.NoError(t, w.Client.Get(w.Context(), client.ObjectKeyFromObject(stranger), stranger), "it is nobody's of ours")
 }
 
 // PD-06, PD-07, PD-08.
