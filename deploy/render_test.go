@@ -457,6 +457,9 @@ func TestWhatNoOperatorOrOnlyOneMayDo(t *testing.T) {
 	roles := every[rbacv1.ClusterRole](t, render(t, "overlays/default"), "ClusterRole")
 	reading := []string{"get", "list", "watch"}
 	for name, role := range roles {
+		if slices.Contains(access(), name) {
+			continue // for people
+		}
 		for _, rule := range role.Rules {
 			writes := slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains(reading, verb) })
 			for _, resource := range rule.Resources {
