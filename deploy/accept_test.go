@@ -57,10 +57,17 @@ func TestTheAPIServerAcceptsEverythingThatIsRendered(t *testing.T) {
 		"default": render(t, "overlays/default"),
 		"minimal": render(t, "overlays/minimal"),
 	}
+	renderings["namespaces"] = render(t, "overlays/namespaces")
 	for _, component := range components() {
+		if component == "policies" || component == "namespaces" {
+			continue // one is in the default overlay, the other needs a list
+		}
 		renderings["default with "+component] = renderKustomization(t, "namespace: "+installed+"\nresources: [../default]\ncomponents: [../../components/"+component+"]\n")
 	}
 	install(t, c, renderings["default"], "Namespace")
+	for _, name := range []string{"shop", "blog"} { // they exist, says overlays/namespaces
+		require.NoError(t, client.IgnoreAlreadyExists(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+	}
 	for name, objects := range renderings {
 		t.Run(name, func(t *testing.T) {
 			for _, o := range objects {

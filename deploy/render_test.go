@@ -29,8 +29,11 @@ func operators() []string {
 }
 
 func components() []string {
-	return []string{"debug-logging", "high-availability", "namespaced", "prometheus"}
+	return []string{"debug-logging", "high-availability", "namespaced", "namespaces", "policies", "prometheus"}
 }
+
+// access are the roles for people.
+func access() []string { return []string{"tidb-groups-admin", "tidb-groups-edit", "tidb-groups-view"} }
 
 // render builds one directory of this module as "kubectl apply -k" does.
 func render(t *testing.T, dir string) []*unstructured.Unstructured {
@@ -108,16 +111,24 @@ func TestOverlaysInstallWhatTheySay(t *testing.T) {
 	} {
 		t.Run(overlay, func(t *testing.T) {
 			objects := render(t, "overlays/"+overlay)
-			var deployments, roles, leaders []string
+			var deployments, roles, bindings, leaders []string
 			for _, name := range want {
 				deployments = append(deployments, name+"-operator")
-				roles = append(roles, "tidb-groups-"+name+"-operator")
+				bindings = append(bindings, "tidb-groups-"+name+"-operator")
 				leaders = append(leaders, name+"-operator-leader-election")
 			}
 			assert.Equal(t, deployments, names(objects, "Deployment"))
 			assert.Equal(t, deployments, names(objects, "ServiceAccount"))
+			roles = append(slices.Clone(bindings), access()...)
+			slices.Sort(roles)
 			assert.Equal(t, roles, names(objects, "ClusterRole"))
-			assert.Equal(t, roles, names(objects, "ClusterRoleBinding"))
+			assert.Equal(t, bindings, names(objects, "ClusterRoleBinding"))
+			policies := []string{"tidb-groups-operators", "tidb-groups-owned-objects", "tidb-groups-pod-makers"}
+			if overlay != "default" {
+				policies = nil
+			}
+			assert.Equal(t, policies, names(objects, "ValidatingAdmissionPolicy"))
+			assert.Equal(t, policies, names(objects, "ValidatingAdmissionPolicyBinding"))
 			assert.Equal(t, leaders, names(objects, "Role"))
 			assert.Equal(t, leaders, names(objects, "RoleBinding"))
 			assert.Len(t, names(objects, "CustomResourceDefinition"), 6)
@@ -247,6 +258,8 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 		objects := with(t, "namespaced")
 		assert.Empty(t, names(objects, "ClusterRole"))
 		assert.Empty(t, names(objects, "ClusterRoleBinding"))
+		assert.Empty(t, names(objects, "ValidatingAdmissionPolicy"))
+		assert.Empty(t, names(objects, "ValidatingAdmissionPolicyBinding"))
 		assert.Len(t, names(objects, "Role"), 12)
 		bindingsHold(t, objects)
 		for _, o := range objects {
@@ -260,6 +273,38 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 			at := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "POD_NAMESPACE" })
 			require.GreaterOrEqual(t, at, 0)
 			assert.Equal(t, "metadata.namespace", c.Env[at].ValueFrom.FieldRef.FieldPath)
+			assert.True(t, slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOGC" }), "what was there stays")
+		}
+	})
+	t.Run("namespaces leaves rights in those that are named", func(t *testing.T) {
+		objects := render(t, "overlays/namespaces")
+		bindings := every[rbacv1.ClusterRoleBinding](t, objects, "ClusterRoleBinding")
+		require.Len(t, bindings, 6)
+		for name, b := range bindings {
+			assert.Equal(t, "tidb-groups-no-namespace", b.RoleRef.Name, name)
+		}
+		assert.Empty(t, every[rbacv1.ClusterRole](t, objects, "ClusterRole")["tidb-groups-no-namespace"].Rules)
+		var rights []string
+		for _, o := range objects {
+			if o.GetKind() == "RoleBinding" && o.GetNamespace() != installed {
+				rights = append(rights, o.GetNamespace()+"/"+o.GetName())
+			}
+		}
+		var want []string
+		for _, namespace := range []string{"blog", "shop"} {
+			for _, name := range operators() {
+				want = append(want, namespace+"/tidb-groups-"+name+"-operator")
+			}
+		}
+		assert.ElementsMatch(t, want, rights)
+		lists := every[corev1.ConfigMap](t, objects, "ConfigMap")
+		for name, d := range every[appsv1.Deployment](t, objects, "Deployment") {
+			c := d.Spec.Template.Spec.Containers[0]
+			assert.Contains(t, c.Args, "--namespaces=$(NAMESPACES)", name)
+			at := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "NAMESPACES" })
+			require.GreaterOrEqual(t, at, 0)
+			from := c.Env[at].ValueFrom.ConfigMapKeyRef
+			assert.Equal(t, "shop,blog", lists[from.Name].Data[from.Key])
 			assert.True(t, slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOGC" }), "what was there stays")
 		}
 	})
@@ -286,6 +331,9 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 		for _, overlay := range []string{"default", "minimal"} {
 			text := "namespace: own\nresources: [../" + overlay + "]\ncomponents:\n"
 			for _, c := range components() {
+				if c == "policies" && overlay == "default" || c == "namespaces" {
+					continue // it is there already; it is namespaced's other choice
+				}
 				text += "- ../../components/" + c + "\n"
 			}
 			bindingsHold(t, renderKustomization(t, text))
@@ -409,6 +457,9 @@ func TestWhatNoOperatorOrOnlyOneMayDo(t *testing.T) {
 	roles := every[rbacv1.ClusterRole](t, render(t, "overlays/default"), "ClusterRole")
 	reading := []string{"get", "list", "watch"}
 	for name, role := range roles {
+		if slices.Contains(access(), name) {
+			continue // for people
+		}
 		for _, rule := range role.Rules {
 			writes := slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains(reading, verb) })
 			for _, resource := range rule.Resources {
