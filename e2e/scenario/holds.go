@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,7 +32,8 @@ type Holds struct {
 	// OnlyClaims says that nothing of a database is left but claims.
 	OnlyClaims bool `json:"onlyClaims,omitempty"`
 	// Replaced objects exist and are not those that the scenario last deleted
-	// by these names.
+	// by these names; a pod is Ready besides, of which its group may not have heard yet
+	// that it was not.
 	Replaced []objects.Key `json:"replaced,omitempty"`
 	// Count is how many objects of a kind there are; behind the kind may stand
 	// what their names begin with: "Pod basic-pd-".
@@ -196,6 +198,8 @@ func (h Holds) checkExistence(o objects.Set, deleted map[objects.Key]types.UID) 
 	for _, key := range h.Replaced {
 		if object := o.Get(key.Kind, key.Name); object == nil || object.GetUID() == deleted[key] {
 			return fmt.Errorf("%s is not replaced", key)
+		} else if key.Kind == kindPod && !meta.IsStatusConditionTrue(objects.Conditions(object), "Ready") {
+			return fmt.Errorf("%s is replaced, and not Ready yet", key)
 		}
 	}
 	if h.OnlyClaims {
