@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -199,7 +200,7 @@ func TestPD20AnEditRollsTheMembersOneByOneAndTheLeaderLast(t *testing.T) {
 // back, one that is gone is made anew.
 func TestGRP10RevisionsBeyondTheLimitArePrunedAndTheOthersTakenUpAgain(t *testing.T) {
 	w := begin(t)
-	stranger := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-of-somebody-else", Namespace: w.Namespace}, Revision: 1}
+	stranger := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-of-somebody-else", Namespace: w.Namespace}, Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}}
 	require.NoError(t, w.Client.Create(w.Context(), stranger))
 	w.create(func(g *v1alpha1.PDGroup) { g.Spec.RevisionHistoryLimit = ptr.To(int32(2)) })
 	// stored returns the hashes of the group's revisions and the leases in its ConfigMaps.
