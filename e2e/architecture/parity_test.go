@@ -9,26 +9,20 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/yaml"
 
+	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
 // bears returns what each scenario says that it bears on.
-func bears(t *testing.T, root string) map[string][]string {
+func bears(t *testing.T) map[string][]string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, "e2e", "scenarios", "*.yaml"))
+	all, err := scenario.Load()
 	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	require.NotEmpty(t, all)
 	out := map[string][]string{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		var s struct {
-			Bears []string `json:"bears"`
-		}
-		require.NoError(t, yaml.Unmarshal(text, &s), file)
-		out[strings.TrimSuffix(filepath.Base(file), ".yaml")] = s.Bears
+	for _, s := range all {
+		out[s.Name] = s.Bears
 	}
 	return out
 }
@@ -71,7 +65,7 @@ func TestEveryBehaviourIsShownOrSaidToBeMissing(t *testing.T) {
 	require.NoError(t, err)
 	tests, err := Tests(root)
 	require.NoError(t, err)
-	scenarios := bears(t, root)
+	scenarios := bears(t)
 	var listed []string
 	count := map[string]int{}
 	for _, b := range all {

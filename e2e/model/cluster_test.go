@@ -3,7 +3,6 @@ package model_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -118,17 +117,13 @@ func TestThePeersOfANewLeaderArePendingUntilTheyAnswer(t *testing.T) {
 	moved := pending()
 	require.NotEmpty(t, moved)
 	for _, r := range moved {
-		assert.NotEqual(t, uint64(2), store(r, r.Leader))
+		leader, led := r.LeaderPeer()
+		assert.True(t, led)
+		assert.NotEqual(t, uint64(2), leader.StoreID)
 		assert.Len(t, r.Pending, 2)
 	}
 	w.run(time.Minute)
 	assert.Empty(t, pending())
-}
-
-// store is where a peer of a region lies.
-func store(r model.RegionView, peer uint64) uint64 {
-	at := slices.IndexFunc(r.Peers, func(p model.Peer) bool { return p.ID == peer })
-	return r.Peers[at].StoreID
 }
 
 func TestReplicasStayInDifferentZones(t *testing.T) {

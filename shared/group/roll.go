@@ -167,15 +167,16 @@ func desist(plan *Plan, d Disruption, reason string) step.Outcome {
 // way has passed or has taken too long for that: to begin anew would cause the same
 // once more. Who may be stopped at any moment keeps it in any case.
 func linger(plan *Plan, s Snapshot, d Disruption, reason string) step.Outcome {
-	plan.Unsafe = &d
-	if !s.passing() && !stale(d.Instance) {
+	if !plan.awaits(s, d) && !stale(d.Instance) {
 		return desist(plan, d, reason)
 	}
 	return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is ready to be stopped (%s), and waits: %s", d.Instance.Name, d.Why, reason))
 }
 
-// passing reports whether what is in the way may still be called transient.
-func (s Snapshot) passing() bool {
+// awaits notes that a disruption is held back by what passes by itself, and reports
+// whether that has not taken too long yet.
+func (p *Plan) awaits(s Snapshot, d Disruption) bool {
+	p.Unsafe = &d
 	return s.Hold.Instance == "" || s.Now.Sub(s.Hold.Since) < transientTimeout
 }
 

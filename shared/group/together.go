@@ -126,7 +126,7 @@ func company(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, first Disrup
 		return nil, reason, step.Done()
 	}
 	if reason := t.TransientTogether(all); reason != "" {
-		if plan.Unsafe = &first; !s.passing() {
+		if !plan.awaits(s, first) {
 			return nil, reason, step.Done()
 		}
 		return nil, "", step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is next (%s), and waits: %s", first.Instance.Name, first.Why, reason))
@@ -334,7 +334,7 @@ func stopTogether(plan *Plan, g v1alpha1.Group, s Snapshot, r Rendering, holder 
 		return waits
 	}
 	if reason := t.TransientTogether(all); reason != "" {
-		if plan.Unsafe = &due[0]; !s.passing() {
+		if !plan.awaits(s, due[0]) {
 			return part(plan, s, r, holder, due, back, reason)
 		}
 		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s and its companions are ready to be stopped (%s), and wait: %s", holder.Name, due[0].Why, reason))

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/leaseclient"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
@@ -144,12 +145,8 @@ func (c *collector) tell(ch chan<- prometheus.Metric, name string, value float64
 
 // conditions tells the conditions of an object of the suite.
 func (c *collector) conditions(ch chan<- prometheus.Metric, o client.Object) {
-	all, known := conditionsOf(o)
-	if !known {
-		return
-	}
 	since := 0.0
-	for _, x := range all {
+	for _, x := range conditions.Of(o) {
 		info, known := v1alpha1.LookupCondition(x.Type)
 		if !known {
 			continue
@@ -255,17 +252,4 @@ func oneOf(value string, set []string) string {
 		return value
 	}
 	return Other
-}
-
-// conditionsOf returns the conditions of an object, false if it is none of the suite.
-func conditionsOf(o client.Object) ([]metav1.Condition, bool) {
-	switch x := o.(type) {
-	case v1alpha1.Group:
-		return x.GetGroupStatus().Conditions, true
-	case *v1alpha1.Instance:
-		return x.Status.Conditions, true
-	case *v1alpha1.TidbCluster:
-		return x.Status.Conditions, true
-	}
-	return nil, false
 }

@@ -50,10 +50,13 @@ func Table() []Metric {
 		{regionsLeft, "gauge", object("member"), "Regions on a store that is leaving; as old as the store's last heartbeat.", "tikvgroup, tiflashgroup"},
 		{disruption, "gauge", object("member_kind", "member"), "For how many seconds a member has held the right to be disrupted in the cluster of a PDGroup; no series while nobody has it.", "pdgroup"},
 		{claimDays, "gauge", object("member"), "Days until the claim of a member that has left is deleted; no series for one that stays for good.", "instance"},
-		{outcomes, "counter", []string{"kind", "step", "outcome"}, "Ends of reconciling, by step (plan, act) and outcome (Done, Wait, After, Fail, Stall).", "all"},
+		{outcomes, "counter", []string{"kind", "step", "outcome"}, "Ends of reconciling, by step (plan, act, report) and outcome (Done, Wait, After, Fail, Stall).", "all"},
 		{calls, "histogram", []string{"operator", "call", "code"}, "How long PD took to answer a call, in seconds, by call and HTTP status; none if it did not answer.", "of groups"},
 	}
 }
+
+// ReconcileOutcomes is the row of the counter that package operator has.
+func ReconcileOutcomes() Metric { return lookup(outcomes) }
 
 // lookup returns a row of the Table.
 func lookup(name string) Metric {

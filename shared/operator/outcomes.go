@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidb-groups/tidb-groups/shared/metrics"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -18,10 +19,8 @@ type Outcomes struct {
 // newOutcomes registers the counter, or finds it registered by another operator
 // of the same process.
 func newOutcomes(registry prometheus.Registerer, kind string) (Outcomes, error) {
-	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "tidb_groups_reconcile_outcomes_total",
-		Help: "Ends of reconciling, by step (plan, act, report) and outcome (Done, Wait, After, Fail, Stall).",
-	}, []string{"kind", "step", "outcome"})
+	row := metrics.ReconcileOutcomes()
+	counter := prometheus.NewCounterVec(prometheus.CounterOpts{Name: row.Name, Help: row.Help}, row.Labels)
 	if err := registry.Register(counter); err != nil {
 		already := prometheus.AlreadyRegisteredError{}
 		if !errors.As(err, &already) {

@@ -2,6 +2,7 @@ package pdclient_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -47,10 +48,7 @@ func FuzzAnAnswerOfPD(f *testing.F) {
 		}
 		for path := range all {
 			server.mu.Lock()
-			server.answers = map[string]answer{}
-			for p, a := range all {
-				server.answers[p] = a
-			}
+			server.answers = maps.Clone(all)
 			server.answers[path] = answer{http.StatusOK, text}
 			server.mu.Unlock()
 			view, err := client.View(ctx)

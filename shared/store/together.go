@@ -73,13 +73,8 @@ func (c Component) lameBeside(stopped map[string]bool) string {
 // would lose its majority with the members' zone. Nobody is stopped before PD was asked
 // about them.
 func (c Component) TransientTogether(all []*v1alpha1.Instance) string {
-	s, where := c.Snapshot, ""
-	for _, i := range all {
-		if m := c.of(i); m.Store != nil {
-			where = c.zoneOf(*m.Store)
-		}
-	}
-	switch zone := c.zone(where); {
+	s := c.Snapshot
+	switch _, zone := c.stopped(all); {
 	case s.RegionsErr != nil:
 		return s.RegionsErr.Error()
 	case !s.RegionsKnown && slices.ContainsFunc(all, s.Lease.HeldBy):
@@ -93,15 +88,20 @@ func (c Component) TransientTogether(all []*v1alpha1.Instance) string {
 // Question implements group.Together: whether a region of the members' stores would
 // be left without a majority.
 func (c Component) Question(all []*v1alpha1.Instance) group.RegionQuestion {
-	out, where := group.RegionQuestion{}, ""
+	ids, zone := c.stopped(all)
+	return group.RegionQuestion{Stores: ids, Sought: func(r pd.Region) bool { return c.loses(r, zone) }}
+}
+
+// stopped returns the stores of members that are stopped together, by ID, and all
+// stores of the zone that they are in.
+func (c Component) stopped(all []*v1alpha1.Instance) (ids []string, zone map[string]bool) {
+	where := ""
 	for _, i := range all {
 		if m := c.of(i); m.Store != nil {
-			out.Stores, where = append(out.Stores, m.Store.ID), c.zoneOf(*m.Store)
+			ids, where = append(ids, m.Store.ID), c.zoneOf(*m.Store)
 		}
 	}
-	zone := c.zone(where)
-	out.Sought = func(r pd.Region) bool { return c.loses(r, zone) }
-	return out
+	return ids, c.zone(where)
 }
 
 // Answer implements group.Together.

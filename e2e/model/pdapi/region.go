@@ -46,15 +46,19 @@ func peerJSON(p model.Peer) map[string]any {
 	return out
 }
 
-func regionJSON(r model.RegionView) map[string]any {
-	peers := make([]map[string]any, 0, len(r.Peers))
-	for _, p := range r.Peers {
-		peers = append(peers, peerJSON(p))
+func peersJSON(peers []model.Peer) []map[string]any {
+	out := make([]map[string]any, 0, len(peers))
+	for _, p := range peers {
+		out = append(out, peerJSON(p))
 	}
+	return out
+}
+
+func regionJSON(r model.RegionView) map[string]any {
 	out := map[string]any{
 		"id": r.ID, "start_key": r.Start, "end_key": r.End,
 		"epoch":     map[string]any{"conf_ver": r.ConfVer, "version": r.Version},
-		"peers":     peers,
+		"peers":     peersJSON(r.Peers),
 		"cpu_usage": 0, "written_bytes": 0, "read_bytes": 0, "written_keys": 0, "read_keys": 0,
 		"approximate_size": model.RegionSizeMiB, "approximate_keys": model.RegionKeys,
 	}
@@ -69,11 +73,7 @@ func regionJSON(r model.RegionView) map[string]any {
 		out["down_peers"] = down
 	}
 	if len(r.Pending) > 0 {
-		pending := make([]map[string]any, 0, len(r.Pending))
-		for _, p := range r.Pending {
-			pending = append(pending, peerJSON(p))
-		}
-		out["pending_peers"] = pending
+		out["pending_peers"] = peersJSON(r.Pending)
 	}
 	return out
 }

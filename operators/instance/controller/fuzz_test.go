@@ -12,16 +12,14 @@ import (
 // P10, P12: whatever stands in an Instance, beside its pod and its claims and before
 // there are any. An Instance asks no PD.
 func FuzzAnInstance(f *testing.F) {
-	hostile.Add(f, "1")
-	f.Fuzz(func(t *testing.T, spec, template string, call uint8, answer string) {
-		attempt := hostile.Attempt{Spec: spec, Config: template, Call: call, Answer: answer}
+	hostile.Fuzz(f, "1", func(t *testing.T, attempt hostile.Attempt) {
 		s := world(t)
 		i := s.instance
 		if !hostile.Into(&i.Spec, func() int32 { return 1 }, attempt) {
 			return
 		}
-		if json.Valid([]byte(template)) { // the API server takes nothing else
-			i.Spec.PodTemplate.Raw = []byte(template)
+		if json.Valid([]byte(attempt.Config)) { // the API server takes nothing else
+			i.Spec.PodTemplate.Raw = []byte(attempt.Config)
 		}
 		s.template, s.templateErr = decodeTemplate(i.Spec.PodTemplate)
 		hostile.Judge(t, v1alpha1.KindInstance, func() any {

@@ -58,17 +58,10 @@ const (
 	Delete Fate = "delete"
 )
 
-// Of says what becomes of a claim, and when to look again. Consent to its
-// deletion is the time on it beside the mark that its member has left, both of
-// which retention writes and anybody may take away. A time that cannot be read is
-// none. A claim that was restored has the annotations of the one that was retired, and
-// the time on it was not meant for it: it is kept for as long from when it was created.
+// Of says what becomes of a claim, and when to look again.
 func Of(claim *corev1.PersistentVolumeClaim, now time.Time) (Fate, time.Duration) {
-	ours := claim.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && claim.Labels[v1alpha1.LabelInstance] != "" &&
-		claim.Annotations[v1alpha1.AnnotationMadeBy] != "" && claim.Annotations[v1alpha1.AnnotationAdopt] == ""
-	at, err := due(claim)
-	switch {
-	case !ours, err != nil, claim.Annotations[v1alpha1.AnnotationRetired] == "", claim.DeletionTimestamp != nil:
+	switch at, ever := Expires(claim); {
+	case !ever:
 		return Keep, 0
 	case at.After(now):
 		return KeepForNow, at.Sub(now)
@@ -76,11 +69,16 @@ func Of(claim *corev1.PersistentVolumeClaim, now time.Time) (Fate, time.Duration
 	return Delete, 0
 }
 
-// Expires returns when a claim is deleted, false if never.
+// Expires returns when a claim is deleted, false if never. Consent to its
+// deletion is the time on it beside the mark that its member has left, both of
+// which retention writes and anybody may take away. A time that cannot be read is
+// none. A claim that was restored has the annotations of the one that was retired, and
+// the time on it was not meant for it: it is kept for as long from when it was created.
 func Expires(claim *corev1.PersistentVolumeClaim) (time.Time, bool) {
-	what, _ := Of(claim, time.Time{})
+	ours := claim.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && claim.Labels[v1alpha1.LabelInstance] != "" &&
+		claim.Annotations[v1alpha1.AnnotationMadeBy] != "" && claim.Annotations[v1alpha1.AnnotationAdopt] == ""
 	at, err := due(claim)
-	return at, what == KeepForNow && err == nil
+	return at, ours && err == nil && claim.Annotations[v1alpha1.AnnotationRetired] != "" && claim.DeletionTimestamp == nil
 }
 
 // due returns when a claim expires. A time that was written before the claim was made

@@ -12,9 +12,7 @@ import (
 // P10, P12: whatever stands in a PDGroup and whatever its PD answers, before it is
 // founded and after.
 func FuzzAPDGroup(f *testing.F) {
-	hostile.Add(f, "73")
-	f.Fuzz(func(t *testing.T, spec, config string, call uint8, answer string) {
-		attempt := hostile.Attempt{Spec: spec, Config: config, Call: call, Answer: answer}
+	hostile.Fuzz(f, "73", func(t *testing.T, attempt hostile.Attempt) {
 		server := hostile.New(t, "73")
 		for _, change := range []func(*v1alpha1.PDGroup){func(*v1alpha1.PDGroup) {}, founded} {
 			s := started(t, stored(change), 3)
@@ -22,7 +20,7 @@ func FuzzAPDGroup(f *testing.F) {
 			if !hostile.Into(&g.Spec, g.GetReplicas, attempt) {
 				return
 			}
-			g.Spec.Config = config
+			g.Spec.Config = attempt.Config
 			s.PDGroup = g
 			hostile.Judge(t, v1alpha1.KindPDGroup, func() any {
 				s.PD = server.View(t, attempt)

@@ -11,16 +11,14 @@ import (
 // P10, P12: whatever stands in a TiDBGroup and whatever its PD answers. SQL to begin
 // with is the text of the answer, too.
 func FuzzATiDBGroup(f *testing.F) {
-	hostile.Add(f, "1")
-	f.Fuzz(func(t *testing.T, spec, config string, call uint8, answer string) {
-		attempt := hostile.Attempt{Spec: spec, Config: config, Call: call, Answer: answer}
+	hostile.Fuzz(f, "1", func(t *testing.T, attempt hostile.Attempt) {
 		g := stored()
 		if !hostile.Into(&g.Spec, g.GetReplicas, attempt) {
 			return
 		}
-		g.Spec.Config = config
+		g.Spec.Config = attempt.Config
 		running, fresh := started(t, stored()), open()
-		fresh.SQL = answer
+		fresh.SQL = attempt.Answer
 		server := hostile.New(t, "1")
 		hostile.Judge(t, v1alpha1.KindTiDBGroup, func() any {
 			running.PD = server.View(t, attempt)

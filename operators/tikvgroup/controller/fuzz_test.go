@@ -11,15 +11,13 @@ import (
 
 // P10, P12: whatever stands in a TiKVGroup and whatever its PD answers.
 func FuzzATiKVGroup(f *testing.F) {
-	hostile.Add(f, "1")
-	f.Fuzz(func(t *testing.T, spec, config string, call uint8, answer string) {
-		attempt := hostile.Attempt{Spec: spec, Config: config, Call: call, Answer: answer}
+	hostile.Fuzz(f, "1", func(t *testing.T, attempt hostile.Attempt) {
 		g := sample()
 		s := world(t, g, 3)
 		if !hostile.Into(&g.Spec, g.GetReplicas, attempt) {
 			return
 		}
-		g.Spec.Config = config
+		g.Spec.Config = attempt.Config
 		server := hostile.New(t, "1")
 		hostile.Judge(t, v1alpha1.KindTiKVGroup, func() any {
 			s.PD = server.View(t, attempt)

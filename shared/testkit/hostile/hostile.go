@@ -3,6 +3,7 @@ package hostile
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -48,13 +49,16 @@ type Attempt struct {
 	Call                 uint8
 }
 
-// Add gives a fuzz test the attempts that it begins with. cluster is the ID of the cluster
-// that the operator knows.
-func Add(f *testing.F, cluster string) {
+// Fuzz has a fuzz test try attempts. cluster is the ID of the cluster that the operator
+// knows.
+func Fuzz(f *testing.F, cluster string, try func(*testing.T, Attempt)) {
 	f.Helper()
 	for _, a := range attempts(cluster) {
 		f.Add(a.Spec, a.Config, a.Call, a.Answer)
 	}
+	f.Fuzz(func(t *testing.T, spec, config string, call uint8, answer string) {
+		try(t, Attempt{Spec: spec, Config: config, Call: call, Answer: answer})
+	})
 }
 
 func attempts(cluster string) []Attempt {
@@ -105,7 +109,6 @@ func New(t testing.TB, cluster string) *PD {
 			"/pd/api/v1/members", "/pd/api/v1/health", "/pd/api/v1/stores", "/pd/api/v1/config/replicate",
 			"/pd/api/v1/scheduler-config/evict-leader-scheduler/list", "/pd/api/v1/config/rules", "/pd/api/v1/config",
 		},
-		now: map[string]string{},
 	}
 	p.usual = map[string]string{
 		p.paths[0]: `{"header":{"cluster_id":` + cluster + `},"members":[{"name":"basic-pd-0","member_id":1,"client_urls":["http://basic-pd-0:2379"]}],` +
@@ -136,9 +139,7 @@ func New(t testing.TB, cluster string) *PD {
 func (p *PD) View(t *testing.T, a Attempt) pd.View {
 	t.Helper()
 	p.mu.Lock()
-	for path, text := range p.usual {
-		p.now[path] = text
-	}
+	p.now = maps.Clone(p.usual)
 	p.now[p.paths[int(a.Call)%len(p.paths)]] = a.Answer
 	p.mu.Unlock()
 	view, err := p.client.View(t.Context())

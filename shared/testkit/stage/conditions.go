@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
 )
 
 // Condition waits for a condition of an object, for its current generation, and
@@ -23,7 +24,7 @@ func (s *Stage) Condition(o client.Object, kind string, status metav1.ConditionS
 		have := Verdict(o, kind)
 		assert.True(c, have == want || reason == "" && strings.HasPrefix(have, want), "%s of %s is %s instead of %s\n%s", kind, o.GetName(), have, want, Dump(o))
 	}, Patience, Tick)
-	return *meta.FindStatusCondition(conditionsOf(o), kind)
+	return *meta.FindStatusCondition(conditions.Of(o), kind)
 }
 
 // Says waits until UpToDate of an object is False with a reason and some words.
@@ -51,7 +52,7 @@ func (s *Stage) NoCondition(o client.Object, kind string) {
 // Verdict describes a condition of an object at its current generation, as
 // Status/Reason.
 func Verdict(o client.Object, kind string) string {
-	c := meta.FindStatusCondition(conditionsOf(o), kind)
+	c := meta.FindStatusCondition(conditions.Of(o), kind)
 	switch {
 	case c == nil:
 		return "none"
@@ -63,7 +64,7 @@ func Verdict(o client.Object, kind string) string {
 
 // Message returns the message of a condition; empty if there is none.
 func Message(o client.Object, kind string) string {
-	if c := meta.FindStatusCondition(conditionsOf(o), kind); c != nil {
+	if c := meta.FindStatusCondition(conditions.Of(o), kind); c != nil {
 		return c.Message
 	}
 	return ""
@@ -72,20 +73,8 @@ func Message(o client.Object, kind string) string {
 // Dump lists an object's conditions.
 func Dump(o client.Object) string {
 	var out []string
-	for _, c := range conditionsOf(o) {
+	for _, c := range conditions.Of(o) {
 		out = append(out, fmt.Sprintf("%s=%s/%s@%d: %s", c.Type, c.Status, c.Reason, c.ObservedGeneration, c.Message))
 	}
 	return strings.Join(out, "\n")
-}
-
-func conditionsOf(o client.Object) []metav1.Condition {
-	switch x := o.(type) {
-	case v1alpha1.Group:
-		return x.GetGroupStatus().Conditions
-	case *v1alpha1.TidbCluster:
-		return x.Status.Conditions
-	case *v1alpha1.Instance:
-		return x.Status.Conditions
-	}
-	return nil
 }
