@@ -23,9 +23,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// act carries a plan out. A claim that it creates is put into the snapshot, so
-// that the status which follows records it. A conflict as Err says that the
-// plan rests on an old version of something.
+// act carries a plan out. A claim that it creates or changes is put into the
+// snapshot, so that the status which follows tells of it as it is now. A conflict
+// as Err says that the plan rests on an old version of something.
 func (r *reconciler) act(ctx context.Context, s *snapshot, p *plan) step.Outcome {
 	if p.addFinalizer {
 		if err := r.finalizer(ctx, s.instance, controllerutil.AddFinalizer); err != nil {
@@ -110,9 +110,12 @@ func (r *reconciler) patchClaim(ctx context.Context, s *snapshot, c claimPatch) 
 		}
 		return o
 	}
-	if spec, ok := c.body["spec"].(map[string]any); ok && at >= 0 && spec[attributesField] != nil {
-		// What it does not know, an API server drops.
-		s.volumes[at].dropped = changed.Spec.VolumeAttributesClassName == nil
+	if at >= 0 {
+		s.volumes[at].claim = changed
+		if spec, ok := c.body["spec"].(map[string]any); ok && spec[attributesField] != nil {
+			// What it does not know, an API server drops.
+			s.volumes[at].dropped = changed.Spec.VolumeAttributesClassName == nil
+		}
 	}
 	r.tell(s, c.claim, c.event, "changed claim %s: %s", c.claim.Name, c.why)
 	return step.Done()
