@@ -176,17 +176,21 @@ func (h *heart) beat(ctx context.Context, from, to time.Time) error {
 	if err != nil {
 		return err
 	}
+	used := uint64(count.Size)
 	capacity, available := h.settings.Capacity, h.settings.Capacity
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(h.settings.DataDir, &fs); err == nil {
-		total, free := fs.Blocks*uint64(fs.Bsize), fs.Bavail*uint64(fs.Bsize)
-		if capacity == 0 || capacity > total {
-			capacity = total
+		// What others keep on the disk is not counted as TiKV counts it: PD gives no
+		// region to a store of which less than a fifth is free (low-space-ratio), and
+		// the disk of the machine that tests run on may well be as full.
+		free := fs.Bavail * uint64(fs.Bsize)
+		if capacity == 0 || capacity > used+free {
+			capacity = used + free
 		}
 		available = min(capacity, free)
 	}
 	return h.pd.StoreHeartbeat(ctx, &pdpb.StoreStats{
-		StoreId: h.id, Capacity: capacity, Available: available, UsedSize: uint64(count.Size), RegionCount: uint32(count.Regions),
+		StoreId: h.id, Capacity: capacity, Available: available, UsedSize: used, RegionCount: uint32(count.Regions),
 		StartTime: uint32(h.started.Unix()), SlowScore: 1,
 		Interval: &pdpb.TimeInterval{StartTimestamp: uint64(from.Unix()), EndTimestamp: uint64(to.Unix())},
 	})
