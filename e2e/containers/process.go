@@ -55,17 +55,87 @@ func (w *World) Crash(ctx context.Context, name string, times int) error {
 	return nil
 }
 
+// WipeData implements scenario.World: while a process stands still, the files on its
+// pod's volumes go; then it is killed.
+func (w *World) WipeData(ctx context.Context, names []string) error {
+	if w.provider.Name() != provider.Local {
+		return scenario.ErrNotHere
+	}
+	pods := make([]corev1.Pod, len(names))
+	for i, name := range names {
+		if err := w.session.Client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, &pods[i]); err != nil {
+			return fmt.Errorf("find pod %s: %w", name, err)
+		}
+		if err := Signal(&pods[i], syscall.SIGSTOP); err != nil {
+			return fmt.Errorf("stop the process of pod %s: %w", name, err)
+		}
+		if err := wipe(&pods[i]); err != nil {
+			return fmt.Errorf("wipe the volumes of pod %s: %w", name, err)
+		}
+	}
+	for i := range pods {
+		if err := Signal(&pods[i], syscall.SIGKILL); err != nil {
+			return fmt.Errorf("kill the process of pod %s: %w", pods[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// wipe erases what is on the claims of a pod, as its main process sees them.
+func wipe(pod *corev1.Pod) error {
+	claims := map[string]bool{}
+	for _, v := range pod.Spec.Volumes {
+		claims[v.Name] = v.PersistentVolumeClaim != nil
+	}
+	all, err := processes(pod)
+	if err != nil {
+		return err
+	}
+	for _, id := range all {
+		for _, m := range pod.Spec.Containers[0].VolumeMounts {
+			if !claims[m.Name] {
+				continue
+			}
+			files, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(id), "root", m.MountPath, "*"))
+			if err != nil {
+				return fmt.Errorf("list files: %w", err)
+			}
+			for _, file := range files {
+				if err := os.RemoveAll(file); err != nil {
+					return fmt.Errorf("remove file: %w", err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 var errNoProcess = errors.New("none of its processes runs on this machine")
 
 // Signal sends a signal to the main process of a pod's first container.
 func Signal(pod *corev1.Pod, what syscall.Signal) error {
-	processes, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	all, err := processes(pod)
 	if err != nil {
-		return fmt.Errorf("list processes: %w", err)
+		return err
+	}
+	for _, id := range all {
+		if err := syscall.Kill(id, what); err != nil {
+			return fmt.Errorf("send signal %s: %w", what, err)
+		}
+	}
+	return nil
+}
+
+// processes returns the main process of a pod's first container, by its ID on this
+// machine; there may be more for a moment.
+func processes(pod *corev1.Pod) ([]int, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
 	}
 	program := pod.Spec.Containers[0].Command[0]
-	found := false
-	for _, file := range processes {
+	var out []int
+	for _, file := range files {
 		groups, err := os.ReadFile(file)
 		if err != nil || !strings.Contains(string(groups), string(pod.UID)) {
 			continue // the process has ended, or is another's
@@ -76,17 +146,14 @@ func Signal(pod *corev1.Pod, what syscall.Signal) error {
 		}
 		id, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		if err != nil {
-			return fmt.Errorf("read process ID: %w", err)
+			return nil, fmt.Errorf("read process ID: %w", err)
 		}
-		if err := syscall.Kill(id, what); err != nil {
-			return fmt.Errorf("send signal %s: %w", what, err)
-		}
-		found = true
+		out = append(out, id)
 	}
-	if !found {
-		return errNoProcess
+	if len(out) == 0 {
+		return nil, errNoProcess
 	}
-	return nil
+	return out, nil
 }
 
 // Restarts is how often the containers of a pod were started again.

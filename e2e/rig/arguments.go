@@ -63,9 +63,21 @@ func (a *actor) setting(pod types.NamespacedName, key string) (string, error) {
 }
 
 // arguments returns the --key=value arguments of the main container, with the
-// pod's name and namespace filled in. One without a value is true.
+// pod's name, namespace and annotations filled in as they are now, which is what the
+// kubelet does whenever it starts a container. One without a value is true.
 func arguments(pod *corev1.Pod) map[string]string {
-	fill := strings.NewReplacer("$(POD_NAME)", pod.Name, "$(NAMESPACE)", pod.Namespace)
+	known := []string{"$(POD_NAME)", pod.Name, "$(NAMESPACE)", pod.Namespace}
+	for _, c := range pod.Spec.Containers {
+		for _, e := range c.Env {
+			if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
+				continue
+			}
+			if key, found := strings.CutPrefix(e.ValueFrom.FieldRef.FieldPath, "metadata.annotations['"); found {
+				known = append(known, "$("+e.Name+")", pod.Annotations[strings.TrimSuffix(key, "']")])
+			}
+		}
+	}
+	fill := strings.NewReplacer(known...)
 	out := map[string]string{}
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name != pod.Labels[v1alpha1.LabelComponent] {

@@ -260,6 +260,9 @@ func (r *Rig) Crash(ctx context.Context, pod string, times int) error {
 	return r.actor.crash(ctx, r.namespace, pod, times)
 }
 
+// WipeData implements scenario.World: the model's disks are lost with their claims only.
+func (r *Rig) WipeData(context.Context, []string) error { return scenario.ErrNotHere }
+
 // Replicated implements scenario.World.
 func (r *Rig) Replicated(context.Context) error {
 	for _, db := range r.Databases.List() {

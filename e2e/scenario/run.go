@@ -148,6 +148,8 @@ func (r *runner) step(ctx context.Context, s Step) error {
 		return r.idle(ctx, s.Idle.Duration)
 	case s.Crash != nil:
 		return r.crash(ctx, *s.Crash)
+	case s.WipeData != nil:
+		return r.world.WipeData(ctx, s.WipeData)
 	case s.SQL != nil:
 		return r.query(ctx, *s.SQL)
 	case s.Workload != nil:

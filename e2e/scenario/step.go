@@ -70,6 +70,9 @@ type Step struct {
 	DeleteNode *Node `json:"deleteNode,omitempty"`
 	// Crash ends the process of a pod's main container.
 	Crash *Crash `json:"crash,omitempty"`
+	// WipeData erases what pods have on their volumes, all of them before their
+	// processes are ended: a disk that is lost under a pod that stays.
+	WipeData []string `json:"wipeData,omitempty"`
 	// Replicate a table on TiFlash.
 	Replicate *Replicate `json:"replicate,omitempty"`
 	// SQL runs a statement.

@@ -64,6 +64,8 @@ func (d *database) Query(ctx context.Context, q scenario.SQL) (string, error) {
 	return "", err
 }
 
+func (d *database) WipeData(context.Context, []string) error { return scenario.ErrNotHere }
+
 // Crash stalls the database for a while, and cuts all connections if the pod is called so.
 func (d *database) Crash(_ context.Context, pod string, _ int) error {
 	d.proxy.Stall()

@@ -50,6 +50,9 @@ type World interface {
 	// Crash ends the process of a pod's main container so many times in a row,
 	// each time as soon as it runs again; without end if negative.
 	Crash(ctx context.Context, pod string, times int) error
+	// WipeData erases what pods have on their volumes and ends their main containers'
+	// processes.
+	WipeData(ctx context.Context, pods []string) error
 	// Replicate has a table of a PDGroup's database have so many replicas on
 	// TiFlash, as ALTER TABLE ... SET TIFLASH REPLICA does.
 	Replicate(ctx context.Context, pdGroup string, table, replicas int) error

@@ -34,6 +34,8 @@ import (
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 // pdDeadline is after how long the operator looks again by itself whether PD
 // has been asked.
@@ -59,7 +61,7 @@ func (r *Reconciler) setup() error {
 		Watches(&v1alpha1.Instance{}, watch.GroupsOf(r.Client, list, watch.ByCluster), builder.WithPredicates(stops())).
 		WatchesRawSource(r.PD.Events(watch.GroupsOf(r.Client, list, watch.ByName))).
 		WithOptions(r.Controller)
-	if err := group.Watches(b, r.Env, v1alpha1.KindPDGroup, v1alpha1.ComponentPD, list).Complete(r); err != nil {
+	if err := group.Watches(b, r.Env, v1alpha1.KindPDGroup, v1alpha1.ComponentPD, list).Complete(r.Env.Fair(r)); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil
@@ -105,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	before := g.Status.Recovery
 	status, set, end := report(g, s, p, outcome, r.Now())
-	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.PDGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), End: end, Once: true})
+	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.PDGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), Changes: p.Changes, End: end, Once: true})
 	if after := g.Status.Recovery; err == nil && recovery.Turned(before, after) {
 		r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "QuorumRecovery", string(after.Phase), "%s", recovery.Told(after))
 	}

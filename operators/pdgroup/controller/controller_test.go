@@ -91,13 +91,13 @@ func TestPD19TheClientServiceHasTheGroupsNameAndChangesInPlace(t *testing.T) {
 func TestPD02MembersJoinByTheServiceOnceTheClusterExists(t *testing.T) {
 	w := begin(t)
 	w.create()
-	first := func() string { return strings.Join(stage.Template(t, w.Instances()[0]).Spec.Containers[0].Args, " ") }
+	first := func() string { return startArg(t, &w.Instances()[0]) }
 	require.Eventually(t, func() bool { return len(w.Instances()) == 3 }, stage.Patience, stage.Tick)
 	revision := w.Instances()[0].Spec.Revision
 	w.Converged()
 	require.Eventually(t, func() bool { return strings.Contains(first(), "--join=http://basic-pd."+w.Namespace+".svc:2379") }, stage.Patience, stage.Tick)
 	for _, i := range w.Instances() {
-		assert.NotContains(t, strings.Join(stage.Template(t, i).Spec.Containers[0].Args, " "), "--initial-cluster=")
+		assert.NotContains(t, startArg(t, &i), "--initial-cluster=")
 		assert.Equal(t, revision, i.Spec.Revision, "joining makes no revision")
 	}
 }
@@ -148,7 +148,7 @@ func TestPD05MembersAreAddedOneAtATime(t *testing.T) {
 	stop()
 	assert.Equal(t, 1, most)
 	for _, i := range w.Instances() {
-		assert.Contains(t, strings.Join(stage.Template(t, i).Spec.Containers[0].Args, " "), "--join=")
+		assert.Contains(t, startArg(t, &i), "--join=")
 	}
 }
 

@@ -85,7 +85,9 @@ func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
 		Settings:       storing{g, s},
 		Adjust: func(slot int32, template *corev1.PodTemplateSpec) {
-			foundOrJoin(g, template, founds(g, s, slot), foundArg(s, names.Instance(g.Name, slot)), founders(g, s))
+			name := names.Instance(g.Name, slot)
+			found := founds(g, s, slot)
+			foundOrJoin(g, template, found, foundArg(s, name), asks(s, name, found), founders(g, s))
 		},
 		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s),
 		Budget: group.Budget(g, s, workload.Owner(g), counted(g, s)),
@@ -186,6 +188,18 @@ func foundArg(s group.Snapshot, name string) string {
 		return ""
 	}
 	return founding.Arg(i)
+}
+
+// asks reports whether the member of an Instance asks its pod how it starts: who is
+// made to found does, from the first pod on and for ever, because the pod that runs
+// does. A founder that an earlier version has made has its argument until its pod is
+// made anew.
+func asks(s group.Snapshot, name string, found bool) bool {
+	i := s.Instance(name)
+	if i == nil {
+		return found
+	}
+	return founding.Asks(i)
 }
 
 // Prepare implements group.Component: the leader moves to another member and, for

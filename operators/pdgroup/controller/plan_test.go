@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,11 @@ func created(p groupPlan) []string {
 
 func startArg(t *testing.T, i *v1alpha1.Instance) string {
 	t.Helper()
-	for _, arg := range stage.Template(t, *i).Spec.Containers[0].Args {
+	template := stage.Template(t, *i)
+	for _, arg := range template.Spec.Containers[0].Args {
+		if arg == "$("+founding.Variable+")" {
+			return template.Annotations[founding.AnnotationStart]
+		}
 		if strings.HasPrefix(arg, joinFlag) || strings.HasPrefix(arg, founding.Flag) {
 			return arg
 		}
@@ -287,5 +292,65 @@ func TestAFounderThatNeverRanKeepsItsListOfFounders(t *testing.T) {
 			assert.Contains(t, arg, "--initial-cluster=")
 			assert.NotContains(t, arg, "basic-pd-4")
 		})
+	}
+}
+
+// S M7, P2: the pod of a founder lives on when there is a cluster, and its disk may be
+// wiped under it. What it starts with then is --join, without a restart for it.
+func TestP2AFounderJoinsOnceThereIsACluster(t *testing.T) {
+	g := stored()
+	p := mustPlan(t, g, group.Snapshot{PD: pd.View{Err: errNoMembers}})
+	for _, c := range p.Instances {
+		before := stage.Template(t, *c.Desired)
+		assert.Contains(t, before.Annotations[founding.AnnotationStart], founding.Flag)
+		assert.NotContains(t, strings.Join(before.Spec.Containers[0].Args, " "), founding.Flag, "an argument would stay as long as the pod")
+	}
+	s := started(t, stored(founded), 3)
+	p = mustPlan(t, stored(founded), s)
+	require.Len(t, p.Instances, 3)
+	for _, c := range p.Instances {
+		before, after := stage.Template(t, *c.Live), stage.Template(t, *c.Desired)
+		assert.Equal(t, "--join=http://basic-pd.ns.svc:2379", after.Annotations[founding.AnnotationStart])
+		assert.Equal(t, before.Spec, after.Spec, "nothing but the annotation changes, and no pod is made anew for it")
+		assert.Equal(t, c.Live.Spec.Revision, c.Desired.Spec.Revision)
+	}
+	// So it stays, also while PD is silent; who comes later has it as an argument.
+	for i, c := range p.Instances {
+		s.Instances[i] = c.Desired
+	}
+	for name, change := range map[string]func(*group.Snapshot){"PD answers": func(*group.Snapshot) {}, "PD is silent": silent} {
+		change(&s)
+		for _, c := range mustPlan(t, stored(founded, replicasOf(4)), s).Instances {
+			template := stage.Template(t, *c.Desired)
+			assert.Equal(t, c.Desired.Name != "basic-pd-3", template.Annotations[founding.AnnotationStart] != "", "%s: %s", name, c.Desired.Name)
+			assert.True(t, strings.HasPrefix(startArg(t, c.Desired), joinFlag), "%s: %s", name, c.Desired.Name)
+		}
+	}
+}
+
+// The pod of a founder that an earlier version made has the argument itself.
+func TestAFounderOfAnEarlierVersionIsLeftAsItIs(t *testing.T) {
+	literal := func(i *v1alpha1.Instance) {
+		template := stage.Template(t, *i)
+		start := template.Annotations[founding.AnnotationStart]
+		delete(template.Annotations, founding.AnnotationStart)
+		c := &template.Spec.Containers[0]
+		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == founding.Variable })
+		c.Args[slices.Index(c.Args, "$("+founding.Variable+")")] = start
+		raw, err := json.Marshal(template)
+		require.NoError(t, err)
+		i.Spec.PodTemplate.Raw = raw
+	}
+	s := started(t, stored(), 3, silent)
+	for _, i := range s.Instances {
+		literal(i)
+	}
+	for _, c := range mustPlan(t, stored(), s).Instances {
+		assert.Equal(t, stage.Template(t, *c.Live), stage.Template(t, *c.Desired), "nothing changes while it founds")
+	}
+	s.PD = started(t, stored(), 3).PD
+	for _, c := range mustPlan(t, stored(founded), s).Instances {
+		assert.Empty(t, stage.Template(t, *c.Desired).Annotations[founding.AnnotationStart])
+		assert.True(t, strings.HasPrefix(startArg(t, c.Desired), joinFlag))
 	}
 }

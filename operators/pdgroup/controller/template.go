@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -125,8 +126,12 @@ func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
 
 // foundOrJoin changes a template into one that founds the cluster, in which
 // every founder names all of them by their slots, or into one that joins it.
-// before is the argument that it founded with, empty if it has none.
-func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bool, before string, founders []int32) {
+// before is the argument that it founded with, empty if it has none. asked says
+// that the member asks its pod how it starts, as one does that is made to found
+// (P2): an argument stays in a pod as long as the pod, but an annotation changes
+// in it, and the kubelet reads it each time that it starts the container. So a
+// founder whose disk is lost under its pod joins as soon as there is a cluster.
+func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bool, before string, asked bool, founders []int32) {
 	start := joinFlag + names.PDURL(g.Name, g.Namespace, v1alpha1.PortPDClient)
 	switch {
 	case found && before != "":
@@ -139,15 +144,29 @@ func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bo
 		}
 		start = founding.Flag + strings.Join(members, ",")
 	}
+	template.Annotations = maps.Clone(template.Annotations)
+	delete(template.Annotations, founding.AnnotationStart)
 	for c := range template.Spec.Containers {
 		container := &template.Spec.Containers[c]
 		if container.Name != g.Component() {
 			continue
 		}
+		arg := start
+		container.Env = slices.DeleteFunc(slices.Clone(container.Env), func(e corev1.EnvVar) bool { return e.Name == founding.Variable })
+		if asked {
+			arg = "$(" + founding.Variable + ")"
+			container.Env = append(container.Env, corev1.EnvVar{Name: founding.Variable, ValueFrom: &corev1.EnvVarSource{
+				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + founding.AnnotationStart + "']"},
+			}})
+			if template.Annotations == nil {
+				template.Annotations = map[string]string{}
+			}
+			template.Annotations[founding.AnnotationStart] = start
+		}
 		container.Args = slices.Clone(container.Args)
-		for i, arg := range container.Args {
-			if strings.HasPrefix(arg, joinFlag) || strings.HasPrefix(arg, founding.Flag) {
-				container.Args[i] = start
+		for i, old := range container.Args {
+			if strings.HasPrefix(old, joinFlag) || strings.HasPrefix(old, founding.Flag) || old == "$("+founding.Variable+")" {
+				container.Args[i] = arg
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func TestGolden(t *testing.T) {
 	pod, files, problems := render(g)
 	require.Empty(t, problems)
 	founder := pod.DeepCopy()
-	foundOrJoin(g, founder, true, "", []int32{0, 1, 2})
+	foundOrJoin(g, founder, true, "", false, []int32{0, 1, 2})
 	golden(t, "pd", pod, map[string]any{"founder": founder.Spec.Containers[0].Args}, files, services(g)[0], services(g)[1])
 }
 
