@@ -86,7 +86,7 @@ demo-down: ## Stop what "make demo" started
 	go -C e2e run ./cmd/demo down
 
 images: ## Build the images of the operators and of the stand-ins
-	go -C e2e run ./images/cmd/images base operators standins
+	TIDB_GROUPS_VERSION=$(VERSION) go -C e2e run ./images/cmd/images base operators standins
 
 tidy: ## Tidy the go.mod of every module
 	$(call each,tidy,go mod tidy)

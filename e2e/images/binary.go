@@ -8,15 +8,22 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
+// versionVariable is the environment variable with the version that the operators of
+// an image tell when they are asked (--version). Images that go elsewhere have one; for
+// those of this machine a commit that changes nothing in a binary makes no new image.
+const versionVariable = "TIDB_GROUPS_VERSION"
+
 // Binaries compiles main packages of this repository (paths from its root, for
-// example ./operators/pdgroup) into static binaries, with one call of the go
-// tool, and returns the directory that holds each under the last element of
-// its package's path. An unchanged binary is not linked again.
+// example ./operators/pdgroup) into static binaries and returns the directory that
+// holds each under the last element of its package's path. Each is compiled in its own
+// module, without go.work, as it is tested: there the requirements of other modules
+// would choose newer dependencies for it. An unchanged binary is not linked again.
 func Binaries(ctx context.Context, root, cache string, packages ...string) (dir string, err error) {
 	dir = filepath.Join(cache, "static")
 	if err = os.MkdirAll(dir, 0o755); err != nil {
@@ -38,20 +45,50 @@ func Binaries(ctx context.Context, root, cache string, packages ...string) (dir 
 			return "", fmt.Errorf("find main package %s: %w", p, err)
 		}
 	}
-	// grpcnotrace leaves out the tracing pages of gRPC: with their templates the
-	// linker would have to keep every method of every type, a fifth of a binary.
-	// Without the version control stamp: a commit that changes nothing in a
-	// binary must not make a new image.
-	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", dir + string(filepath.Separator)}, packages...)
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=")
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err = cmd.Run(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", strings.Join(packages, " "), err, lastLines(output.String(), 40))
+	for _, m := range modulesOf(packages) {
+		cmd := exec.CommandContext(ctx, "go", buildArgs(dir, os.Getenv(versionVariable), m.packages)...)
+		cmd.Dir = filepath.Join(root, m.dir)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+		var output bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &output, &output
+		if err = cmd.Run(); err != nil {
+			return "", fmt.Errorf("build %s of %s: %w\n%s", strings.Join(m.packages, " "), m.dir, err, lastLines(output.String(), 40))
+		}
 	}
 	return dir, nil
+}
+
+// buildArgs are the arguments of the go tool that compile packages into a directory.
+func buildArgs(dir, version string, packages []string) []string {
+	ldflags := "-s -w"
+	if version != "" {
+		ldflags += " -X github.com/tidb-groups/tidb-groups/shared/operator.version=" + version
+	}
+	// grpcnotrace leaves out the tracing pages of gRPC: with their templates the
+	// linker would have to keep every method of every type, a fifth of a binary.
+	// Without the version control stamp: see versionVariable.
+	return append([]string{"build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=" + ldflags, "-o", dir + string(filepath.Separator)}, packages...)
+}
+
+// packagesOf are packages of one module, by their paths from its directory.
+type packagesOf struct {
+	dir      string
+	packages []string
+}
+
+// modulesOf groups packages by the modules that they are in, which are the directories
+// at the root of the repository.
+func modulesOf(packages []string) []packagesOf {
+	var out []packagesOf
+	for _, p := range packages {
+		dir, rest, _ := strings.Cut(path.Clean(p), "/")
+		at := slices.IndexFunc(out, func(m packagesOf) bool { return m.dir == dir })
+		if at < 0 {
+			at, out = len(out), append(out, packagesOf{dir: dir})
+		}
+		out[at].packages = append(out[at].packages, "./"+rest)
+	}
+	return out
 }
 
 // lock takes an exclusive lock on a file. It needs no clean-up after a crash:

@@ -1,0 +1,20 @@
+package images
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// S F8: what ships is what was tested. Every program is compiled in its own module.
+func TestProgramsAreCompiledInTheirOwnModule(t *testing.T) {
+	assert.Equal(t, []packagesOf{
+		{"operators", []string{"./pdgroup", "./tikvgroup/cmd/handover"}},
+		{"e2e", []string{"./standin/pd"}},
+	}, modulesOf([]string{"./operators/pdgroup", "./e2e/standin/pd", "./operators/tikvgroup/cmd/handover"}))
+}
+
+func TestAnImageThatGoesElsewhereTellsItsVersion(t *testing.T) {
+	assert.Contains(t, buildArgs("/out", "v1.2.3", []string{"./pdgroup"}), "-ldflags=-s -w -X github.com/tidb-groups/tidb-groups/shared/operator.version=v1.2.3")
+	assert.Contains(t, buildArgs("/out", "", []string{"./pdgroup"}), "-ldflags=-s -w", "a commit that changes nothing makes no new image")
+}
