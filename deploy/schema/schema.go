@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -12,10 +11,7 @@ import (
 // MaxBytes is the largest that a CRD may be as Kubernetes keeps it, in JSON:
 // client-side "kubectl apply" keeps a copy of the object in an annotation, which
 // may hold 256 KiB, and the API server stores the object next to that copy.
-const MaxBytes = 100 << 10
-
-// umbrella is the plural of the kind that embeds the others.
-const umbrella = "tidbclusters"
+const MaxBytes = 120 << 10
 
 // node is one schema, or any other object of a CRD.
 type node = map[string]any
@@ -60,9 +56,6 @@ func Finish(in []byte) ([]byte, error) {
 	for _, v := range versions {
 		version, _ := v.(node)
 		root := child(child(version, "schema"), "openAPIV3Schema")
-		if child(spec, "names")["plural"] == umbrella {
-			trimUmbrella(root)
-		}
 		walk(root, stringQuantity)
 	}
 	out, err := yaml.Marshal(crd)
@@ -77,46 +70,6 @@ func Finish(in []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%d bytes are more than %d: shorten descriptions, or leave more out", len(kept), MaxBytes)
 	}
 	return append([]byte("---\n"), out...), nil
-}
-
-// trimUmbrella leaves out what the umbrella's schema would say twice: each entry
-// of its spec is the template of a group kind, which explains every field
-// ("kubectl explain tikvgroup.spec"). The entry's own fields keep the first
-// sentence of their description; what is nested deeper, and the fields of a
-// condition, keep none.
-func trimUmbrella(root node) {
-	for _, entry := range properties(child(properties(root), "spec")) {
-		fields, _ := entry.(node)
-		if items := child(fields, "items"); items != nil {
-			fields = items
-		}
-		for _, field := range properties(fields) {
-			if schema, ok := field.(node); ok {
-				trimBelow(schema)
-				firstSentence(schema)
-			}
-		}
-	}
-	trimBelow(child(properties(child(properties(root), "status")), "conditions"))
-}
-
-// trimBelow removes the descriptions of everything below a schema, and keeps
-// the schema's own.
-func trimBelow(schema node) {
-	own, described := schema["description"]
-	walk(schema, func(s node) { delete(s, "description") })
-	if described {
-		schema["description"] = own
-	}
-}
-
-// firstSentence shortens the description of a schema.
-func firstSentence(schema node) {
-	text, _ := schema["description"].(string)
-	text = strings.ReplaceAll(text, "\n", " ")
-	if first, _, more := strings.Cut(text, ". "); more {
-		schema["description"] = first + "."
-	}
 }
 
 // stringQuantity makes a quantity that is marked as a string just that.

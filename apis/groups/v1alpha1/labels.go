@@ -40,6 +40,9 @@ const (
 	// good. Such a claim is never mounted again; its slot is skipped while it
 	// exists. The value is the reason.
 	AnnotationRetired = LabelPrefix + "retired"
+	// LabelRetired is "true" on a claim with AnnotationRetired, so that kubectl get pvc
+	// -l lists such claims, or leaves them out. Nothing is decided by it.
+	LabelRetired = AnnotationRetired
 	// AnnotationExpires is, on a retired claim, when it is deleted (RFC 3339): its
 	// group's claim retention said so when its member left. Who takes it away keeps
 	// the claim.

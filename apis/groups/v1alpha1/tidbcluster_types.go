@@ -9,6 +9,8 @@ type TidbClusterSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^V?[0-9]+([.]|$)')",messageExpression="'versions of TiDB begin with v: write v' + self.replace('V', '')"
+	// +kubebuilder:validation:XValidation:rule="!(self.lowerAscii() in ['latest', 'nightly', 'stable', 'master', 'main'])",messageExpression="self + ' is another release every other day: name one, such as v8.5.7'"
 	Version string `json:"version"`
 	// PD becomes PDGroup <name>-pd.
 	PD PDEntry `json:"pd"`
