@@ -71,7 +71,7 @@ func TestTheAPIServerAcceptsEverythingThatIsRendered(t *testing.T) {
 	for name, objects := range renderings {
 		t.Run(name, func(t *testing.T) {
 			for _, o := range objects {
-				if o.GetKind() == "PodMonitor" {
+				if o.GetKind() == "ServiceMonitor" {
 					continue // its kind is the Prometheus Operator's
 				}
 				err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.FieldOwner("test"), client.ForceOwnership, client.DryRunAll)

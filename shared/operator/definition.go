@@ -68,6 +68,8 @@ type Env struct {
 	ClusterScoped bool
 	// Controller options, concurrency and timeouts, from the flags.
 	Controller controller.Options
+	// PerNamespace is how many of the operator's workers one namespace may have.
+	PerNamespace int
 	// Waits remembers who has owed an answer since when.
 	Waits *gate.Waits
 	// Outcomes counts the ends of steps.

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap/zapcore"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 // Flags are the command line of every operator. docs/development.md lists them.
@@ -16,6 +17,8 @@ type Flags struct {
 	Namespaces string
 	// MetricsAddress to serve Prometheus metrics on; "0" turns them off.
 	MetricsAddress string
+	// MetricsSecure serves them over TLS, to whom the API server lets read /metrics.
+	MetricsSecure bool
 	// ProbeAddress to serve /healthz and /readyz on; "0" turns them off.
 	ProbeAddress string
 	// LeaderElect lets only one of several replicas act.
@@ -24,6 +27,8 @@ type Flags struct {
 	LeaderElectionNamespace string
 	// Concurrency is how many objects are reconciled at once.
 	Concurrency int
+	// NamespaceConcurrency is how many of a namespace are; zero means as many as of all.
+	NamespaceConcurrency int
 	// ReconcileTimeout bounds one reconcile.
 	ReconcileTimeout time.Duration
 	// RelistPeriod is how often the caches are filled anew with a full list,
@@ -53,10 +58,12 @@ func parse(name string, args []string) (Flags, error) {
 	set := flag.NewFlagSet(name+"-operator", flag.ContinueOnError)
 	set.StringVar(&f.Namespaces, "namespaces", "", "comma-separated namespaces to watch; empty means all")
 	set.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8080", "address to serve Prometheus metrics on; 0 turns them off")
+	set.BoolVar(&f.MetricsSecure, "metrics-secure", false, "serve metrics over TLS, with a certificate made at the start, to whom the API server authenticates and lets get /metrics")
 	set.StringVar(&f.ProbeAddress, "health-probe-bind-address", ":8081", "address to serve /healthz and /readyz on; 0 turns them off")
 	set.BoolVar(&f.LeaderElect, "leader-elect", false, "let only one of several replicas act")
 	set.StringVar(&f.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the leader lease; empty means the pod's own")
-	set.IntVar(&f.Concurrency, "concurrency", 8, "how many objects are reconciled at once")
+	set.IntVar(&f.Concurrency, "concurrency", 32, "how many objects are reconciled at once")
+	set.IntVar(&f.NamespaceConcurrency, "concurrency-per-namespace", 8, "how many objects of one namespace are reconciled at once, and two while it keeps one of them waiting; 0 means no limit of its own")
 	set.DurationVar(&f.ReconcileTimeout, "reconcile-timeout", time.Minute, "bound on one reconcile")
 	set.DurationVar(&f.RelistPeriod, "relist-period", 10*time.Minute, "how often caches are filled anew with a full list, in case an event of a watch was lost; 0 means never")
 	set.Float64Var(&f.ClientQPS, "kube-client-qps", -1, "requests per second to the API server; negative means no client-side limit")
@@ -75,6 +82,9 @@ func parse(name string, args []string) (Flags, error) {
 	if f.Concurrency < 1 {
 		return f, fmt.Errorf("flag --concurrency is %d: it must be at least 1", f.Concurrency)
 	}
+	if f.NamespaceConcurrency < 0 {
+		return f, fmt.Errorf("flag --concurrency-per-namespace is %d: it must not be negative", f.NamespaceConcurrency)
+	}
 	if f.RelistPeriod < 0 {
 		return f, fmt.Errorf("flag --relist-period is %s: it must not be negative", f.RelistPeriod)
 	}
@@ -82,6 +92,23 @@ func parse(name string, args []string) (Flags, error) {
 		return f, err
 	}
 	return f, nil
+}
+
+// perNamespace is how many workers a namespace may have.
+func (f Flags) perNamespace() int {
+	if f.NamespaceConcurrency == 0 {
+		return f.Concurrency
+	}
+	return f.NamespaceConcurrency
+}
+
+// metrics returns how to serve metrics.
+func (f Flags) metrics() metricsserver.Options {
+	out := metricsserver.Options{BindAddress: f.MetricsAddress, SecureServing: f.MetricsSecure}
+	if f.MetricsSecure {
+		out.FilterProvider = reviewed
+	}
+	return out
 }
 
 // logOptions returns how to log.

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/metrics"
@@ -128,7 +127,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 		Cache:  cacheOptions(flags.namespaces(), definition.Cached, flags.RelistPeriod),
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 
-		Metrics:                       metricsserver.Options{BindAddress: flags.MetricsAddress},
+		Metrics:                       flags.metrics(),
 		HealthProbeBindAddress:        flags.ProbeAddress,
 		LeaderElection:                flags.LeaderElect,
 		LeaderElectionID:              "tidb-groups-" + definition.Name,
@@ -161,6 +160,8 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 			MaxConcurrentReconciles: flags.Concurrency,
 			RateLimiter:             rateLimiter(),
 		},
+		PerNamespace: flags.perNamespace(),
+
 		Waits: &gate.Waits{},
 		Now:   time.Now,
 	}

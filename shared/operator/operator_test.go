@@ -3,6 +3,7 @@ package operator
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,7 +17,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -269,6 +272,44 @@ func TestMetricsAndProbesAreServed(t *testing.T) {
 		code, body := get("http://" + probes + path)
 		assert.Equal(t, http.StatusOK, code, body)
 	}
+}
+
+// S M5: over TLS, to whom the API server knows and lets read.
+func TestMetricsAreServedToWhoMayReadThem(t *testing.T) {
+	namespace, scraped := controlplane.Namespace(t, api), loopback.Address(t)
+	run(t, namespace, "guarded", func(f *Flags) { f.MetricsAddress, f.MetricsSecure = scraped, true })
+	token := func(name string) string {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		require.NoError(t, api.Create(t.Context(), account))
+		request := &authenticationv1.TokenRequest{}
+		require.NoError(t, api.SubResource("token").Create(t.Context(), account, request))
+		return request.Status.Token
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader-of-" + namespace}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "reader"}}}
+	for _, o := range []client.Object{role, binding} {
+		require.NoError(t, api.Create(t.Context(), o))
+		t.Cleanup(func() { assert.NoError(t, api.Delete(context.Background(), o)) })
+	}
+	reader := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // it makes its own certificate
+	get := func(authorization string) int {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+scraped+"/metrics", nil)
+		require.NoError(t, err)
+		request.Header.Set("Authorization", authorization)
+		response, err := reader.Do(request)
+		if err != nil {
+			return 0
+		}
+		defer func() { _ = response.Body.Close() }()
+		return response.StatusCode
+	}
+	may, other := "Bearer "+token("reader"), "Bearer "+token("stranger")
+	require.Eventually(t, func() bool { return get(may) == http.StatusOK }, patience, tick)
+	assert.Equal(t, http.StatusForbidden, get(other))
+	assert.Equal(t, http.StatusUnauthorized, get("Bearer nonsense"))
+	assert.Equal(t, http.StatusUnauthorized, get("Basic cm9vdDpyb290"))
+	assert.Equal(t, http.StatusUnauthorized, get(""))
 }
 
 func TestTheCacheHoldsWhatTheSuiteMadeAndNothingElse(t *testing.T) {

@@ -31,6 +31,8 @@ import (
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattributesclasses,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 // Definition returns the instance operator.
 func Definition() operator.Definition {
@@ -58,7 +60,7 @@ func setup(_ context.Context, env operator.Env) error {
 	if env.ClusterScoped {
 		b = b.Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.waitingForVolumes))
 	}
-	if err := b.Complete(r); err != nil {
+	if err := b.Complete(r.Env.Fair(r)); err != nil {
 		return fmt.Errorf("add controller: %w", err)
 	}
 	return expiry.Add(env)

@@ -22,6 +22,8 @@ import (
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=tidbclusters/finalizers,verbs=update
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;tikvgroups;tidbgroups;tiflashgroups,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 // moment is for how long what the groups say is gathered before it is mirrored.
 const moment = 100 * time.Millisecond
@@ -47,7 +49,7 @@ func (r *Reconciler) setup() error {
 		Watches(&v1alpha1.TiDBGroup{}, wants, changed).
 		Watches(&v1alpha1.TiFlashGroup{}, wants, changed).
 		WithOptions(r.Controller).
-		Complete(r)
+		Complete(r.Env.Fair(r))
 	if err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}

@@ -37,6 +37,8 @@ import (
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 // Reconciler reconciles TiDBGroups.
 type Reconciler struct {
@@ -77,7 +79,7 @@ func (r *Reconciler) setup() error {
 		WatchesRawSource(source.Channel(r.orders.Answers(), &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(r.members.Answers(), &handler.EnqueueRequestForObject{})).
 		WithOptions(r.Controller)
-	if err := group.Watches(b, r.Env, v1alpha1.KindTiDBGroup, v1alpha1.ComponentTiDB, list).Complete(r); err != nil {
+	if err := group.Watches(b, r.Env, v1alpha1.KindTiDBGroup, v1alpha1.ComponentTiDB, list).Complete(r.Env.Fair(r)); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil
@@ -108,5 +110,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set := report(g, s, p, outcome, r.Now())
-	return group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(s, p, r.Now()), End: step.Worst(outcome, p.Outcome), Once: true})
+	return group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(s, p, r.Now()), Changes: p.Changes, End: step.Worst(outcome, p.Outcome), Once: true})
 }

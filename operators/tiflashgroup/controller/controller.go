@@ -33,6 +33,8 @@ import (
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 // pdDeadline is after how long the operator looks again by itself whether PD
 // has answered for the first time.
@@ -67,7 +69,7 @@ func (r *Reconciler) setup() error {
 		WatchesRawSource(r.PD.Events(watch.GroupsOf(r.Client, list, watch.ByName))).
 		WatchesRawSource(source.Channel(r.stores.Answers(), &handler.EnqueueRequestForObject{})).
 		WithOptions(r.Controller)
-	if err := group.Watches(b, r.Env, v1alpha1.KindTiFlashGroup, v1alpha1.ComponentTiFlash, list).Complete(r); err != nil {
+	if err := group.Watches(b, r.Env, v1alpha1.KindTiFlashGroup, v1alpha1.ComponentTiFlash, list).Complete(r.Env.Fair(r)); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil
@@ -102,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set, end := report(g, s, p, outcome, r.Now())
-	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiFlashGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), End: end})
+	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiFlashGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), Changes: p.Changes, End: end})
 	if err != nil || !asksPD(g, s) {
 		return result, err
 	}
