@@ -13,8 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -29,7 +32,12 @@ func operators() []string {
 }
 
 func components() []string {
-	return []string{"debug-logging", "high-availability", "namespaced", "namespaces", "policies", "prometheus"}
+	return []string{"debug-logging", "high-availability", "namespaced", "namespaces", "networkpolicy", "policies", "prometheus"}
+}
+
+// reviews are the rights to ask who a reader of metrics is, and may do.
+func reviews() []string {
+	return []string{"authentication.k8s.io/tokenreviews: create", "authorization.k8s.io/subjectaccessreviews: create"}
 }
 
 // access are the roles for people.
@@ -123,7 +131,7 @@ func TestOverlaysInstallWhatTheySay(t *testing.T) {
 			slices.Sort(roles)
 			assert.Equal(t, roles, names(objects, "ClusterRole"))
 			assert.Equal(t, bindings, names(objects, "ClusterRoleBinding"))
-			policies := []string{"tidb-groups-operators", "tidb-groups-owned-objects", "tidb-groups-pod-makers"}
+			policies := []string{"tidb-groups-annotations", "tidb-groups-operators", "tidb-groups-owned-objects", "tidb-groups-pod-annotations", "tidb-groups-pod-makers"}
 			if overlay != "default" {
 				policies = nil
 			}
@@ -199,7 +207,7 @@ func TestOperatorsRunUnprivilegedWithProbesAndLimits(t *testing.T) {
 			c := pod.Containers[0]
 			assert.Equal(t, "tidb-groups/"+name+":dev", c.Image)
 			assert.Empty(t, c.Command, "the image's entrypoint is the operator")
-			assert.Equal(t, []string{"--leader-elect=true"}, c.Args)
+			assert.Equal(t, []string{"--leader-elect=true", "--metrics-bind-address=:8443", "--metrics-secure=true"}, c.Args)
 			assert.False(t, *c.SecurityContext.AllowPrivilegeEscalation)
 			assert.True(t, *c.SecurityContext.ReadOnlyRootFilesystem)
 			assert.Equal(t, []corev1.Capability{"ALL"}, c.SecurityContext.Capabilities.Drop)
@@ -207,7 +215,7 @@ func TestOperatorsRunUnprivilegedWithProbesAndLimits(t *testing.T) {
 			for _, p := range c.Ports {
 				ports[p.Name] = p.ContainerPort
 			}
-			assert.Equal(t, map[string]int32{"metrics": 8080, "probes": 8081}, ports)
+			assert.Equal(t, map[string]int32{"metrics": 8443, "probes": 8081}, ports)
 			assert.Equal(t, "/healthz", c.LivenessProbe.HTTPGet.Path)
 			assert.Equal(t, "/readyz", c.ReadinessProbe.HTTPGet.Path)
 			assert.Equal(t, "probes", c.LivenessProbe.HTTPGet.Port.StrVal)
@@ -238,7 +246,8 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 	}
 	t.Run("debug-logging makes every operator talk", func(t *testing.T) {
 		for name, d := range every[appsv1.Deployment](t, with(t, "debug-logging"), "Deployment") {
-			assert.Equal(t, []string{"--leader-elect=true", "--log-level=debug"}, d.Spec.Template.Spec.Containers[0].Args, name)
+			args := d.Spec.Template.Spec.Containers[0].Args
+			assert.Equal(t, "--log-level=debug", args[len(args)-1], name)
 		}
 	})
 	t.Run("high-availability runs two of each on two nodes", func(t *testing.T) {
@@ -270,6 +279,7 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 		for name, d := range every[appsv1.Deployment](t, objects, "Deployment") {
 			c := d.Spec.Template.Spec.Containers[0]
 			assert.Contains(t, c.Args, "--namespaces=$(POD_NAMESPACE)", name)
+			assert.Equal(t, "--metrics-secure=false", c.Args[len(c.Args)-1], "nobody there may ask who a reader is")
 			at := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "POD_NAMESPACE" })
 			require.GreaterOrEqual(t, at, 0)
 			assert.Equal(t, "metadata.namespace", c.Env[at].ValueFrom.FieldRef.FieldPath)
@@ -283,7 +293,7 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 		for name, b := range bindings {
 			assert.Equal(t, "tidb-groups-no-namespace", b.RoleRef.Name, name)
 		}
-		assert.Empty(t, every[rbacv1.ClusterRole](t, objects, "ClusterRole")["tidb-groups-no-namespace"].Rules)
+		assert.Equal(t, reviews(), rights(every[rbacv1.ClusterRole](t, objects, "ClusterRole")["tidb-groups-no-namespace"].Rules), "who reads its metrics")
 		var rights []string
 		for _, o := range objects {
 			if o.GetKind() == "RoleBinding" && o.GetNamespace() != installed {
@@ -308,24 +318,42 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 			assert.True(t, slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOGC" }), "what was there stays")
 		}
 	})
-	t.Run("prometheus selects the operators and not the databases", func(t *testing.T) {
+	t.Run("prometheus finds the metrics of every operator", func(t *testing.T) {
 		objects := with(t, "prometheus")
-		require.Equal(t, []string{"tidb-groups-operators"}, names(objects, "PodMonitor"))
+		require.Equal(t, []string{"tidb-groups-operators"}, names(objects, "ServiceMonitor"))
 		for _, o := range objects {
-			if o.GetKind() != "PodMonitor" {
+			if o.GetKind() != "ServiceMonitor" {
 				continue
 			}
-			expressions, _, err := unstructured.NestedSlice(o.Object, "spec", "selector", "matchExpressions")
-			require.NoError(t, err)
-			var deployments []any
-			for _, name := range names(objects, "Deployment") {
-				deployments = append(deployments, name)
-			}
-			expression, ok := expressions[0].(map[string]any)
-			require.True(t, ok)
-			assert.ElementsMatch(t, deployments, expression["values"])
 			assert.Equal(t, "own", o.GetNamespace())
+			selector, _, err := unstructured.NestedStringMap(o.Object, "spec", "selector", "matchLabels")
+			require.NoError(t, err)
+			services := every[corev1.Service](t, objects, "Service")
+			require.Len(t, services, len(operators()))
+			for name, s := range services {
+				for key, value := range selector {
+					assert.Equal(t, value, s.Labels[key], name)
+				}
+			}
 		}
+		reader := every[rbacv1.ClusterRole](t, objects, "ClusterRole")["tidb-groups-metrics-reader"]
+		assert.Equal(t, []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}, reader.Rules)
+	})
+	t.Run("networkpolicy lets the operators be reached for their metrics only", func(t *testing.T) {
+		objects := with(t, "networkpolicy")
+		policies := every[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy")
+		require.Len(t, policies, 1)
+		p := policies["tidb-groups-operators"]
+		selector, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
+		require.NoError(t, err)
+		for name, d := range every[appsv1.Deployment](t, objects, "Deployment") {
+			assert.True(t, selector.Matches(labels.Set(d.Spec.Template.Labels)), name)
+			assert.Equal(t, p.Namespace, d.Namespace)
+		}
+		assert.Equal(t, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, p.Spec.PolicyTypes)
+		require.Len(t, p.Spec.Ingress, 1)
+		require.Len(t, p.Spec.Ingress[0].Ports, 1)
+		assert.Equal(t, "metrics", p.Spec.Ingress[0].Ports[0].Port.StrVal)
 	})
 	t.Run("all of them go together, over either overlay", func(t *testing.T) {
 		for _, overlay := range []string{"default", "minimal"} {
@@ -438,7 +466,7 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 	local := every[rbacv1.Role](t, objects, "Role")
 	for _, name := range operators() {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, golden[name], rights(roles["tidb-groups-"+name+"-operator"].Rules))
+			assert.ElementsMatch(t, append(golden[name], reviews()...), rights(roles["tidb-groups-"+name+"-operator"].Rules))
 			own := []string{
 				"coordination.k8s.io/leases tidb-groups-" + name + ": get update",
 				"coordination.k8s.io/leases: create",
