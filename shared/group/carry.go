@@ -148,7 +148,10 @@ func remove(ctx context.Context, env operator.Env, g v1alpha1.Group, plan Plan) 
 			return step.Fail(v1alpha1.ReasonRequestFailed, err)
 		}
 		live.SetGroupVersionKind(gvk)
-		_, o := deleteLive(ctx, env, live, object, "")
+		done, o := deleteLive(ctx, env, live, object, "")
+		if done {
+			status.Note(ctrl.LoggerFrom(ctx), g, nil, "Deleted", "deleted %s %s, which nothing uses any more", gvk.Kind, object.GetName())
+		}
 		worst = step.Worst(worst, o)
 	}
 	return worst

@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -21,6 +22,8 @@ type Findings[Status any] struct {
 	Members []Member
 	// End of the reconcile.
 	End step.Outcome
+	// Changes says what a rollout that begins now changes.
+	Changes string
 	// Once says that the status holds what is written once: it is planned anew if
 	// it was not made from the newest version of the group, so that a cache which
 	// does not know it yet does not take it back.
@@ -32,7 +35,7 @@ type Findings[Status any] struct {
 // afterwards.
 func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Group, status *Status, found Findings[Status]) (ctrl.Result, error) {
 	end := step.Worst(found.End, env.Outcomes.Count("report", WriteMembers(ctx, env, found.Members)))
-	write := env.Status.Write
+	write, was := env.Status.Write, g.GetGroupStatus().UpdateRevision
 	if found.Once {
 		write = env.Status.WriteSeen
 	}
@@ -43,5 +46,19 @@ func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Grou
 		return ctrl.Result{}, err
 	}
 	*status = found.Status
+	tellRollout(env, g, was, found.Changes)
 	return end.Result()
+}
+
+// tellRollout tells that a group's members are to be brought to another revision than
+// before. That they are is told by its condition UpToDate.
+func tellRollout(env operator.Env, g v1alpha1.Group, was, changes string) {
+	status := g.GetGroupStatus()
+	if was == "" || status.UpdateRevision == was || status.Replicas == 0 {
+		return
+	}
+	if changes != "" {
+		changes = ": " + changes
+	}
+	env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "RolloutBegun", "Rollout", "%d Instances are to be brought to revision %s; so far it was %s%s", status.Replicas, status.UpdateRevision, was, changes)
 }

@@ -123,6 +123,9 @@ type Plan struct {
 	Unsafe *Disruption
 	// Target is the revision that is wanted.
 	Target revision.Target
+	// Changes says what of the target is not as in the revision that was wanted so far;
+	// empty if that is the same, or not known any more.
+	Changes string
 	// Gate that the group stands before.
 	Gate gate.Result
 	// Gifts are configurations that running members are to be given, Settings what
@@ -199,6 +202,9 @@ func MakePlan(g v1alpha1.Group, s Snapshot, r Rendering) (Plan, error) {
 		return plan, err
 	}
 	plan.Target = target
+	if was := g.GetGroupStatus().UpdateRevision; was != "" && was != target.Hash {
+		plan.Changes = target.Since(was, s.Revisions)
+	}
 	var difference string
 	if plan.Services, difference, err = KeptServices(g, s, r); err != nil {
 		return plan, err

@@ -146,11 +146,19 @@ func told(g v1alpha1.Group, s Snapshot, o step.Outcome) step.Outcome {
 	return o
 }
 
+// summary tells how a group serves. It may do so before its Instances have said that
+// they are ready, and while more of them are than are wanted.
 func summary(g v1alpha1.Group, c Counts) string {
-	if g.GetReplicas() == 0 {
+	switch wanted := g.GetReplicas(); {
+	case wanted == 0:
 		return "spec.replicas is 0"
+	case c.Ready == 0:
+		return fmt.Sprintf("it serves, and its %d Instances have yet to say that they are ready", wanted)
+	case c.Ready > wanted:
+		return fmt.Sprintf("%d Instances are ready, %d more than spec.replicas", c.Ready, c.Ready-wanted)
+	default:
+		return fmt.Sprintf("%d of %d Instances are ready", c.Ready, wanted)
 	}
-	return fmt.Sprintf("%d of %d Instances are ready", c.Ready, g.GetReplicas())
 }
 
 // leaderless notes the members that lead nothing because a person asked; empty if

@@ -84,6 +84,10 @@ type Store struct {
 	// Regions is the number of regions that the store has a peer of. Both
 	// numbers are as old as the store's last heartbeat.
 	Regions int
+	// LowSpace says that less than a fifth of the store's disk was free when PD last
+	// heard of it: PD gives such a store no regions (schedule.low-space-ratio of PD,
+	// 0.8 unless somebody changes it).
+	LowSpace bool
 }
 
 // The states of a store, as PD names them.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 
 	"github.com/pingcap/kvproto/pkg/pdpb"
@@ -105,6 +107,8 @@ type storeAnswer struct {
 		LastHeartbeat time.Time `json:"last_heartbeat_ts"`
 		Leaders       int       `json:"leader_count"`
 		Regions       int       `json:"region_count"`
+		Capacity      string    `json:"capacity"`
+		Available     string    `json:"available"`
 	} `json:"status"`
 }
 
@@ -234,8 +238,29 @@ func addStores(v *pd.View, answer storesAnswer) {
 			// alive, even if PD has forgotten when it last heard of it.
 			Started: s.Store.NodeState > 0 || s.Store.LastHeartbeat > 0 || s.Status.LastHeartbeat.Unix() > 0,
 			Leaders: s.Status.Leaders, Regions: s.Status.Regions,
+			LowSpace: lowSpace(s.Status.Capacity, s.Status.Available),
 		})
 	}
+}
+
+// lowSpaceRatio is how full a store's disk may be for PD to give it regions:
+// schedule.low-space-ratio, by default.
+const lowSpaceRatio = 0.8
+
+// lowSpace reports whether PD takes a store's disk for full. Of a size that cannot be
+// read nothing is said.
+func lowSpace(capacity, available string) bool {
+	whole, free := bytesOf(capacity), bytesOf(available)
+	return whole > 0 && free >= 0 && free < whole*(1-lowSpaceRatio)
+}
+
+// bytesOf reads a size as PD writes it, such as 1.5GiB or 0B; negative if it is none.
+func bytesOf(text string) float64 {
+	size, err := resource.ParseQuantity(strings.TrimSuffix(text, "B"))
+	if err != nil || text == "" {
+		return -1
+	}
+	return size.AsApproximateFloat64()
 }
 
 // addReplicate puts the configuration of replication into a view.

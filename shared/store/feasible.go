@@ -181,6 +181,8 @@ func (c Component) stuck(s pd.Store) string {
 	left := c.without(nil)
 	if takers := c.ordinary(left.after); c.HasLeaders && !c.secluded(s) && len(takers) < c.Snapshot.PD.MaxReplicas {
 		return fmt.Sprintf("only %s can take them (%s)", count(len(takers), "TiKV store"), ids(takers))
+	} else if full := lowOnSpace(takers); c.HasLeaders && !c.secluded(s) && len(takers)-len(full) < c.Snapshot.PD.MaxReplicas {
+		return fmt.Sprintf("PD gives none to a store of which less than a fifth of the disk is free (%s): let their volumes grow, or add stores", ids(full))
 	}
 	for _, r := range c.Snapshot.PD.Rules {
 		if has := fitting(r, left.after); has < r.Count && (r.Group == tiflashRules) == !c.HasLeaders {
@@ -188,6 +190,11 @@ func (c Component) stuck(s pd.Store) string {
 		}
 	}
 	return ""
+}
+
+// lowOnSpace returns the stores that PD gives no regions for want of space.
+func lowOnSpace(stores []pd.Store) []pd.Store {
+	return slices.DeleteFunc(slices.Clone(stores), func(s pd.Store) bool { return !s.LowSpace })
 }
 
 func count(n int, what string) string {

@@ -121,7 +121,7 @@ func (c Component) comeBack(d group.Disruption) group.Preparation {
 
 // offline waits for PD to move the regions of a store away.
 func (c Component) offline(d group.Disruption, m Match) group.Preparation {
-	text := fmt.Sprintf("store %s of Instance %s (%s) is Offline and has %s regions left", m.Store.ID, d.Instance.Name, d.Why, about(m.Store.Regions))
+	text := fmt.Sprintf("store %s of Instance %s (%s) is Offline and has %s left", m.Store.ID, d.Instance.Name, d.Why, regions(m.Store.Regions))
 	if why := c.stuck(*m.Store); why != "" && m.Store.Regions > 0 {
 		text += ": " + why
 	}
@@ -146,14 +146,22 @@ func unregistered(d group.Disruption) group.Preparation {
 		fmt.Sprintf("Instance %s (%s) has never registered with PD and is being stopped", i.Name, d.Why))}
 }
 
-// about rounds a number of regions to two digits: it is told at each step, and
-// nobody needs to know it that well.
+// about rounds a number of regions: to tens below 100, to two digits above. Each
+// change of it is a write, and nobody needs to know it that well.
 func about(n int) string {
-	if n < 100 {
+	if n < 10 {
 		return fmt.Sprint(n)
 	}
-	unit := math.Pow10(int(math.Log10(float64(n))) - 1)
+	unit := math.Pow10(max(1, int(math.Log10(float64(n)))-1))
 	return fmt.Sprintf("about %d", int(math.Round(float64(n)/unit)*unit))
+}
+
+// regions tells how many regions there are, as about does.
+func regions(n int) string {
+	if n == 1 {
+		return "1 region"
+	}
+	return about(n) + " regions"
 }
 
 // mark returns what the planner has noted to be doing to a member.

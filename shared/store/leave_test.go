@@ -44,6 +44,12 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 	gone := func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }
 	never := func(s *group.Snapshot) { s.Instances[0].Status.Member = nil; gone(s) }
 	evicts := func(s *group.Snapshot) { s.PD.EvictLeader = []string{"1"} }
+	roomy := func(s *group.Snapshot) {
+		fourth := s.PD.Stores[2]
+		fourth.ID, fourth.Address = "4", "kv-9:20160"
+		s.PD.Stores = append(s.PD.Stores, fourth)
+	}
+	fullStore := func(s *group.Snapshot) { s.PD.Stores[2].LowSpace = true }
 	silent := func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }
 	type want struct {
 		leased, ready, stays, suspend, replaced bool
@@ -60,13 +66,15 @@ func TestKV04FL04WhatIsNextForAMemberThatLeaves(t *testing.T) {
 			want{leased: true, calls: call(group.DeleteStore), says: "is to give its regions away"}},
 		"its regions go too if its leaders have had their time": {[]func(*group.Snapshot){evicts, func(s *group.Snapshot) { s.Now = now().Add(time.Hour) }},
 			want{leased: true, calls: call(group.DeleteStore), says: "is to give its regions away"}},
-		"a store that is Down has no leaders":      {[]func(*group.Snapshot){state(pd.StateDown)}, want{leased: true, calls: call(group.DeleteStore), says: "is to give its regions away"}},
-		"once it is Offline nobody waits for it":   {[]func(*group.Snapshot){state(pd.StateOffline)}, want{says: "is Offline and has 30 regions left: only 2 TiKV stores can take them (store 2, store 3)"}},
-		"and it is not kept from leading any more": {[]func(*group.Snapshot){state(pd.StateOffline), evicts, func(s *group.Snapshot) { marked(s, group.Remove) }}, want{calls: call(group.StopEvictingLeaders), says: "is Offline", replaced: true}},
-		"a tombstone has left":                     {[]func(*group.Snapshot){gone}, want{ready: true}},
-		"but PD has to forget about its leaders":   {[]func(*group.Snapshot){gone, evicts}, want{calls: call(group.StopEvictingLeaders), says: "has left"}},
-		"a PD without any stores has forgotten":    {[]func(*group.Snapshot){func(s *group.Snapshot) { s.PD.Stores = nil }}, want{says: "PD lists no store at all"}},
-		"who never came is stopped first":          {[]func(*group.Snapshot){never}, want{suspend: true, says: "has never registered with PD and is being stopped"}},
+		"a store that is Down has no leaders":                       {[]func(*group.Snapshot){state(pd.StateDown)}, want{leased: true, calls: call(group.DeleteStore), says: "is to give its regions away"}},
+		"once it is Offline nobody waits for it":                    {[]func(*group.Snapshot){state(pd.StateOffline)}, want{says: "is Offline and has about 30 regions left: only 2 TiKV stores can take them (store 2, store 3)"}},
+		"while PD finds room for its regions nothing is said of it": {[]func(*group.Snapshot){state(pd.StateOffline), roomy}, want{says: "is Offline and has about 30 regions left"}},
+		"that PD finds no room for its regions is said":             {[]func(*group.Snapshot){state(pd.StateOffline), roomy, fullStore}, want{says: "about 30 regions left: PD gives none to a store of which less than a fifth of the disk is free (store 3): let their volumes grow, or add stores"}},
+		"and it is not kept from leading any more":                  {[]func(*group.Snapshot){state(pd.StateOffline), evicts, func(s *group.Snapshot) { marked(s, group.Remove) }}, want{calls: call(group.StopEvictingLeaders), says: "is Offline", replaced: true}},
+		"a tombstone has left":                                      {[]func(*group.Snapshot){gone}, want{ready: true}},
+		"but PD has to forget about its leaders":                    {[]func(*group.Snapshot){gone, evicts}, want{calls: call(group.StopEvictingLeaders), says: "has left"}},
+		"a PD without any stores has forgotten":                     {[]func(*group.Snapshot){func(s *group.Snapshot) { s.PD.Stores = nil }}, want{says: "PD lists no store at all"}},
+		"who never came is stopped first":                           {[]func(*group.Snapshot){never}, want{suspend: true, says: "has never registered with PD and is being stopped"}},
 		"and has left then": {[]func(*group.Snapshot){never, func(s *group.Snapshot) {
 			i := s.Instances[0]
 			i.Spec.Suspended, i.Status.PodUID, i.Status.ObservedGeneration = true, "", 1

@@ -91,7 +91,7 @@ func (m Match) putDrained(set *conditions.Set, left bool, waits string) {
 	case waits != "":
 		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, waits)
 	case leaves && m.Store != nil && m.Store.State == pd.StateOffline:
-		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is Offline and has %s regions left", m.Store.ID, about(m.Store.Regions)))
+		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is Offline and has %s left", m.Store.ID, regions(m.Store.Regions)))
 	case leaves && m.Store != nil:
 		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is %s and is to leave", m.Store.ID, m.Store.State))
 	}

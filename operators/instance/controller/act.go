@@ -80,6 +80,7 @@ func (r *reconciler) finalizer(ctx context.Context, instance *v1alpha1.Instance,
 	if err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(r.Name)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("change finalizers of Instance %s: %w", instance.Name, err)
 	}
+	status.Note(ctrl.LoggerFrom(ctx), instance, nil, "Finalizers", "changed the finalizers of Instance %s to %q", instance.Name, changed.Finalizers)
 	return nil
 }
 

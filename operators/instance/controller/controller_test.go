@@ -616,6 +616,7 @@ func TestDeletionStopsThePodAndAppliesTheRetention(t *testing.T) {
 			s.gone()
 			assert.Equal(t, c.deleted, s.pvc().DeletionTimestamp != nil)
 			assert.Equal(t, c.retired, s.pvc().Annotations[v1alpha1.AnnotationRetired] != "")
+			assert.Equal(t, c.retired, s.pvc().Labels[v1alpha1.LabelRetired] == "true", "such claims can be listed")
 		})
 	}
 }

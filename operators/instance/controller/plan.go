@@ -179,13 +179,17 @@ func claimChanges(s *snapshot, v volume) map[string]any {
 	return identified(body, v.claim.UID)
 }
 
-// missingLabels are those of a claim that it does not have yet.
+// missingLabels are those of a claim that it does not have yet, nil for one that it is
+// to lose.
 func missingLabels(s *snapshot, v volume) map[string]any {
 	labels := map[string]any{}
 	for key, value := range claimLabels(s.instance, s.template, v.template.Name) {
 		if v.claim.Labels[key] != value {
 			labels[key] = value
 		}
+	}
+	if v.claim.Labels[v1alpha1.LabelRetired] != "" && v.claim.Annotations[v1alpha1.AnnotationRetired] == "" {
+		labels[v1alpha1.LabelRetired] = nil // a person has taken it back
 	}
 	return labels
 }
@@ -435,7 +439,7 @@ func planRetention(s *snapshot, claim *corev1.PersistentVolumeClaim, p *plan) {
 			annotations[v1alpha1.AnnotationExpires] = s.now.Add(keep.Duration).UTC().Format(time.RFC3339)
 			annotations[v1alpha1.AnnotationExpiresClaim] = string(claim.UID) + " " + keep.Duration.String()
 		}
-		body := map[string]any{"metadata": map[string]any{"annotations": annotations}}
+		body := map[string]any{"metadata": map[string]any{"annotations": annotations, "labels": map[string]any{v1alpha1.LabelRetired: "true"}}}
 		p.patchClaims = append(p.patchClaims, claimPatch{claim: claim, body: identified(body, claim.UID), event: "ClaimRetired", why: "its member has left the cluster"})
 	}
 }

@@ -1,0 +1,89 @@
+package rig_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/rig"
+)
+
+// nine is a cluster of three members each of PD, TiKV and TiDB.
+const nine = `
+metadata: {name: basic}
+spec:
+  version: v8.5.7
+  pd: {replicas: 3, volumes: [{name: data, storage: 1Gi}]}
+  tikv: [{replicas: 3, volumes: [{name: data, storage: 10Gi}]}]
+  tidb: [{replicas: 3}]
+`
+
+// mostEvents is how many Events of the suite a roll of nine members may make.
+const mostEvents = 40
+
+// U 10: what a roll tells can be read: few Events, none of them twice, its beginning and
+// its end for each group.
+func TestARollOfNineMembersTellsLittleAndEverything(t *testing.T) {
+	r := rig.New(t, plane, rig.Options{ClusterWide: true})
+	r.Start(rig.Operators()...)
+	cluster, whole := parse[v1alpha1.TidbCluster](t, nine), rig.Key{Kind: v1alpha1.KindTidbCluster, Name: "basic"}
+	r.Apply(cluster)
+	r.AwaitConverged(whole)
+	api, err := client.New(plane.Config, client.Options{})
+	require.NoError(t, err)
+	told := func() map[string]int {
+		var list eventsv1.EventList
+		require.NoError(t, api.List(t.Context(), &list, client.InNamespace(r.Namespace())))
+		out := map[string]int{}
+		for _, e := range list.Items {
+			if !strings.HasPrefix(e.Regarding.APIVersion, v1alpha1.GroupName+"/") {
+				continue // Kubernetes' own
+			}
+			times := 1
+			if e.Series != nil {
+				times = int(e.Series.Count)
+			}
+			out[fmt.Sprintf("%s %s: %s %s: %s", e.Regarding.Kind, e.Regarding.Name, e.Type, e.Reason, e.Note)] += times
+		}
+		return out
+	}
+	before := told()
+
+	cluster = parse[v1alpha1.TidbCluster](t, nine)
+	cluster.Spec.Version = "v8.5.8"
+	r.Apply(cluster)
+	r.Await(rig.Patience, "everybody runs the new version", func(o rig.Objects) error {
+		version, _, _ := unstructured.NestedString(o.Get(v1alpha1.KindTidbCluster, "basic").Object, "status", "version")
+		if version != cluster.Spec.Version {
+			return fmt.Errorf("status.version is %s", version)
+		}
+		return nil
+	})
+	r.AwaitConverged(whole)
+
+	var lines []string
+	total := 0
+	for line, times := range told() {
+		if n := times - before[line]; n > 0 {
+			total += n
+			lines = append(lines, fmt.Sprintf("%d× %s", n, line))
+			assert.Equal(t, 1, n, "told more than once: %s", line)
+		}
+	}
+	all := strings.Join(lines, "\n")
+	t.Logf("%d Events:\n%s", total, all)
+	assert.LessOrEqual(t, total, mostEvents, all)
+	assert.NotContains(t, all, "Updated Instance")
+	for _, group := range []string{"PDGroup basic-pd", "TiKVGroup basic-tikv", "TiDBGroup basic-tidb"} {
+		assert.Contains(t, all, group+": Normal RolloutBegun: 3 Instances are to be brought to revision ")
+		assert.Contains(t, all, group+": Normal UpToDate: UpToDate is True: ")
+	}
+	assert.Contains(t, all, "TidbCluster basic: Normal UpToDate: UpToDate is True: ")
+}

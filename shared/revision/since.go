@@ -1,0 +1,97 @@
+package revision
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
+)
+
+const (
+	// mostItems is how many items of a configuration a difference names.
+	mostItems = 3
+	// longestValue is how many bytes of a value it shows.
+	longestValue = 60
+)
+
+// Since says what of a target is not as in the stored rendering of a hash: the items of
+// its configuration, else the first difference of its template. It is empty if there is
+// no such rendering.
+func (t Target) Since(hash string, stored []appsv1.ControllerRevision) string {
+	for _, s := range stored {
+		old, err := Decode(s)
+		if err != nil {
+			continue // Resolve has failed on it before
+		}
+		if h, err := old.Hash(); err == nil && h == hash {
+			return difference(old, t.Record)
+		}
+	}
+	return ""
+}
+
+func difference(old, wanted Record) string {
+	var items []string
+	for _, name := range slices.Sorted(mapKeys(wanted.Files, old.Files)) {
+		items = append(items, fileDifference(name, old.Files[name], wanted.Files[name])...)
+	}
+	if more := len(items) - mostItems; more > 0 {
+		items = append(items[:mostItems], fmt.Sprintf("and %d more", more))
+	}
+	if len(items) > 0 {
+		return "config: " + strings.Join(items, ", ")
+	}
+	return firstDifference(old, wanted)
+}
+
+// fileDifference names the items in which two files differ, or the file if it is no
+// TOML.
+func fileDifference(name, old, wanted string) []string {
+	if old == wanted {
+		return nil
+	}
+	before, err := tomlconfig.Parse(name, old)
+	after, afterErr := tomlconfig.Parse(name, wanted)
+	if err != nil || afterErr != nil {
+		return []string{name}
+	}
+	was, is := map[string]any{}, map[string]any{}
+	flatten(was, "", before)
+	flatten(is, "", after)
+	var out []string
+	for _, key := range slices.Sorted(mapKeys(is, was)) {
+		if from, to := value(was, key), value(is, key); from != to {
+			out = append(out, fmt.Sprintf("%s: %s → %s", key, from, to))
+		}
+	}
+	return out
+}
+
+func flatten(into map[string]any, path string, table map[string]any) {
+	for key, v := range table {
+		if path != "" {
+			key = path + "." + key
+		}
+		if below, is := v.(map[string]any); is {
+			flatten(into, key, below)
+			continue
+		}
+		into[key] = v
+	}
+}
+
+// value shows an item of a flat configuration.
+func value(items map[string]any, key string) string {
+	v, set := items[key]
+	if !set {
+		return "(unset)"
+	}
+	text := encoded(v)
+	if len(text) > longestValue {
+		text = strings.ToValidUTF8(text[:longestValue], "") + "…"
+	}
+	return text
+}
