@@ -18,7 +18,7 @@ import (
 // lists.
 const Flag = "--initial-cluster="
 
-// AnnotationStart, on the pod of a member that founds PD's cluster, is the argument
+// AnnotationStart is, on the pod of a member that founds PD's cluster, the argument
 // that it starts with. It changes to one that joins, without a restart, as soon as
 // there is a cluster.
 const AnnotationStart = v1alpha1.LabelPrefix + "start"
