@@ -35,7 +35,7 @@ type Findings[Status any] struct {
 // afterwards.
 func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Group, status *Status, found Findings[Status]) (ctrl.Result, error) {
 	end := step.Worst(found.End, env.Outcomes.Count("report", WriteMembers(ctx, env, found.Members)))
-	write, was := env.Status.Write, g.GetGroupStatus().UpdateRevision
+	write, was := env.Status.Write, *g.GetGroupStatus()
 	if found.Once {
 		write = env.Status.WriteSeen
 	}
@@ -51,14 +51,17 @@ func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Grou
 }
 
 // tellRollout tells that a group's members are to be brought to another revision than
-// before. That they are is told by its condition UpToDate.
-func tellRollout(env operator.Env, g v1alpha1.Group, was, changes string) {
-	status := g.GetGroupStatus()
-	if was == "" || status.UpdateRevision == was || status.Replicas == 0 {
-		return
+// before, and that they have been. Its condition UpToDate tells that, too, but in the
+// same words each time, and Events that are told again are counted and not kept.
+func tellRollout(env operator.Env, g v1alpha1.Group, was v1alpha1.GroupStatus, changes string) {
+	is := g.GetGroupStatus()
+	if was.UpdateRevision != "" && is.UpdateRevision != was.UpdateRevision && is.Replicas > 0 {
+		if changes != "" {
+			changes = ": " + changes
+		}
+		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "RolloutBegun", "Rollout", "%d Instances are to be brought to revision %s; so far it was %s%s", is.Replicas, is.UpdateRevision, was.UpdateRevision, changes)
 	}
-	if changes != "" {
-		changes = ": " + changes
+	if was.CurrentRevision != "" && is.CurrentRevision != was.CurrentRevision {
+		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "RolloutEnded", "Rollout", "every Instance is at revision %s", is.CurrentRevision)
 	}
-	env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "RolloutBegun", "Rollout", "%d Instances are to be brought to revision %s; so far it was %s%s", status.Replicas, status.UpdateRevision, was, changes)
 }
