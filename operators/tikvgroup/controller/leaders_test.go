@@ -97,13 +97,13 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		says    string
 	}{
 		"it is marked, and PD told":                    {[]change{on(asks)}, keep, "Evict", "", evicting, "store 1 of Instance basic-tikv-0 is to give its leaders away (annotation groups.tidb.dev/evict-leaders)"},
-		"PD knows, and they go":                        {[]change{on(asks, mark), evicts}, nil, "Evict", "", evicting, "gives its leaders away (annotation groups.tidb.dev/evict-leaders) and has 10 left"},
+		"PD knows, and they go":                        {[]change{on(asks, mark), evicts}, nil, "Evict", "", evicting, "gives its leaders away (annotation groups.tidb.dev/evict-leaders) and has about 10 left"},
 		"PD was not told, for the operator died":       {[]change{on(asks, mark)}, keep, "Evict", "", evicting, "is to give its leaders away"},
 		"they have gone":                               {[]change{on(asks, mark), evicts, empty}, nil, "Evict", "slow disk", "", ""},
 		"a request without a value is answered too":    {[]change{on(map[string]string{request: ""}, mark), evicts, empty}, nil, "Evict", "true", "", ""},
 		"a leader that comes for a moment":             {[]change{on(asks, mark, told), evicts}, nil, "Evict", "slow disk", "", ""},
 		"PD has forgotten it":                          {[]change{on(asks, mark, told), empty}, keep, "Evict", "slow disk", "", ""},
-		"another value asks anew":                      {[]change{on(map[string]string{request: "again"}, mark, told), evicts}, nil, "Evict", "slow disk", evicting, "has 10 left"},
+		"another value asks anew":                      {[]change{on(map[string]string{request: "again"}, mark, told), evicts}, nil, "Evict", "slow disk", evicting, "has about 10 left"},
 		"and is answered anew":                         {[]change{on(map[string]string{request: "again"}, mark, told), evicts, empty}, nil, "Evict", "again", "", ""},
 		"PD does it because a person has told it":      {[]change{on(asks), evicts, empty}, nil, "", "slow disk", "", ""},
 		"a leader that comes then":                     {[]change{on(asks, told), evicts}, nil, "", "slow disk", "", ""},
