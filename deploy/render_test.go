@@ -35,6 +35,11 @@ func components() []string {
 	return []string{"debug-logging", "high-availability", "namespaced", "namespaces", "networkpolicy", "policies", "prometheus"}
 }
 
+// args are those that every operator is started with.
+func args() []string {
+	return []string{"--leader-elect=true", "--metrics-bind-address=:8443", "--metrics-secure=true"}
+}
+
 // reviews are the rights to ask who a reader of metrics is, and may do.
 func reviews() []string {
 	return []string{"authentication.k8s.io/tokenreviews: create", "authorization.k8s.io/subjectaccessreviews: create"}
@@ -207,7 +212,7 @@ func TestOperatorsRunUnprivilegedWithProbesAndLimits(t *testing.T) {
 			c := pod.Containers[0]
 			assert.Equal(t, "tidb-groups/"+name+":dev", c.Image)
 			assert.Empty(t, c.Command, "the image's entrypoint is the operator")
-			assert.Equal(t, []string{"--leader-elect=true", "--metrics-bind-address=:8443", "--metrics-secure=true"}, c.Args)
+			assert.Equal(t, args(), c.Args)
 			assert.False(t, *c.SecurityContext.AllowPrivilegeEscalation)
 			assert.True(t, *c.SecurityContext.ReadOnlyRootFilesystem)
 			assert.Equal(t, []corev1.Capability{"ALL"}, c.SecurityContext.Capabilities.Drop)
@@ -246,8 +251,7 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 	}
 	t.Run("debug-logging makes every operator talk", func(t *testing.T) {
 		for name, d := range every[appsv1.Deployment](t, with(t, "debug-logging"), "Deployment") {
-			args := d.Spec.Template.Spec.Containers[0].Args
-			assert.Equal(t, "--log-level=debug", args[len(args)-1], name)
+			assert.Equal(t, append(args(), "--log-level=debug"), d.Spec.Template.Spec.Containers[0].Args, name)
 		}
 	})
 	t.Run("high-availability runs two of each on two nodes", func(t *testing.T) {

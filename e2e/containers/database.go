@@ -150,9 +150,9 @@ func (w *World) eachPD(ctx context.Context, do func(address string) error) error
 
 // Setting implements scenario.World.
 func (w *World) Setting(ctx context.Context, name, key string) (string, error) {
-	var pod corev1.Pod
-	if err := w.session.Client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, &pod); err != nil {
-		return "", fmt.Errorf("find pod %s: %w", name, err)
+	pod, err := w.pod(ctx, name)
+	if err != nil {
+		return "", err
 	}
 	path, port := "/config", v1alpha1.PortTiKVStatus
 	switch pod.Labels[v1alpha1.LabelComponent] {

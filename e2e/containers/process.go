@@ -26,15 +26,15 @@ func (w *World) Crash(ctx context.Context, name string, times int) error {
 		return scenario.ErrNotHere
 	}
 	for range times {
-		var pod corev1.Pod
-		if err := w.session.Client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, &pod); err != nil {
-			return fmt.Errorf("find pod %s: %w", name, err)
+		pod, err := w.pod(ctx, name)
+		if err != nil {
+			return err
 		}
-		before := Restarts(&pod)
-		if err := Signal(&pod, syscall.SIGKILL); err != nil {
+		before := Restarts(pod)
+		if err := Signal(pod, syscall.SIGKILL); err != nil {
 			return fmt.Errorf("kill the process of pod %s: %w", name, err)
 		}
-		err := w.Await(ctx, func(o objects.Set) error {
+		err = w.Await(ctx, func(o objects.Set) error {
 			object := o.Get("Pod", name)
 			if object == nil {
 				return fmt.Errorf("pod %s does not exist", name)
@@ -61,24 +61,35 @@ func (w *World) WipeData(ctx context.Context, names []string) error {
 	if w.provider.Name() != provider.Local {
 		return scenario.ErrNotHere
 	}
-	pods := make([]corev1.Pod, len(names))
-	for i, name := range names {
-		if err := w.session.Client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, &pods[i]); err != nil {
-			return fmt.Errorf("find pod %s: %w", name, err)
+	var pods []*corev1.Pod
+	for _, name := range names {
+		pod, err := w.pod(ctx, name)
+		if err != nil {
+			return err
 		}
-		if err := Signal(&pods[i], syscall.SIGSTOP); err != nil {
+		if err := Signal(pod, syscall.SIGSTOP); err != nil {
 			return fmt.Errorf("stop the process of pod %s: %w", name, err)
 		}
-		if err := wipe(&pods[i]); err != nil {
+		if err := wipe(pod); err != nil {
 			return fmt.Errorf("wipe the volumes of pod %s: %w", name, err)
 		}
+		pods = append(pods, pod)
 	}
-	for i := range pods {
-		if err := Signal(&pods[i], syscall.SIGKILL); err != nil {
-			return fmt.Errorf("kill the process of pod %s: %w", pods[i].Name, err)
+	for _, pod := range pods {
+		if err := Signal(pod, syscall.SIGKILL); err != nil {
+			return fmt.Errorf("kill the process of pod %s: %w", pod.Name, err)
 		}
 	}
 	return nil
+}
+
+// pod returns a pod as it is now.
+func (w *World) pod(ctx context.Context, name string) (*corev1.Pod, error) {
+	var pod corev1.Pod
+	if err := w.session.Client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, &pod); err != nil {
+		return nil, fmt.Errorf("find pod %s: %w", name, err)
+	}
+	return &pod, nil
 }
 
 // wipe erases what is on the claims of a pod, as its main process sees them.

@@ -38,11 +38,9 @@ func TestARollOfNineMembersTellsLittleAndEverything(t *testing.T) {
 	cluster, whole := parse[v1alpha1.TidbCluster](t, nine), rig.Key{Kind: v1alpha1.KindTidbCluster, Name: "basic"}
 	r.Apply(cluster)
 	r.AwaitConverged(whole)
-	api, err := client.New(plane.Config, client.Options{})
-	require.NoError(t, err)
 	told := func() map[string]int {
 		var list eventsv1.EventList
-		require.NoError(t, api.List(t.Context(), &list, client.InNamespace(r.Namespace())))
+		require.NoError(t, r.User().List(t.Context(), &list, client.InNamespace(r.Namespace())))
 		out := map[string]int{}
 		for _, e := range list.Items {
 			if !strings.HasPrefix(e.Regarding.APIVersion, v1alpha1.GroupName+"/") {

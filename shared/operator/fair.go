@@ -33,12 +33,8 @@ type fair struct {
 	begun map[string][]time.Time
 }
 
-// Fair returns a reconciler that leaves workers for other namespaces, if a namespace
-// may not have all of them.
+// Fair returns a reconciler that leaves workers for other namespaces.
 func (e Env) Fair(inner reconcile.Reconciler) reconcile.Reconciler {
-	if e.PerNamespace == 0 {
-		return inner
-	}
 	return &fair{inner: inner, most: e.PerNamespace, now: e.Now, begun: map[string][]time.Time{}}
 }
 

@@ -58,9 +58,7 @@ func fileDifference(name, old, wanted string) []string {
 	if err != nil || afterErr != nil {
 		return []string{name}
 	}
-	was, is := map[string]any{}, map[string]any{}
-	flatten(was, "", before)
-	flatten(is, "", after)
+	was, is := before.Leaves(), after.Leaves()
 	var out []string
 	for _, key := range slices.Sorted(mapKeys(is, was)) {
 		if from, to := value(was, key), value(is, key); from != to {
@@ -68,19 +66,6 @@ func fileDifference(name, old, wanted string) []string {
 		}
 	}
 	return out
-}
-
-func flatten(into map[string]any, path string, table map[string]any) {
-	for key, v := range table {
-		if path != "" {
-			key = path + "." + key
-		}
-		if below, is := v.(map[string]any); is {
-			flatten(into, key, below)
-			continue
-		}
-		into[key] = v
-	}
 }
 
 // value shows an item of a flat configuration.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
 )
@@ -133,22 +132,10 @@ func leaves(text string) map[string]leaf {
 		return nil
 	}
 	out := map[string]leaf{}
-	collect(out, "", map[string]any(tree))
+	for key, value := range tree.Leaves() {
+		out[key] = leaf{kind: fmt.Sprintf("%T", value), text: fmt.Sprint(value)}
+	}
 	return out
-}
-
-func collect(into map[string]leaf, path string, value any) {
-	table, ok := value.(map[string]any)
-	if !ok || len(table) == 0 && path != "" {
-		into[path] = leaf{kind: fmt.Sprintf("%T", value), text: fmt.Sprint(value)}
-		return
-	}
-	for key, below := range table {
-		if strings.Contains(key, ".") {
-			key = `"` + key + `"`
-		}
-		collect(into, strings.TrimPrefix(path+"."+key, "."), below)
-	}
 }
 
 func merged[V any](a, b map[string]V) map[string]V {

@@ -133,6 +133,28 @@ func put(table map[string]any, path []string, value any) {
 	}
 }
 
+// Leaves returns the values of a Tree by their keys, with dots between the parts; a
+// part that has dots itself is quoted. An empty table is a value, too.
+func (t Tree) Leaves() map[string]any {
+	out := map[string]any{}
+	collect(out, "", map[string]any(t))
+	return out
+}
+
+func collect(into map[string]any, path string, value any) {
+	table, ok := value.(map[string]any)
+	if !ok || len(table) == 0 && path != "" {
+		into[path] = value
+		return
+	}
+	for key, below := range table {
+		if strings.Contains(key, ".") {
+			key = `"` + key + `"`
+		}
+		collect(into, strings.TrimPrefix(path+"."+key, "."), below)
+	}
+}
+
 // Equal reports whether two Trees mean the same. Numbers with and without a
 // fraction differ, as they do in TOML.
 func Equal(a, b Tree) bool {

@@ -123,6 +123,10 @@ const (
 	// data, and removed when it does again. The group's operator then tells how many
 	// regions it has (ConditionHoldsRegions).
 	AnnotationEntryRemoved = LabelPrefix + "entry-removed"
+	// AnnotationStart is, on the pod of a member that founds PD's cluster, the argument
+	// that it starts with. It changes to one that joins, without a restart, as soon as
+	// there is a cluster.
+	AnnotationStart = LabelPrefix + "start"
 	// AnnotationGiven is set by a group's operator on an Instance before its running
 	// member is given another configuration, and removed when the member has
 	// arrived: the UID of the pod, and the revisions whose configuration the member

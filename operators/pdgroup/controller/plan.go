@@ -85,9 +85,16 @@ func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
 		Settings:       storing{g, s},
 		Adjust: func(slot int32, template *corev1.PodTemplateSpec) {
-			name := names.Instance(g.Name, slot)
-			found := founds(g, s, slot)
-			foundOrJoin(g, template, found, foundArg(s, name), asks(s, name, found), founders(g, s))
+			before, asked := "", false
+			i := s.Instance(names.Instance(g.Name, slot))
+			if i != nil {
+				before, asked = founding.Start(i)
+			}
+			found := founds(g, s, slot, before)
+			// Who is made to found asks its pod how it starts, from the first pod on and
+			// for ever, because the pod that runs does. A founder that an earlier version
+			// has made has its argument until its pod is made anew.
+			foundOrJoin(g, template, found, before, asked || i == nil && found, founders(g, s))
 		},
 		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s),
 		Budget: group.Budget(g, s, workload.Owner(g), counted(g, s)),
@@ -149,17 +156,18 @@ func planWith(g *v1alpha1.PDGroup, s group.Snapshot, r group.Rendering) (groupPl
 // founds reports whether the member of a slot starts as a founder: who is one
 // before there is a cluster, and afterwards a founder that has never run. PD
 // lists such a one by name and without client URLs, waits for it, and refuses to
-// let it join. While PD does not say, a founder stays one.
-func founds(g *v1alpha1.PDGroup, s group.Snapshot, slot int32) bool {
-	name := names.Instance(g.Name, slot)
+// let it join. While PD does not say, a founder stays one. before is the argument that
+// the member founded with, empty if it has none: who founded a cluster never changes,
+// however many join later.
+func founds(g *v1alpha1.PDGroup, s group.Snapshot, slot int32, before string) bool {
 	if !founding.Bootstrapped(g, s) {
-		return foundArg(s, name) != "" || slices.Contains(founding.Founders(g, s), slot)
+		return before != "" || slices.Contains(founding.Founders(g, s), slot)
 	}
 	if founding.Usable(g, s) {
-		member, listed := s.PD.Member(name)
+		member, listed := s.PD.Member(names.Instance(g.Name, slot))
 		return listed && member.ClientURL == ""
 	}
-	return foundArg(s, name) != ""
+	return before != ""
 }
 
 // founders returns the slots that a founder lists, of which it is one. Once there is
@@ -177,29 +185,6 @@ func founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// foundArg returns the argument that the Instance of a name founds the cluster
-// with, empty if it does not. Who founded a cluster never changes, however many
-// join later.
-func foundArg(s group.Snapshot, name string) string {
-	i := s.Instance(name)
-	if i == nil {
-		return ""
-	}
-	return founding.Arg(i)
-}
-
-// asks reports whether the member of an Instance asks its pod how it starts: who is
-// made to found does, from the first pod on and for ever, because the pod that runs
-// does. A founder that an earlier version has made has its argument until its pod is
-// made anew.
-func asks(s group.Snapshot, name string, found bool) bool {
-	i := s.Instance(name)
-	if i == nil {
-		return found
-	}
-	return founding.Asks(i)
 }
 
 // Prepare implements group.Component: the leader moves to another member and, for

@@ -37,8 +37,8 @@ func startArg(t *testing.T, i *v1alpha1.Instance) string {
 	t.Helper()
 	template := stage.Template(t, *i)
 	for _, arg := range template.Spec.Containers[0].Args {
-		if arg == "$("+founding.Variable+")" {
-			return template.Annotations[founding.AnnotationStart]
+		if arg == founding.Reference {
+			return template.Annotations[v1alpha1.AnnotationStart]
 		}
 		if strings.HasPrefix(arg, joinFlag) || strings.HasPrefix(arg, founding.Flag) {
 			return arg
@@ -302,7 +302,7 @@ func TestP2AFounderJoinsOnceThereIsACluster(t *testing.T) {
 	p := mustPlan(t, g, group.Snapshot{PD: pd.View{Err: errNoMembers}})
 	for _, c := range p.Instances {
 		before := stage.Template(t, *c.Desired)
-		assert.Contains(t, before.Annotations[founding.AnnotationStart], founding.Flag)
+		assert.Contains(t, before.Annotations[v1alpha1.AnnotationStart], founding.Flag)
 		assert.NotContains(t, strings.Join(before.Spec.Containers[0].Args, " "), founding.Flag, "an argument would stay as long as the pod")
 	}
 	s := started(t, stored(founded), 3)
@@ -310,7 +310,7 @@ func TestP2AFounderJoinsOnceThereIsACluster(t *testing.T) {
 	require.Len(t, p.Instances, 3)
 	for _, c := range p.Instances {
 		before, after := stage.Template(t, *c.Live), stage.Template(t, *c.Desired)
-		assert.Equal(t, "--join=http://basic-pd.ns.svc:2379", after.Annotations[founding.AnnotationStart])
+		assert.Equal(t, "--join=http://basic-pd.ns.svc:2379", after.Annotations[v1alpha1.AnnotationStart])
 		assert.Equal(t, before.Spec, after.Spec, "nothing but the annotation changes, and no pod is made anew for it")
 		assert.Equal(t, c.Live.Spec.Revision, c.Desired.Spec.Revision)
 	}
@@ -322,7 +322,7 @@ func TestP2AFounderJoinsOnceThereIsACluster(t *testing.T) {
 		change(&s)
 		for _, c := range mustPlan(t, stored(founded, replicasOf(4)), s).Instances {
 			template := stage.Template(t, *c.Desired)
-			assert.Equal(t, c.Desired.Name != "basic-pd-3", template.Annotations[founding.AnnotationStart] != "", "%s: %s", name, c.Desired.Name)
+			assert.Equal(t, c.Desired.Name != "basic-pd-3", template.Annotations[v1alpha1.AnnotationStart] != "", "%s: %s", name, c.Desired.Name)
 			assert.True(t, strings.HasPrefix(startArg(t, c.Desired), joinFlag), "%s: %s", name, c.Desired.Name)
 		}
 	}
@@ -332,11 +332,11 @@ func TestP2AFounderJoinsOnceThereIsACluster(t *testing.T) {
 func TestAFounderOfAnEarlierVersionIsLeftAsItIs(t *testing.T) {
 	literal := func(i *v1alpha1.Instance) {
 		template := stage.Template(t, *i)
-		start := template.Annotations[founding.AnnotationStart]
-		delete(template.Annotations, founding.AnnotationStart)
+		start := template.Annotations[v1alpha1.AnnotationStart]
+		delete(template.Annotations, v1alpha1.AnnotationStart)
 		c := &template.Spec.Containers[0]
 		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == founding.Variable })
-		c.Args[slices.Index(c.Args, "$("+founding.Variable+")")] = start
+		c.Args[slices.Index(c.Args, founding.Reference)] = start
 		raw, err := json.Marshal(template)
 		require.NoError(t, err)
 		i.Spec.PodTemplate.Raw = raw
@@ -350,7 +350,7 @@ func TestAFounderOfAnEarlierVersionIsLeftAsItIs(t *testing.T) {
 	}
 	s.PD = started(t, stored(), 3).PD
 	for _, c := range mustPlan(t, stored(founded), s).Instances {
-		assert.Empty(t, stage.Template(t, *c.Desired).Annotations[founding.AnnotationStart])
+		assert.Empty(t, stage.Template(t, *c.Desired).Annotations[v1alpha1.AnnotationStart])
 		assert.True(t, strings.HasPrefix(startArg(t, c.Desired), joinFlag))
 	}
 }

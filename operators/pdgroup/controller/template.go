@@ -145,7 +145,7 @@ func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bo
 		start = founding.Flag + strings.Join(members, ",")
 	}
 	template.Annotations = maps.Clone(template.Annotations)
-	delete(template.Annotations, founding.AnnotationStart)
+	delete(template.Annotations, v1alpha1.AnnotationStart)
 	for c := range template.Spec.Containers {
 		container := &template.Spec.Containers[c]
 		if container.Name != g.Component() {
@@ -154,18 +154,18 @@ func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bo
 		arg := start
 		container.Env = slices.DeleteFunc(slices.Clone(container.Env), func(e corev1.EnvVar) bool { return e.Name == founding.Variable })
 		if asked {
-			arg = "$(" + founding.Variable + ")"
+			arg = founding.Reference
 			container.Env = append(container.Env, corev1.EnvVar{Name: founding.Variable, ValueFrom: &corev1.EnvVarSource{
-				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + founding.AnnotationStart + "']"},
+				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + v1alpha1.AnnotationStart + "']"},
 			}})
 			if template.Annotations == nil {
 				template.Annotations = map[string]string{}
 			}
-			template.Annotations[founding.AnnotationStart] = start
+			template.Annotations[v1alpha1.AnnotationStart] = start
 		}
 		container.Args = slices.Clone(container.Args)
 		for i, old := range container.Args {
-			if strings.HasPrefix(old, joinFlag) || strings.HasPrefix(old, founding.Flag) || old == "$("+founding.Variable+")" {
+			if strings.HasPrefix(old, joinFlag) || strings.HasPrefix(old, founding.Flag) || old == founding.Reference {
 				container.Args[i] = arg
 			}
 		}

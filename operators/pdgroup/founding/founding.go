@@ -18,15 +18,13 @@ import (
 // lists.
 const Flag = "--initial-cluster="
 
-// AnnotationStart is, on the pod of a member that founds PD's cluster, the argument
-// that it starts with. It changes to one that joins, without a restart, as soon as
-// there is a cluster.
-const AnnotationStart = v1alpha1.LabelPrefix + "start"
-
 // Variable is the environment variable in which a member that was made to found gets
 // the argument that it starts with: Flag, or that it joins. It is read from
-// AnnotationStart of the pod whenever the container starts.
+// v1alpha1.AnnotationStart of the pod whenever the container starts.
 const Variable = "TIDB_GROUPS_START"
+
+// Reference is the argument that Variable takes the place of.
+const Reference = "$(" + Variable + ")"
 
 // Started reports whether an Instance may have had a pod that started: its
 // claims are recorded before the pod is made.
@@ -37,31 +35,30 @@ func Started(i *v1alpha1.Instance) bool {
 // Arg returns the argument that an Instance founds the cluster with, empty if it
 // does not.
 func Arg(i *v1alpha1.Instance) string {
-	template := templateOf(i)
-	if start := template.Annotations[AnnotationStart]; strings.HasPrefix(start, Flag) {
-		return start
+	arg, _ := Start(i)
+	return arg
+}
+
+// Start returns what Arg does, and whether the member has its argument from an
+// annotation of its pod.
+func Start(i *v1alpha1.Instance) (arg string, asks bool) {
+	var template corev1.PodTemplateSpec
+	if err := json.Unmarshal(i.Spec.PodTemplate.Raw, &template); err != nil {
+		return "", false // the planner fails on it with a better word
+	}
+	start := template.Annotations[v1alpha1.AnnotationStart]
+	asks = start != ""
+	if strings.HasPrefix(start, Flag) {
+		return start, asks
 	}
 	for _, c := range template.Spec.Containers {
 		for _, arg := range c.Args {
 			if strings.HasPrefix(arg, Flag) {
-				return arg
+				return arg, asks
 			}
 		}
 	}
-	return ""
-}
-
-// Asks reports whether an Instance's member has its argument from an annotation of
-// its pod.
-func Asks(i *v1alpha1.Instance) bool { return templateOf(i).Annotations[AnnotationStart] != "" }
-
-// templateOf is empty if it cannot be read: the planner fails on it with a better word.
-func templateOf(i *v1alpha1.Instance) corev1.PodTemplateSpec {
-	var template corev1.PodTemplateSpec
-	if err := json.Unmarshal(i.Spec.PodTemplate.Raw, &template); err != nil {
-		return corev1.PodTemplateSpec{}
-	}
-	return template
+	return "", asks
 }
 
 // Record returns the founders that are to stand in status.founders: those before
