@@ -80,6 +80,7 @@ e2e: ## Run the end-to-end suite; FULL=1 IMAGES=real|standin|upstream PROVIDER=l
 	go -C e2e test -tags e2e ./suite/... -v -timeout $(if $(FULL),150m,60m)
 
 demo: ## Start a local Kubernetes with a TiDB cluster in it (needs root on Linux)
+	@echo "compiling the demo itself first: about four minutes on two cores if nothing is cached, a second later on"
 	go -C e2e run ./cmd/demo up
 
 demo-down: ## Stop what "make demo" started

@@ -477,7 +477,7 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 				"events.k8s.io/events: create patch",
 				"events: create patch",
 			}
-			if name == "tikvgroup" {
+			if name == "tikvgroup" || name == "pdgroup" {
 				own = append(own, "pods: get") // its own, for the image that it runs from
 			}
 			assert.Equal(t, own, rights(local[name+"-operator-leader-election"].Rules), "only its own leader lease")

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/e2e/model"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/resign"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/handover"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 )
@@ -63,5 +64,23 @@ func TestTheOrdersOfAStoresPod(t *testing.T) {
 		_ = job.Stop(ctx) // the leader stays or goes
 		require.NoError(t, job.Start(t.Context()))
 		assert.Equal(t, []string{"1"}, o.view(t).EvictLeader, "what others keep away stays away")
+	})
+}
+
+// The program in the pods of PD speaks to its own member.
+func TestTheOrdersOfAMembersPod(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *play) {
+		p.lead(t, "pd-1")
+		p.follow(t, "pd-1", "pd-2", "pd-3")
+		stop := func(member string) error {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			return resign.Job{PD: p.b.URL(member), Name: member}.Stop(ctx)
+		}
+		require.NoError(t, stop("pd-2"))
+		assert.Equal(t, "pd-1", p.leader(t, "pd-2", ""), "one that follows is stopped as it is")
+		require.NoError(t, stop("pd-1"))
+		assert.NotEqual(t, "pd-1", p.leader(t, "pd-2", ""), "it returns when another one leads")
 	})
 }

@@ -85,7 +85,10 @@ func catalog() []recipe {
 			set: SetOperators, ref: "tidb-groups/" + name + "-operator:dev",
 			pkg: "./operators/" + name, path: "/operator", user: nobody,
 		}
-		if name == "tikvgroup" {
+		switch name {
+		case "pdgroup":
+			r.extra = []string{"./operators/pdgroup/cmd/resign"}
+		case "tikvgroup":
 			r.extra = []string{"./operators/tikvgroup/cmd/handover"}
 		}
 		recipes = append(recipes, r)

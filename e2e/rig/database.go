@@ -246,6 +246,9 @@ func (d *Database) StopMember(name string) error {
 	if d.pd == nil {
 		return nil
 	}
+	if len(d.running) > 0 && d.pd.Leader() == name {
+		d.led[name]++
+	}
 	return d.pd.SetHealthy(name, false)
 }
 
@@ -387,7 +390,8 @@ func (d *Database) Flushed() map[string]int {
 	return maps.Clone(d.flushed)
 }
 
-// Led is how often the process of each pod ended while its store led regions.
+// Led is how often the process of each pod ended while its store led regions, or while
+// it led a PD of which another member ran.
 func (d *Database) Led() map[string]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,10 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/resign"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/handover"
 )
 
-// hookPoll is how often the hooks of a store ask PD, whose time runs faster here.
+// hookPoll is how often the hooks of pods ask PD, whose time runs faster here.
 const hookPoll = 10 * time.Millisecond
 
 // handing is the preStop hook of a pod that runs.
@@ -24,27 +25,39 @@ type handing struct {
 	done  chan struct{}
 }
 
-// hook returns what runs the hooks of a TiKV pod: the program's own code, which asks
-// the simulated PD and writes its record beside the data on the claim.
+// hook returns what runs the hooks of a pod of PD or TiKV: the programs' own code, which
+// asks the simulated PD. That of TiKV writes its record beside the data on the claim.
 func (a *actor) hook(pod *corev1.Pod, db *Database, claim types.UID) func(context.Context, *corev1.LifecycleHandler) error {
-	return func(ctx context.Context, hook *corev1.LifecycleHandler) error {
-		if hook == nil || hook.Exec == nil || filepath.Base(hook.Exec.Command[0]) != "handover" {
+	env := func(name string) string { return map[string]string{"POD_NAME": pod.Name, "NAMESPACE": pod.Namespace}[name] }
+	url := "http://" + db.Address()
+	return func(ctx context.Context, handler *corev1.LifecycleHandler) error {
+		if handler == nil || handler.Exec == nil {
 			return nil
 		}
-		command, err := handover.Parse(hook.Exec.Command[1:], func(name string) string {
-			return map[string]string{"POD_NAME": pod.Name, "NAMESPACE": pod.Namespace}[name]
-		})
-		if err != nil {
-			return err
+		switch args := handler.Exec.Command; filepath.Base(args[0]) {
+		case "handover":
+			command, err := handover.Parse(args[1:], env)
+			if err != nil {
+				return err
+			}
+			command.Job.PD, command.Job.Poll = url, hookPoll
+			command.Job.Record = filepath.Join(a.records, string(claim)+"-"+strings.TrimPrefix(filepath.Base(command.Job.Record), "."))
+			command.Within = a.delays.seconds(int64(command.Within / time.Second))
+			return command.Run(ctx, nil)
+		case "resign":
+			command, err := resign.Parse(args[1:], env)
+			if err != nil {
+				return err
+			}
+			command.Job.PD, command.Job.Poll = url, hookPoll
+			command.Within = a.delays.seconds(int64(command.Within / time.Second))
+			return command.Run(ctx, nil)
 		}
-		command.Job.PD, command.Job.Poll = "http://"+db.Address(), hookPoll
-		command.Job.Record = filepath.Join(a.records, string(claim)+"-"+strings.TrimPrefix(filepath.Base(command.Job.Record), "."))
-		command.Within = a.delays.seconds(int64(command.Within / time.Second))
-		return command.Run(ctx)
+		return nil
 	}
 }
 
-// handOver runs the preStop hook of a pod's TiKV, and says for how long it may go on:
+// handOver runs the preStop hook of a pod, and says for how long it may go on:
 // as long as it runs, and no longer than the grace period. That it fails is told by
 // an Event, and keeps nothing from going on.
 func (a *actor) handOver(pod *corev1.Pod, grace time.Duration) time.Duration {

@@ -27,7 +27,7 @@ type process struct {
 	node string
 	ip   string
 	stop func() error
-	// handover runs a command of the hooks of a TiKV; nil for others.
+	// handover runs a command of the hooks of a PD or a TiKV; nil for others.
 	handover func(context.Context, *corev1.LifecycleHandler) error
 	// config that the process runs with, nil if nobody asks.
 	config *settings.Config
@@ -139,6 +139,7 @@ func (a *actor) start(ctx context.Context, pod *corev1.Pod) (running *process, f
 		}
 		failed = db.StartMember(Member{Name: pod.Name, Claim: claim, InitialCluster: founders(args["--initial-cluster"]), Force: args["--force-new-cluster"] == "true", Config: settings})
 		running.stop = func() error { return db.StopMember(pod.Name) }
+		running.handover = a.hook(pod, db, claim)
 	case v1alpha1.ComponentTiKV:
 		if failed, err = a.configure(ctx, pod, running, settings.NewTiKV); failed != nil || err != nil {
 			return nil, failed, err

@@ -140,7 +140,8 @@ type Expect struct {
 	// leader and with its log backups written out; of no other pod has it.
 	Flushed *map[string]int `json:"flushed,omitempty"`
 	// Led is how often the process of each TiKV pod has ended so far while its store led
-	// regions, and that PD keeps leaders from nobody now: {} is no pod ever.
+	// regions, and that of each PD pod while it led beside others, and that PD keeps
+	// leaders from nobody now: {} is no pod ever.
 	Led *map[string]int `json:"led,omitempty"`
 	// ClaimsKept says that every claim that ever was is still there, the same
 	// object as ever, except those that the scenario deleted.

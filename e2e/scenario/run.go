@@ -279,7 +279,7 @@ func (r *runner) expect(ctx context.Context, e Expect) error {
 	}
 	if e.Led != nil {
 		if !maps.Equal(seen.Led, *e.Led) {
-			last = errors.Join(last, fmt.Errorf("stores ended while they led regions %v times, not %v", seen.Led, *e.Led))
+			last = errors.Join(last, fmt.Errorf("stores, or members of PD, ended while they led %v times, not %v", seen.Led, *e.Led))
 		}
 		if len(seen.Evicting) > 0 {
 			last = errors.Join(last, fmt.Errorf("PD keeps leaders from %v", seen.Evicting))

@@ -90,7 +90,8 @@ type Observed struct {
 	// Flushed is how often the process of each TiKV pod ended with its log backups
 	// written out.
 	Flushed map[string]int
-	// Led is how often the process of each TiKV pod ended while its store led regions.
+	// Led is how often the process of each TiKV pod ended while its store led regions,
+	// and that of each PD pod while it led beside others.
 	Led map[string]int
 	// Evicting are the stores, by the names of their pods, from which PD keeps leaders
 	// away now.

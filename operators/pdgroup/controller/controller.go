@@ -47,7 +47,7 @@ type Reconciler struct{ operator.Env }
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
 	return operator.Definition{
-		Name: "pdgroup", Kind: v1alpha1.KindPDGroup, Dialer: pdclient.OpenWithConfig,
+		Name: "pdgroup", Kind: v1alpha1.KindPDGroup, Dialer: pdclient.OpenWithConfig, Tools: true,
 		List:  list,
 		Setup: func(_ context.Context, env operator.Env) error { return (&Reconciler{env}).setup() },
 	}

@@ -72,7 +72,7 @@ func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
 
 // rendering is what PD makes of a group's spec.
 func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
-	template, files, problems := render(g)
+	template, files, problems := render(g, s.Image)
 	strange := founding.Strange(g, s)
 	return voting(g, s, group.Rendering{
 		Template: template, Problems: problems, Files: files,

@@ -52,15 +52,16 @@ func inputs(g *v1alpha1.PDGroup) any {
 	return group.Inputs(g, nil)
 }
 
-// render renders the pod and the configuration file of a member that joins.
-func render(g *v1alpha1.PDGroup) (corev1.PodTemplateSpec, map[string]string, []string) {
+// render renders the pod and the configuration file of a member that joins. image is
+// that of the operator.
+func render(g *v1alpha1.PDGroup, image string) (corev1.PodTemplateSpec, map[string]string, []string) {
 	files, problems := config(g)
 	configMap, err := group.ConfigMapName(g.Name, files)
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
 	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace)
-	template, more := workload.Template(g, workload.Main{
+	m := workload.Main{
 		Repository: "pingcap/pd",
 		Command:    []string{"/pd-server"},
 		Args: append(logLevel(g), []string{
@@ -87,8 +88,26 @@ func render(g *v1alpha1.PDGroup) (corev1.PodTemplateSpec, map[string]string, []s
 		},
 		GraceSeconds: graceSeconds,
 		MetricsPort:  v1alpha1.PortPDClient,
-	})
+	}
+	if image != "" {
+		handOver(g, &m, image)
+	}
+	template, more := workload.Template(g, m)
 	return template, files, append(problems, more...)
+}
+
+// handOver has a member that leads PD hand over before it is stopped, whoever stops it,
+// so that SQL does not wait for an election and the lease of the one that is gone. It is
+// done in the pod, so that no operator has to run, and has half of the grace period.
+func handOver(g *v1alpha1.PDGroup, m *workload.Main, image string) {
+	within := m.Grace(g) / 2
+	if within <= 0 {
+		return // it is killed at once
+	}
+	resign := workload.BringProgram(g, m, image, "resign")
+	m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
+		resign, "stop", fmt.Sprintf("--pd=http://127.0.0.1:%d", v1alpha1.PortPDClient), "--name=$(POD_NAME)", "--within=" + within.String(),
+	}}}}
 }
 
 // logLevel returns log.level of the user's configuration as a flag: without one,

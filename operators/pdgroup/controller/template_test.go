@@ -42,7 +42,7 @@ func TestGolden(t *testing.T) {
 		g.Spec.Config = "lease = 5\n[schedule]\nmax-snapshot-count = 8"
 		g.Spec.Labels = map[string]string{"team": "blue"}
 	})
-	pod, files, problems := render(g)
+	pod, files, problems := render(g, "tidb-groups/pdgroup-operator:dev")
 	require.Empty(t, problems)
 	founder := pod.DeepCopy()
 	foundOrJoin(g, founder, true, "", false, []int32{0, 1, 2})
@@ -52,7 +52,7 @@ func TestGolden(t *testing.T) {
 // PD's flag has a default that wins over its file.
 func TestTheLogLevelIsAFlag(t *testing.T) {
 	for config, want := range map[string]string{"[log]\nlevel = \"warn\"": "--log-level=warn", "[log]\nformat = \"json\"": "", "": ""} {
-		pod, _, problems := render(stored(func(g *v1alpha1.PDGroup) { g.Spec.Config = config }))
+		pod, _, problems := render(stored(func(g *v1alpha1.PDGroup) { g.Spec.Config = config }), "")
 		require.Empty(t, problems)
 		var flags []string
 		for _, arg := range pod.Spec.Containers[0].Args {
@@ -67,7 +67,7 @@ func TestTheLogLevelIsAFlag(t *testing.T) {
 func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {
 	for _, key := range ownedKeys() {
 		t.Run(key, func(t *testing.T) {
-			_, _, problems := render(stored(func(g *v1alpha1.PDGroup) { g.Spec.Config = key + ` = "mine"` }))
+			_, _, problems := render(stored(func(g *v1alpha1.PDGroup) { g.Spec.Config = key + ` = "mine"` }), "")
 			require.Len(t, problems, 1)
 			assert.Contains(t, problems[0], "spec.config")
 			assert.Contains(t, problems[0], `"`+key+`"`)
@@ -82,7 +82,7 @@ func TestEveryProblemOfASpecIsToldAtOnce(t *testing.T) {
 		g.Spec.Affinity = &runtime.RawExtension{Raw: []byte(`{"nodeAffinities":{}}`)}
 		g.Spec.SecurityContext = &runtime.RawExtension{Raw: []byte(`{"runAsUser":"root"}`)}
 		g.Spec.Overlay = &runtime.RawExtension{Raw: []byte(`{"spec":{"contaners":[]}}`)}
-	}))
+	}), "")
 	require.Len(t, problems, 4)
 	for i, field := range []string{"spec.config", "spec.affinity", "spec.securityContext", "spec.overlay"} {
 		assert.Contains(t, problems[i], field)
@@ -90,8 +90,8 @@ func TestEveryProblemOfASpecIsToldAtOnce(t *testing.T) {
 }
 
 func TestTwoGroupsNeverShareAToken(t *testing.T) {
-	_, one, _ := render(stored())
-	_, other, _ := render(stored(func(g *v1alpha1.PDGroup) { g.UID = "other" }))
+	_, one, _ := render(stored(), "")
+	_, other, _ := render(stored(func(g *v1alpha1.PDGroup) { g.UID = "other" }), "")
 	assert.NotEqual(t, one[configFile], other[configFile])
 }
 

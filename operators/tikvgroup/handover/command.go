@@ -6,9 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"time"
+
+	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
 // Command is a command line of the program, and what is changed of it.
@@ -53,21 +53,16 @@ func Parse(args []string, env func(string) string) (Command, error) {
 	case c.Job.PD == "" || c.Job.Record == "" || c.Within <= 0 || c.Verb == "stop" && c.Job.Address == "":
 		return c, fmt.Errorf("%s wants --pd, --address, --record and --within", c.Verb)
 	}
-	for _, name := range []string{"POD_NAME", "NAMESPACE"} {
-		c.Job.Address = strings.ReplaceAll(c.Job.Address, "$("+name+")", env(name))
-	}
+	c.Job.Address = hook.Expand(c.Job.Address, env)
 	return c, nil
 }
 
-// Run carries a command out.
-func (c Command) Run(ctx context.Context) error {
+// Run implements hook.Command.
+func (c Command) Run(ctx context.Context, say hook.Say) error {
 	if c.Verb == "install" {
-		self, err := os.Executable()
-		if err != nil {
-			return fmt.Errorf("find this program: %w", err)
-		}
-		return Install(self, c.Into)
+		return hook.Install(c.Into)
 	}
+	c.Job.Say = say
 	ctx, cancel := context.WithTimeout(ctx, c.Within)
 	defer cancel()
 	if c.Verb == "start" {

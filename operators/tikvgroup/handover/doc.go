@@ -6,8 +6,4 @@
 // What it has told PD is recorded in a file beside the store's data, before PD is
 // told: by that alone is taken back what it has begun. What a person or an operator
 // keeps away from the store has no such file, and stays.
-//
-// It imports the standard library only: the program is copied into every TiKV pod,
-// and runs in the memory of the store. With the operators' client of PD it would be
-// seven times as large.
 package handover

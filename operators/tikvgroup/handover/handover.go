@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
 // up is how PD calls a store that serves.
@@ -38,7 +39,7 @@ type Job struct {
 	// Poll is how often PD is asked; 250 ms if zero.
 	Poll time.Duration
 	// Say tells a person what is done; nil for nobody.
-	Say func(format string, args ...any)
+	Say hook.Say
 }
 
 // Stop gives the leaders of the store away before its process is stopped, until the
@@ -46,7 +47,7 @@ type Job struct {
 // PD does not list or that does not serve. An error says why the process is stopped
 // with leaders.
 func (j Job) Stop(ctx context.Context) error {
-	pd := newPD(j.PD)
+	pd := pdServer{hook.NewPD(j.PD)}
 	left, heard, bound := -1, time.Now(), patience*cmp.Or(j.Poll, poll)
 	for {
 		done, now, err := j.step(ctx, pd)
@@ -65,7 +66,7 @@ func (j Job) Stop(ctx context.Context) error {
 		case err == nil:
 			heard, left = time.Now(), now
 		}
-		if !pause(ctx, j.Poll) {
+		if !hook.Pause(ctx, cmp.Or(j.Poll, poll)) {
 			if left < 0 {
 				return fmt.Errorf("the store is stopped with its leaders, for PD did not answer in time: %w", errors.Join(err, context.Cause(ctx)))
 			}
@@ -121,12 +122,12 @@ func (j Job) Start(ctx context.Context) error {
 	if err != nil || !recorded {
 		return err
 	}
-	pd := newPD(j.PD)
+	pd := pdServer{hook.NewPD(j.PD)}
 	for {
 		if err = pd.readmit(ctx, id); err == nil {
 			break
 		}
-		if !pause(ctx, j.Poll) {
+		if !hook.Pause(ctx, cmp.Or(j.Poll, poll)) {
 			return err
 		}
 	}
@@ -172,36 +173,4 @@ func (j Job) say(format string, args ...any) {
 	if j.Say != nil {
 		j.Say(format, args...)
 	}
-}
-
-// pause waits between two looks; false if the context ended.
-func pause(ctx context.Context, every time.Duration) bool {
-	if every == 0 {
-		every = poll
-	}
-	timer := time.NewTimer(every)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-// Install copies a program to a place in a volume that other containers mount.
-func Install(from, to string) (err error) {
-	content, err := os.ReadFile(from)
-	if err != nil {
-		return fmt.Errorf("install: %w", err)
-	}
-	// Never half a program under the name by which it is called.
-	half := filepath.Join(filepath.Dir(to), "."+filepath.Base(to))
-	if err := os.WriteFile(half, content, 0o755); err != nil { //nolint:gosec // other users run it
-		return fmt.Errorf("install: %w", err)
-	}
-	if err := os.Rename(half, to); err != nil {
-		return fmt.Errorf("install: %w", err)
-	}
-	return nil
 }

@@ -159,7 +159,7 @@ func TestAStoreIsStoppedWithItsLeadersWhen(t *testing.T) {
 			pd, job := stage(t)
 			c.change(pd)
 			command := Command{Verb: "stop", Job: job, Within: 300 * time.Millisecond}
-			assert.ErrorContains(t, command.Run(t.Context()), c.says)
+			assert.ErrorContains(t, command.Run(t.Context(), nil), c.says)
 		})
 	}
 }
@@ -169,10 +169,10 @@ func TestAStoreIsStartedAgainUntilPDLetsItLead(t *testing.T) {
 	require.NoError(t, job.Stop(t.Context()))
 	pd.broken = true
 	command := Command{Verb: "start", Job: job, Within: 50 * time.Millisecond}
-	require.Error(t, command.Run(t.Context()))
+	require.Error(t, command.Run(t.Context(), nil))
 	assert.FileExists(t, job.Record)
 	pd.broken = false
-	require.NoError(t, command.Run(t.Context()))
+	require.NoError(t, command.Run(t.Context(), nil))
 	assert.Empty(t, pd.evicted)
 }
 
@@ -191,14 +191,4 @@ func TestTheCommandLine(t *testing.T) {
 		_, err := Parse(wrong, env)
 		assert.Error(t, err, "%v", wrong)
 	}
-}
-
-func TestTheProgramIsInstalled(t *testing.T) {
-	dir := t.TempDir()
-	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
-	require.NoError(t, os.WriteFile(from, []byte("x"), 0o600))
-	require.NoError(t, Install(from, to))
-	info, err := os.Stat(to)
-	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o755), info.Mode())
 }

@@ -186,14 +186,15 @@ func TestRequiredVersion(t *testing.T) {
 }
 
 func TestFingerprintFollowsPinsAndFlags(t *testing.T) {
-	base := fingerprint([]byte("mod"), []byte("sum"), []string{"-a"})
-	assert.Equal(t, base, fingerprint([]byte("mod"), []byte("sum"), []string{"-a"}))
+	base := fingerprint([]byte("mod"), []byte("sum"), nil, []string{"-a"})
+	assert.Equal(t, base, fingerprint([]byte("mod"), []byte("sum"), nil, []string{"-a"}))
 	assert.Len(t, base, hashLength)
 	for name, other := range map[string]string{
-		"another go.mod":                      fingerprint([]byte("mod2"), []byte("sum"), []string{"-a"}),
-		"another go.sum":                      fingerprint([]byte("mod"), []byte("sum2"), []string{"-a"}),
-		"other flags":                         fingerprint([]byte("mod"), []byte("sum"), []string{"-b"}),
-		"the same bytes, divided differently": fingerprint([]byte("mods"), []byte("um"), []string{"-a"}),
+		"another go.mod":                      fingerprint([]byte("mod2"), []byte("sum"), nil, []string{"-a"}),
+		"another go.sum":                      fingerprint([]byte("mod"), []byte("sum2"), nil, []string{"-a"}),
+		"another program":                     fingerprint([]byte("mod"), []byte("sum"), []byte("main"), []string{"-a"}),
+		"other flags":                         fingerprint([]byte("mod"), []byte("sum"), nil, []string{"-b"}),
+		"the same bytes, divided differently": fingerprint([]byte("mods"), []byte("um"), nil, []string{"-a"}),
 	} {
 		assert.NotEqual(t, base, other, name)
 	}

@@ -41,6 +41,10 @@ func locate(root string, module toolModule) (place, error) {
 	if err != nil {
 		return place{}, fmt.Errorf("read checksums of %s: %w", module.dir, err)
 	}
+	own, err := os.ReadFile(filepath.Join(p.source, "main.go"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return place{}, fmt.Errorf("read source of %s: %w", module.dir, err)
+	}
 	p.version, err = requiredVersion(mod, module.pins)
 	if err != nil {
 		return place{}, fmt.Errorf("read pins of %s: %w", module.dir, err)
@@ -53,7 +57,7 @@ func locate(root string, module toolModule) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	p.cache = filepath.Join(cache, "bin", module.dir+"-"+p.version+"-"+fingerprint(mod, sum, p.flags))
+	p.cache = filepath.Join(cache, "bin", module.dir+"-"+p.version+"-"+fingerprint(mod, sum, own, p.flags))
 	return p, nil
 }
 
@@ -198,9 +202,9 @@ func linkerFlags(module toolModule, version string) string {
 
 // fingerprint is a short hash of all that decides what a build yields, but for
 // the compiler: a new patch release of Go is no reason to build Kubernetes anew.
-func fingerprint(mod, sum []byte, flags []string) string {
+func fingerprint(mod, sum, own []byte, flags []string) string {
 	hash := sha256.New()
-	for _, part := range [][]byte{mod, sum, []byte(strings.Join(flags, " ")), []byte(runtime.GOOS + "/" + runtime.GOARCH)} {
+	for _, part := range [][]byte{mod, sum, own, []byte(strings.Join(flags, " ")), []byte(runtime.GOOS + "/" + runtime.GOARCH)} {
 		_, _ = fmt.Fprintf(hash, "%d\n", len(part)) // a hash never fails to write
 		_, _ = hash.Write(part)
 	}

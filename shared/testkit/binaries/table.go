@@ -79,8 +79,8 @@ func programs() map[string]program {
 			builds: "server",
 		},
 		"coredns": {
-			module: toolModule{dir: "coredns", pins: "github.com/coredns/coredns", estimate: 3 * time.Minute},
-			pkg:    "github.com/coredns/coredns",
+			module: toolModule{dir: "coredns", pins: "github.com/coredns/coredns", estimate: time.Minute},
+			pkg:    "github.com/tidb-groups/tidb-groups/shared/tools/coredns", // with few plugins: see there
 		},
 		"controller-gen": {
 			module: toolModule{dir: "controller-gen", pins: "sigs.k8s.io/controller-tools", estimate: 30 * time.Second},

@@ -1,0 +1,135 @@
+package resign
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/shared/hook"
+)
+
+const (
+	// poll is how often the member is asked who leads, by default.
+	poll = 100 * time.Millisecond
+	// again is after how many looks another member is asked to lead: PD answers before
+	// it has tried.
+	again = 20
+)
+
+// Job is what is done for one member.
+type Job struct {
+	// PD is the base URL of the member, like http://127.0.0.1:2379.
+	PD string
+	// Name of the member.
+	Name string
+	// Poll is how often it is asked who leads; 100 ms if zero.
+	Poll time.Duration
+	// Say tells a person what is done; nil for nobody.
+	Say hook.Say
+}
+
+// Stop has another member lead, and returns when PD says so. It returns at once for a
+// member that does not lead, or that knows of no leader, and when no other member is
+// healthy. An error says why the process is stopped while it leads.
+func (j Job) Stop(ctx context.Context) error {
+	pd := server{hook.NewPD(j.PD)}
+	var tried []string
+	for look := 0; ; look++ {
+		leader, err := pd.leader(ctx)
+		switch {
+		case err != nil && look == 0:
+			// Who leads answers. Without a leader nobody can hand over.
+			j.say("stopped without asking who leads: %v", err)
+			return nil
+		case err == nil && leader != j.Name:
+			if look > 0 {
+				j.say("%s leads now", leader)
+			}
+			return nil
+		case err == nil && look%again == 0:
+			next, err := j.handOver(ctx, pd, tried)
+			switch {
+			case err != nil:
+				j.say("%v", err) // it is tried again, or the time is over
+			case next == "":
+				j.say("member %s is stopped while it leads: no other one is healthy", j.Name)
+				return nil
+			}
+			tried = append(tried, next)
+		}
+		// Without an answer PD is between two leaders.
+		if !hook.Pause(ctx, cmp.Or(j.Poll, poll)) {
+			return fmt.Errorf("member %s is stopped while it leads: no other one did in time", j.Name)
+		}
+	}
+}
+
+// handOver asks a member to lead, and returns which. It is none when no other member is
+// healthy. Members that have been asked come last.
+func (j Job) handOver(ctx context.Context, pd server, tried []string) (string, error) {
+	healthy, err := pd.healthy(ctx)
+	if err != nil {
+		return "", err
+	}
+	healthy = slices.DeleteFunc(healthy, func(name string) bool { return name == j.Name || name == "" })
+	if len(healthy) == 0 {
+		return "", nil
+	}
+	slices.SortStableFunc(healthy, func(a, b string) int { return cmp.Compare(slices.Index(tried, a), slices.Index(tried, b)) })
+	j.say("member %s hands over to %s before it is stopped", j.Name, healthy[0])
+	return healthy[0], pd.transfer(ctx, healthy[0])
+}
+
+func (j Job) say(format string, args ...any) {
+	if j.Say != nil {
+		j.Say(format, args...)
+	}
+}
+
+// server is a member of PD.
+type server struct{ hook.PD }
+
+// leader returns the name of the member that leads; an error if there is none.
+func (s server) leader(ctx context.Context) (string, error) {
+	var answer struct {
+		Name string `json:"name"`
+	}
+	if err := s.Call(ctx, http.MethodGet, "/pd/api/v1/leader", nil, &answer); err != nil {
+		return "", fmt.Errorf("ask who leads PD: %w", err)
+	}
+	if answer.Name == "" {
+		return "", errors.New("ask who leads PD: nobody does")
+	}
+	return answer.Name, nil
+}
+
+// healthy returns the names of the members that the leader calls healthy.
+func (s server) healthy(ctx context.Context) ([]string, error) {
+	var answer []struct {
+		Name    string `json:"name"`
+		Healthy bool   `json:"health"`
+	}
+	if err := s.Call(ctx, http.MethodGet, "/pd/api/v1/health", nil, &answer); err != nil {
+		return nil, fmt.Errorf("ask which members are healthy: %w", err)
+	}
+	var out []string
+	for _, m := range answer {
+		if m.Healthy {
+			out = append(out, m.Name)
+		}
+	}
+	return out, nil
+}
+
+// transfer asks a member to lead.
+func (s server) transfer(ctx context.Context, to string) error {
+	if err := s.Call(ctx, http.MethodPost, "/pd/api/v1/leader/transfer/"+url.PathEscape(to), nil, nil); err != nil {
+		return fmt.Errorf("hand PD's leader over to %s: %w", to, err)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package resign
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// fakePD is what a member answers.
+type fakePD struct {
+	mu        sync.Mutex
+	leader    string          // empty: there is none, and PD answers 500
+	unhealthy map[string]bool // members that do not answer the leader
+	deaf      map[string]bool // members that never come to lead
+	pending   string          // who leads from the next look on
+	asked     []string        // who was asked to lead
+}
+
+func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	to, transfer := strings.CutPrefix(r.URL.Path, "/pd/api/v1/leader/transfer/")
+	switch {
+	case p.leader == "":
+		http.Error(w, "no leader", http.StatusInternalServerError)
+	case r.Method == http.MethodPost && transfer:
+		p.asked = append(p.asked, to)
+		if !p.deaf[to] {
+			p.pending = to
+		}
+	case r.URL.Path == "/pd/api/v1/leader":
+		_ = json.NewEncoder(w).Encode(map[string]any{"name": p.leader})
+		if p.pending != "" {
+			p.leader = p.pending
+		}
+	case r.URL.Path == "/pd/api/v1/health":
+		var all []map[string]any
+		for _, name := range []string{"b-0", "b-1", "b-2"} {
+			all = append(all, map[string]any{"name": name, "health": !p.unhealthy[name]})
+		}
+		_ = json.NewEncoder(w).Encode(all)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// stage is a PD of three members led by b-0, and the job of that one.
+func stage(t *testing.T) (*fakePD, Job) {
+	t.Helper()
+	pd := &fakePD{leader: "b-0", unhealthy: map[string]bool{}, deaf: map[string]bool{}}
+	server := httptest.NewServer(pd)
+	t.Cleanup(server.Close)
+	return pd, Job{PD: server.URL, Name: "b-0", Poll: time.Millisecond}
+}
+
+func TestTheLeaderHandsOverBeforeItIsStopped(t *testing.T) {
+	pd, job := stage(t)
+	require.NoError(t, job.Stop(t.Context()))
+	assert.Equal(t, "b-1", pd.leader, "it returns when another one leads, not before")
+	assert.Equal(t, []string{"b-1"}, pd.asked)
+}
+
+func TestAHealthyMemberIsAsked(t *testing.T) {
+	pd, job := stage(t)
+	pd.unhealthy["b-1"] = true
+	require.NoError(t, job.Stop(t.Context()))
+	assert.Equal(t, []string{"b-2"}, pd.asked)
+}
+
+func TestAnotherOneIsAskedWhenTheFirstDoesNotComeToLead(t *testing.T) {
+	pd, job := stage(t)
+	pd.deaf["b-1"] = true
+	require.NoError(t, job.Stop(t.Context()))
+	assert.Equal(t, []string{"b-1", "b-2"}, pd.asked)
+	assert.Equal(t, "b-2", pd.leader)
+}
+
+func TestNobodyIsAskedBy(t *testing.T) {
+	for name, change := range map[string]func(*fakePD){
+		"a member that follows":                        func(p *fakePD) { p.leader = "b-1" },
+		"a member that knows of no leader":             func(p *fakePD) { p.leader = "" },
+		"a leader beside whom no other one is healthy": func(p *fakePD) { p.unhealthy["b-1"], p.unhealthy["b-2"] = true, true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pd, job := stage(t)
+			change(pd)
+			require.NoError(t, job.Stop(t.Context()))
+			assert.Empty(t, pd.asked)
+		})
+	}
+}
+
+func TestALeaderIsStoppedWhenTheTimeIsOver(t *testing.T) {
+	pd, job := stage(t)
+	pd.deaf["b-1"], pd.deaf["b-2"] = true, true
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.ErrorContains(t, job.Stop(ctx), "member b-0 is stopped while it leads")
+}
+
+func TestTheCommandLine(t *testing.T) {
+	env := func(name string) string { return map[string]string{"POD_NAME": "b-0", "NAMESPACE": "shop"}[name] }
+	c, err := Parse([]string{"stop", "--pd=http://127.0.0.1:2379", "--name=$(POD_NAME)", "--within=15s"}, env)
+	require.NoError(t, err)
+	assert.Equal(t, Command{Within: 15 * time.Second, Job: Job{PD: "http://127.0.0.1:2379", Name: "b-0"}}, c)
+	c, err = Parse([]string{"install", "/tools/resign"}, env)
+	require.NoError(t, err)
+	assert.Equal(t, Command{Into: "/tools/resign"}, c)
+	for _, wrong := range [][]string{nil, {"install"}, {"go"}, {"stop"}, {"stop", "--pd=x", "--name=y"}, {"stop", "--pd=x", "--name=z", "--within=1s", "more"}} {
+		_, err := Parse(wrong, env)
+		assert.Error(t, err, "%v", wrong)
+	}
+}
