@@ -16,9 +16,9 @@ import (
 const (
 	// poll is how often the member is asked who leads, by default.
 	poll = 100 * time.Millisecond
-	// again is after how many looks another member is asked to lead: PD answers before
-	// it has tried.
-	again = 20
+	// again is after how many looks another member is asked to lead, five seconds by
+	// default: PD answers before another one leads, which takes up to three.
+	again = 50
 )
 
 // Job is what is done for one member.
