@@ -357,7 +357,8 @@ const serving = 1
 // joined waits until a store that was added to three has something to do.
 func (p *play) joined(t *testing.T, id uint64) {
 	t.Helper()
-	p.until(t, time.Minute, fmt.Sprintf("store %d serves and leads", id), func() bool {
+	// A real PD gives it regions as fast as its store limit and the machine allow.
+	p.until(t, 4*time.Minute, fmt.Sprintf("store %d serves and leads", id), func() bool {
 		s := p.storeOf(t, id)
 		return s.Store.StateName == "Up" && s.Store.NodeState == serving && s.Status.Leaders > 0
 	})
