@@ -73,6 +73,11 @@ type recipe struct {
 	user string
 }
 
+// tools are the programs beside an operator that its image brings into pods.
+func tools() map[string][]string {
+	return map[string][]string{"tikvgroup": {"./operators/tikvgroup/cmd/handover"}, "tidbgroup": {"./operators/tidbgroup/cmd/sql"}}
+}
+
 // catalog lists every image that this package can make.
 func catalog() []recipe {
 	recipes := []recipe{
@@ -85,9 +90,7 @@ func catalog() []recipe {
 			set: SetOperators, ref: "tidb-groups/" + name + "-operator:dev",
 			pkg: "./operators/" + name, path: "/operator", user: nobody,
 		}
-		if name == "tikvgroup" {
-			r.extra = []string{"./operators/tikvgroup/cmd/handover"}
-		}
+		r.extra = tools()[name]
 		recipes = append(recipes, r)
 	}
 	for _, s := range []struct{ image, binary, path string }{
