@@ -106,6 +106,7 @@ func (w tenants) object(kind, name string, labels map[string]string) *unstructur
 	text := map[string]string{
 		"ConfigMap":             `{apiVersion: v1, data: {a: b}}`,
 		"Lease":                 `{apiVersion: coordination.k8s.io/v1, spec: {holderIdentity: me}}`,
+		"Job":                   `{apiVersion: batch/v1, spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}`,
 		"Instance":              `{apiVersion: groups.tidb.dev/v1alpha1, spec: {group: {kind: TiKVGroup, name: basic-tikv-hot}, slot: 0, revision: r1, podTemplate: {spec: {containers: []}}}}`,
 		"PDGroup":               `{apiVersion: groups.tidb.dev/v1alpha1, spec: {version: v8.5.7, volumes: [{name: pd, storage: 1Gi}]}}`,
 		"TiKVGroup":             `{apiVersion: groups.tidb.dev/v1alpha1, spec: {version: v8.5.7, pdGroup: {name: basic-pd}, volumes: [{name: tikv, storage: 1Gi}]}}`,
@@ -220,6 +221,14 @@ func TestP12OperatorsWriteOnlyWhatIsTheirs(t *testing.T) {
 		require.NoError(t, w.patch(w.admin, theirs, `{"metadata":{"annotations":{"groups.tidb.dev/adopt":"basic-pd-0"}}}`))
 		assert.NoError(t, w.patch(operator, theirs, label), "a person has said that it is ours")
 		assert.NoError(t, operator.Delete(t.Context(), restored.DeepCopy()))
+	})
+	t.Run("jobs", func(t *testing.T) {
+		operator := w.operator("tidbgroup", installed)
+		theirs, own := w.stored(w.object("Job", "theirs", nil)), w.object("Job", "own", ours())
+		assert.True(t, forbidden(operator.Create(t.Context(), w.object("Job", "new", nil)), sentence))
+		assert.True(t, forbidden(operator.Delete(t.Context(), theirs.DeepCopy()), sentence))
+		require.NoError(t, operator.Create(t.Context(), own))
+		assert.NoError(t, operator.Delete(t.Context(), own))
 	})
 	t.Run("the finalizer of an Instance that a person has made", func(t *testing.T) {
 		o := w.stored(w.object("Instance", "by-hand", nil))

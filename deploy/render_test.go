@@ -452,7 +452,8 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 		},
 		"pdgroup":      group("pdgroups", "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tidbgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
 		"tikvgroup":    group("tikvgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tidbgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
-		"tidbgroup":    group("tidbgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read, "secrets: create"),
+		"tidbgroup":    group("tidbgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read, "secrets: create",
+			"batch/jobs: create delete get list watch", "pods: list"),
 		"tiflashgroup": group("tiflashgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tidbgroups: "+read),
 		"tidbcluster": {
 			events,
@@ -477,7 +478,7 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 				"events.k8s.io/events: create patch",
 				"events: create patch",
 			}
-			if name == "tikvgroup" || name == "pdgroup" {
+			if slices.Contains([]string{"pdgroup", "tikvgroup", "tidbgroup"}, name) {
 				own = append(own, "pods: get") // its own, for the image that it runs from
 			}
 			assert.Equal(t, own, rights(local[name+"-operator-leader-election"].Rules), "only its own leader lease")
@@ -502,7 +503,13 @@ func TestWhatNoOperatorOrOnlyOneMayDo(t *testing.T) {
 				case "secrets":
 					assert.Equal(t, "tidb-groups-tidbgroup-operator", name, "only the tidbgroup operator makes a password")
 					assert.Equal(t, []string{"create"}, rule.Verbs, "%s may not read secrets", name)
+				case "jobs":
+					assert.Equal(t, "tidb-groups-tidbgroup-operator", name, "only the tidbgroup operator runs SQL")
 				case "pods":
+					if name == "tidb-groups-tidbgroup-operator" {
+						assert.Equal(t, []string{"list"}, rule.Verbs, "it reads how the pods of its Jobs ended, and watches none")
+						break
+					}
 					assert.Equal(t, "tidb-groups-instance-operator", name, "only the instance operator knows %s", resource)
 				case "persistentvolumeclaims":
 					if writes {

@@ -29,6 +29,7 @@ func requested(volume, size string) []change {
 func TestTransitions(t *testing.T) {
 	sql, root := change{"spec.bootstrapSQL", "{name: sql, key: init.sql}"}, change{"spec.initialization", "{rootPassword: Generate}"}
 	users := change{"spec.initialization", "{users: {secret: people, host: 10.1.%}}"}
+	runs := change{"spec.sql", "[{name: a, configMap: {name: sql, key: a.sql}}]"}
 	for _, c := range []struct {
 		name string
 		kind string
@@ -90,6 +91,15 @@ func TestTransitions(t *testing.T) {
 		{name: "initialization added to an entry of a cluster", kind: cluster, after: one("spec.tidb[0].initialization", "{rootPassword: Generate}"), refused: []string{"spec.tidb[0]", "initialization takes effect only when the cluster is made"}},
 		{name: "bootstrap SQL added to an entry of a cluster", kind: cluster, after: one("spec.tidb[0].bootstrapSQL", "{name: sql, key: init.sql}"), refused: []string{"spec.tidb[0]", "bootstrapSQL takes effect only"}},
 		{name: "a new entry with bootstrap SQL in an old cluster", kind: cluster, after: one("spec.tidb[1]", "{name: more, bootstrapSQL: {name: sql, key: init.sql}}")},
+		{name: "SQL added later", kind: tidb, after: []change{runs}},
+		{name: "SQL that is to run again", kind: tidb, before: []change{runs}, after: one("spec.sql[0].revision", "2")},
+		{name: "SQL of another key at the same revision", kind: tidb, before: []change{runs}, after: one("spec.sql[0].configMap.key", "other.sql"), refused: []string{"spec.sql[0]", "run once for each revision", "raise revision"}},
+		{name: "SQL of another key at the next revision", kind: tidb, before: []change{runs}, after: []change{{"spec.sql[0].configMap.key", "other.sql"}, {"spec.sql[0].revision", "2"}}},
+		{name: "SQL at an earlier revision", kind: tidb, before: []change{runs, {"spec.sql[0].revision", "2"}}, after: one("spec.sql[0].revision", "1"), refused: []string{"spec.sql[0]", "raise revision"}},
+		{name: "SQL that goes", kind: tidb, before: []change{runs}, after: one("spec.sql", "")},
+		{name: "SQL put before other SQL", kind: tidb, before: []change{runs}, after: one("spec.sql", "[{name: b, users: {secret: people}}, {name: a, configMap: {name: sql, key: a.sql}}]")},
+		{name: "SQL of an entry of a cluster at the same revision", kind: cluster, before: one("spec.tidb[0].sql", "[{name: a, users: {secret: people}}]"), after: one("spec.tidb[0].sql[0].users.secret", "others"), refused: []string{"spec.tidb[0].sql[0]", "raise revision"}},
+		{name: "SQL of an entry of a cluster that is to run again", kind: cluster, before: one("spec.tidb[0].sql", "[{name: a, users: {secret: people}}]"), after: one("spec.tidb[0].sql[0].revision", "5")},
 		{name: "an entry of a cluster that goes", kind: cluster, after: one("spec.tiflash", "")},
 		{name: "pausing", kind: cluster, after: one("spec.paused", "true")},
 	} {

@@ -54,7 +54,8 @@ func table() []module {
 			name:     "operators",
 			siblings: []string{"apis", "shared"},
 			external: []string{
-				"google.golang.org/grpc", // TiKV's own port
+				"github.com/go-sql-driver/mysql", // SQL that a Job runs
+				"google.golang.org/grpc",         // TiKV's own port
 			},
 			testExternal: testing,
 		},

@@ -73,6 +73,15 @@ type recipe struct {
 	user string
 }
 
+// tools are the programs beside an operator that its image brings into pods.
+func tools() map[string][]string {
+	return map[string][]string{
+		"pdgroup":   {"./operators/pdgroup/cmd/resign"},
+		"tikvgroup": {"./operators/tikvgroup/cmd/handover"},
+		"tidbgroup": {"./operators/tidbgroup/cmd/sql"},
+	}
+}
+
 // catalog lists every image that this package can make.
 func catalog() []recipe {
 	recipes := []recipe{
@@ -85,12 +94,7 @@ func catalog() []recipe {
 			set: SetOperators, ref: "tidb-groups/" + name + "-operator:dev",
 			pkg: "./operators/" + name, path: "/operator", user: nobody,
 		}
-		switch name {
-		case "pdgroup":
-			r.extra = []string{"./operators/pdgroup/cmd/resign"}
-		case "tikvgroup":
-			r.extra = []string{"./operators/tikvgroup/cmd/handover"}
-		}
+		r.extra = tools()[name]
 		recipes = append(recipes, r)
 	}
 	for _, s := range []struct{ image, binary, path string }{

@@ -139,12 +139,14 @@ func (a *actor) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		return reconcile.Result{}, nil // its kubelet hears nothing and says nothing
 	case pod.DeletionTimestamp != nil:
 		left, err = a.terminate(ctx, pod)
-	case pod.Status.Phase == corev1.PodFailed:
+	case isOver(pod):
 		return reconcile.Result{}, nil
 	case pod.Spec.NodeName == "":
 		left, err = a.schedule(ctx, pod)
 	case a.isFull(pod.Spec.NodeName):
 		err = a.expel(ctx, pod)
+	case runsSQL(pod):
+		left, err = a.runSQL(ctx, pod)
 	default:
 		left, err = a.run(ctx, pod)
 	}

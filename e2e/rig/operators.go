@@ -123,7 +123,7 @@ func (r *Rig) flags() operator.Flags {
 	out := operator.Flags{
 		Namespaces: r.namespace, MetricsAddress: "0", ProbeAddress: "0", Concurrency: 8,
 		ReconcileTimeout: time.Minute, RelistPeriod: r.options.Relist, ClientQPS: -1, LogLevel: "error", LogFormat: "text",
-		Image: "tidb-groups/tikvgroup-operator:dev",
+		Image: "tidb-groups/operator:dev",
 	}
 	if r.options.ClusterWide {
 		out.Namespaces = ""

@@ -18,6 +18,6 @@ func PlaneOptions() (controlplane.Options, error) {
 	return controlplane.Options{
 		CRDPaths:          []string{filepath.Join(root, "deploy", "crds")},
 		ControllerManager: true,
-		Controllers:       []string{"disruption-controller", "resourcequota-controller"},
+		Controllers:       []string{"disruption-controller", "job-controller", "resourcequota-controller"},
 	}, nil
 }

@@ -56,6 +56,7 @@ func watched() map[string]schema.GroupVersionResource {
 		"ControllerRevision":      other("apps", "controllerrevisions"),
 		"PodDisruptionBudget":     other("policy", "poddisruptionbudgets"),
 		"Lease":                   other("coordination.k8s.io", "leases"),
+		"Job":                     other("batch", "jobs"),
 	}
 }
 

@@ -83,8 +83,8 @@ func Template(g v1alpha1.Group, m Main) (corev1.PodTemplateSpec, []string) {
 			AutomountServiceAccountToken:  ptr.To(spec.ServiceAccountName != ""),
 			TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
 			TopologySpreadConstraints:     spread(g, spec),
-			Tolerations:                   tolerations(spec),
-			ImagePullSecrets:              pullSecrets(spec),
+			Tolerations:                   Tolerations(spec),
+			ImagePullSecrets:              PullSecrets(spec),
 			InitContainers:                m.Init,
 			Containers:                    append([]corev1.Container{container(g, m)}, m.Sidecars...),
 			Volumes:                       append(podVolumes(m), m.Volumes...),
@@ -228,7 +228,8 @@ func spread(g v1alpha1.Group, spec *v1alpha1.ComponentSpec) []corev1.TopologySpr
 	return out
 }
 
-func tolerations(spec *v1alpha1.ComponentSpec) []corev1.Toleration {
+// Tolerations returns the tolerations of a component as a pod wants them.
+func Tolerations(spec *v1alpha1.ComponentSpec) []corev1.Toleration {
 	var out []corev1.Toleration
 	for _, t := range spec.Tolerations {
 		out = append(out, corev1.Toleration{Key: t.Key, Operator: t.Operator, Value: t.Value, Effect: t.Effect, TolerationSeconds: t.TolerationSeconds})
@@ -236,7 +237,8 @@ func tolerations(spec *v1alpha1.ComponentSpec) []corev1.Toleration {
 	return out
 }
 
-func pullSecrets(spec *v1alpha1.ComponentSpec) []corev1.LocalObjectReference {
+// PullSecrets returns what the images of a component are pulled with.
+func PullSecrets(spec *v1alpha1.ComponentSpec) []corev1.LocalObjectReference {
 	var out []corev1.LocalObjectReference
 	for _, s := range spec.ImagePullSecrets {
 		out = append(out, corev1.LocalObjectReference{Name: s.Name})

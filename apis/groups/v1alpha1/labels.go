@@ -24,6 +24,8 @@ const (
 	LabelRevision = LabelPrefix + "revision"
 	// LabelVolume is the name of the volume that a claim is for.
 	LabelVolume = LabelPrefix + "volume"
+	// LabelSQL is, on a Job and its pod, the name of the entry of spec.sql that it runs.
+	LabelSQL = LabelPrefix + "sql"
 	// LabelUmbrella is, on a group, the name of the TidbCluster that made it.
 	LabelUmbrella = LabelPrefix + "tidbcluster"
 

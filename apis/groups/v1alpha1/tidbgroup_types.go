@@ -55,6 +55,62 @@ type TiDBTemplate struct {
 	// takes while it runs, and restarts them otherwise. Default: Restart.
 	// +optional
 	ConfigUpdate ConfigUpdatePolicy `json:"configUpdate,omitempty"`
+	// SQL is run against the living database, once for each revision of an entry, one
+	// entry after the other: one that fails keeps those behind it waiting, and nothing
+	// else. It begins when the group is Ready. What came of it is in status.sql. An
+	// entry that is removed while it runs is stopped.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	SQL []SQLRun `json:"sql,omitempty"`
+}
+
+// SQLRun is SQL that is run once for each of its revisions.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.configMap), has(self.secret), has(self.users)].filter(x, x).size() == 1",message="an entry of sql runs exactly one of configMap, secret and users: set one, remove the others"
+// +kubebuilder:validation:XValidation:rule="!has(self.user) || self.user == 'root' || has(self.passwordSecret)",message="user needs passwordSecret: name the Secret and the key of its password"
+// +kubebuilder:validation:XValidation:rule="self == oldSelf || self.revision > oldSelf.revision",message="an entry of sql is run once for each revision: raise revision with whatever else you change"
+type SQLRun struct {
+	// Name of the run.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=30
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// Revision is raised by a person to have it run again. A changed Secret or
+	// ConfigMap alone runs nothing.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:default=1
+	// +optional
+	Revision int32 `json:"revision,omitempty"`
+	// ConfigMap with a file of SQL.
+	// +optional
+	ConfigMap *KeyReference `json:"configMap,omitempty"`
+	// Secret with a file of SQL. Nothing is told of its text, and of an error only
+	// the number.
+	// +optional
+	Secret *KeyReference `json:"secret,omitempty"`
+	// Users that are made, or get another password.
+	// +optional
+	Users *InitialUsers `json:"users,omitempty"`
+	// User to connect as. Default: root.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[-._@a-zA-Z0-9]+$`
+	// +optional
+	User string `json:"user,omitempty"`
+	// PasswordSecret has the password to connect with. Default, of root: the one that
+	// was generated, or the one under root in the Secret of initialization.users, or
+	// none.
+	// +optional
+	PasswordSecret *KeyReference `json:"passwordSecret,omitempty"`
+	// TimeoutSeconds is how long it may take to connect and to run, in seconds.
+	// Default: 600.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	// +kubebuilder:default=600
+	// +optional
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 }
 
 // TiDBGroupSpec is a TiDBTemplate and the PDGroup that it belongs to.
@@ -91,7 +147,7 @@ type Initialization struct {
 type InitialUsers struct {
 	// Secret of the namespace. Each key is a user's name, and its value the password,
 	// one line. The key root sets the password of root. The operators never read it:
-	// the pod does.
+	// a pod does.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
@@ -184,7 +240,51 @@ type TiDBGroupStatus struct {
 	// Upgrade that TiDB is told of; absent while there is none.
 	// +optional
 	Upgrade *TiDBUpgrade `json:"upgrade,omitempty"`
+	// SQL is what came of spec.sql, in its order.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	SQL []SQLStatus `json:"sql,omitempty"`
 }
+
+// SQLStatus is what came of one entry of spec.sql.
+type SQLStatus struct {
+	// Name of the entry.
+	Name string `json:"name"`
+	// Revision of the entry that this is about.
+	Revision int32 `json:"revision"`
+	// State of the run. One that has Succeeded or Failed is not run again at this
+	// revision.
+	// +kubebuilder:validation:Enum=Waiting;Running;Succeeded;Failed
+	State SQLState `json:"state"`
+	// Message says what it waits for, or what failed and how to have it run again. It
+	// has no password in it, and nothing of the SQL of a Secret.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Message string `json:"message,omitempty"`
+	// StartTime is when its Job was made.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// CompletionTime is when its Job ended, or was found to be gone.
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+}
+
+// SQLState is how far a run of SQL is.
+type SQLState string
+
+const (
+	// SQLWaiting says that it has not begun.
+	SQLWaiting SQLState = "Waiting"
+	// SQLRunning says that its Job exists and has not ended.
+	SQLRunning SQLState = "Running"
+	// SQLSucceeded says that every statement was carried out.
+	SQLSucceeded SQLState = "Succeeded"
+	// SQLFailed says that it ended otherwise. What came before the statement that
+	// failed has been carried out.
+	SQLFailed SQLState = "Failed"
+)
 
 // TiDBUpgrade is an upgrade that TiDB is told of, so that it holds the users' DDL
 // back while its servers run different versions. It is recorded before the first

@@ -4,14 +4,18 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/registry"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqljob"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/upgrade"
 	"github.com/tidb-groups/tidb-groups/shared/group"
@@ -79,6 +83,78 @@ func (r *Reconciler) order(ctx context.Context, g *v1alpha1.TiDBGroup, o statusp
 	}
 	r.orders.Give(r.life, o)
 	return step.Done()
+}
+
+// runSQL makes the Job that is to run next, and deletes those that are not needed any
+// more. The group is read from the API server before: what has run stands in its
+// status, and a cache that does not know it yet must not have it run again.
+func (r *Reconciler) runSQL(ctx context.Context, g *v1alpha1.TiDBGroup, p sqljob.Plan) step.Outcome {
+	if p.Start == nil && len(p.Stop) == 0 {
+		return step.Done()
+	}
+	live := &v1alpha1.TiDBGroup{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(g), live); err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get TiDBGroup %s: %w", g.Name, err))
+	}
+	if live.UID != g.UID || live.ResourceVersion != g.ResourceVersion {
+		return step.Conflict(v1alpha1.ReasonRequestFailed, "the group has changed meanwhile")
+	}
+	for _, job := range p.Stop {
+		// In the foreground the Job is there until its pod is not.
+		err := r.Client.Delete(ctx, job, client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+		switch {
+		case apierrors.IsConflict(err):
+			return step.Conflict(v1alpha1.ReasonRequestFailed, "Job "+job.Name+" has changed meanwhile")
+		case client.IgnoreNotFound(err) != nil:
+			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("delete Job %s: %w", job.Name, err))
+		}
+	}
+	if p.Start == nil {
+		return step.Done()
+	}
+	err := r.Client.Create(ctx, p.Start)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return r.takenJob(ctx, g, p.Start.Name)
+	case err != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("create Job %s: %w", p.Start.Name, err))
+	}
+	return step.Done()
+}
+
+// takenJob is what follows from a Job that is there, and that the cache does not show:
+// not yet, or because it has not our labels.
+func (r *Reconciler) takenJob(ctx context.Context, g *v1alpha1.TiDBGroup, name string) step.Outcome {
+	var job batchv1.Job
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: name}, &job)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Job %s: %w", name, err))
+	case err == nil && !metav1.IsControlledBy(&job, g):
+		return step.Fail(v1alpha1.ReasonNameConflict, fmt.Errorf("it belongs to somebody else: delete it: kubectl -n %s delete job %s", g.Namespace, name))
+	}
+	return step.Conflict(v1alpha1.ReasonRequestFailed, "Job "+name+" has just been made")
+}
+
+// tellSQL tells people how far the SQL of a group is, where its status says so for
+// the first time.
+func (r *Reconciler) tellSQL(g *v1alpha1.TiDBGroup, before []v1alpha1.SQLStatus) {
+	for _, is := range g.Status.SQL {
+		if slices.ContainsFunc(before, func(was v1alpha1.SQLStatus) bool {
+			return was.Name == is.Name && was.Revision == is.Revision && was.State == is.State
+		}) {
+			continue
+		}
+		switch is.State {
+		case v1alpha1.SQLRunning:
+			r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "SQLStarted", "RunSQL", "revision %d of SQL %s runs", is.Revision, is.Name)
+		case v1alpha1.SQLSucceeded:
+			r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "SQLSucceeded", "RunSQL", "revision %d of SQL %s has run", is.Revision, is.Name)
+		case v1alpha1.SQLFailed:
+			r.Recorder.Eventf(g, nil, corev1.EventTypeWarning, "SQLFailed", "RunSQL", "revision %d of SQL %s has failed: %s", is.Revision, is.Name, is.Message)
+		case v1alpha1.SQLWaiting:
+		}
+	}
 }
 
 // announce tells people how far TiDB has been told of an upgrade.

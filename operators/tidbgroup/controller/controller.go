@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -35,6 +37,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
@@ -54,8 +58,9 @@ type Reconciler struct {
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
 	return operator.Definition{
-		Name: "tidbgroup", Kind: v1alpha1.KindTiDBGroup, Dialer: pdclient.Open,
-		List: list,
+		Name: "tidbgroup", Kind: v1alpha1.KindTiDBGroup, Dialer: pdclient.Open, Tools: true,
+		List:   list,
+		Cached: map[client.Object]cache.ByObject{&batchv1.Job{}: {Label: operator.Managed()}},
 		Setup: func(ctx context.Context, env operator.Env) error {
 			return newReconciler(ctx, env, statusport.HTTP, statusport.Post, statusport.Settings{}, registry.DefaultTiming()).setup()
 		},
@@ -76,6 +81,7 @@ func (r *Reconciler) setup() error {
 	b := ctrl.NewControllerManagedBy(r.Manager).
 		For(&v1alpha1.TiDBGroup{}, builder.WithPredicates(watch.Own())).
 		Watches(&v1alpha1.TiDBGroup{}, watch.GroupsOf(r.Client, list, watch.ByPDGroup), builder.WithPredicates(watch.Changed())).
+		Owns(&batchv1.Job{}, builder.WithPredicates(watch.Changed())).
 		WatchesRawSource(source.Channel(r.orders.Answers(), &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(r.members.Answers(), &handler.EnqueueRequestForObject{})).
 		WithOptions(r.Controller)
@@ -108,7 +114,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	r.Outcomes.Count("plan", p.Outcome)
 
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
+	// What becomes of the SQL stands in status.sql, and in no condition.
+	ran := r.Outcomes.Count("sql", r.runSQL(ctx, g, p.SQL))
+	p.SQL = p.SQL.Refused(ran.Err)
 
 	status, set := report(g, s, p, outcome, r.Now())
-	return group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(s, p, r.Now()), Changes: p.Changes, End: step.Worst(outcome, p.Outcome), Once: true})
+	end, before := step.Worst(outcome, p.Outcome, ran), g.Status.SQL
+	if p.SQL.Wake > 0 {
+		end = step.Worst(end, step.After(p.SQL.Wake, "", ""))
+	}
+	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(s, p, r.Now()), Changes: p.Changes, End: end, Once: true})
+	r.tellSQL(g, before)
+	return result, err
 }

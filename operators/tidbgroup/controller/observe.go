@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqljob"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 )
@@ -24,6 +26,10 @@ type snapshot struct {
 	Labelled map[string]statusport.Labelling
 	// Answer is what became of the last thing that TiDB was told of an upgrade.
 	Answer statusport.Answer
+	// Jobs that run spec.sql, and Ends, how the pods of those that have failed ended, by
+	// the Job's name.
+	Jobs []*batchv1.Job
+	Ends map[string]sqljob.End
 }
 
 // observe reads everything that plan and report decide from.
@@ -35,9 +41,35 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiDBGroup) (snapsh
 	s := snapshot{Snapshot: common, Labelled: r.servers.Known(), Answer: r.orders.Last(client.ObjectKeyFromObject(g))}
 	s.Running, s.RunningPending = r.members.Look(g, s.Instances)
 	if g.Spec.BootstrapSQL != nil && len(s.Instances) == 0 {
-		s.SQL, s.BootstrapSQL, err = r.bootstrapSQL(ctx, g)
+		if s.SQL, s.BootstrapSQL, err = r.bootstrapSQL(ctx, g); err != nil {
+			return s, err
+		}
 	}
+	s.Jobs, s.Ends, err = r.jobs(ctx, g)
 	return s, err
+}
+
+// jobs reads the Jobs of spec.sql and, of those whose failure is new, what their pods
+// said. Pods are in no cache here.
+func (r *Reconciler) jobs(ctx context.Context, g *v1alpha1.TiDBGroup) ([]*batchv1.Job, map[string]sqljob.End, error) {
+	var list batchv1.JobList
+	if err := r.Client.List(ctx, &list, client.InNamespace(g.Namespace), client.MatchingLabels(sqljob.Selector(g))); err != nil {
+		return nil, nil, fmt.Errorf("list Jobs of TiDBGroup %s: %w", g.Name, err)
+	}
+	var jobs []*batchv1.Job
+	for i := range list.Items {
+		jobs = append(jobs, &list.Items[i])
+	}
+	ends := map[string]sqljob.End{}
+	for _, job := range sqljob.Unread(g, jobs) {
+		var pods corev1.PodList
+		if err := r.Live.List(ctx, &pods, client.InNamespace(g.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
+			ends[job.Name] = sqljob.End{Err: fmt.Errorf("list pods of Job %s: %w", job.Name, err)}
+			continue
+		}
+		ends[job.Name] = sqljob.Ended(job, pods.Items)
+	}
+	return jobs, ends, nil
 }
 
 // bootstrapSQL looks the user's ConfigMap up before the first pod would hang on

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/initialsql"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqljob"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/upgrade"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
@@ -19,6 +20,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/topology"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // lookAgain is how soon a user's object that is not watched is looked for again.
@@ -45,6 +47,8 @@ type groupPlan struct {
 	// Registered are the servers that PD's etcd may list, nil while PD is not Ready:
 	// no others of the group are to stand there (DB-19).
 	Registered map[string]bool
+	// SQL is what to do about spec.sql. Nothing else waits for it.
+	SQL sqljob.Plan
 }
 
 // plan decides what to do about a TiDBGroup. It is pure.
@@ -99,7 +103,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 	if g.DeletionTimestamp == nil && !g.Spec.Paused && !g.Spec.Suspended {
 		p.Labels = labels(g, s)
 	}
-	p.RootSecret = generatesRoot(g) && len(s.Instances) == 0 && len(p.Instances) > 0
+	p.RootSecret = initialsql.GeneratesRoot(g) && len(s.Instances) == 0 && len(p.Instances) > 0
 	p.Upgrade = g.Status.Upgrade
 	if err == nil && g.DeletionTimestamp == nil && !g.Spec.Paused {
 		p.announce(g, s)
@@ -109,7 +113,30 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 	}
 	p.Configure = judge.Orders(p.Gifts)
 	p.Outcome = step.Worst(p.Outcome, p.Settings)
+	p.SQL = sqljob.Make(g, sqljob.Seen{
+		Jobs: s.Jobs, Ends: s.Ends, Hold: p.holdSQL(g, s), Image: s.Image, Port: workload.ServicePortNumber(g.Spec.Service, ports()[0]), Now: s.Now,
+	})
 	return p, err
+}
+
+// holdSQL says why no SQL may begin to run, empty if it may.
+func (p *groupPlan) holdSQL(g *v1alpha1.TiDBGroup, s snapshot) string {
+	other := upgrade.Between(s.Groups, g.Name)
+	switch {
+	case g.DeletionTimestamp != nil:
+		return "the group is being deleted"
+	case g.Spec.Paused:
+		return "the group is paused"
+	case g.Spec.Suspended:
+		return "the group is suspended"
+	case !slices.ContainsFunc(s.Instances, group.InstanceServes):
+		return "no server of the group serves"
+	case p.Upgrade != nil:
+		return "TiDB holds DDL back until the upgrade to " + p.Upgrade.To + " is over"
+	case other != "":
+		return "TiDB holds DDL back until the upgrade of TiDBGroup " + other + " is over"
+	}
+	return ""
 }
 
 const (

@@ -37,6 +37,7 @@ func report(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, outcome step.Outcome
 		GroupStatus: group.Report(g, s.Snapshot, p.Plan, outcome, set, serving),
 		Endpoint:    endpoint(g, s),
 		Upgrade:     p.Upgrade,
+		SQL:         p.SQL.Status,
 	}
 	return status, set
 }

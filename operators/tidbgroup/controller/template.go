@@ -119,7 +119,7 @@ func compose(g *v1alpha1.TiDBGroup, m *workload.Main, following *corev1.VolumeSo
 		Into:  corev1.VolumeMount{Name: sqlVolume, MountPath: bootstrapDir},
 		Image: workload.Image(&g.Spec.ComponentSpec, m.Repository), PullPolicy: g.Spec.ImagePullPolicy, Resources: g.Spec.Resources,
 	}
-	if generatesRoot(g) {
+	if initialsql.GeneratesRoot(g) {
 		c.Taken = root
 	}
 	container, volumes := c.Container()
@@ -127,18 +127,13 @@ func compose(g *v1alpha1.TiDBGroup, m *workload.Main, following *corev1.VolumeSo
 	return &corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}
 }
 
-// generatesRoot reports whether the operator makes root's password.
-func generatesRoot(g *v1alpha1.TiDBGroup) bool {
-	return g.Spec.Initialization != nil && g.Spec.Initialization.RootPassword == v1alpha1.RootPasswordGenerate
-}
-
 // initialSQL returns where the SQL is that TiDB runs once, without that of the
 // users; nil for none. TiDB takes one file: the Secret's holds the ConfigMap's SQL
 // as well.
 func initialSQL(g *v1alpha1.TiDBGroup) *corev1.VolumeSource {
-	if generatesRoot(g) {
+	if initialsql.GeneratesRoot(g) {
 		return &corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: rootSecretName(g), Items: []corev1.KeyToPath{{Key: bootstrapSQL, Path: bootstrapSQL}},
+			SecretName: initialsql.RootSecretName(g), Items: []corev1.KeyToPath{{Key: bootstrapSQL, Path: bootstrapSQL}},
 		}}
 	}
 	if sql := g.Spec.BootstrapSQL; sql != nil {
@@ -149,18 +144,15 @@ func initialSQL(g *v1alpha1.TiDBGroup) *corev1.VolumeSource {
 	return nil
 }
 
-// rootSecretName is the name of the Secret with root's password.
-func rootSecretName(g *v1alpha1.TiDBGroup) string { return g.Name + "-root" }
-
 // rootSecret renders the Secret with root's password and the SQL that sets it,
 // followed by the user's. It has no owner: the password lives as long as the data
 // of the cluster, which outlive the group. A password of letters and digits needs
 // no quoting.
 func rootSecret(g *v1alpha1.TiDBGroup, password, sql string) *corev1.Secret {
-	meta := workload.Meta(g, rootSecretName(g))
+	meta := workload.Meta(g, initialsql.RootSecretName(g))
 	meta.OwnerReferences = nil
 	return &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeOpaque, StringData: map[string]string{
-		"username": root, "password": password,
+		"username": root, initialsql.RootPasswordKey: password,
 		bootstrapSQL: "ALTER USER 'root'@'%' IDENTIFIED BY '" + password + "';\n" + sql,
 	}}
 }

@@ -84,8 +84,11 @@ func (w *world) operate() (*stage.Operator, *labelled) {
 	definition.Setup = func(ctx context.Context, env operator.Env) error {
 		return newReconciler(ctx, env, labels.set, labels.order, statusport.Settings{}, sweeps()).setup()
 	}
-	return w.Operate(definition), labels
+	return w.Operate(definition, func(f *operator.Flags) { f.Image = ownImage }), labels
 }
+
+// ownImage is the image that the operator runs from.
+const ownImage = "tidb-groups/tidbgroup-operator:v7"
 
 // sweeps is how PD's list of servers is looked at, soon.
 func sweeps() registry.Timing {

@@ -1,0 +1,42 @@
+// Command sql runs SQL against a living TiDB. The Jobs that the tidbgroup operator
+// makes for spec.sql run it, in the operator's image.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqlrun"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	r, err := sqlrun.Parse(os.Args[1:])
+	if err != nil {
+		say("%v", err)
+		return 2
+	}
+	r.Say = say
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer cancel()
+	done, err := r.Do(ctx)
+	if err == nil {
+		say("%d done", done)
+		return 0
+	}
+	say("%v", err)
+	// Kubernetes shows it as the container's message, which the operator reads.
+	if err := os.WriteFile(r.Result, []byte(err.Error()), 0o644); err != nil {
+		say("write the result: %v", err)
+	}
+	return 1
+}
+
+func say(format string, args ...any) {
+	fmt.Printf("[%s] sql: %s\n", time.Now().UTC().Format(time.RFC3339), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,161 @@
+package sqljob
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"path"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/initialsql"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+const (
+	// Component is what the pod of a Job is labelled with: the group's Service and
+	// budget must not take it for a server.
+	Component = "tidb-sql"
+	// Container of the pod.
+	Container = "sql"
+
+	root        = "root"
+	anywhere    = "%"
+	sourceDir   = "/etc/tidb-sql"
+	passwordDir = "/etc/tidb-password"
+	// Names of the files in them.
+	sqlFile      = "run.sql"
+	passwordFile = "password"
+	// result is where Kubernetes reads a container's message from.
+	result = corev1.TerminationMessagePathDefault
+	// slack is what a Job has beyond the time of the run, seconds: for its pod to find a
+	// node, and the image to be pulled.
+	slack = 300
+	// defaultTimeout of a run, seconds.
+	defaultTimeout = 600
+	// maxJobName is how long a Job's name may be: it is a label of its pod.
+	maxJobName = 63
+	sumBytes   = 4
+)
+
+// Selector returns the labels that a group's Jobs have, and no other object.
+func Selector(g *v1alpha1.TiDBGroup) map[string]string {
+	out := workload.Selector(g)
+	out[v1alpha1.LabelComponent] = Component
+	return out
+}
+
+// jobName returns the name of the Job of a run's revision.
+func jobName(group string, run *v1alpha1.SQLRun) string {
+	name := fmt.Sprintf("%s-sql-%s-%d", group, run.Name, run.Revision)
+	if len(name) <= maxJobName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	tail := "-" + hex.EncodeToString(sum[:sumBytes])
+	return name[:maxJobName-len(tail)] + tail
+}
+
+// render renders the Job of a run. Whatever it mounts may be missing: the program
+// waits for it, and says what it waits for, where a pod would only hang.
+func render(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun, image string, port int32) *batchv1.Job {
+	labels := workload.Labels(g)
+	labels[v1alpha1.LabelComponent] = Component
+	labels[v1alpha1.LabelSQL] = run.Name
+	timeout := int64(cmp.Or(run.TimeoutSeconds, defaultTimeout))
+	args := []string{
+		fmt.Sprintf("--address=%s:%d", names.ServiceHost(g.Name, g.Namespace), port),
+		"--user=" + cmp.Or(run.User, root),
+		fmt.Sprintf("--within=%ds", timeout), "--result=" + result,
+	}
+	source, more := sourceOf(g, run)
+	args = append(args, more...)
+	volumes := []corev1.Volume{{Name: "sql", VolumeSource: source}}
+	mounts := []corev1.VolumeMount{{Name: "sql", MountPath: sourceDir, ReadOnly: true}}
+	if password, more := passwordOf(g, run); password != nil {
+		args = append(args, more...)
+		volumes = append(volumes, corev1.Volume{Name: "password", VolumeSource: *password})
+		mounts = append(mounts, corev1.VolumeMount{Name: "password", MountPath: passwordDir, ReadOnly: true})
+	}
+	meta := workload.Meta(g, jobName(g.Name, run))
+	meta.Labels = labels
+	return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
+		BackoffLimit: ptr.To[int32](0), ActiveDeadlineSeconds: ptr.To(timeout + slack),
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)}, Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
+			SecurityContext:  &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			ImagePullSecrets: workload.PullSecrets(&g.Spec.ComponentSpec), NodeSelector: g.Spec.NodeSelector, Tolerations: workload.Tolerations(&g.Spec.ComponentSpec),
+			Containers: []corev1.Container{{
+				Name: Container, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+				Command: []string{"/sql"}, Args: args, VolumeMounts: mounts,
+				SecurityContext: workload.Unprivileged(false),
+				Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
+					Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("128Mi")},
+				},
+			}},
+			Volumes: volumes,
+		}},
+	}}
+}
+
+// sourceOf returns where the SQL of a run is, and the arguments that say so.
+func sourceOf(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun) (corev1.VolumeSource, []string) {
+	file := "--file=" + path.Join(sourceDir, sqlFile)
+	switch {
+	case run.ConfigMap != nil:
+		return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: run.ConfigMap.Name}, Optional: ptr.To(true),
+			Items: []corev1.KeyToPath{{Key: run.ConfigMap.Key, Path: sqlFile}},
+		}}, []string{file, fmt.Sprintf("--of=key %s of ConfigMap %s", run.ConfigMap.Key, run.ConfigMap.Name)}
+	case run.Secret != nil:
+		return secretVolume(run.Secret, sqlFile), []string{file, "--secret", "--of=" + keyOf(run.Secret)}
+	case run.Users != nil:
+		args := []string{"--users=" + sourceDir, "--secret", "--host=" + cmp.Or(run.Users.Host, anywhere), "--of=Secret " + run.Users.Secret}
+		if initialsql.GeneratesRoot(g) {
+			args = append(args, "--taken="+root)
+		}
+		return corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: run.Users.Secret, Optional: ptr.To(true)}}, args
+	}
+	return corev1.VolumeSource{}, nil // the CRD asks for one of them
+}
+
+// passwordOf returns where the password to connect with is, nil if there is none, and
+// the arguments that say so. What initialization.users names need not have a password
+// for root: then it has none.
+func passwordOf(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun) (*corev1.VolumeSource, []string) {
+	reference, needed := run.PasswordSecret, true
+	first := g.Spec.Initialization
+	switch {
+	case reference != nil:
+	case cmp.Or(run.User, root) != root:
+		return nil, nil // the CRD asks for a password
+	case initialsql.GeneratesRoot(g):
+		reference = &v1alpha1.KeyReference{Name: initialsql.RootSecretName(g), Key: initialsql.RootPasswordKey}
+	case first != nil && first.Users != nil:
+		reference, needed = &v1alpha1.KeyReference{Name: first.Users.Secret, Key: root}, false
+	default:
+		return nil, nil
+	}
+	args := []string{"--password=" + path.Join(passwordDir, passwordFile)}
+	if needed {
+		args = append(args, "--password-of="+keyOf(reference))
+	}
+	return ptr.To(secretVolume(reference, passwordFile)), args
+}
+
+func keyOf(r *v1alpha1.KeyReference) string { return fmt.Sprintf("key %s of Secret %s", r.Key, r.Name) }
+
+func secretVolume(r *v1alpha1.KeyReference, file string) corev1.VolumeSource {
+	return corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: r.Name, Optional: ptr.To(true), Items: []corev1.KeyToPath{{Key: r.Key, Path: file}},
+	}}
+}

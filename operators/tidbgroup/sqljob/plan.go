@@ -1,0 +1,306 @@
+package sqljob
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
+)
+
+const (
+	// maxMessage is how long a message may be, in characters.
+	maxMessage = 256
+	// overdue is how long after its deadline a Job may say nothing, and lookAgain how
+	// soon pods that could not be listed are asked for again.
+	overdue   = time.Minute
+	lookAgain = 10 * time.Second
+)
+
+// Seen is what a plan is made from.
+type Seen struct {
+	// Jobs with the labels of the group's, whoever owns them.
+	Jobs []*batchv1.Job
+	// Ends are what the pods of failed Jobs said, by the Job's name.
+	Ends map[string]End
+	// Hold says why none may begin; empty if one may.
+	Hold string
+	// Image with the program; empty if it is not known.
+	Image string
+	// Port of the group's Service that MySQL is at.
+	Port int32
+	// Now is when this was seen.
+	Now time.Time
+}
+
+// End is how the pod of a Job ended.
+type End struct {
+	// Message that the program left, and, without one, Reason that Kubernetes gives.
+	Message, Reason string
+	// Err says why this is not known.
+	Err error
+}
+
+// Plan is what to do about the SQL of a group.
+type Plan struct {
+	// Status of each entry of the spec, in its order.
+	Status []v1alpha1.SQLStatus
+	// Start is the Job to make, nil for none.
+	Start *batchv1.Job
+	// Stop are Jobs to delete: those whose end stands in status, and those that the
+	// spec does not ask for any more.
+	Stop []*batchv1.Job
+	// Wake is when to look again if nothing wakes the group up; 0 is never.
+	Wake time.Duration
+}
+
+// Make decides what to do.
+func Make(g *v1alpha1.TiDBGroup, seen Seen) Plan {
+	m := maker{g: g, seen: seen}
+	for _, job := range seen.Jobs {
+		if metav1.IsControlledBy(job, g) && !m.wanted(job.Name) {
+			m.drop(job)
+		}
+		if metav1.IsControlledBy(job, g) && !ended(job) {
+			m.busy = job.Name
+		}
+	}
+	first := ""
+	for i := range g.Spec.SQL {
+		status := m.run(&g.Spec.SQL[i], first)
+		if first == "" && status.State != v1alpha1.SQLSucceeded {
+			first = fmt.Sprintf("run %s comes first, which is %s", status.Name, status.State)
+		}
+		m.plan.Status = append(m.plan.Status, status)
+	}
+	return m.plan
+}
+
+// Refused has the entry of the Job that could not be made say so.
+func (p Plan) Refused(err error) Plan {
+	if p.Start == nil || err == nil {
+		return p
+	}
+	p.Status = slices.Clone(p.Status)
+	for i := range p.Status {
+		if p.Status[i].Name == p.Start.Labels[v1alpha1.LabelSQL] {
+			p.Status[i].Message = cut("its Job cannot be made: "+err.Error(), "")
+		}
+	}
+	return p
+}
+
+type maker struct {
+	g    *v1alpha1.TiDBGroup
+	seen Seen
+	plan Plan
+	// busy is a Job of the group that has not ended.
+	busy string
+}
+
+// wanted reports whether a Job is of an entry's present revision.
+func (m *maker) wanted(name string) bool {
+	return slices.ContainsFunc(m.g.Spec.SQL, func(r v1alpha1.SQLRun) bool { return jobName(m.g.Name, &r) == name })
+}
+
+// drop has a Job deleted, unless it is already or nothing is to be done.
+func (m *maker) drop(job *batchv1.Job) {
+	if job.DeletionTimestamp == nil && m.g.DeletionTimestamp == nil && !m.g.Spec.Paused {
+		m.plan.Stop = append(m.plan.Stop, job)
+	}
+}
+
+// run decides about one entry. first says what has to come before it, empty if nothing.
+func (m *maker) run(r *v1alpha1.SQLRun, first string) v1alpha1.SQLStatus {
+	status := v1alpha1.SQLStatus{Name: r.Name, Revision: r.Revision, State: v1alpha1.SQLWaiting}
+	if at := slices.IndexFunc(m.g.Status.SQL, func(s v1alpha1.SQLStatus) bool { return s.Name == r.Name && s.Revision == r.Revision }); at >= 0 {
+		status = *m.g.Status.SQL[at].DeepCopy()
+	}
+	name := jobName(m.g.Name, r)
+	job := m.job(name)
+	switch {
+	case Final(status.State):
+		// It has run. The Job of one that failed keeps its log until the entry changes.
+		if status.State == v1alpha1.SQLSucceeded && job != nil && metav1.IsControlledBy(job, m.g) {
+			m.drop(job)
+		}
+	case job != nil && !metav1.IsControlledBy(job, m.g):
+		return waiting(status, fmt.Sprintf("Job %s belongs to somebody else: delete it: kubectl -n %s delete job %s", name, m.g.Namespace, name))
+	case job != nil && job.DeletionTimestamp != nil && status.State == v1alpha1.SQLWaiting:
+		return waiting(status, "Job "+name+" of an entry that was removed is being deleted")
+	case job != nil:
+		return m.observed(status, r, job)
+	case status.State == v1alpha1.SQLRunning:
+		status.State, status.CompletionTime = v1alpha1.SQLFailed, m.now()
+		status.Message = m.failed(r, "Job "+name+" is gone, and how it ended is not known")
+	default:
+		return m.pending(status, r, first)
+	}
+	return status
+}
+
+// pending is an entry that has not begun, and may do so now.
+func (m *maker) pending(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, first string) v1alpha1.SQLStatus {
+	switch {
+	case m.seen.Hold != "":
+		return waiting(status, m.seen.Hold)
+	case first != "":
+		return waiting(status, first)
+	case m.busy != "":
+		return waiting(status, "Job "+m.busy+" has not ended")
+	case m.seen.Image == "":
+		return waiting(status, "the tidbgroup operator does not know the image that it runs from, which has the program: start it with --image")
+	}
+	m.plan.Start = render(m.g, r, m.seen.Image, m.seen.Port)
+	m.busy = m.plan.Start.Name
+	return waiting(status, "Job "+m.plan.Start.Name+" is being made")
+}
+
+// observed is an entry whose Job is there.
+func (m *maker) observed(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, job *batchv1.Job) v1alpha1.SQLStatus {
+	begun := job.CreationTimestamp
+	status.State, status.StartTime, status.CompletionTime = v1alpha1.SQLRunning, &begun, nil
+	status.Message = fmt.Sprintf("kubectl -n %s logs job/%s", m.g.Namespace, job.Name)
+	complete, failed := condition(job, batchv1.JobComplete), condition(job, batchv1.JobFailed)
+	end := m.seen.Ends[job.Name]
+	switch {
+	case complete != nil:
+		status.State, status.CompletionTime, status.Message = v1alpha1.SQLSucceeded, &complete.LastTransitionTime, ""
+	case failed != nil && end.Err != nil:
+		status.Message = cut("it has failed, and how is not known yet: "+end.Err.Error(), "")
+		m.wake(lookAgain)
+	case failed != nil:
+		status.State, status.CompletionTime = v1alpha1.SQLFailed, &failed.LastTransitionTime
+		status.Message = m.failed(r, m.why(job, failed, end))
+	default:
+		until := begun.Add(time.Duration(ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0))*time.Second + overdue)
+		if left := until.Sub(m.seen.Now); left > 0 {
+			m.wake(left)
+			break
+		}
+		status.Message = cut(fmt.Sprintf("Job %s should have ended by itself: does Kubernetes' controller of Jobs run? kubectl -n %s describe job %s", job.Name, m.g.Namespace, job.Name), "")
+	}
+	return status
+}
+
+// why says what a failed Job failed of: in the program's words if it had any.
+func (m *maker) why(job *batchv1.Job, failed *batchv1.JobCondition, end End) string {
+	switch {
+	case end.Message != "":
+		return end.Message
+	case end.Reason != "":
+		return "its pod ended without a word: " + end.Reason
+	case failed.Reason == batchv1.JobReasonDeadlineExceeded:
+		return fmt.Sprintf("its pod did not run in time: kubectl -n %s describe job %s", m.g.Namespace, job.Name)
+	}
+	return "its pod is gone, and how it ended is not known"
+}
+
+// failed is the message of an entry that has failed: why, and how to run it again.
+func (m *maker) failed(r *v1alpha1.SQLRun, why string) string {
+	return cut(why, "; to run it again raise "+origin.Of(m.g).In(fmt.Sprintf("sql[%s].revision", r.Name)))
+}
+
+func (m *maker) job(name string) *batchv1.Job {
+	at := slices.IndexFunc(m.seen.Jobs, func(j *batchv1.Job) bool { return j.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return m.seen.Jobs[at]
+}
+
+func (m *maker) now() *metav1.Time { return &metav1.Time{Time: m.seen.Now.UTC().Truncate(time.Second)} }
+
+func (m *maker) wake(after time.Duration) {
+	if m.plan.Wake == 0 || after < m.plan.Wake {
+		m.plan.Wake = after
+	}
+}
+
+func waiting(status v1alpha1.SQLStatus, why string) v1alpha1.SQLStatus {
+	return v1alpha1.SQLStatus{Name: status.Name, Revision: status.Revision, State: v1alpha1.SQLWaiting, Message: cut(why, "")}
+}
+
+// Final reports whether a run has ended.
+func Final(state v1alpha1.SQLState) bool {
+	return state == v1alpha1.SQLSucceeded || state == v1alpha1.SQLFailed
+}
+
+// Unread returns the Jobs that have failed without that standing in status: of these
+// the pods are to be asked.
+func Unread(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job) []*batchv1.Job {
+	var out []*batchv1.Job
+	for i := range g.Spec.SQL {
+		r := &g.Spec.SQL[i]
+		recorded := slices.ContainsFunc(g.Status.SQL, func(s v1alpha1.SQLStatus) bool {
+			return s.Name == r.Name && s.Revision == r.Revision && Final(s.State)
+		})
+		for _, job := range jobs {
+			if !recorded && job.Name == jobName(g.Name, r) && metav1.IsControlledBy(job, g) && condition(job, batchv1.JobFailed) != nil {
+				out = append(out, job)
+			}
+		}
+	}
+	return out
+}
+
+// Ended returns how the pods of a Job ended: the first that says anything.
+func Ended(job *batchv1.Job, pods []corev1.Pod) End {
+	out := End{}
+	for i := range pods {
+		if !metav1.IsControlledBy(&pods[i], job) {
+			continue
+		}
+		for _, c := range pods[i].Status.ContainerStatuses {
+			if t := c.State.Terminated; t != nil && c.Name == Container {
+				if words := oneLine(t.Message); words != "" {
+					return End{Message: words}
+				}
+				out.Reason = fmt.Sprintf("%s, exit code %d", oneLine(t.Reason), t.ExitCode)
+			}
+		}
+		if out.Reason == "" {
+			out.Reason = oneLine(pods[i].Status.Reason)
+		}
+	}
+	return out
+}
+
+// ended reports whether a Job is over.
+func ended(job *batchv1.Job) bool {
+	return condition(job, batchv1.JobComplete) != nil || condition(job, batchv1.JobFailed) != nil
+}
+
+// condition returns a condition of a Job that is True, nil if there is none.
+func condition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range job.Status.Conditions {
+		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// cut returns a text that goes on with a tail, in as many characters as a message may
+// have: it is the text that is cut.
+func cut(text, tail string) string {
+	room := maxMessage - len([]rune(tail))
+	runes := []rune(oneLine(text))
+	if len(runes) > room {
+		runes = append(runes[:max(0, room-1)], '…')
+	}
+	out := []rune(string(runes) + tail)
+	return string(out[:min(len(out), maxMessage)])
+}
+
+// oneLine makes of what a pod says one line of printable characters.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
+}

@@ -1,0 +1,63 @@
+package sqlrun
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Numbers of errors by which TiDB says that it takes nobody now.
+const (
+	tooManyConnections = 1040
+	shuttingDown       = 1053
+)
+
+// meanings are short words for errors whose text may not be told: it quotes the SQL.
+func meanings() map[uint16]string {
+	return map[uint16]string{
+		1007: "the database exists", 1008: "no such database", 1044: "access to the database denied", 1045: "access denied", 1046: "no database chosen",
+		1049: "no such database", 1050: "the table exists", 1051: "no such table", 1054: "no such column", 1060: "the column exists", 1061: "the index exists",
+		1062: "duplicate entry", 1064: "syntax error", 1142: "privilege missing", 1146: "no such table", 1193: "no such variable", 1227: "privilege missing",
+		1396: "the user exists, or does not", 1819: "the password does not satisfy the policy", 3638: "the password was used before", 8121: "privilege missing",
+	}
+}
+
+// told is an error of the server as it may be told.
+func told(err error, secret bool) string {
+	var answer *mysql.MySQLError
+	var network net.Error
+	switch {
+	case errors.As(err, &answer):
+	case secret && !errors.As(err, &network) && !errors.Is(err, mysql.ErrInvalidConn) && !errors.Is(err, driver.ErrBadConn):
+		return "an error of the client" // which may quote a file name of the SQL
+	default:
+		return oneLine(err.Error())
+	}
+	number := fmt.Sprintf("error %d", answer.Number)
+	if answer.SQLState != [5]byte{} {
+		number += fmt.Sprintf(" (%s)", answer.SQLState[:])
+	}
+	text := answer.Message
+	if secret {
+		text = meanings()[answer.Number]
+	}
+	if text == "" {
+		return oneLine(number)
+	}
+	return oneLine(number + ": " + text)
+}
+
+// answered reports whether the server has said no. Then nothing is tried again.
+func answered(err error) bool {
+	var answer *mysql.MySQLError
+	return errors.As(err, &answer) && answer.Number != tooManyConnections && answer.Number != shuttingDown
+}
+
+// oneLine makes a text one line of printable characters.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
+}

@@ -1,0 +1,208 @@
+package sqlrun
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// dialTimeout bounds one attempt to connect.
+const dialTimeout = 10 * time.Second
+
+// Run is one run of SQL.
+type Run struct {
+	// Address of TiDB, host:port, and User to connect as.
+	Address, User string
+	// Password is a file with the password. PasswordOf says where it comes from, and
+	// is empty if the file may be missing, which stands for no password.
+	Password, PasswordOf string
+	// File with the SQL, or Users, a folder with the users of a Secret. Of says where
+	// it comes from.
+	File, Users, Of string
+	// Host of Users, and Taken, one who may not be among them.
+	Host, Taken string
+	// Secret says that nothing of the SQL may be told.
+	Secret bool
+	// Within bounds everything.
+	Within time.Duration
+	// Result is the file that the end is told in.
+	Result string
+	// Pause between two attempts.
+	Pause time.Duration
+	// Say tells of progress; nil tells nobody.
+	Say func(format string, args ...any)
+}
+
+// failure is an end that nothing helps against.
+type failure string
+
+func (f failure) Error() string { return string(f) }
+
+// Do runs the SQL and returns how many statements, or users, it has carried out. What
+// is not there yet is waited for: files, because Secrets may be made after the group,
+// and the server. What the server has refused is not tried again.
+func (r Run) Do(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Within, fmt.Errorf("not done within %s", r.Within))
+	defer cancel()
+	for {
+		done, err := r.attempt(ctx)
+		var final failure
+		switch {
+		case err == nil:
+			return done, nil
+		case errors.As(err, &final):
+			return done, err
+		case ctx.Err() != nil:
+			return done, fmt.Errorf("%w: %s", context.Cause(ctx), oneLine(err.Error()))
+		}
+		r.say("%s; trying again", oneLine(err.Error()))
+		select {
+		case <-ctx.Done():
+			return done, fmt.Errorf("%w: %s", context.Cause(ctx), oneLine(err.Error()))
+		case <-time.After(r.Pause):
+		}
+	}
+}
+
+// attempt does all of it. An error that is no failure may be gone next time.
+func (r Run) attempt(ctx context.Context) (int, error) {
+	password, err := r.password()
+	if err != nil {
+		return 0, err
+	}
+	statements, users, err := r.source()
+	if err != nil {
+		return 0, err
+	}
+	db, err := r.open(password)
+	if err != nil {
+		return 0, failure(oneLine(err.Error()))
+	}
+	defer func() { _ = db.Close() }() // what it says does not matter any more
+	conn, err := db.Conn(ctx)
+	switch {
+	case answered(err):
+		return 0, failure("connect as " + r.User + ": " + told(err, false))
+	case err != nil:
+		return 0, fmt.Errorf("connect to %s as %s: %s", r.Address, r.User, told(err, false))
+	}
+	defer func() { _ = conn.Close() }()
+	if r.Users != "" {
+		return r.ensure(ctx, conn, users)
+	}
+	return r.execute(ctx, conn, statements)
+}
+
+// open prepares connections. They are encrypted where the server offers it.
+func (r Run) open(password string) (*sql.DB, error) {
+	c := mysql.NewConfig()
+	c.User, c.Passwd, c.Net, c.Addr = r.User, password, "tcp", r.Address
+	c.Timeout, c.TLSConfig, c.Logger = dialTimeout, "preferred", &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
+// password reads the password to connect with.
+func (r Run) password() (string, error) {
+	if r.Password == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(r.Password)
+	if errors.Is(err, fs.ErrNotExist) && r.PasswordOf == "" {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s is not there", r.PasswordOf)
+	}
+	return strings.TrimRight(string(text), "\n"), nil
+}
+
+// source reads what is to be run.
+func (r Run) source() ([]string, []user, error) {
+	if r.Users != "" {
+		users, err := readUsers(r.Users, r.Taken)
+		switch {
+		case err != nil:
+			return nil, nil, failure(r.Of + ": " + oneLine(err.Error()))
+		case len(users) == 0:
+			return nil, nil, fmt.Errorf("%s is not there, or has no keys", r.Of)
+		}
+		return nil, users, nil
+	}
+	text, err := os.ReadFile(filepath.Clean(r.File))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s is not there", r.Of)
+	}
+	statements := split(string(text))
+	if len(statements) == 0 {
+		return nil, nil, failure(r.Of + " has no statement")
+	}
+	return statements, nil, nil
+}
+
+// execute runs statements in their order. Once the first has been sent nothing is
+// begun again: what has no answer may have been carried out.
+func (r Run) execute(ctx context.Context, conn *sql.Conn, statements []string) (int, error) {
+	for i, statement := range statements {
+		begin := time.Now()
+		_, err := conn.ExecContext(ctx, statement)
+		switch {
+		case err == nil:
+			r.say("statement %d of %d: done in %s", i+1, len(statements), time.Since(begin).Round(time.Millisecond))
+		case i == 0 && errors.Is(err, driver.ErrBadConn): // nothing was sent
+			return 0, fmt.Errorf("connect to %s as %s: %s", r.Address, r.User, told(err, r.Secret))
+		case answered(err):
+			return i, failure(fmt.Sprintf("statement %d of %d: %s", i+1, len(statements), told(err, r.Secret)))
+		case ctx.Err() != nil:
+			return i, failure(fmt.Sprintf("statement %d of %d: %s: it may be carried out still", i+1, len(statements), context.Cause(ctx)))
+		default:
+			return i, failure(fmt.Sprintf("statement %d of %d: no answer (%s): it may have been carried out", i+1, len(statements), told(err, r.Secret)))
+		}
+	}
+	return len(statements), nil
+}
+
+// ensure has users there with their passwords. That can be begun again at any time.
+func (r Run) ensure(ctx context.Context, conn *sql.Conn, users []user) (int, error) {
+	// A backslash has to be one that escapes, whatever the server's default is.
+	if _, err := conn.ExecContext(ctx, "SET SESSION sql_mode = ''"); err != nil {
+		return 0, r.refusal("session", err)
+	}
+	for i, u := range users {
+		there := 0
+		if err := conn.QueryRowContext(ctx, u.exists(r.Host)).Scan(&there); err != nil {
+			return i, r.refusal("key "+u.name, err)
+		}
+		if _, err := conn.ExecContext(ctx, u.ensure(r.Host, there > 0)); err != nil {
+			return i, r.refusal("key "+u.name, err)
+		}
+		r.say("key %s: done", u.name)
+	}
+	return len(users), nil
+}
+
+// refusal is what became of a user: for good if the server has answered.
+func (r Run) refusal(what string, err error) error {
+	if answered(err) {
+		return failure(r.Of + ": " + what + ": " + told(err, true))
+	}
+	return fmt.Errorf("%s: %s", what, told(err, true))
+}
+
+func (r Run) say(format string, args ...any) {
+	if r.Say != nil {
+		r.Say(format, args...)
+	}
+}
