@@ -1,6 +1,8 @@
 package architecture
 
 import (
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/modfile"
 
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
@@ -115,5 +118,29 @@ func TestDeployUsesOnlyPurePartsOfOperators(t *testing.T) {
 				assert.True(t, strings.HasSuffix(path, "/controller"), "%s imports %s", p.ImportPath, path)
 			}
 		}
+	}
+}
+
+// What two modules need is compiled once, and what ships is what was tested: they
+// require the same versions.
+func TestModulesRequireTheSameVersions(t *testing.T) {
+	root, err := binaries.Root()
+	require.NoError(t, err)
+	required := map[string]map[string]string{} // by dependency, by module of ours
+	for _, m := range table() {
+		text, err := os.ReadFile(filepath.Join(root, m.name, "go.mod"))
+		require.NoError(t, err)
+		mod, err := modfile.Parse(m.name, text, nil)
+		require.NoError(t, err)
+		for _, r := range mod.Require {
+			if required[r.Mod.Path] == nil {
+				required[r.Mod.Path] = map[string]string{}
+			}
+			required[r.Mod.Path][m.name] = r.Mod.Version
+		}
+	}
+	for dependency, versions := range required {
+		found := slices.Compact(slices.Sorted(maps.Values(versions)))
+		assert.Len(t, found, 1, "%s is required in different versions: %v; in the modules with an older one: go get %s@%s && go mod tidy", dependency, versions, dependency, found[len(found)-1])
 	}
 }
