@@ -450,9 +450,9 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 			"storage.k8s.io/storageclasses: " + read,
 			"storage.k8s.io/volumeattributesclasses: get",
 		},
-		"pdgroup":      group("pdgroups", "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tidbgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
-		"tikvgroup":    group("tikvgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tidbgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
-		"tidbgroup":    group("tidbgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read, "secrets: create",
+		"pdgroup":   group("pdgroups", "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tidbgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
+		"tikvgroup": group("tikvgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tidbgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
+		"tidbgroup": group("tidbgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read, "secrets: create",
 			"batch/jobs: create delete get list watch", "pods: list"),
 		"tiflashgroup": group("tiflashgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tidbgroups: "+read),
 		"tidbcluster": {
