@@ -66,6 +66,7 @@ func TestKubectlExplainsEveryField(t *testing.T) {
 		"pdgroup.spec.replicas":                      "cannot be changed until the group is Bootstrapped",
 		"tikvgroup.spec.storeLabels":                 "change in place",
 		"tidbgroup.spec.shutdown.delaySeconds":       "in seconds",
+		"tidbgroup.spec.sql.revision":                "to have it run again",
 		"tiflashgroup.spec.volumes.mounts":           "/data0",
 		"instance.spec.retire":                       "drained",
 		"tidbcluster.spec.tikv":                      "<name>-tikv",

@@ -18,14 +18,14 @@ func split(sql string) []string {
 		begin, code = at+1, false
 	}
 	for i := 0; i < len(sql); {
-		switch next := token(sql[i:]); {
-		case sql[i] == ';':
+		if sql[i] == ';' {
 			end(i)
 			i++
-		default:
-			code = code || next.code
-			i += next.size
+			continue
 		}
+		next := token(sql[i:])
+		code = code || next.code
+		i += next.size
 	}
 	end(len(sql))
 	return out
