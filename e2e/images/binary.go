@@ -1,7 +1,6 @@
 package images
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
 // versionVariable is the environment variable with the version that the operators of
@@ -49,10 +50,12 @@ func Binaries(ctx context.Context, root, cache string, packages ...string) (dir 
 		cmd := exec.CommandContext(ctx, "go", buildArgs(dir, os.Getenv(versionVariable), m.packages)...)
 		cmd.Dir = filepath.Join(root, m.dir)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
-		var output bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &output, &output
-		if err = cmd.Run(); err != nil {
-			return "", fmt.Errorf("build %s of %s: %w\n%s", strings.Join(m.packages, " "), m.dir, err, lastLines(output.String(), 40))
+		progress := binaries.Watch(os.Stderr, "programs of "+m.dir, 0)
+		cmd.Stderr = progress
+		err = cmd.Run()
+		progress.Stop()
+		if err != nil {
+			return "", fmt.Errorf("build %s of %s: %w\n%s", strings.Join(m.packages, " "), m.dir, err, progress.Complaints())
 		}
 	}
 	return dir, nil
@@ -67,7 +70,7 @@ func buildArgs(dir, version string, packages []string) []string {
 	// grpcnotrace leaves out the tracing pages of gRPC: with their templates the
 	// linker would have to keep every method of every type, a fifth of a binary.
 	// Without the version control stamp: see versionVariable.
-	return append([]string{"build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=" + ldflags, "-o", dir + string(filepath.Separator)}, packages...)
+	return append([]string{"build", "-v", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=" + ldflags, "-o", dir + string(filepath.Separator)}, packages...)
 }
 
 // packagesOf are packages of one module, by their paths from its directory.
@@ -103,12 +106,4 @@ func lock(file string) (unlock func(), err error) {
 		return nil, err
 	}
 	return func() { _ = f.Close() }, nil // closing drops the lock
-}
-
-func lastLines(text string, n int) string {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	if len(lines) > n {
-		lines = lines[len(lines)-n:]
-	}
-	return strings.Join(lines, "\n")
 }

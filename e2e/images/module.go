@@ -1,7 +1,6 @@
 package images
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -51,19 +50,20 @@ func buildModule(ctx context.Context, module, file, pkg string) error {
 		return fmt.Errorf("lock %s: %w", file, err)
 	}
 	defer unlock()
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-trimpath", "-buildvcs=false",
 		"-ldflags=-s -w -checklinkname=0", "-o", file, pkg)
 	cmd.Dir = module
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
+	progress := binaries.Watch(os.Stderr, filepath.Base(file), 0)
+	cmd.Stderr = progress
 	err = cmd.Run()
+	progress.Stop()
 	if ctx.Err() != nil {
 		return fmt.Errorf("build %s: interrupted: %w; the next command goes on from here", filepath.Base(file), ctx.Err())
 	}
 	if err != nil {
 		return fmt.Errorf("build %s: %w in %s:\n%s\nIf a download failed, run the same command again: what was compiled is kept. If the disk is full, make room: df -h %s",
-			filepath.Base(file), err, module, lastLines(output.String(), 40), filepath.Dir(file))
+			filepath.Base(file), err, module, progress.Complaints(), filepath.Dir(file))
 	}
 	return nil
 }

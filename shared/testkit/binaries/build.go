@@ -129,8 +129,8 @@ func (p place) compile(ctx context.Context, compiler, output string, table map[s
 	for _, name := range names {
 		packages = append(packages, table[name].pkg)
 	}
-	progress := watch(os.Stderr, names[0], p.count(ctx, compiler, packages))
-	defer progress.stop()
+	progress := Watch(os.Stderr, names[0], p.count(ctx, compiler, packages))
+	defer progress.Stop()
 	// -v names each package as its compilation begins.
 	args := append([]string{"build", "-v", "-o", output + string(filepath.Separator)}, p.flags...)
 	cmd := p.command(ctx, compiler, append(args, packages...)...)
@@ -141,7 +141,7 @@ func (p place) compile(ctx context.Context, compiler, output string, table map[s
 	}
 	if err != nil {
 		return fmt.Errorf("%w in %s:\n%s\nIf a download failed, run the same command again: what was compiled is kept. If the disk is full, make room: df -h %s",
-			err, p.source, progress.complaints(), p.cache)
+			err, p.source, progress.Complaints(), p.cache)
 	}
 	return nil
 }

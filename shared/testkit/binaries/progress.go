@@ -15,9 +15,9 @@ const interval = 15 * time.Second
 // complaintLines is how many of a failed build's last lines are shown.
 const complaintLines = 20
 
-// progress reads what "go build -v" prints: the packages that it compiles, which
-// are counted, and complaints, which are kept.
-type progress struct {
+// Progress reads what "go build -v" prints: the packages that it compiles, which
+// are counted, and complaints, of which the last lines are kept.
+type Progress struct {
 	out   io.Writer
 	name  string
 	total int
@@ -29,14 +29,15 @@ type progress struct {
 	other    []string
 }
 
-// watch begins to count, and says now and then how far a build is.
-func watch(out io.Writer, name string, total int) *progress {
-	p := &progress{out: out, name: name, total: total, ended: make(chan struct{})}
+// Watch begins to count, and says every 15 seconds how far the build of name is, which
+// compiles total packages at most; 0 if that is not known. Stop ends it.
+func Watch(out io.Writer, name string, total int) *Progress {
+	p := &Progress{out: out, name: name, total: total, ended: make(chan struct{})}
 	go p.tell(time.NewTicker(interval), time.Now())
 	return p
 }
 
-func (p *progress) tell(ticker *time.Ticker, began time.Time) {
+func (p *Progress) tell(ticker *time.Ticker, began time.Time) {
 	defer ticker.Stop()
 	for {
 		select {
@@ -50,7 +51,7 @@ func (p *progress) tell(ticker *time.Ticker, began time.Time) {
 }
 
 // line says how far the build is.
-func (p *progress) line(elapsed time.Duration) string {
+func (p *Progress) line(elapsed time.Duration) string {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if p.total == 0 {
@@ -60,7 +61,7 @@ func (p *progress) line(elapsed time.Duration) string {
 }
 
 // Write takes what the compiler prints.
-func (p *progress) Write(text []byte) (int, error) {
+func (p *Progress) Write(text []byte) (int, error) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.rest = append(p.rest, text...)
@@ -75,7 +76,7 @@ func (p *progress) Write(text []byte) (int, error) {
 }
 
 // take reads one line: a package is a path without a blank in it.
-func (p *progress) take(line string) {
+func (p *Progress) take(line string) {
 	if line != "" && !strings.ContainsAny(line, " \t:") {
 		p.compiled++
 		return
@@ -86,14 +87,15 @@ func (p *progress) take(line string) {
 	}
 }
 
-// complaints are the last lines that named no package.
-func (p *progress) complaints() string {
+// Complaints are the last lines that named no package.
+func (p *Progress) Complaints() string {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	return strings.TrimSpace(strings.Join(append(p.other, string(p.rest)), "\n"))
 }
 
-func (p *progress) stop() { close(p.ended) }
+// Stop ends it.
+func (p *Progress) Stop() { close(p.ended) }
 
 // Duration writes a time as a person says it: 40 s, 4 min, 1 min 20 s.
 func Duration(d time.Duration) string {

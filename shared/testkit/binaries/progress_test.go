@@ -9,7 +9,7 @@ import (
 )
 
 func TestProgressCountsPackagesAndKeepsComplaints(t *testing.T) {
-	p := &progress{name: "pd-server", total: 5}
+	p := &Progress{name: "pd-server", total: 5}
 	for _, text := range []string{
 		"go: downloading example.com/a v1.0.0\n", "internal/abi\nexample.com/", "a/b\n",
 		"# example.com/c\nc.go:1:2: undefined: x\n", "no newline",
@@ -19,7 +19,7 @@ func TestProgressCountsPackagesAndKeepsComplaints(t *testing.T) {
 		assert.Len(t, text, n)
 	}
 	assert.Equal(t, "  pd-server: 2 of at most 5 packages compiled after 1 min 5 s", p.line(65*time.Second))
-	assert.Equal(t, "go: downloading example.com/a v1.0.0\n# example.com/c\nc.go:1:2: undefined: x\nno newline", p.complaints())
+	assert.Equal(t, "go: downloading example.com/a v1.0.0\n# example.com/c\nc.go:1:2: undefined: x\nno newline", p.Complaints())
 
 	for range 100 {
 		_, err := p.Write([]byte("c.go:1: again\n"))
@@ -29,7 +29,7 @@ func TestProgressCountsPackagesAndKeepsComplaints(t *testing.T) {
 }
 
 func TestProgressWithoutATotal(t *testing.T) {
-	p := &progress{name: "etcd"}
+	p := &Progress{name: "etcd"}
 	assert.Equal(t, "  etcd: 0 packages compiled after 40 s", p.line(40*time.Second))
 }
 
