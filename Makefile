@@ -21,7 +21,7 @@ export CGO_ENABLED = 0
 export GOFLAGS = -trimpath -buildvcs=false
 export PROVIDER IMAGES FULL
 .DEFAULT_GOAL = help
-.PHONY: help build generate verify lint test conformance campaign mutants rig e2e demo demo-down images tidy
+.PHONY: help build generate verify lint vulncheck test conformance campaign mutants rig e2e demo demo-down images tidy
 
 # $(call each,what,commands) runs the commands inside every module that has packages.
 each = @set -e; for module in $(MODULES); do ( cd $$module; [ -n "$$(go list ./... 2>/dev/null)" ] || exit 0; echo "$(1) $$module"; $(2) ); done
@@ -52,10 +52,14 @@ verify: ## Fail when generated files, go.mod files or formatting are not as they
 	$(call each,vet,go vet -tags e2e ./...)
 	go -C $(APART) vet ./...
 
-lint: ## Run golangci-lint, as configured in .golangci.yaml
+lint: ## Run golangci-lint, as configured in .golangci.yaml, and vulncheck if its database answers
 	@$(TOOL) golangci-lint >/dev/null
 	$(call each,lint,"$$(go -C ../shared run ./testkit/binaries/cmd/toolbin golangci-lint)" run ./...)
 	@linter="$$($(TOOL) golangci-lint)"; echo "lint $(APART)"; cd $(APART); "$$linter" run ./...
+	@go -C shared run ./testkit/vulncheck/cmd/vulncheck -optional $(MODULES) $(APART)
+
+vulncheck: ## Look for known vulnerabilities that code can reach; fails if the database does not answer
+	@go -C shared run ./testkit/vulncheck/cmd/vulncheck $(MODULES) $(APART)
 
 test: ## Run every test that needs neither root nor containers
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null

@@ -26,7 +26,7 @@ func FinishDir(dir string) error {
 		return fmt.Errorf("list CRDs: none in %s", dir)
 	}
 	for _, path := range paths {
-		in, err := os.ReadFile(path)
+		in, err := os.ReadFile(path) //nolint:gosec // a file of the repository
 		if err != nil {
 			return fmt.Errorf("read CRD: %w", err)
 		}
@@ -34,7 +34,7 @@ func FinishDir(dir string) error {
 		if err != nil {
 			return fmt.Errorf("finish CRD %s: %w", filepath.Base(path), err)
 		}
-		if err := os.WriteFile(path, out, 0o644); err != nil {
+		if err := os.WriteFile(path, out, 0o644); err != nil { //nolint:gosec // as it was
 			return fmt.Errorf("write CRD: %w", err)
 		}
 	}

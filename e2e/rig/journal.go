@@ -12,13 +12,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Journal reads what all operators of a process log, for what they must never
-// log: a panic that was recovered.
+// Journal reads what all operators of a process log, for what they must not log: a
+// panic that was recovered and, where they have the rights that they need, a refusal.
 type Journal struct {
 	errors io.Writer
 
-	mu     sync.Mutex
-	panics []string
+	mu       sync.Mutex
+	panics   []string
+	refusals []string
 }
 
 // NewJournal returns a journal that the process's operators log to from now on.
@@ -38,6 +39,9 @@ func (j *Journal) logger() logr.Logger {
 		if strings.Contains(args, "panic") {
 			j.panics = append(j.panics, prefix+" "+args)
 		}
+		if strings.Contains(args, "forbidden") || strings.Contains(args, "Forbidden") {
+			j.refusals = append(j.refusals, prefix+" "+args)
+		}
 		if j.errors != nil && strings.Contains(args, `"error"=`) {
 			_, _ = fmt.Fprintln(j.errors, prefix, args) // for a person to read
 		}
@@ -49,4 +53,11 @@ func (j *Journal) Panics() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return append([]string(nil), j.panics...)
+}
+
+// Refusals returns the lines that tell of a request that was forbidden.
+func (j *Journal) Refusals() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append([]string(nil), j.refusals...)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -19,6 +20,7 @@ import (
 	tiflashgroup "github.com/tidb-groups/tidb-groups/operators/tiflashgroup/controller"
 	tikvgroup "github.com/tidb-groups/tidb-groups/operators/tikvgroup/controller"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 )
 
@@ -49,6 +51,14 @@ func definition(name string) (operator.Definition, error) {
 	return operator.Definition{}, fmt.Errorf("no operator is called %q", name)
 }
 
+// Process is how an operator runs.
+type Process struct {
+	// Config is its access to the API server.
+	Config *rest.Config
+	// Flags are its command line.
+	Flags operator.Flags
+}
+
 // stopTimeout bounds the graceful stop of an operator.
 const stopTimeout = 20 * time.Second
 
@@ -66,7 +76,13 @@ func (r *Rig) launch(name string) error {
 	if err != nil {
 		return err
 	}
-	cfg := rest.CopyConfig(r.plane.Config)
+	as := Process{Config: r.plane.Config, Flags: r.flags()}
+	if r.options.Installed != nil {
+		if as, err = r.options.Installed(r.ctx, name); err != nil {
+			return fmt.Errorf("find out how %s operator runs: %w", name, err)
+		}
+	}
+	cfg := rest.CopyConfig(as.Config)
 	if r.options.Fault != "" {
 		cfg.Wrap(r.injector.Wrap(name))
 	}
@@ -82,11 +98,11 @@ func (r *Rig) launch(name string) error {
 	if d.Kind == v1alpha1.KindPDGroup {
 		options = append(options, pdclient.WithConfig())
 	}
-	dial := r.Databases.Dialer(options...)
+	dial := r.dialer(options...)
 	if r.options.Dial != nil {
 		dial = r.options.Dial(name, dial)
 	}
-	manager, err := operator.NewManager(ctx, cfg, d, r.flags(), dial)
+	manager, err := operator.NewManager(ctx, cfg, d, as.Flags, dial)
 	if err != nil {
 		out.cancel()
 		return fmt.Errorf("start %s operator: %w", d.Name, err)
@@ -103,6 +119,28 @@ func (r *Rig) launch(name string) error {
 		return fmt.Errorf("fill caches of %s operator: %w", d.Name, errors.Join(ctx.Err(), <-out.done))
 	}
 	return nil
+}
+
+// dialer reaches the databases of this rig and of its neighbours.
+func (r *Rig) dialer(options ...pdclient.DialerOption) pd.Dialer {
+	own, others := r.Databases.Dialer(options...), map[string]pd.Dialer{}
+	for _, n := range r.options.Neighbours {
+		others[n.namespace] = n.Databases.Dialer(options...)
+	}
+	return func(group types.NamespacedName) (pd.Client, error) {
+		if dial, found := others[group.Namespace]; found {
+			return dial(group)
+		}
+		return own(group)
+	}
+}
+
+// tell tells the watchers whether an operator runs.
+func (r *Rig) tell(name string, runs bool) {
+	r.Watcher.running(name, runs)
+	for _, n := range r.options.Neighbours {
+		n.Watcher.running(name, runs)
+	}
 }
 
 // stop ends an operator gracefully.
@@ -140,7 +178,7 @@ func (r *Rig) StartOperators(_ context.Context, names ...string) error {
 		if err := r.launch(name); err != nil {
 			return err
 		}
-		r.Watcher.running(name, true)
+		r.tell(name, true)
 	}
 	return nil
 }
@@ -150,7 +188,7 @@ func (r *Rig) StopOperators(_ context.Context, names ...string) error {
 	errs := make([]error, len(names))
 	var stopping sync.WaitGroup
 	for i, name := range names {
-		r.Watcher.running(name, false)
+		r.tell(name, false)
 		r.mu.Lock()
 		started := r.operators[name]
 		delete(r.operators, name)

@@ -1,9 +1,14 @@
 package rig
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/client-go/transport"
@@ -22,9 +27,10 @@ var errSevered = errors.New("the operator is cut off from the API server")
 type Requests struct {
 	wrote func(n int, request Request)
 
-	mu     sync.Mutex
-	counts map[Request]int
-	writes int
+	mu      sync.Mutex
+	counts  map[Request]int
+	writes  int
+	refused []string
 }
 
 // Counts returns how often each kind of request was sent.
@@ -50,6 +56,36 @@ func (q *Requests) Writes() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.writes
+}
+
+// Refused returns what an operator asked for and was not allowed, one line each with
+// the API server's answer. A quota and a namespace that ends refuse in the same way.
+func (q *Requests) Refused() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.refused)
+}
+
+// refuse notes an answer that refuses, which is read as a whole: it is a few lines long.
+func (q *Requests) refuse(operator string, req *http.Request, response *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(response.Body, longestRefusal))
+	if err != nil {
+		return fmt.Errorf("read why %s %s is refused: %w", req.Method, req.URL.Path, err)
+	}
+	response.Body = readCloser{io.MultiReader(bytes.NewReader(body), response.Body), response.Body}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.refused = append(q.refused, fmt.Sprintf("%s: %s %s: %s: %s", operator, req.Method, req.URL.RequestURI(), response.Status, strings.ToValidUTF8(string(body), "")))
+	return nil
+}
+
+// longestRefusal is how many bytes of an answer are kept.
+const longestRefusal = 4096
+
+// readCloser reads what was read already once more.
+type readCloser struct {
+	io.Reader
+	io.Closer
 }
 
 // line is the way of one run of an operator to the API server.
@@ -97,6 +133,11 @@ func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 	q.counts[request]++
 	q.mu.Unlock()
 	response, err := c.next.RoundTrip(req)
+	if err == nil && (response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized) {
+		if err := q.refuse(c.line.operator, req, response); err != nil {
+			return nil, errors.Join(err, response.Body.Close())
+		}
+	}
 	if request.Writes() {
 		q.mu.Lock()
 		q.writes++

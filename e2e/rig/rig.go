@@ -58,6 +58,13 @@ type Options struct {
 	// an operator has not seen yet counts as unseen for twice as long.
 	Silence time.Duration
 
+	// Installed says how an operator is to run, each time before it starts; if nil, with
+	// full access and with flags of the rig's own.
+	Installed func(ctx context.Context, operator string) (Process, error)
+	// Neighbours are rigs in whose namespaces the operators of this one act as well.
+	// They start none, and end after it.
+	Neighbours []*Rig
+
 	// Fault of a watch, as faults.Parse reads it; none if empty.
 	Fault string
 	// Reach changes how an operator reaches the API server, each time before it

@@ -17,7 +17,7 @@ func Install(to string) error {
 }
 
 func install(from, to string) error {
-	content, err := os.ReadFile(from)
+	content, err := os.ReadFile(from) //nolint:gosec // its own program
 	if err != nil {
 		return fmt.Errorf("install: %w", err)
 	}

@@ -52,8 +52,9 @@ type Flags struct {
 	Version bool
 }
 
-// parse reads the command line of an operator.
-func parse(name string, args []string) (Flags, error) {
+// Parse reads the command line of an operator: what is not set has its default. An
+// error says which flag is wrong, or is flag.ErrHelp.
+func Parse(name string, args []string) (Flags, error) {
 	var f Flags
 	set := flag.NewFlagSet(name+"-operator", flag.ContinueOnError)
 	set.StringVar(&f.Namespaces, "namespaces", "", "comma-separated namespaces to watch; empty means all")

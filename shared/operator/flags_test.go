@@ -41,7 +41,7 @@ func TestFlags(t *testing.T) {
 		"help is no failure but no run either": {[]string{"--help"}, nil, flag.ErrHelp.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, err := parse("test", c.args)
+			f, err := Parse("test", c.args)
 			if c.says != "" {
 				require.ErrorContains(t, err, c.says)
 				return

@@ -36,11 +36,11 @@ func ownImage(ctx context.Context, cfg *rest.Config) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("build client: %w", err)
 	}
-	return imageOf(ctx, c, client.ObjectKey{Namespace: strings.TrimSpace(string(namespace)), Name: name})
+	return ImageOf(ctx, c, client.ObjectKey{Namespace: strings.TrimSpace(string(namespace)), Name: name})
 }
 
-// imageOf returns the image of an operator's pod.
-func imageOf(ctx context.Context, c client.Reader, key client.ObjectKey) (string, error) {
+// ImageOf returns the image of an operator's pod. The operator reads its own.
+func ImageOf(ctx context.Context, c client.Reader, key client.ObjectKey) (string, error) {
 	var pod corev1.Pod
 	if err := c.Get(ctx, key, &pod); err != nil {
 		return "", fmt.Errorf("get pod %s: %w", key, err)

@@ -35,7 +35,7 @@ const gracefulShutdown = 10 * time.Second
 
 // Main runs an operator until SIGTERM or SIGINT and returns its exit code.
 func Main(definition Definition) int {
-	flags, err := parse(definition.Name, os.Args[1:])
+	flags, err := Parse(definition.Name, os.Args[1:])
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0

@@ -131,7 +131,7 @@ func (r *toy) definition(name string) Definition {
 // called.
 func run(t *testing.T, namespace, name string, changes ...func(*Flags)) (*toy, func()) {
 	t.Helper()
-	flags, err := parse(name, []string{"--namespaces=" + namespace, "--metrics-bind-address=0", "--health-probe-bind-address=0"})
+	flags, err := Parse(name, []string{"--namespaces=" + namespace, "--metrics-bind-address=0", "--health-probe-bind-address=0"})
 	require.NoError(t, err)
 	for _, change := range changes {
 		change(&flags)

@@ -112,7 +112,7 @@ func Merge(user Tree, operator map[string]any) Tree {
 
 // put sets a value below a table and makes the tables on the way.
 func put(table map[string]any, path []string, value any) {
-	name := path[0]
+	name := path[0] //nolint:gosec // no path is empty
 	if len(path) > 1 {
 		below, ok := table[name].(map[string]any)
 		if !ok {
@@ -204,7 +204,7 @@ func normal(value any) any {
 	case v.CanInt():
 		return v.Int()
 	case v.CanUint() && v.Uint() <= math.MaxInt64:
-		return int64(v.Uint())
+		return int64(v.Uint()) //nolint:gosec // compared above
 	case v.CanFloat():
 		return v.Float()
 	case v.Kind() == reflect.Map && v.Type().Key().Kind() == reflect.String:

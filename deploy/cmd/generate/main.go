@@ -22,7 +22,7 @@ func run() error {
 	if err := schema.FinishDir("crds"); err != nil {
 		return err
 	}
-	if err := os.WriteFile("../docs/conditions.md", []byte(docs.Conditions()), 0o644); err != nil {
+	if err := os.WriteFile("../docs/conditions.md", []byte(docs.Conditions()), 0o644); err != nil { //nolint:gosec // a file of the repository
 		return fmt.Errorf("write document: %w", err)
 	}
 	return nil

@@ -95,6 +95,10 @@ func programs() map[string]program {
 			},
 			pkg: "github.com/golangci/golangci-lint/v2/cmd/golangci-lint",
 		},
+		"govulncheck": {
+			module: toolModule{dir: "govulncheck", pins: "golang.org/x/vuln", estimate: 20 * time.Second},
+			pkg:    "golang.org/x/vuln/cmd/govulncheck",
+		},
 	}
 	maps.Copy(table, database("", Release, "tidb"))
 	maps.Copy(table, database("-older", OlderRelease, "tidb-older"))
