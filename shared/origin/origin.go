@@ -88,6 +88,18 @@ func (o Origin) Unset(field string) string {
 	return "set " + o.Either(field) + " to false: " + o.Edit()
 }
 
+// Set tells to give a flag a value: by a command where the group stands alone, for the
+// entries of a TidbCluster are a list, of which a patch would replace all.
+func (o Origin) Set(field string, value bool) string {
+	switch {
+	case o.entry == "":
+		return fmt.Sprintf("kubectl -n %s patch %s %s --type=merge -p '{\"spec\":{\"%s\":%t}}'", o.Namespace, o.Kind, o.Name, field, value)
+	case value:
+		return "set " + o.Field(field) + " to true: " + o.Edit()
+	}
+	return o.Unset(field)
+}
+
 // Edit returns the command by which it is edited.
 func (o Origin) Edit() string {
 	return fmt.Sprintf("kubectl -n %s edit %s %s", o.Namespace, o.Kind, o.Name)

@@ -20,28 +20,34 @@ func TestAPersonIsToldWhatToEdit(t *testing.T) {
 		return m
 	}
 	for name, c := range map[string]struct {
-		group                        v1alpha1.Group
-		field, either, edit, replica string
+		group v1alpha1.Group
+
+		field, either, edit, replica, suspend, resume string
 	}{
 		"a group alone": {
 			&v1alpha1.TiKVGroup{ObjectMeta: meta("kv", "")}, "spec.replicas", "spec.paused",
 			"kubectl -n ns edit tikvgroup kv", "kubectl -n ns scale tikvgroup kv --replicas=4",
+			`kubectl -n ns patch tikvgroup kv --type=merge -p '{"spec":{"suspended":true}}'`, `kubectl -n ns patch tikvgroup kv --type=merge -p '{"spec":{"suspended":false}}'`,
 		},
 		"a group of somebody else's": {
 			&v1alpha1.TiKVGroup{ObjectMeta: meta("kv", "Fleet")}, "spec.replicas", "spec.paused",
 			"kubectl -n ns edit tikvgroup kv", "kubectl -n ns scale tikvgroup kv --replicas=4",
+			`kubectl -n ns patch tikvgroup kv --type=merge -p '{"spec":{"suspended":true}}'`, `kubectl -n ns patch tikvgroup kv --type=merge -p '{"spec":{"suspended":false}}'`,
 		},
 		"PD of a TidbCluster": {
 			&v1alpha1.PDGroup{ObjectMeta: meta("basic-pd", v1alpha1.KindTidbCluster)}, "spec.pd.replicas", "spec.paused or spec.pd.paused",
 			"kubectl -n ns edit tidbcluster basic", "set spec.pd.replicas to 4: kubectl -n ns edit tidbcluster basic",
+			"set spec.pd.suspended to true: kubectl -n ns edit tidbcluster basic", "set spec.suspended or spec.pd.suspended to false: kubectl -n ns edit tidbcluster basic",
 		},
 		"the entry without a name": {
 			&v1alpha1.TiKVGroup{ObjectMeta: meta("basic-tikv", v1alpha1.KindTidbCluster)}, "spec.tikv[].replicas", "spec.paused or spec.tikv[].paused",
 			"kubectl -n ns edit tidbcluster basic", "set spec.tikv[].replicas to 4: kubectl -n ns edit tidbcluster basic",
+			"set spec.tikv[].suspended to true: kubectl -n ns edit tidbcluster basic", "set spec.suspended or spec.tikv[].suspended to false: kubectl -n ns edit tidbcluster basic",
 		},
 		"an entry with a name": {
 			&v1alpha1.TiFlashGroup{ObjectMeta: meta("basic-tiflash-hot", v1alpha1.KindTidbCluster)}, "spec.tiflash[hot].replicas", "spec.paused or spec.tiflash[hot].paused",
 			"kubectl -n ns edit tidbcluster basic", "set spec.tiflash[hot].replicas to 4: kubectl -n ns edit tidbcluster basic",
+			"set spec.tiflash[hot].suspended to true: kubectl -n ns edit tidbcluster basic", "set spec.suspended or spec.tiflash[hot].suspended to false: kubectl -n ns edit tidbcluster basic",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,6 +56,8 @@ func TestAPersonIsToldWhatToEdit(t *testing.T) {
 			assert.Equal(t, c.either, o.Either("paused"))
 			assert.Equal(t, c.edit, o.Edit())
 			assert.Equal(t, c.replica, o.Scale(4))
+			assert.Equal(t, c.suspend, o.Set("suspended", true))
+			assert.Equal(t, c.resume, o.Set("suspended", false))
 		})
 	}
 }

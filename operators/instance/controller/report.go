@@ -253,7 +253,7 @@ func changing(s *snapshot, v volume) step.Outcome {
 		return wait("claim", v1alpha1.ReasonVolumeChangeFailed, "claim %s cannot grow to %s (%s), which Kubernetes goes on trying: kubectl -n %s describe pvc %s; or set storage back, to more than %s, in %s",
 			v.name, wanted, progress.Change, namespace, v.name, has, from(s).In("volumes"))
 	case progress.Change == string(corev1.PersistentVolumeClaimFileSystemResizePending):
-		return wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s has grown to %s, and the kubelet has yet to grow its file system; if the driver does that only when a pod starts: kubectl -n %s annotate instance %s %s=grow",
+		return wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s has grown to %s, and the kubelet has yet to grow its file system; if the driver does that only when a pod starts: kubectl -n %s annotate instance %s %s=$(date +%%s) --overwrite",
 			v.name, wanted, namespace, s.instance.Name, v1alpha1.AnnotationRestart)
 	case progress.Change != "":
 		return wait("claim", v1alpha1.ReasonVolumeChanging, "claim %s asks for %s and has %s: its storage driver has to grow it: kubectl -n %s describe pvc %s", v.name, wanted, has, namespace, v.name)

@@ -137,7 +137,7 @@ func strange(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim) s
 	if claim.Labels[v1alpha1.LabelInstance] != "" || len(claim.OwnerReferences) > 0 {
 		return stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to somebody else and is not touched: its owner must make room: kubectl describe pvc %s -n %s", claim.Name, claim.Name, claim.Namespace)
 	}
-	o := stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to somebody else, or nobody has said whose it is, and is not touched: if it holds the data of this member: kubectl -n %s annotate pvc %s %s=%s; if not, its owner must make room: kubectl -n %s describe pvc %s",
+	o := stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to somebody else, or nobody has said whose it is, and is not touched: if it holds the data of this member: kubectl -n %s annotate pvc %s %s=%s --overwrite; if not, its owner must make room: kubectl -n %s describe pvc %s",
 		claim.Name, claim.Namespace, claim.Name, v1alpha1.AnnotationAdopt, instance.Name, claim.Namespace, claim.Name)
 	o.After = returnRecheck
 	return o

@@ -105,7 +105,7 @@ func Strange(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 	if len(s.StrangeClaims) > 1 {
 		others = "; likewise " + strings.Join(s.StrangeClaims[1:], ", ")
 	}
-	o := step.Stall(v1alpha1.ReasonClaimRejected, fmt.Sprintf("PD founds no cluster while nobody has said whose claim %s is, which has the name of one of its members: if it holds the data of one, as when it was restored: kubectl -n %s annotate pvc %s %s=%s; "+
+	o := step.Stall(v1alpha1.ReasonClaimRejected, fmt.Sprintf("PD founds no cluster while nobody has said whose claim %s is, which has the name of one of its members: if it holds the data of one, as when it was restored: kubectl -n %s annotate pvc %s %s=%s --overwrite; "+
 		"if nobody needs it: kubectl -n %s delete pvc %s%s", claim, g.Namespace, claim, v1alpha1.AnnotationAdopt, instance, g.Namespace, claim, others))
 	o.After = strangePatience
 	return o

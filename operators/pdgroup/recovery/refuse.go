@@ -12,6 +12,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -36,9 +37,9 @@ func refuse(g *v1alpha1.PDGroup, s group.Snapshot, request string) step.Outcome 
 	case clusterID != g.Status.ClusterID:
 		return never("%q is for the cluster of ID %s, and this one's is %s: if this one is meant: %s", request, clusterID, g.Status.ClusterID, give(g, survivor))
 	case g.Spec.Paused:
-		return never("spec.paused is set, and nothing is done: kubectl -n %s patch pdgroup %s --type=merge -p '{\"spec\":{\"paused\":false}}'", g.Namespace, g.Name)
+		return never("spec.paused is set, and nothing is done: %s", origin.Of(g).Set("paused", false))
 	case g.Spec.Suspended:
-		return never("spec.suspended is set: kubectl -n %s patch pdgroup %s --type=merge -p '{\"spec\":{\"suspended\":false}}'", g.Namespace, g.Name)
+		return never("spec.suspended is set: %s", origin.Of(g).Set("suspended", false))
 	case founding.Mismatch(g, s) != "" && !active(g.Status.Recovery):
 		return step.Stall(v1alpha1.ReasonRecoveryRefused, founding.Mismatch(g, s))
 	}

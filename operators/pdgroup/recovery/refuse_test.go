@@ -75,7 +75,7 @@ func TestEveryOtherRequestIsRefusedWithARemedy(t *testing.T) {
 		"for a member that was deleted":   {request: right, seen: func(s *group.Snapshot) { s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, words: []string{"being removed"}},
 		"beside a group that is gone":     {request: right, seen: func(s *group.Snapshot) { s.Instances[2].OwnerReferences[0].UID = "before" }, words: []string{"a-2"}, waits: true},
 		"while stores run": {request: right, seen: func(s *group.Snapshot) {
-			s.Groups = append(s.Groups, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "b"}})
+			s.Groups = append(s.Groups, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b"}})
 		}, words: []string{"TiKVGroup b", "patch tikvgroup b", "suspended"}},
 		"before its operator has seen that TiDB is to stop": {request: right, seen: func(s *group.Snapshot) {
 			other := suspended(&v1alpha1.TiDBGroup{})

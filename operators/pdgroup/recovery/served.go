@@ -8,6 +8,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -21,8 +22,7 @@ func served(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 		switch {
 		case other.GroupKind() == v1alpha1.KindPDGroup, other.GetDeletionTimestamp() != nil:
 		case !other.GetComponentSpec().Suspended:
-			return never("%s %s is to be stopped first, by spec.suspended, which its TidbCluster sets if it has one: kubectl -n %s patch %s %s --type=merge -p '{\"spec\":{\"suspended\":true}}'",
-				other.GroupKind(), other.GetName(), g.Namespace, kind, other.GetName())
+			return never("%s %s is to be stopped first: %s", other.GroupKind(), other.GetName(), origin.Of(other).Set("suspended", true))
 		case gate.Current(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate) == nil:
 			// Who has not seen it may still make an Instance.
 			return step.Wait(other.GroupKind(), patience, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("not yet: the operator of %s %s has not seen yet that it is suspended: kubectl -n %s describe %s %s",
