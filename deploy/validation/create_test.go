@@ -105,6 +105,12 @@ func badInputs() []badInput {
 		{"a priority class that is no object name", pd, one("spec.priorityClassName", "High!"), []string{"spec.priorityClassName", "High!"}},
 		{"a service account that is no object name", pd, one("spec.serviceAccountName", "Me"), []string{"spec.serviceAccountName", "Me"}},
 
+		{"a cluster domain with a dot at its end", pd, one("spec.clusterDomain", "cluster.local."), []string{"spec.clusterDomain", "must be a DNS name such as cluster.local, without a dot at its end"}},
+		{"a cluster domain in capitals", tiflash, one("spec.clusterDomain", "Cluster.local"), []string{"spec.clusterDomain", "must be a DNS name"}},
+		{"a cluster domain with an empty part", cluster, one("spec.clusterDomain", "cluster..local"), []string{"spec.clusterDomain", "must be a DNS name"}},
+		{"an empty cluster domain", tikv, one("spec.clusterDomain", `""`), []string{"spec.clusterDomain", "at least 1"}},
+		{"a cluster domain that makes addresses too long", tidb, one("spec.clusterDomain", strings.Repeat("x", 65)), []string{"spec.clusterDomain", "may not be more than 64"}},
+
 		{"a toleration with an unknown effect", pd, one("spec.tolerations", "[{key: a, effect: Never}]"), []string{"spec.tolerations[0].effect", "Never"}},
 		{"a toleration of any value that names one", pd, one("spec.tolerations", "[{key: a, operator: Exists, value: b}]"), []string{"spec.tolerations[0]", "tolerations[].value goes with operator Equal"}},
 		{"a toleration without a key", pd, one("spec.tolerations", "[{operator: Equal, value: b}]"), []string{"spec.tolerations[0]", "name a key, or use Exists"}},

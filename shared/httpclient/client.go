@@ -5,6 +5,7 @@
 package httpclient
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,10 +33,12 @@ var errLinkLocal = errors.New("link-local addresses belong to nodes and clouds, 
 
 // Transport returns a transport without proxy and without compression, which could
 // make gigabytes of a kilobyte. It does not connect to link-local addresses, where
-// clouds hand out the credentials of nodes.
-func Transport() *http.Transport {
+// clouds hand out the credentials of nodes. Names of Services and of pods
+// (basic-pd.prod.svc) it looks up in the cluster's domain and nowhere else; an empty
+// domain leaves them to the resolver's search list.
+func Transport(clusterDomain string) *http.Transport {
 	return &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: dialTimeout, Control: noLinkLocal}).DialContext,
+		DialContext:            dial(clusterDomain),
 		TLSHandshakeTimeout:    dialTimeout,
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    1,
@@ -60,6 +63,18 @@ func ReadAll(body io.Reader, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLong, most)
 	}
 	return out, err
+}
+
+// dial returns how connections are made.
+func dial(clusterDomain string) func(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: noLinkLocal}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, fmt.Errorf("read address %q: %w", address, err)
+		}
+		return dialer.DialContext(ctx, network, net.JoinHostPort(absolute(host, clusterDomain), port))
+	}
 }
 
 func noLinkLocal(_, address string, _ syscall.RawConn) error {

@@ -100,6 +100,14 @@ func TestKV02StoreOfAnInstance(t *testing.T) {
 	}
 }
 
+func TestTheAddressOfAStoreEndsWithTheClusterDomain(t *testing.T) {
+	g := kv(1)
+	g.Spec.ClusterDomain = "cluster.local"
+	m := store.Matches(g, snapshot([]*v1alpha1.Instance{member(0, "")}, pd.Store{ID: "4", State: "Up", Address: "kv-0.kv-peer.ns.svc.cluster.local:20160"}), v1alpha1.PortTiKV)[0]
+	require.NotNil(t, m.Store)
+	assert.Equal(t, m.Store.Address, m.Address)
+}
+
 // Whatever PD lists: a recorded ID is never replaced by another one, and no
 // two Instances ever have the same store.
 func TestKV02RecordSurvivesEveryAnswer(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 // ComponentSpec is what every group kind lets a user say about its members.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.volumes) || self.volumes.all(v, !has(v.mounts) || v.mounts.all(m, !m.mountPath.startsWith('/etc/pd') && !m.mountPath.startsWith('/etc/ti')))",message="volumes[].mounts[].mountPath may not lie below a configuration directory of the component (/etc/pd, /etc/ti...): choose another path"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterDomain) ? (has(oldSelf.clusterDomain) && self.clusterDomain == oldSelf.clusterDomain) : !has(oldSelf.clusterDomain)",message="clusterDomain is part of the addresses by which PD knows the members: it cannot be set, changed or removed later; leave it as it was"
 type ComponentSpec struct {
 	// Version of the component: the image's tag, such as v8.5.7. A group needs
 	// it; an entry of a TidbCluster takes the cluster's when it names none.
@@ -152,6 +153,16 @@ type ComponentSpec struct {
 	// Default: at any time, one at a time in the whole cluster.
 	// +optional
 	Disruption *Disruption `json:"disruption,omitempty"`
+	// ClusterDomain of Kubernetes, such as cluster.local, with which the addresses of
+	// members and of PD end: basic-pd.prod.svc.cluster.local in place of
+	// basic-pd.prod.svc, which holds under any domain but is tried against the
+	// pods' DNS search list first. It stands in PD and cannot be set, changed or
+	// removed later. Default: none.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="clusterDomain must be a DNS name such as cluster.local, without a dot at its end"
+	// +optional
+	ClusterDomain string `json:"clusterDomain,omitempty"`
 	// RevisionHistoryLimit is how many revisions are kept that no member runs.
 	// Default: 10.
 	// +kubebuilder:validation:Minimum=0

@@ -59,7 +59,7 @@ func render(g *v1alpha1.PDGroup) (corev1.PodTemplateSpec, map[string]string, []s
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
-	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace)
+	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain)
 	template, more := workload.Template(g, workload.Main{
 		Repository: "pingcap/pd",
 		Command:    []string{"/pd-server"},
@@ -71,7 +71,7 @@ func render(g *v1alpha1.PDGroup) (corev1.PodTemplateSpec, map[string]string, []s
 			fmt.Sprintf("--advertise-client-urls=http://%s:%d", host, v1alpha1.PortPDClient),
 			fmt.Sprintf("--advertise-peer-urls=http://%s:%d", host, v1alpha1.PortPDPeer),
 			"--config=" + configDir + "/" + configFile,
-			joinFlag + names.PDURL(g.Name, g.Namespace, v1alpha1.PortPDClient),
+			joinFlag + names.PDURL(g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient),
 		}...),
 		Ports:     ports(),
 		DataPath:  func(int) string { return dataDir },
@@ -132,7 +132,7 @@ func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
 // in it, and the kubelet reads it each time that it starts the container. So a
 // founder whose disk is lost under its pod joins as soon as there is a cluster.
 func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bool, before string, asked bool, founders []int32) {
-	start := joinFlag + names.PDURL(g.Name, g.Namespace, v1alpha1.PortPDClient)
+	start := joinFlag + names.PDURL(g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient)
 	switch {
 	case found && before != "":
 		start = before
@@ -140,7 +140,7 @@ func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bo
 		members := make([]string, 0, len(founders))
 		for _, slot := range founders {
 			pod := names.Instance(g.Name, slot)
-			members = append(members, fmt.Sprintf("%s=http://%s:%d", pod, names.PodHost(pod, g.Name, g.Namespace), v1alpha1.PortPDPeer))
+			members = append(members, fmt.Sprintf("%s=http://%s:%d", pod, names.PodHost(pod, g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDPeer))
 		}
 		start = founding.Flag + strings.Join(members, ",")
 	}

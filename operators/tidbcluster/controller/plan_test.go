@@ -85,6 +85,19 @@ func TestRestartsAndDisruptionAreHandedToEveryGroup(t *testing.T) {
 	}
 }
 
+func TestTheClusterDomainIsHandedToEveryGroup(t *testing.T) {
+	c := stored(t, func(c *v1alpha1.TidbCluster) {
+		c.Spec.ClusterDomain, c.Spec.TiKV[0].ClusterDomain = "cluster.local", "k8s.example.com"
+	})
+	for _, g := range groups(c) {
+		want := "cluster.local"
+		if g.GroupKind() == v1alpha1.KindTiKVGroup {
+			want = "k8s.example.com" // a group's own
+		}
+		assert.Equal(t, want, g.GetComponentSpec().ClusterDomain, g.GetName())
+	}
+}
+
 func TestGroupsAreNamedAndFilledInFromTheCluster(t *testing.T) {
 	c := stored(t, func(c *v1alpha1.TidbCluster) {
 		c.Spec.TiKV = append(c.Spec.TiKV, v1alpha1.TiKVEntry{Name: "big"})

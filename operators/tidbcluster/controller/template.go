@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -42,6 +44,7 @@ func groups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
 		if spec.Disruption == nil {
 			spec.Disruption = c.Spec.Disruption.DeepCopy()
 		}
+		spec.ClusterDomain = cmp.Or(spec.ClusterDomain, c.Spec.ClusterDomain)
 		// An entry that says nothing overrides the cluster's; to a group it is nothing, and
 		// would stay there when it goes.
 		if equality.Semantic.DeepEqual(spec.Disruption, &v1alpha1.Disruption{}) {

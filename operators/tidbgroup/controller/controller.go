@@ -110,5 +110,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set := report(g, s, p, outcome, r.Now())
-	return group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(s, p, r.Now()), Changes: p.Changes, End: step.Worst(outcome, p.Outcome), Once: true})
+	return group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), Changes: p.Changes, End: step.Worst(outcome, p.Outcome), Once: true})
 }

@@ -52,12 +52,12 @@ func endpoint(g *v1alpha1.TiDBGroup, s snapshot) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s:%d", names.ServiceHost(g.Name, g.Namespace), port)
+	return fmt.Sprintf("%s:%d", names.ServiceHost(g.Name, g.Namespace, g.Spec.ClusterDomain), port)
 }
 
 // members reports every Instance's server. TiDB keeps no membership: a server
 // serves when its readiness probe says so, and leaves when it is told to.
-func members(s snapshot, p groupPlan, now time.Time) []group.Member {
+func members(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, now time.Time) []group.Member {
 	var out []group.Member
 	for _, i := range s.Instances {
 		set := conditions.New(i.Status.Conditions, i.Generation, now)
@@ -73,7 +73,7 @@ func members(s snapshot, p groupPlan, now time.Time) []group.Member {
 		}
 		out = append(out, group.Member{Instance: i, Conditions: set.List(), Status: &v1alpha1.MemberStatus{
 			Name: i.Name, State: state,
-			Address: fmt.Sprintf("%s:%d", names.PodHost(i.Name, i.Spec.Group.Name, i.Namespace), v1alpha1.PortTiDB),
+			Address: fmt.Sprintf("%s:%d", names.PodHost(i.Name, g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortTiDB),
 		}})
 	}
 	return out

@@ -75,6 +75,16 @@ func TestGoldenOfUsers(t *testing.T) {
 	golden(t, "users", pod.Spec.InitContainers, pod.Spec.Containers[0].Args, pod.Spec.Containers[0].VolumeMounts, pod.Spec.Volumes, inputs(g))
 }
 
+// F7 of the security review: pods try a name without the cluster's domain against their
+// search list first.
+func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
+	change := func(g *v1alpha1.TiDBGroup) { g.Spec.ClusterDomain = "k8s.example.com" }
+	_, tidb := container(t, "tidb", change)
+	assert.Contains(t, tidb.Args, "--path=basic-pd.ns.svc.k8s.example.com:2379")
+	assert.Contains(t, tidb.Args, "--advertise-address=$(POD_NAME).basic-tidb-peer.ns.svc.k8s.example.com")
+	assert.Equal(t, "basic-tidb.ns.svc.k8s.example.com:4000", endpoint(stored(change), snapshot{}))
+}
+
 func container(t *testing.T, name string, changes ...func(*v1alpha1.TiDBGroup)) (corev1.PodSpec, *corev1.Container) {
 	t.Helper()
 	pod, _, problems := render(stored(changes...))

@@ -70,6 +70,21 @@ func TestFL08MembersShareTheirFiles(t *testing.T) {
 	}
 }
 
+// F7 of the security review: pods try a name without the cluster's domain against their
+// search list first.
+func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
+	g := sample()
+	g.Spec.ClusterDomain = "k8s.example.com"
+	template, files, problems := render(g)
+	require.Empty(t, problems)
+	assert.Equal(t, []string{
+		"--flash.service_addr=$(POD_NAME).basic-tiflash-peer.shop.svc.k8s.example.com:3930",
+		"--flash.proxy.advertise-addr=$(POD_NAME).basic-tiflash-peer.shop.svc.k8s.example.com:20170",
+		"--flash.proxy.advertise-status-addr=$(POD_NAME).basic-tiflash-peer.shop.svc.k8s.example.com:20292",
+	}, template.Spec.Containers[0].Args[3:])
+	assert.Contains(t, files["tiflash.toml"], "'basic-pd.shop.svc.k8s.example.com:2379'")
+}
+
 func TestFL02EveryDataVolumeHoldsData(t *testing.T) {
 	g := sample()
 	g.Spec.Volumes = append(g.Spec.Volumes,

@@ -60,12 +60,12 @@ func render(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[st
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
-	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace)
+	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain)
 	m := workload.Main{
 		Repository: "pingcap/tikv",
 		Command:    []string{"/tikv-server"},
 		Args: []string{
-			fmt.Sprintf("--pd-endpoints=%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace), v1alpha1.PortPDClient),
+			fmt.Sprintf("--pd-endpoints=%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient),
 			fmt.Sprintf("--addr=0.0.0.0:%d", v1alpha1.PortTiKV),
 			fmt.Sprintf("--advertise-addr=%s:%d", host, v1alpha1.PortTiKV),
 			fmt.Sprintf("--status-addr=0.0.0.0:%d", v1alpha1.PortTiKVStatus),
@@ -135,14 +135,14 @@ func handOver(g *v1alpha1.TiKVGroup, m *workload.Main, image string) {
 	if within <= 0 {
 		return // it is killed at once
 	}
-	pd := fmt.Sprintf("--pd=http://%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace), v1alpha1.PortPDClient)
+	pd := fmt.Sprintf("--pd=http://%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient)
 	hook := func(command ...string) *corev1.LifecycleHandler {
 		return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: append([]string{handover}, command...)}}
 	}
 	m.Lifecycle = &corev1.Lifecycle{
 		PostStart: hook("start", pd, "--record="+handoverRecord, fmt.Sprintf("--within=%ds", readmitSeconds)),
 		PreStop: hook("stop", pd, "--record="+handoverRecord, "--within="+within.String(),
-			fmt.Sprintf("--address=%s:%d", names.PodHost("$(POD_NAME)", g.Name, g.Namespace), v1alpha1.PortTiKV)),
+			fmt.Sprintf("--address=%s:%d", names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortTiKV)),
 	}
 	mount := corev1.VolumeMount{Name: toolsVolume, MountPath: toolsDir}
 	m.Volumes = append(m.Volumes, corev1.Volume{Name: toolsVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})

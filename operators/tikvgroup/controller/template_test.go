@@ -47,6 +47,26 @@ func TestRenderedPodIsTheRecordedOne(t *testing.T) {
 	golden(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": services(sample())})
 }
 
+// F7 of the security review: pods try a name without the cluster's domain against their
+// search list first.
+func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
+	g := sample()
+	g.Spec.ClusterDomain = "k8s.example.com"
+	template, _, problems := render(g, "tidb-groups/tikvgroup-operator:dev")
+	require.Empty(t, problems)
+	main := template.Spec.Containers[0]
+	for _, want := range []string{
+		"--pd-endpoints=basic-pd.shop.svc.k8s.example.com:2379",
+		"--advertise-addr=$(POD_NAME).basic-tikv-peer.shop.svc.k8s.example.com:20160",
+		"--advertise-status-addr=$(POD_NAME).basic-tikv-peer.shop.svc.k8s.example.com:20180",
+	} {
+		assert.Contains(t, main.Args, want)
+	}
+	assert.Contains(t, main.Lifecycle.PostStart.Exec.Command, "--pd=http://basic-pd.shop.svc.k8s.example.com:2379")
+	assert.Contains(t, main.Lifecycle.PreStop.Exec.Command, "--pd=http://basic-pd.shop.svc.k8s.example.com:2379")
+	assert.Contains(t, main.Lifecycle.PreStop.Exec.Command, "--address=$(POD_NAME).basic-tikv-peer.shop.svc.k8s.example.com:20160", "as PD lists the store")
+}
+
 func TestConfigurationOfTheUserIsCheckedAndKept(t *testing.T) {
 	for name, c := range map[string]struct{ config, problem string }{
 		"nothing":                       {"", ""},

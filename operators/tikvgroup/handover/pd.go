@@ -33,7 +33,7 @@ type pdServer struct {
 
 // newPD returns a PD by its base URL.
 func newPD(url string) pdServer {
-	transport := httpclient.Transport()
+	transport := httpclient.Transport(httpclient.ClusterDomain(httpclient.ResolvConf))
 	transport.DisableKeepAlives = true // the next call may go to another member
 	client := httpclient.New(transport)
 	client.Timeout = perCall
