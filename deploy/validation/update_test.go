@@ -64,6 +64,10 @@ func TestTransitions(t *testing.T) {
 		{name: "a cluster domain added to an entry of a cluster", kind: cluster, after: one("spec.tikv[0].clusterDomain", "cluster.local"), refused: []string{"spec.tikv[0]", "clusterDomain is part of the addresses"}},
 		{name: "a new entry in a cluster with a domain", kind: cluster, before: one("spec.clusterDomain", "cluster.local"), after: one("spec.tidb[1]", "{name: more}")},
 
+		{name: "preferIPv6 turned on later", kind: cluster, after: one("spec.preferIPv6", "true")},
+		{name: "preferIPv6 turned off later", kind: pd, before: one("spec.preferIPv6", "true"), after: one("spec.preferIPv6", "")},
+		{name: "a second family of addresses added later", kind: tikv, after: one("spec.peerService", "{ipFamilyPolicy: PreferDualStack}")},
+
 		{name: "storage that shrinks", kind: tikv, after: one("spec.volumes[0].storage", "512Mi"), refused: []string{"spec.volumes", "spec.volumes[].storage may only grow", "set it back to what it was"}},
 		{name: "storage that shrinks, of PD", kind: pd, after: one("spec.volumes[0].storage", "512Mi"), refused: []string{"spec.volumes[].storage may only grow"}},
 		{name: "storage that shrinks while the group waits for something else", kind: tikv, status: []change{notUpToDate("Creating")}, after: one("spec.volumes[0].storage", "512Mi"), refused: []string{"spec.volumes[].storage may only grow"}},

@@ -60,6 +60,16 @@ func TestP12LinkLocalAddressesAreNotConnectedTo(t *testing.T) {
 	}
 }
 
+// By IPv6 they hand them out at addresses that are not link-local.
+func TestP12TheMetadataOfCloudsIsNotConnectedTo(t *testing.T) {
+	for _, host := range []string{"[fd00:ec2::254]", "[fd20:ce::254]", "[fd00:c1::a9fe:a9fe]"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/latest/meta-data/", http.NoBody)
+		require.NoError(t, err)
+		response, err := httpclient.New(httpclient.Transport("")).Do(request) //nolint:bodyclose // there is none
+		require.ErrorContains(t, err, "the cloud has its metadata there", "%v", response)
+	}
+}
+
 func TestABodyIsReadUpToItsBound(t *testing.T) {
 	body, err := httpclient.ReadAll(strings.NewReader("12345"), 5)
 	require.NoError(t, err)

@@ -33,6 +33,9 @@ func TestPodOfHost(t *testing.T) {
 		"a pod of another group is not ours":             {"basic-tikv-x-1.basic-tikv-x-peer.prod.svc:20160", "", false},
 		"a namespace that only begins alike is not ours": {"basic-tikv-1.basic-tikv-peer.prod.svcx:20160", "", false},
 		"an IP address is not ours":                      {"10.0.0.1:20160", "", false},
+		"an IPv6 address is not ours":                    {"[fd00::1]:20160", "", false},
+		"the URL of an IPv6 address is not ours":         {"http://[fd00::1]:2379", "", false},
+		"an IPv6 address with dots is not ours":          {"[::ffff:10.0.0.1]:20160", "", false},
 		"an empty address is not ours":                   {"", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,17 +36,21 @@ func TestFlags(t *testing.T) {
 			assert.True(t, f.LeaderElect)
 			assert.Equal(t, "x", f.LeaderElectionNamespace)
 		}, ""},
-		"the cluster's domain can be named": {[]string{"--cluster-domain=k8s.example.com"}, func(t *testing.T, f Flags) { assert.Equal(t, "k8s.example.com", f.ClusterDomain) }, ""},
+		"by default listeners are of any family of addresses": {nil, func(t *testing.T, f Flags) {
+			assert.Equal(t, ":8080", f.MetricsAddress)
+			assert.Equal(t, ":8081", f.ProbeAddress)
+		}, ""},
+		"the cluster's domain can be named":                  {[]string{"--cluster-domain=k8s.example.com"}, func(t *testing.T, f Flags) { assert.Equal(t, "k8s.example.com", f.ClusterDomain) }, ""},
 		"a cluster's domain that ends with a dot is refused": {[]string{"--cluster-domain=cluster.local."}, nil, `--cluster-domain is "cluster.local.": it must be a DNS name such as cluster.local`},
-		"text at debug level can be logged":    {[]string{"--log-format=text", "--log-level=debug"}, func(t *testing.T, f Flags) { assert.Equal(t, "text", f.LogFormat) }, ""},
-		"an unknown flag is refused":           {[]string{"--nope"}, nil, "flag provided but not defined: -nope"},
-		"an argument is refused":               {[]string{"start"}, nil, `unexpected argument "start"`},
-		"no concurrency is refused":            {[]string{"--concurrency=0"}, nil, "--concurrency is 0: it must be at least 1"},
-		"an unknown log format is refused":     {[]string{"--log-format=xml"}, nil, `--log-format is "xml": it must be json or text`},
-		"an unknown log level is refused":      {[]string{"--log-level=loud"}, nil, `--log-level is "loud": it must be debug, info or error`},
-		"a duration without unit is refused":   {[]string{"--reconcile-timeout=5"}, nil, "reconcile-timeout"},
-		"a negative period is refused":         {[]string{"--relist-period=-1s"}, nil, "--relist-period is -1s: it must not be negative"},
-		"help is no failure but no run either": {[]string{"--help"}, nil, flag.ErrHelp.Error()},
+		"text at debug level can be logged":                  {[]string{"--log-format=text", "--log-level=debug"}, func(t *testing.T, f Flags) { assert.Equal(t, "text", f.LogFormat) }, ""},
+		"an unknown flag is refused":                         {[]string{"--nope"}, nil, "flag provided but not defined: -nope"},
+		"an argument is refused":                             {[]string{"start"}, nil, `unexpected argument "start"`},
+		"no concurrency is refused":                          {[]string{"--concurrency=0"}, nil, "--concurrency is 0: it must be at least 1"},
+		"an unknown log format is refused":                   {[]string{"--log-format=xml"}, nil, `--log-format is "xml": it must be json or text`},
+		"an unknown log level is refused":                    {[]string{"--log-level=loud"}, nil, `--log-level is "loud": it must be debug, info or error`},
+		"a duration without unit is refused":                 {[]string{"--reconcile-timeout=5"}, nil, "reconcile-timeout"},
+		"a negative period is refused":                       {[]string{"--relist-period=-1s"}, nil, "--relist-period is -1s: it must not be negative"},
+		"help is no failure but no run either":               {[]string{"--help"}, nil, flag.ErrHelp.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, err := parse("test", c.args)

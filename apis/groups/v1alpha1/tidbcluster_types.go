@@ -56,6 +56,12 @@ type TidbClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="clusterDomain must be a DNS name such as cluster.local, without a dot at its end"
 	// +optional
 	ClusterDomain string `json:"clusterDomain,omitempty"`
+	// PreferIPv6 is handed to every group.
+	// +optional
+	PreferIPv6 bool `json:"preferIPv6,omitempty"`
+	// PeerService is handed to every group that has none of its own.
+	// +optional
+	PeerService *IPFamilies `json:"peerService,omitempty"`
 }
 
 // PDEntry is one PD group of a TidbCluster.

@@ -66,8 +66,8 @@ func render(g *v1alpha1.PDGroup) (corev1.PodTemplateSpec, map[string]string, []s
 		Args: append(logLevel(g), []string{
 			"--name=$(POD_NAME)",
 			"--data-dir=" + dataDir,
-			fmt.Sprintf("--client-urls=http://0.0.0.0:%d", v1alpha1.PortPDClient),
-			fmt.Sprintf("--peer-urls=http://0.0.0.0:%d", v1alpha1.PortPDPeer),
+			"--client-urls=http://" + workload.ListenAddress(g, v1alpha1.PortPDClient),
+			"--peer-urls=http://" + workload.ListenAddress(g, v1alpha1.PortPDPeer),
 			fmt.Sprintf("--advertise-client-urls=http://%s:%d", host, v1alpha1.PortPDClient),
 			fmt.Sprintf("--advertise-peer-urls=http://%s:%d", host, v1alpha1.PortPDPeer),
 			"--config=" + configDir + "/" + configFile,

@@ -71,6 +71,19 @@ func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
 	assert.Equal(t, args, founder.Spec.Containers[0].Args)
 }
 
+// U 15: nothing listens at IPv4 addresses only, and nothing else is different.
+func TestPreferIPv6ListensEverywhere(t *testing.T) {
+	before, _, _ := render(stored())
+	pod, _, problems := render(stored(func(g *v1alpha1.PDGroup) { g.Spec.PreferIPv6 = true }))
+	require.Empty(t, problems)
+	args := pod.Spec.Containers[0].Args
+	assert.Subset(t, args, []string{"--client-urls=http://[::]:2379", "--peer-urls=http://[::]:2380"})
+	for i, arg := range args {
+		args[i] = strings.ReplaceAll(arg, "[::]", "0.0.0.0")
+	}
+	assert.Equal(t, before, pod)
+}
+
 // PD's flag has a default that wins over its file.
 func TestTheLogLevelIsAFlag(t *testing.T) {
 	for config, want := range map[string]string{"[log]\nlevel = \"warn\"": "--log-level=warn", "[log]\nformat = \"json\"": "", "": ""} {

@@ -2,7 +2,9 @@ package controller
 
 import (
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,7 +50,7 @@ func endpoint(g *v1alpha1.TiDBGroup, s snapshot) string {
 	if service := s.Services[g.Name]; service != nil && service.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		for _, in := range service.Status.LoadBalancer.Ingress {
 			if host := in.Hostname + in.IP; host != "" {
-				return fmt.Sprintf("%s:%d", host, port)
+				return net.JoinHostPort(host, strconv.Itoa(int(port)))
 			}
 		}
 	}

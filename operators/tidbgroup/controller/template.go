@@ -74,10 +74,10 @@ func render(g *v1alpha1.TiDBGroup) (corev1.PodTemplateSpec, map[string]string, [
 		Args: []string{
 			"--store=tikv",
 			fmt.Sprintf("--path=%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient),
-			"--host=0.0.0.0",
+			"--host=" + workload.ListenHost(g),
 			fmt.Sprintf("-P=%d", v1alpha1.PortTiDB),
 			"--report-status=true",
-			"--status-host=0.0.0.0",
+			"--status-host=" + workload.ListenHost(g),
 			fmt.Sprintf("--status=%d", v1alpha1.PortTiDBStatus),
 			"--advertise-address=" + names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain),
 			"--config=" + configDir + "/" + configFile,

@@ -186,8 +186,12 @@ func config(g *v1alpha1.TiFlashGroup) (configuration, []string) {
 		"status.metrics_port":     v1alpha1.PortTiFlashMetrics,
 		"flash.proxy.config":      configDir + "/" + proxyFile,
 		"flash.proxy.data-dir":    dataPath(0) + "/proxy",
-		"flash.proxy.addr":        fmt.Sprintf("0.0.0.0:%d", v1alpha1.PortTiFlashProxy),
-		"flash.proxy.status-addr": fmt.Sprintf("0.0.0.0:%d", v1alpha1.PortTiFlashProxyState),
+		"flash.proxy.addr":        workload.ListenAddress(g, v1alpha1.PortTiFlashProxy),
+		"flash.proxy.status-addr": workload.ListenAddress(g, v1alpha1.PortTiFlashProxyState),
+	}
+	if _, own := flash["listen_host"]; g.Spec.PreferIPv6 && !own {
+		// Its default is 0.0.0.0. Metrics are served there; TiFlash adds the brackets.
+		operator["listen_host"] = workload.ListenHost(g)
 	}
 	for _, log := range []logFile{
 		{container: "serverlog", key: "logger.log", path: logDir + "/server.log"},

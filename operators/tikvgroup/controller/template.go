@@ -66,9 +66,9 @@ func render(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[st
 		Command:    []string{"/tikv-server"},
 		Args: []string{
 			fmt.Sprintf("--pd-endpoints=%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient),
-			fmt.Sprintf("--addr=0.0.0.0:%d", v1alpha1.PortTiKV),
+			"--addr=" + workload.ListenAddress(g, v1alpha1.PortTiKV),
 			fmt.Sprintf("--advertise-addr=%s:%d", host, v1alpha1.PortTiKV),
-			fmt.Sprintf("--status-addr=0.0.0.0:%d", v1alpha1.PortTiKVStatus),
+			"--status-addr=" + workload.ListenAddress(g, v1alpha1.PortTiKVStatus),
 			fmt.Sprintf("--advertise-status-addr=%s:%d", host, v1alpha1.PortTiKVStatus),
 			"--data-dir=" + dataDir,
 			"--config=" + configDir + "/" + configFile,

@@ -3,6 +3,7 @@ package controller
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -65,6 +66,21 @@ func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
 	assert.Contains(t, main.Lifecycle.PostStart.Exec.Command, "--pd=http://basic-pd.shop.svc.k8s.example.com:2379")
 	assert.Contains(t, main.Lifecycle.PreStop.Exec.Command, "--pd=http://basic-pd.shop.svc.k8s.example.com:2379")
 	assert.Contains(t, main.Lifecycle.PreStop.Exec.Command, "--address=$(POD_NAME).basic-tikv-peer.shop.svc.k8s.example.com:20160", "as PD lists the store")
+}
+
+// U 15: nothing listens at IPv4 addresses only, and nothing else is different.
+func TestPreferIPv6ListensEverywhere(t *testing.T) {
+	g := sample()
+	before, _, _ := render(g, "")
+	g.Spec.PreferIPv6 = true
+	template, _, problems := render(g, "")
+	require.Empty(t, problems)
+	args := template.Spec.Containers[0].Args
+	assert.Subset(t, args, []string{"--addr=[::]:20160", "--status-addr=[::]:20180"})
+	for i, arg := range args {
+		args[i] = strings.ReplaceAll(arg, "[::]", "0.0.0.0")
+	}
+	assert.Equal(t, before, template)
 }
 
 func TestConfigurationOfTheUserIsCheckedAndKept(t *testing.T) {
