@@ -8,8 +8,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -238,6 +240,20 @@ func TestP12OperatorsWriteOnlyWhatIsTheirs(t *testing.T) {
 	t.Run("others are not looked at", func(t *testing.T) {
 		assert.NoError(t, w.patch(w.admin, stranger, `{"data":{"a":"d"}}`))
 	})
+}
+
+// S F7: pods try basic-pd.prod.svc as basic-pd.prod.svc.svc.cluster.local first.
+func TestP12NobodyMakesANamespaceCalledSvc(t *testing.T) {
+	w := withPolicies(t)
+	create := func(name string) error {
+		return w.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.DryRunAll)
+	}
+	require.Eventually(t, func() bool {
+		return forbidden(create("svc"), "a namespace must not be called svc: pods look names such as basic-pd.prod.svc up in it first")
+	}, waitFor, tick)
+	for _, name := range []string{"svc-a", "a-svc", "prod"} {
+		assert.NoError(t, create(name))
+	}
 }
 
 // U 9, point 10: who edits what a TidbCluster or a group has made is told where to.

@@ -136,7 +136,7 @@ func TestOverlaysInstallWhatTheySay(t *testing.T) {
 			slices.Sort(roles)
 			assert.Equal(t, roles, names(objects, "ClusterRole"))
 			assert.Equal(t, bindings, names(objects, "ClusterRoleBinding"))
-			policies := []string{"tidb-groups-annotations", "tidb-groups-operators", "tidb-groups-owned-objects", "tidb-groups-pod-annotations", "tidb-groups-pod-makers"}
+			policies := []string{"tidb-groups-annotations", "tidb-groups-namespaces", "tidb-groups-operators", "tidb-groups-owned-objects", "tidb-groups-pod-annotations", "tidb-groups-pod-makers"}
 			if overlay != "default" {
 				policies = nil
 			}

@@ -105,6 +105,12 @@ func badInputs() []badInput {
 		{"a priority class that is no object name", pd, one("spec.priorityClassName", "High!"), []string{"spec.priorityClassName", "High!"}},
 		{"a service account that is no object name", pd, one("spec.serviceAccountName", "Me"), []string{"spec.serviceAccountName", "Me"}},
 
+		{"a cluster domain with a dot at its end", pd, one("spec.clusterDomain", "cluster.local."), []string{"spec.clusterDomain", "must be a DNS name such as cluster.local, without a dot at its end"}},
+		{"a cluster domain in capitals", tiflash, one("spec.clusterDomain", "Cluster.local"), []string{"spec.clusterDomain", "must be a DNS name"}},
+		{"a cluster domain with an empty part", cluster, one("spec.clusterDomain", "cluster..local"), []string{"spec.clusterDomain", "must be a DNS name"}},
+		{"an empty cluster domain", tikv, one("spec.clusterDomain", `""`), []string{"spec.clusterDomain", "at least 1"}},
+		{"a cluster domain that makes addresses too long", tidb, one("spec.clusterDomain", strings.Repeat("x", 65)), []string{"spec.clusterDomain", "may not be more than 64"}},
+
 		{"a toleration with an unknown effect", pd, one("spec.tolerations", "[{key: a, effect: Never}]"), []string{"spec.tolerations[0].effect", "Never"}},
 		{"a toleration of any value that names one", pd, one("spec.tolerations", "[{key: a, operator: Exists, value: b}]"), []string{"spec.tolerations[0]", "tolerations[].value goes with operator Equal"}},
 		{"a toleration without a key", pd, one("spec.tolerations", "[{operator: Equal, value: b}]"), []string{"spec.tolerations[0]", "name a key, or use Exists"}},
@@ -139,6 +145,13 @@ func badInputs() []badInput {
 		{"a source range that is no CIDR", tidb, one("spec.service", "{type: LoadBalancer, loadBalancerSourceRanges: [10.0.0.0]}"), []string{"spec.service.loadBalancerSourceRanges[0]", "must be CIDRs such as 10.0.0.0/8"}},
 		{"a load balancer class without a load balancer", tidb, one("spec.service", "{loadBalancerClass: x}"), []string{"spec.service", "loadBalancerClass needs type LoadBalancer"}},
 		{"a traffic policy of a ClusterIP Service", tidb, one("spec.service", "{externalTrafficPolicy: Local}"), []string{"spec.service", "externalTrafficPolicy needs type NodePort or LoadBalancer"}},
+
+		{"two families of addresses without both being wanted", tidb, one("spec.service", "{ipFamilies: [IPv6, IPv4]}"), []string{"spec.service", "two ipFamilies need ipFamilyPolicy PreferDualStack or RequireDualStack"}},
+		{"two families of addresses of a single stack", pd, one("spec.service", "{ipFamilyPolicy: SingleStack, ipFamilies: [IPv6, IPv4]}"), []string{"spec.service", "two ipFamilies need ipFamilyPolicy"}},
+		{"one family of addresses twice", tikv, one("spec.peerService", "{ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv6, IPv6]}"), []string{"spec.peerService", "ipFamilies must differ"}},
+		{"a family of addresses that there is not", tiflash, one("spec.peerService", "{ipFamilies: [IPv5]}"), []string{"spec.peerService.ipFamilies[0]", "IPv5", `"IPv4", "IPv6"`}},
+		{"no family of addresses", cluster, one("spec.peerService", "{ipFamilies: []}"), []string{"spec.peerService.ipFamilies", "at least 1"}},
+		{"a policy of families that there is not", cluster, one("spec.tidb[0].service", "{ipFamilyPolicy: Both}"), []string{"spec.tidb[0].service.ipFamilyPolicy", "Both", `"SingleStack", "PreferDualStack", "RequireDualStack"`}},
 
 		{"a readiness command without its type", tidb, one("spec.readiness", "{type: HTTP, command: [true]}"), []string{"spec.readiness"}},
 		{"a readiness type without its command", tidb, one("spec.readiness", "{type: Command}"), []string{"spec.readiness", "type Command needs it"}},
@@ -238,6 +251,9 @@ func TestGoodInputIsAccepted(t *testing.T) {
 		{"several mounts of one volume", tidb, one("spec.volumes", "[{name: logs, storage: 10Gi, mounts: [{mountPath: /var/log/a, subPath: a}, {mountPath: /var/log/b, subPath: b}]}]")},
 		{"four data volumes of TiFlash", tiflash, one("spec.volumes", "[{name: a, storage: 1Gi}, {name: b, storage: 1Gi}, {name: c, storage: 1Gi}, {name: d, storage: 1Gi}]")},
 		{"a public load balancer", tidb, one("spec.service", "{type: LoadBalancer, annotations: {a: b}, loadBalancerClass: x, loadBalancerSourceRanges: [10.0.0.0/8, 'fd00::/8'], externalTrafficPolicy: Local, ports: [{name: mysql, port: 3306, nodePort: 30001}]}")},
+		{"both families of addresses", tidb, []change{{"spec.preferIPv6", "true"}, {"spec.peerService", "{ipFamilyPolicy: PreferDualStack}"}, {"spec.service", "{ipFamilyPolicy: RequireDualStack, ipFamilies: [IPv6, IPv4]}"}}},
+		{"a cluster by IPv6", cluster, []change{{"spec.preferIPv6", "true"}, {"spec.peerService", "{ipFamilies: [IPv6]}"}}},
+		{"the longest cluster domain", tikv, one("spec.clusterDomain", strings.Repeat("x", 63))},
 		{"a readiness command", tidb, one("spec.readiness", "{type: Command, command: [/bin/true]}")},
 		{"an affinity and an overlay as in a pod", pd, []change{{"spec.affinity", "{podAntiAffinity: {}}"}, {"spec.overlay", "{spec: {containers: [{name: pd, stdin: true}]}}"}, {"spec.securityContext", "{runAsUser: 0}"}}},
 		{"a claim kept for a fraction of a second", pd, one("spec.persistentVolumeClaimRetentionPolicy", "{retainFor: 1.5s}")},

@@ -57,6 +57,18 @@ func TestTransitions(t *testing.T) {
 		{name: "another PDGroup for a TiFlashGroup", kind: tiflash, after: one("spec.pdGroup.name", "other"), refused: []string{"spec.pdGroup", "pdGroup is immutable"}},
 		{name: "another slot for an Instance", kind: inst, after: one("spec.slot", "1"), refused: []string{"spec.slot", "slot is immutable"}},
 
+		{name: "a cluster domain added later", kind: pd, after: one("spec.clusterDomain", "cluster.local"), refused: []string{"spec", "clusterDomain is part of the addresses by which PD knows the members", "leave it as it was"}},
+		{name: "a cluster domain changed later", kind: tikv, before: one("spec.clusterDomain", "cluster.local"), after: one("spec.clusterDomain", "k8s.example.com"), refused: []string{"clusterDomain is part of the addresses"}},
+		{name: "a cluster domain taken away later", kind: tiflash, before: one("spec.clusterDomain", "cluster.local"), after: one("spec.clusterDomain", ""), refused: []string{"clusterDomain is part of the addresses"}},
+		{name: "a cluster domain kept through another edit", kind: tidb, before: one("spec.clusterDomain", "cluster.local"), after: one("spec.replicas", "3")},
+		{name: "a cluster domain added to a cluster", kind: cluster, after: one("spec.clusterDomain", "cluster.local"), refused: []string{"clusterDomain is part of the addresses"}},
+		{name: "a cluster domain added to an entry of a cluster", kind: cluster, after: one("spec.tikv[0].clusterDomain", "cluster.local"), refused: []string{"spec.tikv[0]", "clusterDomain is part of the addresses"}},
+		{name: "a new entry in a cluster with a domain", kind: cluster, before: one("spec.clusterDomain", "cluster.local"), after: one("spec.tidb[1]", "{name: more}")},
+
+		{name: "preferIPv6 turned on later", kind: cluster, after: one("spec.preferIPv6", "true")},
+		{name: "preferIPv6 turned off later", kind: pd, before: one("spec.preferIPv6", "true"), after: one("spec.preferIPv6", "")},
+		{name: "a second family of addresses added later", kind: tikv, after: one("spec.peerService", "{ipFamilyPolicy: PreferDualStack}")},
+
 		{name: "storage that shrinks", kind: tikv, after: one("spec.volumes[0].storage", "512Mi"), refused: []string{"spec.volumes", "spec.volumes[].storage may only grow", "set it back to what it was"}},
 		{name: "storage that shrinks, of PD", kind: pd, after: one("spec.volumes[0].storage", "512Mi"), refused: []string{"spec.volumes[].storage may only grow"}},
 		{name: "storage that shrinks while the group waits for something else", kind: tikv, status: []change{notUpToDate("Creating")}, after: one("spec.volumes[0].storage", "512Mi"), refused: []string{"spec.volumes[].storage may only grow"}},

@@ -200,7 +200,7 @@ func (d *Database) up(name string) error {
 	}
 	id := fnv.New64a()
 	_, _ = fmt.Fprint(id, d.group, d.founded) // a hash never fails to write
-	peer := func(member string) string { return names.PodHost(member, d.group.Name, d.group.Namespace) }
+	peer := func(member string) string { return names.PodHost(member, d.group.Name, d.group.Namespace, "") }
 	var unstarted []string
 	for _, member := range d.members {
 		if d.founded[member] == "" {
@@ -232,7 +232,7 @@ func (d *Database) up(name string) error {
 }
 
 func (d *Database) serviceName() string {
-	return names.ServiceHost(d.group.Name, d.group.Namespace) + ":2379"
+	return names.ServiceHost(d.group.Name, d.group.Namespace, "") + ":2379"
 }
 
 // StopMember stops a PD process.

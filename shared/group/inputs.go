@@ -14,7 +14,7 @@ func Inputs(g v1alpha1.Group, extra map[string]any) any {
 	spec := g.GetComponentSpec().DeepCopy()
 	spec.Paused, spec.Suspended = false, false
 	spec.PersistentVolumeClaimRetentionPolicy = v1alpha1.ClaimRetention{}
-	spec.Disruption, spec.RevisionHistoryLimit, spec.VolumeReplacement = nil, nil, ""
+	spec.Disruption, spec.RevisionHistoryLimit, spec.VolumeReplacement, spec.PeerService = nil, nil, "", nil
 	for i := range spec.Volumes {
 		// Only where volumes are mounted stands in the template; sizes and
 		// classes are the claims' own.

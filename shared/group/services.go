@@ -26,7 +26,7 @@ type serviceRecord struct {
 // another version of the operator changes none of them. They carry the record of
 // that themselves. difference is the first one to what this operator renders.
 func KeptServices(g v1alpha1.Group, s Snapshot, r Rendering) (services []*corev1.Service, difference string, err error) {
-	raw, err := json.Marshal(map[string]any{"pods": r.Inputs, "service": r.ServiceInputs})
+	raw, err := json.Marshal(map[string]any{"pods": r.Inputs, "service": r.ServiceInputs, "peerService": g.GetComponentSpec().PeerService})
 	if err != nil {
 		return nil, "", fmt.Errorf("encode the spec of the Services: %w", err)
 	}

@@ -11,6 +11,24 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
+// Who changes the headless Service alone has it changed, and no pod.
+func TestAChangedPeerServiceMakesNoRevision(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{}
+	g.Name, g.Namespace, g.UID = "kv", "ns", "1"
+	kept := func(live *corev1.Service) *corev1.Service {
+		s := Snapshot{Services: map[string]*corev1.Service{"kv-peer": live}}
+		services, _, err := KeptServices(g, s, Rendering{Inputs: Inputs(g, nil), Services: []*corev1.Service{workload.PeerService(g, nil)}})
+		require.NoError(t, err)
+		return services[0]
+	}
+	before, was := Inputs(g, nil), kept(nil)
+	g.Spec.PeerService = &v1alpha1.IPFamilies{}
+	assert.Equal(t, was, kept(was), "it says nothing")
+	g.Spec.PeerService.IPFamilyPolicy = corev1.IPFamilyPolicyPreferDualStack
+	assert.Equal(t, before, Inputs(g, nil))
+	assert.Equal(t, corev1.IPFamilyPolicyPreferDualStack, *kept(was).Spec.IPFamilyPolicy)
+}
+
 // P4.
 func TestAServiceStaysAsItWasRenderedUntilItsSpecChanges(t *testing.T) {
 	g := &v1alpha1.PDGroup{}

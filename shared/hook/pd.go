@@ -31,7 +31,7 @@ type PD struct {
 
 // NewPD returns a PD by its base URL, like http://basic-pd.shop.svc:2379.
 func NewPD(url string) PD {
-	transport := httpclient.Transport()
+	transport := httpclient.Transport(httpclient.ClusterDomain(httpclient.ResolvConf))
 	transport.DisableKeepAlives = true // the next call may go to another member
 	client := httpclient.New(transport)
 	client.Timeout = perCall

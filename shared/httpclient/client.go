@@ -5,12 +5,14 @@
 package httpclient
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -27,15 +29,26 @@ const (
 // ErrTooLong is the error of reading an answer beyond the bytes that were allowed.
 var ErrTooLong = errors.New("the answer is too long")
 
-// errLinkLocal is the error of a connection to an address that no pod has.
-var errLinkLocal = errors.New("link-local addresses belong to nodes and clouds, not to pods")
+// Errors of a connection to an address that no pod has.
+var (
+	errLinkLocal = errors.New("link-local addresses belong to nodes and clouds, not to pods")
+	errMetadata  = errors.New("the cloud has its metadata there")
+)
+
+// metadata are the addresses, beside link-local ones, where clouds hand out the
+// credentials of nodes: of AWS, Google and Oracle, by IPv6.
+func metadata() []netip.Addr {
+	return []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254"), netip.MustParseAddr("fd00:c1::a9fe:a9fe")}
+}
 
 // Transport returns a transport without proxy and without compression, which could
-// make gigabytes of a kilobyte. It does not connect to link-local addresses, where
-// clouds hand out the credentials of nodes.
-func Transport() *http.Transport {
+// make gigabytes of a kilobyte. It does not connect to link-local addresses and others
+// where clouds hand out the credentials of nodes. Names of Services and of pods
+// (basic-pd.prod.svc) it looks up in the cluster's domain and nowhere else; an empty
+// domain leaves them to the resolver's search list.
+func Transport(clusterDomain string) *http.Transport {
 	return &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: dialTimeout, Control: noLinkLocal}).DialContext,
+		DialContext:            dial(clusterDomain),
 		TLSHandshakeTimeout:    dialTimeout,
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    1,
@@ -62,13 +75,29 @@ func ReadAll(body io.Reader, most int64) ([]byte, error) {
 	return out, err
 }
 
-func noLinkLocal(_, address string, _ syscall.RawConn) error {
+// dial returns how connections are made.
+func dial(clusterDomain string) func(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: toPods}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, fmt.Errorf("read address %q: %w", address, err)
+		}
+		return dialer.DialContext(ctx, network, net.JoinHostPort(absolute(host, clusterDomain), port))
+	}
+}
+
+// toPods refuses to connect to what is no pod.
+func toPods(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("read address %q: %w", address, err)
 	}
 	if to.Addr().Unmap().IsLinkLocalUnicast() {
 		return fmt.Errorf("connect to %s: %w", to.Addr(), errLinkLocal)
+	}
+	if slices.Contains(metadata(), to.Addr().Unmap()) {
+		return fmt.Errorf("connect to %s: %w", to.Addr(), errMetadata)
 	}
 	return nil
 }

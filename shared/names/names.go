@@ -44,20 +44,24 @@ func PeerService(group string) string { return group + "-peer" }
 // ConfigMap.
 func Revision(group, hash string) string { return group + "-" + hash }
 
-// ServiceHost returns the DNS name of a Service, without the cluster's domain
-// so that it resolves under any.
-func ServiceHost(service, namespace string) string {
-	return service + "." + namespace + ".svc"
+// ServiceHost returns the DNS name of a Service. Without the cluster's domain it
+// resolves under any, by the pods' search list.
+func ServiceHost(service, namespace, clusterDomain string) string {
+	host := service + "." + namespace + ".svc"
+	if clusterDomain != "" {
+		host += "." + clusterDomain
+	}
+	return host
 }
 
 // PodHost returns the DNS name of a group's pod.
-func PodHost(pod, group, namespace string) string {
-	return pod + "." + ServiceHost(PeerService(group), namespace)
+func PodHost(pod, group, namespace, clusterDomain string) string {
+	return pod + "." + ServiceHost(PeerService(group), namespace, clusterDomain)
 }
 
 // PDURL returns where the members of a PDGroup are reached by clients.
-func PDURL(pdGroup, namespace string, port int32) string {
-	return fmt.Sprintf("http://%s:%d", ServiceHost(pdGroup, namespace), port)
+func PDURL(pdGroup, namespace, clusterDomain string, port int32) string {
+	return fmt.Sprintf("http://%s:%d", ServiceHost(pdGroup, namespace, clusterDomain), port)
 }
 
 // PodOfHost returns the pod that an address made by PodHost belongs to, with or
@@ -72,7 +76,7 @@ func PodOfHost(address, group, namespace string) (string, bool) {
 	if !ok || pod == "" {
 		return "", false
 	}
-	want := ServiceHost(PeerService(group), namespace)
+	want := ServiceHost(PeerService(group), namespace, "") // whatever the domain
 	if rest != want && !strings.HasPrefix(rest, want+".") {
 		return "", false
 	}

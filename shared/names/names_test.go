@@ -14,8 +14,10 @@ func TestNamesAreTheOnesThatUsersOfTiDBKnow(t *testing.T) {
 	assert.Equal(t, "basic-tikv-2", names.Instance("basic-tikv", 2))
 	assert.Equal(t, "tikv-basic-tikv-2", names.Claim("tikv", "basic-tikv-2"))
 	assert.Equal(t, "basic-pd-peer", names.PeerService("basic-pd"))
-	assert.Equal(t, "basic-pd-0.basic-pd-peer.prod.svc", names.PodHost("basic-pd-0", "basic-pd", "prod"))
-	assert.Equal(t, "http://basic-pd.prod.svc:2379", names.PDURL("basic-pd", "prod", 2379))
+	assert.Equal(t, "basic-pd-0.basic-pd-peer.prod.svc", names.PodHost("basic-pd-0", "basic-pd", "prod", ""))
+	assert.Equal(t, "http://basic-pd.prod.svc:2379", names.PDURL("basic-pd", "prod", "", 2379))
+	assert.Equal(t, "basic-pd-0.basic-pd-peer.prod.svc.cluster.local", names.PodHost("basic-pd-0", "basic-pd", "prod", "cluster.local"))
+	assert.Equal(t, "http://basic-pd.prod.svc.cluster.local:2379", names.PDURL("basic-pd", "prod", "cluster.local", 2379))
 }
 
 func TestPodOfHost(t *testing.T) {
@@ -31,6 +33,9 @@ func TestPodOfHost(t *testing.T) {
 		"a pod of another group is not ours":             {"basic-tikv-x-1.basic-tikv-x-peer.prod.svc:20160", "", false},
 		"a namespace that only begins alike is not ours": {"basic-tikv-1.basic-tikv-peer.prod.svcx:20160", "", false},
 		"an IP address is not ours":                      {"10.0.0.1:20160", "", false},
+		"an IPv6 address is not ours":                    {"[fd00::1]:20160", "", false},
+		"the URL of an IPv6 address is not ours":         {"http://[fd00::1]:2379", "", false},
+		"an IPv6 address with dots is not ours":          {"[::ffff:10.0.0.1]:20160", "", false},
 		"an empty address is not ours":                   {"", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,9 +34,10 @@ type Definition struct {
 	// Cached says which objects the cache holds besides the suite's own kinds,
 	// and by which selector.
 	Cached map[client.Object]cache.ByObject
-	// Dialer reaches PD by a URL template and registers the metrics of the
-	// calls; nil for an operator that never asks PD. It is one of pdclient's.
-	Dialer func(urlTemplate string, registry prometheus.Registerer) (pd.Dialer, error)
+	// Dialer reaches PD by a URL template, whose names it looks up in the cluster's
+	// domain, and registers the metrics of the calls; nil for an operator that never
+	// asks PD. It is one of pdclient's.
+	Dialer func(urlTemplate, clusterDomain string, registry prometheus.Registerer) (pd.Dialer, error)
 	// Tools says that the operator brings a program of its image into pods.
 	Tools bool
 	// Setup adds the controller to the manager.

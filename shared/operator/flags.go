@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 )
 
 // Flags are the command line of every operator. docs/development.md lists them.
@@ -45,6 +48,9 @@ type Flags struct {
 	LogFormat string
 	// PDURL is where a PDGroup is reached; {name} and {namespace} are replaced.
 	PDURL string
+	// ClusterDomain of Kubernetes, such as cluster.local, in which the names of Services
+	// are looked up. Empty leaves them to the resolver's search list; Main fills it in.
+	ClusterDomain string
 	// Image that the operator runs from, of which it brings programs into pods. Empty is
 	// that of its own pod, "none" is none.
 	Image string
@@ -72,6 +78,7 @@ func Parse(name string, args []string) (Flags, error) {
 	set.StringVar(&f.LogLevel, "log-level", "info", "debug, info or error")
 	set.StringVar(&f.LogFormat, "log-format", "json", "json or text")
 	set.StringVar(&f.PDURL, "pd-url", "http://{name}.{namespace}.svc:2379", "where a PDGroup is reached; {name} and {namespace} are replaced")
+	set.StringVar(&f.ClusterDomain, "cluster-domain", "", "domain of the Kubernetes cluster, such as cluster.local, in which PD's names below .svc are looked up; empty means that of the search list in "+httpclient.ResolvConf)
 	set.StringVar(&f.Image, "image", "", "image that the operator runs from, for programs that it brings into pods; empty means that of its own pod, none that it brings none")
 	set.BoolVar(&f.Version, "version", false, "print the version and exit")
 	if err := set.Parse(args); err != nil {
@@ -88,6 +95,9 @@ func Parse(name string, args []string) (Flags, error) {
 	}
 	if f.RelistPeriod < 0 {
 		return f, fmt.Errorf("flag --relist-period is %s: it must not be negative", f.RelistPeriod)
+	}
+	if problems := validation.IsDNS1123Subdomain(f.ClusterDomain); f.ClusterDomain != "" && len(problems) > 0 {
+		return f, fmt.Errorf("flag --cluster-domain is %q: it must be a DNS name such as cluster.local, without a dot at its end", f.ClusterDomain)
 	}
 	if _, err := f.logOptions(); err != nil {
 		return f, err

@@ -3,11 +3,17 @@ package operator
 import (
 	"flag"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
 func TestFlags(t *testing.T) {
@@ -30,15 +36,21 @@ func TestFlags(t *testing.T) {
 			assert.True(t, f.LeaderElect)
 			assert.Equal(t, "x", f.LeaderElectionNamespace)
 		}, ""},
-		"text at debug level can be logged":    {[]string{"--log-format=text", "--log-level=debug"}, func(t *testing.T, f Flags) { assert.Equal(t, "text", f.LogFormat) }, ""},
-		"an unknown flag is refused":           {[]string{"--nope"}, nil, "flag provided but not defined: -nope"},
-		"an argument is refused":               {[]string{"start"}, nil, `unexpected argument "start"`},
-		"no concurrency is refused":            {[]string{"--concurrency=0"}, nil, "--concurrency is 0: it must be at least 1"},
-		"an unknown log format is refused":     {[]string{"--log-format=xml"}, nil, `--log-format is "xml": it must be json or text`},
-		"an unknown log level is refused":      {[]string{"--log-level=loud"}, nil, `--log-level is "loud": it must be debug, info or error`},
-		"a duration without unit is refused":   {[]string{"--reconcile-timeout=5"}, nil, "reconcile-timeout"},
-		"a negative period is refused":         {[]string{"--relist-period=-1s"}, nil, "--relist-period is -1s: it must not be negative"},
-		"help is no failure but no run either": {[]string{"--help"}, nil, flag.ErrHelp.Error()},
+		"by default listeners are of any family of addresses": {nil, func(t *testing.T, f Flags) {
+			assert.Equal(t, ":8080", f.MetricsAddress)
+			assert.Equal(t, ":8081", f.ProbeAddress)
+		}, ""},
+		"the cluster's domain can be named":                  {[]string{"--cluster-domain=k8s.example.com"}, func(t *testing.T, f Flags) { assert.Equal(t, "k8s.example.com", f.ClusterDomain) }, ""},
+		"a cluster's domain that ends with a dot is refused": {[]string{"--cluster-domain=cluster.local."}, nil, `--cluster-domain is "cluster.local.": it must be a DNS name such as cluster.local`},
+		"text at debug level can be logged":                  {[]string{"--log-format=text", "--log-level=debug"}, func(t *testing.T, f Flags) { assert.Equal(t, "text", f.LogFormat) }, ""},
+		"an unknown flag is refused":                         {[]string{"--nope"}, nil, "flag provided but not defined: -nope"},
+		"an argument is refused":                             {[]string{"start"}, nil, `unexpected argument "start"`},
+		"no concurrency is refused":                          {[]string{"--concurrency=0"}, nil, "--concurrency is 0: it must be at least 1"},
+		"an unknown log format is refused":                   {[]string{"--log-format=xml"}, nil, `--log-format is "xml": it must be json or text`},
+		"an unknown log level is refused":                    {[]string{"--log-level=loud"}, nil, `--log-level is "loud": it must be debug, info or error`},
+		"a duration without unit is refused":                 {[]string{"--reconcile-timeout=5"}, nil, "reconcile-timeout"},
+		"a negative period is refused":                       {[]string{"--relist-period=-1s"}, nil, "--relist-period is -1s: it must not be negative"},
+		"help is no failure but no run either":               {[]string{"--help"}, nil, flag.ErrHelp.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, err := Parse("test", c.args)
@@ -50,6 +62,27 @@ func TestFlags(t *testing.T) {
 			c.check(t, f)
 		})
 	}
+}
+
+// F7 of the security review: whoever owns a namespace called svc is not asked.
+func TestP12TheClusterDomainIsThatOfThePod(t *testing.T) {
+	logged := &logBuffer{}
+	logger := zap.New(zap.WriteTo(logged))
+	file := filepath.Join(t.TempDir(), "resolv.conf")
+	require.NoError(t, os.WriteFile(file, []byte("search tidb-groups-system.svc.cluster.local svc.cluster.local cluster.local\n"), 0o600))
+	assert.Equal(t, "cluster.local", clusterDomain(logger, file))
+	assert.Empty(t, logged.after(0))
+	assert.Empty(t, clusterDomain(logger, file+"-none"))
+	assert.Equal(t, 1, strings.Count(logged.after(0), "name the domain with --cluster-domain"))
+
+	var got []string
+	_, done, err := dialer(Definition{Dialer: func(url, domain string, _ prometheus.Registerer) (pd.Dialer, error) {
+		got = []string{url, domain}
+		return nil, nil
+	}}, Flags{PDURL: "http://{name}.{namespace}.svc:2379", ClusterDomain: "cluster.local"})
+	require.NoError(t, err)
+	done()
+	assert.Equal(t, []string{"http://{name}.{namespace}.svc:2379", "cluster.local"}, got)
 }
 
 func TestExitCodes(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -24,6 +25,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 	"github.com/tidb-groups/tidb-groups/shared/metrics"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/status"
@@ -60,6 +62,9 @@ func Main(definition Definition) int {
 		logger.Error(err, "no connection to Kubernetes: run in a pod, or set KUBECONFIG")
 		return 1
 	}
+	if definition.Dialer != nil && flags.ClusterDomain == "" {
+		flags.ClusterDomain = clusterDomain(logger, httpclient.ResolvConf)
+	}
 	ctx := ctrl.SetupSignalHandler()
 	if definition.Tools && flags.Image == "" {
 		if flags.Image, err = ownImage(ctx, cfg); err != nil {
@@ -72,6 +77,17 @@ func Main(definition Definition) int {
 		return 1
 	}
 	return 0
+}
+
+// clusterDomain returns the cluster's domain, which the operator's own pod knows. It
+// says if that is not so.
+func clusterDomain(logger logr.Logger, resolvConf string) string {
+	domain := httpclient.ClusterDomain(resolvConf)
+	if domain == "" {
+		logger.Info("the cluster's domain is not known, because this is no pod, or one with another search list: "+
+			"PD's name is looked up as it is, and a namespace called svc could answer for it; name the domain with --cluster-domain", "file", resolvConf)
+	}
+	return domain
 }
 
 // Run runs an operator until the context ends. Tests call it directly, several
@@ -100,7 +116,7 @@ func dialer(definition Definition, flags Flags) (pd.Dialer, func(), error) {
 		return nil, func() {}, nil
 	}
 	calls := prometheus.NewRegistry()
-	dial, err := definition.Dialer(flags.PDURL, calls)
+	dial, err := definition.Dialer(flags.PDURL, flags.ClusterDomain, calls)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -117,7 +117,7 @@ func (r *toy) definition(name string) Definition {
 	return Definition{
 		Name: name, Kind: v1alpha1.KindPDGroup,
 		List: func() client.ObjectList { return &v1alpha1.PDGroupList{} },
-		Dialer: func(string, prometheus.Registerer) (pd.Dialer, error) {
+		Dialer: func(string, string, prometheus.Registerer) (pd.Dialer, error) {
 			return func(types.NamespacedName) (pd.Client, error) { return nil, io.EOF }, nil
 		},
 		Setup: func(_ context.Context, env Env) error {

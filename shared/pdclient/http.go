@@ -55,8 +55,9 @@ const (
 type DialerOption func(*dialer)
 
 type dialer struct {
-	metrics *Metrics
-	config  bool
+	metrics       *Metrics
+	config        bool
+	clusterDomain string
 }
 
 // WithMetrics observes every call.
@@ -67,6 +68,12 @@ func WithMetrics(metrics *Metrics) DialerOption {
 // WithConfig asks for PD's stored configuration with every View. It is some 6 KB.
 func WithConfig() DialerOption {
 	return func(d *dialer) { d.config = true }
+}
+
+// WithClusterDomain looks names of Services up in the domain of the cluster, such as
+// cluster.local. An empty one leaves them to the resolver's search list.
+func WithClusterDomain(domain string) DialerOption {
+	return func(d *dialer) { d.clusterDomain = domain }
 }
 
 // NewDialer returns a Dialer that reaches a PDGroup by a URL made of a
@@ -87,14 +94,15 @@ func NewDialer(urlTemplate string, options ...DialerOption) pd.Dialer {
 	}
 }
 
-// Open is NewDialer with the metrics of its calls registered.
-func Open(urlTemplate string, registry prometheus.Registerer) (pd.Dialer, error) {
-	return open(urlTemplate, registry)
+// Open is NewDialer for names in the cluster's domain, with the metrics of its calls
+// registered.
+func Open(urlTemplate, clusterDomain string, registry prometheus.Registerer) (pd.Dialer, error) {
+	return open(urlTemplate, registry, WithClusterDomain(clusterDomain))
 }
 
 // OpenWithConfig is Open for who looks after PD's stored configuration.
-func OpenWithConfig(urlTemplate string, registry prometheus.Registerer) (pd.Dialer, error) {
-	return open(urlTemplate, registry, WithConfig())
+func OpenWithConfig(urlTemplate, clusterDomain string, registry prometheus.Registerer) (pd.Dialer, error) {
+	return open(urlTemplate, registry, WithClusterDomain(clusterDomain), WithConfig())
 }
 
 func open(urlTemplate string, registry prometheus.Registerer, options ...DialerOption) (pd.Dialer, error) {
@@ -128,7 +136,7 @@ func newClient(address string, d dialer) (*httpClient, error) {
 	if err := discovery.Init(); err != nil {
 		return nil, fmt.Errorf("name PD's URL to its client: %w", err)
 	}
-	transport := newQuietTransport()
+	transport := newQuietTransport(d.clusterDomain)
 	client := httpclient.New(transport)
 	return &httpClient{
 		url: base, http: client, transport: transport, metrics: d.metrics, config: d.config,

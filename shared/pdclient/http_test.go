@@ -334,6 +334,11 @@ func TestTheURLOfAPDGroup(t *testing.T) {
 	require.NoError(t, err)
 	_, err = client.View(within(t, 20*time.Second))
 	require.ErrorContains(t, err, "PD at http://basic-pd.prod.invalid:2379 does not answer: ")
+	client, err = pdclient.NewDialer("http://{name}.{namespace}.svc:2379", pdclient.WithClusterDomain("tidb-groups.invalid"))(types.NamespacedName{Namespace: "prod", Name: "basic-pd"})
+	require.NoError(t, err)
+	_, err = client.View(within(t, 20*time.Second))
+	require.ErrorContains(t, err, "PD at http://basic-pd.prod.svc:2379 does not answer: ")
+	require.ErrorContains(t, err, "basic-pd.prod.svc.tidb-groups.invalid.", "the name that is looked up")
 	for _, template := range []string{"", "basic-pd:2379", "ftp://x", "http://x/path", "http://", "http://x:port"} {
 		_, err := pdclient.NewDialer(template)(basic)
 		assert.ErrorContains(t, err, "dial PDGroup default/basic-pd: ", template)

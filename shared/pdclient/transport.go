@@ -14,8 +14,8 @@ type quietTransport struct {
 	next *http.Transport
 }
 
-func newQuietTransport() quietTransport {
-	return quietTransport{next: httpclient.Transport()}
+func newQuietTransport(clusterDomain string) quietTransport {
+	return quietTransport{next: httpclient.Transport(clusterDomain)}
 }
 
 // RoundTrip implements http.RoundTripper and never returns an error.

@@ -68,7 +68,7 @@ func (p Port) Text(ctx context.Context, host, path string) (string, error) {
 // do makes one request, and reads at most so many bytes of what is answered with 200,
 // the beginning of any other answer.
 func do(request *http.Request, most int64) (*http.Response, []byte, error) {
-	transport := httpclient.Transport()
+	transport := httpclient.Transport("") // members are asked at the addresses of their pods
 	defer transport.CloseIdleConnections()
 	response, err := httpclient.New(transport).Do(request)
 	if err != nil {

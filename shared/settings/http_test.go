@@ -51,6 +51,11 @@ func TestTheSameFailureOfAStatusPortReadsTheSame(t *testing.T) {
 	}
 }
 
+func TestAMemberMayHaveAnIPv6Address(t *testing.T) {
+	assert.Equal(t, "http://[fd00::1]:20180/config", settings.Port(20180).URL("fd00::1", "/config"))
+	assert.Equal(t, "http://10.0.0.1:20180/config", settings.Port(20180).URL("10.0.0.1", "/config"))
+}
+
 // serve answers every request at a status port as a test says.
 func serve(t *testing.T, handler http.HandlerFunc) settings.Port {
 	t.Helper()

@@ -46,7 +46,7 @@ func Matches(g v1alpha1.Group, s group.Snapshot, port int32) []Match {
 	for _, i := range s.Instances {
 		m := Match{
 			Instance: i, Recorded: recorded(i),
-			Address: fmt.Sprintf("%s:%d", names.PodHost(i.Name, g.GetName(), g.GetNamespace()), port),
+			Address: fmt.Sprintf("%s:%d", names.PodHost(i.Name, g.GetName(), g.GetNamespace(), g.GetComponentSpec().ClusterDomain), port),
 		}
 		if m.Recorded == "" {
 			m.adopt(here[i.Name], owner)

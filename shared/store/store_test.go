@@ -68,6 +68,8 @@ func TestKV02StoreOfAnInstance(t *testing.T) {
 		"an Instance that has not registered has none":                {"", nil, "", ""},
 		"the store at its address is its own when first seen":         {"", []pd.Store{at(0, "4", "Up"), at(1, "5", "Up")}, "4", ""},
 		"an address with the cluster's domain is the same":            {"", []pd.Store{{ID: "4", State: "Up", Address: "kv-0.kv-peer.ns.svc.cluster.local:20160"}}, "4", ""},
+		"an IPv6 address is nobody's":                                 {"", []pd.Store{{ID: "4", State: "Up", Address: "[fd00::1]:20160"}}, "", ""},
+		"a recorded store at an IPv6 address is a problem":            {"4", []pd.Store{{ID: "4", State: "Up", Address: "[fd00::1]:20160"}}, "", "PD lists that store at [fd00::1]:20160"},
 		"another port is another program":                             {"", []pd.Store{{ID: "4", State: "Up", Address: "kv-0.kv-peer.ns.svc:3930"}}, "", ""},
 		"another group's pod of the same name is not it":              {"", []pd.Store{{ID: "4", State: "Up", Address: "kv-0.kv2-peer.ns.svc:20160"}}, "", ""},
 		"another namespace's pod of the same name is not it":          {"", []pd.Store{{ID: "4", State: "Up", Address: "kv-0.kv-peer.other.svc:20160"}}, "", ""},
@@ -98,6 +100,14 @@ func TestKV02StoreOfAnInstance(t *testing.T) {
 			assert.Equal(t, step.KindStall, store.Problem([]store.Match{m}).Kind)
 		})
 	}
+}
+
+func TestTheAddressOfAStoreEndsWithTheClusterDomain(t *testing.T) {
+	g := kv(1)
+	g.Spec.ClusterDomain = "cluster.local"
+	m := store.Matches(g, snapshot([]*v1alpha1.Instance{member(0, "")}, pd.Store{ID: "4", State: "Up", Address: "kv-0.kv-peer.ns.svc.cluster.local:20160"}), v1alpha1.PortTiKV)[0]
+	require.NotNil(t, m.Store)
+	assert.Equal(t, m.Store.Address, m.Address)
 }
 
 // Whatever PD lists: a recorded ID is never replaced by another one, and no

@@ -224,6 +224,26 @@ func TestPodsAreUnprivilegedByDefault(t *testing.T) {
 	}
 }
 
+// U 15: families of addresses are the cluster's choice unless the user has one, of each
+// Service on its own.
+func TestServicesHaveTheFamiliesOfAddressesThatTheUserSays(t *testing.T) {
+	ports := main().Ports
+	for _, g := range []*v1alpha1.PDGroup{group(), group(func(s *v1alpha1.ComponentSpec) { s.PreferIPv6 = true })} {
+		for _, s := range []*corev1.Service{workload.PeerService(g, ports), workload.ClientService(g, nil, ports), workload.ClientService(g, &v1alpha1.ServiceSpec{}, ports)} {
+			assert.Nil(t, s.Spec.IPFamilyPolicy)
+			assert.Nil(t, s.Spec.IPFamilies)
+		}
+	}
+	both := v1alpha1.IPFamilies{IPFamilyPolicy: corev1.IPFamilyPolicyPreferDualStack, IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}}
+	g := group(func(s *v1alpha1.ComponentSpec) { s.PeerService = &both })
+	for _, s := range []*corev1.Service{workload.PeerService(g, ports), workload.ClientService(group(), &v1alpha1.ServiceSpec{IPFamilies: both}, ports)} {
+		require.NotNil(t, s.Spec.IPFamilyPolicy)
+		assert.Equal(t, corev1.IPFamilyPolicyPreferDualStack, *s.Spec.IPFamilyPolicy)
+		assert.Equal(t, both.IPFamilies, s.Spec.IPFamilies)
+	}
+	assert.Nil(t, workload.ClientService(g, nil, ports).Spec.IPFamilyPolicy)
+}
+
 func TestThePeerServiceKnowsMembersBeforeTheyAreReady(t *testing.T) {
 	s := workload.PeerService(group(), main().Ports)
 	assert.Equal(t, "basic-pd-peer", s.Name)

@@ -24,7 +24,19 @@ func PeerService(g v1alpha1.Group, ports []Port) *corev1.Service {
 		Type: corev1.ServiceTypeClusterIP, ClusterIP: corev1.ClusterIPNone,
 		Selector: Selector(g), PublishNotReadyAddresses: true, Ports: servicePorts(ports, nil),
 	}
+	if families := g.GetComponentSpec().PeerService; families != nil {
+		choose(&s.Spec, *families)
+	}
 	return s
+}
+
+// choose has a Service have the families of addresses that the user wants. What he does
+// not say is the API server's choice.
+func choose(s *corev1.ServiceSpec, families v1alpha1.IPFamilies) {
+	if policy := families.IPFamilyPolicy; policy != "" {
+		s.IPFamilyPolicy = &policy
+	}
+	s.IPFamilies = families.IPFamilies
 }
 
 // ClientService returns the Service that clients connect to, shaped by the
@@ -41,6 +53,7 @@ func ClientService(g v1alpha1.Group, spec *v1alpha1.ServiceSpec, ports []Port) *
 		LoadBalancerClass: spec.LoadBalancerClass, LoadBalancerSourceRanges: spec.LoadBalancerSourceRanges,
 		ExternalTrafficPolicy: spec.ExternalTrafficPolicy,
 	}
+	choose(&s.Spec, spec.IPFamilies)
 	if s.Spec.Type == "" {
 		s.Spec.Type = corev1.ServiceTypeClusterIP
 	}

@@ -10,6 +10,7 @@ import (
 // ComponentSpec is what every group kind lets a user say about its members.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.volumes) || self.volumes.all(v, !has(v.mounts) || v.mounts.all(m, !m.mountPath.startsWith('/etc/pd') && !m.mountPath.startsWith('/etc/ti')))",message="volumes[].mounts[].mountPath may not lie below a configuration directory of the component (/etc/pd, /etc/ti...): choose another path"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterDomain) ? (has(oldSelf.clusterDomain) && self.clusterDomain == oldSelf.clusterDomain) : !has(oldSelf.clusterDomain)",message="clusterDomain is part of the addresses by which PD knows the members: it cannot be set, changed or removed later; leave it as it was"
 type ComponentSpec struct {
 	// Version of the component: the image's tag, such as v8.5.7. A group needs
 	// it; an entry of a TidbCluster takes the cluster's when it names none.
@@ -152,6 +153,24 @@ type ComponentSpec struct {
 	// Default: at any time, one at a time in the whole cluster.
 	// +optional
 	Disruption *Disruption `json:"disruption,omitempty"`
+	// ClusterDomain of Kubernetes, such as cluster.local, with which the addresses of
+	// members and of PD end: basic-pd.prod.svc.cluster.local in place of
+	// basic-pd.prod.svc, which holds under any domain but is tried against the
+	// pods' DNS search list first. It stands in PD and cannot be set, changed or
+	// removed later. Default: none.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="clusterDomain must be a DNS name such as cluster.local, without a dot at its end"
+	// +optional
+	ClusterDomain string `json:"clusterDomain,omitempty"`
+	// PreferIPv6 has the members listen on [::] in place of 0.0.0.0: at their IPv6
+	// addresses, and at IPv4 addresses as well where the node allows both. Needed in a
+	// Kubernetes without IPv4. A change restarts the members. Default: false.
+	// +optional
+	PreferIPv6 bool `json:"preferIPv6,omitempty"`
+	// PeerService shapes the headless Service that gives the pods their names.
+	// +optional
+	PeerService *IPFamilies `json:"peerService,omitempty"`
 	// RevisionHistoryLimit is how many revisions are kept that no member runs.
 	// Default: 10.
 	// +kubebuilder:validation:Minimum=0
@@ -383,6 +402,27 @@ type ClaimRetention struct {
 	RetainFor *metav1.Duration `json:"retainFor,omitempty"`
 }
 
+// IPFamilies says which families of addresses a Service has. The API server lets a
+// second one be added and removed, and never changes the first.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.ipFamilies) || self.ipFamilies.size() < 2 || (has(self.ipFamilyPolicy) && self.ipFamilyPolicy != 'SingleStack')",message="two ipFamilies need ipFamilyPolicy PreferDualStack or RequireDualStack"
+// +kubebuilder:validation:XValidation:rule="!has(self.ipFamilies) || self.ipFamilies.size() < 2 || self.ipFamilies[0] != self.ipFamilies[1]",message="ipFamilies must differ from each other"
+type IPFamilies struct {
+	// IPFamilyPolicy says how many families: SingleStack is one, PreferDualStack both
+	// where Kubernetes has both, RequireDualStack both or no Service. Default:
+	// SingleStack, as in Kubernetes.
+	// +kubebuilder:validation:Enum=SingleStack;PreferDualStack;RequireDualStack
+	// +optional
+	IPFamilyPolicy corev1.IPFamilyPolicy `json:"ipFamilyPolicy,omitempty"`
+	// IPFamilies by their precedence, IPv4 or IPv6. Default: as Kubernetes has them.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:Enum=IPv4;IPv6
+	// +listType=atomic
+	// +optional
+	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
+}
+
 // ServiceSpec shapes the Service that clients connect to. All of it changes in
 // place.
 //
@@ -392,6 +432,7 @@ type ClaimRetention struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.ports) || self.type != 'ClusterIP' || self.ports.all(p, !has(p.nodePort))",message="ports[].nodePort needs type NodePort or LoadBalancer"
 // +kubebuilder:validation:XValidation:rule="!has(self.ports) || self.ports.all(p, !has(p.port) || self.ports.filter(q, has(q.port) && q.port == p.port).size() == 1)",message="ports[].port must differ from each other"
 type ServiceSpec struct {
+	IPFamilies `json:",inline"`
 	// Type of the Service.
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
 	// +kubebuilder:default=ClusterIP

@@ -4,6 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // TidbClusterSpec is a whole TiDB cluster in one object: each entry becomes one
 // group object, and nothing else.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.clusterDomain) ? (has(oldSelf.clusterDomain) && self.clusterDomain == oldSelf.clusterDomain) : !has(oldSelf.clusterDomain)",message="clusterDomain is part of the addresses by which PD knows the members: it cannot be set, changed or removed later; leave it as it was"
 type TidbClusterSpec struct {
 	// Version of every component that does not name its own.
 	// +kubebuilder:validation:MinLength=1
@@ -47,6 +49,19 @@ type TidbClusterSpec struct {
 	// Disruption is handed to every group that has none of its own.
 	// +optional
 	Disruption *Disruption `json:"disruption,omitempty"`
+	// ClusterDomain of Kubernetes, such as cluster.local, is handed to every group that
+	// has none of its own. It cannot be set, changed or removed later. Default: none.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="clusterDomain must be a DNS name such as cluster.local, without a dot at its end"
+	// +optional
+	ClusterDomain string `json:"clusterDomain,omitempty"`
+	// PreferIPv6 is handed to every group.
+	// +optional
+	PreferIPv6 bool `json:"preferIPv6,omitempty"`
+	// PeerService is handed to every group that has none of its own.
+	// +optional
+	PeerService *IPFamilies `json:"peerService,omitempty"`
 }
 
 // PDEntry is one PD group of a TidbCluster.

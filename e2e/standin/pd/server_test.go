@@ -2,6 +2,7 @@ package pd_test
 
 import (
 	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +17,10 @@ import (
 	pdhttp "github.com/tikv/pd/client/http"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/e2e/standin/pd"
+	operators "github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
@@ -116,6 +119,48 @@ func TestTheOfficialClientsWork(t *testing.T) {
 	members, err := http.GetMembers(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, "pd-0", members.Leader.GetName())
+}
+
+// A PDGroup with preferIPv6 has PD listen on [::].
+func TestPDListensByIPv6(t *testing.T) {
+	cfg := config(t, "pd-0")
+	cfg.ClientURLs, cfg.PeerURLs = "http://[::]:"+free(t), "http://[::]:"+free(t)
+	cfg.AdvertiseClientURLs = strings.Replace(cfg.ClientURLs, "[::]", "[::1]", 1)
+	cfg.AdvertisePeerURLs = strings.Replace(cfg.PeerURLs, "[::]", "[::1]", 1)
+	s := start(t, cfg)
+	defer s.Close()
+	lead(t, s)
+	bootstrap(t, s, cfg.AdvertiseClientURLs)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	client, err := operators.NewDialer(cfg.AdvertiseClientURLs)(types.NamespacedName{Namespace: "ns", Name: "basic-pd"})
+	require.NoError(t, err)
+	defer client.Close()
+	view, err := client.View(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, "pd-0", view.Leader)
+	require.Len(t, view.Members, 1)
+	assert.Equal(t, cfg.AdvertisePeerURLs, view.Members[0].PeerURL)
+	http := pdhttp.NewClient("test", []string{strings.Replace(cfg.ClientURLs, "[::]", "127.0.0.1", 1)})
+	require.NotNil(t, http)
+	defer http.Close()
+	_, err = http.GetMembers(ctx)
+	require.NoError(t, err, "by IPv4 as well")
+}
+
+// free returns a port that nobody listens on by IPv6. The test is skipped where there is
+// none.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("this machine has no IPv6: %v", err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return port
 }
 
 func TestARestartKeepsClusterStoresAndIdsAndIgnoresTheFirstMembersFlag(t *testing.T) {

@@ -43,6 +43,13 @@ func TestParseArgs(t *testing.T) {
 	assert.EqualValues(t, 300, process.Lookup(cfg.Document, "log.file.max-size"), "a default that nobody changed")
 }
 
+func TestParseArgsTakesIPv6(t *testing.T) {
+	cfg, err := ParseArgs([]string{"--store=tikv", "--path=pd:2379", "--host=::", "--status-host=::", "--advertise-address=tidb-0"}, noEnv, io.Discard)
+	require.NoError(t, err)
+	assert.Equal(t, "::", cfg.Host)
+	assert.Equal(t, "::", cfg.StatusHost)
+}
+
 func TestParseArgsTakesEveryFlagOfTheRealOne(t *testing.T) {
 	cfg, err := ParseArgs(strings.Fields(`-store tikv -path a:2379,b:2379 -cors * -socket /tmp/s -enable-binlog=false -run-ddl=true
 		-lease 45s -token-limit 100 -plugin-dir /p -plugin-load x -repair-mode=false -temp-dir /t -log-file /l -L warn

@@ -41,6 +41,15 @@ func TestParseArgs(t *testing.T) {
 	assert.Equal(t, DefaultVersion, cfg.Version)
 }
 
+func TestParseArgsTakesIPv6(t *testing.T) {
+	cfg, err := ParseArgs([]string{"--pd-endpoints=pd:2379", "--addr=[::]:20160", "--advertise-addr=tikv-0:20160", "--status-addr=[::]:20180", "--data-dir=/d"}, noEnv, io.Discard)
+	require.NoError(t, err)
+	assert.Equal(t, "[::]:20160", cfg.Addr)
+	assert.Equal(t, "[::]:20180", cfg.StatusAddr)
+	_, err = ParseArgs([]string{"--pd-endpoints=pd:2379", "--addr=[::]:20160", "--data-dir=/d"}, noEnv, io.Discard)
+	require.ErrorContains(t, err, "others can't reach it")
+}
+
 func TestParseArgsTakesShortFlagsAndAliases(t *testing.T) {
 	for _, flag := range []string{"--pd", "--pd-endpoint", "--pd-endpoints"} {
 		cfg, err := ParseArgs([]string{

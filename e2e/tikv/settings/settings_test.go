@@ -59,6 +59,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"a file that is not there":          {args: []string{"--config=/nonexistent/tikv.toml"}, want: "no such file"},
 		"text that is no TOML":              {toml: "a = = 1", want: "parse configuration file"},
 		"a label without a value":           {args: []string{"--labels=zone"}, want: "key=value"},
+		"one that they can't by IPv6":       {args: []string{"--addr=[::]:20160"}, want: "advertise-addr"},
 		"an address that others can't dial": {args: []string{"--addr=0.0.0.0:20160"}, want: "advertise-addr"},
 		"TLS":                               {toml: "[security]\nca-path = \"/x\"", want: "TLS"},
 		"a duration that is none":           {toml: "[raftstore]\npd-heartbeat-tick-interval = \"soon\"", want: "pd-heartbeat-tick-interval"},

@@ -45,7 +45,7 @@ func TestAMembersPodHandsOverByItself(t *testing.T) {
 			assert.Equal(t, installs.Into, pd.Lifecycle.PreStop.Exec.Command[0])
 			stop, err := resign.Parse(pd.Lifecycle.PreStop.Exec.Command[1:], env)
 			require.NoError(t, err)
-			assert.Equal(t, resign.Command{Within: c.within, Job: resign.Job{PD: "http://127.0.0.1:2379", Name: "basic-pd-1"}}, stop)
+			assert.Equal(t, resign.Command{Within: c.within, Job: resign.Job{PD: "http://localhost:2379", Name: "basic-pd-1"}}, stop)
 		})
 	}
 }

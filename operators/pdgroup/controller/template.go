@@ -60,19 +60,19 @@ func render(g *v1alpha1.PDGroup, image string) (corev1.PodTemplateSpec, map[stri
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
-	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace)
+	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain)
 	m := workload.Main{
 		Repository: "pingcap/pd",
 		Command:    []string{"/pd-server"},
 		Args: append(logLevel(g), []string{
 			"--name=$(POD_NAME)",
 			"--data-dir=" + dataDir,
-			fmt.Sprintf("--client-urls=http://0.0.0.0:%d", v1alpha1.PortPDClient),
-			fmt.Sprintf("--peer-urls=http://0.0.0.0:%d", v1alpha1.PortPDPeer),
+			"--client-urls=http://" + workload.ListenAddress(g, v1alpha1.PortPDClient),
+			"--peer-urls=http://" + workload.ListenAddress(g, v1alpha1.PortPDPeer),
 			fmt.Sprintf("--advertise-client-urls=http://%s:%d", host, v1alpha1.PortPDClient),
 			fmt.Sprintf("--advertise-peer-urls=http://%s:%d", host, v1alpha1.PortPDPeer),
 			"--config=" + configDir + "/" + configFile,
-			joinFlag + names.PDURL(g.Name, g.Namespace, v1alpha1.PortPDClient),
+			joinFlag + names.PDURL(g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient),
 		}...),
 		Ports:     ports(),
 		DataPath:  func(int) string { return dataDir },
@@ -106,7 +106,7 @@ func handOver(g *v1alpha1.PDGroup, m *workload.Main, image string) {
 	}
 	resign := workload.BringProgram(g, m, image, "resign")
 	m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
-		resign, "stop", fmt.Sprintf("--pd=http://127.0.0.1:%d", v1alpha1.PortPDClient), "--name=$(POD_NAME)", "--within=" + within.String(),
+		resign, "stop", fmt.Sprintf("--pd=http://localhost:%d", v1alpha1.PortPDClient), "--name=$(POD_NAME)", "--within=" + within.String(),
 	}}}}
 }
 
@@ -151,7 +151,7 @@ func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
 // in it, and the kubelet reads it each time that it starts the container. So a
 // founder whose disk is lost under its pod joins as soon as there is a cluster.
 func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bool, before string, asked bool, founders []int32) {
-	start := joinFlag + names.PDURL(g.Name, g.Namespace, v1alpha1.PortPDClient)
+	start := joinFlag + names.PDURL(g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient)
 	switch {
 	case found && before != "":
 		start = before
@@ -159,7 +159,7 @@ func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bo
 		members := make([]string, 0, len(founders))
 		for _, slot := range founders {
 			pod := names.Instance(g.Name, slot)
-			members = append(members, fmt.Sprintf("%s=http://%s:%d", pod, names.PodHost(pod, g.Name, g.Namespace), v1alpha1.PortPDPeer))
+			members = append(members, fmt.Sprintf("%s=http://%s:%d", pod, names.PodHost(pod, g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDPeer))
 		}
 		start = founding.Flag + strings.Join(members, ",")
 	}

@@ -49,6 +49,41 @@ func TestGolden(t *testing.T) {
 	golden(t, "pd", pod, map[string]any{"founder": founder.Spec.Containers[0].Args}, files, services(g)[0], services(g)[1])
 }
 
+// F7 of the security review: pods try a name without the cluster's domain against their
+// search list first.
+func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
+	g := stored(func(g *v1alpha1.PDGroup) { g.Spec.ClusterDomain = "k8s.example.com" })
+	pod, _, problems := render(g, "")
+	require.Empty(t, problems)
+	args := pod.Spec.Containers[0].Args
+	for _, want := range []string{
+		"--advertise-client-urls=http://$(POD_NAME).basic-pd-peer.ns.svc.k8s.example.com:2379",
+		"--advertise-peer-urls=http://$(POD_NAME).basic-pd-peer.ns.svc.k8s.example.com:2380",
+		"--join=http://basic-pd.ns.svc.k8s.example.com:2379",
+	} {
+		assert.Contains(t, args, want)
+	}
+	founder := pod.DeepCopy()
+	foundOrJoin(g, founder, true, "", false, []int32{0, 1})
+	assert.Contains(t, founder.Spec.Containers[0].Args, "--initial-cluster=basic-pd-0=http://basic-pd-0.basic-pd-peer.ns.svc.k8s.example.com:2380,"+
+		"basic-pd-1=http://basic-pd-1.basic-pd-peer.ns.svc.k8s.example.com:2380")
+	foundOrJoin(g, founder, false, "", false, nil)
+	assert.Equal(t, args, founder.Spec.Containers[0].Args)
+}
+
+// U 15: nothing listens at IPv4 addresses only, and nothing else is different.
+func TestPreferIPv6ListensEverywhere(t *testing.T) {
+	before, _, _ := render(stored())
+	pod, _, problems := render(stored(func(g *v1alpha1.PDGroup) { g.Spec.PreferIPv6 = true }))
+	require.Empty(t, problems)
+	args := pod.Spec.Containers[0].Args
+	assert.Subset(t, args, []string{"--client-urls=http://[::]:2379", "--peer-urls=http://[::]:2380"})
+	for i, arg := range args {
+		args[i] = strings.ReplaceAll(arg, "[::]", "0.0.0.0")
+	}
+	assert.Equal(t, before, pod)
+}
+
 // PD's flag has a default that wins over its file.
 func TestTheLogLevelIsAFlag(t *testing.T) {
 	for config, want := range map[string]string{"[log]\nlevel = \"warn\"": "--log-level=warn", "[log]\nformat = \"json\"": "", "": ""} {

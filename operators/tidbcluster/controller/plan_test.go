@@ -85,6 +85,42 @@ func TestRestartsAndDisruptionAreHandedToEveryGroup(t *testing.T) {
 	}
 }
 
+func TestTheClusterDomainIsHandedToEveryGroup(t *testing.T) {
+	c := stored(t, func(c *v1alpha1.TidbCluster) {
+		c.Spec.ClusterDomain, c.Spec.TiKV[0].ClusterDomain = "cluster.local", "k8s.example.com"
+	})
+	for _, g := range groups(c) {
+		want := "cluster.local"
+		if g.GroupKind() == v1alpha1.KindTiKVGroup {
+			want = "k8s.example.com" // a group's own
+		}
+		assert.Equal(t, want, g.GetComponentSpec().ClusterDomain, g.GetName())
+	}
+}
+
+// U 15.
+func TestWhatConcernsIPv6IsHandedToEveryGroup(t *testing.T) {
+	both, none := &v1alpha1.IPFamilies{IPFamilyPolicy: "PreferDualStack"}, &v1alpha1.IPFamilies{}
+	c := stored(t, func(c *v1alpha1.TidbCluster) {
+		c.Spec.PreferIPv6, c.Spec.PeerService, c.Spec.TiKV[0].PeerService = true, both, none
+	})
+	for _, g := range groups(c) {
+		spec := g.GetComponentSpec()
+		assert.True(t, spec.PreferIPv6, g.GetName())
+		if g.GroupKind() == v1alpha1.KindTiKVGroup {
+			assert.Nil(t, spec.PeerService, "an entry that says nothing overrides the cluster's")
+			continue
+		}
+		assert.Equal(t, both, spec.PeerService, g.GetName())
+		assert.NotSame(t, both, spec.PeerService)
+	}
+	c.Spec.PreferIPv6, c.Spec.PeerService, c.Spec.TiDB[0].PreferIPv6 = false, nil, true
+	for _, g := range groups(c) {
+		assert.Equal(t, g.GroupKind() == v1alpha1.KindTiDBGroup, g.GetComponentSpec().PreferIPv6, g.GetName())
+		assert.Nil(t, g.GetComponentSpec().PeerService)
+	}
+}
+
 func TestGroupsAreNamedAndFilledInFromTheCluster(t *testing.T) {
 	c := stored(t, func(c *v1alpha1.TidbCluster) {
 		c.Spec.TiKV = append(c.Spec.TiKV, v1alpha1.TiKVEntry{Name: "big"})

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -42,10 +44,18 @@ func groups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
 		if spec.Disruption == nil {
 			spec.Disruption = c.Spec.Disruption.DeepCopy()
 		}
+		spec.ClusterDomain = cmp.Or(spec.ClusterDomain, c.Spec.ClusterDomain)
+		spec.PreferIPv6 = spec.PreferIPv6 || c.Spec.PreferIPv6
+		if spec.PeerService == nil {
+			spec.PeerService = c.Spec.PeerService.DeepCopy()
+		}
 		// An entry that says nothing overrides the cluster's; to a group it is nothing, and
 		// would stay there when it goes.
 		if equality.Semantic.DeepEqual(spec.Disruption, &v1alpha1.Disruption{}) {
 			spec.Disruption = nil
+		}
+		if equality.Semantic.DeepEqual(spec.PeerService, &v1alpha1.IPFamilies{}) {
+			spec.PeerService = nil
 		}
 		if kv, ok := g.(*v1alpha1.TiKVGroup); ok && equality.Semantic.DeepEqual(kv.Spec.Placement, &v1alpha1.StorePlacement{}) {
 			kv.Spec.Placement = nil

@@ -123,7 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if p.SQL.Wake > 0 {
 		end = step.Worst(end, step.After(p.SQL.Wake, "", ""))
 	}
-	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(s, p, r.Now()), Changes: p.Changes, End: end, Once: true})
+	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), Changes: p.Changes, End: end, Once: true})
 	r.tellSQL(g, before)
 	return result, err
 }

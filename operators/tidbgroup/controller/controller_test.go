@@ -331,7 +331,7 @@ func TestDB19AServerThatHasLeftIsNotListedInPD(t *testing.T) {
 	w.Converged()
 	var all []pd.Server
 	for n, i := range w.Instances() {
-		all = append(all, pd.Server{Address: names.PodHost(i.Name, "basic-tidb", w.Namespace) + ":4000", Revision: int64(n + 1)})
+		all = append(all, pd.Server{Address: names.PodHost(i.Name, "basic-tidb", w.Namespace, "") + ":4000", Revision: int64(n + 1)})
 	}
 	w.PD.RegisterServers(all...)
 	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To[int32](1) })

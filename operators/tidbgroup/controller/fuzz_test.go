@@ -28,7 +28,7 @@ func FuzzATiDBGroup(f *testing.F) {
 					t.Fatal(err) // it would not come to the status
 				}
 				g.Status, _ = report(g, seen, p, step.Done(), clock())
-				members(seen, p, clock())
+				members(g, seen, p, clock())
 			}
 			return g
 		})

@@ -340,6 +340,7 @@ func TestEndpoint(t *testing.T) {
 		"is the Service's name":                       {func(*v1alpha1.TiDBGroup) {}, nil, "basic-tidb.ns.svc:4000"},
 		"has the Service's port":                      {balancer, nil, "basic-tidb.ns.svc:3306"},
 		"is the balancer's address":                   {balancer, service(corev1.LoadBalancerIngress{IP: "192.0.2.1"}), "192.0.2.1:3306"},
+		"is the balancer's IPv6 address":              {balancer, service(corev1.LoadBalancerIngress{IP: "2001:db8::1"}), "[2001:db8::1]:3306"},
 		"is the balancer's name":                      {balancer, service(corev1.LoadBalancerIngress{}, corev1.LoadBalancerIngress{Hostname: "lb.example"}), "lb.example:3306"},
 		"is the Service's name until there is either": {balancer, service(), "basic-tidb.ns.svc:3306"},
 	} {

@@ -2,7 +2,9 @@ package controller
 
 import (
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,16 +51,16 @@ func endpoint(g *v1alpha1.TiDBGroup, s snapshot) string {
 	if service := s.Services[g.Name]; service != nil && service.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		for _, in := range service.Status.LoadBalancer.Ingress {
 			if host := in.Hostname + in.IP; host != "" {
-				return fmt.Sprintf("%s:%d", host, port)
+				return net.JoinHostPort(host, strconv.Itoa(int(port)))
 			}
 		}
 	}
-	return fmt.Sprintf("%s:%d", names.ServiceHost(g.Name, g.Namespace), port)
+	return fmt.Sprintf("%s:%d", names.ServiceHost(g.Name, g.Namespace, g.Spec.ClusterDomain), port)
 }
 
 // members reports every Instance's server. TiDB keeps no membership: a server
 // serves when its readiness probe says so, and leaves when it is told to.
-func members(s snapshot, p groupPlan, now time.Time) []group.Member {
+func members(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, now time.Time) []group.Member {
 	var out []group.Member
 	for _, i := range s.Instances {
 		set := conditions.New(i.Status.Conditions, i.Generation, now)
@@ -74,7 +76,7 @@ func members(s snapshot, p groupPlan, now time.Time) []group.Member {
 		}
 		out = append(out, group.Member{Instance: i, Conditions: set.List(), Status: &v1alpha1.MemberStatus{
 			Name: i.Name, State: state,
-			Address: fmt.Sprintf("%s:%d", names.PodHost(i.Name, i.Spec.Group.Name, i.Namespace), v1alpha1.PortTiDB),
+			Address: fmt.Sprintf("%s:%d", names.PodHost(i.Name, g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortTiDB),
 		}})
 	}
 	return out

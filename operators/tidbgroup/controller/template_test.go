@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -73,6 +74,31 @@ func TestGoldenOfUsers(t *testing.T) {
 	pod, _, problems := render(g)
 	require.Empty(t, problems)
 	golden(t, "users", pod.Spec.InitContainers, pod.Spec.Containers[0].Args, pod.Spec.Containers[0].VolumeMounts, pod.Spec.Volumes, inputs(g))
+}
+
+// F7 of the security review: pods try a name without the cluster's domain against their
+// search list first.
+func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
+	change := func(g *v1alpha1.TiDBGroup) { g.Spec.ClusterDomain = "k8s.example.com" }
+	_, tidb := container(t, "tidb", change)
+	assert.Contains(t, tidb.Args, "--path=basic-pd.ns.svc.k8s.example.com:2379")
+	assert.Contains(t, tidb.Args, "--advertise-address=$(POD_NAME).basic-tidb-peer.ns.svc.k8s.example.com")
+	assert.Equal(t, "basic-tidb.ns.svc.k8s.example.com:4000", endpoint(stored(change), snapshot{}))
+}
+
+// U 15: nothing listens at IPv4 addresses only, and nothing else is different. The
+// kubelet probes a pod at the pod's address.
+func TestPreferIPv6ListensEverywhere(t *testing.T) {
+	before, _, _ := render(stored())
+	pod, _, problems := render(stored(func(g *v1alpha1.TiDBGroup) { g.Spec.PreferIPv6 = true }))
+	require.Empty(t, problems)
+	args := pod.Spec.Containers[0].Args
+	assert.Subset(t, args, []string{"--host=::", "--status-host=::"}, "TiDB adds the brackets itself")
+	for i, arg := range args {
+		args[i] = strings.ReplaceAll(arg, "::", "0.0.0.0")
+	}
+	assert.Equal(t, before, pod)
+	assert.Empty(t, pod.Spec.Containers[0].ReadinessProbe.HTTPGet.Host)
 }
 
 func container(t *testing.T, name string, changes ...func(*v1alpha1.TiDBGroup)) (corev1.PodSpec, *corev1.Container) {

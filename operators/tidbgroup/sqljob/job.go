@@ -72,7 +72,7 @@ func render(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun, image string, port int3
 	labels[v1alpha1.LabelSQL] = run.Name
 	timeout := int64(cmp.Or(run.TimeoutSeconds, defaultTimeout))
 	args := []string{
-		fmt.Sprintf("--address=%s:%d", names.ServiceHost(g.Name, g.Namespace), port),
+		fmt.Sprintf("--address=%s:%d", names.ServiceHost(g.Name, g.Namespace, g.Spec.ClusterDomain), port),
 		"--user=" + cmp.Or(run.User, root),
 		fmt.Sprintf("--within=%ds", timeout), "--result=" + result,
 	}

@@ -54,7 +54,7 @@ func render(g *v1alpha1.TiFlashGroup) (corev1.PodTemplateSpec, map[string]string
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
-	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace)
+	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain)
 	template, more := workload.Template(g, workload.Main{
 		Repository: "pingcap/tiflash",
 		Command:    []string{"/tiflash/tiflash"},
@@ -182,12 +182,16 @@ func config(g *v1alpha1.TiFlashGroup) (configuration, []string) {
 	operator := map[string]any{
 		"tmp_path":                dataPath(0) + "/tmp",
 		"storage.main.dir":        storageDirs(g),
-		"raft.pd_addr":            fmt.Sprintf("%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace), v1alpha1.PortPDClient),
+		"raft.pd_addr":            fmt.Sprintf("%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient),
 		"status.metrics_port":     v1alpha1.PortTiFlashMetrics,
 		"flash.proxy.config":      configDir + "/" + proxyFile,
 		"flash.proxy.data-dir":    dataPath(0) + "/proxy",
-		"flash.proxy.addr":        fmt.Sprintf("0.0.0.0:%d", v1alpha1.PortTiFlashProxy),
-		"flash.proxy.status-addr": fmt.Sprintf("0.0.0.0:%d", v1alpha1.PortTiFlashProxyState),
+		"flash.proxy.addr":        workload.ListenAddress(g, v1alpha1.PortTiFlashProxy),
+		"flash.proxy.status-addr": workload.ListenAddress(g, v1alpha1.PortTiFlashProxyState),
+	}
+	if _, own := flash["listen_host"]; g.Spec.PreferIPv6 && !own {
+		// Its default is 0.0.0.0. Metrics are served there; TiFlash adds the brackets.
+		operator["listen_host"] = workload.ListenHost(g)
 	}
 	for _, log := range []logFile{
 		{container: "serverlog", key: "logger.log", path: logDir + "/server.log"},

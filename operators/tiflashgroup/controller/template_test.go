@@ -3,6 +3,7 @@ package controller
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -68,6 +69,46 @@ func TestFL08MembersShareTheirFiles(t *testing.T) {
 	for _, port := range main.Ports {
 		assert.LessOrEqual(t, len(port.Name), 15)
 	}
+}
+
+// F7 of the security review: pods try a name without the cluster's domain against their
+// search list first.
+func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
+	g := sample()
+	g.Spec.ClusterDomain = "k8s.example.com"
+	template, files, problems := render(g)
+	require.Empty(t, problems)
+	assert.Equal(t, []string{
+		"--flash.service_addr=$(POD_NAME).basic-tiflash-peer.shop.svc.k8s.example.com:3930",
+		"--flash.proxy.advertise-addr=$(POD_NAME).basic-tiflash-peer.shop.svc.k8s.example.com:20170",
+		"--flash.proxy.advertise-status-addr=$(POD_NAME).basic-tiflash-peer.shop.svc.k8s.example.com:20292",
+	}, template.Spec.Containers[0].Args[3:])
+	assert.Contains(t, files["tiflash.toml"], "'basic-pd.shop.svc.k8s.example.com:2379'")
+}
+
+// U 15: nothing listens at IPv4 addresses only, and nothing else is different.
+func TestPreferIPv6ListensEverywhere(t *testing.T) {
+	g := sample()
+	before, filesBefore, _ := render(g)
+	g.Spec.PreferIPv6 = true
+	template, files, problems := render(g)
+	require.Empty(t, problems)
+	assert.Equal(t, before.Spec.Containers[0].Args, template.Spec.Containers[0].Args)
+	tree, err := tomlconfig.Parse("tiflash.toml", files["tiflash.toml"])
+	require.NoError(t, err)
+	assert.Equal(t, "::", tree["listen_host"], "TiFlash adds the brackets itself")
+	delete(tree, "listen_host")
+	rest, err := tomlconfig.Render(tree)
+	require.NoError(t, err)
+	assert.Contains(t, rest, "'[::]:20170'")
+	assert.Contains(t, rest, "'[::]:20292'")
+	assert.Equal(t, filesBefore["tiflash.toml"], strings.ReplaceAll(rest, "[::]", "0.0.0.0"))
+	assert.Equal(t, filesBefore["proxy.toml"], files["proxy.toml"])
+
+	g.Spec.Config = "listen_host = \"fd00::7\"\n"
+	_, files, problems = render(g)
+	require.Empty(t, problems)
+	assert.Contains(t, files["tiflash.toml"], "listen_host = 'fd00::7'", "the user's own word")
 }
 
 func TestFL02EveryDataVolumeHoldsData(t *testing.T) {

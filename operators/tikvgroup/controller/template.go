@@ -58,15 +58,15 @@ func render(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[st
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
-	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace)
+	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain)
 	m := workload.Main{
 		Repository: "pingcap/tikv",
 		Command:    []string{"/tikv-server"},
 		Args: []string{
-			fmt.Sprintf("--pd-endpoints=%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace), v1alpha1.PortPDClient),
-			fmt.Sprintf("--addr=0.0.0.0:%d", v1alpha1.PortTiKV),
+			fmt.Sprintf("--pd-endpoints=%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient),
+			"--addr=" + workload.ListenAddress(g, v1alpha1.PortTiKV),
 			fmt.Sprintf("--advertise-addr=%s:%d", host, v1alpha1.PortTiKV),
-			fmt.Sprintf("--status-addr=0.0.0.0:%d", v1alpha1.PortTiKVStatus),
+			"--status-addr=" + workload.ListenAddress(g, v1alpha1.PortTiKVStatus),
 			fmt.Sprintf("--advertise-status-addr=%s:%d", host, v1alpha1.PortTiKVStatus),
 			"--data-dir=" + dataDir,
 			"--config=" + configDir + "/" + configFile,
@@ -125,7 +125,7 @@ func handOver(g *v1alpha1.TiKVGroup, m *workload.Main, image string) {
 	if within <= 0 {
 		return // it is killed at once
 	}
-	pd := fmt.Sprintf("--pd=http://%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace), v1alpha1.PortPDClient)
+	pd := fmt.Sprintf("--pd=http://%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient)
 	handover := workload.BringProgram(g, m, image, "handover")
 	hook := func(command ...string) *corev1.LifecycleHandler {
 		return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: append([]string{handover}, command...)}}
@@ -133,6 +133,6 @@ func handOver(g *v1alpha1.TiKVGroup, m *workload.Main, image string) {
 	m.Lifecycle = &corev1.Lifecycle{
 		PostStart: hook("start", pd, "--record="+handoverRecord, fmt.Sprintf("--within=%ds", readmitSeconds)),
 		PreStop: hook("stop", pd, "--record="+handoverRecord, "--within="+within.String(),
-			fmt.Sprintf("--address=%s:%d", names.PodHost("$(POD_NAME)", g.Name, g.Namespace), v1alpha1.PortTiKV)),
+			fmt.Sprintf("--address=%s:%d", names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortTiKV)),
 	}
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,6 +46,41 @@ func TestRenderedPodIsTheRecordedOne(t *testing.T) {
 	template, files, problems := render(sample(), "tidb-groups/tikvgroup-operator:dev")
 	require.Empty(t, problems)
 	golden(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": services(sample())})
+}
+
+// F7 of the security review: pods try a name without the cluster's domain against their
+// search list first.
+func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
+	g := sample()
+	g.Spec.ClusterDomain = "k8s.example.com"
+	template, _, problems := render(g, "tidb-groups/tikvgroup-operator:dev")
+	require.Empty(t, problems)
+	main := template.Spec.Containers[0]
+	for _, want := range []string{
+		"--pd-endpoints=basic-pd.shop.svc.k8s.example.com:2379",
+		"--advertise-addr=$(POD_NAME).basic-tikv-peer.shop.svc.k8s.example.com:20160",
+		"--advertise-status-addr=$(POD_NAME).basic-tikv-peer.shop.svc.k8s.example.com:20180",
+	} {
+		assert.Contains(t, main.Args, want)
+	}
+	assert.Contains(t, main.Lifecycle.PostStart.Exec.Command, "--pd=http://basic-pd.shop.svc.k8s.example.com:2379")
+	assert.Contains(t, main.Lifecycle.PreStop.Exec.Command, "--pd=http://basic-pd.shop.svc.k8s.example.com:2379")
+	assert.Contains(t, main.Lifecycle.PreStop.Exec.Command, "--address=$(POD_NAME).basic-tikv-peer.shop.svc.k8s.example.com:20160", "as PD lists the store")
+}
+
+// U 15: nothing listens at IPv4 addresses only, and nothing else is different.
+func TestPreferIPv6ListensEverywhere(t *testing.T) {
+	g := sample()
+	before, _, _ := render(g, "")
+	g.Spec.PreferIPv6 = true
+	template, _, problems := render(g, "")
+	require.Empty(t, problems)
+	args := template.Spec.Containers[0].Args
+	assert.Subset(t, args, []string{"--addr=[::]:20160", "--status-addr=[::]:20180"})
+	for i, arg := range args {
+		args[i] = strings.ReplaceAll(arg, "[::]", "0.0.0.0")
+	}
+	assert.Equal(t, before, template)
 }
 
 func TestConfigurationOfTheUserIsCheckedAndKept(t *testing.T) {

@@ -122,4 +122,6 @@ func TestKV17WhatAStoreAnswers(t *testing.T) {
 	_, err := logbackup.GRPC(t.Context(), nobody)
 	require.ErrorContains(t, err, nobody+":20160")
 	assert.Less(t, time.Since(begin), 5*time.Second, "nobody is there")
+	_, err = logbackup.GRPC(t.Context(), "::1")
+	require.ErrorContains(t, err, "[::1]:20160", "nor there")
 }

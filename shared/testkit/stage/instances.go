@@ -58,7 +58,7 @@ func (s *Stage) PlayStores(group string, port int32) {
 		runs := !s.down[i.Name] && !i.Spec.Suspended
 		s.mu.Unlock()
 		if runs && i.Status.Member == nil {
-			s.PD.Register(fmt.Sprintf("%s:%d", names.PodHost(i.Name, group, s.Namespace), port))
+			s.PD.Register(fmt.Sprintf("%s:%d", names.PodHost(i.Name, group, s.Namespace, ""), port))
 		}
 	})
 }
