@@ -17,7 +17,7 @@ func TestAChangedPeerServiceMakesNoRevision(t *testing.T) {
 	g.Name, g.Namespace, g.UID = "kv", "ns", "1"
 	kept := func(live *corev1.Service) *corev1.Service {
 		s := Snapshot{Services: map[string]*corev1.Service{"kv-peer": live}}
-		services, _, err := KeptServices(g, s, Rendering{Inputs: Inputs(g, nil), Services: []*corev1.Service{workload.PeerService(g, nil)}})
+		services, _, err := KeptServices(g, s, Rendering{Inputs: Inputs(g, nil), Services: []*corev1.Service{workload.PeerService(g, []workload.Port{{Name: "server", Number: 20160}})}})
 		require.NoError(t, err)
 		return services[0]
 	}

@@ -73,8 +73,8 @@ func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
 
 // U 15: nothing listens at IPv4 addresses only, and nothing else is different.
 func TestPreferIPv6ListensEverywhere(t *testing.T) {
-	before, _, _ := render(stored())
-	pod, _, problems := render(stored(func(g *v1alpha1.PDGroup) { g.Spec.PreferIPv6 = true }))
+	before, _, _ := render(stored(), "")
+	pod, _, problems := render(stored(func(g *v1alpha1.PDGroup) { g.Spec.PreferIPv6 = true }), "")
 	require.Empty(t, problems)
 	args := pod.Spec.Containers[0].Args
 	assert.Subset(t, args, []string{"--client-urls=http://[::]:2379", "--peer-urls=http://[::]:2380"})
