@@ -39,7 +39,7 @@ func TestEveryRecordedAnswerIsGivenAgain(t *testing.T) {
 		assert.Equal(t, recorded-len(excluded)-p.skipped, p.agreed)
 		if p.real() {
 			for i, k := range knownDifferences {
-				assert.True(t, p.met[i], "a known difference that is none: %+v", k)
+				assert.True(t, p.met[i] || k.sometimes, "a known difference that is none: %+v", k)
 			}
 		}
 		t.Logf("%d of %d recordings compared, %d agree", len(p.played), recorded, p.agreed)
