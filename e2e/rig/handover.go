@@ -28,7 +28,9 @@ type handing struct {
 // hook returns what runs the hooks of a pod of PD or TiKV: the programs' own code, which
 // asks the simulated PD. That of TiKV writes its record beside the data on the claim.
 func (a *actor) hook(pod *corev1.Pod, db *Database, claim types.UID) func(context.Context, *corev1.LifecycleHandler) error {
-	env := func(name string) string { return map[string]string{"POD_NAME": pod.Name, "NAMESPACE": pod.Namespace}[name] }
+	env := func(name string) string {
+		return map[string]string{"POD_NAME": pod.Name, "NAMESPACE": pod.Namespace}[name]
+	}
 	url := "http://" + db.Address()
 	return func(ctx context.Context, handler *corev1.LifecycleHandler) error {
 		if handler == nil || handler.Exec == nil {
