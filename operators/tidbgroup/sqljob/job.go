@@ -30,7 +30,7 @@ const (
 	root        = "root"
 	anywhere    = "%"
 	sourceDir   = "/etc/tidb-sql"
-	passwordDir = "/etc/tidb-password"
+	passwordDir = "/etc/tidb-password" //nolint:gosec // where it is mounted
 	// Names of the files in them.
 	sqlFile      = "run.sql"
 	passwordFile = "password"

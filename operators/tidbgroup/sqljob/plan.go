@@ -255,10 +255,11 @@ func Unread(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job) []*batchv1.Job {
 func Ended(job *batchv1.Job, pods []corev1.Pod) End {
 	out := End{}
 	for i := range pods {
-		if !metav1.IsControlledBy(&pods[i], job) {
+		pod := &pods[i]
+		if !metav1.IsControlledBy(pod, job) {
 			continue
 		}
-		for _, c := range pods[i].Status.ContainerStatuses {
+		for _, c := range pod.Status.ContainerStatuses {
 			if t := c.State.Terminated; t != nil && c.Name == Container {
 				if words := oneLine(t.Message); words != "" {
 					return End{Message: words}
@@ -267,7 +268,7 @@ func Ended(job *batchv1.Job, pods []corev1.Pod) End {
 			}
 		}
 		if out.Reason == "" {
-			out.Reason = oneLine(pods[i].Status.Reason)
+			out.Reason = oneLine(pod.Status.Reason)
 		}
 	}
 	return out

@@ -31,7 +31,7 @@ func run() int {
 	}
 	say("%v", err)
 	// Kubernetes shows it as the container's message, which the operator reads.
-	if err := os.WriteFile(r.Result, []byte(err.Error()), 0o644); err != nil {
+	if err := os.WriteFile(r.Result, []byte(err.Error()), 0o600); err != nil { //nolint:gosec // whose Job it is names the file
 		say("write the result: %v", err)
 	}
 	return 1
