@@ -2,6 +2,7 @@ package names
 
 import (
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 )
@@ -81,4 +82,9 @@ func PodOfHost(address, group, namespace string) (string, bool) {
 		return "", false
 	}
 	return pod, true
+}
+
+// HostPort returns host:port, with the brackets that an IPv6 address needs.
+func HostPort(host string, port int32) string {
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }

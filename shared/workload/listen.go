@@ -1,10 +1,8 @@
 package workload
 
 import (
-	"net"
-	"strconv"
-
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
 // ListenHost returns the host that stands for every address of a pod.
@@ -18,5 +16,5 @@ func ListenHost(g v1alpha1.Group) string {
 // ListenAddress returns host:port to listen at every address of a pod, with the brackets
 // that IPv6 needs.
 func ListenAddress(g v1alpha1.Group, port int32) string {
-	return net.JoinHostPort(ListenHost(g), strconv.Itoa(int(port)))
+	return names.HostPort(ListenHost(g), port)
 }

@@ -2,9 +2,7 @@ package controller
 
 import (
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +49,7 @@ func endpoint(g *v1alpha1.TiDBGroup, s snapshot) string {
 	if service := s.Services[g.Name]; service != nil && service.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		for _, in := range service.Status.LoadBalancer.Ingress {
 			if host := in.Hostname + in.IP; host != "" {
-				return net.JoinHostPort(host, strconv.Itoa(int(port)))
+				return names.HostPort(host, port)
 			}
 		}
 	}
