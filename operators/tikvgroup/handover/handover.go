@@ -14,8 +14,13 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
-// up is how PD calls a store that serves.
-const up = "Up"
+const (
+	// up is how PD calls a store that serves.
+	up = "Up"
+	// disconnected is how it calls one of which it has not heard for 20 s. A member that
+	// has just come to lead PD calls every store so until its next heartbeat.
+	disconnected = "Disconnected"
+)
 
 const (
 	// poll is how often PD is asked, by default.
@@ -87,18 +92,26 @@ func (j Job) step(ctx context.Context, pd pdServer) (done bool, leaders int, err
 		return false, 0, err
 	}
 	var own *store
-	heirs := 0
+	heirs, silent := 0, 0
 	for _, s := range stores {
 		switch {
 		case s.Address == j.Address:
 			own = &s
-		case s.State == up && !s.TiFlash && !evicted[s.ID]:
+		case s.TiFlash || evicted[s.ID]:
+		case s.State == up:
 			heirs++
+		case s.State == disconnected:
+			silent++
 		}
 	}
 	switch {
+	case own != nil && own.State == disconnected:
+		// Its process runs, in this pod: PD hears of it, or cannot be reached.
+		return false, own.Leaders, fmt.Errorf("PD has not heard of store %d", own.ID)
 	case own == nil, own.State != up, own.Leaders == 0 && (own.Regions == 0 || evicted[own.ID]):
 		return true, 0, nil
+	case heirs == 0 && silent > 0 && own.Leaders > 0:
+		return false, own.Leaders, errors.New("PD has not heard of any other store that could lead")
 	case heirs == 0:
 		if own.Leaders == 0 {
 			return true, 0, nil

@@ -24,6 +24,7 @@ type fakePD struct {
 	broken  bool   // it answers nothing but 500
 	record  string // file that must be there when it is told to evict
 	early   bool   // it was not
+	hears   int    // after how many looks it has heard of every store; 0 for never
 }
 
 func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -34,6 +35,11 @@ func (p *fakePD) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case p.broken:
 		http.Error(w, "no leader", http.StatusInternalServerError)
 	case r.Method == http.MethodGet && r.URL.Path == "/pd/api/v1/stores":
+		if p.hears--; p.hears == 0 {
+			for i := range p.stores {
+				p.stores[i].State = up
+			}
+		}
 		all := []map[string]any{}
 		for i := range p.stores {
 			s := &p.stores[i]
@@ -114,10 +120,10 @@ func TestWhatSomebodyElseKeepsAwayStaysAway(t *testing.T) {
 
 func TestNothingIsToldToPDFor(t *testing.T) {
 	for name, change := range map[string]func(*fakePD){
-		"a store that PD does not list":    func(p *fakePD) { p.stores = p.stores[1:] },
-		"a store that leaves":              func(p *fakePD) { p.stores[0].State = "Offline" },
-		"a store that PD does not hear of": func(p *fakePD) { p.stores[0].State = "Disconnected" },
-		"a store without regions":          func(p *fakePD) { p.stores[0].Leaders, p.stores[0].Regions = 0, 0 },
+		"a store that PD does not list": func(p *fakePD) { p.stores = p.stores[1:] },
+		"a store that leaves":           func(p *fakePD) { p.stores[0].State = "Offline" },
+		"a store that is down":          func(p *fakePD) { p.stores[0].State = "Down" },
+		"a store without regions":       func(p *fakePD) { p.stores[0].Leaders, p.stores[0].Regions = 0, 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			pd, job := stage(t)
@@ -129,10 +135,26 @@ func TestNothingIsToldToPDFor(t *testing.T) {
 	}
 }
 
+// A drain may take PD's leader together with a store: who leads next has not heard of
+// any store yet.
+func TestAStoreWaitsUntilPDsNewLeaderHasHeardOfTheStores(t *testing.T) {
+	for name, deaf := range map[string][]int{"of it": {0}, "of the others": {1, 2}, "of any": {0, 1, 2}} {
+		t.Run(name, func(t *testing.T) {
+			pd, job := stage(t)
+			for _, i := range deaf {
+				pd.stores[i].State = disconnected
+			}
+			pd.hears = 5
+			require.NoError(t, job.Stop(t.Context()))
+			assert.Equal(t, 0, pd.stores[0].Leaders)
+		})
+	}
+}
+
 // All stores of a cluster may be stopped at once, and so may the only one.
 func TestNobodyWaitsWhereNobodyElseCouldLead(t *testing.T) {
 	for name, change := range map[string]func(*fakePD){
-		"all others are down":               func(p *fakePD) { p.stores[1].State, p.stores[2].State = "Down", "Disconnected" },
+		"all others are down":               func(p *fakePD) { p.stores[1].State, p.stores[2].State = "Down", "Offline" },
 		"all others are to lead nothing":    func(p *fakePD) { p.evicted[2], p.evicted[3] = true, true },
 		"all others are stopped meanwhile":  func(p *fakePD) { p.evicted[1], p.evicted[2], p.evicted[3] = true, true, true },
 		"there is nobody but a TiFlash":     func(p *fakePD) { p.stores = p.stores[:2]; p.stores[1].TiFlash = true },
@@ -154,6 +176,8 @@ func TestAStoreIsStoppedWithItsLeadersWhen(t *testing.T) {
 	}{
 		"they take too long":       {func(p *fakePD) { p.stuck = true }, "with 5 leaders"},
 		"PD has no leader for 5 s": {func(p *fakePD) { p.broken = true }, "PD answers 500: no leader"},
+		"PD does not hear of it":   {func(p *fakePD) { p.stores[0].State = disconnected }, "PD has not heard of store 1"},
+		"PD hears of no other one": {func(p *fakePD) { p.stores[1].State, p.stores[2].State = disconnected, disconnected }, "PD has not heard of any other store"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pd, job := stage(t)
