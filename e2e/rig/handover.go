@@ -32,6 +32,7 @@ func (a *actor) hook(pod *corev1.Pod, db *Database, claim types.UID) func(contex
 		return map[string]string{"POD_NAME": pod.Name, "NAMESPACE": pod.Namespace}[name]
 	}
 	url := "http://" + db.Address()
+	faster := func(d time.Duration) time.Duration { return a.delays.seconds(int64(d / time.Second)) }
 	return func(ctx context.Context, handler *corev1.LifecycleHandler) error {
 		if handler == nil || handler.Exec == nil {
 			return nil
@@ -44,7 +45,7 @@ func (a *actor) hook(pod *corev1.Pod, db *Database, claim types.UID) func(contex
 			}
 			command.Job.PD, command.Job.Poll = url, hookPoll
 			command.Job.Record = filepath.Join(a.records, string(claim)+"-"+strings.TrimPrefix(filepath.Base(command.Job.Record), "."))
-			command.Within = a.delays.seconds(int64(command.Within / time.Second))
+			command.Within = faster(command.Within)
 			return command.Run(ctx, nil)
 		case "resign":
 			command, err := resign.Parse(args[1:], env)
@@ -52,7 +53,7 @@ func (a *actor) hook(pod *corev1.Pod, db *Database, claim types.UID) func(contex
 				return err
 			}
 			command.Job.PD, command.Job.Poll = url, hookPoll
-			command.Within = a.delays.seconds(int64(command.Within / time.Second))
+			command.Within = faster(command.Within)
 			return command.Run(ctx, nil)
 		}
 		return nil

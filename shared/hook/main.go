@@ -9,8 +9,15 @@ import (
 	"time"
 )
 
-// Say tells a person what is done.
+// Say tells a person what is done; nil tells nobody.
 type Say func(format string, args ...any)
+
+// Tell does, also for nil.
+func (s Say) Tell(format string, args ...any) {
+	if s != nil {
+		s(format, args...)
+	}
+}
 
 // Command is a command line that has been read.
 type Command interface {

@@ -44,20 +44,20 @@ func (j Job) Stop(ctx context.Context) error {
 		switch {
 		case err != nil && look == 0:
 			// Who leads answers. Without a leader nobody can hand over.
-			j.say("stopped without asking who leads: %v", err)
+			j.Say.Tell("stopped without asking who leads: %v", err)
 			return nil
 		case err == nil && leader != j.Name:
 			if look > 0 {
-				j.say("%s leads now", leader)
+				j.Say.Tell("%s leads now", leader)
 			}
 			return nil
 		case err == nil && look%again == 0:
 			next, err := j.handOver(ctx, pd, tried)
 			switch {
 			case err != nil:
-				j.say("%v", err) // it is tried again, or the time is over
+				j.Say.Tell("%v", err) // it is tried again, or the time is over
 			case next == "":
-				j.say("member %s is stopped while it leads: no other one is healthy", j.Name)
+				j.Say.Tell("member %s is stopped while it leads: no other one is healthy", j.Name)
 				return nil
 			}
 			tried = append(tried, next)
@@ -81,14 +81,8 @@ func (j Job) handOver(ctx context.Context, pd server, tried []string) (string, e
 		return "", nil
 	}
 	slices.SortStableFunc(healthy, func(a, b string) int { return cmp.Compare(slices.Index(tried, a), slices.Index(tried, b)) })
-	j.say("member %s hands over to %s before it is stopped", j.Name, healthy[0])
+	j.Say.Tell("member %s hands over to %s before it is stopped", j.Name, healthy[0])
 	return healthy[0], pd.transfer(ctx, healthy[0])
-}
-
-func (j Job) say(format string, args ...any) {
-	if j.Say != nil {
-		j.Say(format, args...)
-	}
 }
 
 // server is a member of PD.

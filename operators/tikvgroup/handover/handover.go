@@ -59,7 +59,7 @@ func (j Job) Stop(ctx context.Context) error {
 		switch {
 		case done && err == nil:
 			if left > 0 {
-				j.say("all leaders have been given away")
+				j.Say.Tell("all leaders have been given away")
 			}
 			return nil
 		case done:
@@ -123,7 +123,7 @@ func (j Job) step(ctx context.Context, pd pdServer) (done bool, leaders int, err
 	if err := j.record(own.ID); err != nil {
 		return false, own.Leaders, err
 	}
-	j.say("store %d gives %d leaders away before it is stopped", own.ID, own.Leaders)
+	j.Say.Tell("store %d gives %d leaders away before it is stopped", own.ID, own.Leaders)
 	return false, own.Leaders, pd.evict(ctx, own.ID)
 }
 
@@ -144,7 +144,7 @@ func (j Job) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	j.say("store %d may lead again", id)
+	j.Say.Tell("store %d may lead again", id)
 	if err := os.Remove(j.Record); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the record of leaders that were given away: %w", err)
 	}
@@ -180,10 +180,4 @@ func (j Job) recorded() (id uint64, found bool, err error) {
 		return 0, false, nil
 	}
 	return id, true, nil
-}
-
-func (j Job) say(format string, args ...any) {
-	if j.Say != nil {
-		j.Say(format, args...)
-	}
 }
