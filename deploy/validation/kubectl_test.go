@@ -83,7 +83,7 @@ func TestKubectlExplainsEveryField(t *testing.T) {
 
 func TestKubectlFindsKindsByShortNameAndCategory(t *testing.T) {
 	c, namespace := newClient(t), newNamespace(t)
-	short := map[string]string{pd: "pdg", tikv: "kvg", tidb: "dbg", tiflash: "flg", inst: "tinst", cluster: "tc"}
+	short := map[string]string{pd: "tgpd", tikv: "tgkv", tidb: "tgdb", tiflash: "tgfl", inst: "tgi", cluster: "tgc"}
 	for _, kind := range v1alpha1.Kinds() {
 		require.NoError(t, c.Create(t.Context(), valid(t, kind, namespace)))
 		assert.Equal(t, strings.ToLower(kind)+".groups.tidb.dev/basic\n", kubectl(t, namespace, "get", short[kind], "--output=name"))
