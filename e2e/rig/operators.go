@@ -163,6 +163,9 @@ func (r *Rig) flags() operator.Flags {
 		ReconcileTimeout: time.Minute, RelistPeriod: r.options.Relist, ClientQPS: -1, LogLevel: "error", LogFormat: "text",
 		Image: "tidb-groups/operator:dev",
 	}
+	for _, n := range r.options.Neighbours {
+		out.Namespaces += "," + n.namespace
+	}
 	if r.options.ClusterWide {
 		out.Namespaces = ""
 	}
