@@ -17,7 +17,7 @@ import (
 const (
 	// rounds are how often the neighbour means harm and means none, in turns, so that what
 	// else the machine does falls on both.
-	rounds = 12
+	rounds = 8
 	// edits are how many edits are timed in each.
 	edits = 40
 )
