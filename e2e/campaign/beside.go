@@ -244,9 +244,7 @@ func (b *beside) edit(ctx context.Context, key objects.Key) (time.Duration, erro
 	}
 	err = b.victims.Await(ctx, func(o objects.Set) error {
 		now := o.Get(key.Kind, key.Name)
-		if now == nil || !slices.ContainsFunc(objects.Conditions(now), func(c metav1.Condition) bool {
-			return c.Type == v1alpha1.ConditionReady && c.ObservedGeneration >= object.GetGeneration()
-		}) {
+		if now == nil || now.GetGeneration() < object.GetGeneration() || !spokenOf(now) {
 			return fmt.Errorf("%s at generation %d", key, object.GetGeneration())
 		}
 		return nil
@@ -353,12 +351,30 @@ func withoutRevisions(all []scenario.Object) []scenario.Object {
 // snapshot is what may not change of a namespace beside somebody who means harm.
 type snapshot struct {
 	uids   map[objects.Key][]types.UID
+	others map[objects.Key]types.UID // in the hostile namespace
 	panics float64
 }
 
 // look remembers what there is.
 func (b *beside) look() snapshot {
-	return snapshot{uids: b.victims.Observed().UIDs, panics: panicked()}
+	return snapshot{uids: b.victims.Observed().UIDs, others: b.others(), panics: panicked()}
+}
+
+// others are the objects of somebody else in the hostile namespace, and the members and
+// claims of the bystanders there, those apart that are about to go.
+func (b *beside) others() map[objects.Key]types.UID {
+	out := map[objects.Key]types.UID{}
+	b.hostile.Watcher.Now(func(o objects.Set) {
+		for _, key := range o.Keys() {
+			object := o.Get(key.Kind, key.Name)
+			group := object.GetLabels()[v1alpha1.LabelGroup]
+			theirs := key.Name == strangers || (group == bystander || group == "y") && slices.Contains([]string{"Pod", "PersistentVolumeClaim", v1alpha1.KindInstance}, key.Kind)
+			if theirs && object.GetDeletionTimestamp() == nil {
+				out[key] = object.GetUID()
+			}
+		}
+	})
+	return out
 }
 
 // harm are the alarms and violations of the victims, and of the hostile cluster those
@@ -412,6 +428,12 @@ func (b *beside) outcome(before snapshot, worked error) []Finding {
 			note("P12", "operators wrote in namespace %q: %s", namespace, strings.Join(sorted(writes), ", "))
 		}
 	}
+	others := b.others()
+	for key, uid := range before.others {
+		if others[key] != uid {
+			note("P12", "%s of somebody else in the hostile namespace is gone or about to go", key)
+		}
+	}
 	for _, visit := range b.trap.seen() {
 		note("P12", "%s where nobody has any business", visit)
 	}
@@ -419,6 +441,33 @@ func (b *beside) outcome(before snapshot, worked error) []Finding {
 		note("P10", "operators panicked %g times", now-before.panics)
 	}
 	return append(out, b.bounded()...)
+}
+
+// heard finds groups of the hostile namespace about whose present generation their
+// operators say nothing.
+func (b *beside) heard(ctx context.Context) []Finding {
+	ctx, cancel := patient(ctx, answered, fmt.Errorf("nothing is said of it within %s", answered))
+	defer cancel()
+	err := b.hostile.Await(ctx, func(o objects.Set) error {
+		for _, key := range o.Keys() {
+			object := o.Get(key.Kind, key.Name)
+			if key.Kind != v1alpha1.KindInstance && slices.Contains(v1alpha1.Kinds(), key.Kind) && !spokenOf(object) {
+				return fmt.Errorf("hostile %s at generation %d", key, object.GetGeneration())
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return []Finding{{Promise: "P11", What: err.Error()}}
+	}
+	return nil
+}
+
+// spokenOf says whether an object's operator has said something about its generation.
+func spokenOf(object *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(objects.Conditions(object), func(c metav1.Condition) bool {
+		return c.Type == v1alpha1.ConditionReady && c.ObservedGeneration >= object.GetGeneration()
+	})
 }
 
 // bounded finds a status in the hostile namespace that is too long, that cannot be shown

@@ -157,6 +157,10 @@ func (b *beside) lied(ctx context.Context, asked Asked, given answer) (bool, []F
 	worked := b.workBeside(ctx)
 	met := b.front.met() > 0
 	findings := b.judge(ctx, before, worked)
+	if err := b.touch(ctx, b.round); err != nil {
+		return met, findings, err
+	}
+	findings = append(findings, b.heard(ctx)...)
 	b.front.give("")
 	if len(findings) > 0 {
 		stop()

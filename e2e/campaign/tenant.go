@@ -265,6 +265,7 @@ func (b *beside) harmed(ctx context.Context, d deed) (bool, []Finding, error) {
 	if d.endless {
 		err = <-done
 	}
+	findings = append(findings, b.heard(ctx)...)
 	if err == nil && len(findings) == 0 {
 		if err = b.cleanUp(ctx); err == nil {
 			findings = b.judge(ctx, b.look(), nil) // nor has anything happened since
