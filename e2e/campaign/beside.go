@@ -382,7 +382,8 @@ func (b *beside) others() map[objects.Key]types.UID {
 func (b *beside) harm() []Finding {
 	out := (&stage{Rig: b.victims}).harm()
 	for _, violation := range b.hostile.Watcher.Violations() {
-		if !strings.HasPrefix(violation, "pod actor:") { // its processes end when its PD lies to them
+		// Its processes end when its PD lies to them, and its members have the IDs that its PD gives them.
+		if !strings.HasPrefix(violation, "pod actor:") && !strings.Contains(violation, ".id was ") {
 			out = append(out, Finding{Promise: violated(violation), What: "in the hostile namespace: " + violation})
 		}
 	}
@@ -448,7 +449,7 @@ func (b *beside) outcome(before snapshot, worked error) []Finding {
 func (b *beside) heard(ctx context.Context) []Finding {
 	ctx, cancel := patient(ctx, answered, fmt.Errorf("nothing is said of it within %s", answered))
 	defer cancel()
-	err := b.hostile.Await(ctx, func(o objects.Set) error {
+	err := b.hostile.Watcher.Await(ctx, func(o objects.Set) error {
 		for _, key := range o.Keys() {
 			object := o.Get(key.Kind, key.Name)
 			if key.Kind != v1alpha1.KindInstance && slices.Contains(v1alpha1.Kinds(), key.Kind) && !spokenOf(object) {

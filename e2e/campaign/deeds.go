@@ -1,9 +1,11 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +29,7 @@ type tenancy struct {
 	own, other string
 	hostile    []*unstructured.Unstructured // what there is in his namespace
 	victims    []*unstructured.Unstructured // what there is in theirs
+	theirs     map[objects.Key]types.UID    // what he has made under names that operators want
 	taken      int                          // writes that the API server took
 	refused    int
 }
@@ -100,6 +103,15 @@ func (t *tenancy) configMap(name string) *corev1.ConfigMap {
 
 func ownerOf(object *unstructured.Unstructured) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID(), Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}
+}
+
+// mine is what there is of his cluster: not what belongs to the bystanders and strangers
+// in his namespace, so that what becomes of that is the operators' doing.
+func (t *tenancy) mine() []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(t.hostile), func(o *unstructured.Unstructured) bool {
+		group := cmp.Or(o.GetLabels()[v1alpha1.LabelGroup], o.GetName())
+		return group == bystander || group == "y" || o.GetName() == strangers || strings.HasPrefix(o.GetName(), bystander+"-")
+	})
 }
 
 // ownedByVictims makes objects that objects of the victims own.
@@ -189,8 +201,8 @@ func annotationsEverywhere(ctx context.Context, t *tenancy) error {
 		v1alpha1.AnnotationRebalance, v1alpha1.AnnotationEvictLeaders, v1alpha1.AnnotationStopAnyway, v1alpha1.AnnotationSurge, v1alpha1.AnnotationMissed,
 		v1alpha1.AnnotationRecoverQuorum, v1alpha1.AnnotationAllowRemoval, v1alpha1.AnnotationGiven, v1alpha1.AnnotationMadeFrom, v1alpha1.AnnotationHolder,
 	} {
-		for _, object := range t.hostile {
-			if kind := object.GetKind(); kind == v1alpha1.KindInstance || kind == "Lease" || object.GetName() == strangers {
+		for _, object := range t.mine() {
+			if kind := object.GetKind(); kind == v1alpha1.KindInstance || kind == "Lease" {
 				continue
 			}
 			for _, value := range []string{t.other + "/b-0", `{"a":` + strings.Repeat("[", 2000), "2001-01-01T00:00:00Z"} {
@@ -237,8 +249,17 @@ func namesTaken(ctx context.Context, t *tenancy) error {
 		theirs.SetGroupVersionKind(like.GroupVersionKind())
 		theirs.SetNamespace(t.own)
 		theirs.SetName(name)
+		if theirs.GetKind() == "Pod" { // never scheduled, so that nobody runs it
+			gates := []any{map[string]any{"name": "example.com/theirs"}}
+			if err := unstructured.SetNestedSlice(theirs.Object, gates, "spec", "schedulingGates"); err != nil {
+				return fmt.Errorf("make pod %s: %w", name, err)
+			}
+		}
 		if err := t.make(ctx, theirs); err != nil {
 			return err
+		}
+		if uid := theirs.GetUID(); uid != "" {
+			t.theirs[objects.Key{Kind: theirs.GetKind(), Name: name}] = uid
 		}
 	}
 	for _, group := range []client.Object{groupOf(t.own, v1alpha1.KindPDGroup, "t", "", 1), groupOf(t.own, v1alpha1.KindTiKVGroup, "u", "t", 1)} {
@@ -251,7 +272,7 @@ func namesTaken(ctx context.Context, t *tenancy) error {
 
 // finalizersOnOurs holds what the operators have made for him, and deletes it.
 func finalizersOnOurs(ctx context.Context, t *tenancy) error {
-	for _, object := range t.hostile {
+	for _, object := range t.mine() {
 		if kind := object.GetKind(); kind == v1alpha1.KindInstance || kind == "Lease" || object.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ManagedBy || kind == "PersistentVolumeClaim" {
 			continue
 		}
@@ -362,8 +383,9 @@ func madeAndDeleted(ctx context.Context, t *tenancy) error {
 // oursDeleted deletes what the operators have made for him, again and again; claims
 // apart, which are his data.
 func oursDeleted(ctx context.Context, t *tenancy) error {
+	mine := t.mine()
 	return t.each(ctx, func(n int) error {
-		object := t.hostile[n%len(t.hostile)]
+		object := mine[n%len(mine)]
 		if kind := object.GetKind(); object.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ManagedBy || kind == "PersistentVolumeClaim" || kind == v1alpha1.KindInstance {
 			return nil
 		}
@@ -380,7 +402,7 @@ func (b *beside) tenancy() *tenancy {
 		}
 		return out
 	}
-	t := &tenancy{Client: b.tenant, own: b.hostile.Namespace(), other: b.victims.Namespace()}
+	t := &tenancy{Client: b.tenant, own: b.hostile.Namespace(), other: b.victims.Namespace(), theirs: map[objects.Key]types.UID{}}
 	b.hostile.Watcher.Now(func(o objects.Set) { t.hostile = all(o) })
 	b.victims.Watcher.Now(func(o objects.Set) { t.victims = all(o) })
 	return t

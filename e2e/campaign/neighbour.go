@@ -85,7 +85,7 @@ func (b *beside) moveIn(ctx context.Context) error {
 func (b *beside) converged(ctx context.Context) error {
 	ctx, cancel := patient(ctx, bound, fmt.Errorf("the hostile cluster is not well within %s", bound))
 	defer cancel()
-	return b.hostile.Await(ctx, func(o objects.Set) error {
+	return b.hostile.Watcher.Await(ctx, func(o objects.Set) error {
 		for _, kind := range []string{v1alpha1.KindPDGroup, v1alpha1.KindTiKVGroup, v1alpha1.KindTiDBGroup, v1alpha1.KindTiFlashGroup} {
 			for _, name := range o.Names(kind, "") {
 				group := o.Get(kind, name)
@@ -177,7 +177,7 @@ func bury(ctx context.Context, b *beside) error {
 	ctx, cancel := patient(ctx, bound, fmt.Errorf("the cluster %s has not gone within %s", newborn, bound))
 	defer cancel()
 	var claims []string
-	err := b.hostile.Await(ctx, func(o objects.Set) error {
+	err := b.hostile.Watcher.Await(ctx, func(o objects.Set) error {
 		claims = nil
 		for _, name := range []string{newborn, "f", "g", "h"} {
 			for _, kind := range append(v1alpha1.Kinds(), "Pod") {
@@ -199,7 +199,7 @@ func bury(ctx context.Context, b *beside) error {
 			return fmt.Errorf("delete claim %s: %w", name, err)
 		}
 	}
-	return b.hostile.Await(ctx, func(o objects.Set) error {
+	return b.hostile.Watcher.Await(ctx, func(o objects.Set) error {
 		for _, name := range claims {
 			if o.Get("PersistentVolumeClaim", name) != nil {
 				return errors.New("claim " + name + " is still there")

@@ -265,13 +265,28 @@ func (b *beside) harmed(ctx context.Context, d deed) (bool, []Finding, error) {
 	if d.endless {
 		err = <-done
 	}
-	findings = append(findings, b.heard(ctx)...)
+	findings = slices.Concat(findings, b.heard(ctx), b.untouched(t))
 	if err == nil && len(findings) == 0 {
 		if err = b.cleanUp(ctx); err == nil {
 			findings = b.judge(ctx, b.look(), nil) // nor has anything happened since
 		}
 	}
 	return t.taken+t.refused > 0, findings, errors.Join(ctx.Err(), err)
+}
+
+// untouched finds what operators have done to objects of the tenant's own that only have
+// names which his cluster wants.
+func (b *beside) untouched(t *tenancy) []Finding {
+	var out []Finding
+	b.hostile.Watcher.Now(func(o objects.Set) {
+		for key, uid := range t.theirs {
+			now := o.Get(key.Kind, key.Name)
+			if now == nil || now.GetUID() != uid || now.GetDeletionTimestamp() != nil || now.GetLabels()[v1alpha1.LabelManagedBy] != "" {
+				out = append(out, Finding{Promise: "P12", What: key.String() + " of the tenant's own was taken over or deleted"})
+			}
+		}
+	})
+	return out
 }
 
 // workFor lets the victims work for a while.

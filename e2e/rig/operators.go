@@ -164,6 +164,8 @@ func (r *Rig) flags() operator.Flags {
 		Image: "tidb-groups/operator:dev",
 	}
 	for _, n := range r.options.Neighbours {
+		// As many workers for each namespace, and of all, as operators have by default.
+		out.Concurrency, out.NamespaceConcurrency = 32, 8
 		out.Namespaces += "," + n.namespace
 	}
 	if r.options.ClusterWide {
