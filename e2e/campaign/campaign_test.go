@@ -28,7 +28,7 @@ func TestASampleOfEachCampaignBreaksNoPromise(t *testing.T) {
 	for _, sample := range []struct {
 		campaigns []string
 		attempts  int
-	}{{[]string{Crash, Drop, Stale, Fault, Upgrade, Kill, Delete}, 2}, {[]string{Mutate}, 6}, {[]string{HostilePD, Tenant}, 4}} {
+	}{{[]string{Crash, Drop, Stale, Fault, Upgrade, Kill, Delete}, 2}, {[]string{Mutate}, 6}, {[]string{HostilePD, Tenant}, 2}} {
 		records, err := Run(t.Context(), plane, Options{
 			Campaigns: sample.campaigns, Scenarios: []string{small}, Sample: sample.attempts, Seed: 1,
 			Parallel: 4, References: 1, CRDs: crds, Commit: "test", Out: t.Output(),
