@@ -49,7 +49,11 @@ func deeds() []deed {
 		{"owners-in-a-ring", false, ownersInARing},
 		{"labels-on-strangers", false, labelsOnStrangers},
 		{"annotations-everywhere", false, annotationsEverywhere},
-		{"names-taken", false, namesTaken},
+		{"names-taken", false, namesTaken()},
+		{"names-of-pods-taken", false, namesTaken("Pod")},
+		{"names-of-claims-taken", false, namesTaken("PersistentVolumeClaim")},
+		{"names-of-services-taken", false, namesTaken("Service")},
+		{"names-of-files-taken", false, namesTaken("ConfigMap", "ControllerRevision")},
 		{"finalizers-on-ours", false, finalizersOnOurs},
 		{"references-to-the-victims", false, referencesToVictims},
 		{"many-groups", true, manyGroups},
@@ -219,9 +223,13 @@ func annotationsEverywhere(ctx context.Context, t *tenancy) error {
 	return nil
 }
 
-// namesTaken makes objects of his own under every name that a cluster wants, by the
-// example of the bystanders, and then the cluster.
-func namesTaken(ctx context.Context, t *tenancy) error {
+// namesTaken makes objects of his own under every name that a cluster wants, of some
+// kinds or of all, by the example of the bystanders, and then the cluster.
+func namesTaken(kinds ...string) func(context.Context, *tenancy) error {
+	return func(ctx context.Context, t *tenancy) error { return t.takeNames(ctx, kinds) }
+}
+
+func (t *tenancy) takeNames(ctx context.Context, kinds []string) error {
 	rename := func(name string) (string, bool) {
 		for from, to := range map[string]string{bystander: "t", "y": "u"} {
 			for _, begin := range []string{"", "data-"} {
@@ -234,7 +242,7 @@ func namesTaken(ctx context.Context, t *tenancy) error {
 	}
 	for _, like := range t.hostile {
 		name, is := rename(like.GetName())
-		if !is || like.GroupVersionKind().Group == v1alpha1.GroupName {
+		if !is || like.GroupVersionKind().Group == v1alpha1.GroupName || len(kinds) > 0 && !slices.Contains(kinds, like.GetKind()) {
 			continue
 		}
 		theirs := &unstructured.Unstructured{Object: map[string]any{}}

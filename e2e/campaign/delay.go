@@ -17,7 +17,7 @@ import (
 const (
 	// rounds are how often the neighbour means harm and means none, in turns, so that what
 	// else the machine does falls on both.
-	rounds = 8
+	rounds = 5
 	// edits are how many edits are timed in each.
 	edits = 40
 )
@@ -84,7 +84,11 @@ func (h *hostiles) delay(ctx context.Context, a Attempt) (Record, error) {
 			return err
 		}
 		before := h.world.look()
-		measured, struck, worked, err := h.world.measure(ctx, harm)
+		measured, struck, worked, err := h.world.measure(ctx, harm, func(quiet, beside Waits) {
+			if h.c.options.Verbose {
+				h.c.print("%s: p99 of %d: %s, beside it %s; median %s, beside it %s\n", a.Fault, beside.Edits, quiet.P99, beside.P99, quiet.Median, beside.Median)
+			}
+		})
 		if err == nil {
 			r.Struck, r.Measured = struck, &measured
 			r.Findings = h.world.judge(ctx, before, worked)
@@ -131,7 +135,7 @@ func (h *hostiles) harm(who, what string) (func(context.Context, *beside) func(c
 
 // measure times edits of the victims beside a neighbour that means no harm, and beside
 // one that does, in turns. worked is why an edit had no answer at all.
-func (b *beside) measure(ctx context.Context, harm func(context.Context, *beside) func(context.Context) (bool, error)) (m Measured, struck bool, worked, err error) {
+func (b *beside) measure(ctx context.Context, harm func(context.Context, *beside) func(context.Context) (bool, error), tell func(quiet, beside Waits)) (m Measured, struck bool, worked, err error) {
 	var quiet, beside []time.Duration
 	for range rounds {
 		if quiet, err = b.time(ctx, quiet); err != nil {
@@ -141,6 +145,7 @@ func (b *beside) measure(ctx context.Context, harm func(context.Context, *beside
 		if beside, err = b.time(ctx, beside); err != nil {
 			worked = err
 		}
+		tell(waits(quiet), waits(beside))
 		met, err := end(ctx)
 		struck = struck || met
 		if worked != nil || err != nil {

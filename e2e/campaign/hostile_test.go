@@ -19,7 +19,7 @@ import (
 func TestP10P12ThoseBesideWhomeverMeansHarmDoNotNotice(t *testing.T) {
 	records, err := Run(t.Context(), plane, Options{
 		Scenarios: []string{small}, Parallel: 2, References: 1, CRDs: crds, Commit: "test", Out: t.Output(), Faults: []string{
-			"hostilepd:GET/pd/api/v1/stores/redirect-307", "hostilepd:GET/pd/api/v1/members/unauthorized", "tenant:names-taken",
+			"hostilepd:GET/pd/api/v1/stores/redirect-307", "hostilepd:GET/pd/api/v1/members/unauthorized", "tenant:names-of-pods-taken",
 		},
 	})
 	require.NoError(t, err)
