@@ -84,9 +84,9 @@ func (h *hostiles) delay(ctx context.Context, a Attempt) (Record, error) {
 			return err
 		}
 		before := h.world.look()
-		measured, struck, worked, err := h.world.measure(ctx, harm, func(quiet, beside Waits) {
+		measured, struck, worked, err := h.world.measure(ctx, harm, func(quiet, beside []time.Duration) {
 			if h.c.options.Verbose {
-				h.c.print("%s: p99 of %d: %s, beside it %s; median %s, beside it %s\n", a.Fault, beside.Edits, quiet.P99, beside.P99, quiet.Median, beside.Median)
+				h.c.print("%s: quiet %v, beside it %v\n", a.Fault, rounded(quiet), rounded(beside))
 			}
 		})
 		if err == nil {
@@ -135,7 +135,7 @@ func (h *hostiles) harm(who, what string) (func(context.Context, *beside) func(c
 
 // measure times edits of the victims beside a neighbour that means no harm, and beside
 // one that does, in turns. worked is why an edit had no answer at all.
-func (b *beside) measure(ctx context.Context, harm func(context.Context, *beside) func(context.Context) (bool, error), tell func(quiet, beside Waits)) (m Measured, struck bool, worked, err error) {
+func (b *beside) measure(ctx context.Context, harm func(context.Context, *beside) func(context.Context) (bool, error), tell func(quiet, beside []time.Duration)) (m Measured, struck bool, worked, err error) {
 	var quiet, beside []time.Duration
 	for range rounds {
 		if quiet, err = b.time(ctx, quiet); err != nil {
@@ -145,7 +145,7 @@ func (b *beside) measure(ctx context.Context, harm func(context.Context, *beside
 		if beside, err = b.time(ctx, beside); err != nil {
 			worked = err
 		}
-		tell(waits(quiet), waits(beside))
+		tell(quiet[len(quiet)-edits:], beside[len(beside)-edits:])
 		met, err := end(ctx)
 		struck = struck || met
 		if worked != nil || err != nil {
@@ -172,6 +172,15 @@ func (b *beside) time(ctx context.Context, to []time.Duration) ([]time.Duration,
 		to = append(to, took)
 	}
 	return to, nil
+}
+
+// rounded are times in milliseconds, for a person.
+func rounded(all []time.Duration) []int64 {
+	out := make([]int64, 0, len(all))
+	for _, d := range all {
+		out = append(out, d.Milliseconds())
+	}
+	return out
 }
 
 // machine names the processors that there are.
