@@ -24,6 +24,8 @@ type Request struct {
 	Verb string
 	// Resource in the plural, and Subresource if there is one.
 	Resource, Subresource string
+	// Namespace of the object; empty if the URL names none.
+	Namespace string
 	// Name of the object; empty if the URL names none.
 	Name string
 }
@@ -47,10 +49,11 @@ func Of(req *http.Request) Request {
 		return Request{}
 	}
 	parts = parts[skip:]
+	var out Request
 	if parts[0] == "namespaces" && len(parts) > 2 {
-		parts = parts[2:]
+		out.Namespace, parts = parts[1], parts[2:]
 	}
-	out := Request{Resource: parts[0]}
+	out.Resource = parts[0]
 	if len(parts) > 1 {
 		out.Name = parts[1]
 	}

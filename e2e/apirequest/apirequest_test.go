@@ -20,10 +20,10 @@ func TestWhatARequestAsksFor(t *testing.T) {
 		"GET /api/v1/namespaces/a":                               {Verb: "get", Resource: "namespaces", Name: "a"},
 		"GET /api/v1/pods?watch=true":                            {Verb: "watch", Resource: "pods"},
 		"GET /api/v1/pods?watch=false":                           {Verb: "list", Resource: "pods"},
-		"POST /api/v1/namespaces/a/pods":                         {Verb: "create", Resource: "pods"},
-		"PUT /apis/coordination.k8s.io/v1/namespaces/a/leases/l": {Verb: "update", Resource: "leases", Name: "l"},
-		"PATCH /apis/groups.tidb.dev/v1alpha1/namespaces/a/instances/b-pd-0/status": {Verb: "patch", Resource: "instances", Subresource: "status", Name: "b-pd-0"},
-		"DELETE /api/v1/namespaces/a/pods/p":                                        {Verb: "delete", Resource: "pods", Name: "p"},
+		"POST /api/v1/namespaces/a/pods":                         {Verb: "create", Resource: "pods", Namespace: "a"},
+		"PUT /apis/coordination.k8s.io/v1/namespaces/a/leases/l": {Verb: "update", Resource: "leases", Namespace: "a", Name: "l"},
+		"PATCH /apis/groups.tidb.dev/v1alpha1/namespaces/a/instances/b-pd-0/status": {Verb: "patch", Resource: "instances", Subresource: "status", Namespace: "a", Name: "b-pd-0"},
+		"DELETE /api/v1/namespaces/a/pods/p":                                        {Verb: "delete", Resource: "pods", Namespace: "a", Name: "p"},
 	} {
 		t.Run(asked, func(t *testing.T) {
 			method, url, _ := strings.Cut(asked, " ")

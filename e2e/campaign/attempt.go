@@ -18,10 +18,16 @@ const (
 	Delete  = "DELETE"
 	Mutate  = "MUTATE"
 	Upgrade = "UPGRADE"
+	// HostilePD, Tenant and Delay have somebody who means harm beside the scenario.
+	HostilePD = "HOSTILEPD"
+	Tenant    = "TENANT"
+	Delay     = "DELAY"
 )
 
 // Names returns the names of all campaigns.
-func Names() []string { return []string{Crash, Drop, Stale, Fault, Kill, Delete, Mutate, Upgrade} }
+func Names() []string {
+	return []string{Crash, Drop, Stale, Fault, Kill, Delete, Mutate, Upgrade, HostilePD, Tenant, Delay}
+}
 
 // Attempt is one attempt to break a promise.
 type Attempt struct {
@@ -70,6 +76,8 @@ type Record struct {
 	Broken string `json:"broken,omitempty"`
 	// Took is how long it took.
 	Took time.Duration `json:"took"`
+	// Measured is what DELAY measures; nil of others.
+	Measured *Measured `json:"measured,omitempty"`
 }
 
 // attacked returns the promises that attempts of a campaign could show to be
@@ -84,6 +92,10 @@ func attacked(campaign string) []string {
 		return []string{"P1", "P2", "P3", "P5", "P7", "P9", "P11"}
 	case Upgrade:
 		return []string{"P1", "P2", "P3", "P4", "P9"}
+	case HostilePD, Tenant:
+		return []string{"P10", "P12"}
+	case Delay:
+		return []string{"P10"}
 	default:
 		return []string{"P1", "P2", "P3", "P5", "P6", "P9"}
 	}

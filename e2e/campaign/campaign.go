@@ -57,6 +57,9 @@ type campaign struct {
 	options Options
 	journal *Journal
 
+	// alone is held by an attempt that measures, and shared by all others.
+	alone sync.RWMutex
+
 	mu      sync.Mutex // of what is printed and counted
 	records []Record
 	total   int
@@ -90,6 +93,11 @@ func (c *campaign) scenario(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if want.Asked == nil && c.asks() {
+		if want.Asked, err = c.asked(ctx, story); err != nil {
+			return err
+		}
+	}
 	schemas, err := specSchemas(c.options.CRDs)
 	if err != nil {
 		return err
@@ -100,8 +108,20 @@ func (c *campaign) scenario(ctx context.Context, name string) error {
 	c.total += len(attempts)
 	return c.all(ctx, attempts, func() (try, func() error) {
 		m := &mutator{c: c, story: story, want: &want, schemas: schemas}
+		h := &hostiles{c: c, story: story, want: &want, schemas: schemas}
 		return func(ctx context.Context, a Attempt) (Record, error) {
+			if a.Campaign == Delay {
+				c.alone.Lock()
+				defer c.alone.Unlock()
+				return h.delay(ctx, a)
+			}
+			c.alone.RLock()
+			defer c.alone.RUnlock()
 			switch a.Campaign {
+			case HostilePD:
+				return h.pd(ctx, a)
+			case Tenant:
+				return h.tenant(ctx, a)
 			case Mutate:
 				return m.try(ctx, a)
 			case Upgrade:
@@ -113,7 +133,7 @@ func (c *campaign) scenario(ctx context.Context, name string) error {
 			default:
 				return c.attempt(ctx, story, a, &want)
 			}
-		}, m.close
+		}, func() error { return errors.Join(m.close(), h.close()) }
 	})
 }
 
@@ -134,6 +154,12 @@ func (c *campaign) attempts(name string, want *Reference, schemas map[string]*sc
 			points = mutationPoints(name, want, schemas)
 		case Upgrade:
 			points = upgradePoints(name, c.options.Next)
+		case HostilePD:
+			points = hostilePDPoints(name, want.Asked)
+		case Tenant:
+			points = tenantPoints(name, schemas)
+		case Delay:
+			points = delayPoints(name)
 		}
 		out = append(out, choose(points, c.options.Shard, c.options.Shards, c.options.Sample, c.options.Seed)...)
 	}

@@ -21,14 +21,14 @@ import (
 // The groups of one cluster, one member each.
 const small = "groups-in-every-order/pd,tikv,tidb,tiflash"
 
-// P1, P2, P3, P4, P5, P6, P7, P8, P9: the same sample of every campaign each time;
+// P1, P2, P3, P4, P5, P6, P7, P8, P9, P10, P12: the same sample of every campaign each time;
 // "make campaign" makes all attempts.
 // GRP-05.
 func TestASampleOfEachCampaignBreaksNoPromise(t *testing.T) {
 	for _, sample := range []struct {
 		campaigns []string
 		attempts  int
-	}{{[]string{Crash, Drop, Stale, Fault, Upgrade, Kill, Delete}, 2}, {[]string{Mutate}, 6}} {
+	}{{[]string{Crash, Drop, Stale, Fault, Upgrade, Kill, Delete}, 2}, {[]string{Mutate}, 6}, {[]string{HostilePD, Tenant}, 2}} {
 		records, err := Run(t.Context(), plane, Options{
 			Campaigns: sample.campaigns, Scenarios: []string{small}, Sample: sample.attempts, Seed: 1,
 			Parallel: 4, References: 1, CRDs: crds, Commit: "test", Out: t.Output(),

@@ -15,6 +15,15 @@
 //	MUTATE   a field of a living cluster's spec takes a value, and goes back
 //	UPGRADE  the operators of a next version take over, which renders otherwise
 //
+// Three have somebody who means harm beside the scenario, in a namespace of his own, and
+// ask what has become of the others: their objects, requests and time.
+//
+//	HOSTILEPD  a PD answers an endpoint that operators ask in one of some fifty ways
+//	TENANT     a user with the rights of edit does what he should not, or gives a field
+//	           a value that is too large or leads elsewhere
+//	DELAY      how long edits of the others wait, beside such a PD or tenant and without;
+//	           it measures and does not judge
+//
 // What differs by chance is kept out by how things are named, not by tolerance:
 // points are named by object and count (see package faults), and outcomes are
 // normalised (see [scenario.Outcome]). Every finished attempt is a line in a

@@ -27,6 +27,9 @@ type Reference struct {
 	// Writes and Events are the points at which something can go wrong.
 	Writes []faults.Write `json:"writes"`
 	Events []faults.Event `json:"events"`
+	// Asked is what the operators ask the PD of a hostile cluster, before it is hostile.
+	// It is the same for all scenarios, and kept apart.
+	Asked []Asked `json:"-"`
 	// Took is how long the longest run took.
 	Took time.Duration `json:"took"`
 }
@@ -108,6 +111,12 @@ func campaignOf(fault string) string {
 		return Mutate
 	case kind == "upgrade":
 		return Upgrade
+	case kind == "hostilepd":
+		return HostilePD
+	case kind == "tenant":
+		return Tenant
+	case kind == "delay":
+		return Delay
 	default:
 		return Fault
 	}
@@ -134,45 +143,75 @@ func (r *Reference) merge(other Reference) error {
 	return nil
 }
 
-// reference returns the reference of a scenario at a commit. The first to ask
-// for it keeps it beside the journal, so that all shards have the same points.
+// reference returns the reference of a scenario at a commit.
 func (c *campaign) reference(ctx context.Context, s scenario.Scenario) (Reference, error) {
 	var out Reference
-	path := ""
-	if c.options.Journal != "" && !strings.HasSuffix(c.options.Commit, document.Dirty) {
-		path = filepath.Join(filepath.Dir(c.options.Journal), "references", c.options.Commit, strings.ReplaceAll(s.Name, "/", "+")+".json")
-		text, err := os.ReadFile(path)
+	err := c.kept(s.Name, &out, func() error {
+		for n := range max(1, c.options.References) {
+			one, err := c.undisturbed(ctx, s)
+			if err == nil && n > 0 {
+				err = out.merge(one)
+			} else if n == 0 {
+				out = one
+			}
+			if err != nil {
+				return fmt.Errorf("run scenario %s undisturbed: %w", s.Name, err)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// asked returns what the operators ask the PD of a hostile cluster, before it is hostile.
+func (c *campaign) asked(ctx context.Context, s scenario.Scenario) ([]Asked, error) {
+	var out []Asked
+	err := c.kept("asked", &out, func() error {
+		b, err := c.openBeside(ctx, s, &Reference{})
 		if err == nil {
-			err = json.Unmarshal(text, &out)
-			return out, err
+			out, err = b.listen(ctx)
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return out, fmt.Errorf("read reference: %w", err)
+		if err = errors.Join(err, b.close()); err != nil {
+			return fmt.Errorf("find out what PD is asked: %w", err)
 		}
+		return nil
+	})
+	return out, err
+}
+
+// asks says whether it matters what PD is asked.
+func (c *campaign) asks() bool {
+	return slices.Contains(c.options.Campaigns, HostilePD) || slices.ContainsFunc(c.options.Faults, func(fault string) bool { return campaignOf(fault) == HostilePD })
+}
+
+// kept finds something out that all attempts at a commit share. The first to ask for it
+// keeps it beside the journal, so that all shards have the same points.
+func (c *campaign) kept(name string, into any, find func() error) error {
+	if c.options.Journal == "" || strings.HasSuffix(c.options.Commit, document.Dirty) {
+		return find()
 	}
-	for n := range max(1, c.options.References) {
-		one, err := c.undisturbed(ctx, s)
-		if err == nil && n > 0 {
-			err = out.merge(one)
-		} else if n == 0 {
-			out = one
+	path := filepath.Join(filepath.Dir(c.options.Journal), "references", c.options.Commit, strings.ReplaceAll(name, "/", "+")+".json")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		if err := json.Unmarshal(text, into); err != nil {
+			return fmt.Errorf("read reference: %w", err)
 		}
-		if err != nil {
-			return out, fmt.Errorf("run scenario %s undisturbed: %w", s.Name, err)
-		}
+		return nil
 	}
-	if path == "" {
-		return out, nil
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read reference: %w", err)
 	}
-	text, err := json.Marshal(out)
-	if err != nil {
-		return out, fmt.Errorf("encode reference: %w", err)
+	if err := find(); err != nil {
+		return err
+	}
+	if text, err = json.Marshal(into); err != nil {
+		return fmt.Errorf("encode reference: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return out, fmt.Errorf("make directory of references: %w", err)
+		return fmt.Errorf("make directory of references: %w", err)
 	}
 	if err := os.WriteFile(path, text, 0o600); err != nil {
-		return out, fmt.Errorf("write reference: %w", err)
+		return fmt.Errorf("write reference: %w", err)
 	}
-	return out, nil
+	return nil
 }

@@ -32,6 +32,8 @@ type Sum struct {
 	Promises map[string]int `json:"promises,omitempty"`
 	// Seconds is the time of all attempts together.
 	Seconds int `json:"seconds"`
+	// Measured is what DELAY measured, by fault.
+	Measured map[string]Measured `json:"measured,omitempty"`
 }
 
 // Sums adds records up, by campaign and scenario. Of several records of one
@@ -63,6 +65,12 @@ func Sums(records []Record) []Sum {
 
 func (s *Sum) add(r Record) {
 	s.Seconds += int(r.Took.Seconds() + 0.5)
+	if r.Measured != nil && r.Broken == "" {
+		if s.Measured == nil {
+			s.Measured = map[string]Measured{}
+		}
+		s.Measured[strings.TrimPrefix(r.Fault, "delay:")] = *r.Measured
+	}
 	switch {
 	case r.Broken != "":
 		s.Broken++
@@ -136,6 +144,24 @@ func Tables(sums []Sum) string {
 		}
 		fmt.Fprintf(&out, "| %s | %s | %d | %d | %d | %d | %d | %s |\n",
 			s.Campaign, s.Scenario, s.Attempts, s.Failures, s.Missed, s.Broken, (s.Seconds+30)/60, commit)
+	}
+	return out.String() + delayTable(sums)
+}
+
+// delayTable renders what DELAY measured; nothing if it has not.
+func delayTable(sums []Sum) string {
+	var out strings.Builder
+	for _, s := range sums {
+		for _, what := range sorted(s.Measured) {
+			if out.Len() == 0 {
+				out.WriteString("\nHow long an edit of somebody else waits for its operator's word in status, beside a neighbour that means no harm and beside the same one that does, in turns:\n\n" +
+					"| neighbour | edits of each | median | median beside it | p99 | p99 beside it | ratio of p99 | machine | commit |\n|---|---|---|---|---|---|---|---|---|\n")
+			}
+			m := s.Measured[what]
+			fmt.Fprintf(&out, "| %s | %d | %d ms | %d ms | %d ms | %d ms | %.2f | %s | %s |\n", what, m.Beside.Edits,
+				m.Quiet.Median.Milliseconds(), m.Beside.Median.Milliseconds(), m.Quiet.P99.Milliseconds(), m.Beside.P99.Milliseconds(),
+				m.Beside.P99.Seconds()/m.Quiet.P99.Seconds(), m.Machine, s.Commit)
+		}
 	}
 	return out.String()
 }

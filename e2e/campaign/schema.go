@@ -23,6 +23,8 @@ type schema struct {
 	MinLength            int                `json:"minLength"`
 	MaxLength            int                `json:"maxLength"`
 	MinItems             int                `json:"minItems"`
+	MaxItems             int                `json:"maxItems"`
+	MaxProperties        int                `json:"maxProperties"`
 	Pattern              string             `json:"pattern"`
 	Format               string             `json:"format"`
 	IntOrString          bool               `json:"x-kubernetes-int-or-string"`

@@ -19,8 +19,8 @@ func counts(req *http.Request, asks apirequest.Request) bool {
 	return asks.Writes() && asks.Resource != "events" && !req.URL.Query().Has("dryRun")
 }
 
-// write names a write of an operator, all but which of its kin it is.
-func write(operator string, req *http.Request, asks apirequest.Request) (Write, error) {
+// WriteOf names a write of an operator, all but which of its kin it is.
+func WriteOf(operator string, req *http.Request, asks apirequest.Request) (Write, error) {
 	w := Write{Operator: operator, Verb: asks.Verb, Resource: asks.Resource, Name: asks.Name}
 	if asks.Subresource != "" {
 		w.Resource += "." + asks.Subresource

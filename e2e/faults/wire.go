@@ -37,7 +37,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	case !counts(req, asks):
 		return w.next.RoundTrip(req)
 	}
-	point, err := write(w.life.operator, req, asks)
+	point, err := WriteOf(w.life.operator, req, asks)
 	if err != nil {
 		return nil, err
 	}

@@ -163,6 +163,11 @@ func (r *Rig) flags() operator.Flags {
 		ReconcileTimeout: time.Minute, RelistPeriod: r.options.Relist, ClientQPS: -1, LogLevel: "error", LogFormat: "text",
 		Image: "tidb-groups/operator:dev",
 	}
+	for _, n := range r.options.Neighbours {
+		// As many workers for each namespace, and of all, as operators have by default.
+		out.Concurrency, out.NamespaceConcurrency = 32, 8
+		out.Namespaces += "," + n.namespace
+	}
 	if r.options.ClusterWide {
 		out.Namespaces = ""
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,11 +136,23 @@ func (s *Set) Transitions() []metav1.Condition {
 	return out
 }
 
-// line makes a message a single line of bounded length.
+// line makes a message a single line of bounded length, fit for a terminal: it may quote
+// what a PD or a pod says, which is any program of its namespace.
 func line(message string) string {
-	message = strings.Join(strings.Fields(message), " ")
+	message = Plain(strings.Join(strings.Fields(message), " "))
 	if len(message) <= maxMessage {
 		return message
 	}
 	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+}
+
+// Plain replaces what a terminal would obey or hide rather than show: control characters,
+// and those that turn the direction of writing.
+func Plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != ' ' && !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
 }

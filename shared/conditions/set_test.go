@@ -103,6 +103,8 @@ func TestAMessageIsOneLineOfBoundedLength(t *testing.T) {
 	set := conditions.New(nil, 3, clock())
 	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "one\n\ttwo  three")
 	assert.Equal(t, "one two three", set.Get(v1alpha1.ConditionReady).Message)
+	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "PD said \"\x1b[31m\x00 \u202e no\" \xff")
+	assert.Equal(t, `PD said "?[31m? ? no" `+"\ufffd", set.Get(v1alpha1.ConditionReady).Message, "P12: what a program of the namespace says is no command to a terminal")
 	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, strings.Repeat("é", 1000))
 	long := set.Get(v1alpha1.ConditionReady).Message
 	assert.LessOrEqual(t, len(long), 512)

@@ -195,8 +195,14 @@ func addMembers(v *pd.View, call string, answer membersAnswer) error {
 	v.ClusterID = decimal(answer.Header.GetClusterId())
 	v.Leader = answer.Leader.GetName()
 	listed := false
-	for _, m := range answer.Members {
+	for i, m := range answer.Members {
 		listed = listed || m.GetMemberId() == answer.Leader.GetMemberId()
+		// One that was added and has not started yet has no name.
+		if same := slices.IndexFunc(answer.Members[:i], func(o *pdpb.Member) bool {
+			return o.GetMemberId() == m.GetMemberId() || o.GetName() == m.GetName() && m.GetName() != ""
+		}); same >= 0 {
+			return &pd.Malformed{Call: call, Why: fmt.Sprintf("two members are called %q or have its ID", m.GetName())}
+		}
 		v.Members = append(v.Members, pd.Member{
 			Name: m.GetName(), ID: decimal(m.GetMemberId()),
 			ClientURL: first(m.GetClientUrls()), PeerURL: first(m.GetPeerUrls()),

@@ -216,6 +216,14 @@ func TestAnswersThatAreNotBelieved(t *testing.T) {
 		answers: map[string]answer{membersPath: {http.StatusOK, `{"header":{"cluster_id":7},"members":[{"name":"a","member_id":1}],"leader":{"name":"b","member_id":2}}`}},
 		message: "PD's answer to members cannot be used: the leader b is not among the members",
 	}, {
+		name:    "P11: two members of one name",
+		answers: map[string]answer{membersPath: {http.StatusOK, `{"header":{"cluster_id":1},"leader":{"name":"a","member_id":1},"members":[{"name":"a","member_id":1},{"name":"a","member_id":2}]}`}},
+		message: `PD's answer to members cannot be used: two members are called "a" or have its ID`,
+	}, {
+		name:    "P11: two members of one ID",
+		answers: map[string]answer{membersPath: {http.StatusOK, `{"header":{"cluster_id":1},"leader":{"name":"a","member_id":1},"members":[{"name":"a","member_id":1},{"name":"b","member_id":1}]}`}},
+		message: `PD's answer to members cannot be used: two members are called "b" or have its ID`,
+	}, {
 		name:    "something else than PD",
 		answers: map[string]answer{membersPath: {http.StatusOK, `<html>hello</html>`}},
 		message: "PD's answer to members cannot be used: invalid character '<' looking for beginning of value",

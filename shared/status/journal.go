@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
@@ -41,7 +42,7 @@ type telling struct {
 
 // Eventf records an Event and logs it.
 func (j *Journal) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	line := fmt.Sprintf(note, args...)
+	line := conditions.Plain(fmt.Sprintf(note, args...))
 	if absent(related) {
 		if related = nil; j.repeats(regarding, reason, line) {
 			return

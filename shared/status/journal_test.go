@@ -54,4 +54,8 @@ func TestEveryEventIsALineInTheLog(t *testing.T) {
 	status.Note(j.Log, g, i, "Updated", "changed Instance %s", i.Name)
 	assert.Zero(t, told())
 	assert.Len(t, lines, 6)
+
+	// P12: a terminal obeys nothing that a PD has said.
+	j.Eventf(g, nil, "Warning", "RequestFailed", "Reconcile", "PD said %s", "\x1b[31m no")
+	assert.Equal(t, "Warning RequestFailed PD said ?[31m no", <-recorder.Events)
 }

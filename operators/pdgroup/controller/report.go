@@ -44,6 +44,10 @@ func report(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, outcome step.Out
 		status.Leader = s.PD.Leader
 		status.Members = nil
 		for _, m := range s.PD.Members {
+			// Members that have not started yet have no name, and status lists each name once.
+			if slices.ContainsFunc(status.Members, func(listed v1alpha1.PDMember) bool { return listed.Name == m.Name }) {
+				continue
+			}
 			status.Members = append(status.Members, v1alpha1.PDMember{Name: m.Name, ID: m.ID, Healthy: m.Healthy, ClientURL: m.ClientURL})
 		}
 	}

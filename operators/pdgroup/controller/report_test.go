@@ -19,6 +19,20 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
+// P11: status lists each name once, or the API server refuses all of it.
+func TestMembersWithoutANameAreToldOnce(t *testing.T) {
+	g, s := stored(), started(t, stored(), 3)
+	founded(g)
+	s.PD.Members = append(s.PD.Members, pd.Member{ID: "98"}, pd.Member{ID: "99"})
+	status, _, _ := report(g, s, groupPlan{ClusterID: "7"}, step.Done(), clock())
+	names := map[string]bool{}
+	for _, m := range status.Members {
+		assert.False(t, names[m.Name], "%q is told twice", m.Name)
+		names[m.Name] = true
+	}
+	assert.Len(t, names, 4)
+}
+
 func TestReport(t *testing.T) {
 	paused := func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }
 	suspended := func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }
