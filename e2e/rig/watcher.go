@@ -87,6 +87,7 @@ type Watcher struct {
 	consent    map[string]bool // claims that may go
 	uids       map[Key][]types.UID
 	history    *history
+	remedies   *remedies  // nil if what statuses tell to run is not tried
 	looks      int        // questions to the API server that are not answered yet
 	looked     *sync.Cond // told when the last one is
 }
@@ -205,10 +206,14 @@ func (w *Watcher) see(ctx context.Context, all ...arrival) {
 	for _, one := range all {
 		w.take(one.event, one.object)
 	}
+	remedies := w.remedies
 	w.wake()
 	w.mu.Unlock()
 	for _, one := range all {
 		w.ask(ctx, one.event, one.object)
+		if remedies != nil {
+			remedies.see(ctx, one.event, one.object)
+		}
 	}
 }
 

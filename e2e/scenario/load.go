@@ -219,6 +219,9 @@ func (s Scenario) validateStep(step Step) error {
 	if p := step.Patch; p != nil && (p.Merge == nil) == (p.JSON == nil) {
 		return errors.New("a patch is either merge or json")
 	}
+	if p := step.Paste; p != nil && ((p.Condition == "") == (p.Path == "") || p.Command == "") {
+		return errors.New("a paste has a command, and condition or path")
+	}
 	if o := step.Operation; o != nil {
 		if err := s.validateSteps(o.Steps); err != nil {
 			return fmt.Errorf("operation %s: %w", o.Name, err)

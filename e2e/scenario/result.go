@@ -39,6 +39,9 @@ type Result struct {
 	Violations []string
 	// Requests of the operators to the API server.
 	Requests map[Request]int
+	// Tried and Pasted are the messages with a command that were seen in a status, and
+	// those whose command a step has pasted.
+	Tried, Pasted []string
 	// Workload is what the scenario's workload has reported; nil if it has none.
 	Workload *workload.Report
 }

@@ -35,6 +35,8 @@ type runner struct {
 	workload *workload.Run
 	// reported is what a workload has reported at its end.
 	reported *workload.Report
+	// pasted are the messages whose commands were pasted.
+	pasted []string
 	// clusterWide are objects outside the namespace, which have to be removed.
 	clusterWide []*unstructured.Unstructured
 }
@@ -63,7 +65,7 @@ func Run(ctx context.Context, w World, s Scenario) (result Result, err error) {
 	result = Result{
 		Scenario: s.Name, Took: time.Since(begin),
 		Restarts: Restarts(seen.UIDs), Births: seen.Births, Alarms: seen.Alarms, Violations: seen.Violations, Requests: seen.Requests,
-		Workload: r.reported,
+		Workload: r.reported, Tried: seen.Tried, Pasted: r.pasted,
 	}
 	if err == nil {
 		result.Outcome, err = AwaitOutcome(ctx, w, nil)
@@ -131,6 +133,8 @@ func (r *runner) step(ctx context.Context, s Step) error {
 	case s.Consent != nil:
 		r.consent(s.Consent)
 		return nil
+	case s.Paste != nil:
+		return r.paste(ctx, *s.Paste)
 	case s.Start != nil:
 		return r.world.StartOperators(ctx, operators(s.Start)...)
 	case s.Stop != nil:

@@ -1,0 +1,66 @@
+package remedy
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCommandsAreCutOutOfMessages(t *testing.T) {
+	for message, want := range map[string][]string{
+		"nothing to type": nil,
+		"a is not Ready yet: kubectl -n x describe pdgroup a":                                                        {"kubectl -n x describe pdgroup a"},
+		"delete it (kubectl -n x delete service a) or give the group another name":                                   {"kubectl -n x delete service a"},
+		"kubectl -n x delete pdgroup a, then kubectl -n x delete pvc b c, and create it again":                       {"kubectl -n x delete pdgroup a", "kubectl -n x delete pvc b c"},
+		"does it run? kubectl describe pvc a -n x; and 2 more":                                                       {"kubectl describe pvc a -n x"},
+		"kubectl -n x annotate instance a groups.tidb.dev/restart=$(date +%s) --overwrite":                           {"kubectl -n x annotate instance a groups.tidb.dev/restart=$(date +%s) --overwrite"},
+		`to go on: kubectl -n x patch pdgroup a --type=merge -p '{"spec":{"paused":false}}'; or wait`:                {`kubectl -n x patch pdgroup a --type=merge -p '{"spec":{"paused":false}}'`},
+		"see kubectl get nodes -o custom-columns='N:.metadata.name,T:.spec.taints[*].key' (0/3 nodes are available)": {"kubectl get nodes -o custom-columns='N:.metadata.name,T:.spec.taints[*].key'"},
+		"kubectl -n x logs a: it says why":                                                                           {"kubectl -n x logs a"},
+		"kubectl -n x exec svc/a -- /pd-ctl store delete 1":                                                          {"kubectl -n x exec svc/a -- /pd-ctl store delete 1"},
+	} {
+		var have []string
+		for _, c := range Commands(message) {
+			have = append(have, c.Line)
+		}
+		assert.Equal(t, want, have, message)
+	}
+}
+
+func TestACommandTellsWhatItDoesToWhat(t *testing.T) {
+	for line, want := range map[string]struct {
+		effect   Effect
+		resource string
+		names    []string
+		shape    string
+	}{
+		"kubectl -n x describe pdgroup a":                                                   {Reads, "pdgroup", []string{"a"}, "-n describe pdgroup NAME"},
+		"kubectl delete instance a -n x":                                                    {Changes, "instance", []string{"a"}, "delete instance NAME -n"},
+		"kubectl -n x delete pvc b c":                                                       {Changes, "pvc", []string{"b", "c"}, "-n delete pvc NAME NAME"},
+		"kubectl -n x annotate instance a groups.tidb.dev/replace-":                         {Changes, "instance", []string{"a"}, "-n annotate instance NAME"},
+		"kubectl -n x annotate --overwrite tidbcluster a 'groups.tidb.dev/allow-removal=b'": {Changes, "tidbcluster", []string{"a"}, "-n annotate --overwrite tidbcluster NAME"},
+		"kubectl -n x logs job/a":                                                           {Reads, "job", []string{"a"}, "-n logs"},
+		"kubectl logs a -c tikv -n x --previous":                                            {Reads, "pod", []string{"a"}, "logs NAME -c -n --previous"},
+		"kubectl uncordon n":                                                                {Changes, "node", []string{"n"}, "uncordon NAME"},
+		"kubectl -n x scale tikvgroup a --replicas=0":                                       {Changes, "tikvgroup", []string{"a"}, "-n scale tikvgroup NAME --replicas"},
+		"kubectl explain pod.spec":                                                          {Reads, "", nil, "explain"},
+		"kubectl -n x get pvc --show-labels":                                                {Reads, "pvc", []string{}, "-n get pvc --show-labels"},
+		"kubectl -n x exec svc/a -- /pd-ctl":                                                {Executes, "svc", []string{"a"}, "-n exec --"},
+		"pd-ctl store delete 1":                                                             {Unknown, "", nil, ""},
+	} {
+		found := Commands(line)
+		require.Len(t, found, 1, line)
+		resource, names := found[0].Targets()
+		assert.Equal(t, want.effect, found[0].Effect(), line)
+		assert.Equal(t, want.resource, resource, line)
+		assert.Equal(t, want.names, names, line)
+		assert.Equal(t, want.shape, found[0].Shape(), line)
+	}
+}
+
+func TestPlaceholdersAreFound(t *testing.T) {
+	assert.Equal(t, "FILE", Commands("kubectl -n x create configmap a --from-file=key=FILE")[0].Placeholder())
+	assert.Equal(t, "NAME", Commands("kubectl -n x annotate instance NAME a=")[0].Placeholder())
+	assert.Empty(t, Commands("kubectl -n x annotate instance a b=")[0].Placeholder())
+}
