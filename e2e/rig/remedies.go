@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -195,7 +196,7 @@ func (r *remedies) judge(ctx context.Context, key Key, message string, command r
 			return err
 		}
 	}
-	return r.fieldsExist(key, message, command)
+	return r.fieldExists(key, message, command)
 }
 
 // mayChange says why a person should not do to an object what a command does.
@@ -265,29 +266,28 @@ func namesEntry(cluster, group *unstructured.Unstructured) bool {
 	})
 }
 
-// fieldsExist: a command that edits is told with the field, which the object has.
-func (r *remedies) fieldsExist(key Key, message string, command remedy.Command) error {
+// fieldExists: a command that edits is told with the field, the last one before it, which
+// the object has.
+func (r *remedies) fieldExists(key Key, message string, command remedy.Command) error {
 	resource, targets := command.Targets()
 	kind := remedy.Kind(resource)
-	if effect := command.Effect(); effect != remedy.Edits || !slices.Contains(v1alpha1.Kinds(), kind) {
+	if command.Effect() != remedy.Edits || !slices.Contains(v1alpha1.Kinds(), kind) {
 		return nil
 	}
-	named := remedy.Fields(message)
+	before, _, _ := strings.Cut(message, command.Line)
+	named := remedy.Fields(before)
 	if len(named) == 0 {
-		return fmt.Errorf("no field is named that is to be edited")
+		return errors.New("no field is named that is to be edited")
 	}
-	missing := slices.IndexFunc(named, func(f remedy.Field) bool { return !r.schemas.has(kind, f.Steps) })
-	if missing >= 0 {
-		return fmt.Errorf("a %s has no field %s, which %s names", kind, named[missing].Path, key)
+	field := named[len(named)-1]
+	if !r.schemas.has(kind, field.Steps) {
+		return fmt.Errorf("a %s has no field %s, which %s names", kind, field.Path, key)
 	}
+	r.watcher.mu.Lock()
+	defer r.watcher.mu.Unlock()
 	for _, name := range targets {
-		r.watcher.mu.Lock()
-		object := r.watcher.objects[Key{Kind: kind, Name: name}]
-		r.watcher.mu.Unlock()
-		for _, f := range named {
-			if object != nil && !hasEntry(object.Object, f.Steps) {
-				return fmt.Errorf("%s %s has no entry of the name in %s", kind, name, f.Path)
-			}
+		if object := r.watcher.objects[Key{Kind: kind, Name: name}]; object != nil && !hasEntry(object.Object, field.Steps) {
+			return fmt.Errorf("%s %s has no entry of the name in %s", kind, name, field.Path)
 		}
 	}
 	return nil

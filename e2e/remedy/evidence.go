@@ -1,0 +1,73 @@
+package remedy
+
+import (
+	_ "embed" // the evidence
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+)
+
+// How a command is proved to be right.
+const (
+	// Pasted by a scenario, which then waits until it has helped.
+	Pasted = "pasted"
+	// DryRun by the API server, with what it changes, while its message stands in a scenario.
+	DryRun = "dry-run"
+	// Run as it is while its message stands in a scenario: it changes nothing.
+	Run = "run"
+	// Taken by kubectl, with made-up names: no scenario prints it.
+	Taken = "taken"
+)
+
+// Evidence is why a text with a command is right.
+type Evidence struct {
+	// Says is the text, as it is in the source, with %s for what is filled in.
+	Says string `json:"says"`
+	// How it is proved: pasted, dry-run, run or taken.
+	How string `json:"how"`
+	// Scenarios that print it.
+	Scenarios []string `json:"scenarios,omitempty"`
+	// Tests that print it, where no scenario does.
+	Tests []string `json:"tests,omitempty"`
+	// Why no scenario prints it.
+	Why string `json:"why,omitempty"`
+}
+
+//go:embed remedies.yaml
+var remedies []byte
+
+// All returns the evidence of every text.
+func All() ([]Evidence, error) {
+	var out []Evidence
+	if err := yaml.UnmarshalStrict(remedies, &out); err != nil {
+		return nil, fmt.Errorf("read remedies: %w", err)
+	}
+	return out, nil
+}
+
+// Missing returns the texts that a scenario is the evidence of and has not printed, or
+// not pasted, as it should. They are errors of a scenario that has come to its end.
+func Missing(scenario string, tried, pasted []string) ([]string, error) {
+	all, err := All()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range all {
+		if !slices.Contains(e.Scenarios, scenario) {
+			continue
+		}
+		pattern, err := Pattern(e.Says)
+		if err != nil {
+			return nil, err
+		}
+		seen := pattern.MatchString
+		if e.How == Pasted && !slices.ContainsFunc(pasted, seen) && e.Scenarios[0] == scenario {
+			out = append(out, fmt.Sprintf("it pastes no command of a message %q, as remedies.yaml says", e.Says))
+		} else if !slices.ContainsFunc(tried, seen) {
+			out = append(out, fmt.Sprintf("no status says %q, as remedies.yaml says", e.Says))
+		}
+	}
+	return out, nil
+}
