@@ -126,20 +126,26 @@ func effects() map[string]Effect {
 	}
 }
 
-// Placeholders are the words that a person has to replace before pasting; there is no
-// other.
-func Placeholders() []string { return []string{"FILE", "NAME"} }
+// Placeholders are the words that a person has to replace before pasting: a file that
+// only he has, the Instance that he wants, and labels of his own nodes. There are no others.
+func Placeholders() []string { return []string{"FILE", "INSTANCE", "LABEL,LABEL"} }
+
+// capitals are what a placeholder is written in.
+var capitals = regexp.MustCompile(`[A-Z]{4,}(?:,[A-Z]{4,})*`)
 
 // Placeholder returns the first word of the command that a person has to replace,
 // empty if it can be pasted as it is.
 func (c Command) Placeholder() string {
-	for _, p := range Placeholders() {
-		if slices.ContainsFunc(c.Words, func(word string) bool { return word == p || strings.HasSuffix(word, "="+p) }) {
-			return p
+	for _, part := range strings.Split(quoted.ReplaceAllString(c.Line, ""), " ") {
+		if found := capitals.FindString(part); found != "" {
+			return found
 		}
 	}
 	return ""
 }
+
+// quoted is what a shell takes as it is.
+var quoted = regexp.MustCompile(`'[^']*'|"[^"]*"`)
 
 // Verb returns what kubectl is to do; empty if it is not kubectl.
 func (c Command) Verb() string {

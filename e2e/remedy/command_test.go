@@ -61,6 +61,8 @@ func TestACommandTellsWhatItDoesToWhat(t *testing.T) {
 
 func TestPlaceholdersAreFound(t *testing.T) {
 	assert.Equal(t, "FILE", Commands("kubectl -n x create configmap a --from-file=key=FILE")[0].Placeholder())
-	assert.Equal(t, "NAME", Commands("kubectl -n x annotate instance NAME a=")[0].Placeholder())
+	assert.Equal(t, "INSTANCE", Commands("kubectl -n x annotate pdgroup a groups.tidb.dev/recover-quorum=INSTANCE/4711")[0].Placeholder())
+	assert.Equal(t, "LABEL,LABEL", Commands("kubectl -n x exec svc/a -- /pd-ctl config set location-labels LABEL,LABEL")[0].Placeholder())
+	assert.Empty(t, Commands("kubectl get nodes -o custom-columns='NODE:.metadata.name'")[0].Placeholder())
 	assert.Empty(t, Commands("kubectl -n x annotate instance a b=")[0].Placeholder())
 }

@@ -2,6 +2,7 @@ package remedy
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -59,8 +60,16 @@ func Set(object map[string]any, steps []string, value any) bool {
 	case map[string]any:
 		return Set(below, steps[1:], value)
 	case []any:
-		entry := Entry(below, steps[1])
-		return entry != nil && len(steps) > 2 && Set(entry, steps[2:], value)
+		if len(steps) > 2 {
+			entry := Entry(below, steps[1])
+			return entry != nil && Set(entry, steps[2:], value)
+		}
+		kept := slices.DeleteFunc(below, func(one any) bool { return Entry([]any{one}, steps[1]) != nil })
+		if value != nil {
+			kept = append(kept, value)
+		}
+		object[steps[0]] = kept
+		return true
 	}
 	return false
 }

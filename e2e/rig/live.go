@@ -17,23 +17,22 @@ func (w *Watcher) ask(ctx context.Context, event watch.EventType, object *unstru
 	if object.GetKind() != v1alpha1.KindInstance || event != watch.Added && event != watch.Deleted {
 		return
 	}
-	w.later(func() { w.look(ctx, event, object) })
-}
-
-// later looks at something beside the watch; what must not have been is known once all
-// of that is done.
-func (w *Watcher) later(look func()) {
 	w.mu.Lock()
 	w.looks++
 	w.mu.Unlock()
 	go func() {
-		look()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.looks--; w.looks == 0 {
-			w.looked.Broadcast()
-		}
+		defer w.seen()
+		w.look(ctx, event, object)
 	}()
+}
+
+// seen is called when one thing is looked at.
+func (w *Watcher) seen() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.looks--; w.looks == 0 {
+		w.looked.Broadcast()
+	}
 }
 
 // look asks the API server itself about what an event means. Objects of

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,9 +33,19 @@ type remedies struct {
 	schemas schemas
 	one     chan struct{} // held while a command is tried: they cost more than what they look at
 
-	// Under the watcher's lock:
-	messages map[string]bool // that were seen
-	tried    map[string]bool // shapes of messages
+	// Under the watcher's lock: the messages that were seen, by the shapes of their
+	// commands, and whether a command of a shape was found to be right, false while
+	// nothing is known yet.
+	messages map[string][]string
+	tried    map[string]bool
+}
+
+// trial is a command that is to be tried.
+type trial struct {
+	key     Key
+	shape   string
+	message string
+	command remedy.Command
 }
 
 // tryRemedies has a watcher try what statuses print.
@@ -47,18 +56,25 @@ func (w *Watcher) tryRemedies(s shell) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.remedies = &remedies{watcher: w, shell: s, schemas: all, one: make(chan struct{}, 1), messages: map[string]bool{}, tried: map[string]bool{}}
+	w.remedies = &remedies{watcher: w, shell: s, schemas: all, one: make(chan struct{}, 1), messages: map[string][]string{}, tried: map[string]bool{}}
 	return nil
 }
 
-// Tried returns the messages with a command that were seen in a status.
+// Tried returns the messages of statuses whose commands were all found to be right.
 func (w *Watcher) Tried() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.remedies == nil {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(w.remedies.messages))
+	var out []string
+	for message, shapes := range w.remedies.messages {
+		if !slices.ContainsFunc(shapes, func(shape string) bool { return !w.remedies.tried[shape] }) {
+			out = append(out, message)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // told returns the messages of an object's status that hold a command.
@@ -85,32 +101,27 @@ func told(object *unstructured.Unstructured) []string {
 	return out
 }
 
-// see tries what a version of an object tells.
-func (r *remedies) see(ctx context.Context, event watch.EventType, object *unstructured.Unstructured) {
+// take returns what is to be tried of a version of an object. The watcher is locked.
+func (r *remedies) take(event watch.EventType, object *unstructured.Unstructured) []trial {
 	if event == watch.Deleted || object.GroupVersionKind().Group != v1alpha1.GroupName {
-		return
+		return nil
 	}
+	var out []trial
 	key := Key{Kind: object.GetKind(), Name: object.GetName()}
-	w := r.watcher
 	for _, message := range told(object) {
-		w.mu.Lock()
-		known := r.messages[message]
-		r.messages[message] = true
-		w.mu.Unlock()
-		if known {
-			continue
-		}
+		_, known := r.messages[message]
 		for _, command := range remedy.Commands(message) {
 			shape := key.Kind + ": " + shapeOf(message, command)
-			w.mu.Lock()
-			known := r.tried[shape]
-			r.tried[shape] = true
-			w.mu.Unlock()
 			if !known {
-				w.later(func() { r.try(ctx, key, shape, message, command) })
+				r.messages[message] = append(r.messages[message], shape)
+			}
+			if _, begun := r.tried[shape]; !begun {
+				r.tried[shape] = false
+				out = append(out, trial{key, shape, message, command})
 			}
 		}
 	}
+	return out
 }
 
 // prose is what does not differ from object to object.
@@ -129,20 +140,21 @@ func shapeOf(message string, c remedy.Command) string {
 // try tries a command while its message stands. A message may be about to follow what
 // has just changed: one is wrong if it is so still after the time in which everything
 // has to be said.
-func (r *remedies) try(ctx context.Context, key Key, shape, message string, command remedy.Command) {
-	w := r.watcher
-	wrong := r.judge(ctx, key, message, command)
-	if wrong != nil && r.stays(ctx, key, command) {
-		wrong = r.judge(ctx, key, message, command)
-	} else if wrong != nil {
-		w.mu.Lock()
-		delete(r.tried, shape) // nothing is known of it
-		delete(r.messages, message)
-		w.mu.Unlock()
+func (r *remedies) try(ctx context.Context, t trial) {
+	wrong := r.judge(ctx, t.key, t.message, t.command)
+	if wrong != nil && r.stays(ctx, t.key, t.command) {
+		wrong = r.judge(ctx, t.key, t.message, t.command)
+	}
+	if wrong != nil && r.stands(t.key, t.command) && ctx.Err() == nil {
+		r.watcher.violate("%s tells to run %q, which is wrong: %v; the message: %s", t.key, t.command.Line, wrong, t.message)
 		return
 	}
-	if wrong != nil && r.stands(key, command) {
-		w.violate("%s tells to run %q, which is wrong: %v; the message: %s", key, command.Line, wrong, message)
+	r.watcher.mu.Lock()
+	defer r.watcher.mu.Unlock()
+	if wrong == nil {
+		r.tried[t.shape] = true
+	} else {
+		delete(r.tried, t.shape) // nothing is known of it
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/e2e/remedy"
@@ -34,13 +35,10 @@ func (s shell) paste(ctx context.Context, line, editor, beside string) error {
 // try runs a command so that nothing comes of it.
 func (s shell) try(ctx context.Context, c remedy.Command) error {
 	line, beside := c.Line, ""
-	switch c.Placeholder() {
-	case "":
-	case "FILE":
-		line = strings.Replace(line, "FILE", os.DevNull, 1)
-	default:
-		return fmt.Errorf("%s is to be filled in", c.Placeholder())
+	if word := c.Placeholder(); word != "" && !slices.Contains(remedy.Placeholders(), word) {
+		return fmt.Errorf("%s is to be filled in, and is no placeholder that package remedy knows", word)
 	}
+	line = strings.Replace(line, "FILE", os.DevNull, 1)
 	switch c.Effect() {
 	case remedy.Changes:
 		beside = "--dry-run=server"

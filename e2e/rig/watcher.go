@@ -203,17 +203,25 @@ func (w *Watcher) see(ctx context.Context, all ...arrival) {
 		return
 	}
 	w.mu.Lock()
+	var trials []trial
 	for _, one := range all {
 		w.take(one.event, one.object)
+		if w.remedies != nil {
+			trials = append(trials, w.remedies.take(one.event, one.object)...)
+		}
 	}
-	remedies := w.remedies
+	// Who is woken waits for them, too.
+	w.looks += len(trials)
 	w.wake()
 	w.mu.Unlock()
+	for _, t := range trials {
+		go func() {
+			defer w.seen()
+			w.remedies.try(ctx, t)
+		}()
+	}
 	for _, one := range all {
 		w.ask(ctx, one.event, one.object)
-		if remedies != nil {
-			remedies.see(ctx, one.event, one.object)
-		}
 	}
 }
 

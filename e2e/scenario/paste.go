@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -28,6 +29,9 @@ type Paste struct {
 	Condition string `json:"condition,omitempty"`
 	// Path of the message, as of a [Field], where it is not one of a condition.
 	Path string `json:"path,omitempty"`
+	// Event is the reason of an Event about the object that has it as its note, where no
+	// status has it.
+	Event string `json:"event,omitempty"`
 	// Command is how it goes on after kubectl and the namespace, as in "scale tikvgroup":
 	// the message must have one such command, and may have others.
 	Command string `json:"command"`
@@ -49,12 +53,7 @@ type Edit struct {
 func (r *runner) paste(ctx context.Context, p Paste) error {
 	ctx, cancel := context.WithTimeout(ctx, r.scenario.within(0))
 	defer cancel()
-	var message string
-	var command remedy.Command
-	err := r.world.Await(ctx, func(o objects.Set) (err error) {
-		message, command, err = p.find(o)
-		return err
-	})
+	message, command, err := r.read(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -77,18 +76,50 @@ func (r *runner) paste(ctx context.Context, p Paste) error {
 	return nil
 }
 
-// find returns the message and its command.
-func (p Paste) find(o objects.Set) (string, remedy.Command, error) {
+// read waits for the message and its command.
+func (r *runner) read(ctx context.Context, p Paste) (message string, command remedy.Command, err error) {
+	if p.Event == "" {
+		err = r.world.Await(ctx, func(o objects.Set) (err error) {
+			message = p.message(o)
+			command, err = p.find(message)
+			return err
+		})
+		return message, command, err
+	}
+	err = untold(ctx, func(ctx context.Context) error { // who waits for objects is not told of Events
+		var list eventsv1.EventList
+		if err := r.world.User().List(ctx, &list, client.InNamespace(r.world.Namespace())); err != nil {
+			return fmt.Errorf("list Events: %w", err)
+		}
+		for _, e := range list.Items {
+			if e.Reason == p.Event && e.Regarding.Kind == p.Object.Kind && e.Regarding.Name == p.Object.Name {
+				message = e.Note
+			}
+		}
+		command, err = p.find(message)
+		return err
+	})
+	return message, command, err
+}
+
+// message of the object, empty if there is none.
+func (p Paste) message(o objects.Set) string {
 	object := o.Get(p.Object.Kind, p.Object.Name)
 	if object == nil {
-		return "", remedy.Command{}, fmt.Errorf("%s does not exist", p.Object)
+		return ""
 	}
-	message := ""
 	if p.Path != "" {
-		message, _ = at(object.Object, strings.Split(p.Path, ".")).(string)
-	} else if c := objects.Condition(object, p.Condition); c != nil && c.ObservedGeneration == object.GetGeneration() {
-		message = c.Message
+		message, _ := at(object.Object, strings.Split(p.Path, ".")).(string)
+		return message
 	}
+	if c := objects.Condition(object, p.Condition); c != nil && c.ObservedGeneration == object.GetGeneration() {
+		return c.Message
+	}
+	return ""
+}
+
+// find returns the command of the message.
+func (p Paste) find(message string) (remedy.Command, error) {
 	var found []remedy.Command
 	for _, c := range remedy.Commands(message) {
 		if strings.HasPrefix(c.Rest(), p.Command) {
@@ -96,9 +127,9 @@ func (p Paste) find(o objects.Set) (string, remedy.Command, error) {
 		}
 	}
 	if len(found) != 1 {
-		return "", remedy.Command{}, fmt.Errorf("%s says %d times %q: %q; it is %s", p.Object, len(found), p.Command, message, objects.Describe(object))
+		return remedy.Command{}, fmt.Errorf("%s says %d times to %s: %q", p.Object, len(found), p.Command, message)
 	}
-	return message, found[0], nil
+	return found[0], nil
 }
 
 // foresee notes what the command deletes, as the steps that delete do.
@@ -161,10 +192,15 @@ func (r *runner) edited(ctx context.Context, p Paste, message string, c remedy.C
 	if err := r.world.User().Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
 		return nil, fmt.Errorf("read what is to be edited: %w", err)
 	}
+	// What the API server writes may have changed until the editor is closed.
 	live.SetManagedFields(nil)
+	live.SetResourceVersion("")
+	unstructured.RemoveNestedField(live.Object, "metadata", "generation")
+	delete(live.Object, "status")
 	for _, e := range p.Edit {
 		// Only of our kinds are fields named by paths.
-		if named := remedy.Fields(message); !slices.ContainsFunc(named, func(f remedy.Field) bool { return f.Path == e.Field }) && groupOf(live.GetKind()) != "" {
+		named := remedy.Fields(message)
+		if !slices.ContainsFunc(named, func(f remedy.Field) bool { return e.Field == f.Path || strings.HasPrefix(e.Field, f.Path+".") }) && groupOf(live.GetKind()) != "" {
 			return nil, fmt.Errorf("the message names %v, not %s: %s", named, e.Field, message)
 		}
 		value, err := plain(e.Value)

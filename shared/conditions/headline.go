@@ -51,9 +51,5 @@ func short(message string) string {
 	if at := strings.LastIndexByte(cut, ' '); at > 0 {
 		cut = cut[:at]
 	}
-	// A part of a command must not be there to be pasted.
-	if at := strings.LastIndex(cut, "kubectl "); at > 0 && !strings.ContainsAny(cut[at:], ";)") {
-		cut = cut[:at]
-	}
-	return strings.TrimRight(strings.TrimSuffix(cut, "kubectl"), " ,;:(") + "…"
+	return strings.TrimRight(whole(cut), " ,;:(") + "…"
 }
