@@ -49,6 +49,12 @@ type Edit struct {
 	Value any `json:"value,omitempty"`
 }
 
+// editing writes the edited object over the file that kubectl has opened the editor on.
+// It leaves the version there: the object's status may have been written since it was read.
+const editing = `version=$(grep -m 1 '^  resourceVersion:' "$1")
+sed "s/^  resourceVersion:.*/$version/" %s > "$1.new" && mv "$1.new" "$1"
+`
+
 // paste does what a status says.
 func (r *runner) paste(ctx context.Context, p Paste) error {
 	ctx, cancel := context.WithTimeout(ctx, r.scenario.within(0))
@@ -168,9 +174,10 @@ func (r *runner) prepare(ctx context.Context, p Paste, message string, c remedy.
 	case c.Effect() == remedy.Edits:
 		var text []byte
 		if text, err = r.edited(ctx, p, message, c); err == nil {
-			err = os.WriteFile(path, text, 0o600)
+			script := filepath.Join(dir, "editor")
+			err = errors.Join(os.WriteFile(path, text, 0o600), os.WriteFile(script, fmt.Appendf(nil, editing, path), 0o600))
+			editor = "sh " + script
 		}
-		editor = "cp " + path
 	case len(p.Edit) > 0:
 		err = errors.New("it opens no editor")
 	}
@@ -192,11 +199,7 @@ func (r *runner) edited(ctx context.Context, p Paste, message string, c remedy.C
 	if err := r.world.User().Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
 		return nil, fmt.Errorf("read what is to be edited: %w", err)
 	}
-	// What the API server writes may have changed until the editor is closed.
 	live.SetManagedFields(nil)
-	live.SetResourceVersion("")
-	unstructured.RemoveNestedField(live.Object, "metadata", "generation")
-	delete(live.Object, "status")
 	for _, e := range p.Edit {
 		// Only of our kinds are fields named by paths.
 		named := remedy.Fields(message)

@@ -84,6 +84,9 @@ func (o options) runOne(ctx context.Context, plane *controlplane.ControlPlane, s
 		for _, message := range result.Tried {
 			fmt.Printf("       tells: %s\n", message)
 		}
+		for _, message := range result.Pasted {
+			fmt.Printf("       pasted: %s\n", message)
+		}
 	}
 	if o.requests {
 		printRequests(result.Requests)
