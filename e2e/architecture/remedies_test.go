@@ -59,15 +59,15 @@ func TestTheEvidenceOfACommandIsHeldToItsWord(t *testing.T) {
 		e    remedy.Evidence
 		says string
 	}{
-		"pasted":                   {remedy.Evidence{How: remedy.Pasted, Scenarios: []string{"story"}}, ""},
-		"printed by a test":        {remedy.Evidence{How: remedy.Taken, Tests: quoting, Why: "no pod"}, ""},
-		"printed by nothing":       {remedy.Evidence{How: remedy.Taken, Why: "no pod"}, "nothing prints it"},
-		"without a reason":         {remedy.Evidence{How: remedy.Taken, Tests: quoting}, "why no scenario"},
-		"a way that there is not":  {remedy.Evidence{How: "guessed", Scenarios: []string{"story"}}, "proved by guessed"},
-		"run by no scenario":       {remedy.Evidence{How: remedy.Run, Tests: quoting}, "a scenario tries"},
-		"taken although it is run": {remedy.Evidence{How: remedy.Taken, Scenarios: []string{"story"}, Why: "no pod"}, "a scenario tries"},
-		"a scenario of containers": {remedy.Evidence{How: remedy.Run, Scenarios: []string{"real"}}, "no scenario real"},
-		"a test that there is not": {remedy.Evidence{How: remedy.Taken, Tests: []string{"TestB"}, Why: "no pod"}, "no test TestB"},
+		"pasted":                     {remedy.Evidence{How: remedy.Pasted, Scenarios: []string{"story"}}, ""},
+		"printed by a test":          {remedy.Evidence{How: remedy.Taken, Tests: quoting, Why: "no pod"}, ""},
+		"printed by nothing we have": {remedy.Evidence{How: remedy.Taken, Why: "no pod"}, ""},
+		"without a reason":           {remedy.Evidence{How: remedy.Taken, Tests: quoting}, "why no scenario"},
+		"a way that there is not":    {remedy.Evidence{How: "guessed", Scenarios: []string{"story"}}, "proved by guessed"},
+		"run by no scenario":         {remedy.Evidence{How: remedy.Run, Tests: quoting}, "a scenario tries"},
+		"taken although it is run":   {remedy.Evidence{How: remedy.Taken, Scenarios: []string{"story"}, Why: "no pod"}, "a scenario tries"},
+		"a scenario of containers":   {remedy.Evidence{How: remedy.Run, Scenarios: []string{"real"}}, "no scenario real"},
+		"a test that there is not":   {remedy.Evidence{How: remedy.Taken, Tests: []string{"TestB"}, Why: "no pod"}, "no test TestB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.e.Says = says

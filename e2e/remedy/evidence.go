@@ -28,7 +28,7 @@ type Evidence struct {
 	How string `json:"how"`
 	// Scenarios that print it.
 	Scenarios []string `json:"scenarios,omitempty"`
-	// Tests that print it, where no scenario does.
+	// Tests that look for its words, where no scenario does.
 	Tests []string `json:"tests,omitempty"`
 	// Why no scenario prints it.
 	Why string `json:"why,omitempty"`

@@ -1,21 +1,33 @@
 package remedy
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // enough is how many letters a quotation has: fewer are in many texts.
 const enough = 14
 
-// Quotes reports whether a string of a test is a part of a message that is made of a
-// text: the test then fails when the text is another one.
-func Quotes(literal, format string) bool {
+// common is what many texts say: the words of a command.
+var common = regexp.MustCompile(`^\W*(kubectl ?)?(-n ?)?((annotate|delete|describe|edit|get|logs|patch|scale) ?)?\w*\W*$`)
+
+// Quotes returns how many letters of a string of a test are a part of a message that is
+// made of a text, 0 if too few: the test fails when the text is another one.
+func Quotes(literal, format string) int {
+	most := 0
 	for _, piece := range pieces(format) {
-		if len(piece) >= enough && strings.Contains(literal, piece) || len(literal) >= enough && strings.Contains(piece, literal) {
-			return true
+		if !common.MatchString(piece) && len(piece) >= enough && strings.Contains(literal, piece) {
+			most = max(most, len(piece))
+		}
+		if !common.MatchString(literal) && len(literal) >= enough && strings.Contains(piece, literal) {
+			most = max(most, len(literal))
 		}
 	}
 	// Names stand in the literal where the text has verbs.
-	pattern, err := Pattern(format)
-	return err == nil && pattern.MatchString(literal)
+	if pattern, err := Pattern(format); err == nil && pattern.MatchString(literal) {
+		most = max(most, len(format))
+	}
+	return most
 }
 
 // pieces are the parts of a text between its verbs.

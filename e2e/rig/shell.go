@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,8 +27,12 @@ func (s shell) paste(ctx context.Context, line, editor, beside string) error {
 	cmd := exec.CommandContext(ctx, "sh", "-c", script) //nolint:gosec // lines that a person is told to paste
 	cmd.Env = append(os.Environ(),
 		"KUBECONFIG="+s.plane.Kubeconfig, "KUBE_EDITOR="+editor, "KUBECACHEDIR="+filepath.Join(filepath.Dir(s.plane.Kubeconfig), "kubectl"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
+	out, err := cmd.CombinedOutput()
+	switch said := strings.TrimSpace(string(out)); {
+	case err != nil:
+		return fmt.Errorf("%w: %s", err, said)
+	case strings.Contains(said, "Warning: unknown field"):
+		return errors.New(said) // which the API server drops
 	}
 	return nil
 }
@@ -70,4 +75,14 @@ func (r *Rig) Paste(ctx context.Context, line, editor string) error {
 		beside = "--wait=false"
 	}
 	return shell{plane: r.plane}.paste(ctx, line, editor, beside)
+}
+
+// Try runs a command line so that nothing comes of it: what it would change is only
+// looked at by the API server.
+func (r *Rig) Try(ctx context.Context, line string) error {
+	commands := remedy.Commands(line)
+	if len(commands) != 1 || commands[0].Line != line {
+		return fmt.Errorf("%q is not one command", line)
+	}
+	return shell{plane: r.plane}.try(ctx, commands[0])
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
+	"github.com/tidb-groups/tidb-groups/e2e/remedy"
 	"github.com/tidb-groups/tidb-groups/e2e/workload"
 )
 
@@ -54,6 +55,20 @@ func (r Result) Bad() error {
 	}
 	for _, violation := range r.Violations {
 		out = append(out, errors.New("violation: "+violation))
+	}
+	return errors.Join(out...)
+}
+
+// Unproved returns the commands that the scenario is said to prove and does not, as an
+// error: see package remedy.
+func (r Result) Unproved() error {
+	missing, err := remedy.Missing(r.Scenario, r.Tried, r.Pasted)
+	if err != nil {
+		return err
+	}
+	var out []error
+	for _, what := range missing {
+		out = append(out, errors.New(what))
 	}
 	return errors.Join(out...)
 }

@@ -211,12 +211,6 @@ func (r *runner) await(ctx context.Context, a Await) error {
 	if err := r.world.Await(ctx, holds); err != nil {
 		return err
 	}
-	if len(a.Says) > 0 {
-		// What is said may be a command, which is tried while it stands.
-		if seen := r.world.Observed(); len(seen.Violations) > 0 {
-			return errors.New("violation: " + seen.Violations[0])
-		}
-	}
 	if a.Replicated || len(a.pods()) > 0 {
 		if err := untold(ctx, func(ctx context.Context) error { return a.placed(ctx, r.world) }); err != nil {
 			return err

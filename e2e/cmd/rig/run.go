@@ -109,6 +109,9 @@ func runInRig(ctx context.Context, plane *controlplane.ControlPlane, s scenario.
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, r.Describe())
 	}
+	if err == nil {
+		err = result.Unproved()
+	}
 	return result, errors.Join(err, r.Close())
 }
 
