@@ -3,6 +3,7 @@ package remedy
 import (
 	_ "embed" // the evidence
 	"fmt"
+	"regexp"
 	"slices"
 
 	"sigs.k8s.io/yaml"
@@ -46,28 +47,50 @@ func All() ([]Evidence, error) {
 	return out, nil
 }
 
-// Missing returns the texts that a scenario is the evidence of and has not printed, or
-// not pasted, as it should. They are errors of a scenario that has come to its end.
-func Missing(scenario string, tried, pasted []string) ([]string, error) {
+// Proof is what a scenario is the evidence of.
+type Proof struct {
+	all      []Evidence
+	patterns []*regexp.Regexp
+}
+
+// ProofOf returns what the scenario of a name is the evidence of.
+func ProofOf(scenario string) (Proof, error) {
 	all, err := All()
 	if err != nil {
-		return nil, err
+		return Proof{}, err
 	}
-	var out []string
+	var out Proof
 	for _, e := range all {
 		if !slices.Contains(e.Scenarios, scenario) {
 			continue
 		}
 		pattern, err := Pattern(e.Says)
 		if err != nil {
-			return nil, err
+			return Proof{}, err
 		}
-		seen := pattern.MatchString
-		if e.How == Pasted && !slices.ContainsFunc(pasted, seen) && e.Scenarios[0] == scenario {
+		out.all, out.patterns = append(out.all, e), append(out.patterns, pattern)
+	}
+	return out, nil
+}
+
+// Of reports whether the scenario is the evidence of a message.
+func (p Proof) Of(message string) bool {
+	return slices.ContainsFunc(p.patterns, func(pattern *regexp.Regexp) bool { return pattern.MatchString(message) })
+}
+
+// Missing returns the texts that the scenario has not pasted, or whose commands were not
+// tried while they stood, as it should have come to.
+func (p Proof) Missing(tried, pasted []string) []string {
+	var out []string
+	for n, e := range p.all {
+		seen := p.patterns[n].MatchString
+		switch {
+		case slices.ContainsFunc(pasted, seen):
+		case e.How == Pasted:
 			out = append(out, fmt.Sprintf("it pastes no command of a message %q, as remedies.yaml says", e.Says))
-		} else if !slices.ContainsFunc(tried, seen) {
+		case !slices.ContainsFunc(tried, seen):
 			out = append(out, fmt.Sprintf("no status says %q, as remedies.yaml says", e.Says))
 		}
 	}
-	return out, nil
+	return out
 }

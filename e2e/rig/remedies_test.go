@@ -97,12 +97,12 @@ func TestWhatKubectlDoesNotTakeIsNotTaken(t *testing.T) {
 		here + ` patch pdgroup x --type=merge -p '{"spec":{"suspend":true}}'`: `unknown field "spec.suspend"`,
 		here + " scale pdgroup x --replicas=-1":                               "must be greater than or equal to 0",
 		here + " annotate pdgroup x key":                                      "at least one annotation update is required",
-		"kubectl -n default describe tidbgrup x":                  "the server doesn't have a resource type",
-		"kubectl -n default scale tikvgroup x --replica=0":        "unknown flag: --replica",
-		"kubectl -n default patch tikvgroup x -p '{}' --type=mrg": "--type must be one of",
-		"kubectl -n default annotate pvc x":                       "at least one annotation update is required",
-		"kubectl -n default delete pod PODNAME":                   "is no placeholder",
-		"kubectl -n default apply -f FILE":                        "no message tells to do that",
+		"kubectl -n default describe tidbgrup x":                              "the server doesn't have a resource type",
+		"kubectl -n default scale tikvgroup x --replica=0":                    "unknown flag: --replica",
+		"kubectl -n default patch tikvgroup x -p '{}' --type=mrg":             "--type must be one of",
+		"kubectl -n default annotate pvc x":                                   "at least one annotation update is required",
+		"kubectl -n default delete pod PODNAME":                               "is no placeholder",
+		"kubectl -n default apply -f FILE":                                    "no message tells to do that",
 	} {
 		assert.ErrorContains(t, r.Try(t.Context(), line), says, line)
 	}

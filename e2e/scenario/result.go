@@ -62,12 +62,12 @@ func (r Result) Bad() error {
 // Unproved returns the commands that the scenario is said to prove and does not, as an
 // error: see package remedy.
 func (r Result) Unproved() error {
-	missing, err := remedy.Missing(r.Scenario, r.Tried, r.Pasted)
+	proof, err := remedy.ProofOf(r.Scenario)
 	if err != nil {
 		return err
 	}
 	var out []error
-	for _, what := range missing {
+	for _, what := range proof.Missing(r.Tried, r.Pasted) {
 		out = append(out, errors.New(what))
 	}
 	return errors.Join(out...)
