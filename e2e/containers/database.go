@@ -202,3 +202,6 @@ func ask(ctx context.Context, url string, into any) (err error) {
 	}
 	return nil
 }
+
+// Paste implements scenario.World: commands of messages are pasted in the rig.
+func (w *World) Paste(context.Context, string, string) error { return scenario.ErrNotHere }

@@ -21,13 +21,18 @@ func (w *Watcher) ask(ctx context.Context, event watch.EventType, object *unstru
 	w.looks++
 	w.mu.Unlock()
 	go func() {
+		defer w.seen()
 		w.look(ctx, event, object)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.looks--; w.looks == 0 {
-			w.looked.Broadcast()
-		}
 	}()
+}
+
+// seen is called when one thing is looked at.
+func (w *Watcher) seen() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.looks--; w.looks == 0 {
+		w.looked.Broadcast()
+	}
 }
 
 // look asks the API server itself about what an event means. Objects of

@@ -58,6 +58,9 @@ type Options struct {
 	// an operator has not seen yet counts as unseen for twice as long.
 	Silence time.Duration
 
+	// Remedies has every command tried that a status tells a person to run.
+	Remedies bool
+
 	// Installed says how an operator is to run, each time before it starts; if nil, with
 	// full access and with flags of the rig's own.
 	Installed func(ctx context.Context, operator string) (Process, error)
@@ -166,6 +169,11 @@ func (r *Rig) open(options Options) error {
 	if r.Watcher, err = watchNamespace(r.ctx, r.plane.Config, r.namespace, cmp.Or(options.Silence, reasonDeadline)); err != nil {
 		return err
 	}
+	if options.Remedies {
+		if err := r.Watcher.tryRemedies(shell{plane: r.plane}); err != nil {
+			return err
+		}
+	}
 	r.actor = &actor{
 		databases: r.Databases, addresses: newAddresses(), delays: options.Delays, volumes: options.ClusterWide,
 		fail: func(err error) { r.Watcher.violate("pod actor: %v", err) },
@@ -220,7 +228,7 @@ func (r *Rig) Await(ctx context.Context, holds func(Objects) error) error {
 func (r *Rig) Observed() scenario.Observed {
 	out := scenario.Observed{
 		UIDs: r.Watcher.UIDs(), Births: map[string]int{}, Upgrades: map[string]model.Upgrades{}, Flushed: map[string]int{}, Led: map[string]int{}, Violations: r.Watcher.Violations(),
-		Requests: r.Requests.Counts(), Versions: r.Watcher.Versions(),
+		Requests: r.Requests.Counts(), Versions: r.Watcher.Versions(), Tried: r.Watcher.Tried(),
 	}
 	for _, db := range r.Databases.List() {
 		out.Births[db.Group().Name] = db.Births()

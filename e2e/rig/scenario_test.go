@@ -27,6 +27,7 @@ func TestScenarios(t *testing.T) {
 				result, err := scenario.Run(t.Context(), r.Rig, s)
 				require.NoError(t, err)
 				assert.NoError(t, result.Bad())
+				assert.NoError(t, result.Unproved())
 			})
 		}
 	}

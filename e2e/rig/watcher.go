@@ -87,6 +87,7 @@ type Watcher struct {
 	consent    map[string]bool // claims that may go
 	uids       map[Key][]types.UID
 	history    *history
+	remedies   *remedies  // nil if what statuses tell to run is not tried
 	looks      int        // questions to the API server that are not answered yet
 	looked     *sync.Cond // told when the last one is
 }
@@ -202,11 +203,23 @@ func (w *Watcher) see(ctx context.Context, all ...arrival) {
 		return
 	}
 	w.mu.Lock()
+	var trials []trial
 	for _, one := range all {
 		w.take(one.event, one.object)
+		if w.remedies != nil {
+			trials = append(trials, w.remedies.take(one.event, one.object)...)
+		}
 	}
+	// Who is woken waits for them, too.
+	w.looks += len(trials)
 	w.wake()
 	w.mu.Unlock()
+	for _, t := range trials {
+		go func() {
+			defer w.seen()
+			w.remedies.try(ctx, t)
+		}()
+	}
 	for _, one := range all {
 		w.ask(ctx, one.event, one.object)
 	}

@@ -247,6 +247,16 @@ func (s Says) check(o objects.Set) error {
 	return nil
 }
 
+// message is what the condition says now, empty if there is none.
+func (s Says) message(o objects.Set) string {
+	if object := o.Get(s.Object.Kind, s.Object.Name); object != nil {
+		if c := objects.Condition(object, s.Condition); c != nil {
+			return c.Message
+		}
+	}
+	return ""
+}
+
 func (f Field) check(o objects.Set) error {
 	object := o.Get(f.Object.Kind, f.Object.Name)
 	if object == nil {

@@ -219,6 +219,9 @@ func (s Scenario) validateStep(step Step) error {
 	if p := step.Patch; p != nil && (p.Merge == nil) == (p.JSON == nil) {
 		return errors.New("a patch is either merge or json")
 	}
+	if p := step.Paste; p != nil && (p.Command == "" || len(slices.DeleteFunc([]string{p.Condition, p.Path, p.Event}, func(from string) bool { return from == "" })) != 1) {
+		return errors.New("a paste has a command, and condition, path or event")
+	}
 	if o := step.Operation; o != nil {
 		if err := s.validateSteps(o.Steps); err != nil {
 			return fmt.Errorf("operation %s: %w", o.Name, err)

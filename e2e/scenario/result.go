@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
+	"github.com/tidb-groups/tidb-groups/e2e/remedy"
 	"github.com/tidb-groups/tidb-groups/e2e/workload"
 )
 
@@ -39,6 +40,9 @@ type Result struct {
 	Violations []string
 	// Requests of the operators to the API server.
 	Requests map[Request]int
+	// Tried and Pasted are the messages with a command that were seen in a status, and
+	// those whose command a step has pasted.
+	Tried, Pasted []string
 	// Workload is what the scenario's workload has reported; nil if it has none.
 	Workload *workload.Report
 }
@@ -51,6 +55,20 @@ func (r Result) Bad() error {
 	}
 	for _, violation := range r.Violations {
 		out = append(out, errors.New("violation: "+violation))
+	}
+	return errors.Join(out...)
+}
+
+// Unproved returns the commands that the scenario is said to prove and does not, as an
+// error: see package remedy.
+func (r Result) Unproved() error {
+	proof, err := remedy.ProofOf(r.Scenario)
+	if err != nil {
+		return err
+	}
+	var out []error
+	for _, what := range proof.Missing(r.Tried, r.Pasted) {
+		out = append(out, errors.New(what))
 	}
 	return errors.Join(out...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
+	"github.com/tidb-groups/tidb-groups/e2e/remedy"
 	"github.com/tidb-groups/tidb-groups/e2e/workload"
 )
 
@@ -35,6 +37,10 @@ type runner struct {
 	workload *workload.Run
 	// reported is what a workload has reported at its end.
 	reported *workload.Report
+	// proof is the commands that it is the evidence of.
+	proof remedy.Proof
+	// pasted are the messages whose commands were pasted.
+	pasted []string
 	// clusterWide are objects outside the namespace, which have to be removed.
 	clusterWide []*unstructured.Unstructured
 }
@@ -47,6 +53,9 @@ func Run(ctx context.Context, w World, s Scenario) (result Result, err error) {
 	r := &runner{world: w, scenario: s, deleted: map[objects.Key]types.UID{}, nodes: map[string]string{}}
 	begin := time.Now()
 	defer func() { err = errors.Join(err, r.tidy(ctx)) }()
+	if r.proof, err = remedy.ProofOf(s.Name); err != nil {
+		return Result{Scenario: s.Name}, fmt.Errorf("run scenario %s: %w", s.Name, err)
+	}
 	if !s.RunsIn(w.Kind()) {
 		return Result{Scenario: s.Name}, fmt.Errorf("run scenario %s: it does not run in the world %q", s.Name, w.Kind())
 	}
@@ -63,7 +72,7 @@ func Run(ctx context.Context, w World, s Scenario) (result Result, err error) {
 	result = Result{
 		Scenario: s.Name, Took: time.Since(begin),
 		Restarts: Restarts(seen.UIDs), Births: seen.Births, Alarms: seen.Alarms, Violations: seen.Violations, Requests: seen.Requests,
-		Workload: r.reported,
+		Workload: r.reported, Tried: seen.Tried, Pasted: r.pasted,
 	}
 	if err == nil {
 		result.Outcome, err = AwaitOutcome(ctx, w, nil)
@@ -131,6 +140,8 @@ func (r *runner) step(ctx context.Context, s Step) error {
 	case s.Consent != nil:
 		r.consent(s.Consent)
 		return nil
+	case s.Paste != nil:
+		return r.paste(ctx, *s.Paste)
 	case s.Start != nil:
 		return r.world.StartOperators(ctx, operators(s.Start)...)
 	case s.Stop != nil:
@@ -203,9 +214,16 @@ func (r *runner) await(ctx context.Context, a Await) error {
 	within := r.scenario.within(a.Within.Duration)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not within %s", within))
 	defer cancel()
-	holds := func(o objects.Set) error { return a.Holds.check(o, r.deleted) }
+	proves := false
+	holds := func(o objects.Set) error {
+		proves = slices.ContainsFunc(a.Says, func(s Says) bool { return r.proof.Of(s.message(o)) })
+		return a.Holds.check(o, r.deleted)
+	}
 	if err := r.world.Await(ctx, holds); err != nil {
 		return err
+	}
+	if proves {
+		r.world.Observed() // which ends when the commands that stand have been tried
 	}
 	if a.Replicated || len(a.pods()) > 0 {
 		if err := untold(ctx, func(ctx context.Context) error { return a.placed(ctx, r.world) }); err != nil {

@@ -54,6 +54,8 @@ func TestWhatIsWrongInAScenarioIsSaid(t *testing.T) {
 		"a refusal without words":         {"- refuse: {apply: pd}", "a refuse step has"},
 		"a cascade that does not exist":   {"- delete: {object: PDGroup a, cascade: all}", `there is no cascade "all"`},
 		"a patch that is two":             {"- patch: {object: PDGroup a, merge: {}, json: [{}]}", "either merge or json"},
+		"a command of nothing":            {"- paste: {object: PDGroup a, command: edit}", "a paste has a command, and condition, path or event"},
+		"a command of two":                {"- paste: {object: PDGroup a, command: edit, condition: Ready, event: SetBack}", "a paste has a command, and condition, path or event"},
 		"an order without a sample":       {"- permute: {apply: [pd]}", "how many orders"},
 		"a workload on nothing":           {"- workload: {split: 2}", "a workload step has a tidbGroup, or end"},
 		"an end of no workload":           {"- workload: {end: true}", "no workload runs"},

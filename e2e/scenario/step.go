@@ -37,6 +37,9 @@ type Step struct {
 	// Consent to the deletion of claims by name, which a spec then asks for.
 	Consent []string `json:"consent,omitempty"`
 
+	// Paste a command that a status prints into a shell.
+	Paste *Paste `json:"paste,omitempty"`
+
 	// Start operators, in the given order.
 	Start []string `json:"start,omitempty"`
 	// Stop operators gracefully, all at the same time.

@@ -44,6 +44,7 @@ func (d *database) Namespace() string                               { return "ns
 func (d *database) User() client.Client                             { return d.client }
 func (d *database) StartOperators(context.Context, ...string) error { return nil }
 func (d *database) Observed() scenario.Observed                     { return scenario.Observed{} }
+func (d *database) Paste(context.Context, string, string) error     { return scenario.ErrNotHere }
 func (d *database) Await(_ context.Context, holds func(objects.Set) error) error {
 	return holds(objects.NewSet(nil))
 }

@@ -57,6 +57,10 @@ type World interface {
 	// TiFlash, as ALTER TABLE ... SET TIFLASH REPLICA does.
 	Replicate(ctx context.Context, pdGroup string, table, replicas int) error
 
+	// Paste runs a command line as a shell does, with full access. Kubectl opens the editor
+	// on what is to be edited, and does not wait for the end of what it deletes.
+	Paste(ctx context.Context, line, editor string) error
+
 	// Query runs a statement; what it returns is the first column of the first row,
 	// as text.
 	Query(ctx context.Context, q SQL) (string, error)
@@ -100,6 +104,9 @@ type Observed struct {
 	Alarms []string
 	// Violations of what the watcher looks after.
 	Violations []string
+	// Tried are the messages with a command that were seen in a status; the commands were
+	// tried where the world can, which tells of those that do not work by violations.
+	Tried []string
 	// Requests of the operators to the API server.
 	Requests map[Request]int
 	// Versions is how many versions of objects were seen.

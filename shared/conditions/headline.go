@@ -51,5 +51,5 @@ func short(message string) string {
 	if at := strings.LastIndexByte(cut, ' '); at > 0 {
 		cut = cut[:at]
 	}
-	return strings.TrimRight(cut, " ,;:(") + "…"
+	return strings.TrimRight(whole(cut), " ,;:(") + "…"
 }

@@ -48,3 +48,17 @@ func TestTheHeadlineFitsATerminal(t *testing.T) {
 	assert.LessOrEqual(t, utf8.RuneCountInString(message), 80)
 	assert.True(t, strings.HasSuffix(message, "wörd…"), message)
 }
+
+func TestTheHeadlineHasWholeCommandsOnly(t *testing.T) {
+	for said, want := range map[string]string{
+		"claim data-a-1 is being deleted: have it replaced: kubectl -n db delete instance a-1 and more of this":  "claim data-a-1 is being deleted: have it replaced…",
+		"claim data-a-1 is being deleted and goes away when its pod does: to go on now: kubectl delete it":       "claim data-a-1 is being deleted and goes away when its pod does: to go on now…",
+		"it takes no pods: kubectl uncordon a; then wait for it: the scheduler tries again in a while by itself": "it takes no pods: kubectl uncordon a; then wait for it: the scheduler tries…",
+		"it takes no pods: kubectl uncordon a": "it takes no pods: kubectl uncordon a",
+	} {
+		set := conditions.New(nil, 3, clock())
+		set.Finish(conditions.Verdict{Outcome: step.Stall(v1alpha1.ReasonInvalidSpec, said)})
+		_, message := set.Headline()
+		assert.Equal(t, want, message)
+	}
+}

@@ -12,9 +12,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// maxMessage is how long a message may get; the API allows 32768 characters,
-// but a person reads one line.
-const maxMessage = 512
+// maxMessage is how long a message may get; the API allows 32768 characters, and 1024 in
+// the note of an Event, in which "UpToDate is False: " stands before it.
+const maxMessage = 960
 
 // Set is the conditions that one operator owns on one object, under
 // construction.
@@ -143,7 +143,16 @@ func line(message string) string {
 	if len(message) <= maxMessage {
 		return message
 	}
-	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+	return whole(strings.ToValidUTF8(message[:maxMessage-3], "")) + "..."
+}
+
+// whole takes the command off that a message was cut in: a part of one must not be there
+// to be pasted.
+func whole(cut string) string {
+	if at := strings.LastIndex(cut, "kubectl "); at > 0 && !strings.ContainsAny(cut[at:], ";)") {
+		return cut[:at]
+	}
+	return strings.TrimSuffix(cut, "kubectl")
 }
 
 // Plain replaces what a terminal would obey or hide rather than show: control characters,

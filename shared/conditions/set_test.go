@@ -107,8 +107,17 @@ func TestAMessageIsOneLineOfBoundedLength(t *testing.T) {
 	assert.Equal(t, `PD said "?[31m? ? no" `+"\ufffd", set.Get(v1alpha1.ConditionReady).Message, "P12: what a program of the namespace says is no command to a terminal")
 	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, strings.Repeat("é", 1000))
 	long := set.Get(v1alpha1.ConditionReady).Message
-	assert.LessOrEqual(t, len(long), 512)
+	assert.LessOrEqual(t, len(long), 960)
 	assert.True(t, strings.HasSuffix(long, "é..."))
+}
+
+func TestALongMessageHasWholeCommandsOnly(t *testing.T) {
+	set := conditions.New(nil, 3, clock())
+	first, last := "kubectl -n db edit tidbcluster x; ", "kubectl -n db annotate tidbcluster x 'groups.tidb.dev/allow-removal="+strings.Repeat("x", 300)+"'"
+	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, strings.Repeat("é ", 270)+first+"or consent: "+last)
+	message := set.Get(v1alpha1.ConditionReady).Message
+	assert.LessOrEqual(t, len(message), 960)
+	assert.True(t, strings.HasSuffix(message, first+"or consent: ..."), message)
 }
 
 func TestTransitionsAreWhatAPersonWantsToHear(t *testing.T) {

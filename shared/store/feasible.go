@@ -119,8 +119,24 @@ func (c Component) zoneLost(left room) string {
 			if label(s, key) == "" || stay[places(&s, labels)[level]] || len(stay) >= c.Snapshot.PD.MaxReplicas {
 				continue
 			}
-			return fmt.Sprintf("no TiKV would stay Up in %s %s, and the %d replicas of a region would share %d: add a store there first, or have another Instance removed: kubectl -n %s annotate instance NAME %s=",
-				key, label(s, key), c.Snapshot.PD.MaxReplicas, len(stay), c.Group.GetNamespace(), v1alpha1.AnnotationRemoveFirst)
+			return fmt.Sprintf("no TiKV would stay Up in %s %s, and the %d replicas of a region would share %d: add a store there first%s",
+				key, label(s, key), c.Snapshot.PD.MaxReplicas, len(stay), c.instead(left, level))
+		}
+	}
+	return ""
+}
+
+// instead tells to have another Instance of the group removed, which is not the last
+// of its place; empty if each is.
+func (c Component) instead(left room, level int) string {
+	count, labels := map[string]int{}, c.Snapshot.PD.LocationLabels
+	for _, s := range c.ordinary(left.after) {
+		count[places(&s, labels)[level]]++
+	}
+	for _, s := range c.ordinary(left.after) {
+		i := c.Snapshot.Instance(podName(s))
+		if i != nil && count[places(&s, labels)[level]] > 1 {
+			return fmt.Sprintf(", or have another Instance removed: kubectl -n %s annotate instance %s %s=true", i.Namespace, i.Name, v1alpha1.AnnotationRemoveFirst)
 		}
 	}
 	return ""

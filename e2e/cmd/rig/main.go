@@ -31,6 +31,7 @@ type options struct {
 	list     bool
 	requests bool
 	errors   bool
+	remedies bool
 	parallel int
 	clusters int
 	speed    bool
@@ -45,6 +46,7 @@ func run() int {
 	flag.BoolVar(&o.list, "list", false, "print the scenarios and what they show, and end")
 	flag.BoolVar(&o.requests, "requests", false, "print every kind of request")
 	flag.BoolVar(&o.errors, "errors", false, "print the errors that operators log")
+	flag.BoolVar(&o.remedies, "remedies", false, "print every message of a status with a command to paste")
 	flag.IntVar(&o.parallel, "parallel", 4, "how many scenarios run at the same time")
 	flag.IntVar(&o.clusters, "clusters", 0, "bring up so many clusters at once instead of running scenarios")
 	flag.BoolVar(&o.speed, "speed", false, "measure how long the operators themselves take, instead of running scenarios")

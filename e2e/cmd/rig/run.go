@@ -80,6 +80,14 @@ func (o options) runOne(ctx context.Context, plane *controlplane.ControlPlane, s
 	if err != nil {
 		fmt.Printf("       %s\n       again: make rig RIG='%s'\n", strings.ReplaceAll(brief(err), "\n", "\n       "), s.Name)
 	}
+	if o.remedies {
+		for _, message := range result.Tried {
+			fmt.Printf("       tells: %s\n", message)
+		}
+		for _, message := range result.Pasted {
+			fmt.Printf("       pasted: %s\n", message)
+		}
+	}
 	if o.requests {
 		printRequests(result.Requests)
 	}
@@ -93,13 +101,16 @@ func printRequests(counts map[scenario.Request]int) {
 
 // runInRig opens a rig for a scenario and closes it again.
 func runInRig(ctx context.Context, plane *controlplane.ControlPlane, s scenario.Scenario) (scenario.Result, error) {
-	r, err := rig.Open(ctx, plane, rig.Options{}.For(s))
+	r, err := rig.Open(ctx, plane, rig.Options{Remedies: true}.For(s))
 	if err != nil {
 		return scenario.Result{Scenario: s.Name}, err
 	}
 	result, err := scenario.Run(ctx, r, s)
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, r.Describe())
+	}
+	if err == nil {
+		err = result.Unproved()
 	}
 	return result, errors.Join(err, r.Close())
 }

@@ -266,13 +266,28 @@ func overQuota(s *snapshot, pod *corev1.Pod, q *storage.Quota) step.Outcome {
 	return o
 }
 
+// source is the field of a group that what the API server calls invalid comes from, so
+// far as that shows: what a pod has from no other field it has from the overlay.
+func source(reason string, err error) string {
+	if reason == v1alpha1.ReasonClaimRejected {
+		return "volumes"
+	}
+	fields := []string{"affinity", "env", "nodeSelector", "priorityClassName", "resources", "securityContext", "serviceAccountName", "tolerations", "topologySpreadConstraints"}
+	for _, field := range fields {
+		if text := err.Error(); strings.Contains(text, "spec."+field) || strings.Contains(text, "spec.containers[0]."+field) {
+			return field
+		}
+	}
+	return "overlay"
+}
+
 // rejected turns the API server's answer to a write into an outcome. What is
 // invalid stays invalid until the spec changes; what is forbidden, by a quota
 // for example, may be allowed later.
 func rejected(s *snapshot, reason string, err error) step.Outcome {
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return stall(reason, "%v: correct the spec: %s", err, from(s).Edit())
+		return stall(reason, "%v: correct what the pod has it from, such as %s", err, from(s).In(source(reason, err)))
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return wait("namespace", v1alpha1.ReasonDeleting, "the namespace is being deleted: nothing can be created in it")
 	case apierrors.IsForbidden(err):

@@ -591,7 +591,7 @@ func tied(s *snapshot) int {
 // node of a volume.
 func unschedulable(s *snapshot, why string) step.Outcome {
 	pod := s.pod
-	remedy := fmt.Sprintf("add nodes, or change resources or placement: kubectl -n %s describe pod %s", pod.Namespace, pod.Name)
+	remedy := fmt.Sprintf("see kubectl -n %s describe pod %s; add nodes, or ask for less, or for other nodes, beside %s", pod.Namespace, pod.Name, from(s).In("resources"))
 	at, after := tied(s), deadline
 	switch {
 	case at >= 0 && len(s.volumes[at].place.nodes) == 1:
@@ -600,7 +600,7 @@ func unschedulable(s *snapshot, why string) step.Outcome {
 		remedy = fmt.Sprintf("its claim %s can be used on nodes %s only: make room there; if they are gone for good, have the member replaced: kubectl -n %s delete instance %s",
 			s.volumes[at].name, strings.Join(s.volumes[at].place.nodes, ", "), pod.Namespace, pod.Name)
 	case strings.Contains(why, "untolerated taint"):
-		remedy = "add nodes, change resources or placement, or mend what a node is tainted for, such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'"
+		remedy = "mend what a node is tainted for, such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'; or add nodes, or set " + from(s).In("tolerations")
 	}
 	o := wait("pod", v1alpha1.ReasonPodUnschedulable, "pod %s fits on no node: %s: %s", pod.Name, why, remedy)
 	o.After = after

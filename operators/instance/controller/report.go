@@ -425,9 +425,9 @@ func containerOutcome(s *snapshot, pod *corev1.Pod, c corev1.ContainerStatus) st
 	if waiting := c.State.Waiting; waiting != nil {
 		switch waiting.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError":
-			return wait("pod", v1alpha1.ReasonImagePullFailed, "image %s of container %s in pod %s cannot be pulled: check its name, the registry and imagePullSecrets: %s", c.Image, c.Name, pod.Name, describe)
+			return wait("pod", v1alpha1.ReasonImagePullFailed, "image %s of container %s in pod %s cannot be pulled: what the registry says: %s; a wrong name or version, or imagePullSecrets: correct %s", c.Image, c.Name, pod.Name, describe, imageField(s, c.Name))
 		case "InvalidImageName":
-			return wait("pod", v1alpha1.ReasonImagePullFailed, "image %s of container %s in pod %s is not a valid image name: correct image or version in %s", c.Image, c.Name, pod.Name, from(s).In("image"))
+			return wait("pod", v1alpha1.ReasonImagePullFailed, "image %s of container %s in pod %s is not a valid image name: correct it, or the version: %s", c.Image, c.Name, pod.Name, imageField(s, c.Name))
 		case "ErrImageNeverPull":
 			return wait("pod", v1alpha1.ReasonImagePullFailed, "image %s of container %s in pod %s is not on node %s and imagePullPolicy is Never: load it there", c.Image, c.Name, pod.Name, pod.Spec.NodeName)
 		case "CreateContainerConfigError":
@@ -459,6 +459,20 @@ func containerOutcome(s *snapshot, pod *corev1.Pod, c corev1.ContainerStatus) st
 		return wait("pod", v1alpha1.ReasonContainerCrashing, "container %s in pod %s stops again and again: kubectl logs %s -c %s -n %s --previous", c.Name, pod.Name, pod.Name, c.Name, pod.Namespace)
 	}
 	return step.Done()
+}
+
+// imageField returns the field that the image of a container is set in, and the command
+// that edits it: of a sidecar that has none, that of overlays.
+func imageField(s *snapshot, container string) string {
+	switch container {
+	case s.pod.Labels[v1alpha1.LabelComponent]:
+		return from(s).In("image")
+	case "slowlog":
+		return from(s).In("slowLog.image")
+	case "serverlog", "errorlog":
+		return from(s).In("logTailer.image")
+	}
+	return from(s).In("overlay")
 }
 
 // isInit reports whether a container is to end before the others start. A sidecar among

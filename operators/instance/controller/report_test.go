@@ -107,8 +107,8 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		stalled bool
 		says    string
 	}{
-		"an image that cannot be pulled":           {done, []func(*snapshot){waitingPod("ErrImagePull", "rpc error: 17")}, v1alpha1.ReasonImagePullFailed, false, "image pingcap/pd:v8.5.7 of container pd in pod basic-pd-0"},
-		"an image name that is none":               {done, []func(*snapshot){waitingPod("InvalidImageName", "")}, v1alpha1.ReasonImagePullFailed, false, "correct image or version"},
+		"an image that cannot be pulled":           {done, []func(*snapshot){waitingPod("ErrImagePull", "rpc error: 17")}, v1alpha1.ReasonImagePullFailed, false, "or imagePullSecrets: correct spec.image (kubectl -n ns edit pdgroup basic-pd)"},
+		"an image name that is none":               {done, []func(*snapshot){waitingPod("InvalidImageName", "")}, v1alpha1.ReasonImagePullFailed, false, "is not a valid image name: correct it, or the version: spec.image (kubectl -n ns edit pdgroup basic-pd)"},
 		"an image that may not be pulled":          {done, []func(*snapshot){waitingPod("ErrImageNeverPull", "")}, v1alpha1.ReasonImagePullFailed, false, "node n1"},
 		"a Secret that is missing":                 {done, []func(*snapshot){waitingPod("CreateContainerConfigError", `secret "root" not found`)}, v1alpha1.ReasonMissingReference, false, `secret "root" not found`},
 		"a key that is missing":                    {done, []func(*snapshot){waitingPod("CreateContainerConfigError", "couldn't find key k in ConfigMap ns/c")}, v1alpha1.ReasonMissingReference, false, "key k"},
@@ -128,7 +128,7 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		"a readiness gate of the pod's own": {done, []func(*snapshot){silent, func(s *snapshot) {
 			s.pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
 		}}, v1alpha1.ReasonPodNotReady, false, "waits for a readiness gate of its own"},
-		"a pod that fits nowhere":                  {done, []func(*snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): add nodes"},
+		"a pod that fits nowhere":                  {done, []func(*snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): mend what a node is tainted for"},
 		"a pod whose volume is elsewhere":          {done, []func(*snapshot){unschedulable, on("n7")}, v1alpha1.ReasonPodUnschedulable, false, "its claim data-basic-pd-0 has its volume on node n7: make room there, or let it take pods: kubectl describe node n7"},
 		"a pod whose volume is on two nodes":       {done, []func(*snapshot){unschedulable, on("n7", "n8")}, v1alpha1.ReasonPodUnschedulable, false, "can be used on nodes n7, n8 only"},
 		"a pod that is gated":                      {done, []func(*snapshot){gated}, v1alpha1.ReasonPodPending, false, "SchedulingGated"},

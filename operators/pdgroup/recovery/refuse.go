@@ -116,7 +116,7 @@ func unfit(g *v1alpha1.PDGroup, s group.Snapshot, name string) step.Outcome {
 	for _, v := range i.Status.Volumes {
 		claimed := slices.ContainsFunc(s.Claims[name], func(c metav1.ObjectMeta) bool { return c.UID == v.ClaimUID && c.DeletionTimestamp == nil })
 		if !claimed || v.Phase != "Bound" {
-			return never("claim %s of Instance %s is not there as the member left it: name another one, or: kubectl -n %s describe pvc %s", v.ClaimName, name, g.Namespace, v.ClaimName)
+			return never("claim %s of Instance %s is not there as the member left it: name another one, or restore it: kubectl -n %s describe instance %s", v.ClaimName, name, g.Namespace, name)
 		}
 	}
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)

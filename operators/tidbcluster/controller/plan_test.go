@@ -237,7 +237,7 @@ func TestAGroupThatHoldsDataOutlivesItsEntry(t *testing.T) {
 			c.Annotations = map[string]string{v1alpha1.AnnotationAllowRemoval: names}
 		}
 	}
-	const back, scale = "put its entry back: kubectl -n ns edit tidbcluster basic", "kubectl -n ns scale tikvgroup basic-tikv --replicas=0"
+	const back, scale = "put its entry back, spec.tikv[]: kubectl -n ns edit tidbcluster basic", "kubectl -n ns scale tikvgroup basic-tikv --replicas=0"
 	for name, c := range map[string]struct {
 		change  func(snapshot)
 		edit    func(*v1alpha1.TidbCluster)

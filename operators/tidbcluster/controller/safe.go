@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -100,7 +101,8 @@ func kept(c *v1alpha1.TidbCluster, g v1alpha1.Group, holds string, silent bool) 
 	if others := strings.TrimSpace(c.Annotations[v1alpha1.AnnotationAllowRemoval]); others != "" {
 		allow = others + "," + allow
 	}
-	ways := fmt.Sprintf("put its entry back: kubectl -n %s edit tidbcluster %s; ", c.Namespace, c.Name)
+	edit := origin.Of(g)
+	ways := fmt.Sprintf("put its entry back, %s: %s; ", strings.TrimSuffix(edit.Field(""), "."), edit.Edit())
 	if _, pd := g.(*v1alpha1.PDGroup); !pd {
 		ways += fmt.Sprintf("or have the stores give them away first: kubectl -n %s scale %s %s --replicas=0; ", c.Namespace, strings.ToLower(g.GroupKind()), g.GetName())
 	}

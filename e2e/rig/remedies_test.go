@@ -1,0 +1,109 @@
+package rig_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/e2e/remedy"
+	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
+)
+
+// slots are what stands where a text is filled in, by what stands around it.
+func slots() []struct {
+	before, after *regexp.Regexp
+	value         string
+} {
+	slot := func(before, after, value string) struct {
+		before, after *regexp.Regexp
+		value         string
+	} {
+		return struct {
+			before, after *regexp.Regexp
+			value         string
+		}{regexp.MustCompile(before + "$"), regexp.MustCompile("^" + after), value}
+	}
+	return []struct {
+		before, after *regexp.Regexp
+		value         string
+	}{
+		slot(`-n `, ``, "default"),
+		slot(`kubectl -n default `, ``, "describe instance x-0"),
+		slot(`"spec":\{"`, ``, "suspended"),
+		slot(`":`, `\}`, "true"),
+		slot(`(?:annotate|describe|delete|edit|patch|scale) `, ``, "tidbgroup"),
+		slot(`[ ']`, `(?:=|-(?:[ ;,)]|$))`, "groups.tidb.dev/some-key"),
+		slot(`=`, ``, "1"),
+		slot(`names: `, ``, "x"),
+	}
+}
+
+// filled is a text with names that nobody has.
+func filled(format string) string {
+	const mark = "\x00"
+	left := remedy.Fill(format, func(string) string { return mark })
+	for strings.Contains(left, mark) {
+		before, after, _ := strings.Cut(left, mark)
+		value := "x-0"
+		for _, s := range slots() {
+			if s.before.MatchString(before) && s.after.MatchString(after) {
+				value = s.value
+				break
+			}
+		}
+		left = before + value + after
+	}
+	return left
+}
+
+// P11: whatever a message tells to run is a command that kubectl has and an API server
+// knows, with the right flags; that the objects are there is looked at where scenarios
+// print it.
+func TestP11KubectlTakesEveryCommandOfAMessage(t *testing.T) {
+	t.Parallel()
+	root, err := binaries.Root()
+	require.NoError(t, err)
+	texts, err := remedy.Printed(root)
+	require.NoError(t, err)
+	r := rig.New(t, plane, rig.Options{})
+	tried := map[string]bool{}
+	for _, text := range texts {
+		commands := remedy.Commands(filled(text.Format))
+		assert.NotEmpty(t, commands, text.Format)
+		for _, c := range commands {
+			if tried[c.Line] {
+				continue
+			}
+			tried[c.Line] = true
+			if err := r.Try(t.Context(), c.Line); err != nil {
+				assert.Contains(t, err.Error(), "from server (NotFound)", "%s: %q tells to run %q", text.File, text.Format, c.Line)
+			}
+		}
+	}
+	t.Logf("%d texts, %d commands", len(texts), len(tried))
+}
+
+func TestWhatKubectlDoesNotTakeIsNotTaken(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t, plane, rig.Options{})
+	group := pdGroup("x", 1)
+	r.Apply(group)
+	here := "kubectl -n " + r.Namespace()
+	for line, says := range map[string]string{
+		here + ` patch pdgroup x --type=merge -p '{"spec":{"suspend":true}}'`: `unknown field "spec.suspend"`,
+		here + " scale pdgroup x --replicas=-1":                               "must be greater than or equal to 0",
+		here + " annotate pdgroup x key":                                      "at least one annotation update is required",
+		"kubectl -n default describe tidbgrup x":                              "the server doesn't have a resource type",
+		"kubectl -n default scale tikvgroup x --replica=0":                    "unknown flag: --replica",
+		"kubectl -n default patch tikvgroup x -p '{}' --type=mrg":             "--type must be one of",
+		"kubectl -n default annotate pvc x":                                   "at least one annotation update is required",
+		"kubectl -n default delete pod PODNAME":                               "is no placeholder",
+		"kubectl -n default apply -f FILE":                                    "no message tells to do that",
+	} {
+		assert.ErrorContains(t, r.Try(t.Context(), line), says, line)
+	}
+}
