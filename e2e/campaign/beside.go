@@ -54,6 +54,7 @@ type beside struct {
 	want             *Reference
 	allowed          map[string]bool // writes in the victims' namespace and orders to their PD that are nobody else's doing
 	round            int
+	busy             bool // the tenant has written the same objects again and again himself
 	cancel           context.CancelFunc
 }
 
@@ -383,7 +384,9 @@ func (b *beside) harm() []Finding {
 	out := (&stage{Rig: b.victims}).harm()
 	for _, violation := range b.hostile.Watcher.Violations() {
 		// Its processes end when its PD lies to them, and its members have the IDs that its PD gives them.
-		if !strings.HasPrefix(violation, "pod actor:") && !strings.Contains(violation, ".id was ") {
+		// Who writes in a loop may be the tenant; what operators write of strangers is looked at apart.
+		loop := b.busy && strings.Contains(violation, "written in a loop")
+		if !loop && !strings.HasPrefix(violation, "pod actor:") && !strings.Contains(violation, ".id was ") {
 			out = append(out, Finding{Promise: violated(violation), What: "in the hostile namespace: " + violation})
 		}
 	}
@@ -427,6 +430,12 @@ func (b *beside) outcome(before snapshot, worked error) []Finding {
 		if namespace != b.victims.Namespace() && namespace != b.hostile.Namespace() {
 			writes, _ := b.written.in(namespace)
 			note("P12", "operators wrote in namespace %q: %s", namespace, strings.Join(sorted(writes), ", "))
+		}
+	}
+	writes, _ := b.written.in(b.hostile.Namespace())
+	for _, write := range sorted(writes) {
+		if strings.HasSuffix(write, "/"+strangers) {
+			note("P12", "%s: an object of somebody else in the hostile namespace", write)
 		}
 	}
 	others := b.others()

@@ -410,6 +410,7 @@ func (b *beside) tenancy() *tenancy {
 		}
 		return out
 	}
+	b.busy = true
 	t := &tenancy{Client: b.tenant, own: b.hostile.Namespace(), other: b.victims.Namespace(), theirs: map[objects.Key]types.UID{}}
 	b.hostile.Watcher.Now(func(o objects.Set) { t.hostile = all(o) })
 	b.victims.Watcher.Now(func(o objects.Set) { t.victims = all(o) })
