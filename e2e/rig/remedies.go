@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,12 +25,40 @@ import (
 // trialTime bounds one trial of a command.
 const trialTime = 30 * time.Second
 
+// Kubectl is what kubectl has shown it takes, of all rigs that share it: another command
+// that reads the same of another object only needs that object to be there.
+type Kubectl struct {
+	mu    sync.Mutex
+	takes map[string]bool // by the shape of the command
+}
+
+// NewKubectl returns one that nothing is known of yet.
+func NewKubectl() *Kubectl { return &Kubectl{takes: map[string]bool{}} }
+
+// known reports whether kubectl takes a command that reads.
+func (k *Kubectl) known(c remedy.Command) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.takes[c.Shape()]
+}
+
+// learn notes that kubectl takes a command that describes or gets objects, or a log.
+func (k *Kubectl) learn(c remedy.Command) {
+	if _, names := c.Targets(); c.Effect() != remedy.Reads || len(names) == 0 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.takes[c.Shape()] = true
+}
+
 // remedies tries the commands that statuses print, each kind of message once. A command
 // is right if it can be run while the message stands and is about what a person may
 // change: see [remedies.judge].
 type remedies struct {
 	watcher *Watcher
 	shell   shell
+	kubectl *Kubectl
 	schemas schemas
 	one     chan struct{} // held while a command is tried: they cost more than what they look at
 
@@ -49,14 +78,14 @@ type trial struct {
 }
 
 // tryRemedies has a watcher try what statuses print.
-func (w *Watcher) tryRemedies(s shell) error {
+func (w *Watcher) tryRemedies(s shell, k *Kubectl) error {
 	all, err := loadSchemas()
 	if err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.remedies = &remedies{watcher: w, shell: s, schemas: all, one: make(chan struct{}, 1), messages: map[string][]string{}, tried: map[string]bool{}}
+	w.remedies = &remedies{watcher: w, shell: s, kubectl: k, schemas: all, one: make(chan struct{}, 1), messages: map[string][]string{}, tried: map[string]bool{}}
 	return nil
 }
 
@@ -191,6 +220,9 @@ func (r *remedies) stays(ctx context.Context, key Key, command remedy.Command) b
 // judge says what is wrong with a command: it cannot be run as it is, a field that the
 // message names does not exist, or it changes what is changed back.
 func (r *remedies) judge(ctx context.Context, key Key, message string, command remedy.Command) error {
+	if r.kubectl.known(command) && r.there(ctx, command) {
+		return nil
+	}
 	r.one <- struct{}{}
 	defer func() { <-r.one }()
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
@@ -198,6 +230,7 @@ func (r *remedies) judge(ctx context.Context, key Key, message string, command r
 	if err := r.shell.try(ctx, command); err != nil {
 		return err
 	}
+	r.kubectl.learn(command)
 	resource, targets := command.Targets()
 	kind := remedy.Kind(resource)
 	if resource != "" && kind == "" && command.Verb() != "explain" {
@@ -209,6 +242,30 @@ func (r *remedies) judge(ctx context.Context, key Key, message string, command r
 		}
 	}
 	return r.fieldExists(key, message, command)
+}
+
+// there reports whether the objects of a command that reads are there, and the container.
+func (r *remedies) there(ctx context.Context, command remedy.Command) bool {
+	resource, targets := command.Targets()
+	at := slices.Index(command.Words, "-n")
+	if at >= 0 && command.Words[at+1] != r.watcher.namespace {
+		return false
+	}
+	for _, name := range targets {
+		object := r.watcher.get(ctx, Key{Kind: remedy.Kind(resource), Name: name})
+		if object == nil {
+			return false // or of a kind that is not watched
+		}
+		containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "containers")
+		has := func(one any) bool {
+			c, _ := one.(map[string]any)
+			return slices.Contains(command.Words, fmt.Sprint(c["name"]))
+		}
+		if slices.Contains(command.Words, "-c") && !slices.ContainsFunc(containers, has) {
+			return false // or an init container
+		}
+	}
+	return at >= 0
 }
 
 // mayChange says why a person should not do to an object what a command does.

@@ -58,8 +58,9 @@ type Options struct {
 	// an operator has not seen yet counts as unseen for twice as long.
 	Silence time.Duration
 
-	// Remedies has every command tried that a status tells a person to run.
-	Remedies bool
+	// Remedies has every command tried that a status tells a person to run, with what
+	// this kubectl has shown already; none is tried if nil.
+	Remedies *Kubectl
 
 	// Installed says how an operator is to run, each time before it starts; if nil, with
 	// full access and with flags of the rig's own.
@@ -169,8 +170,8 @@ func (r *Rig) open(options Options) error {
 	if r.Watcher, err = watchNamespace(r.ctx, r.plane.Config, r.namespace, cmp.Or(options.Silence, reasonDeadline)); err != nil {
 		return err
 	}
-	if options.Remedies {
-		if err := r.Watcher.tryRemedies(shell{plane: r.plane}); err != nil {
+	if options.Remedies != nil {
+		if err := r.Watcher.tryRemedies(shell{plane: r.plane}, options.Remedies); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 func TestScenarios(t *testing.T) {
 	all, err := scenario.Load()
 	require.NoError(t, err)
+	kubectl := rig.NewKubectl()
 	for _, family := range all {
 		for _, s := range family.Variants(false) {
 			if !s.RunsIn(scenario.Rig) {
@@ -23,7 +24,7 @@ func TestScenarios(t *testing.T) {
 				if !s.Options.ClusterWide {
 					t.Parallel()
 				}
-				r := rig.New(t, plane, rig.Options{}.For(s))
+				r := rig.New(t, plane, rig.Options{Remedies: kubectl}.For(s))
 				result, err := scenario.Run(t.Context(), r.Rig, s)
 				require.NoError(t, err)
 				assert.NoError(t, result.Bad())

@@ -29,7 +29,10 @@ type Test struct {
 // New returns a rig for one test, which its end closes and judges.
 func New(t testing.TB, plane *controlplane.ControlPlane, options Options) *Test {
 	t.Helper()
-	options.Name, options.Remedies = cmp.Or(options.Name, t.Name()), true
+	options.Name = cmp.Or(options.Name, t.Name())
+	if options.Remedies == nil {
+		options.Remedies = NewKubectl()
+	}
 	opened, err := Open(context.WithoutCancel(t.Context()), plane, options)
 	require.NoError(t, err)
 	r := &Test{Rig: opened, t: t}

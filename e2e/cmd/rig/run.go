@@ -23,13 +23,14 @@ type tally struct {
 	ran, alarms, violations  int
 	requests, objects, again int
 	failed                   []string
+	kubectl                  *rig.Kubectl
 }
 
 // runAll runs scenarios, those that watch all namespaces one after the other,
 // and returns the names of those that failed.
 func (o options) runAll(ctx context.Context, plane *controlplane.ControlPlane, all []scenario.Scenario) []string {
 	began := time.Now()
-	sum := &tally{}
+	sum := &tally{kubectl: rig.NewKubectl()}
 	var together errgroup.Group
 	together.SetLimit(max(1, o.parallel))
 	for _, wide := range []bool{true, false} {
@@ -57,7 +58,7 @@ func (o options) runOne(ctx context.Context, plane *controlplane.ControlPlane, s
 	if ctx.Err() != nil {
 		return
 	}
-	result, err := runInRig(ctx, plane, s)
+	result, err := runInRig(ctx, plane, s, sum.kubectl)
 	sum.mu.Lock()
 	defer sum.mu.Unlock()
 	requests, replaced := 0, 0
@@ -100,8 +101,8 @@ func printRequests(counts map[scenario.Request]int) {
 }
 
 // runInRig opens a rig for a scenario and closes it again.
-func runInRig(ctx context.Context, plane *controlplane.ControlPlane, s scenario.Scenario) (scenario.Result, error) {
-	r, err := rig.Open(ctx, plane, rig.Options{Remedies: true}.For(s))
+func runInRig(ctx context.Context, plane *controlplane.ControlPlane, s scenario.Scenario, kubectl *rig.Kubectl) (scenario.Result, error) {
+	r, err := rig.Open(ctx, plane, rig.Options{Remedies: kubectl}.For(s))
 	if err != nil {
 		return scenario.Result{Scenario: s.Name}, err
 	}
