@@ -14,7 +14,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
-	"github.com/tidb-groups/tidb-groups/shared/scaling"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
