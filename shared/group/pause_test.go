@@ -7,49 +7,54 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
 )
 
 // A pause in the middle of something: nothing is done, and what is said is true.
 func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
-	recovering := step.Wait("PD", waitDeadline, v1alpha1.ReasonRecovering, "store 4 of Instance kv-1 is to lead again")
+	recovering := step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonRecovering, "store 4 of Instance kv-1 is to lead again")
 	for name, c := range map[string]struct {
-		plan    Plan
+		plan    planning.Plan
 		gives   bool
 		reason  string
 		message string
 	}{
-		"nothing is left to be done": {Plan{Outcome: step.Done()}, false, "", ""},
-		"a member that has recovered gives the Lease back": {Plan{
-			Lease: LeaseChange{Give: true}, Outcome: step.Done(),
-			rechecks: []recheck{{"kv-1", func(pd.View) string { return "" }}, {"kv-2", func(pd.View) string { return "" }}},
+		"nothing is left to be done": {planning.Plan{Outcome: step.Done()}, false, "", ""},
+		"a member that has recovered gives the Lease back": {planning.Plan{
+			Lease: planning.LeaseChange{Release: true}, Outcome: step.Done(),
+			Rechecks: []planning.Recheck{{Instance: "kv-1", Still: func(pd.View) string { return "" }}, {Instance: "kv-2", Still: func(pd.View) string { return "" }}},
 		}, true, "", ""},
-		"companions that have recovered too": {Plan{
-			Lease: LeaseChange{Give: true}, Outcome: step.Done(),
-			rechecks: []recheck{{"kv-3", func(pd.View) string { return "" }}, {"kv-2", func(pd.View) string { return "" }}},
+		"companions that have recovered too": {planning.Plan{
+			Lease: planning.LeaseChange{Release: true}, Outcome: step.Done(),
+			Rechecks: []planning.Recheck{{Instance: "kv-3", Still: func(pd.View) string { return "" }}, {Instance: "kv-2", Still: func(pd.View) string { return "" }}},
 		}, true, "", ""},
-		"nor does one whose companion is not to lead yet": {Plan{
-			Lease: LeaseChange{Give: true}, Calls: []Call{{Verb: StopEvictingLeaders, Instance: "kv-3"}}, Outcome: step.Done(),
+		"nor does one whose companion is not to lead yet": {planning.Plan{
+			Lease: planning.LeaseChange{Release: true}, Calls: []component.Call{{Verb: component.StopEvictingLeaders, Instance: "kv-3"}}, Outcome: step.Done(),
 		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv"},
-		"one of which something is still to be taken back does not": {Plan{
-			Lease: LeaseChange{Give: true}, Calls: []Call{{Verb: StopEvictingLeaders, Instance: "kv-1"}}, Outcome: step.Done(),
+		"one of which something is still to be taken back does not": {planning.Plan{
+			Lease: planning.LeaseChange{Release: true}, Calls: []component.Call{{Verb: component.StopEvictingLeaders, Instance: "kv-1"}}, Outcome: step.Done(),
 		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv"},
-		"one that cannot recover says why": {Plan{
-			Calls: []Call{{Verb: StopEvictingLeaders, Instance: "kv-1"}}, Outcome: recovering,
+		"one that cannot recover says why": {planning.Plan{
+			Calls: []component.Call{{Verb: component.StopEvictingLeaders, Instance: "kv-1"}}, Outcome: recovering,
 		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: store 4 of Instance kv-1 is to lead again"},
-		"one that comes back by itself is waited for": {Plan{Outcome: recovering}, false, v1alpha1.ReasonRecovering, recovering.Message},
-		"nobody is said to have left": {Plan{
+		"one that comes back by itself is waited for": {planning.Plan{Outcome: recovering}, false, v1alpha1.ReasonRecovering, recovering.Message},
+		"nobody is said to have left": {planning.Plan{
 			Drained: map[string]bool{"kv-1": true}, Waiting: map[string]string{"kv-2": "soon"}, Notes: []string{"remove kv-1"}, Outcome: step.Done(),
 		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: remove kv-1"},
-		"the Lease is not taken": {Plan{Lease: LeaseChange{Take: &Disruption{Instance: kv(1, "a")}}, Notes: []string{"take the Lease"}, Outcome: step.Done()},
+		"the Lease is not taken": {planning.Plan{Lease: planning.LeaseChange{Take: &component.Disruption{Instance: instancetest.Instance(1, "a")}}, Notes: []string{"take the Lease"}, Outcome: step.Done()},
 			false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: take the Lease"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Snapshot{Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: "a"}, Companions: []lease.Companion{{Instance: "kv-3"}}}}
+			s := observation.Snapshot{Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: "a"}, Companions: []lease.Companion{{Instance: "kv-3"}}}}
 			plan := paused(c.plan, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}, s)
-			assert.Equal(t, c.gives, plan.Lease.Give)
+			assert.Equal(t, c.gives, plan.Lease.Release)
 			assert.Nil(t, plan.Lease.Take)
 			assert.Equal(t, c.reason, plan.Outcome.Reason)
 			assert.Equal(t, c.message, plan.Outcome.Message)
@@ -57,7 +62,7 @@ func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
 			assert.Empty(t, plan.Drained)
 			assert.Empty(t, plan.Waiting)
 			if c.gives {
-				assert.Len(t, plan.rechecks, 1, "only what the Lease rests on is asked of PD")
+				assert.Len(t, plan.Rechecks, 1, "only what the Lease rests on is asked of PD")
 			}
 		})
 	}

@@ -11,20 +11,31 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/componenttest"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
 )
 
 // recovering is a component whose members have recovered, if they may have.
-type recovering struct{ calm }
+type recovering struct{ componenttest.Clean }
 
-func (recovering) Recover(*v1alpha1.Instance, lease.State) Preparation {
-	return Preparation{Ready: true}
+func (recovering) Recover(*v1alpha1.Instance, lease.State) component.Preparation {
+	return component.Preparation{Ready: true}
 }
-func (recovering) Spare(*v1alpha1.Instance) bool { return false }
-func (recovering) Leased(Disruption) bool        { return true }
-func (recovering) Safe(Disruption) string        { return "another one is down" }
-func (recovering) Transient(Disruption) string   { return "" }
+
+func (recovering) NotServing(*v1alpha1.Instance) bool { return false }
+
+func (recovering) NeedsLease(component.Disruption) bool { return true }
+
+func (recovering) WhyUnsafe(component.Disruption) string { return "another one is down" }
+
+func (recovering) WhyNotYet(component.Disruption) string { return "" }
 
 // P7, P5: a member that was permitted to stop, and whose pod is left running by the
 // instance operator, keeps the Lease only as long as somebody asks for the restart and
@@ -32,7 +43,7 @@ func (recovering) Transient(Disruption) string   { return "" }
 func TestWhoWasPermittedToStopAndDoesNotGivesTheLeaseBack(t *testing.T) {
 	type scene struct {
 		i *v1alpha1.Instance
-		s *Snapshot
+		s *observation.Snapshot
 	}
 	says := func(kind string, status metav1.ConditionStatus, reason string) func(scene) {
 		return func(c scene) {
@@ -82,17 +93,17 @@ func TestWhoWasPermittedToStopAndDoesNotGivesTheLeaseBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
 			g.Spec.PDGroup.Name, g.Spec.Replicas = "pd", ptr.To(int32(1))
-			r := Rendering{ReadinessGates: []string{v1alpha1.ConditionHealthy}, Inputs: "one", Disrupt: recovering{}, Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}, ClaimLoss: v1alpha1.HoldOnClaimLoss}
-			target, err := resolve(Snapshot{}, r)
+			r := component.Rendering{ReadinessGates: []string{v1alpha1.ConditionHealthy}, Inputs: "one", Component: recovering{}, Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}, ClaimLoss: v1alpha1.HoldOnClaimLoss}
+			target, err := rollout.ResolveTarget(observation.Snapshot{}, r)
 			require.NoError(t, err)
-			stored, err := revisionObject(g, target)
+			stored, err := rollout.NewRevision(g, target)
 			require.NoError(t, err)
-			i, err := newInstance(g, r, target, 0)
+			i, err := component.NewInstance(g, r, target, 0)
 			require.NoError(t, err)
 			i.UID, i.Generation, i.ResourceVersion = "kv-0", 2, "7"
 			i.Status.PodUID, i.Status.Revision, i.Status.NodeName = "pod", target.Hash, "n"
-			marked(i)
-			s := Snapshot{Instances: []*v1alpha1.Instance{i}, Revisions: []appsv1.ControllerRevision{*stored}, Lease: lease.Held(lease.Of(i), metav1.Unix(1800000000, 0).Time, 0)}
+			instancetest.Restarting(i)
+			s := observation.Snapshot{Instances: []*v1alpha1.Instance{i}, Revisions: []appsv1.ControllerRevision{*stored}, Lease: lease.Held(lease.Of(i), metav1.Unix(1800000000, 0).Time, 0)}
 			for _, is := range c.is {
 				is(scene{i, &s})
 			}
@@ -101,7 +112,7 @@ func TestWhoWasPermittedToStopAndDoesNotGivesTheLeaseBack(t *testing.T) {
 			plan, err := MakePlan(g, s, r)
 
 			require.NoError(t, err)
-			assert.Equal(t, c.given, plan.Lease.Give, plan.Outcome.Message)
+			assert.Equal(t, c.given, plan.Lease.Release, plan.Outcome.Message)
 			require.Len(t, plan.Instances, 1)
 			want := before
 			if c.withdrawn {
@@ -117,22 +128,22 @@ func TestWhoWasPermittedToStopAndDoesNotGivesTheLeaseBack(t *testing.T) {
 // back as well: what its member runs with is then looked at.
 func TestAPodThatMayRunWithAnotherConfigurationSaysSo(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
-	r := Rendering{Inputs: "one", Disrupt: recovering{}}
-	target, err := resolve(Snapshot{}, r)
+	r := component.Rendering{Inputs: "one", Component: recovering{}}
+	target, err := rollout.ResolveTarget(observation.Snapshot{}, r)
 	require.NoError(t, err)
 	other := r
 	other.Inputs, other.Template.Spec.NodeName = "two", "elsewhere"
-	half, err := resolve(Snapshot{}, other)
+	half, err := rollout.ResolveTarget(observation.Snapshot{}, other)
 	require.NoError(t, err)
-	live, err := newInstance(g, other, half, 0)
+	live, err := component.NewInstance(g, other, half, 0)
 	require.NoError(t, err)
 	live.Spec.InPlaceFrom, live.Status.PodUID, live.Status.Revision = target.Hash, "pod", target.Hash
 
-	m, err := inspect(&Plan{Target: target}, g, Snapshot{}, r, live)
+	m, err := compareInstance(&planning.Plan{Target: target}, g, observation.Snapshot{}, r, live)
 
 	require.NoError(t, err)
-	assert.EqualValues(t, "pod", m.wanted.Spec.StopPod)
-	m.wanted.Status.PodUID = "pod"
-	assert.Equal(t, []string{half.Hash}, given(m.wanted))
-	assert.True(t, Strays(m.wanted))
+	assert.EqualValues(t, "pod", m.Wanted.Spec.StopPod)
+	m.Wanted.Status.PodUID = "pod"
+	assert.Equal(t, []string{half.Hash}, member.AppliedRevisions(m.Wanted))
+	assert.True(t, member.MayRunOtherConfig(m.Wanted))
 }

@@ -108,7 +108,7 @@ func TestWhatIsNotKnownIsNotDoneAndNoReasonForARestart(t *testing.T) {
 	plan := p.reconcile(p.Snapshot())
 	assert.Equal(t, v1alpha1.ReasonConfigPending, plan.Outcome.Reason)
 	assert.Contains(t, plan.Outcome.Message, "is being asked")
-	assert.Empty(t, plan.Gifts)
+	assert.Empty(t, plan.ConfigUpdates)
 	for _, i := range p.Instances() {
 		assert.NotEmpty(t, i.Annotations[v1alpha1.AnnotationGiven], "what it may have been given is not forgotten")
 		assert.Empty(t, i.Spec.StopPod)

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -71,10 +72,10 @@ func confirm(ctx context.Context, live client.Reader, seen *v1alpha1.Instance) s
 
 // engage notes that a member is being given something; nil if it is busy, or
 // another process by now.
-func (m *Members) engage(g v1alpha1.Group, i *v1alpha1.Instance) *member {
+func (m *Members) engage(g v1alpha1.Group, i *v1alpha1.Instance) *runningMember {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	since, ready := group.ReadySince(i)
+	since, ready := member.ReadySince(i)
 	one := m.seen[name(g)][i.Name]
 	if !ready || !one.is(i, since) || !one.known || one.busy {
 		return nil
@@ -85,7 +86,7 @@ func (m *Members) engage(g v1alpha1.Group, i *v1alpha1.Instance) *member {
 
 // give gives a member what it was ordered to be given, and reports whether it has
 // taken all of it.
-func (m *Members) give(ctx context.Context, g types.NamespacedName, order Order, one *member) bool {
+func (m *Members) give(ctx context.Context, g types.NamespacedName, order Order, one *runningMember) bool {
 	if !m.enter(ctx) {
 		return false
 	}
@@ -122,7 +123,7 @@ func (m *Members) give(ctx context.Context, g types.NamespacedName, order Order,
 }
 
 // current reports whether a process is still the one that runs.
-func (m *Members) current(g types.NamespacedName, instance string, one *member) bool {
+func (m *Members) current(g types.NamespacedName, instance string, one *runningMember) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.seen[g][instance] == one
@@ -145,16 +146,16 @@ func (m *Members) take(ctx context.Context, host string, items map[string]Value)
 // sort tells the items that a member has taken from those that it has not. Of
 // several items of which one is refused, it may have taken any that it does not
 // show.
-func (m *Members) sort(now *member, items map[string]Value, refusal string) {
+func (m *Members) sort(now *runningMember, items map[string]Value, refusal string) {
 	given := len(m.texts(items))
 	for key, value := range items {
 		item, _ := m.table.Item(key)
 		if item.ignores(value) {
-			now.Refused[key] = group.Refusal{Value: value.Plain, Answer: "it would say yes to " + value.Text + ", and ignore it"}
+			now.Refused[key] = observation.Refusal{Value: value.Plain, Answer: "it would say yes to " + value.Text + ", and ignore it"}
 			continue
 		}
 		has, shown := now.Values[key]
-		refused := group.Refusal{Value: value.Plain, Answer: short(refusal)}
+		refused := observation.Refusal{Value: value.Plain, Answer: short(refusal)}
 		switch {
 		case shown && has == value.Plain:
 			continue
@@ -164,7 +165,7 @@ func (m *Members) sort(now *member, items map[string]Value, refusal string) {
 		case refusal == "":
 			refused.Answer = short("it said yes, and has " + has)
 		case item.Blind && given > 1:
-			refused.Unsure = true
+			refused.Uncertain = true
 			delete(now.Taken, key)
 		}
 		now.Refused[key] = refused

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -30,11 +31,11 @@ type Judge struct {
 	Policy v1alpha1.ConfigUpdatePolicy
 	// Running is what the members were last seen to run with, and Now when that is
 	// judged.
-	Running map[string]group.Running
+	Running map[string]observation.RunningConfig
 	Now     time.Time
 }
 
-var _ group.Settings = Judge{}
+var _ component.OnlineConfig = Judge{}
 
 // Restart implements group.Settings.
 func (j Judge) Restart(old, wanted map[string]string) string {
@@ -44,17 +45,17 @@ func (j Judge) Restart(old, wanted map[string]string) string {
 	return j.Table.Restart(old, wanted)
 }
 
-// Given implements group.Settings. What is not known, or is being changed at the
+// Progress implements group.Settings. What is not known, or is being changed at the
 // moment, is never done, and never a reason to restart a member.
-func (j Judge) Given(i *v1alpha1.Instance, others []map[string]string, wanted map[string]string) group.Given {
+func (j Judge) Progress(i *v1alpha1.Instance, others []map[string]string, wanted map[string]string) component.ConfigProgress {
 	seen, known := j.Running[i.Name]
 	switch {
 	case !known:
-		return group.Given{Outcome: step.Wait("status port", askAgain, v1alpha1.ReasonConfigPending, "Instance "+i.Name+" is being asked what configuration it runs with")}
+		return component.ConfigProgress{Outcome: step.Wait("status port", askAgain, v1alpha1.ReasonConfigPending, "Instance "+i.Name+" is being asked what configuration it runs with")}
 	case seen.Err != nil:
-		return group.Given{Outcome: step.After(j.left(seen, askAgain), v1alpha1.ReasonRequestFailed, j.silent(i, seen.Err))}
+		return component.ConfigProgress{Outcome: step.After(j.left(seen, askAgain), v1alpha1.ReasonRequestFailed, j.silent(i, seen.Err))}
 	}
-	given := group.Given{Outcome: step.Done()}
+	given := component.ConfigProgress{Outcome: step.Done()}
 	dropped := j.Table.dropped(others, wanted)
 	for _, key := range slices.Sorted(maps.Keys(dropped)) {
 		if j.kept(seen, key, dropped[key]) {
@@ -70,7 +71,7 @@ func (j Judge) Given(i *v1alpha1.Instance, others []map[string]string, wanted ma
 		}
 		return given
 	}
-	given.Give = !seen.Giving
+	given.Apply = !seen.Giving
 	given.Outcome = step.Wait("status port", time.Minute, v1alpha1.ReasonConfigPending, fmt.Sprintf("Instance %s is given %s", i.Name, list(lacks)))
 	refused, answer := refusals(seen, lacks)
 	switch {
@@ -80,7 +81,7 @@ func (j Judge) Given(i *v1alpha1.Instance, others []map[string]string, wanted ma
 	case len(refused) == 0:
 		return given
 	}
-	given.Give = given.Give && j.Now.Sub(seen.Tried.Time) >= tryAgain
+	given.Apply = given.Apply && j.Now.Sub(seen.Tried.Time) >= tryAgain
 	given.Outcome = step.Stall(v1alpha1.ReasonConfigRefused, fmt.Sprintf("Instance %s does not take %s while it runs (%s): set it back, or set %s to %s: %s",
 		i.Name, strings.Join(refused, ", "), answer, j.edit().Field("configUpdate"), v1alpha1.RestartForConfig, j.edit().Edit()))
 	given.Outcome.After = j.left(seen, tryAgain)
@@ -89,7 +90,7 @@ func (j Judge) Given(i *v1alpha1.Instance, others []map[string]string, wanted ma
 
 // left returns how long it is until a member is turned to again. One that is being
 // asked or given something at the moment wakes the group up.
-func (j Judge) left(seen group.Running, again time.Duration) time.Duration {
+func (j Judge) left(seen observation.RunningConfig, again time.Duration) time.Duration {
 	if left := again - j.Now.Sub(seen.Tried.Time); left > 0 {
 		return left
 	}
@@ -111,7 +112,7 @@ func (j Judge) edit() origin.Origin { return origin.Of(j.Group) }
 // refusals names those of some items that a member has refused, and its answer.
 // Of several that it was given at once, those that it may have taken all the same
 // are named only if it is unsure of all.
-func refusals(seen group.Running, lacks map[string]Value) (items []string, answer string) {
+func refusals(seen observation.RunningConfig, lacks map[string]Value) (items []string, answer string) {
 	var unsure []string
 	for _, key := range slices.Sorted(maps.Keys(lacks)) {
 		r, was := seen.Refused[key]
@@ -120,7 +121,7 @@ func refusals(seen group.Running, lacks map[string]Value) (items []string, answe
 		}
 		answer = r.Answer
 		text := fmt.Sprintf("%s = %s", key, lacks[key].Text)
-		if r.Unsure {
+		if r.Uncertain {
 			unsure = append(unsure, text)
 		} else {
 			items = append(items, text)
@@ -133,7 +134,7 @@ func refusals(seen group.Running, lacks map[string]Value) (items []string, answe
 }
 
 // lacks returns those of some items that a member does not run with.
-func (j Judge) lacks(seen group.Running, items map[string]Value) map[string]Value {
+func (j Judge) lacks(seen observation.RunningConfig, items map[string]Value) map[string]Value {
 	out := map[string]Value{}
 	for key, value := range items {
 		has, shown := seen.Values[key]
@@ -149,14 +150,14 @@ func (j Judge) lacks(seen group.Running, items map[string]Value) map[string]Valu
 
 // kept reports whether a member may still run with any of some values of an item.
 // Of what it does not show, it does not run with what it has certainly refused.
-func (j Judge) kept(seen group.Running, key string, values []Value) bool {
+func (j Judge) kept(seen observation.RunningConfig, key string, values []Value) bool {
 	item, _ := j.Table.Item(key)
 	has, shown := seen.Values[key]
 	_, taken := seen.Taken[key]
 	refusal, refused := seen.Refused[key]
 	switch {
 	case item.Blind:
-		return taken || slices.ContainsFunc(values, func(v Value) bool { return !refused || refusal.Unsure || refusal.Value != v.Plain })
+		return taken || slices.ContainsFunc(values, func(v Value) bool { return !refused || refusal.Uncertain || refusal.Value != v.Plain })
 	case !shown:
 		return taken
 	}
@@ -164,7 +165,7 @@ func (j Judge) kept(seen group.Running, key string, values []Value) bool {
 }
 
 // Orders returns what the members have to be given for the gifts of a plan.
-func (j Judge) Orders(gifts []group.Gift) []Order {
+func (j Judge) Orders(gifts []component.ConfigUpdate) []Order {
 	var out []Order
 	for _, gift := range gifts {
 		seen := j.Running[gift.Instance.Name]

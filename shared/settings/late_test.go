@@ -44,7 +44,7 @@ func TestAGiftThatWasPlannedFromAMarkWhichIsGoneReachesNobody(t *testing.T) {
 	p.edit(func() { p.config = config{"a": "2"} })
 	posts := p.posts
 	plan := p.reconcile(marked)
-	assert.NotEmpty(t, plan.Gifts, "the cache still shows the marks")
+	assert.NotEmpty(t, plan.ConfigUpdates, "the cache still shows the marks")
 	assert.Equal(t, posts, p.posts)
 	assert.Equal(t, step.ConflictDelay, plan.Outcome.After, "and is looked at again soon")
 

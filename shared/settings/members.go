@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 )
 
 const (
@@ -59,15 +60,15 @@ type Members struct {
 	slots chan struct{}
 
 	mu   sync.Mutex
-	seen map[types.NamespacedName]map[string]*member
+	seen map[types.NamespacedName]map[string]*runningMember
 	// held says since when groups wait for first answers.
 	held map[types.NamespacedName]time.Time
 }
 
-// member is one process of a member. Another one has another, so that an answer
+// runningMember is one process of a member. Another one has another, so that an answer
 // that comes late is no answer for it.
-type member struct {
-	group.Running
+type runningMember struct {
+	observation.RunningConfig
 	// known says that it has answered, or has not in time.
 	known bool
 	// busy says that it is being asked or given something.
@@ -78,7 +79,7 @@ type member struct {
 func NewMembers(table Table, api API, begin Begin, now func() time.Time) *Members {
 	return &Members{
 		table: table, api: api, begin: begin, now: now, wake: make(chan event.GenericEvent, 64), slots: make(chan struct{}, callsAtOnce),
-		seen: map[types.NamespacedName]map[string]*member{}, held: map[types.NamespacedName]time.Time{},
+		seen: map[types.NamespacedName]map[string]*runningMember{}, held: map[types.NamespacedName]time.Time{},
 	}
 }
 
@@ -90,21 +91,21 @@ func (m *Members) Answers() <-chan event.GenericEvent { return m.wake }
 // that it does not know or whose process is another one by now, and forgets those
 // that run with their files. Pending says that some have just begun to be asked:
 // nothing should be made of the rest before they have answered, or Patience is over.
-func (m *Members) Look(g v1alpha1.Group, instances []*v1alpha1.Instance) (running map[string]group.Running, pending bool) {
+func (m *Members) Look(g v1alpha1.Group, instances []*v1alpha1.Instance) (running map[string]observation.RunningConfig, pending bool) {
 	for _, ask := range m.survey(g, instances) {
 		m.begin(ask)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key, unknown := name(g), false
-	running = map[string]group.Running{}
+	running = map[string]observation.RunningConfig{}
 	for _, i := range instances {
-		since, ready := group.ReadySince(i)
+		since, ready := member.ReadySince(i)
 		one := m.seen[key][i.Name]
 		switch {
 		case !ready || !one.is(i, since):
 		case one.known:
-			running[i.Name] = one.Running
+			running[i.Name] = one.RunningConfig
 		default:
 			unknown = true
 		}
@@ -124,13 +125,13 @@ func (m *Members) Look(g v1alpha1.Group, instances []*v1alpha1.Instance) (runnin
 func (m *Members) survey(g v1alpha1.Group, instances []*v1alpha1.Instance) []func(context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before, after := m.seen[name(g)], map[string]*member{}
+	before, after := m.seen[name(g)], map[string]*runningMember{}
 	var work []func(context.Context)
 	for _, i := range instances {
 		one := before[i.Name]
-		since, ready := group.ReadySince(i)
+		since, ready := member.ReadySince(i)
 		switch {
-		case g.GetDeletionTimestamp() != nil || i.DeletionTimestamp != nil || ready && !group.Strays(i):
+		case g.GetDeletionTimestamp() != nil || i.DeletionTimestamp != nil || ready && !member.MayRunOtherConfig(i):
 			continue
 		case !ready && (one == nil || one.Pod != i.Status.PodUID):
 			continue
@@ -138,7 +139,7 @@ func (m *Members) survey(g v1alpha1.Group, instances []*v1alpha1.Instance) []fun
 			after[i.Name] = one // its Instance may only be ahead of its status
 			continue
 		case !one.is(i, since):
-			one = &member{Running: group.Running{Pod: i.Status.PodUID, Since: since}}
+			one = &runningMember{RunningConfig: observation.RunningConfig{Pod: i.Status.PodUID, Since: since}}
 		}
 		after[i.Name] = one
 		if !one.busy && (!one.known || one.Err != nil && m.now().Sub(one.Tried.Time) >= askAgain) {
@@ -155,12 +156,12 @@ func (m *Members) survey(g v1alpha1.Group, instances []*v1alpha1.Instance) []fun
 }
 
 // is reports whether it is the process that an Instance speaks of.
-func (one *member) is(i *v1alpha1.Instance, since metav1.Time) bool {
+func (one *runningMember) is(i *v1alpha1.Instance, since metav1.Time) bool {
 	return one != nil && one.Pod == i.Status.PodUID && one.Since.Equal(&since)
 }
 
 // ask asks a member what it runs with. That it is as silent as before wakes nobody.
-func (m *Members) ask(ctx context.Context, g types.NamespacedName, host string, one *member) {
+func (m *Members) ask(ctx context.Context, g types.NamespacedName, host string, one *runningMember) {
 	if !m.enter(ctx) {
 		return
 	}

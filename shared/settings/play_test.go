@@ -20,11 +20,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -195,7 +200,7 @@ func (p *play) unheard() error {
 
 // render is what an operator makes of the spec.
 func (p *play) render() (corev1.PodTemplateSpec, error) {
-	name, err := group.ConfigMapName(p.own.Name, p.config.files())
+	name, err := rollout.ConfigMapName(p.own.Name, p.config.files())
 	out := corev1.PodTemplateSpec{}
 	out.Spec.Containers = []corev1.Container{{Name: "db", Image: "db:" + p.own.Spec.Version}}
 	out.Spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}}
@@ -203,23 +208,23 @@ func (p *play) render() (corev1.PodTemplateSpec, error) {
 }
 
 // reconcile is one reconcile of the group's operator, from what it saw.
-func (p *play) reconcile(seen group.Snapshot) group.Plan {
+func (p *play) reconcile(seen observation.Snapshot) planning.Plan {
 	seen.Running, seen.RunningPending = p.members.Look(p.own, seen.Instances)
 	if seen.RunningPending {
-		return group.Plan{Outcome: step.Wait("status port", settings.Patience, v1alpha1.ReasonConfigPending, "pending")}
+		return planning.Plan{Outcome: step.Wait("status port", settings.Patience, v1alpha1.ReasonConfigPending, "pending")}
 	}
 	judge := settings.Judge{Table: table(), Group: p.own, Policy: p.policy, Running: seen.Running, Now: p.Now}
 	template, err := p.render()
 	assert.NoError(p.t, err)
-	plan, err := group.MakePlan(p.own, seen, group.Rendering{
+	plan, err := group.MakePlan(p.own, seen, component.Rendering{
 		Template: template, Files: p.config.files(), Inputs: []string{p.config.text(), p.own.Spec.Version},
-		Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}, Disrupt: calm{seen.Instances}, Settings: judge,
+		Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}, Component: calm{seen.Instances}, OnlineConfig: judge,
 	})
 	assert.NoError(p.t, err)
-	plan.Outcome = step.Worst(plan.Outcome, plan.Settings)
+	plan.Outcome = step.Worst(plan.Outcome, plan.ConfigOutcome)
 	p.Carry(seen, plan)
 	p.giveUp(plan)
-	plan.Outcome = step.Worst(p.members.Give(context.Background(), server{Stage: p.Stage}, events.NewFakeRecorder(100), p.own, judge.Orders(plan.Gifts)), plan.Outcome)
+	plan.Outcome = step.Worst(p.members.Give(context.Background(), server{Stage: p.Stage}, events.NewFakeRecorder(100), p.own, judge.Orders(plan.ConfigUpdates)), plan.Outcome)
 	p.Report(seen, plan)
 	return plan
 }
@@ -227,7 +232,7 @@ func (p *play) reconcile(seen group.Snapshot) group.Plan {
 // giveUp notes the pods that a plan lets go because their members have been down
 // for two minutes, as far as their Instances say: they are no longer waited for,
 // and may come back before they are stopped.
-func (p *play) giveUp(plan group.Plan) {
+func (p *play) giveUp(plan planning.Plan) {
 	for _, c := range plan.Instances {
 		if c.Live == nil || c.Stops || c.Live.Spec.Revision == c.Desired.Spec.Revision {
 			continue
@@ -314,28 +319,28 @@ func (p *play) check() {
 // calm is a component whose members keep nothing that others need.
 type calm struct{ seen []*v1alpha1.Instance }
 
-func (calm) Spare(i *v1alpha1.Instance) bool       { return !group.InstanceServes(i) }
-func (calm) Rank(d group.Disruption) int           { return int(d.Instance.Spec.Slot) }
-func (calm) Leased(group.Disruption) bool          { return false }
-func (calm) Sweep(*v1alpha1.Instance) []group.Call { return nil }
-func (calm) Leaders(*v1alpha1.Instance) int        { return 0 }
-func (calm) Refuse([]*v1alpha1.Instance) string    { return "" }
-func (calm) RemoveAtOnce() int                     { return 1 }
-func (calm) Restarted(*v1alpha1.Instance) bool     { return false }
-func (calm) Replaced(*v1alpha1.Instance) bool      { return false }
-func (calm) Dead(*v1alpha1.Instance) string        { return "" }
-func (calm) Prepare(group.Disruption, time.Time) group.Preparation {
-	return group.Preparation{Ready: true}
+func (calm) NotServing(i *v1alpha1.Instance) bool                { return !member.WasReady(i) }
+func (calm) Rank(d component.Disruption) int                     { return int(d.Instance.Spec.Slot) }
+func (calm) NeedsLease(component.Disruption) bool                { return false }
+func (calm) UndoPreparation(*v1alpha1.Instance) []component.Call { return nil }
+func (calm) LeaderCount(*v1alpha1.Instance) int                  { return 0 }
+func (calm) WhyRefused([]*v1alpha1.Instance) string              { return "" }
+func (calm) MaxConcurrentRemovals() int                          { return 1 }
+func (calm) RestartsWhenDeleted(*v1alpha1.Instance) bool         { return false }
+func (calm) ReplacedWhenDeleted(*v1alpha1.Instance) bool         { return false }
+func (calm) WhyDead(*v1alpha1.Instance) string                   { return "" }
+func (calm) Prepare(component.Disruption, time.Time) component.Preparation {
+	return component.Preparation{Ready: true}
 }
 
-func (calm) Recover(*v1alpha1.Instance, lease.State) group.Preparation {
-	return group.Preparation{Ready: true}
+func (calm) Recover(*v1alpha1.Instance, lease.State) component.Preparation {
+	return component.Preparation{Ready: true}
 }
 
-func (calm) Transient(group.Disruption) string { return "" }
+func (calm) WhyNotYet(component.Disruption) string { return "" }
 
-func (c calm) Safe(d group.Disruption) string {
-	if slices.ContainsFunc(c.seen, func(i *v1alpha1.Instance) bool { return i.Name != d.Instance.Name && group.Settled(i) }) {
+func (c calm) WhyUnsafe(d component.Disruption) string {
+	if slices.ContainsFunc(c.seen, func(i *v1alpha1.Instance) bool { return i.Name != d.Instance.Name && member.IsSettled(i) }) {
 		return ""
 	}
 	return "no other one serves"

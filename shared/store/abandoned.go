@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/disruption"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -20,12 +22,12 @@ import (
 
 // abandoned reports whether PD lists a store that it does not hear of and that no
 // Instance of the cluster is. An Instance that is being made anew is there.
-func abandoned(s group.Snapshot, store pd.Store) bool {
+func abandoned(s observation.Snapshot, store pd.Store) bool {
 	if store.State != pd.StateDown && store.State != pd.StateDisconnected {
 		return false
 	}
 	name := podName(store)
-	return s.Lease.Holder.Instance != name && s.Anyone(name) == nil
+	return s.Lease.Holder.Instance != name && s.Find(name) == nil
 }
 
 // Orphans are the calls that take back what was begun with a member whose Instance
@@ -33,12 +35,12 @@ func abandoned(s group.Snapshot, store pd.Store) bool {
 // leaders are kept away from its store (KV-15), also from one of that name that comes
 // later. The Lease alone still tells that it was the operators who did it, so that it
 // is not to be given on before. unknown says that PD cannot be asked.
-func (c Component) Orphans() (calls []group.Call, unknown bool) {
+func (c Component) Orphans() (calls []component.Call, unknown bool) {
 	held := c.Snapshot.Lease
 	if !c.Snapshot.HolderLost || held.Holder.Kind != c.Group.GroupKind() {
 		return nil, false
 	}
-	calls = slices.DeleteFunc(group.Leftovers(c.Snapshot.PD, held), func(call group.Call) bool {
+	calls = slices.DeleteFunc(disruption.Leftovers(c.Snapshot.PD, held), func(call component.Call) bool {
 		s, _ := c.Snapshot.PD.Store(call.Target)
 		return c.marked(call.Instance) || isTiFlash(s) == c.HasLeaders
 	})
@@ -48,14 +50,14 @@ func (c Component) Orphans() (calls []group.Call, unknown bool) {
 // marked reports whether a companion of the Lease's holder is there to be taken care
 // of: something was done to it, by its mark.
 func (c Component) marked(name string) bool {
-	i := c.Snapshot.Anyone(name)
+	i := c.Snapshot.Find(name)
 	return name != c.Snapshot.Lease.Holder.Instance && i != nil && mark(i) != ""
 }
 
 // asleep says that a member's group is suspended, and how to resume it; empty if it
 // is not.
 func (c Component) asleep(store pd.Store) string {
-	i := c.Snapshot.Anyone(podName(store))
+	i := c.Snapshot.Find(podName(store))
 	if i == nil {
 		return ""
 	}
@@ -79,13 +81,13 @@ func groupName(store pd.Store) string {
 // outage says that regions have lost their majority with stores that do not run,
 // whoever owns them, and what brings them back; empty if none has. A leader of PD that
 // is new misses stores that run.
-func outage(g v1alpha1.Group, s group.Snapshot) string {
+func outage(g v1alpha1.Group, s observation.Snapshot) string {
 	if _, silence := Distrust(g, s); silence != "" || !s.PD.MajorityLost || g.GroupKind() != v1alpha1.KindTiKVGroup {
 		return ""
 	}
 	var dead []pd.Store
 	for _, store := range s.PD.Missed() {
-		if i := s.Anyone(podName(store)); i == nil || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
+		if i := s.Find(podName(store)); i == nil || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
 			dead = append(dead, store)
 		}
 	}
@@ -108,7 +110,7 @@ func outage(g v1alpha1.Group, s group.Snapshot) string {
 
 // Outage waits while regions are without a majority: nothing that depends on them
 // should go on.
-func Outage(g v1alpha1.Group, s group.Snapshot) step.Outcome {
+func Outage(g v1alpha1.Group, s observation.Snapshot) step.Outcome {
 	why := outage(g, s)
 	if why == "" || g.GetComponentSpec().Suspended || len(s.Instances) == 0 {
 		return step.Done()
@@ -132,7 +134,7 @@ func ctl(g v1alpha1.Group) string {
 
 // ruins names the first abandoned store of a group's kind, and how many there are;
 // empty if there is none.
-func ruins(g v1alpha1.Group, s group.Snapshot) string {
+func ruins(g v1alpha1.Group, s observation.Snapshot) string {
 	var all []pd.Store
 	for _, store := range s.PD.Stores {
 		if isTiFlash(store) == (g.GroupKind() == v1alpha1.KindTiFlashGroup) && abandoned(s, store) {

@@ -8,9 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
@@ -22,7 +24,7 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 	one := "3 of 3 stores are Up; store 90 (hot-0) does not run and its group is gone: make the group hot again, which takes its claims, and to be rid of it scale it to 0; if its claims are gone for good: see delete.md"
 	for name, c := range map[string]struct {
 		stores []pd.Store
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		says   string
 	}{
 		"nothing is left":                       {nil, nil, "3 of 3 stores are Up"},
@@ -31,12 +33,12 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 		"PD has given it up, which changes not": {[]pd.Store{hot("0", pd.StateDown)}, nil, one},
 		"a person has PD remove it":             {[]pd.Store{hot("0", pd.StateOffline)}, nil, "3 of 3 stores are Up"},
 		"there are two":                         {[]pd.Store{hot("0", pd.StateDown), hot("1", pd.StateDown)}, nil, one + "; and 1 more"},
-		"its Instance is there": {[]pd.Store{hot("0", pd.StateDown)}, func(s *group.Snapshot) {
-			i := member(0, "90")
+		"its Instance is there": {[]pd.Store{hot("0", pd.StateDown)}, func(s *observation.Snapshot) {
+			i := storeInstance(0, "90")
 			i.Name = "hot-0"
-			s.Peers = append(s.Peers, i)
+			s.Siblings = append(s.Siblings, i)
 		}, "3 of 3 stores are Up"},
-		"its Instance is made anew": {[]pd.Store{hot("0", pd.StateDisconnected)}, func(s *group.Snapshot) {
+		"its Instance is made anew": {[]pd.Store{hot("0", pd.StateDisconnected)}, func(s *observation.Snapshot) {
 			s.Lease = lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "hot-0"}, Returns: "hot"}
 		}, "3 of 3 stores are Up"},
 		"a TiFlash is none of TiKV's": {[]pd.Store{{ID: "90", Address: "hot-0.hot-peer.ns.svc:3930", State: pd.StateDown, Labels: map[string]string{"engine": "tiflash"}}}, nil, "3 of 3 stores are Up"},
@@ -63,18 +65,18 @@ func TestAGroupIsNotReadyWhileRegionsAreWithoutAMajority(t *testing.T) {
 		return pd.Store{ID: "9" + n, Address: "hot-" + n + ".hot-peer.ns.svc:20160", State: pd.StateDisconnected, Started: true, Regions: 80}
 	}
 	for name, c := range map[string]struct {
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		lost   bool
 		says   string
 	}{
-		"stores of a group that is gone":   {func(*group.Snapshot) {}, true, "these stores have them and do not run: 90 (hot-0), 91 (hot-1): their group is gone: make the group hot again, which takes its claims"},
-		"each region has another majority": {func(s *group.Snapshot) { s.PD.MajorityLost = false }, false, "make the group hot again"},
-		"PD has just lost its leader":      {func(s *group.Snapshot) { s.Peers = []*v1alpha1.Instance{runs("hot-0"), runs("hot-1")} }, false, "3 of 3 stores are Up"},
-		"they are another group's and are sick": {func(s *group.Snapshot) {
+		"stores of a group that is gone":   {func(*observation.Snapshot) {}, true, "these stores have them and do not run: 90 (hot-0), 91 (hot-1): their group is gone: make the group hot again, which takes its claims"},
+		"each region has another majority": {func(s *observation.Snapshot) { s.PD.MajorityLost = false }, false, "make the group hot again"},
+		"PD has just lost its leader":      {func(s *observation.Snapshot) { s.Siblings = []*v1alpha1.Instance{runs("hot-0"), runs("hot-1")} }, false, "3 of 3 stores are Up"},
+		"they are another group's and are sick": {func(s *observation.Snapshot) {
 			for _, n := range []string{"hot-0", "hot-1"} {
-				i := member(0, "9")
+				i := storeInstance(0, "9")
 				i.Name, i.Status.Conditions = n, nil
-				s.Peers = append(s.Peers, i)
+				s.Siblings = append(s.Siblings, i)
 			}
 		}, true, "kubectl -n ns describe instance hot-0"},
 	} {
@@ -101,7 +103,7 @@ func TestAGroupIsNotReadyWhileRegionsAreWithoutAMajority(t *testing.T) {
 
 // runs is another group's member whose pod is ready.
 func runs(name string) *v1alpha1.Instance {
-	i := member(0, "9")
+	i := storeInstance(0, "9")
 	i.Name = name
 	i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionTrue}}
 	return i
@@ -129,26 +131,26 @@ func TestAGroupWithoutAnEntrySaysHowManyRegionsItHas(t *testing.T) {
 // by what the Lease says. What a person has done is left alone.
 func TestKV15EvictionOfAMemberThatIsGoneIsTakenBack(t *testing.T) {
 	for name, c := range map[string]struct {
-		change  func(*group.Snapshot)
+		change  func(*observation.Snapshot)
 		calls   int
 		unknown bool
 	}{
-		"its leaders are kept away":   {func(*group.Snapshot) {}, 1, false},
-		"its leaders were taken back": {func(s *group.Snapshot) { s.PD.EvictLeader = nil }, 0, false},
-		"PD has been told of another": {func(s *group.Snapshot) { s.PD.EvictLeader = []string{"2"} }, 0, false},
-		"its companion's likewise": {func(s *group.Snapshot) {
+		"its leaders are kept away":   {func(*observation.Snapshot) {}, 1, false},
+		"its leaders were taken back": {func(s *observation.Snapshot) { s.PD.EvictLeader = nil }, 0, false},
+		"PD has been told of another": {func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"2"} }, 0, false},
+		"its companion's likewise": {func(s *observation.Snapshot) {
 			s.Lease.Holder.Instance, s.Lease.Companions = "kv-9", []lease.Companion{{Instance: "kv-0"}}
 		}, 1, false},
-		"a companion is there and cared for": {func(s *group.Snapshot) {
+		"a companion is there and cared for": {func(s *observation.Snapshot) {
 			s.Lease.Holder.Instance, s.Lease.Companions = "kv-9", []lease.Companion{{Instance: "kv-0"}}
-			i := member(0, "1")
-			i.Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(group.Restart)}
+			i := storeInstance(0, "1")
+			i.Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
 			s.Instances = append(s.Instances, i)
 		}, 0, false},
-		"the holder is there":           {func(s *group.Snapshot) { s.HolderLost = false }, 0, false},
-		"another kind's member held it": {func(s *group.Snapshot) { s.Lease.Holder.Kind = v1alpha1.KindTiFlashGroup }, 0, false},
-		"a TiFlash of that name":        {func(s *group.Snapshot) { s.PD.Stores[0].Labels = map[string]string{"engine": "tiflash"} }, 0, false},
-		"PD says nothing":               {func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, 0, true},
+		"the holder is there":           {func(s *observation.Snapshot) { s.HolderLost = false }, 0, false},
+		"another kind's member held it": {func(s *observation.Snapshot) { s.Lease.Holder.Kind = v1alpha1.KindTiFlashGroup }, 0, false},
+		"a TiFlash of that name":        {func(s *observation.Snapshot) { s.PD.Stores[0].Labels = map[string]string{"engine": "tiflash"} }, 0, false},
+		"PD says nothing":               {func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
@@ -159,7 +161,7 @@ func TestKV15EvictionOfAMemberThatIsGoneIsTakenBack(t *testing.T) {
 			assert.Len(t, calls, c.calls)
 			assert.Equal(t, c.unknown, unknown)
 			for _, call := range calls {
-				assert.Equal(t, group.Call{Verb: group.StopEvictingLeaders, Target: "1", Instance: "kv-0"}, call)
+				assert.Equal(t, component.Call{Verb: component.StopEvictingLeaders, Target: "1", Instance: "kv-0"}, call)
 			}
 		})
 	}
@@ -170,9 +172,9 @@ func TestASuspendedGroupThatOthersWaitForIsNamed(t *testing.T) {
 	g, s := world()
 	cold := kv(1)
 	cold.Name, cold.Spec.Suspended = "cold", true
-	asleep := member(0, "9")
+	asleep := storeInstance(0, "9")
 	asleep.Name, asleep.Spec.Group.Name = "cold-0", "cold"
-	s.Peers, s.Groups = []*v1alpha1.Instance{asleep}, []v1alpha1.Group{g, cold}
+	s.Siblings, s.Groups = []*v1alpha1.Instance{asleep}, []v1alpha1.Group{g, cold}
 	s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "cold-0.cold-peer.ns.svc:20160", State: pd.StateDisconnected, Started: true, Regions: 30})
 	const says = "TiKVGroup cold is suspended: to resume it, set its spec.suspended to false"
 	assert.Equal(t, "store 9 (cold-0) is Disconnected, for "+says, tikv(g, s).Unsafe(s.Instances[0]))

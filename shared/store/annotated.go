@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
@@ -14,12 +15,12 @@ import (
 // leaders away, as before a restart. The mark is written before PD is told, and by it
 // alone PD is told that the store may lead again: what a person has told PD himself
 // carries none.
-func (c Component) Shun(i *v1alpha1.Instance) group.Eviction {
+func (c Component) Shun(i *v1alpha1.Instance) component.Eviction {
 	m := c.of(i)
 	if !c.leadsNothing(i) {
 		return c.leadsAgain(m)
 	}
-	out := group.Eviction{Marked: mark(i) != ""}
+	out := component.Eviction{Marked: mark(i) != ""}
 	wait := func(after time.Duration, format string, args ...any) {
 		out.Wait = waiting(v1alpha1.ReasonEvictingLeaders, format, args...).Wait
 		out.Wait.After = after
@@ -53,7 +54,7 @@ func (c Component) Shun(i *v1alpha1.Instance) group.Eviction {
 			m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders, c.Snapshot.PD.MaxReplicas, ids(crowd), takeAway(i))
 	default:
 		out.Marked = true
-		out.Calls = []group.Call{{Verb: group.EvictLeaders, Target: m.Store.ID, Instance: i.Name}}
+		out.Calls = []component.Call{{Verb: component.EvictLeaders, Target: m.Store.ID, Instance: i.Name}}
 		wait(look, "store %s of Instance %s is to give its leaders away (annotation %s)", m.Store.ID, i.Name, v1alpha1.AnnotationEvictLeaders)
 	}
 	return out
@@ -61,9 +62,9 @@ func (c Component) Shun(i *v1alpha1.Instance) group.Eviction {
 
 // leadsAgain says how far a store is on its way back that led nothing because a person
 // asked. Sweep has PD let it.
-func (c Component) leadsAgain(m Match) (out group.Eviction) {
+func (c Component) leadsAgain(m Match) (out component.Eviction) {
 	i := m.Instance
-	if !c.HasLeaders || mark(i) != group.Evict || i.DeletionTimestamp != nil || c.Silence == "" && len(c.readmission(i)) == 0 {
+	if !c.HasLeaders || mark(i) != member.Evict || i.DeletionTimestamp != nil || c.Silence == "" && len(c.readmission(i)) == 0 {
 		return out
 	}
 	why := ""
@@ -78,8 +79,8 @@ func (c Component) leadsAgain(m Match) (out group.Eviction) {
 // that was deleted and is to be restarted keeps its leaders away until its turn comes;
 // who comes in its place leads.
 func (c Component) leadsNothing(i *v1alpha1.Instance) bool {
-	_, asked := group.LeadsNothing(i)
-	return c.HasLeaders && asked && (i.DeletionTimestamp == nil || c.departs(i) || c.Restarted(i))
+	_, asked := member.EvictionRequest(i)
+	return c.HasLeaders && asked && (i.DeletionTimestamp == nil || c.departs(i) || c.RestartsWhenDeleted(i))
 }
 
 // spared reports whether another store leads what a member's is not to lead. Of several
@@ -89,11 +90,11 @@ func (c Component) spared(m Match) bool {
 		if !c.leads(m, other) {
 			continue
 		}
-		i := c.Snapshot.Anyone(podName(other))
+		i := c.Snapshot.Find(podName(other))
 		if i == nil {
 			return true
 		}
-		if _, asked := group.LeadsNothing(i); mark(i) == "" && !c.Snapshot.Lease.Names(i.Name) && (!asked || i.Name > m.Instance.Name) {
+		if _, asked := member.EvictionRequest(i); mark(i) == "" && !c.Snapshot.Lease.Names(i.Name) && (!asked || i.Name > m.Instance.Name) {
 			return true
 		}
 	}
@@ -107,13 +108,13 @@ func (c Component) spared(m Match) bool {
 func (c Component) crowd(m Match) []pd.Store {
 	var out []pd.Store
 	for _, other := range c.peers(m) {
-		i := c.Snapshot.Anyone(podName(other))
+		i := c.Snapshot.Find(podName(other))
 		evicts := c.Snapshot.PD.Evicts(other.ID)
 		switch {
-		case i == nil && evicts, i != nil && evicts && (mark(i) == "" || mark(i) == group.Evict):
+		case i == nil && evicts, i != nil && evicts && (mark(i) == "" || mark(i) == member.Evict):
 			out = append(out, other)
 		case i != nil && !evicts && i.Name < m.Instance.Name:
-			if _, asked := group.LeadsNothing(i); asked && i.DeletionTimestamp == nil {
+			if _, asked := member.EvictionRequest(i); asked && i.DeletionTimestamp == nil {
 				out = append(out, other)
 			}
 		}

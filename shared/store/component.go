@@ -11,9 +11,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -25,7 +27,7 @@ type Component struct {
 	// Group that the members belong to.
 	Group v1alpha1.StoreGroup
 	// Snapshot of the group.
-	Snapshot group.Snapshot
+	Snapshot observation.Snapshot
 	// Silence says why PD's answer is not to be used; empty if it is.
 	Silence string
 	// Stores of the Instances, none while PD is silent.
@@ -43,7 +45,7 @@ type Component struct {
 
 // New returns the Component of a group whose stores advertise themselves at a
 // port.
-func New(g v1alpha1.StoreGroup, s group.Snapshot, port int32) Component {
+func New(g v1alpha1.StoreGroup, s observation.Snapshot, port int32) Component {
 	c := Component{Group: g, Snapshot: s}
 	if _, c.Silence = Distrust(g, s); c.Silence == "" {
 		c.Stores = Matches(g, s, port)
@@ -61,13 +63,13 @@ func (c Component) of(i *v1alpha1.Instance) Match {
 	return c.Stores[at]
 }
 
-// Spare implements group.Component: a member adds nothing if it has no pod on a
+// NotServing implements group.Component: a member adds nothing if it has no pod on a
 // node, or if PD does not count on it and its process does not run. A process
 // that runs without being ready may only have lost its way to PD for a moment.
 //
 // KV-14: such a member is restarted without asking anybody, so that every mistake
 // can be undone.
-func (c Component) Spare(i *v1alpha1.Instance) bool {
+func (c Component) NotServing(i *v1alpha1.Instance) bool {
 	if i.Status.PodUID == "" || i.Status.NodeName == "" {
 		return true
 	}
@@ -80,15 +82,15 @@ func (c Component) Spare(i *v1alpha1.Instance) bool {
 	case m.Store.State == pd.StateUp, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady):
 		return false
 	}
-	return m.Store.State == pd.StateDown || group.Broken(i)
+	return m.Store.State == pd.StateDown || member.IsBroken(i)
 }
 
-// Leased implements group.Component: a pod that stops needs the Lease, and so does
+// NeedsLease implements group.Component: a pod that stops needs the Lease, and so does
 // a store until PD knows that it is to go. One that comes back with its data, that
 // has left or that PD has never listed does not.
-func (c Component) Leased(d group.Disruption) bool {
+func (c Component) NeedsLease(d component.Disruption) bool {
 	i := d.Instance
-	if d.Verb == group.Restart {
+	if d.Verb == member.Restart {
 		return true
 	}
 	m := c.of(i)
@@ -97,18 +99,18 @@ func (c Component) Leased(d group.Disruption) bool {
 		return false
 	case c.Silence != "":
 		// What has begun is neither given up nor begun anew.
-		return c.Snapshot.Lease.HeldBy(i) || !i.Spec.Retire && mark(i) != group.Remove
+		return c.Snapshot.Lease.HeldBy(i) || !i.Spec.Retire && mark(i) != member.Remove
 	}
 	return m.Problem != "" || m.Store != nil && m.Store.State != pd.StateOffline
 }
 
-// RemoveAtOnce implements group.Component (KV-06).
-func (c Component) RemoveAtOnce() int {
+// MaxConcurrentRemovals implements group.Component (KV-06).
+func (c Component) MaxConcurrentRemovals() int {
 	return int(ptr.Deref(c.Group.GetStoreSpec().ScaleInParallelism, 1))
 }
 
-// Leaders implements group.Component.
-func (c Component) Leaders(i *v1alpha1.Instance) int {
+// LeaderCount implements group.Component.
+func (c Component) LeaderCount(i *v1alpha1.Instance) int {
 	if m := c.of(i); m.Store != nil {
 		return m.Store.Leaders
 	}
@@ -149,7 +151,7 @@ func (c Component) Unsafe(i *v1alpha1.Instance) string {
 		return reason
 	}
 	for _, other := range c.peers(m) {
-		if reason := c.lame(other, group.FootingOf(i), informed(m)); reason != "" {
+		if reason := c.lame(other, member.PodStateOf(i), informed(m)); reason != "" {
 			return reason
 		}
 	}
@@ -163,7 +165,7 @@ func (c Component) Trusted(i *v1alpha1.Instance) string { return cmp.Or(c.silent
 // lame says why a store does not work, or is about not to, when one that stands so
 // is stopped; empty if it does. One without regions does not matter once PD knows
 // which regions lie where.
-func (c Component) lame(other pd.Store, than group.Footing, informed bool) string {
+func (c Component) lame(other pd.Store, than member.PodState, informed bool) string {
 	if other.State == pd.StateUp && other.Regions > 0 {
 		if reason := c.unsteady(other, than); reason != "" {
 			return reason
@@ -207,7 +209,7 @@ func podName(s pd.Store) string {
 }
 
 // Recover implements group.Component: the store has to be Up again.
-func (c Component) Recover(i *v1alpha1.Instance, _ lease.State) group.Preparation {
+func (c Component) Recover(i *v1alpha1.Instance, _ lease.State) component.Preparation {
 	m := c.of(i)
 	switch {
 	case c.Silence != "":
@@ -216,11 +218,11 @@ func (c Component) Recover(i *v1alpha1.Instance, _ lease.State) group.Preparatio
 		return waiting(v1alpha1.ReasonStoreMismatch, "%s", m.Problem)
 	case m.Store == nil && m.Recorded != "":
 		// It has left meanwhile: there is nothing to come back.
-		return group.Preparation{Ready: true}
+		return component.Preparation{Ready: true}
 	case m.Store == nil:
 		return waiting(v1alpha1.ReasonRecovering, "Instance %s has been restarted, and PD lists no store at %s", i.Name, m.Address)
 	case m.Store.State == pd.StateUp, m.Store.State == pd.StateOffline:
-		return group.Preparation{Ready: true}
+		return component.Preparation{Ready: true}
 	}
 	return waiting(v1alpha1.ReasonRecovering, "store %s of Instance %s is %s after its restart", m.Store.ID, i.Name, m.Store.State)
 }
@@ -233,8 +235,8 @@ func (c Component) Listed(i *v1alpha1.Instance) *pd.Store { return c.of(i).Store
 const look = 500 * time.Millisecond
 
 // waiting returns a Preparation that waits for PD.
-func waiting(reason, format string, args ...any) group.Preparation {
-	return group.Preparation{Wait: step.Wait("PD", look, reason, fmt.Sprintf(format, args...))}
+func waiting(reason, format string, args ...any) component.Preparation {
+	return component.Preparation{Wait: step.Wait("PD", look, reason, fmt.Sprintf(format, args...))}
 }
 
 // readySince is when an Instance's pod became Ready, zero if it is not.

@@ -10,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
@@ -19,8 +21,8 @@ import (
 
 // world is three TiKV that serve, with ten leaders and thirty regions each, and
 // their group.
-func world() (*v1alpha1.TiKVGroup, group.Snapshot) {
-	s := snapshot([]*v1alpha1.Instance{member(0, "1", served()...), member(1, "2", served()...), member(2, "3", served()...)},
+func world() (*v1alpha1.TiKVGroup, observation.Snapshot) {
+	s := snapshot([]*v1alpha1.Instance{storeInstance(0, "1", served()...), storeInstance(1, "2", served()...), storeInstance(2, "3", served()...)},
 		at(0, "1", pd.StateUp), at(1, "2", pd.StateUp), at(2, "3", pd.StateUp))
 	for n, i := range s.Instances {
 		i.UID, i.Spec.Group.Kind = types.UID(i.Name), v1alpha1.KindTiKVGroup
@@ -32,7 +34,7 @@ func world() (*v1alpha1.TiKVGroup, group.Snapshot) {
 	return kv(3), s
 }
 
-func tikv(g *v1alpha1.TiKVGroup, s group.Snapshot) store.Component {
+func tikv(g *v1alpha1.TiKVGroup, s observation.Snapshot) store.Component {
 	c := store.New(g, s, v1alpha1.PortTiKV)
 	c.HasLeaders, c.EvictTimeout = true, 10*time.Minute
 	return c
@@ -49,42 +51,44 @@ func says(i *v1alpha1.Instance, reason string) {
 
 func TestKV14MembersThatAddNothingMayBeRestartedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		spare  bool
 	}{
-		"one that serves does not":                           {func(*group.Snapshot) {}, false},
-		"one without a pod":                                  {func(s *group.Snapshot) { s.Instances[0].Status.PodUID = "" }, true},
-		"one that fits on no node, while PD is silent":       {func(s *group.Snapshot) { s.Instances[0].Status.NodeName, s.PD = "", pd.View{Err: errors.New("no")} }, true},
-		"one whose store is Up stays though its pod crashes": {func(s *group.Snapshot) { podIs(s.Instances[0], v1alpha1.ReasonContainerCrashing) }, false},
-		"one that crashes stays while PD is silent": {func(s *group.Snapshot) {
+		"one that serves does not": {func(*observation.Snapshot) {}, false},
+		"one without a pod":        {func(s *observation.Snapshot) { s.Instances[0].Status.PodUID = "" }, true},
+		"one that fits on no node, while PD is silent": {func(s *observation.Snapshot) {
+			s.Instances[0].Status.NodeName, s.PD = "", pd.View{Err: errors.New("no")}
+		}, true},
+		"one whose store is Up stays though its pod crashes": {func(s *observation.Snapshot) { podIs(s.Instances[0], v1alpha1.ReasonContainerCrashing) }, false},
+		"one that crashes stays while PD is silent": {func(s *observation.Snapshot) {
 			podIs(s.Instances[0], v1alpha1.ReasonContainerCrashing)
 			s.PD = pd.View{Err: errors.New("no")}
 		}, false},
-		"one that crashes and is not Up": {func(s *group.Snapshot) {
+		"one that crashes and is not Up": {func(s *observation.Snapshot) {
 			podIs(s.Instances[0], v1alpha1.ReasonContainerCrashing)
 			s.PD.Stores[0].State = pd.StateDisconnected
 		}, true},
-		"one with a wrong image that is not Up": {func(s *group.Snapshot) {
+		"one with a wrong image that is not Up": {func(s *observation.Snapshot) {
 			podIs(s.Instances[0], v1alpha1.ReasonImagePullFailed)
 			s.PD.Stores[0].State = pd.StateDisconnected
 		}, true},
-		"one that PD has lost sight of stays while its process runs": {func(s *group.Snapshot) {
+		"one that PD has lost sight of stays while its process runs": {func(s *observation.Snapshot) {
 			podIs(s.Instances[0], v1alpha1.ReasonPodNotReady)
 			s.PD.Stores[0].State = pd.StateDisconnected
 		}, false},
-		"one that is Down without a ready pod": {func(s *group.Snapshot) {
+		"one that is Down without a ready pod": {func(s *observation.Snapshot) {
 			podIs(s.Instances[0], v1alpha1.ReasonPodNotReady)
 			s.PD.Stores[0].State = pd.StateDown
 		}, true},
-		"one that is Down stays while its pod is ready": {func(s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, false},
-		"one that never registered":                     {func(s *group.Snapshot) { s.Instances[0].Status.Member, s.PD.Stores = nil, s.PD.Stores[1:] }, true},
-		"one that has left":                             {func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, true},
-		"one whose store is another's stays":            {func(s *group.Snapshot) { s.PD.Stores[0].ID = "99" }, false},
+		"one that is Down stays while its pod is ready": {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, false},
+		"one that never registered":                     {func(s *observation.Snapshot) { s.Instances[0].Status.Member, s.PD.Stores = nil, s.PD.Stores[1:] }, true},
+		"one that has left":                             {func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, true},
+		"one whose store is another's stays":            {func(s *observation.Snapshot) { s.PD.Stores[0].ID = "99" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
 			c.change(&s)
-			assert.Equal(t, c.spare, tikv(g, s).Spare(s.Instances[0]))
+			assert.Equal(t, c.spare, tikv(g, s).NotServing(s.Instances[0]))
 		})
 	}
 }
@@ -92,43 +96,43 @@ func TestKV14MembersThatAddNothingMayBeRestartedAtOnce(t *testing.T) {
 // P1: across groups, because PD lists the stores of all.
 func TestNoStoreIsStoppedWhileAnotherOneIsMissing(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		says   string
 	}{
-		"all work":                       {func(*group.Snapshot) {}, ""},
-		"PD is silent":                   {func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }, "PD is asleep"},
-		"another cluster's PD answers":   {func(s *group.Snapshot) { s.PD.ClusterID = "2" }, "cluster ID 2"},
-		"PD has no leader":               {func(s *group.Snapshot) { s.PD.Leader = "" }, "no quorum"},
-		"another store is Down":          {func(s *group.Snapshot) { s.PD.Stores[1].State = pd.StateDown }, "store 2 (kv-1) is Down: bring it back, or replace it: kubectl -n ns delete instance kv-1"},
-		"another store is Disconnected":  {func(s *group.Snapshot) { s.PD.Stores[1].State = pd.StateDisconnected }, "store 2 (kv-1) is Disconnected"},
-		"another store is being removed": {func(s *group.Snapshot) { s.PD.Stores[1].State = pd.StateOffline }, "store 2 (kv-1) is being removed"},
-		"another group's store is Down": {func(s *group.Snapshot) {
+		"all work":                       {func(*observation.Snapshot) {}, ""},
+		"PD is silent":                   {func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }, "PD is asleep"},
+		"another cluster's PD answers":   {func(s *observation.Snapshot) { s.PD.ClusterID = "2" }, "cluster ID 2"},
+		"PD has no leader":               {func(s *observation.Snapshot) { s.PD.Leader = "" }, "no quorum"},
+		"another store is Down":          {func(s *observation.Snapshot) { s.PD.Stores[1].State = pd.StateDown }, "store 2 (kv-1) is Down: bring it back, or replace it: kubectl -n ns delete instance kv-1"},
+		"another store is Disconnected":  {func(s *observation.Snapshot) { s.PD.Stores[1].State = pd.StateDisconnected }, "store 2 (kv-1) is Disconnected"},
+		"another store is being removed": {func(s *observation.Snapshot) { s.PD.Stores[1].State = pd.StateOffline }, "store 2 (kv-1) is being removed"},
+		"another group's store is Down": {func(s *observation.Snapshot) {
 			s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "hot-0.hot-peer.ns.svc:20160", State: pd.StateDown, Regions: 1})
 		}, "store 9 (hot-0) does not run and its group is gone: make the group hot again"},
-		"another group's store is Down and its Instance is there": {func(s *group.Snapshot) {
-			hot := member(0, "9")
+		"another group's store is Down and its Instance is there": {func(s *observation.Snapshot) {
+			hot := storeInstance(0, "9")
 			hot.Name = "hot-0"
-			s.Peers = append(s.Peers, hot)
+			s.Siblings = append(s.Siblings, hot)
 			s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "hot-0.hot-peer.ns.svc:20160", State: pd.StateDown, Regions: 1})
 		}, "store 9 (hot-0) is Down: bring it back"},
-		"a pod has been evicted and PD has not missed it yet": {func(s *group.Snapshot) {
+		"a pod has been evicted and PD has not missed it yet": {func(s *observation.Snapshot) {
 			says(s.Instances[1], v1alpha1.ReasonPodTerminating)
 		}, "the pod of Instance kv-1 is being stopped or made anew, and PD still takes store 2 for Up"},
-		"a pod of another group has been evicted": {func(s *group.Snapshot) {
-			hot := member(0, "9")
+		"a pod of another group has been evicted": {func(s *observation.Snapshot) {
+			hot := storeInstance(0, "9")
 			hot.Name = "hot-0"
 			says(hot, v1alpha1.ReasonPodMissing)
-			s.Peers = append(s.Peers, hot)
+			s.Siblings = append(s.Siblings, hot)
 			s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "hot-0.hot-peer.ns.svc:20160", State: pd.StateUp, Started: true, Regions: 1})
 		}, "the pod of Instance hot-0"},
-		"a pod that is not ready":         {func(s *group.Snapshot) { says(s.Instances[1], v1alpha1.ReasonPodNotReady) }, "the pod of Instance kv-1 is not ready"},
-		"a store that is Down holds none": {func(s *group.Snapshot) { s.PD.Stores[1].State, s.PD.Stores[1].Regions = pd.StateDown, 0 }, ""},
-		"PD has not counted regions yet": {func(s *group.Snapshot) {
+		"a pod that is not ready":         {func(s *observation.Snapshot) { says(s.Instances[1], v1alpha1.ReasonPodNotReady) }, "the pod of Instance kv-1 is not ready"},
+		"a store that is Down holds none": {func(s *observation.Snapshot) { s.PD.Stores[1].State, s.PD.Stores[1].Regions = pd.StateDown, 0 }, ""},
+		"PD has not counted regions yet": {func(s *observation.Snapshot) {
 			s.PD.Stores[1].State = pd.StateDown
 			s.PD.Stores[1].Regions, s.PD.Stores[0].Regions = 0, 0
 		}, "store 2 (kv-1) is Down"},
-		"a store is not the one recorded": {func(s *group.Snapshot) { s.PD.Stores[0].ID = "99" }, "is store 1, but"},
-		"a TiFlash that is Down counts not": {func(s *group.Snapshot) {
+		"a store is not the one recorded": {func(s *observation.Snapshot) { s.PD.Stores[0].ID = "99" }, "is store 1, but"},
+		"a TiFlash that is Down counts not": {func(s *observation.Snapshot) {
 			s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "f-0.f-peer.ns.svc:3930", State: pd.StateDown, Regions: 1, Labels: map[string]string{"Engine": "tiflash"}})
 		}, ""},
 	} {
@@ -152,69 +156,71 @@ func TestKV13NoRegionIsLeftWithoutAMajority(t *testing.T) {
 	down, pending, learner := on("2"), on("2"), pd.Peer{StoreID: "2"}
 	down.Down, pending.Pending = true, true
 	for name, c := range map[string]struct {
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		says   string
 	}{
-		"none is unhealthy":                           {func(*group.Snapshot) {}, ""},
-		"PD was not asked, but the Lease is not ours": {func(s *group.Snapshot) { s.RegionsKnown = false }, ""},
-		"PD was not asked before the stop": {func(s *group.Snapshot) {
+		"none is unhealthy":                           {func(*observation.Snapshot) {}, ""},
+		"PD was not asked, but the Lease is not ours": {func(s *observation.Snapshot) { s.RegionsKnown = false }, ""},
+		"PD was not asked before the stop": {func(s *observation.Snapshot) {
 			s.RegionsKnown = false
 			s.Lease = lease.Held(lease.Of(s.Instances[0]), now(), 1)
 		}, "PD has not been asked"},
-		"PD does not say": {func(s *group.Snapshot) { s.RegionsErr = errors.New("too busy") }, "too busy"},
-		"another peer of a region of its own is down": {func(s *group.Snapshot) { s.Regions = region(on("1"), down, on("3")) }, endangered},
-		"another peer lags behind":                    {func(s *group.Snapshot) { s.Regions = region(on("1"), pending, on("3")) }, endangered},
-		"its own peer is down anyway": {func(s *group.Snapshot) {
+		"PD does not say": {func(s *observation.Snapshot) { s.RegionsErr = errors.New("too busy") }, "too busy"},
+		"another peer of a region of its own is down": {func(s *observation.Snapshot) { s.Regions = region(on("1"), down, on("3")) }, endangered},
+		"another peer lags behind":                    {func(s *observation.Snapshot) { s.Regions = region(on("1"), pending, on("3")) }, endangered},
+		"its own peer is down anyway": {func(s *observation.Snapshot) {
 			s.Regions = region(pd.Peer{StoreID: "1", Voter: true, Down: true}, on("2"), on("3"))
 		}, ""},
-		"a region of others has a peer that is down":        {func(s *group.Snapshot) { s.Regions = region(down, on("3"), on("4")) }, ""},
-		"it holds a learner only":                           {func(s *group.Snapshot) { s.Regions = region(pd.Peer{StoreID: "1"}, down, on("3")) }, ""},
-		"a region lacks a peer":                             {func(s *group.Snapshot) { s.Regions = lacking(on("1"), on("3")) }, endangered},
-		"a region lacks a learner":                          {func(s *group.Snapshot) { s.Regions = region(on("1"), on("3"), on("2"), learner) }, ""},
-		"one voter elsewhere, and the second may come here": {func(s *group.Snapshot) { s.Regions = lacking(on("2")) }, endangered},
-		"its learner here may become the second": {func(s *group.Snapshot) {
+		"a region of others has a peer that is down":        {func(s *observation.Snapshot) { s.Regions = region(down, on("3"), on("4")) }, ""},
+		"it holds a learner only":                           {func(s *observation.Snapshot) { s.Regions = region(pd.Peer{StoreID: "1"}, down, on("3")) }, ""},
+		"a region lacks a peer":                             {func(s *observation.Snapshot) { s.Regions = lacking(on("1"), on("3")) }, endangered},
+		"a region lacks a learner":                          {func(s *observation.Snapshot) { s.Regions = region(on("1"), on("3"), on("2"), learner) }, ""},
+		"one voter elsewhere, and the second may come here": {func(s *observation.Snapshot) { s.Regions = lacking(on("2")) }, endangered},
+		"its learner here may become the second": {func(s *observation.Snapshot) {
 			s.Regions = lacking(on("2"), pd.Peer{StoreID: "1"})
 		}, endangered},
-		"a third one may come here":       {func(s *group.Snapshot) { s.Regions = lacking(on("2"), on("3")) }, ""},
-		"one voter is all that is wanted": {func(s *group.Snapshot) { s.Regions = region(on("2"), learner) }, ""},
-		"nothing comes to a store that is not Up": {func(s *group.Snapshot) {
+		"a third one may come here":       {func(s *observation.Snapshot) { s.Regions = lacking(on("2"), on("3")) }, ""},
+		"one voter is all that is wanted": {func(s *observation.Snapshot) { s.Regions = region(on("2"), learner) }, ""},
+		"nothing comes to a store that is not Up": {func(s *observation.Snapshot) {
 			s.PD.Stores[0].State = pd.StateDisconnected
 			s.Regions = lacking(on("2"))
 		}, ""},
-		"two stores will never have three voters": {func(s *group.Snapshot) {
+		"two stores will never have three voters": {func(s *observation.Snapshot) {
 			s.PD.Stores = s.PD.Stores[:2]
 			s.Regions = lacking(on("2"))
 		}, ""},
-		"five voters can do without two": {func(s *group.Snapshot) {
+		"five voters can do without two": {func(s *observation.Snapshot) {
 			s.PD.Stores = append(s.PD.Stores, at(4, "4", pd.StateUp), at(5, "5", pd.StateUp))
 			s.Regions = region(on("1"), down, on("3"), on("4"), on("5"))
 		}, ""},
-		"a store that PD does not list":                    {func(s *group.Snapshot) { s.Regions = region(on("1"), on("3"), on("88")) }, endangered},
-		"two stores can never do without one":              {func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[:2]; s.Regions = region(on("1"), on("2")) }, ""},
-		"two are what a policy wants, and one lags behind": {func(s *group.Snapshot) { s.Regions = region(on("1"), pending) }, ""},
-		"a third voter is on its way in":                   {func(s *group.Snapshot) { s.Regions = region(on("1"), on("3"), pd.Peer{StoreID: "2", Pending: true}) }, endangered},
-		"a table has three replicas by a policy, all others one": {func(s *group.Snapshot) {
+		"a store that PD does not list":                    {func(s *observation.Snapshot) { s.Regions = region(on("1"), on("3"), on("88")) }, endangered},
+		"two stores can never do without one":              {func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[:2]; s.Regions = region(on("1"), on("2")) }, ""},
+		"two are what a policy wants, and one lags behind": {func(s *observation.Snapshot) { s.Regions = region(on("1"), pending) }, ""},
+		"a third voter is on its way in": {func(s *observation.Snapshot) {
+			s.Regions = region(on("1"), on("3"), pd.Peer{StoreID: "2", Pending: true})
+		}, endangered},
+		"a table has three replicas by a policy, all others one": {func(s *observation.Snapshot) {
 			s.PD.MaxReplicas, s.PD.Rules = 1, policy(3)
 			s.Regions = region(on("1"), down, on("3"))
 		}, endangered},
-		"all others have one": {func(s *group.Snapshot) {
+		"all others have one": {func(s *observation.Snapshot) {
 			s.PD.MaxReplicas, s.PD.Rules = 1, policy(3)
 			s.Regions = region(on("1"), pd.Peer{StoreID: "9"})
 		}, ""},
-		"a table is to have three by a policy": {func(s *group.Snapshot) {
+		"a table is to have three by a policy": {func(s *observation.Snapshot) {
 			s.PD.MaxReplicas, s.PD.Rules = 1, policy(3)
 			s.Regions = lacking(on("1"))
 		}, endangered},
-		"a region has three that nobody asks for": {func(s *group.Snapshot) {
+		"a region has three that nobody asks for": {func(s *observation.Snapshot) {
 			s.PD.MaxReplicas = 1
 			s.Regions = region(on("1"), down, on("3"))
 		}, endangered},
-		"a policy asks for two": {func(s *group.Snapshot) {
+		"a policy asks for two": {func(s *observation.Snapshot) {
 			s.PD.MaxReplicas, s.PD.Rules = 1, policy(2)
 			s.Regions = lacking(on("1"))
 		}, ""},
-		"one replica is what the user wants":         {func(s *group.Snapshot) { s.PD.MaxReplicas = 1; s.Regions = region(on("1")) }, ""},
-		"a member without a store endangers nothing": {func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[1:]; s.RegionsErr = errors.New("too busy") }, ""},
+		"one replica is what the user wants":         {func(s *observation.Snapshot) { s.PD.MaxReplicas = 1; s.Regions = region(on("1")) }, ""},
+		"a member without a store endangers nothing": {func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:]; s.RegionsErr = errors.New("too busy") }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
@@ -228,25 +234,25 @@ func TestKV13NoRegionIsLeftWithoutAMajority(t *testing.T) {
 }
 
 func TestKV10KV11LeadersGoBeforeAStoreStops(t *testing.T) {
-	evict := []group.Call{{Verb: group.EvictLeaders, Target: "1", Instance: "kv-0"}}
+	evict := []component.Call{{Verb: component.EvictLeaders, Target: "1", Instance: "kv-0"}}
 	for name, c := range map[string]struct {
-		change func(*group.Snapshot)
-		calls  []group.Call
+		change func(*observation.Snapshot)
+		calls  []component.Call
 		ready  bool
 		reason string
 	}{
-		"they are to go":                              {func(*group.Snapshot) {}, evict, false, v1alpha1.ReasonPreparing},
-		"even if there are none, lest some come":      {func(s *group.Snapshot) { s.PD.Stores[0].Leaders = 0 }, evict, false, v1alpha1.ReasonPreparing},
-		"they are going":                              {func(s *group.Snapshot) { s.PD.EvictLeader = []string{"1"} }, nil, false, v1alpha1.ReasonPreparing},
-		"they have gone":                              {func(s *group.Snapshot) { s.PD.EvictLeader = []string{"1"}; s.PD.Stores[0].Leaders = 0 }, nil, true, ""},
-		"they stayed too long":                        {func(s *group.Snapshot) { s.PD.EvictLeader = []string{"1"}; s.Now = now().Add(10 * time.Minute) }, nil, true, v1alpha1.ReasonEvictionTimedOut},
-		"a store that is Down has none":               {func(s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, nil, true, ""},
-		"a store that is gone has none":               {func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, nil, true, ""},
-		"there is nowhere to go":                      {func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[:1] }, nil, true, ""},
-		"all others are being emptied":                {func(s *group.Snapshot) { s.PD.EvictLeader = []string{"2", "3"} }, nil, true, ""},
-		"nothing is done while PD is silent":          {func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, false, v1alpha1.ReasonPDUnreachable},
-		"a Disconnected store may still lead regions": {func(s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, evict, false, v1alpha1.ReasonPreparing},
-		"but not without a ready pod": {func(s *group.Snapshot) {
+		"they are to go":                              {func(*observation.Snapshot) {}, evict, false, v1alpha1.ReasonPreparing},
+		"even if there are none, lest some come":      {func(s *observation.Snapshot) { s.PD.Stores[0].Leaders = 0 }, evict, false, v1alpha1.ReasonPreparing},
+		"they are going":                              {func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"1"} }, nil, false, v1alpha1.ReasonPreparing},
+		"they have gone":                              {func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"1"}; s.PD.Stores[0].Leaders = 0 }, nil, true, ""},
+		"they stayed too long":                        {func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"1"}; s.Now = now().Add(10 * time.Minute) }, nil, true, v1alpha1.ReasonEvictionTimedOut},
+		"a store that is Down has none":               {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, nil, true, ""},
+		"a store that is gone has none":               {func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, nil, true, ""},
+		"there is nowhere to go":                      {func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[:1] }, nil, true, ""},
+		"all others are being emptied":                {func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"2", "3"} }, nil, true, ""},
+		"nothing is done while PD is silent":          {func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, false, v1alpha1.ReasonPDUnreachable},
+		"a Disconnected store may still lead regions": {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, evict, false, v1alpha1.ReasonPreparing},
+		"but not without a ready pod": {func(s *observation.Snapshot) {
 			s.PD.Stores[0].State = pd.StateDisconnected
 			podIs(s.Instances[0], v1alpha1.ReasonPodNotReady)
 		}, nil, true, ""},
@@ -254,7 +260,7 @@ func TestKV10KV11LeadersGoBeforeAStoreStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
 			c.change(&s)
-			p := tikv(g, s).Vacate(group.Disruption{Instance: s.Instances[0], Verb: group.Restart, Why: "a new image"}, now())
+			p := tikv(g, s).Vacate(component.Disruption{Instance: s.Instances[0], Verb: member.Restart, Why: "a new image"}, now())
 			assert.Equal(t, c.calls, p.Calls)
 			assert.Equal(t, c.ready, p.Ready)
 			assert.Equal(t, c.reason, p.Wait.Reason, p.Wait.Message)
@@ -267,33 +273,33 @@ func TestKV10KV11LeadersGoBeforeAStoreStops(t *testing.T) {
 }
 
 func TestKV12KV15LeadersComeBackBeforeTheNext(t *testing.T) {
-	stop := []group.Call{{Verb: group.StopEvictingLeaders, Target: "1", Instance: "kv-0"}}
-	ready := func(s *group.Snapshot, ago time.Duration) {
+	stop := []component.Call{{Verb: component.StopEvictingLeaders, Target: "1", Instance: "kv-0"}}
+	ready := func(s *observation.Snapshot, ago time.Duration) {
 		s.Instances[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(now().Add(-ago))
 	}
 	for name, c := range map[string]struct {
 		leaders int // before
-		change  func(*group.Snapshot)
-		calls   []group.Call
+		change  func(*observation.Snapshot)
+		calls   []component.Call
 		ready   bool
 	}{
-		"all are back":        {10, func(*group.Snapshot) {}, nil, true},
-		"two thirds are back": {15, func(*group.Snapshot) {}, nil, true},
-		"fewer are back":      {16, func(s *group.Snapshot) { ready(s, time.Second) }, nil, false},
-		"fewer are back after two seconds for each": {16, func(s *group.Snapshot) { ready(s, 32*time.Second) }, nil, true},
-		"many have more time":                       {5000, func(s *group.Snapshot) { ready(s, 399*time.Second) }, nil, false},
-		"but no more than 400 s":                    {5000, func(s *group.Snapshot) { ready(s, 400*time.Second) }, nil, true},
-		"it had none":                               {0, func(s *group.Snapshot) { s.PD.Stores[0].Leaders = 0; ready(s, 0) }, nil, true},
-		"it is kept from leading by us": {10, func(s *group.Snapshot) {
+		"all are back":        {10, func(*observation.Snapshot) {}, nil, true},
+		"two thirds are back": {15, func(*observation.Snapshot) {}, nil, true},
+		"fewer are back":      {16, func(s *observation.Snapshot) { ready(s, time.Second) }, nil, false},
+		"fewer are back after two seconds for each": {16, func(s *observation.Snapshot) { ready(s, 32*time.Second) }, nil, true},
+		"many have more time":                       {5000, func(s *observation.Snapshot) { ready(s, 399*time.Second) }, nil, false},
+		"but no more than 400 s":                    {5000, func(s *observation.Snapshot) { ready(s, 400*time.Second) }, nil, true},
+		"it had none":                               {0, func(s *observation.Snapshot) { s.PD.Stores[0].Leaders = 0; ready(s, 0) }, nil, true},
+		"it is kept from leading by us": {10, func(s *observation.Snapshot) {
 			s.PD.EvictLeader = []string{"1"}
-			s.Instances[0].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(group.Restart)}
+			s.Instances[0].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
 		}, stop, false},
-		"a person keeps it from leading":    {10, func(s *group.Snapshot) { s.PD.EvictLeader = []string{"1"} }, nil, true},
-		"it is not Up yet":                  {0, func(s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, nil, false},
-		"PD is silent":                      {0, func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, false},
-		"it has not registered":             {0, func(s *group.Snapshot) { s.Instances[0].Status.Member, s.PD.Stores = nil, s.PD.Stores[1:] }, nil, false},
-		"it was removed meanwhile":          {10, func(s *group.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, nil, true},
-		"another store has taken its place": {10, func(s *group.Snapshot) { s.PD.Stores[0].ID = "99" }, nil, false},
+		"a person keeps it from leading":    {10, func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"1"} }, nil, true},
+		"it is not Up yet":                  {0, func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, nil, false},
+		"PD is silent":                      {0, func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, nil, false},
+		"it has not registered":             {0, func(s *observation.Snapshot) { s.Instances[0].Status.Member, s.PD.Stores = nil, s.PD.Stores[1:] }, nil, false},
+		"it was removed meanwhile":          {10, func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, nil, true},
+		"another store has taken its place": {10, func(s *observation.Snapshot) { s.PD.Stores[0].ID = "99" }, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
@@ -312,10 +318,10 @@ func TestKV12KV15LeadersComeBackBeforeTheNext(t *testing.T) {
 func TestKV15OnlyWhatCarriesOurMarkIsSwept(t *testing.T) {
 	g, s := world()
 	s.PD.EvictLeader = []string{"1", "2"}
-	s.Instances[0].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(group.Restart)}
+	s.Instances[0].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
 	c := tikv(g, s)
-	assert.Equal(t, []group.Call{{Verb: group.StopEvictingLeaders, Target: "1", Instance: "kv-0"}}, c.Sweep(s.Instances[0]))
-	assert.Empty(t, c.Sweep(s.Instances[1]), "a person's")
+	assert.Equal(t, []component.Call{{Verb: component.StopEvictingLeaders, Target: "1", Instance: "kv-0"}}, c.UndoPreparation(s.Instances[0]))
+	assert.Empty(t, c.UndoPreparation(s.Instances[1]), "a person's")
 	s.PD.EvictLeader = nil
-	assert.Empty(t, tikv(g, s).Sweep(s.Instances[0]), "nothing is left")
+	assert.Empty(t, tikv(g, s).UndoPreparation(s.Instances[0]), "nothing is left")
 }

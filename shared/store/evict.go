@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -23,30 +23,30 @@ const (
 
 // Vacate moves the leaders of a member's store away before it is stopped (KV-10,
 // KV-11). begun is when that began.
-func (c Component) Vacate(d group.Disruption, begun time.Time) group.Preparation {
+func (c Component) Vacate(d component.Disruption, begun time.Time) component.Preparation {
 	m := c.of(d.Instance)
 	switch {
 	case c.Silence != "":
 		return waiting(v1alpha1.ReasonPDUnreachable, "Instance %s is not stopped: %s", d.Instance.Name, c.Silence)
 	case m.Store == nil, m.Store.State == pd.StateDown, m.Store.State == pd.StateOffline, !c.elsewhere(m):
-		return group.Preparation{Ready: true}
+		return component.Preparation{Ready: true}
 	}
 	if m.Store.State != pd.StateUp && !m.was(v1alpha1.ConditionPodReady) {
-		return group.Preparation{Ready: true} // it does not serve, and PD cannot tell it to give anything away
+		return component.Preparation{Ready: true} // it does not serve, and PD cannot tell it to give anything away
 	}
 	evicts := c.Snapshot.PD.Evicts(m.Store.ID)
 	if evicts && m.Store.Leaders == 0 {
-		return group.Preparation{Ready: true}
+		return component.Preparation{Ready: true}
 	}
 	left := begun.Add(c.EvictTimeout).Sub(c.Snapshot.Now)
 	if left <= 0 {
-		return group.Preparation{Ready: true, Wait: step.Wait("Instance", time.Minute, v1alpha1.ReasonEvictionTimedOut,
+		return component.Preparation{Ready: true, Wait: step.Wait("Instance", time.Minute, v1alpha1.ReasonEvictionTimedOut,
 			fmt.Sprintf("store %s of Instance %s still had leaders after %s and goes on with them: %s", m.Store.ID, d.Instance.Name, c.EvictTimeout, d.Why))}
 	}
 	p := waiting(v1alpha1.ReasonPreparing, "store %s of Instance %s gives its leaders away, for %s at most: %s", m.Store.ID, d.Instance.Name, c.EvictTimeout, d.Why)
 	p.Wait.After = min(look, left)
 	if !evicts {
-		p.Calls = []group.Call{{Verb: group.EvictLeaders, Target: m.Store.ID, Instance: d.Instance.Name}}
+		p.Calls = []component.Call{{Verb: component.EvictLeaders, Target: m.Store.ID, Instance: d.Instance.Name}}
 	}
 	return p
 }
@@ -89,7 +89,7 @@ func (c Component) awaited(s pd.Store, had int) int {
 // to come back (KV-12): for two thirds of those that it had, or until they have
 // had their time. One that is to lead nothing, for that a person asks, is back when it
 // is Up.
-func (c Component) Readmit(i *v1alpha1.Instance, held lease.State) group.Preparation {
+func (c Component) Readmit(i *v1alpha1.Instance, held lease.State) component.Preparation {
 	p := c.Recover(i, held)
 	m := c.of(i)
 	if !p.Ready || m.Store == nil || m.Store.State != pd.StateUp || c.leadsNothing(i) {

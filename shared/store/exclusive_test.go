@@ -7,8 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
@@ -18,7 +20,7 @@ import (
 func secluded() map[string]string { return map[string]string{"$k/exclusive": "true"} }
 
 // beside is world with stores of another group, which are exclusive or not.
-func beside(others int, exclusive bool) (*v1alpha1.TiKVGroup, group.Snapshot) {
+func beside(others int, exclusive bool) (*v1alpha1.TiKVGroup, observation.Snapshot) {
 	g, s := world()
 	s.PD.PlacementRules, s.PD.Bootstrapped = true, true
 	for n := range others {
@@ -32,7 +34,7 @@ func beside(others int, exclusive bool) (*v1alpha1.TiKVGroup, group.Snapshot) {
 }
 
 // seclude makes stores of the group kv exclusive.
-func seclude(s *group.Snapshot, stores ...int) {
+func seclude(s *observation.Snapshot, stores ...int) {
 	for _, n := range stores {
 		s.PD.Stores[n].Labels = secluded()
 	}
@@ -54,22 +56,22 @@ func TestKV26WhoIsNeededBesideExclusiveStores(t *testing.T) {
 	for name, c := range map[string]struct {
 		others    int
 		exclusive bool // the others, or else this group
-		change    func(*group.Snapshot)
+		change    func(*observation.Snapshot)
 		says      string
 	}{
-		"exclusive stores take no ordinary regions": {2, true, func(*group.Snapshot) {}, "2 TiKV stores beside 2 exclusive would stay Up (store 2, store 3), and PD keeps 3 replicas"},
-		"nor do they save a zone": {2, true, func(s *group.Snapshot) {
+		"exclusive stores take no ordinary regions": {2, true, func(*observation.Snapshot) {}, "2 TiKV stores beside 2 exclusive would stay Up (store 2, store 3), and PD keeps 3 replicas"},
+		"nor do they save a zone": {2, true, func(s *observation.Snapshot) {
 			s.PD.MaxReplicas, s.PD.LocationLabels = 2, []string{"zone"}
 			s.PD.Stores[0].Labels = map[string]string{"zone": "z1"}
 			s.PD.Stores[3].Labels["zone"] = "z1"
 		}, "no TiKV would stay Up in zone z1"},
-		"without placement rules they are like all":   {1, true, func(s *group.Snapshot) { s.PD.PlacementRules = false }, ""},
-		"an exclusive store is missed by no region":   {3, false, func(s *group.Snapshot) { seclude(s, 0, 1, 2) }, ""},
-		"even if there are too few others anyway":     {2, false, func(s *group.Snapshot) { seclude(s, 0, 1, 2) }, ""},
-		"but PD itself removes none of so few":        {0, false, func(s *group.Snapshot) { seclude(s, 0, 1, 2) }, "PD removes none while there are not more than its 3 replicas"},
-		"a rule that names the label needs it":        {3, false, func(s *group.Snapshot) { seclude(s, 0, 1, 2); s.PD.Rules = []pd.Rule{rule(3)} }, "PD's placement rule placement/hot wants 3 stores with $k/exclusive exists and 2 would stay Up"},
-		"a rule that is content with those that stay": {3, false, func(s *group.Snapshot) { seclude(s, 0, 1, 2); s.PD.Rules = []pd.Rule{rule(2)} }, ""},
-		"a rule that does not name it counts without it": {3, false, func(s *group.Snapshot) {
+		"without placement rules they are like all":   {1, true, func(s *observation.Snapshot) { s.PD.PlacementRules = false }, ""},
+		"an exclusive store is missed by no region":   {3, false, func(s *observation.Snapshot) { seclude(s, 0, 1, 2) }, ""},
+		"even if there are too few others anyway":     {2, false, func(s *observation.Snapshot) { seclude(s, 0, 1, 2) }, ""},
+		"but PD itself removes none of so few":        {0, false, func(s *observation.Snapshot) { seclude(s, 0, 1, 2) }, "PD removes none while there are not more than its 3 replicas"},
+		"a rule that names the label needs it":        {3, false, func(s *observation.Snapshot) { seclude(s, 0, 1, 2); s.PD.Rules = []pd.Rule{rule(3)} }, "PD's placement rule placement/hot wants 3 stores with $k/exclusive exists and 2 would stay Up"},
+		"a rule that is content with those that stay": {3, false, func(s *observation.Snapshot) { seclude(s, 0, 1, 2); s.PD.Rules = []pd.Rule{rule(2)} }, ""},
+		"a rule that does not name it counts without it": {3, false, func(s *observation.Snapshot) {
 			seclude(s, 0, 1, 2)
 			s.PD.Rules = []pd.Rule{{Group: "pd", ID: "default", Count: 3}}
 		}, ""},
@@ -85,8 +87,8 @@ func TestKV26WhoIsNeededBesideExclusiveStores(t *testing.T) {
 }
 
 func TestKV26LeadersGoOnlyWhereTheirRegionsAre(t *testing.T) {
-	restart := func(s group.Snapshot) group.Disruption {
-		return group.Disruption{Instance: s.Instances[0], Verb: group.Restart, Why: "a new image"}
+	restart := func(s observation.Snapshot) component.Disruption {
+		return component.Disruption{Instance: s.Instances[0], Verb: member.Restart, Why: "a new image"}
 	}
 	g, s := beside(2, true)
 	s.PD.Stores = append(s.PD.Stores[:1], s.PD.Stores[3:]...) // the only ordinary one
@@ -160,7 +162,7 @@ func TestKV26TheLabelsOfAnExclusiveGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := kv(1)
 			g.Spec.Placement = &v1alpha1.StorePlacement{Exclusive: c.exclusive}
-			s := snapshot([]*v1alpha1.Instance{member(0, "1")}, at(0, "1", "Up"))
+			s := snapshot([]*v1alpha1.Instance{storeInstance(0, "1")}, at(0, "1", "Up"))
 			s.PD.Stores[0].Labels = c.has
 			changes := store.LabelChanges(s, store.Matches(g, s, v1alpha1.PortTiKV), nil, store.Placement(g))
 			if c.want == nil {

@@ -11,9 +11,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 const (
@@ -80,7 +81,7 @@ func (c Component) patience() time.Duration {
 func (c Component) casualties() ([]*v1alpha1.Instance, bool) {
 	var out []*v1alpha1.Instance
 	for _, m := range c.Stores {
-		if group.Ours(c.Group, m.Instance) && c.dead(m.Instance) {
+		if workload.IsOwned(c.Group, m.Instance) && c.dead(m.Instance) {
 			out = append(out, m.Instance)
 		}
 	}
@@ -104,7 +105,7 @@ func (c Component) Extra() int32 {
 		return 0
 	}
 	lost, few := c.casualties()
-	extra := len(slices.DeleteFunc(staying(lost), func(i *v1alpha1.Instance) bool { return group.ToReplace(c.Group, i) != "" }))
+	extra := len(slices.DeleteFunc(staying(lost), func(i *v1alpha1.Instance) bool { return member.ReplacementReason(c.Group, i) != "" }))
 	if !few {
 		extra = min(c.living()-int(c.Group.GetReplicas()), c.most())
 	}
@@ -115,7 +116,7 @@ func (c Component) Extra() int32 {
 func (c Component) living() int {
 	n := 0
 	for _, i := range c.Snapshot.Instances {
-		if i.DeletionTimestamp == nil && group.Ours(c.Group, i) {
+		if i.DeletionTimestamp == nil && workload.IsOwned(c.Group, i) {
 			n++
 		}
 	}

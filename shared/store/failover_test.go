@@ -11,14 +11,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
 
 // lost has the store of a member not be heard of, and its pod not ready for a while.
-func lost(s *group.Snapshot, n int, ago time.Duration) {
+func lost(s *observation.Snapshot, n int, ago time.Duration) {
 	s.PD.Stores[n].State = pd.StateDisconnected
 	podIs(s.Instances[n], v1alpha1.ReasonPodMissing)
 	s.Instances[n].Status.Conditions[0].LastTransitionTime = metav1.NewTime(now().Add(-ago))
@@ -26,32 +26,32 @@ func lost(s *group.Snapshot, n int, ago time.Duration) {
 
 func TestKV20WhoCountsAsDead(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		extra  int32
 		due    time.Duration
 	}{
-		"nobody":                        {func(*group.Snapshot) {}, 0, 0},
-		"a store that is not heard of":  {func(s *group.Snapshot) { lost(s, 0, 5*time.Minute) }, 1, 0},
-		"but not before its time":       {func(s *group.Snapshot) { lost(s, 0, 4*time.Minute) }, 0, 61 * time.Second},
-		"nor while PD hears of it":      {func(s *group.Snapshot) { lost(s, 0, time.Hour); s.PD.Stores[0].State = pd.StateUp }, 0, 0},
-		"nor while its pod is ready":    {func(s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, 0, 0},
-		"nor one that leaves":           {func(s *group.Snapshot) { lost(s, 0, time.Hour); s.Instances[0].Spec.Retire = true }, 0, 0},
-		"nor one that is being removed": {func(s *group.Snapshot) { lost(s, 0, time.Hour); s.PD.Stores[0].State = pd.StateOffline }, 0, 0},
-		"nor one that never came": {func(s *group.Snapshot) {
+		"nobody":                        {func(*observation.Snapshot) {}, 0, 0},
+		"a store that is not heard of":  {func(s *observation.Snapshot) { lost(s, 0, 5*time.Minute) }, 1, 0},
+		"but not before its time":       {func(s *observation.Snapshot) { lost(s, 0, 4*time.Minute) }, 0, 61 * time.Second},
+		"nor while PD hears of it":      {func(s *observation.Snapshot) { lost(s, 0, time.Hour); s.PD.Stores[0].State = pd.StateUp }, 0, 0},
+		"nor while its pod is ready":    {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, 0, 0},
+		"nor one that leaves":           {func(s *observation.Snapshot) { lost(s, 0, time.Hour); s.Instances[0].Spec.Retire = true }, 0, 0},
+		"nor one that is being removed": {func(s *observation.Snapshot) { lost(s, 0, time.Hour); s.PD.Stores[0].State = pd.StateOffline }, 0, 0},
+		"nor one that never came": {func(s *observation.Snapshot) {
 			lost(s, 0, time.Hour)
 			s.Instances[0].Status.Member, s.PD.Stores = nil, s.PD.Stores[1:]
 		}, 0, 0},
-		"nor while PD is silent":           {func(s *group.Snapshot) { lost(s, 0, time.Hour); s.PD = pd.View{Err: errors.New("no")} }, 0, 0},
-		"nor if nobody runs what it is to": {func(s *group.Snapshot) { lost(s, 0, time.Hour); s.Instances[0].Spec.Revision = "new" }, 0, 0},
-		"two":                              {func(s *group.Snapshot) { lost(s, 0, time.Hour); lost(s, 1, time.Hour) }, 2, 0},
-		"not three, of which two may be": {func(s *group.Snapshot) {
+		"nor while PD is silent":           {func(s *observation.Snapshot) { lost(s, 0, time.Hour); s.PD = pd.View{Err: errors.New("no")} }, 0, 0},
+		"nor if nobody runs what it is to": {func(s *observation.Snapshot) { lost(s, 0, time.Hour); s.Instances[0].Spec.Revision = "new" }, 0, 0},
+		"two":                              {func(s *observation.Snapshot) { lost(s, 0, time.Hour); lost(s, 1, time.Hour) }, 2, 0},
+		"not three, of which two may be": {func(s *observation.Snapshot) {
 			surplus(s)
 			s.PD.Stores = append(s.PD.Stores, at(3, "4", pd.StateUp))
 			lost(s, 0, time.Hour)
 			lost(s, 1, time.Hour)
 			lost(s, 2, time.Hour)
 		}, 0, 0},
-		"not one that has been deleted": {func(s *group.Snapshot) { lost(s, 0, time.Hour); deleted(s) }, 0, 0},
+		"not one that has been deleted": {func(s *observation.Snapshot) { lost(s, 0, time.Hour); deleted(s) }, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
@@ -63,20 +63,20 @@ func TestKV20WhoCountsAsDead(t *testing.T) {
 			if c.due > 0 {
 				assert.Equal(t, c.due, o.After)
 			}
-			assert.Empty(t, tikv(g, s).Dead(s.Instances[0]), "it is to come back")
+			assert.Empty(t, tikv(g, s).WhyDead(s.Instances[0]), "it is to come back")
 
 			g.Spec.Failover.Policy = v1alpha1.ReplaceOnFailover
 			assert.Zero(t, tikv(g, s).Extra())
 			dead := c.extra > 0 || name == "not one that has been deleted"
-			assert.Equal(t, dead, tikv(g, s).Dead(s.Instances[0]) != "")
+			assert.Equal(t, dead, tikv(g, s).WhyDead(s.Instances[0]) != "")
 			if dead {
 				deleted(&s)
-				assert.True(t, tikv(g, s).Replaced(s.Instances[0]), "another one comes before it goes")
+				assert.True(t, tikv(g, s).ReplacedWhenDeleted(s.Instances[0]), "another one comes before it goes")
 			}
 
 			g.Spec.Failover = nil
 			assert.Zero(t, tikv(g, s).Extra())
-			assert.Empty(t, tikv(g, s).Dead(s.Instances[0]))
+			assert.Empty(t, tikv(g, s).WhyDead(s.Instances[0]))
 		})
 	}
 }
@@ -106,7 +106,7 @@ func TestFL07ALoneStoreOfColumnsCountsAsDead(t *testing.T) {
 			kind.HasLeaders = c.leads
 			assert.Equal(t, c.extra, kind.Extra())
 			g.Spec.Failover.Policy = v1alpha1.ReplaceOnFailover
-			assert.Equal(t, c.extra > 0, kind.Dead(s.Instances[0]) != "")
+			assert.Equal(t, c.extra > 0, kind.WhyDead(s.Instances[0]) != "")
 		})
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
@@ -28,7 +30,7 @@ const (
 // small is a world of stores of those kinds: what the group kv knows of the
 // cluster. Stores of the other group have no Instance here. The store of state 3
 // is on its way out, before PD knows.
-func small(stores []int, replicas int) (*v1alpha1.TiKVGroup, group.Snapshot) {
+func small(stores []int, replicas int) (*v1alpha1.TiKVGroup, observation.Snapshot) {
 	g, s := kv(0), snapshot(nil)
 	s.PD.Leader, s.PD.MaxReplicas, s.PD.Bootstrapped = "pd-0", replicas, true
 	s.PD.Members = []pd.Member{{Name: "pd-0", ID: "1", Healthy: true}}
@@ -42,7 +44,7 @@ func small(stores []int, replicas int) (*v1alpha1.TiKVGroup, group.Snapshot) {
 		if foreign {
 			store.Address = strings.Replace(store.Address, "kv-peer", "other-peer", 1)
 		} else {
-			i := member(int32(n), store.ID, served()...)
+			i := storeInstance(int32(n), store.ID, served()...)
 			i.UID, i.Status.PodUID, i.Status.NodeName = types.UID(i.Name), "pod", "node"
 			i.Spec.Retire = state == 3
 			s.Instances = append(s.Instances, i)
@@ -54,7 +56,7 @@ func small(stores []int, replicas int) (*v1alpha1.TiKVGroup, group.Snapshot) {
 
 // serving returns the stores that are Up and not on their way out, and their
 // zones, without some.
-func serving(s group.Snapshot, without ...*v1alpha1.Instance) (up int, zones map[string]bool) {
+func serving(s observation.Snapshot, without ...*v1alpha1.Instance) (up int, zones map[string]bool) {
 	zones = map[string]bool{}
 	for _, store := range s.PD.Stores {
 		at := slices.IndexFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Status.Member.ID == store.ID })
@@ -87,7 +89,7 @@ func canonical(stores []int) bool {
 }
 
 // alike reports whether two members cannot be told apart.
-func alike(s group.Snapshot, a, b int) bool {
+func alike(s observation.Snapshot, a, b int) bool {
 	x, y := s.Instances[a], s.Instances[b]
 	p, _ := s.PD.Store(x.Status.Member.ID)
 	q, _ := s.PD.Store(y.Status.Member.ID)
@@ -199,8 +201,8 @@ func TestWhatPDItselfRefusesIsKnownBefore(t *testing.T) {
 	s.PD.Stores[0].State = pd.StateDown
 	c := tikv(g, s)
 	assert.Contains(t, c.Needed(s.Instances[0]), "2 stores would stay, and PD removes none while there are not more than its 3 replicas")
-	assert.Contains(t, c.Refuse(s.Instances[:1]), "spec.replicas is 3, and nothing is removed: ")
-	assert.Contains(t, c.Refuse(s.Instances[:1]), "to set it back: kubectl -n ns scale tikvgroup kv --replicas=4")
+	assert.Contains(t, c.WhyRefused(s.Instances[:1]), "spec.replicas is 3, and nothing is removed: ")
+	assert.Contains(t, c.WhyRefused(s.Instances[:1]), "to set it back: kubectl -n ns scale tikvgroup kv --replicas=4")
 	s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "f-0.f-peer.ns.svc:3930", State: pd.StateUp, Labels: map[string]string{"engine": "tiflash"}})
 	assert.Empty(t, tikv(g, s).Needed(s.Instances[0]), "a TiFlash counts for PD, and the store is Down anyway")
 	s.PD.Stores[0].State = pd.StateUp
@@ -222,7 +224,7 @@ func TestMembersLeaveTheFullestZoneFirst(t *testing.T) {
 		c := tikv(g, s)
 		left := slices.Clone(s.Instances)
 		slices.SortFunc(left, func(a, b *v1alpha1.Instance) int {
-			return c.Rank(group.Disruption{Instance: a, Verb: group.Remove}) - c.Rank(group.Disruption{Instance: b, Verb: group.Remove})
+			return c.Rank(component.Disruption{Instance: a, Verb: member.Remove}) - c.Rank(component.Disruption{Instance: b, Verb: member.Remove})
 		})
 		for ; len(left) > 0; left = left[1:] {
 			zones, hosts := map[string]int{}, map[string]int{}
@@ -244,16 +246,16 @@ func TestMembersLeaveTheFullestZoneFirst(t *testing.T) {
 // lost sight of serves.
 func TestKV09StoresThatDoNotServeLeaveFirst(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		first  bool
 	}{
-		"a store that is Down though its pod is ready": {func(s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, true},
-		"one that is Disconnected and whose pod is not ready": {func(s *group.Snapshot) {
+		"a store that is Down though its pod is ready": {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, true},
+		"one that is Disconnected and whose pod is not ready": {func(s *observation.Snapshot) {
 			s.PD.Stores[0].State = pd.StateDisconnected
 			podIs(s.Instances[0], v1alpha1.ReasonPodNotReady)
 		}, true},
-		"one that PD has lost sight of": {func(s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, false},
-		"one that is Up for PD":         {func(s *group.Snapshot) { podIs(s.Instances[0], v1alpha1.ReasonPodNotReady) }, false},
+		"one that PD has lost sight of": {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, false},
+		"one that is Up for PD":         {func(s *observation.Snapshot) { podIs(s.Instances[0], v1alpha1.ReasonPodNotReady) }, false},
 	} {
 		g, s := small([]int{1, 1, 2, 3}, 3)
 		c.change(&s)
@@ -292,7 +294,7 @@ func TestARefusedRemovalStaysRefusedWhileStoresAreDisconnected(t *testing.T) {
 		c := tikv(g, s)
 		for _, i := range s.Instances {
 			assert.NotEmpty(t, c.Needed(i), "%03b", blinking)
-			assert.NotEmpty(t, c.Refuse([]*v1alpha1.Instance{i}), "%03b", blinking)
+			assert.NotEmpty(t, c.WhyRefused([]*v1alpha1.Instance{i}), "%03b", blinking)
 		}
 	}
 	g, s := small([]int{1, 2, 3, 1}, 3)
@@ -306,7 +308,7 @@ func TestARefusedRemovalStaysRefusedWhileStoresAreDisconnected(t *testing.T) {
 func leaving(c store.Component) []string {
 	left := slices.Clone(c.Snapshot.Instances)
 	slices.SortFunc(left, func(a, b *v1alpha1.Instance) int {
-		return c.Rank(group.Disruption{Instance: a, Verb: group.Remove}) - c.Rank(group.Disruption{Instance: b, Verb: group.Remove})
+		return c.Rank(component.Disruption{Instance: a, Verb: member.Remove}) - c.Rank(component.Disruption{Instance: b, Verb: member.Remove})
 	})
 	var out []string
 	for _, i := range left {

@@ -37,7 +37,7 @@ func TestAStoreThatIsUpForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T) {
 						change(s.Instances[0])
 						spoil(s.Instances[2])
 						if foreign {
-							s.Instances, s.Peers = s.Instances[:2], s.Instances[2:]
+							s.Instances, s.Siblings = s.Instances[:2], s.Instances[2:]
 						}
 						got := tikv(g, s).Unsafe(s.Instances[0])
 						if worse[other] > worse[own] {
@@ -70,7 +70,7 @@ func TestAStoreThatCrashesMeanwhileEndsAPreparation(t *testing.T) {
 	podIs(s.Instances[1], v1alpha1.ReasonContainerCrashing)
 	assert.Contains(t, tikv(g, s).Unsafe(s.Instances[0]), "Instance kv-1")
 	assert.Contains(t, tikv(g, s).Unsafe(s.Instances[0]), "describe instance kv-1")
-	assert.False(t, tikv(g, s).Spare(s.Instances[1]), "PD may have given it leaders since")
+	assert.False(t, tikv(g, s).NotServing(s.Instances[1]), "PD may have given it leaders since")
 	s.PD.Stores[1].State = pd.StateDisconnected
-	assert.True(t, tikv(g, s).Spare(s.Instances[1]))
+	assert.True(t, tikv(g, s).NotServing(s.Instances[1]))
 }

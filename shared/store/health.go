@@ -10,8 +10,11 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -34,10 +37,10 @@ func PutDependencies(needs Gate, ready string, set *conditions.Set) {
 
 // PutHealth sets StoresHealthy: whether every store of the group is Up, and no region
 // has lost its majority with stores of others.
-func PutHealth(g v1alpha1.Group, s group.Snapshot, matches []Match, start Gate, set *conditions.Set) {
+func PutHealth(g v1alpha1.Group, s observation.Snapshot, matches []Match, start Gate, set *conditions.Set) {
 	const condition = v1alpha1.ConditionStoresHealthy
 	reason, silence := Distrust(g, s)
-	counts := group.Count(s, "")
+	counts := rollout.Count(s, "")
 	switch {
 	case g.GetComponentSpec().Suspended:
 		set.False(condition, v1alpha1.ReasonSuspended, "suspended")
@@ -77,7 +80,7 @@ func summary(matches []Match) (reason, message string) {
 		}
 		all++
 		v := m.judge()
-		if v.healthy && m.Store.State != pd.StateUp && !group.InstanceReady(m.Instance) {
+		if v.healthy && m.Store.State != pd.StateUp && !member.IsReady(m.Instance) {
 			// Disconnected and without a ready pod: it has not only been
 			// forgotten by a new PD leader.
 			v = verdict{joined: true, reason: v1alpha1.ReasonMemberUnhealthy, message: fmt.Sprintf("store %s is %s", m.Store.ID, m.Store.State)}
@@ -116,8 +119,8 @@ func rank(reason string) int {
 // Serves reports whether the group may be depended on and, if PD does not say,
 // why and when to look again. It serves with all Instances but one Ready, and a
 // group that was Ready goes on serving while it grows. set holds StoresHealthy.
-func Serves(g v1alpha1.Group, s group.Snapshot, set *conditions.Set, now time.Time) (bool, step.Outcome) {
-	ready := group.Count(s, "").Ready
+func Serves(g v1alpha1.Group, s observation.Snapshot, set *conditions.Set, now time.Time) (bool, step.Outcome) {
+	ready := rollout.Count(s, "").Ready
 	enough := ready >= max(1, g.GetReplicas()-1)
 	if !enough && set.Was(v1alpha1.ConditionReady) {
 		enough = ready >= 1 && lost(s) <= 1
@@ -126,18 +129,18 @@ func Serves(g v1alpha1.Group, s group.Snapshot, set *conditions.Set, now time.Ti
 	if set.Get(v1alpha1.ConditionStoresHealthy).Status != metav1.ConditionUnknown {
 		return enough, step.Done()
 	}
-	tolerated, outcome := group.Silent(set, v1alpha1.ConditionStoresHealthy, now)
+	tolerated, outcome := groupstatus.ToleratesSilence(set, v1alpha1.ConditionStoresHealthy, now)
 	return enough && tolerated, outcome
 }
 
 // lost counts the members that were part of the database and do not serve now.
 // Those on their way into it do not count.
-func lost(s group.Snapshot) int {
+func lost(s observation.Snapshot) int {
 	n := 0
 	for _, i := range s.Instances {
 		healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
 		switch {
-		case recorded(i) == "", group.InstanceReady(i), i.Spec.Retire:
+		case recorded(i) == "", member.IsReady(i), i.Spec.Retire:
 		case s.Lease.Covers(i) && !s.Lease.HeldBy(i): // the holder counts for its companions
 		case healthy != nil && healthy.Reason == v1alpha1.ReasonRegistering:
 		case healthy == nil, healthy.Status != metav1.ConditionTrue, !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady):
@@ -150,7 +153,7 @@ func lost(s group.Snapshot) int {
 // PutHolding sets HoldsRegions of a group whose entry is gone from its TidbCluster,
 // which keeps it for them. Nobody else is told how many there are: the number would
 // have status written all the time.
-func PutHolding(g v1alpha1.Group, s group.Snapshot, matches []Match, set *conditions.Set) {
+func PutHolding(g v1alpha1.Group, s observation.Snapshot, matches []Match, set *conditions.Set) {
 	if _, silence := Distrust(g, s); silence != "" || g.GetAnnotations()[v1alpha1.AnnotationEntryRemoved] == "" {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/topology"
@@ -87,7 +87,7 @@ func CheckLabels(user map[string]v1alpha1.StoreLabelValue) []string {
 // LabelChanges returns the labels that the group's stores lack, those of their
 // nodes that PD places replicas by and the user's own, and the operator's, of which
 // one without a value is to be removed.
-func LabelChanges(s group.Snapshot, matches []Match, user map[string]v1alpha1.StoreLabelValue, operator map[string]string) []LabelChange {
+func LabelChanges(s observation.Snapshot, matches []Match, user map[string]v1alpha1.StoreLabelValue, operator map[string]string) []LabelChange {
 	users := own(user)
 	var out []LabelChange
 	for _, m := range matches {

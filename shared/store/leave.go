@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -27,7 +28,7 @@ import (
 // A member whose Instance was deleted and which is to stay does not leave: it is
 // made anew in the same slot, with its data. One that serves is restarted; it never
 // comes here.
-func (c Component) Leave(d group.Disruption, begun time.Time) group.Preparation {
+func (c Component) Leave(d component.Disruption, begun time.Time) component.Preparation {
 	i := d.Instance
 	m := c.of(i)
 	switch {
@@ -53,7 +54,7 @@ func (c Component) Leave(d group.Disruption, begun time.Time) group.Preparation 
 		}
 	}
 	p := waiting(v1alpha1.ReasonDraining, "store %s of Instance %s (%s) is to give its regions away", m.Store.ID, i.Name, d.Why)
-	p.Calls = []group.Call{{Verb: group.DeleteStore, Target: m.Store.ID, Instance: i.Name}}
+	p.Calls = []component.Call{{Verb: component.DeleteStore, Target: m.Store.ID, Instance: i.Name}}
 	return p
 }
 
@@ -62,7 +63,7 @@ func (c Component) Leave(d group.Disruption, begun time.Time) group.Preparation 
 // back, or has lost its data or is about to: an empty store at the address of one
 // that PD knows would be refused.
 func (c Component) departs(i *v1alpha1.Instance) bool {
-	if i.DeletionTimestamp == nil || i.Spec.Retire || mark(i) == group.Remove || c.left(c.of(i)) || c.replaceable(i) || c.dataLost(i) {
+	if i.DeletionTimestamp == nil || i.Spec.Retire || mark(i) == member.Remove || c.left(c.of(i)) || c.replaceable(i) || c.dataLost(i) {
 		return true
 	}
 	return c.living() >= int(c.Group.GetReplicas()+c.Extra())
@@ -74,7 +75,7 @@ func (c Component) departs(i *v1alpha1.Instance) bool {
 // all whose nodes are, is lost whether or not PD knows the member: it would be made
 // anew on that volume, and never start.
 func (c Component) dataLost(i *v1alpha1.Instance) bool {
-	if c.of(i).Problem == "" && (c.Snapshot.LostNodes[i.Name] != "" || group.VolumeLost(i)) {
+	if c.of(i).Problem == "" && (c.Snapshot.LostNodes[i.Name] != "" || member.IsVolumeLost(i)) {
 		return true
 	}
 	claims := c.Snapshot.Claims[i.Name]
@@ -83,7 +84,7 @@ func (c Component) dataLost(i *v1alpha1.Instance) bool {
 	if goes && len(i.Spec.VolumeClaimTemplates) > 0 && recorded(i) != "" && c.of(i).Problem == "" {
 		return true
 	}
-	return group.ClaimLost(i) && recorded(i) != "" && len(claims) < len(i.Spec.VolumeClaimTemplates)
+	return member.IsClaimLost(i) && recorded(i) != "" && len(claims) < len(i.Spec.VolumeClaimTemplates)
 }
 
 // left reports whether PD has let a member's store go. A PD that lists no store
@@ -94,33 +95,33 @@ func (c Component) left(m Match) bool {
 
 // gone ends a removal. A store that left fast leaves its name in the scheduler that
 // has moved its leaders.
-func (c Component) gone(d group.Disruption, m Match) group.Preparation {
+func (c Component) gone(d component.Disruption, m Match) component.Preparation {
 	if !c.Snapshot.PD.Evicts(m.Recorded) {
-		return group.Preparation{Ready: true}
+		return component.Preparation{Ready: true}
 	}
 	p := waiting(v1alpha1.ReasonDraining, "store %s of Instance %s (%s) has left, and PD is to forget about its leaders", m.Recorded, d.Instance.Name, d.Why)
-	p.Calls = []group.Call{{Verb: group.StopEvictingLeaders, Target: m.Recorded, Instance: d.Instance.Name}}
+	p.Calls = []component.Call{{Verb: component.StopEvictingLeaders, Target: m.Recorded, Instance: d.Instance.Name}}
 	return p
 }
 
 // comeBack lets a member's Instance go without its store, once nothing of an
 // earlier preparation is left in PD.
-func (c Component) comeBack(d group.Disruption) group.Preparation {
+func (c Component) comeBack(d component.Disruption) component.Preparation {
 	if c.Silence != "" && mark(d.Instance) != "" {
 		p := waiting(v1alpha1.ReasonPDUnreachable, "Instance %s (%s) stays until it is known what was done to its store: %s", d.Instance.Name, d.Why, c.Silence)
 		p.Stays = true
 		return p
 	}
-	if calls := c.Sweep(d.Instance); len(calls) > 0 {
+	if calls := c.UndoPreparation(d.Instance); len(calls) > 0 {
 		p := waiting(v1alpha1.ReasonRecovering, "the store of Instance %s (%s) is to lead again", d.Instance.Name, d.Why)
 		p.Calls, p.Stays = calls, true
 		return p
 	}
-	return group.Preparation{Ready: true, Stays: true}
+	return component.Preparation{Ready: true, Stays: true}
 }
 
 // offline waits for PD to move the regions of a store away.
-func (c Component) offline(d group.Disruption, m Match) group.Preparation {
+func (c Component) offline(d component.Disruption, m Match) component.Preparation {
 	text := fmt.Sprintf("store %s of Instance %s (%s) is Offline and has %s left", m.Store.ID, d.Instance.Name, d.Why, regions(m.Store.Regions))
 	if why := c.stuck(*m.Store); why != "" && m.Store.Regions > 0 {
 		text += ": " + why
@@ -137,12 +138,12 @@ const poll = 10 * time.Second
 
 // unregistered removes a member that PD has never listed (KV-08): once its pod
 // has stopped for good it never will be.
-func unregistered(d group.Disruption) group.Preparation {
+func unregistered(d component.Disruption) component.Preparation {
 	i := d.Instance
 	if i.Spec.Suspended && i.Status.PodUID == "" && i.Status.ObservedGeneration == i.Generation {
-		return group.Preparation{Ready: true, Suspend: true}
+		return component.Preparation{Ready: true, Suspend: true}
 	}
-	return group.Preparation{Suspend: true, Wait: step.Wait("Instance", time.Minute, v1alpha1.ReasonDraining,
+	return component.Preparation{Suspend: true, Wait: step.Wait("Instance", time.Minute, v1alpha1.ReasonDraining,
 		fmt.Sprintf("Instance %s (%s) has never registered with PD and is being stopped", i.Name, d.Why))}
 }
 
@@ -165,40 +166,40 @@ func regions(n int) string {
 }
 
 // mark returns what the planner has noted to be doing to a member.
-func mark(i *v1alpha1.Instance) group.Verb {
-	return group.Verb(i.Annotations[v1alpha1.AnnotationDisruption])
+func mark(i *v1alpha1.Instance) member.Verb {
+	return member.Verb(i.Annotations[v1alpha1.AnnotationDisruption])
 }
 
-// Sweep implements group.Component: what an earlier preparation has left in PD,
+// UndoPreparation implements group.Component: what an earlier preparation has left in PD,
 // by the mark that it left on the Instance, is taken back (KV-05, KV-15). What a
 // person has done carries no mark. What he asks for by an annotation stays.
-func (c Component) Sweep(i *v1alpha1.Instance) []group.Call {
-	var calls []group.Call
+func (c Component) UndoPreparation(i *v1alpha1.Instance) []component.Call {
+	var calls []component.Call
 	if !c.leadsNothing(i) {
 		calls = c.readmission(i)
 	}
-	if m := c.of(i); m.Store != nil && m.Store.State == pd.StateOffline && mark(i) == group.Remove {
-		calls = append(calls, group.Call{Verb: group.RestoreStore, Target: m.Store.ID, Instance: i.Name})
+	if m := c.of(i); m.Store != nil && m.Store.State == pd.StateOffline && mark(i) == member.Remove {
+		calls = append(calls, component.Call{Verb: component.RestoreStore, Target: m.Store.ID, Instance: i.Name})
 	}
 	return calls
 }
 
 // readmission lets a store lead again that was kept from it by us.
-func (c Component) readmission(i *v1alpha1.Instance) []group.Call {
+func (c Component) readmission(i *v1alpha1.Instance) []component.Call {
 	m := c.of(i)
 	if mark(i) == "" || m.Store == nil || !c.Snapshot.PD.Evicts(m.Store.ID) {
 		return nil
 	}
-	return []group.Call{{Verb: group.StopEvictingLeaders, Target: m.Store.ID, Instance: i.Name}}
+	return []component.Call{{Verb: component.StopEvictingLeaders, Target: m.Store.ID, Instance: i.Name}}
 }
 
-// Dead implements group.Component: a store that has left when its removal was
+// WhyDead implements group.Component: a store that has left when its removal was
 // taken back never returns, and one that is dead is not waited for if the user
 // says so.
-func (c Component) Dead(i *v1alpha1.Instance) string {
+func (c Component) WhyDead(i *v1alpha1.Instance) string {
 	m := c.of(i)
 	switch {
-	case mark(i) == group.Remove && c.left(m):
+	case mark(i) == member.Remove && c.left(m):
 		return fmt.Sprintf("store %s had left PD before its removal was taken back", m.Recorded)
 	case c.replaceable(i):
 		return fmt.Sprintf("store %s has been down for spec.failover.after (%s)", m.Store.ID, c.patience())
@@ -206,8 +207,8 @@ func (c Component) Dead(i *v1alpha1.Instance) string {
 	return ""
 }
 
-// Refuse implements group.Component.
-func (c Component) Refuse(victims []*v1alpha1.Instance) string {
+// WhyRefused implements group.Component.
+func (c Component) WhyRefused(victims []*v1alpha1.Instance) string {
 	if c.silent() != "" {
 		return "" // it is asked again before each begins to leave
 	}
@@ -215,7 +216,7 @@ func (c Component) Refuse(victims []*v1alpha1.Instance) string {
 	if why == "" {
 		return ""
 	}
-	if asked := group.ToReplace(c.Group, victims[0]); asked != "" && len(victims) == 1 {
+	if asked := member.ReplacementReason(c.Group, victims[0]); asked != "" && len(victims) == 1 {
 		return fmt.Sprintf("Instance %s stays (%s): %s", victims[0].Name, asked, why)
 	}
 	edit := origin.Of(c.Group)

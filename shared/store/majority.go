@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -82,13 +83,13 @@ func Overrule(i *v1alpha1.Instance) string {
 // person must mend. A region that has been in the way all the time is named, and one
 // that PD is about to replicate is not: while PD works these are others at every
 // moment. Nothing is ever stopped because time has passed.
-func (c Component) Overdue(d *group.Disruption, o step.Outcome) step.Outcome {
+func (c Component) Overdue(d *component.Disruption, o step.Outcome) step.Outcome {
 	hold, now := c.Snapshot.Hold, c.Snapshot.Now
-	if d == nil || o.Reason != v1alpha1.ReasonUnsafe || o.Kind != step.KindWait || hold.Instance == "" || d.Verb != group.Restart || c.silent() != "" {
+	if d == nil || o.Reason != v1alpha1.ReasonUnsafe || o.Kind != step.KindWait || hold.Instance == "" || d.Verb != member.Restart || c.silent() != "" {
 		return o
 	}
 	unsafe := c.Unsafe(d.Instance)
-	regions := hold.Longer(now, unsafeTimeout)
+	regions := hold.OlderThan(now, unsafeTimeout)
 	if unsafe == "" && len(regions) == 0 || unsafe != "" && now.Sub(hold.Since) < unsafeTimeout {
 		return o
 	}

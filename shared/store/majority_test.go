@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
@@ -36,7 +36,7 @@ func TestNoRegionLosesItsMajorityByWhatPDDoesMeanwhile(t *testing.T) {
 }
 
 // on returns a cluster of some stores, of which the first three are the group's.
-func on(stores, wanted int) group.Snapshot {
+func on(stores, wanted int) observation.Snapshot {
 	_, s := world()
 	s.PD.MaxReplicas = wanted
 	for n := len(s.PD.Stores); n < stores; n++ {
@@ -80,7 +80,7 @@ func regionsOf(stores, wanted int) []pd.Region {
 // following returns a region as it is, and with every voter more that PD could give
 // it next: on a store without a peer if it has too few, of a learner, or of all
 // learners at once.
-func following(r pd.Region, s group.Snapshot) []pd.Region {
+func following(r pd.Region, s observation.Snapshot) []pd.Region {
 	all := r
 	all.Peers = slices.Clone(r.Peers)
 	for n, p := range all.Peers {

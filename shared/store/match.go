@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -29,7 +29,7 @@ type Match struct {
 
 // Matches finds the store of every Instance of a group. port is where a store
 // of the group's kind advertises itself.
-func Matches(g v1alpha1.Group, s group.Snapshot, port int32) []Match {
+func Matches(g v1alpha1.Group, s observation.Snapshot, port int32) []Match {
 	here := map[string][]pd.Store{} // by pod
 	for _, store := range s.PD.Stores {
 		if pod := podOf(g, store, port); pod != "" {

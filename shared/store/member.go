@@ -9,7 +9,8 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
@@ -53,8 +54,8 @@ func (m Match) was(condition string) bool {
 // Members returns what is to be reported of every Instance's member. drained are
 // those that the planner takes for having left, waiting says why deleted ones are
 // still there.
-func Members(matches []Match, drained map[string]bool, waiting map[string]string, now time.Time) []group.Member {
-	out := make([]group.Member, 0, len(matches))
+func Members(matches []Match, drained map[string]bool, waiting map[string]string, now time.Time) []groupstatus.Member {
+	out := make([]groupstatus.Member, 0, len(matches))
 	for _, m := range matches {
 		v := m.judge()
 		set := conditions.New(m.Instance.Status.Conditions, m.Instance.Generation, now)
@@ -73,7 +74,7 @@ func Members(matches []Match, drained map[string]bool, waiting map[string]string
 		}
 		set.Put(v1alpha1.ConditionHealthy, status, reason, v.message)
 		m.putDrained(set, drained[m.Instance.Name], waiting[m.Instance.Name])
-		out = append(out, group.Member{Instance: m.Instance, Status: m.status(), Conditions: set.List()})
+		out = append(out, groupstatus.Member{Instance: m.Instance, Status: m.status(), Conditions: set.List()})
 	}
 	return out
 }
@@ -82,7 +83,7 @@ func Members(matches []Match, drained map[string]bool, waiting map[string]string
 // waits. A member that has left stays so, but for one that PD has never listed: it
 // may start again.
 func (m Match) putDrained(set *conditions.Set, left bool, waits string) {
-	leaves := m.Instance.Spec.Retire || mark(m.Instance) == group.Remove
+	leaves := m.Instance.Spec.Retire || mark(m.Instance) == member.Remove
 	switch {
 	case left && m.Recorded == "":
 		set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "the pod has stopped and PD has never listed a store of it")

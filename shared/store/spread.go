@@ -12,17 +12,20 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/scaling"
 	"github.com/tidb-groups/tidb-groups/shared/topology"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // Spread tells how the members lie over the places that spec.rebalance names, of those
 // that pods of a template may come to (KV-19). Places are told apart by PD's
 // location-labels as in a scale-in, whose order says who would leave.
-func (c Component) Spread(template *corev1.PodTemplateSpec, storeLabels map[string]v1alpha1.StoreLabelValue) group.Spread {
-	out := group.Spread{By: c.Group.GetStoreSpec().Rebalance}
+func (c Component) Spread(template *corev1.PodTemplateSpec, storeLabels map[string]v1alpha1.StoreLabelValue) component.Spread {
+	out := component.Spread{By: c.Group.GetStoreSpec().Rebalance}
 	if out.By == "" {
 		return out
 	}
@@ -39,20 +42,20 @@ func (c Component) Spread(template *corev1.PodTemplateSpec, storeLabels map[stri
 	case level < 0:
 		out.Unknown = fmt.Sprintf("%s is %s, and PD's location-labels %s: name one of these, or give PD all labels with %s in its place, from the largest to the smallest: %s config set location-labels LABEL,LABEL", field, out.By, known, out.By, ctl(c.Group))
 		return out
-	case c.Snapshot.Open == nil:
+	case c.Snapshot.SchedulableNodes == nil:
 		out.Unknown = fmt.Sprintf("%s is %s, and this installation reads no nodes, which only one for all namespaces does: take it away, and add and remove stores yourself", field, out.By)
 		return out
 	}
 	labels = labels[:level+1]
-	open := openPlaces(c.Snapshot.Open, template, labels, own(storeLabels))
+	open := openPlaces(c.Snapshot.SchedulableNodes, template, labels, own(storeLabels))
 	if len(open) == 0 {
 		out.Unknown = fmt.Sprintf("%s is %s, and no node that the pods may run on has all of the labels %s: kubectl get nodes -L %s", field, out.By, strings.Join(labels, ","), topology.NodeLabel(out.By))
 		return out
 	}
-	newcomer := group.Newcomer(c.Group, c.Snapshot.Instances)
+	newcomer := scaling.RebalanceSurplus(c.Group, c.Snapshot.Instances)
 	var members, before []resident
 	for _, m := range c.Stores {
-		if m.Instance.DeletionTimestamp != nil || !group.Ours(c.Group, m.Instance) {
+		if m.Instance.DeletionTimestamp != nil || !workload.IsOwned(c.Group, m.Instance) {
 			continue
 		}
 		lies, isNew := c.whereabouts(m), newcomer != nil && m.Instance.Name == newcomer.Name
@@ -69,13 +72,13 @@ func (c Component) Spread(template *corev1.PodTemplateSpec, storeLabels map[stri
 			before = append(before, members[len(members)-1])
 		}
 	}
-	out.Needless = newcomer != nil && uneven(before, open, labels) == ""
+	out.Unneeded = newcomer != nil && uneven(before, open, labels) == ""
 	if out.Unknown != "" {
 		return out
 	}
 	out.Uneven = uneven(members, open, labels)
 	if newcomer != nil {
-		out.Fruitless = c.fruitless(members, before, newcomer, labels)
+		out.NoGain = c.fruitless(members, before, newcomer, labels)
 	}
 	return out
 }
@@ -102,7 +105,7 @@ func (c Component) fruitless(members, before []resident, newcomer *v1alpha1.Inst
 		}
 		return ""
 	}
-	if group.LeavesFirst(i) {
+	if member.IsRemovedFirst(i) {
 		return fmt.Sprintf("Instance %s was added so that another one may leave, and its annotation %s has Instance %s leave, which does not help: kubectl -n %s annotate instance %s %s-",
 			newcomer.Name, v1alpha1.AnnotationRemoveFirst, leaver.name, i.Namespace, i.Name, v1alpha1.AnnotationRemoveFirst)
 	}

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 )
 
 // node is one that is open, at a host of a zone.
@@ -19,18 +20,18 @@ func node(zone, host string) corev1.Node {
 }
 
 // spread is a group with a store in each of some zones, and nodes in a, b and c.
-func spread(zones ...string) (*v1alpha1.TiKVGroup, group.Snapshot) {
+func spread(zones ...string) (*v1alpha1.TiKVGroup, observation.Snapshot) {
 	g, s := small(make([]int, len(zones)), 3)
 	for n, zone := range zones {
 		s.PD.Stores[n].Labels = map[string]string{"zone": zone}
 	}
-	s.PD.MaxReplicas, s.Open = 3, []corev1.Node{node("a", "a1"), node("b", "b1"), node("c", "c1")}
+	s.PD.MaxReplicas, s.SchedulableNodes = 3, []corev1.Node{node("a", "a1"), node("b", "b1"), node("c", "c1")}
 	g.Spec.Rebalance = "zone"
 	return g, s
 }
 
 // added marks the last member as the one that was added.
-func added(s *group.Snapshot) {
+func added(s *observation.Snapshot) {
 	s.Instances[len(s.Instances)-1].Annotations = map[string]string{v1alpha1.AnnotationRebalance: "zone"}
 }
 
@@ -38,66 +39,74 @@ func added(s *group.Snapshot) {
 func TestKV19HowStoresAreSpread(t *testing.T) {
 	for name, c := range map[string]struct {
 		zones                      []string
-		change                     func(*v1alpha1.TiKVGroup, *group.Snapshot, *corev1.PodTemplateSpec)
+		change                     func(*v1alpha1.TiKVGroup, *observation.Snapshot, *corev1.PodTemplateSpec)
 		unknown, uneven, fruitless string
 		needless                   bool
 	}{
-		"as evenly as can be":                {zones: []string{"a", "b", "c", "a", "b"}},
-		"two more than another one":          {zones: []string{"a", "a", "b"}, uneven: "zone a has 2 stores of the group, zone c has 0"},
-		"all in one":                         {zones: []string{"b", "b", "b"}, uneven: "zone b has 3 stores of the group, zone a has 0"},
-		"not asked for":                      {zones: []string{"a", "a", "a"}, change: func(g *v1alpha1.TiKVGroup, _ *group.Snapshot, _ *corev1.PodTemplateSpec) { g.Spec.Rebalance = "" }},
-		"the emptiest zone has no open node": {zones: []string{"a", "a", "b"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { s.Open = s.Open[:2] }},
-		"the pods may not run there": {zones: []string{"a", "a", "b"}, change: func(_ *v1alpha1.TiKVGroup, _ *group.Snapshot, p *corev1.PodTemplateSpec) {
+		"as evenly as can be":       {zones: []string{"a", "b", "c", "a", "b"}},
+		"two more than another one": {zones: []string{"a", "a", "b"}, uneven: "zone a has 2 stores of the group, zone c has 0"},
+		"all in one":                {zones: []string{"b", "b", "b"}, uneven: "zone b has 3 stores of the group, zone a has 0"},
+		"not asked for":             {zones: []string{"a", "a", "a"}, change: func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot, _ *corev1.PodTemplateSpec) { g.Spec.Rebalance = "" }},
+		"the emptiest zone has no open node": {zones: []string{"a", "a", "b"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
+			s.SchedulableNodes = s.SchedulableNodes[:2]
+		}},
+		"the pods may not run there": {zones: []string{"a", "a", "b"}, change: func(_ *v1alpha1.TiKVGroup, _ *observation.Snapshot, p *corev1.PodTemplateSpec) {
 			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"c"}}}},
 			}}}}
 		}},
-		"a taint keeps them off": {zones: []string{"a", "a", "b"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) {
-			s.Open[2].Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
+		"a taint keeps them off": {zones: []string{"a", "a", "b"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
+			s.SchedulableNodes[2].Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
 		}},
-		"a taint that they tolerate": {zones: []string{"a", "a", "b"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, p *corev1.PodTemplateSpec) {
-			s.Open[2].Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
+		"a taint that they tolerate": {zones: []string{"a", "a", "b"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, p *corev1.PodTemplateSpec) {
+			s.SchedulableNodes[2].Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
 			p.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
 		}, uneven: "zone c has 0"},
-		"hosts of a zone": {zones: []string{"a", "a", "b", "b", "c", "c"}, change: func(g *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) {
+		"hosts of a zone": {zones: []string{"a", "a", "b", "b", "c", "c"}, change: func(g *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
 			g.Spec.Rebalance, s.PD.LocationLabels = "host", []string{"zone", "host"}
-			s.Open = append(s.Open, node("b", "b2"))
+			s.SchedulableNodes = append(s.SchedulableNodes, node("b", "b2"))
 			for n := range s.PD.Stores {
 				s.PD.Stores[n].Labels["host"] = s.PD.Stores[n].Labels["zone"] + "1"
 			}
 		}, uneven: "host b1 has 2 stores of the group, host b2 has 0"},
-		"hosts that are called alike in two zones": {zones: []string{"a", "a", "b", "b", "c", "c"}, change: func(g *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) {
+		"hosts that are called alike in two zones": {zones: []string{"a", "a", "b", "b", "c", "c"}, change: func(g *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
 			g.Spec.Rebalance, s.PD.LocationLabels = "host", []string{"zone", "host"}
-			s.Open = []corev1.Node{node("a", "1"), node("b", "1"), node("c", "1")}
+			s.SchedulableNodes = []corev1.Node{node("a", "1"), node("b", "1"), node("c", "1")}
 			for n := range s.PD.Stores {
 				s.PD.Stores[n].Labels["host"] = "1"
 			}
 		}},
-		"the nodes tell where PD has no labels": {zones: []string{"a", "a", "b"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) {
+		"the nodes tell where PD has no labels": {zones: []string{"a", "a", "b"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
 			s.PD.LocationLabels, s.Nodes = nil, map[string]map[string]string{"a1": node("a", "a1").Labels}
 			for _, i := range s.Instances {
 				i.Status.NodeName = "a1"
 			}
 		}, uneven: "zone a has 3 stores"},
-		"PD knows no such label": {zones: []string{"a", "a", "a"}, change: func(g *v1alpha1.TiKVGroup, _ *group.Snapshot, _ *corev1.PodTemplateSpec) { g.Spec.Rebalance = "rack" },
+		"PD knows no such label": {zones: []string{"a", "a", "a"}, change: func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot, _ *corev1.PodTemplateSpec) {
+			g.Spec.Rebalance = "rack"
+		},
 			unknown: "spec.rebalance is rack, and PD's location-labels are zone: name one of these, or give PD all labels with rack in its place, from the largest to the smallest: kubectl -n ns exec svc/pd -- /pd-ctl config set location-labels"},
-		"no node has it":             {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { s.Open = []corev1.Node{{}} }, unknown: "kubectl get nodes -L topology.kubernetes.io/zone"},
-		"no nodes are read":          {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { s.Open = nil }, unknown: "this installation reads no nodes"},
+		"no node has it": {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
+			s.SchedulableNodes = []corev1.Node{{}}
+		}, unknown: "kubectl get nodes -L topology.kubernetes.io/zone"},
+		"no nodes are read": {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
+			s.SchedulableNodes = nil
+		}, unknown: "this installation reads no nodes"},
 		"a store has it not":         {zones: []string{"a", "a", ""}, unknown: "Instance kv-2 does not have all of the labels zone"},
-		"PD is silent":               {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { s.PD.Members = nil }, unknown: "no quorum"},
-		"one was added":              {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }},
-		"it came where it is":        {zones: []string{"a", "a", "b", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, uneven: "zone a has 3", fruitless: "Instance kv-3 was added so that another one may leave, and came to zone a, where it does not help"},
-		"without it they lie evenly": {zones: []string{"a", "b", "c", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, needless: true, fruitless: "does not help"},
-		"it has no place yet":        {zones: []string{"a", "b", "c", ""}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, needless: true, unknown: "Instance kv-3"},
-		"a person has named another one": {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) {
+		"PD is silent":               {zones: []string{"a", "a", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { s.PD.Members = nil }, unknown: "no quorum"},
+		"one was added":              {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }},
+		"it came where it is":        {zones: []string{"a", "a", "b", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, uneven: "zone a has 3", fruitless: "Instance kv-3 was added so that another one may leave, and came to zone a, where it does not help"},
+		"without it they lie evenly": {zones: []string{"a", "b", "c", "a"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, needless: true, fruitless: "does not help"},
+		"it has no place yet":        {zones: []string{"a", "b", "c", ""}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) }, needless: true, unknown: "Instance kv-3"},
+		"a person has named another one": {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
 			added(s)
 			s.Instances[2].Annotations = map[string]string{v1alpha1.AnnotationRemoveFirst: ""}
 		}, fruitless: "kubectl -n ns annotate instance kv-2 groups.tidb.dev/remove-first-"},
-		"who would leave is needed": {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) {
+		"who would leave is needed": {zones: []string{"a", "a", "b", "c"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) {
 			added(s)
 			s.PD.MaxReplicas = 4
 		}, fruitless: "may leave, which may not: 3 TiKV stores would stay Up"},
-		"it helps though it came elsewhere": {zones: []string{"a", "a", "a", "a", "b", "b"}, change: func(_ *v1alpha1.TiKVGroup, s *group.Snapshot, _ *corev1.PodTemplateSpec) { added(s) },
+		"it helps though it came elsewhere": {zones: []string{"a", "a", "a", "a", "b", "b"}, change: func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot, _ *corev1.PodTemplateSpec) { added(s) },
 			uneven: "zone a has 4 stores of the group, zone c has 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,8 +116,8 @@ func TestKV19HowStoresAreSpread(t *testing.T) {
 				c.change(g, &s, template)
 			}
 			out := tikv(g, s).Spread(template, nil)
-			assert.Equal(t, c.needless, out.Needless)
-			for _, told := range []struct{ what, is, want string }{{"unknown", out.Unknown, c.unknown}, {"uneven", out.Uneven, c.uneven}, {"fruitless", out.Fruitless, c.fruitless}} {
+			assert.Equal(t, c.needless, out.Unneeded)
+			for _, told := range []struct{ what, is, want string }{{"unknown", out.Unknown, c.unknown}, {"uneven", out.Uneven, c.uneven}, {"fruitless", out.NoGain, c.fruitless}} {
 				if told.want == "" {
 					assert.Empty(t, told.is, told.what)
 				} else {
@@ -130,14 +139,14 @@ func TestKV19ARebalanceEnds(t *testing.T) {
 		place := func(n int) map[string]string {
 			return map[string]string{"zone": fmt.Sprint("z", n/2), "host": fmt.Sprint("h", n%2)}
 		}
-		look := func(marked bool) (group.Spread, []string) {
+		look := func(marked bool) (component.Spread, []string) {
 			g, s := small(make([]int, len(lie)), 1)
 			s.PD.LocationLabels, g.Spec.Rebalance = []string{"zone", "host"}, label
 			for n, at := range lie {
 				s.PD.Stores[n].Labels = place(at)
 			}
 			for n := range 6 {
-				s.Open = append(s.Open, node(fmt.Sprint("z", n/2), fmt.Sprint("h", n%2)))
+				s.SchedulableNodes = append(s.SchedulableNodes, node(fmt.Sprint("z", n/2), fmt.Sprint("h", n%2)))
 			}
 			if marked {
 				added(&s)
@@ -159,12 +168,12 @@ func TestKV19ARebalanceEnds(t *testing.T) {
 			}
 			lie = append(lie, where)
 			then, order := look(true)
-			if then.Needless {
+			if then.Unneeded {
 				t.Fatalf("it was not needed: %v", lie)
 			}
-			if then.Fruitless != "" {
+			if then.NoGain != "" {
 				if honest {
-					t.Fatalf("it does not help: %v: %s", lie, then.Fruitless)
+					t.Fatalf("it does not help: %v: %s", lie, then.NoGain)
 				}
 				return
 			}

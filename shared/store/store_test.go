@@ -15,7 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
@@ -29,8 +29,8 @@ func kv(replicas int32) *v1alpha1.TiKVGroup {
 	return g
 }
 
-// member is an Instance of slot n with the store ID that it is known by.
-func member(n int32, id string, conditions ...metav1.Condition) *v1alpha1.Instance {
+// storeInstance is an Instance of slot n with the store ID that it is known by.
+func storeInstance(n int32, id string, conditions ...metav1.Condition) *v1alpha1.Instance {
 	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("kv-%d", n), Namespace: "ns", Generation: 1}}
 	i.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelComponent: v1alpha1.ComponentTiKV}
 	i.Spec.Slot, i.Status.Conditions = n, conditions
@@ -52,10 +52,10 @@ func at(n int, id, state string) pd.Store {
 	return pd.Store{ID: id, State: state, Started: true, Address: fmt.Sprintf("kv-%d.kv-peer.ns.svc:20160", n)}
 }
 
-func snapshot(instances []*v1alpha1.Instance, stores ...pd.Store) group.Snapshot {
+func snapshot(instances []*v1alpha1.Instance, stores ...pd.Store) observation.Snapshot {
 	p := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "pd", Namespace: "ns"}}
 	p.Status.ClusterID = "1"
-	return group.Snapshot{Instances: instances, PDGroup: p, PD: pd.View{ClusterID: "1", Stores: stores, LocationLabels: []string{"zone"}}}
+	return observation.Snapshot{Instances: instances, PDGroup: p, PD: pd.View{ClusterID: "1", Stores: stores, LocationLabels: []string{"zone"}}}
 }
 
 func TestKV02StoreOfAnInstance(t *testing.T) {
@@ -85,7 +85,7 @@ func TestKV02StoreOfAnInstance(t *testing.T) {
 		"a recorded store at another Instance's address is a problem": {"4", []pd.Store{at(1, "4", "Up")}, "", "PD lists that store at kv-1.kv-peer.ns.svc:20160"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := snapshot([]*v1alpha1.Instance{member(0, c.recorded), member(1, "5")}, c.stores...)
+			s := snapshot([]*v1alpha1.Instance{storeInstance(0, c.recorded), storeInstance(1, "5")}, c.stores...)
 			m := store.Matches(kv(2), s, v1alpha1.PortTiKV)[0]
 			id := ""
 			if m.Store != nil {
@@ -105,7 +105,7 @@ func TestKV02StoreOfAnInstance(t *testing.T) {
 func TestTheAddressOfAStoreEndsWithTheClusterDomain(t *testing.T) {
 	g := kv(1)
 	g.Spec.ClusterDomain = "cluster.local"
-	m := store.Matches(g, snapshot([]*v1alpha1.Instance{member(0, "")}, pd.Store{ID: "4", State: "Up", Address: "kv-0.kv-peer.ns.svc.cluster.local:20160"}), v1alpha1.PortTiKV)[0]
+	m := store.Matches(g, snapshot([]*v1alpha1.Instance{storeInstance(0, "")}, pd.Store{ID: "4", State: "Up", Address: "kv-0.kv-peer.ns.svc.cluster.local:20160"}), v1alpha1.PortTiKV)[0]
 	require.NotNil(t, m.Store)
 	assert.Equal(t, m.Store.Address, m.Address)
 }
@@ -130,7 +130,7 @@ func TestKV02RecordSurvivesEveryAnswer(t *testing.T) {
 						if b != "" {
 							stores = append(stores, at(placement>>1, "2", b))
 						}
-						s := snapshot([]*v1alpha1.Instance{member(0, first), member(1, second)}, stores...)
+						s := snapshot([]*v1alpha1.Instance{storeInstance(0, first), storeInstance(1, second)}, stores...)
 						matches := store.Matches(kv(2), s, v1alpha1.PortTiKV)
 						seen := map[string]bool{}
 						for n, m := range store.Members(matches, nil, nil, now()) {
@@ -179,7 +179,7 @@ func TestHealthOfAMember(t *testing.T) {
 			if c.store != nil {
 				stores = append(stores, *c.store)
 			}
-			s := snapshot([]*v1alpha1.Instance{member(0, "4", c.before...)}, stores...)
+			s := snapshot([]*v1alpha1.Instance{storeInstance(0, "4", c.before...)}, stores...)
 			m := store.Members(store.Matches(kv(1), s, v1alpha1.PortTiKV), nil, nil, now())[0]
 			assert.Equal(t, c.joined, meta.IsStatusConditionTrue(m.Conditions, v1alpha1.ConditionJoined))
 			healthy := meta.FindStatusCondition(m.Conditions, v1alpha1.ConditionHealthy)
@@ -200,7 +200,7 @@ func TestStoresHealthyAndServing(t *testing.T) {
 	}
 	down := []metav1.Condition{is("Ready", "False"), is("PodReady", "False"), is("Healthy", "True")}
 	three := func(third ...metav1.Condition) []*v1alpha1.Instance {
-		return []*v1alpha1.Instance{member(0, "1", served()...), member(1, "2", served()...), member(2, "3", third...)}
+		return []*v1alpha1.Instance{storeInstance(0, "1", served()...), storeInstance(1, "2", served()...), storeInstance(2, "3", third...)}
 	}
 	up := []pd.Store{at(0, "1", "Up"), at(1, "2", "Up"), at(2, "3", "Up")}
 	closed := store.Gate{Result: gate.Result{Message: "PDGroup pd is not Ready"}, Reason: v1alpha1.ReasonWaitingForPDGroup}
@@ -220,19 +220,19 @@ func TestStoresHealthyAndServing(t *testing.T) {
 		"all stores Up": {3, false, nil, three(served()...), up, nil, open, "True", v1alpha1.ReasonStoresHealthy, true},
 		"a gate that closed later changes nothing":   {3, false, nil, three(served()...), up, nil, closed, "True", v1alpha1.ReasonStoresHealthy, true},
 		"one pod of three is gone":                   {3, false, nil, three(down...), []pd.Store{up[0], up[1], at(2, "3", "Disconnected")}, nil, open, "False", v1alpha1.ReasonStoresUnhealthy, true},
-		"the first of three is Ready":                {3, false, nil, []*v1alpha1.Instance{member(0, "1", served()...)}, up[:1], nil, open, "True", v1alpha1.ReasonStoresHealthy, false},
-		"two pods of three are gone":                 {3, false, []metav1.Condition{ready}, []*v1alpha1.Instance{member(0, "1", served()...), member(1, "2", down...), member(2, "3", down...)}, up[:1], nil, open, "False", v1alpha1.ReasonStoresUnhealthy, false},
+		"the first of three is Ready":                {3, false, nil, []*v1alpha1.Instance{storeInstance(0, "1", served()...)}, up[:1], nil, open, "True", v1alpha1.ReasonStoresHealthy, false},
+		"two pods of three are gone":                 {3, false, []metav1.Condition{ready}, []*v1alpha1.Instance{storeInstance(0, "1", served()...), storeInstance(1, "2", down...), storeInstance(2, "3", down...)}, up[:1], nil, open, "False", v1alpha1.ReasonStoresUnhealthy, false},
 		"a group that serves goes on while it grows": {9, false, []metav1.Condition{ready}, three(served()...), up, nil, open, "True", v1alpha1.ReasonStoresHealthy, true},
-		"the only store is gone":                     {1, false, []metav1.Condition{ready}, []*v1alpha1.Instance{member(0, "1", down...)}, up[:1], nil, open, "True", v1alpha1.ReasonStoresHealthy, false},
-		"a store registers":                          {1, false, nil, []*v1alpha1.Instance{member(0, "")}, nil, nil, open, "False", v1alpha1.ReasonRegistering, false},
-		"another store took its place":               {1, false, nil, []*v1alpha1.Instance{member(0, "7", served()...)}, up[:1], nil, open, "False", v1alpha1.ReasonStoreMismatch, true},
+		"the only store is gone":                     {1, false, []metav1.Condition{ready}, []*v1alpha1.Instance{storeInstance(0, "1", down...)}, up[:1], nil, open, "True", v1alpha1.ReasonStoresHealthy, false},
+		"a store registers":                          {1, false, nil, []*v1alpha1.Instance{storeInstance(0, "")}, nil, nil, open, "False", v1alpha1.ReasonRegistering, false},
+		"another store took its place":               {1, false, nil, []*v1alpha1.Instance{storeInstance(0, "7", served()...)}, up[:1], nil, open, "False", v1alpha1.ReasonStoreMismatch, true},
 		"PD is silent for a moment":                  {3, false, silentFor(29 * time.Second), three(served()...), nil, asleep, open, "Unknown", v1alpha1.ReasonPDUnreachable, true},
 		"PD is silent for long":                      {3, false, silentFor(31 * time.Second), three(served()...), nil, asleep, open, "Unknown", v1alpha1.ReasonPDUnreachable, false},
-		"PD is silent and nothing runs":              {1, false, nil, []*v1alpha1.Instance{member(0, "1", down...)}, nil, asleep, open, "False", v1alpha1.ReasonPDUnreachable, false},
+		"PD is silent and nothing runs":              {1, false, nil, []*v1alpha1.Instance{storeInstance(0, "1", down...)}, nil, asleep, open, "False", v1alpha1.ReasonPDUnreachable, false},
 		"no Instance yet, because of PD":             {3, false, nil, nil, nil, nil, closed, "False", v1alpha1.ReasonWaitingForPDGroup, false},
 		"no Instance is wanted":                      {0, false, nil, nil, nil, nil, open, "False", v1alpha1.ReasonNoInstances, false},
 		"no Instance yet":                            {1, false, nil, nil, nil, nil, open, "False", v1alpha1.ReasonNoInstances, false},
-		"suspended":                                  {1, true, nil, []*v1alpha1.Instance{member(0, "1", down...)}, up[:1], nil, open, "False", v1alpha1.ReasonSuspended, false},
+		"suspended":                                  {1, true, nil, []*v1alpha1.Instance{storeInstance(0, "1", down...)}, up[:1], nil, open, "False", v1alpha1.ReasonSuspended, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := kv(c.replicas)
@@ -257,15 +257,15 @@ func TestStoresHealthyAndServing(t *testing.T) {
 
 func TestAnswersOfAnotherPDAreNotUsed(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		reason string
 	}{
-		"the PD of the group":          {func(*group.Snapshot) {}, ""},
-		"no PDGroup":                   {func(s *group.Snapshot) { s.PDGroup = nil }, v1alpha1.ReasonWaitingForPDGroup},
-		"a PDGroup without cluster":    {func(s *group.Snapshot) { s.PDGroup.Status.ClusterID = "" }, v1alpha1.ReasonWaitingForPDGroup},
-		"a PD that fails":              {func(s *group.Snapshot) { s.PD.Err = errors.New("no") }, v1alpha1.ReasonPDUnreachable},
-		"a PD of another cluster":      {func(s *group.Snapshot) { s.PD.ClusterID = "2" }, v1alpha1.ReasonPDUnreachable},
-		"a PD that has not been asked": {func(s *group.Snapshot) { s.PD = pd.View{} }, v1alpha1.ReasonPDUnreachable},
+		"the PD of the group":          {func(*observation.Snapshot) {}, ""},
+		"no PDGroup":                   {func(s *observation.Snapshot) { s.PDGroup = nil }, v1alpha1.ReasonWaitingForPDGroup},
+		"a PDGroup without cluster":    {func(s *observation.Snapshot) { s.PDGroup.Status.ClusterID = "" }, v1alpha1.ReasonWaitingForPDGroup},
+		"a PD that fails":              {func(s *observation.Snapshot) { s.PD.Err = errors.New("no") }, v1alpha1.ReasonPDUnreachable},
+		"a PD of another cluster":      {func(s *observation.Snapshot) { s.PD.ClusterID = "2" }, v1alpha1.ReasonPDUnreachable},
+		"a PD that has not been asked": {func(s *observation.Snapshot) { s.PD = pd.View{} }, v1alpha1.ReasonPDUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := snapshot(nil)
@@ -282,17 +282,17 @@ func TestKV18LabelsThatStoresLack(t *testing.T) {
 	user := map[string]v1alpha1.StoreLabelValue{"disk": "ssd"}
 	labelled := at(0, "1", "Up")
 	labelled.Labels = map[string]string{"zone": "z1", "disk": "ssd", "mine": "x"}
-	leaving := member(0, "1")
+	leaving := storeInstance(0, "1")
 	leaving.DeletionTimestamp = ptr.To(metav1.Now())
 	for name, c := range map[string]struct {
 		instance *v1alpha1.Instance
 		store    pd.Store
 		want     map[string]string
 	}{
-		"node and spec speak":                       {on(member(0, "1"), "n1"), at(0, "1", "Up"), map[string]string{"zone": "z1", "disk": "ssd"}},
-		"a node that is not known yet says nothing": {on(member(0, "1"), "n9"), at(0, "1", "Up"), map[string]string{"disk": "ssd"}},
-		"what is there is not set again":            {on(member(0, "1"), "n1"), labelled, nil},
-		"a store that is not ours is left alone":    {on(member(0, "7"), "n1"), at(0, "1", "Up"), nil},
+		"node and spec speak":                       {on(storeInstance(0, "1"), "n1"), at(0, "1", "Up"), map[string]string{"zone": "z1", "disk": "ssd"}},
+		"a node that is not known yet says nothing": {on(storeInstance(0, "1"), "n9"), at(0, "1", "Up"), map[string]string{"disk": "ssd"}},
+		"what is there is not set again":            {on(storeInstance(0, "1"), "n1"), labelled, nil},
+		"a store that is not ours is left alone":    {on(storeInstance(0, "7"), "n1"), at(0, "1", "Up"), nil},
 		"an Instance that goes is left alone":       {leaving, at(0, "1", "Up"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,16 +7,18 @@ import (
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
-var _ group.Together = Component{}
+var _ component.BatchRestarter = Component{}
 
-// Together implements group.Together: members of the same zone, or whatever place
+// ChooseBatch implements group.Together: members of the same zone, or whatever place
 // the group names, are restarted at the same time where PD keeps every two peers of
 // a region in different ones.
-func (c Component) Together(first *v1alpha1.Instance, others []*v1alpha1.Instance) (with []*v1alpha1.Instance, alone string) {
+func (c Component) ChooseBatch(first *v1alpha1.Instance, others []*v1alpha1.Instance) (with []*v1alpha1.Instance, alone string) {
 	m := c.of(first)
 	if c.RestartTogether == "" || c.Silence != "" || m.Store == nil || len(others) == 0 {
 		return nil, ""
@@ -32,10 +34,10 @@ func (c Component) Together(first *v1alpha1.Instance, others []*v1alpha1.Instanc
 	return with, ""
 }
 
-// SafeTogether implements group.Together: PD is told to keep the peers of every
+// WhyBatchUnsafe implements group.Together: PD is told to keep the peers of every
 // region in different zones, the members are of one, and every other TiKV of the
 // cluster works.
-func (c Component) SafeTogether(all []*v1alpha1.Instance) string {
+func (c Component) WhyBatchUnsafe(all []*v1alpha1.Instance) string {
 	stopped, where := map[string]bool{}, ""
 	if reason := c.silent(); reason != "" {
 		return reason
@@ -62,17 +64,17 @@ func (c Component) lameBeside(stopped map[string]bool) string {
 		if stopped[other.ID] {
 			continue
 		}
-		if reason := c.lame(other, group.Firm, false); reason != "" {
+		if reason := c.lame(other, member.PodReady, false); reason != "" {
 			return reason
 		}
 	}
 	return ""
 }
 
-// TransientTogether implements group.Together: one of the regions that lack something
+// WhyBatchNotYet implements group.Together: one of the regions that lack something
 // would lose its majority with the members' zone. Nobody is stopped before PD was asked
 // about them.
-func (c Component) TransientTogether(all []*v1alpha1.Instance) string {
+func (c Component) WhyBatchNotYet(all []*v1alpha1.Instance) string {
 	s := c.Snapshot
 	switch _, zone := c.stopped(all); {
 	case s.RegionsErr != nil:
@@ -85,11 +87,11 @@ func (c Component) TransientTogether(all []*v1alpha1.Instance) string {
 	return ""
 }
 
-// Question implements group.Together: whether a region of the members' stores would
+// BatchQuestion implements group.Together: whether a region of the members' stores would
 // be left without a majority.
-func (c Component) Question(all []*v1alpha1.Instance) group.RegionQuestion {
+func (c Component) BatchQuestion(all []*v1alpha1.Instance) observation.RegionQuestion {
 	ids, zone := c.stopped(all)
-	return group.RegionQuestion{Stores: ids, Sought: func(r pd.Region) bool { return c.loses(r, zone) }}
+	return observation.RegionQuestion{Stores: ids, Sought: func(r pd.Region) bool { return c.loses(r, zone) }}
 }
 
 // stopped returns the stores of members that are stopped together, by ID, and all
@@ -104,8 +106,8 @@ func (c Component) stopped(all []*v1alpha1.Instance) (ids []string, zone map[str
 	return ids, c.zone(where)
 }
 
-// Answer implements group.Together.
-func (c Component) Answer(a group.RegionAnswer) string {
+// WhyAnswerUnsafe implements group.Together.
+func (c Component) WhyAnswerUnsafe(a observation.RegionAnswer) string {
 	switch {
 	case a.Err != nil:
 		return "the regions of the stores could not be read: " + a.Err.Error()

@@ -11,19 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
 
 // zoned is a cluster of six stores, two in each of three zones, all of one group.
 // PD keeps the voters of every region in different zones.
-func zoned() group.Snapshot {
+func zoned() observation.Snapshot {
 	var instances []*v1alpha1.Instance
 	var stores []pd.Store
 	for n := range 6 {
-		i := member(int32(n), fmt.Sprint(n+1), served()...)
+		i := storeInstance(int32(n), fmt.Sprint(n+1), served()...)
 		i.UID, i.Spec.Group.Kind = types.UID(i.Name), v1alpha1.KindTiKVGroup
 		i.Status.PodUID, i.Status.NodeName = types.UID("pod-"+i.Name), "node"
 		s := at(n, fmt.Sprint(n+1), pd.StateUp)
@@ -40,28 +40,28 @@ func zoned() group.Snapshot {
 	return s
 }
 
-func together(s group.Snapshot) store.Component {
+func together(s observation.Snapshot) store.Component {
 	c := tikv(kv(6), s)
 	c.RestartTogether = "zone"
 	return c
 }
 
 // first are the members in the first zone.
-func first(s group.Snapshot) []*v1alpha1.Instance { return s.Instances[:2] }
+func first(s observation.Snapshot) []*v1alpha1.Instance { return s.Instances[:2] }
 
 // lets returns a function that reports whether the members of the first zone may be
 // stopped at the same time, of a cluster with some regions.
-func lets(s group.Snapshot) func(regions ...pd.Region) bool {
+func lets(s observation.Snapshot) func(regions ...pd.Region) bool {
 	c := together(s)
-	reason, q := cmp.Or(c.SafeTogether(first(s)), c.TransientTogether(first(s))), c.Question(first(s))
+	reason, q := cmp.Or(c.WhyBatchUnsafe(first(s)), c.WhyBatchNotYet(first(s))), c.BatchQuestion(first(s))
 	return func(regions ...pd.Region) bool {
 		for _, r := range regions {
 			on := slices.ContainsFunc(r.Peers, func(p pd.Peer) bool { return slices.Contains(q.Stores, p.StoreID) })
 			if on && q.Sought(r) {
-				return c.Answer(group.RegionAnswer{Stores: q.Stores, Found: &r}) == ""
+				return c.WhyAnswerUnsafe(observation.RegionAnswer{Stores: q.Stores, Found: &r}) == ""
 			}
 		}
-		return reason == "" && c.Answer(group.RegionAnswer{Stores: q.Stores}) == ""
+		return reason == "" && c.WhyAnswerUnsafe(observation.RegionAnswer{Stores: q.Stores}) == ""
 	}
 }
 
@@ -173,65 +173,65 @@ func shortOf(r pd.Region, down int) string {
 // What is not proven is named, with what to type.
 func TestWhyAZoneIsNotRestartedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		says   string
 	}{
-		"no such location label": {func(s *group.Snapshot) { s.PD.LocationLabels = []string{"host"} },
+		"no such location label": {func(s *observation.Snapshot) { s.PD.LocationLabels = []string{"host"} },
 			`PD's location-labels are "host": kubectl -n ns exec svc/pd -- /pd-ctl config set location-labels host,zone`},
-		"no isolation level": {func(s *group.Snapshot) { s.PD.IsolationLevel = "" },
+		"no isolation level": {func(s *observation.Snapshot) { s.PD.IsolationLevel = "" },
 			`PD's isolation-level is "", and regions may have several peers in the same zone: kubectl -n ns exec svc/pd -- /pd-ctl config set isolation-level zone`},
-		"a finer isolation level": {func(s *group.Snapshot) { s.PD.IsolationLevel = "host" },
+		"a finer isolation level": {func(s *observation.Snapshot) { s.PD.IsolationLevel = "host" },
 			`PD's isolation-level is "host"`},
-		"a rule without it": {func(s *group.Snapshot) { s.PD.Rules[0].IsolationLevel = "" },
+		"a rule without it": {func(s *observation.Snapshot) { s.PD.Rules[0].IsolationLevel = "" },
 			`PD's placement rule pd/default has the isolation level "", and regions may have several peers in the same zone: kubectl -n ns exec svc/pd -- /pd-ctl config placement-rules rule-bundle get pd, and give it location_labels with zone and isolation_level zone`},
-		"a rule with other labels": {func(s *group.Snapshot) { s.PD.Rules[0].LocationLabels = []string{"host"} },
+		"a rule with other labels": {func(s *observation.Snapshot) { s.PD.Rules[0].LocationLabels = []string{"host"} },
 			`PD's placement rule pd/default has the isolation level "zone"`},
-		"a second rule for voters": {func(s *group.Snapshot) {
+		"a second rule for voters": {func(s *observation.Snapshot) {
 			s.PD.Rules = append(s.PD.Rules, pd.Rule{Group: "hot", ID: "here", Role: "follower", Count: 1, LocationLabels: s.PD.LocationLabels, IsolationLevel: "zone"})
 		}, "PD's placement rule hot/here says where voters are, beside or instead of one rule for all, and they may share a zone: kubectl -n ns exec svc/pd -- /pd-ctl config placement-rules show"},
-		"one rule that sends voters to a zone": {func(s *group.Snapshot) {
+		"one rule that sends voters to a zone": {func(s *observation.Snapshot) {
 			s.PD.Rules[0].Constraints = []pd.Constraint{{Key: "zone", Op: "in", Values: []string{"z1"}}}
 		}, "PD's placement rule pd/default says where voters are"},
-		"no rule for voters": {func(s *group.Snapshot) { s.PD.Rules[0].Role = "learner" },
+		"no rule for voters": {func(s *observation.Snapshot) { s.PD.Rules[0].Role = "learner" },
 			"PD has no placement rule for voters: kubectl -n ns exec svc/pd -- /pd-ctl config placement-rules show"},
-		"two replicas": {func(s *group.Snapshot) { s.PD.Rules[0].Count = 2 },
+		"two replicas": {func(s *observation.Snapshot) { s.PD.Rules[0].Count = 2 },
 			"PD keeps 2 replicas of every region, which cannot do without one: kubectl -n ns exec svc/pd -- /pd-ctl config set max-replicas 3"},
-		"more replicas than zones": {func(s *group.Snapshot) { s.PD.Rules[0].Count = 5 },
+		"more replicas than zones": {func(s *observation.Snapshot) { s.PD.Rules[0].Count = 5 },
 			"stores are Up in 3 zones, and PD keeps 5 replicas of every region in as many: add stores elsewhere"},
-		"a zone without a store that is Up": {func(s *group.Snapshot) { s.PD.Stores[4].State, s.PD.Stores[5].State = pd.StateDown, pd.StateDown },
+		"a zone without a store that is Up": {func(s *observation.Snapshot) { s.PD.Stores[4].State, s.PD.Stores[5].State = pd.StateDown, pd.StateDown },
 			"stores are Up in 2 zones"},
-		"a store without the label": {func(s *group.Snapshot) { s.PD.Stores[3].Labels = nil },
+		"a store without the label": {func(s *observation.Snapshot) { s.PD.Stores[3].Labels = nil },
 			"store 4 (kv-3) has no label zone: it comes from a label of its node, or kubectl -n ns exec svc/pd -- /pd-ctl store label 4 zone=VALUE"},
-		"a store elsewhere that does not work": {func(s *group.Snapshot) { s.PD.Stores[5].State = pd.StateDisconnected },
+		"a store elsewhere that does not work": {func(s *observation.Snapshot) { s.PD.Stores[5].State = pd.StateDisconnected },
 			"store 6 (kv-5) is Disconnected"},
-		"one that is Down has no regions": {func(s *group.Snapshot) { s.PD.Stores[5].State, s.PD.Stores[5].Regions = pd.StateDown, 0 },
+		"one that is Down has no regions": {func(s *observation.Snapshot) { s.PD.Stores[5].State, s.PD.Stores[5].Regions = pd.StateDown, 0 },
 			"store 6 (kv-5) is Down: bring it back"},
-		"one that leaves": {func(s *group.Snapshot) { s.PD.Stores[5].State = pd.StateOffline },
+		"one that leaves": {func(s *observation.Snapshot) { s.PD.Stores[5].State = pd.StateOffline },
 			"store 6 (kv-5) is being removed and still holds regions"},
-		"a pod elsewhere that is being stopped": {func(s *group.Snapshot) { says(s.Instances[3], v1alpha1.ReasonPodTerminating) },
+		"a pod elsewhere that is being stopped": {func(s *observation.Snapshot) { says(s.Instances[3], v1alpha1.ReasonPodTerminating) },
 			"the pod of Instance kv-3 is being stopped or made anew, and PD still takes store 4 for Up"},
-		"a member that has moved to another zone": {func(s *group.Snapshot) { s.PD.Stores[1].Labels["zone"] = "z2" },
+		"a member that has moved to another zone": {func(s *observation.Snapshot) { s.PD.Stores[1].Labels["zone"] = "z2" },
 			"store 2 (kv-1) is not in the same zone any more"},
-		"a region that lacks a peer": {func(s *group.Snapshot) {
+		"a region that lacks a peer": {func(s *observation.Snapshot) {
 			s.Regions = []pd.Region{{ID: "7", LeaderStore: "3", Missing: true, Peers: []pd.Peer{{StoreID: "1", Voter: true}, {StoreID: "3", Voter: true}}}}
 		}, "a region lacks a peer, or has one that is down or pending, and may need the whole zone: kubectl -n ns exec svc/pd -- /pd-ctl region check miss-peer (likewise down-peer, pending-peer)"},
-		"regions that could not be asked for": {func(s *group.Snapshot) { s.RegionsErr = errors.New("no answer") }, "no answer"},
-		"regions that were not asked for": {func(s *group.Snapshot) {
+		"regions that could not be asked for": {func(s *observation.Snapshot) { s.RegionsErr = errors.New("no answer") }, "no answer"},
+		"regions that were not asked for": {func(s *observation.Snapshot) {
 			s.RegionsKnown, s.Lease = false, lease.Held(lease.Of(s.Instances[0]), now(), 0)
 		}, "PD has not been asked about its regions yet"},
-		"PD has no quorum":    {func(s *group.Snapshot) { s.PD.Leader = "" }, "PDGroup pd has no quorum"},
-		"PD does not answer":  {func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("PD is away")} }, "PD is away"},
-		"all is as it should": {func(*group.Snapshot) {}, ""},
-		"isolated by a larger place": {func(s *group.Snapshot) {
+		"PD has no quorum":    {func(s *observation.Snapshot) { s.PD.Leader = "" }, "PDGroup pd has no quorum"},
+		"PD does not answer":  {func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD is away")} }, "PD is away"},
+		"all is as it should": {func(*observation.Snapshot) {}, ""},
+		"isolated by a larger place": {func(s *observation.Snapshot) {
 			s.PD.LocationLabels, s.PD.IsolationLevel = []string{"region", "zone"}, "region"
 			s.PD.Rules[0].LocationLabels, s.PD.Rules[0].IsolationLevel = s.PD.LocationLabels, "region"
 			for n := range s.PD.Stores {
 				s.PD.Stores[n].Labels["region"] = "r" + s.PD.Stores[n].Labels["zone"]
 			}
 		}, ""},
-		"without placement rules":          {func(s *group.Snapshot) { s.PD.PlacementRules, s.PD.Rules = false, nil }, ""},
-		"a store of the zone that is down": {func(s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, ""},
-		"TiFlash with its rules": {func(s *group.Snapshot) {
+		"without placement rules":          {func(s *observation.Snapshot) { s.PD.PlacementRules, s.PD.Rules = false, nil }, ""},
+		"a store of the zone that is down": {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, ""},
+		"TiFlash with its rules": {func(s *observation.Snapshot) {
 			s.PD.Rules = append(s.PD.Rules, pd.Rule{Group: "tiflash", ID: "table-1-r", Role: "learner", Count: 1})
 			s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "fl-0.x:1", State: pd.StateUp, Started: true, Labels: map[string]string{"engine": "tiflash"}})
 		}, ""},
@@ -239,7 +239,7 @@ func TestWhyAZoneIsNotRestartedAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := zoned()
 			c.change(&s)
-			got := cmp.Or(together(s).SafeTogether(first(s)), together(s).TransientTogether(first(s)))
+			got := cmp.Or(together(s).WhyBatchUnsafe(first(s)), together(s).WhyBatchNotYet(first(s)))
 			if c.says == "" {
 				assert.Empty(t, got)
 			}
@@ -251,7 +251,7 @@ func TestWhyAZoneIsNotRestartedAtOnce(t *testing.T) {
 func TestWhyTheRegionsOfAZoneKeepItFromBeingStopped(t *testing.T) {
 	s := zoned()
 	c := together(s)
-	q := c.Question(first(s))
+	q := c.BatchQuestion(first(s))
 	assert.Equal(t, []string{"1", "2"}, q.Stores)
 	peers := func(ids ...string) (out []pd.Peer) {
 		for _, id := range ids {
@@ -265,7 +265,7 @@ func TestWhyTheRegionsOfAZoneKeepItFromBeingStopped(t *testing.T) {
 		"PD has not heard of the leader of region 8 since its own has changed":                                                              {ID: "8", Peers: peers("1", "3", "5")},
 	} {
 		assert.True(t, q.Sought(r))
-		assert.Equal(t, says, c.Answer(group.RegionAnswer{Stores: q.Stores, Found: &r}))
+		assert.Equal(t, says, c.WhyAnswerUnsafe(observation.RegionAnswer{Stores: q.Stores, Found: &r}))
 	}
 	// A peer that is on its way from one store of the zone to another counts twice.
 	assert.True(t, q.Sought(pd.Region{ID: "9", LeaderStore: "1", Peers: append(peers("1", "3", "5"), pd.Peer{StoreID: "2"})}))
@@ -276,21 +276,21 @@ func TestWhyTheRegionsOfAZoneKeepItFromBeingStopped(t *testing.T) {
 	assert.False(t, q.Sought(sick))
 	sick.Peers[4].Pending = true
 	assert.True(t, q.Sought(sick))
-	assert.Equal(t, "the regions of the stores could not be read: no", c.Answer(group.RegionAnswer{Err: errors.New("no")}))
+	assert.Equal(t, "the regions of the stores could not be read: no", c.WhyAnswerUnsafe(observation.RegionAnswer{Err: errors.New("no")}))
 }
 
 func TestWhoIsRestartedTogether(t *testing.T) {
 	s := zoned()
-	with, alone := together(s).Together(s.Instances[2], slices.Delete(slices.Clone(s.Instances), 2, 3))
+	with, alone := together(s).ChooseBatch(s.Instances[2], slices.Delete(slices.Clone(s.Instances), 2, 3))
 	assert.Empty(t, alone)
 	assert.Equal(t, []*v1alpha1.Instance{s.Instances[3]}, with)
 
-	with, alone = tikv(kv(6), s).Together(s.Instances[2], s.Instances)
+	with, alone = tikv(kv(6), s).ChooseBatch(s.Instances[2], s.Instances)
 	assert.Empty(t, with, "nobody asked for it")
 	assert.Empty(t, alone)
 
 	s.PD.IsolationLevel = ""
-	with, alone = together(s).Together(s.Instances[2], s.Instances[3:])
+	with, alone = together(s).ChooseBatch(s.Instances[2], s.Instances[3:])
 	assert.Empty(t, with)
 	assert.Contains(t, alone, "kubectl -n ns exec svc/pd -- /pd-ctl config set isolation-level zone")
 }

@@ -4,13 +4,13 @@ import (
 	"fmt"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 )
 
 // Distrust says why what PD answered says nothing about the stores of a group;
 // both are empty if it may be used. The answer must come from the very PD that
 // the PDGroup stands for.
-func Distrust(g v1alpha1.Group, s group.Snapshot) (reason, message string) {
+func Distrust(g v1alpha1.Group, s observation.Snapshot) (reason, message string) {
 	switch {
 	case s.PDGroup == nil:
 		return v1alpha1.ReasonWaitingForPDGroup, fmt.Sprintf("PDGroup %s does not exist", g.PDGroupName())

@@ -4,15 +4,17 @@ import (
 	"slices"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/topology"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // Rank implements group.Component: members leave where their group has most, so
 // that zones stay balanced, and before others are restarted.
-func (c Component) Rank(d group.Disruption) int {
-	if d.Verb != group.Remove {
+func (c Component) Rank(d component.Disruption) int {
+	if d.Verb != member.Remove {
 		return 0
 	}
 	return c.order[d.Instance.Name] - len(c.order)
@@ -27,7 +29,7 @@ func (c Component) removalOrder() map[string]int {
 	var left []candidate
 	full := map[string]int{} // how many members a place has
 	for _, m := range c.Stores {
-		if m.Instance.DeletionTimestamp == nil && group.Ours(c.Group, m.Instance) {
+		if m.Instance.DeletionTimestamp == nil && workload.IsOwned(c.Group, m.Instance) {
 			next := candidate{instance: m.Instance, favour: c.favour(m), places: c.whereabouts(m)}
 			left = append(left, next)
 			for _, place := range next.places {
@@ -78,9 +80,9 @@ func (c Component) favour(m Match) int {
 	switch {
 	case m.Instance.Spec.Retire:
 		return 0
-	case group.LeavesFirst(m.Instance), group.ToReplace(c.Group, m.Instance) != "":
+	case member.IsRemovedFirst(m.Instance), member.ReplacementReason(c.Group, m.Instance) != "":
 		return 1
-	case c.Spare(m.Instance):
+	case c.NotServing(m.Instance):
 		return 2
 	case m.absent():
 		return 3
@@ -94,7 +96,7 @@ func (m Match) absent() bool {
 	if m.Store == nil || m.Store.State == pd.StateDown {
 		return true
 	}
-	return m.Store.State == pd.StateDisconnected && group.FootingOf(m.Instance) != group.Firm
+	return m.Store.State == pd.StateDisconnected && member.PodStateOf(m.Instance) != member.PodReady
 }
 
 // nodePlaces are the location labels of members whose PD has none.
@@ -127,20 +129,20 @@ func places(s *pd.Store, labels []string) []string {
 	return out
 }
 
-// Restarted implements group.Component: a member that is to stay is let go when its
+// RestartsWhenDeleted implements group.Component: a member that is to stay is let go when its
 // leaders are elsewhere and no other one is missing, unless it adds nothing anyway.
 // Nobody can say that of a store which is not the one it should be, and deleting its
 // Instance is what mends it.
-func (c Component) Restarted(i *v1alpha1.Instance) bool {
+func (c Component) RestartsWhenDeleted(i *v1alpha1.Instance) bool {
 	if i.DeletionTimestamp == nil || c.Group.GetComponentSpec().Suspended || c.departs(i) {
 		return false
 	}
-	return c.Snapshot.Lease.HeldBy(i) || !c.Spare(i) && c.of(i).Problem == ""
+	return c.Snapshot.Lease.HeldBy(i) || !c.NotServing(i) && c.of(i).Problem == ""
 }
 
-// Replaced implements group.Component: a member that leaves for good and that PD
+// ReplacedWhenDeleted implements group.Component: a member that leaves for good and that PD
 // has ever listed is missed until another one has come, which takes another slot:
 // the claims of this one are not used again.
-func (c Component) Replaced(i *v1alpha1.Instance) bool {
+func (c Component) ReplacedWhenDeleted(i *v1alpha1.Instance) bool {
 	return recorded(i) != "" && c.departs(i)
 }

@@ -20,8 +20,12 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/persisted"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/execution"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/reading"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -31,17 +35,17 @@ const silence = time.Second
 // act carries a plan out. Bootstrapping asks nothing of PD itself: its members
 // found the cluster with the arguments that they are given. Of a plan that does
 // not rest on what is so now nothing is done, and nothing recorded.
-func (r *Reconciler) act(ctx context.Context, g *v1alpha1.PDGroup, s group.Snapshot, p *groupPlan) step.Outcome {
+func (r *Reconciler) act(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p *groupPlan) step.Outcome {
 	o := r.confirm(ctx, g, s, *p)
 	if o.Kind != step.KindDone {
 		p.Recovery = g.Status.Recovery
 		clear(p.Drained)
 	} else {
-		o = group.Act(ctx, r.Env, g, s, p.Plan)
+		o = execution.Act(ctx, r.Env, g, s, p.Plan)
 	}
 	if len(p.Late) > 0 {
 		// Services rest on the spec alone, and PD may be silent for lack of one.
-		return step.Worst(o, group.Act(ctx, r.Env, g, s, group.Plan{Services: p.Late}))
+		return step.Worst(o, execution.Act(ctx, r.Env, g, s, planning.Plan{Services: p.Late}))
 	}
 	if o.Kind == step.KindDone && p.Orphan.ID != "" {
 		o = r.removeOrphan(ctx, g, s, *p)
@@ -51,7 +55,7 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.PDGroup, s group.Snaps
 
 // confirm looks at the API server, and asks PD, before what a recovery of PD must
 // not get wrong, or an operator that has not seen that there is one.
-func (r *Reconciler) confirm(ctx context.Context, g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan) step.Outcome {
+func (r *Reconciler) confirm(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
 	active := recovery.Active(g)
 	if active && len(p.Instances) > 0 || !active && p.ClusterID != "" && recovery.Starts(p.Plan) {
 		var now v1alpha1.PDGroup
@@ -95,8 +99,8 @@ func (r *Reconciler) confirm(ctx context.Context, g *v1alpha1.PDGroup, s group.S
 // confirmFounders looks at the API server before a member is made that may found
 // the cluster: who may depends on the claims and Instances that are there, and a
 // cache that lags does not show the data that there is.
-func (r *Reconciler) confirmFounders(ctx context.Context, g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan) step.Outcome {
-	if !slices.ContainsFunc(p.Instances, func(c group.InstanceChange) bool { return c.Live == nil }) {
+func (r *Reconciler) confirmFounders(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
+	if !slices.ContainsFunc(p.Instances, func(c planning.InstanceChange) bool { return c.Live == nil }) {
 		return step.Done()
 	}
 	var now v1alpha1.PDGroup
@@ -108,17 +112,17 @@ func (r *Reconciler) confirmFounders(ctx context.Context, g *v1alpha1.PDGroup, s
 	}
 	there := s
 	var err error
-	if there.Instances, err = group.Instances(ctx, r.Live, g); err != nil {
+	if there.Instances, err = reading.Instances(ctx, r.Live, g); err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	if err := group.ObserveClaims(ctx, r.Live, g, &there); err != nil {
+	if err := reading.ObserveClaims(ctx, r.Live, g, &there); err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	there.StrangeClaims = nil
+	there.ForeignClaims = nil
 	if err := r.observeFounding(ctx, g, &there); err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	if len(there.StrangeClaims) > 0 || founding.Parting(g, there) != "" || !slices.Equal(founding.Starts(g, there), founding.Starts(g, s)) ||
+	if len(there.ForeignClaims) > 0 || founding.Parting(g, there) != "" || !slices.Equal(founding.Starts(g, there), founding.Starts(g, s)) ||
 		!slices.Equal(founding.Founders(g, there), founding.Founders(g, s)) || !slices.Equal(founding.List(g, there), founding.List(g, s)) {
 		return changed("who may found PD's cluster")
 	}
@@ -128,7 +132,7 @@ func (r *Reconciler) confirmFounders(ctx context.Context, g *v1alpha1.PDGroup, s
 // confirmQuiet looks at the API server for what must have stopped before a member
 // forgets the others: these, and everything that PD serves.
 func (r *Reconciler) confirmQuiet(ctx context.Context, g *v1alpha1.PDGroup) step.Outcome {
-	members, err := group.Instances(ctx, r.Live, g)
+	members, err := reading.Instances(ctx, r.Live, g)
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
@@ -151,7 +155,7 @@ func changed(what string) step.Outcome {
 
 // removeOrphan removes a member from PD that has no Instance, if the API server
 // knows of none either and PD still says the same.
-func (r *Reconciler) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan) step.Outcome {
+func (r *Reconciler) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
 	name := membership.Pod(g, p.Orphan)
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: name}, &v1alpha1.Instance{})
 	switch {
@@ -177,7 +181,7 @@ func (r *Reconciler) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s gr
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("remove member %s, which has no Instance and no data: %w", name, err))
 	}
-	r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, string(group.DeleteMember), string(group.DeleteMember), "Removed member %s from PD: it has no Instance and no data", name)
+	r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, string(component.DeleteMember), string(component.DeleteMember), "Removed member %s from PD: it has no Instance and no data", name)
 	r.PD.Kick(key)
 	return step.After(orderPatience, v1alpha1.ReasonDraining, "member "+name+", which has no Instance, is being removed from PD")
 }
@@ -204,7 +208,7 @@ func (r *Reconciler) confirmNoData(ctx context.Context, g *v1alpha1.PDGroup, nam
 // configure gives PD the items that it lacks, one by one, so that the one that it
 // refuses has a name. An item may be refused for the sake of another one, and is given
 // once more after that.
-func (r *Reconciler) configure(ctx context.Context, g *v1alpha1.PDGroup, s group.Snapshot, lacks []persisted.Lack) step.Outcome {
+func (r *Reconciler) configure(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, lacks []persisted.Lack) step.Outcome {
 	if len(lacks) == 0 {
 		return step.Done()
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -19,12 +19,12 @@ func configured(text string) func(*v1alpha1.PDGroup) {
 }
 
 // shows has PD show some items that it stores.
-func shows(items map[string]string) func(*group.Snapshot) {
-	return func(s *group.Snapshot) { s.PD.Config = items }
+func shows(items map[string]string) func(*observation.Snapshot) {
+	return func(s *observation.Snapshot) { s.PD.Config = items }
 }
 
 // running has the pods of all Instances be ready for a while, with an address.
-func running(s *group.Snapshot) {
+func running(s *observation.Snapshot) {
 	for _, i := range s.Instances {
 		i.Status.PodIP, i.Status.Revision, i.Status.ObservedGeneration = "10.0.0.1", i.Spec.Revision, i.Generation
 	}
@@ -60,14 +60,14 @@ func TestPD21AStoredItemIsGivenToPDAndRestartsNobody(t *testing.T) {
 func TestPD21WhatIsGivenToPD(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec   string
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		lacks  int
 	}{
 		"a value that somebody has changed in PD":    {eight, shows(map[string]string{"schedule.leader-schedule-limit": "64"}), 1},
 		"not one that the spec does not name":        {"", shows(map[string]string{"schedule.leader-schedule-limit": "64"}), 0},
 		"nothing while PD does not answer":           {eight, silent, 0},
-		"nothing while its configuration is unknown": {eight, func(*group.Snapshot) {}, 0},
-		"nothing while another cluster's PD answers": {eight, func(s *group.Snapshot) {
+		"nothing while its configuration is unknown": {eight, func(*observation.Snapshot) {}, 0},
+		"nothing while another cluster's PD answers": {eight, func(s *observation.Snapshot) {
 			s.PD.Config, s.PD.ClusterID = map[string]string{}, "9"
 		}, 0},
 	} {
@@ -131,7 +131,7 @@ func TestPD21AGroupAtRestStaysSoWhilePDIsSilent(t *testing.T) {
 	g := stored(founded, configured(eight))
 	wanted := map[string]string{configFile: eight}
 	s := started(t, g, 3, running, silent)
-	given := func() step.Kind { return storing{g, s}.Given(s.Instances[0], nil, wanted).Outcome.Kind }
+	given := func() step.Kind { return storing{g, s}.Progress(s.Instances[0], nil, wanted).Outcome.Kind }
 	assert.Equal(t, step.KindWait, given())
 	set := conditions.New(nil, g.Generation, clock())
 	set.True(v1alpha1.ConditionUpToDate, v1alpha1.ReasonUpToDate, "test")

@@ -14,9 +14,11 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/execution"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
+	"github.com/tidb-groups/tidb-groups/shared/reading"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/watch"
 )
@@ -61,7 +63,7 @@ func (r *Reconciler) setup() error {
 		Watches(&v1alpha1.Instance{}, watch.GroupsOf(r.Client, list, watch.ByCluster), builder.WithPredicates(stops())).
 		WatchesRawSource(r.PD.Events(watch.GroupsOf(r.Client, list, watch.ByName))).
 		WithOptions(r.Controller)
-	if err := group.Watches(b, r.Env, v1alpha1.KindPDGroup, v1alpha1.ComponentPD, list).Complete(r.Env.Fair(r)); err != nil {
+	if err := reading.Watches(b, r.Env, v1alpha1.KindPDGroup, v1alpha1.ComponentPD, list).Complete(r.Env.Fair(r)); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil
@@ -107,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	before := g.Status.Recovery
 	status, set, end := report(g, s, p, outcome, r.Now())
-	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.PDGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), Changes: p.Changes, End: end, Once: true})
+	result, err := execution.Conclude(ctx, r.Env, g, &g.Status, execution.Findings[v1alpha1.PDGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), Changes: p.Changes, End: end, Once: true})
 	if after := g.Status.Recovery; err == nil && recovery.Turned(before, after) {
 		r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "QuorumRecovery", string(after.Phase), "%s", recovery.Told(after))
 	}
@@ -115,6 +117,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return result, err
 	}
 	// Nothing else would slow the polls down once the group has arrived.
-	r.PD.Watch(request.NamespacedName, group.Moving(g))
+	r.PD.Watch(request.NamespacedName, observation.IsProgressing(g))
 	return result, nil
 }

@@ -8,17 +8,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	appsv1 "k8s.io/api/apps/v1"
-
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
@@ -42,15 +41,15 @@ func replicasOf(n int32) func(*v1alpha1.PDGroup) {
 
 // started returns what is seen of a group whose members run: what a first plan
 // would create, Ready, its revision stored, and a PD that answers.
-func started(t *testing.T, g *v1alpha1.PDGroup, n int, changes ...func(*group.Snapshot)) group.Snapshot {
+func started(t *testing.T, g *v1alpha1.PDGroup, n int, changes ...func(*observation.Snapshot)) observation.Snapshot {
 	t.Helper()
 	unborn := g.DeepCopy()
 	unborn.Spec.Paused, unborn.Spec.Suspended, unborn.DeletionTimestamp = false, false, nil
 	unborn.Status.ClusterID = ""
 	unborn.Spec.Replicas = ptr.To(int32(n))
-	p, err := plan(unborn, group.Snapshot{PD: pd.View{Err: errors.New("nobody there")}})
+	p, err := plan(unborn, observation.Snapshot{PD: pd.View{Err: errors.New("nobody there")}})
 	require.NoError(t, err)
-	s := group.Snapshot{PDGroup: g, Now: clock(), PD: pd.View{ClusterID: "73", Leader: "basic-pd-0"}, ConfigMaps: map[string]bool{}}
+	s := observation.Snapshot{PDGroup: g, Now: clock(), PD: pd.View{ClusterID: "73", Leader: "basic-pd-0"}, ConfigMaps: map[string]bool{}}
 	if p.Revision != nil {
 		s.Revisions = []appsv1.ControllerRevision{*p.Revision}
 		s.ConfigMaps[p.ConfigMap.Name] = true
@@ -75,16 +74,16 @@ func says(i *v1alpha1.Instance, kind string, status metav1.ConditionStatus, reas
 	i.Status.Conditions = set.List()
 }
 
-func unready(slot int) func(*group.Snapshot) {
-	return func(s *group.Snapshot) {
+func unready(slot int) func(*observation.Snapshot) {
+	return func(s *observation.Snapshot) {
 		says(s.Instances[slot], v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonImagePullFailed)
 		s.PD.Members[slot].Healthy = false
 	}
 }
 
-func silent(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("connection refused")} }
+func silent(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("connection refused")} }
 
-func mustPlan(t *testing.T, g *v1alpha1.PDGroup, s group.Snapshot) groupPlan {
+func mustPlan(t *testing.T, g *v1alpha1.PDGroup, s observation.Snapshot) groupPlan {
 	t.Helper()
 	p, err := plan(g, s)
 	require.NoError(t, err)
@@ -92,7 +91,7 @@ func mustPlan(t *testing.T, g *v1alpha1.PDGroup, s group.Snapshot) groupPlan {
 }
 
 // reported plans and reports, and checks the invariants of the status.
-func reported(t *testing.T, g *v1alpha1.PDGroup, s group.Snapshot, now time.Time) (*v1alpha1.PDGroup, step.Outcome) {
+func reported(t *testing.T, g *v1alpha1.PDGroup, s observation.Snapshot, now time.Time) (*v1alpha1.PDGroup, step.Outcome) {
 	t.Helper()
 	status, _, end := report(g, s, mustPlan(t, g, s), step.Done(), now)
 	out := g.DeepCopy()

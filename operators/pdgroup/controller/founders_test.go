@@ -16,8 +16,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -35,7 +35,7 @@ const (
 )
 
 // keeps adds the claims of a slot.
-func keeps(s *group.Snapshot, slot int32, v volume) {
+func keeps(s *observation.Snapshot, slot int32, v volume) {
 	if v == none {
 		return
 	}
@@ -51,8 +51,8 @@ func keeps(s *group.Snapshot, slot int32, v volume) {
 	s.Claims[name] = append(s.Claims[name], claim)
 }
 
-func unborn(volumes ...volume) group.Snapshot {
-	s := group.Snapshot{Now: clock(), PD: pd.View{Err: errNoMembers}, Claims: map[string][]metav1.ObjectMeta{}, RetiredSlots: map[int32]bool{}}
+func unborn(volumes ...volume) observation.Snapshot {
+	s := observation.Snapshot{Now: clock(), PD: pd.View{Err: errNoMembers}, Claims: map[string][]metav1.ObjectMeta{}, RetiredSlots: map[int32]bool{}}
 	for slot, v := range volumes {
 		keeps(&s, int32(slot), v)
 	}
@@ -60,7 +60,7 @@ func unborn(volumes ...volume) group.Snapshot {
 }
 
 // makes adds Instances of a plan to what is seen, with their claims or without.
-func makes(s *group.Snapshot, p groupPlan, which func(n int) (made, claimed bool)) {
+func makes(s *observation.Snapshot, p groupPlan, which func(n int) (made, claimed bool)) {
 	n := 0
 	for _, c := range p.Instances {
 		if c.Live != nil {
@@ -252,7 +252,7 @@ func TestPD03NobodyFoundsBesideAClaimThatNobodyKnows(t *testing.T) {
 	g := sample("ns")
 	g.UID = "group"
 	s := unborn(none, none, none)
-	s.StrangeClaims = []string{"data-basic-pd-1", "data-basic-pd-4"}
+	s.ForeignClaims = []string{"data-basic-pd-1", "data-basic-pd-4"}
 	p := mustPlan(t, g, s)
 	assert.Empty(t, p.Instances)
 	assert.Equal(t, step.KindStall, p.Outcome.Kind)
@@ -263,27 +263,27 @@ func TestPD03NobodyFoundsBesideAClaimThatNobodyKnows(t *testing.T) {
 	assert.NotZero(t, p.Outcome.After)
 
 	// A person has said so of one, which then starts alone.
-	s.StrangeClaims = nil
+	s.ForeignClaims = nil
 	keeps(&s, 1, written)
 	p = mustPlan(t, g, s)
 	require.Len(t, p.Instances, 1)
 	assert.Equal(t, "basic-pd-1", p.Instances[0].Desired.Name)
 
 	g.Status.ClusterID = "7"
-	s.StrangeClaims = []string{"data-basic-pd-2"}
+	s.ForeignClaims = []string{"data-basic-pd-2"}
 	assert.Equal(t, step.KindDone, founding.Strange(g, s).Kind)
 }
 
 // P2, P5, P11.
 func TestPD03AGroupThatComesBack(t *testing.T) {
-	runs := func(s *group.Snapshot, age time.Duration) {
+	runs := func(s *observation.Snapshot, age time.Duration) {
 		for _, i := range s.Instances {
 			i.CreationTimestamp = metav1.NewTime(clock().Add(-age))
 			tells(i, age, "Ready", "False", "PodNotReady", "PodReady", "False", "PodNotReady")
 		}
 	}
 	later := func(g *v1alpha1.PDGroup) { g.CreationTimestamp = metav1.NewTime(clock().Add(-3 * time.Minute)) }
-	crashes := func(s *group.Snapshot, slot int, ready metav1.ConditionStatus) {
+	crashes := func(s *observation.Snapshot, slot int, ready metav1.ConditionStatus) {
 		i := s.Instances[slot]
 		set := conditions.New(i.Status.Conditions, i.Generation, i.CreationTimestamp.Time)
 		set.Put(v1alpha1.ConditionPodReady, ready, v1alpha1.ReasonContainerCrashing, "the log says why")
@@ -293,7 +293,7 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 		replicas int32
 		edit     func(*v1alpha1.PDGroup)
 		volumes  []volume
-		change   func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot)
+		change   func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot)
 		creates  []string
 		founds   bool
 		kind     step.Kind
@@ -304,41 +304,41 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			[]string{"basic-pd-0", "basic-pd-2"}, true, step.KindWait, []string{"creating 5 of 5 Instances: claims of former members are left", "basic-pd-0, basic-pd-2"}, ""},
 		"with fewer members than claims starts all of them": {1, nil, []volume{written, written, written}, nil,
 			[]string{"basic-pd-0", "basic-pd-1", "basic-pd-2"}, true, step.KindWait, nil, ""},
-		"waits for what another group has left": {3, nil, []volume{written}, func(_ *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
+		"waits for what another group has left": {3, nil, []volume{written}, func(_ *testing.T, _ *v1alpha1.PDGroup, s *observation.Snapshot) {
 			i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-0", Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{UID: "before", Controller: ptr.To(true)}}}}
 			s.Instances = append(s.Instances, i)
 		}, nil, true, step.KindWait, []string{"Instance basic-pd-0"}, ""},
-		"starts nobody on a claim that is being deleted": {3, nil, []volume{written, written}, func(_ *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
+		"starts nobody on a claim that is being deleted": {3, nil, []volume{written, written}, func(_ *testing.T, _ *v1alpha1.PDGroup, s *observation.Snapshot) {
 			s.Claims["basic-pd-0"][0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 		}, []string{"basic-pd-1"}, true, step.KindWait, nil, ""},
-		"waits with a minority for a while": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+		"waits with a minority for a while": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, time.Minute)
 		}, nil, true, step.KindWait, []string{"basic-pd-0"}, ""},
-		"and says then what is missing": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+		"and says then what is missing": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, 3*time.Minute)
 		}, nil, true, step.KindStall, []string{"restore claims data-basic-pd-1, data-basic-pd-2", "kubectl -n ns delete pvc data-basic-pd-0"}, ""},
-		"says what keeps its members from a quorum, and not to delete their data": {3, nil, []volume{written, written, written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+		"says what keeps its members from a quorum, and not to delete their data": {3, nil, []volume{written, written, written}, func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, 3*time.Minute)
 			crashes(s, 1, "False")
 		}, nil, true, step.KindStall, []string{"Instance basic-pd-1: the log says why; PD has no quorum", "logs basic-pd-0", "lost-quorum.md"}, "delete pvc"},
-		"nor if claims are missing as well": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+		"nor if claims are missing as well": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, 3*time.Minute)
 			crashes(s, 0, "True")
 		}, nil, true, step.KindStall, []string{"Instance basic-pd-0: the log says why; PD has no quorum", "restore claims data-basic-pd-1, data-basic-pd-2"}, "delete pvc"},
-		"nor if none is missing": {3, nil, []volume{written, written, written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+		"nor if none is missing": {3, nil, []volume{written, written, written}, func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, 3*time.Minute)
 		}, nil, true, step.KindStall, []string{"kubectl -n ns logs basic-pd-0"}, "delete pvc"},
-		"but that an empty cluster may be, whose bootstrap was interrupted": {3, nil, []volume{written, blank, blank}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+		"but that an empty cluster may be, whose bootstrap was interrupted": {3, nil, []volume{written, blank, blank}, func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, 3*time.Minute)
 		}, nil, true, step.KindStall, []string{"with basic-pd-0, basic-pd-1, basic-pd-2", "if none of these claims was restored", "delete pvc data-basic-pd-0 data-basic-pd-1 data-basic-pd-2"}, ""},
-		"nor may one be that lacked claims which were restored since": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+		"nor may one be that lacked claims which were restored since": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			for _, slot := range []int32{1, 2} {
 				keeps(s, slot, written)
@@ -347,24 +347,24 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, 3*time.Minute)
 		}, nil, true, step.KindStall, []string{"with basic-pd-0, basic-pd-1, basic-pd-2", "lost-quorum.md"}, "delete pvc"},
-		"and not that one crashes which joins for lack of a quorum": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+		"and not that one crashes which joins for lack of a quorum": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			keeps(s, 1, written)
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			runs(s, 3*time.Minute)
 			crashes(s, 1, "False")
 		}, nil, true, step.KindStall, []string{"restore claims data-basic-pd-2", "delete pvc data-basic-pd-0 data-basic-pd-1"}, "the log says why"},
-		"and has taken over one of its founders starts no others": {3, later, nil, func(t *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
+		"and has taken over one of its founders starts no others": {3, later, nil, func(t *testing.T, _ *v1alpha1.PDGroup, s *observation.Snapshot) {
 			makes(s, mustPlan(t, stored(), *s), func(n int) (bool, bool) { return n == 0, true })
 			runs(s, time.Hour)
 		}, nil, true, step.KindStall, []string{"PD has no quorum with basic-pd-0, the members that are left", "restore claims data-basic-pd-1, data-basic-pd-2"}, ""},
-		"and has taken over members that join and have no claims says so": {3, nil, nil, func(t *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
+		"and has taken over members that join and have no claims says so": {3, nil, nil, func(t *testing.T, _ *v1alpha1.PDGroup, s *observation.Snapshot) {
 			keeps(s, 0, written)
 			makes(s, mustPlan(t, stored(founded), *s), func(n int) (bool, bool) { return n == 0, true })
 			clear(s.Claims)
 			tells(s.Instances[0], time.Minute, "Ready", "True", "Ready")
 		}, nil, false, step.KindWait, []string{"Instance basic-pd-0 is to join one that was here before", "restore them (data-basic-pd-0 and so on)", "kubectl -n ns delete pdgroup basic-pd"}, ""},
-		"lets one join whose claim turns up later": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *group.Snapshot) {
+		"lets one join whose claim turns up later": {3, nil, []volume{written}, func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			keeps(s, 1, written)
 		}, []string{"basic-pd-1"}, false, step.KindWait, nil, ""},
@@ -372,7 +372,7 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			[]string{"basic-pd-0", "basic-pd-2"}, false, step.KindWait, []string{"members that PD lists start again first"}, ""},
 		"and its ID is known but no claim is left says so": {3, founded, nil, nil,
 			nil, false, step.KindWait, []string{"restore the claims of its members (data-basic-pd-0", "kubectl -n ns delete pdgroup basic-pd"}, ""},
-		"and has taken over members that join founds nothing": {3, nil, []volume{written, written, none}, func(t *testing.T, _ *v1alpha1.PDGroup, s *group.Snapshot) {
+		"and has taken over members that join founds nothing": {3, nil, []volume{written, written, none}, func(t *testing.T, _ *v1alpha1.PDGroup, s *observation.Snapshot) {
 			old := stored(founded)
 			makes(s, mustPlan(t, old, *s), func(n int) (bool, bool) { return n == 0, true })
 		}, []string{"basic-pd-1"}, false, step.KindWait, nil, ""},

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/hostile"
 )
@@ -24,7 +24,7 @@ func FuzzAPDGroup(f *testing.F) {
 			s.PDGroup = g
 			hostile.Judge(t, v1alpha1.KindPDGroup, func() any {
 				s.PD = server.View(t, attempt)
-				for _, seen := range []group.Snapshot{s, {PDGroup: g, Now: clock(), PD: s.PD}} {
+				for _, seen := range []observation.Snapshot{s, {PDGroup: g, Now: clock(), PD: s.PD}} {
 					p, err := plan(g, seen)
 					if err != nil {
 						t.Fatal(err) // it would not come to the status

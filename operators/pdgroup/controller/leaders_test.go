@@ -8,13 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 )
 
 // annotated puts an annotation on the Instance of a slot.
-func annotated(slot int, key, value string) func(*group.Snapshot) {
-	return func(s *group.Snapshot) {
+func annotated(slot int, key, value string) func(*observation.Snapshot) {
+	return func(s *observation.Snapshot) {
 		if s.Instances[slot].Annotations == nil {
 			s.Instances[slot].Annotations = map[string]string{}
 		}
@@ -23,45 +25,47 @@ func annotated(slot int, key, value string) func(*group.Snapshot) {
 }
 
 // unwanted has a person not want the member of a slot to lead.
-func unwanted(slot int) func(*group.Snapshot) {
+func unwanted(slot int) func(*observation.Snapshot) {
 	return annotated(slot, v1alpha1.AnnotationEvictLeaders, "")
 }
 
 func TestOPS01AMemberDoesNotLeadWhileItsInstanceSaysSo(t *testing.T) {
-	to := func(name string) []group.Call {
-		return []group.Call{{Verb: group.TransferLeader, Target: name, Instance: "basic-pd-0"}}
+	to := func(name string) []component.Call {
+		return []component.Call{{Verb: component.TransferLeader, Target: name, Instance: "basic-pd-0"}}
 	}
 	told := annotated(0, v1alpha1.AnnotationLeadersEvicted, "true")
-	leads := func(name string) func(*group.Snapshot) { return func(s *group.Snapshot) { s.PD.Leader = name } }
-	one := func(s *group.Snapshot) { s.Instances, s.PD.Members = s.Instances[:1], s.PD.Members[:1] }
+	leads := func(name string) func(*observation.Snapshot) {
+		return func(s *observation.Snapshot) { s.PD.Leader = name }
+	}
+	one := func(s *observation.Snapshot) { s.Instances, s.PD.Members = s.Instances[:1], s.PD.Members[:1] }
 	const evicting, takeAway = v1alpha1.ReasonEvictingLeaders, "kubectl -n ns annotate instance basic-pd-0 groups.tidb.dev/evict-leaders-"
 	for name, c := range map[string]struct {
 		members int32
 		edit    func(*v1alpha1.PDGroup)
-		changes []func(*group.Snapshot)
-		calls   []group.Call
+		changes []func(*observation.Snapshot)
+		calls   []component.Call
 		answer  string
 		reason  string
 		says    string
 	}{
-		"it hands the leader on":                              {3, nil, []func(*group.Snapshot){unwanted(0)}, to("basic-pd-1"), "", evicting, "PD's leader moves from basic-pd-0 to basic-pd-1: annotation groups.tidb.dev/evict-leaders on Instance basic-pd-0"},
-		"it does not lead":                                    {3, nil, []func(*group.Snapshot){unwanted(0), leads("basic-pd-1")}, nil, "true", "", ""},
-		"with the request's own words":                        {3, nil, []func(*group.Snapshot){annotated(0, v1alpha1.AnnotationEvictLeaders, "old node"), leads("basic-pd-1")}, nil, "old node", "", ""},
-		"it comes to lead again, and hands it on":             {3, nil, []func(*group.Snapshot){unwanted(0), told}, to("basic-pd-1"), "true", "", ""},
-		"not to one that is not to lead either":               {3, nil, []func(*group.Snapshot){unwanted(0), unwanted(1)}, to("basic-pd-2"), "", evicting, "to basic-pd-2"},
-		"not to one that is not healthy":                      {3, nil, []func(*group.Snapshot){unwanted(0), func(s *group.Snapshot) { lives(s, 1, false, true) }}, to("basic-pd-2"), "", "", ""},
-		"not to one whose pod is not ready":                   {3, nil, []func(*group.Snapshot){unwanted(0), unwanted(2), func(s *group.Snapshot) { lives(s, 1, true, false) }}, nil, "", "", ""},
-		"not to one that is being restarted":                  {3, nil, []func(*group.Snapshot){unwanted(0), annotated(1, v1alpha1.AnnotationDisruption, "Restart")}, to("basic-pd-2"), "", evicting, ""},
-		"not to one that is about to be":                      {3, nil, []func(*group.Snapshot){unwanted(0), func(s *group.Snapshot) { s.Lease = lease.Held(lease.Of(s.Instances[1]), clock(), 0) }}, to("basic-pd-2"), "", "", ""},
-		"not to one that leaves":                              {3, nil, []func(*group.Snapshot){unwanted(0), unwanted(2), func(s *group.Snapshot) { s.Instances[1].Spec.Retire = true }}, nil, "", "", ""},
-		"not to one that was deleted":                         {3, nil, []func(*group.Snapshot){unwanted(0), unwanted(2), func(s *group.Snapshot) { deleted(s, 1, 0) }}, nil, "", "", ""},
-		"nobody else may":                                     {3, nil, []func(*group.Snapshot){unwanted(0), unwanted(1), unwanted(2)}, nil, "", evicting, takeAway},
-		"nobody else is there":                                {1, nil, []func(*group.Snapshot){unwanted(0), one}, nil, "", evicting, takeAway},
-		"nobody knows while PD is silent":                     {3, nil, []func(*group.Snapshot){unwanted(0), told, silent}, nil, "true", "", ""},
-		"the request is gone, and nothing is to be done":      {3, nil, []func(*group.Snapshot){told}, nil, "", "", ""},
-		"a paused group does nothing":                         {3, func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, []func(*group.Snapshot){unwanted(0)}, nil, "-", evicting, "next: PD's leader moves"},
-		"nobody may lead who does not, though it was so once": {3, nil, []func(*group.Snapshot){unwanted(0), unwanted(1), unwanted(2), told}, nil, "true", evicting, takeAway},
-		"nor does a suspended one":                            {3, func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }, []func(*group.Snapshot){unwanted(0)}, nil, "", v1alpha1.ReasonSuspended, ""},
+		"it hands the leader on":                              {3, nil, []func(*observation.Snapshot){unwanted(0)}, to("basic-pd-1"), "", evicting, "PD's leader moves from basic-pd-0 to basic-pd-1: annotation groups.tidb.dev/evict-leaders on Instance basic-pd-0"},
+		"it does not lead":                                    {3, nil, []func(*observation.Snapshot){unwanted(0), leads("basic-pd-1")}, nil, "true", "", ""},
+		"with the request's own words":                        {3, nil, []func(*observation.Snapshot){annotated(0, v1alpha1.AnnotationEvictLeaders, "old node"), leads("basic-pd-1")}, nil, "old node", "", ""},
+		"it comes to lead again, and hands it on":             {3, nil, []func(*observation.Snapshot){unwanted(0), told}, to("basic-pd-1"), "true", "", ""},
+		"not to one that is not to lead either":               {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(1)}, to("basic-pd-2"), "", evicting, "to basic-pd-2"},
+		"not to one that is not healthy":                      {3, nil, []func(*observation.Snapshot){unwanted(0), func(s *observation.Snapshot) { lives(s, 1, false, true) }}, to("basic-pd-2"), "", "", ""},
+		"not to one whose pod is not ready":                   {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(2), func(s *observation.Snapshot) { lives(s, 1, true, false) }}, nil, "", "", ""},
+		"not to one that is being restarted":                  {3, nil, []func(*observation.Snapshot){unwanted(0), annotated(1, v1alpha1.AnnotationDisruption, "Restart")}, to("basic-pd-2"), "", evicting, ""},
+		"not to one that is about to be":                      {3, nil, []func(*observation.Snapshot){unwanted(0), func(s *observation.Snapshot) { s.Lease = lease.Held(lease.Of(s.Instances[1]), clock(), 0) }}, to("basic-pd-2"), "", "", ""},
+		"not to one that leaves":                              {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(2), func(s *observation.Snapshot) { s.Instances[1].Spec.Retire = true }}, nil, "", "", ""},
+		"not to one that was deleted":                         {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(2), func(s *observation.Snapshot) { deleted(s, 1, 0) }}, nil, "", "", ""},
+		"nobody else may":                                     {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(1), unwanted(2)}, nil, "", evicting, takeAway},
+		"nobody else is there":                                {1, nil, []func(*observation.Snapshot){unwanted(0), one}, nil, "", evicting, takeAway},
+		"nobody knows while PD is silent":                     {3, nil, []func(*observation.Snapshot){unwanted(0), told, silent}, nil, "true", "", ""},
+		"the request is gone, and nothing is to be done":      {3, nil, []func(*observation.Snapshot){told}, nil, "", "", ""},
+		"a paused group does nothing":                         {3, func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, []func(*observation.Snapshot){unwanted(0)}, nil, "-", evicting, "next: PD's leader moves"},
+		"nobody may lead who does not, though it was so once": {3, nil, []func(*observation.Snapshot){unwanted(0), unwanted(1), unwanted(2), told}, nil, "true", evicting, takeAway},
+		"nor does a suspended one":                            {3, func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }, []func(*observation.Snapshot){unwanted(0)}, nil, "", v1alpha1.ReasonSuspended, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored(founded, replicasOf(c.members))
@@ -93,14 +97,14 @@ func TestOPS01AMemberDoesNotLeadWhileItsInstanceSaysSo(t *testing.T) {
 // leader to one that is not to lead if nobody else is left.
 func TestOPS01ARollRestartsTheLeaderLast(t *testing.T) {
 	g := stored(edited)
-	s := scene(t, 3, unwanted(0), annotated(0, v1alpha1.AnnotationLeadersEvicted, "true"), func(s *group.Snapshot) { s.PD.Leader = "basic-pd-1" })
+	s := scene(t, 3, unwanted(0), annotated(0, v1alpha1.AnnotationLeadersEvicted, "true"), func(s *observation.Snapshot) { s.PD.Leader = "basic-pd-1" })
 	p := mustPlan(t, g, s)
 	require.NotNil(t, p.Lease.Take)
 	assert.Equal(t, "basic-pd-0", p.Lease.Take.Instance.Name)
 	v := voters{g, s}
-	assert.Less(t, v.Rank(group.Disruption{Instance: s.Instances[2], Verb: group.Restart}), v.Rank(group.Disruption{Instance: s.Instances[1], Verb: group.Restart}))
+	assert.Less(t, v.Rank(component.Disruption{Instance: s.Instances[2], Verb: member.Restart}), v.Rank(component.Disruption{Instance: s.Instances[1], Verb: member.Restart}))
 	to := func() string {
-		return v.successor(group.Disruption{Instance: s.Instances[1], Verb: group.Restart, Revision: "new"}, anybody)
+		return v.successor(component.Disruption{Instance: s.Instances[1], Verb: member.Restart, Revision: "new"}, anybody)
 	}
 	s.Instances[0].Status.Revision = "new"
 	assert.Equal(t, "basic-pd-2", to(), "rather one that has to be restarted again")
@@ -108,11 +112,11 @@ func TestOPS01ARollRestartsTheLeaderLast(t *testing.T) {
 	assert.Equal(t, "basic-pd-0", to(), "rather than nobody")
 
 	// Nobody is handed the leader in the very plan that chooses him to be restarted.
-	s = scene(t, 3, unwanted(2), func(s *group.Snapshot) { s.PD.Leader = "basic-pd-2" })
+	s = scene(t, 3, unwanted(2), func(s *observation.Snapshot) { s.PD.Leader = "basic-pd-2" })
 	p = mustPlan(t, g, s)
 	require.NotNil(t, p.Lease.Take)
 	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 	s.Lease = lease.Held(lease.Of(p.Lease.Take.Instance), clock(), 0)
 	p = mustPlan(t, g, s)
-	assert.Equal(t, []group.Call{{Verb: group.TransferLeader, Target: "basic-pd-1", Instance: "basic-pd-2"}}, slices.Concat(p.Calls, p.Evictions))
+	assert.Equal(t, []component.Call{{Verb: component.TransferLeader, Target: "basic-pd-1", Instance: "basic-pd-2"}}, slices.Concat(p.Calls, p.Evictions))
 }

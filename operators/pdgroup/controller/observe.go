@@ -15,7 +15,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/reading"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
@@ -23,13 +24,13 @@ import (
 var errNoMembers = errors.New("no member has been started")
 
 // observe reads everything that plan and report decide from.
-func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.PDGroup) (group.Snapshot, error) {
-	s, err := group.Observe(ctx, r.Env, g)
+func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.PDGroup) (observation.Snapshot, error) {
+	s, err := reading.Observe(ctx, r.Env, g)
 	if err != nil {
 		return s, err
 	}
 	if recovery.Wanted(g) {
-		if s.Served, err = served(ctx, r.Client, g); err != nil {
+		if s.ClusterInstances, err = served(ctx, r.Client, g); err != nil {
 			return s, err
 		}
 	}
@@ -37,11 +38,11 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.PDGroup) (group.Sn
 		return s, err
 	}
 	// Members of a group of the same name that was deleted are about to stop.
-	if !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return group.Ours(g, i) }) {
+	if !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return workload.IsOwned(g, i) }) {
 		s.PD.Err = errNoMembers
 		return s, nil
 	}
-	group.AskPD(r.Env, g, &s, group.Moving(g))
+	reading.AskPD(r.Env, g, &s, observation.IsProgressing(g))
 	return s, nil
 }
 
@@ -49,7 +50,7 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.PDGroup) (group.Sn
 // cluster might have been that nobody has begun to found here: one that was restored
 // may carry none of the labels by which the others are found. A person says whose it
 // is by an annotation.
-func (r *Reconciler) observeFounding(ctx context.Context, g *v1alpha1.PDGroup, s *group.Snapshot) error {
+func (r *Reconciler) observeFounding(ctx context.Context, g *v1alpha1.PDGroup, s *observation.Snapshot) error {
 	if !founding.Undecided(g, *s) || founding.DataClaim(g, "") == "" {
 		return nil
 	}
@@ -66,7 +67,7 @@ func (r *Reconciler) observeFounding(ctx context.Context, g *v1alpha1.PDGroup, s
 		case claim.Annotations[v1alpha1.AnnotationAdopt] == name && claim.Labels[v1alpha1.LabelInstance] == "" && len(claim.OwnerReferences) == 0:
 			s.Claims[name] = append(s.Claims[name], claim.ObjectMeta)
 		default:
-			s.StrangeClaims = append(s.StrangeClaims, claim.Name)
+			s.ForeignClaims = append(s.ForeignClaims, claim.Name)
 		}
 	}
 	return nil

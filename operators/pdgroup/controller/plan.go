@@ -16,12 +16,18 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/persisted"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
+	"github.com/tidb-groups/tidb-groups/shared/budget"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
@@ -36,7 +42,7 @@ const orderPatience = 5 * time.Second
 
 // groupPlan is a group.Plan and what PD alone adds to it.
 type groupPlan struct {
-	group.Plan
+	planning.Plan
 	// ClusterID to record; empty while there is none.
 	ClusterID string
 	// Orphan is a member to remove from PD because it has neither Instance nor
@@ -53,7 +59,7 @@ type groupPlan struct {
 
 // plan decides what to do about a PDGroup. It is pure. While PD is rebuilt from
 // one member nothing else is done to the group.
-func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
+func plan(g *v1alpha1.PDGroup, s observation.Snapshot) (groupPlan, error) {
 	next, word := recovery.Next(g, s)
 	var p groupPlan
 	var err error
@@ -61,7 +67,7 @@ func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
 		p.ClusterID = founding.ClusterID(g, s)
 		p.Plan, err = recovery.Plan(g, s)
 		if err == nil && !g.Spec.Paused {
-			p.Late, _, err = group.KeptServices(g, s, group.Rendering{Inputs: inputs(g), Services: services(g), ServiceInputs: g.Spec.Service})
+			p.Late, _, err = rollout.KeptServices(g, s, component.Rendering{Inputs: inputs(g), Services: services(g), ServiceInputs: g.Spec.Service})
 		}
 	} else {
 		p, err = planWith(g, s, rendering(g, s))
@@ -71,10 +77,10 @@ func plan(g *v1alpha1.PDGroup, s group.Snapshot) (groupPlan, error) {
 }
 
 // rendering is what PD makes of a group's spec.
-func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
+func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering {
 	template, files, problems := render(g, s.Image)
 	strange := founding.Strange(g, s)
-	return voting(g, s, group.Rendering{
+	return voting(g, s, component.Rendering{
 		Template: template, Problems: problems, Files: files,
 		Inputs:         inputs(g),
 		Services:       services(g),
@@ -83,8 +89,8 @@ func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
 		GateReason:     strange.Reason,
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
-		Settings:       storing{g, s},
-		Adjust: func(slot int32, template *corev1.PodTemplateSpec) {
+		OnlineConfig:   storing{g, s},
+		AdjustTemplate: func(slot int32, template *corev1.PodTemplateSpec) {
 			before, asked := "", false
 			i := s.Instance(names.Instance(g.Name, slot))
 			if i != nil {
@@ -96,8 +102,8 @@ func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
 			// has made has its argument until its pod is made anew.
 			foundOrJoin(g, template, found, before, asked || i == nil && found, founders(g, s))
 		},
-		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s),
-		Budget: group.Budget(g, s, workload.Owner(g), counted(g, s)),
+		RollGate: rollout.RollGate(g, s), SuspendWait: rollout.SuspendWait(g, s),
+		Budget: budget.Budget(g, s, workload.Owner(g), counted(g, s)),
 	})
 }
 
@@ -105,7 +111,7 @@ func rendering(g *v1alpha1.PDGroup, s group.Snapshot) group.Rendering {
 // one more, and none more may go. Nor may one beside a member whose pod is ready and
 // which PD calls unhealthy, such as one that is cut off from the others. The Instances
 // keep PD's word while it has no leader.
-func counted(g *v1alpha1.PDGroup, s group.Snapshot) int32 {
+func counted(g *v1alpha1.PDGroup, s observation.Snapshot) int32 {
 	members := max(g.GetReplicas(), int32(len(s.Instances))) //nolint:gosec // a few
 	missed := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
 		said := i.Status.Conditions
@@ -119,15 +125,15 @@ func counted(g *v1alpha1.PDGroup, s group.Snapshot) int32 {
 }
 
 // voting completes a rendering with what depends on who votes.
-func voting(g *v1alpha1.PDGroup, s group.Snapshot, r group.Rendering) group.Rendering {
-	r.First, r.Extra = membership.Returning(g, s), membership.Extra(g, s)
+func voting(g *v1alpha1.PDGroup, s observation.Snapshot, r component.Rendering) component.Rendering {
+	r.PreferredSlots, r.Extra = membership.Returning(g, s), membership.Extra(g, s)
 	r.CreateLimit = func() (int, string) { return membership.Limit(g, s) }
-	r.Disrupt, r.Again = voters{g, s}, voters{g, s}.again
+	r.Component, r.ComponentFor = voters{g, s}, voters{g, s}.again
 	return r
 }
 
 // planWith plans for a rendering.
-func planWith(g *v1alpha1.PDGroup, s group.Snapshot, r group.Rendering) (groupPlan, error) {
+func planWith(g *v1alpha1.PDGroup, s observation.Snapshot, r component.Rendering) (groupPlan, error) {
 	children, err := group.MakePlan(g, s, r)
 	p := groupPlan{Plan: children, ClusterID: founding.ClusterID(g, s)}
 	if err == nil && !g.Spec.Paused && len(p.Calls) == 0 && p.Outcome.Kind != step.KindStall {
@@ -142,7 +148,7 @@ func planWith(g *v1alpha1.PDGroup, s group.Snapshot, r group.Rendering) (groupPl
 	if !g.Spec.Paused {
 		p.Outcome = step.Worst(p.Outcome, founding.Strange(g, s))
 	}
-	p.Outcome = step.Worst(p.Outcome, founding.Stuck(g, s), pending(p.Config), p.Settings, p.Evicting)
+	p.Outcome = step.Worst(p.Outcome, founding.Stuck(g, s), pending(p.Config), p.ConfigOutcome, p.EvictionOutcome)
 	if due := (voters{g, s}).due(); due > 0 && p.Outcome.Kind == step.KindWait {
 		// A second more, because the API keeps whole ones.
 		p.Outcome.After = min(p.Outcome.After, due+time.Second)
@@ -159,7 +165,7 @@ func planWith(g *v1alpha1.PDGroup, s group.Snapshot, r group.Rendering) (groupPl
 // let it join. While PD does not say, a founder stays one. before is the argument that
 // the member founded with, empty if it has none: who founded a cluster never changes,
 // however many join later.
-func founds(g *v1alpha1.PDGroup, s group.Snapshot, slot int32, before string) bool {
+func founds(g *v1alpha1.PDGroup, s observation.Snapshot, slot int32, before string) bool {
 	if !founding.Bootstrapped(g, s) {
 		return before != "" || slices.Contains(founding.Founders(g, s), slot)
 	}
@@ -173,7 +179,7 @@ func founds(g *v1alpha1.PDGroup, s group.Snapshot, slot int32, before string) bo
 // founders returns the slots that a founder lists, of which it is one. Once there is
 // a cluster these are the members that PD lists: none joins while a founder has
 // still to start.
-func founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+func founders(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	if !founding.Bootstrapped(g, s) {
 		return founding.List(g, s)
 	}
@@ -189,28 +195,28 @@ func founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 
 // Prepare implements group.Component: the leader moves to another member and, for
 // Remove, the member leaves PD. Each is done when PD says so.
-func (v voters) Prepare(d group.Disruption, _ time.Time) group.Preparation {
+func (v voters) Prepare(d component.Disruption, _ time.Time) component.Preparation {
 	name := d.Instance.Name
-	if d.Verb == group.Remove {
+	if d.Verb == member.Remove {
 		if meta.IsStatusConditionTrue(d.Instance.Status.Conditions, v1alpha1.ConditionDrained) && !returned(v.g, v.s, d.Instance) {
-			return group.Preparation{Ready: true}
+			return component.Preparation{Ready: true}
 		}
 		if !founding.Bootstrapped(v.g, v.s) {
 			return v.unfounded(d.Instance)
 		}
 		if !founding.Started(d.Instance) {
-			return group.Preparation{Ready: true}
+			return component.Preparation{Ready: true}
 		}
 	}
 	if why := membership.Unknown(v.g, v.s); why != "" {
 		return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s) until PD says more: %s", name, d.Why, why)
 	}
 	m, listed := membership.Of(v.g, v.s, d.Instance)
-	if d.Verb == group.Remove && !listed {
-		return group.Preparation{Ready: true}
+	if d.Verb == member.Remove && !listed {
+		return component.Preparation{Ready: true}
 	}
-	if d.Verb == group.Remove {
-		if why := v.Safe(d); why != "" {
+	if d.Verb == member.Remove {
+		if why := v.WhyUnsafe(d); why != "" {
 			return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s): %s", name, d.Why, why)
 		}
 	}
@@ -219,34 +225,34 @@ func (v voters) Prepare(d group.Disruption, _ time.Time) group.Preparation {
 		if to == "" {
 			return waiting(v1alpha1.ReasonPreparing, "member %s leads PD, and no other member is healthy", name)
 		}
-		return ordering(group.Call{Verb: group.TransferLeader, Target: to, Instance: name}, v1alpha1.ReasonPreparing, "PD's leader moves from %s to %s", name, to)
+		return ordering(component.Call{Verb: component.TransferLeader, Target: to, Instance: name}, v1alpha1.ReasonPreparing, "PD's leader moves from %s to %s", name, to)
 	}
-	if d.Verb == group.Remove {
-		return ordering(group.Call{Verb: group.DeleteMember, Target: m.ID, Instance: name}, v1alpha1.ReasonDraining, "member %s is being removed from PD", name)
+	if d.Verb == member.Remove {
+		return ordering(component.Call{Verb: component.DeleteMember, Target: m.ID, Instance: name}, v1alpha1.ReasonDraining, "member %s is being removed from PD", name)
 	}
-	return group.Preparation{Ready: true}
+	return component.Preparation{Ready: true}
 }
 
-func waiting(reason, format string, args ...any) group.Preparation {
-	return group.Preparation{Wait: step.Wait("PD", lookAgain, reason, fmt.Sprintf(format, args...))}
+func waiting(reason, format string, args ...any) component.Preparation {
+	return component.Preparation{Wait: step.Wait("PD", lookAgain, reason, fmt.Sprintf(format, args...))}
 }
 
 // ordering waits for the effect of an order to PD.
-func ordering(call group.Call, reason, format string, args ...any) group.Preparation {
-	return group.Preparation{Calls: []group.Call{call}, Wait: step.Wait("PD", orderPatience, reason, fmt.Sprintf(format, args...))}
+func ordering(call component.Call, reason, format string, args ...any) component.Preparation {
+	return component.Preparation{Calls: []component.Call{call}, Wait: step.Wait("PD", orderPatience, reason, fmt.Sprintf(format, args...))}
 }
 
 // unfounded is how far a deleted Instance is before PD has a cluster ID. One that
 // never started is made anew in its slot; one that may have founded must not
 // forget it, and is replaced when the cluster is there.
-func (v voters) unfounded(i *v1alpha1.Instance) group.Preparation {
+func (v voters) unfounded(i *v1alpha1.Instance) component.Preparation {
 	switch {
 	case founding.Started(i):
 		return waiting(v1alpha1.ReasonBootstrapping, "Instance %s was deleted while it founds PD's cluster: it is replaced when the cluster is there", i.Name)
 	case founding.Listed(v.g.Status.Founders, i):
 		return waiting(v1alpha1.ReasonBootstrapping, "Instance %s is taken off status.founders: it has never started", i.Name)
 	}
-	return group.Preparation{Ready: true, Stays: true}
+	return component.Preparation{Ready: true, Stays: true}
 }
 
 // anybody may lead when the one that does is stopped.
@@ -256,7 +262,7 @@ func anybody(*v1alpha1.Instance) bool { return true }
 // and stays, at best none that a person wants to lead nothing, Ready and at the wanted
 // revision, and of those the one that has been healthy for longest. fits tells of the
 // Instance of one whether it may, nil if it has none. Empty if there is none.
-func (v voters) successor(d group.Disruption, fits func(*v1alpha1.Instance) bool) string {
+func (v voters) successor(d component.Disruption, fits func(*v1alpha1.Instance) bool) string {
 	type candidate struct {
 		name  string
 		score int
@@ -270,8 +276,8 @@ func (v voters) successor(d group.Disruption, fits func(*v1alpha1.Instance) bool
 		}
 		c := candidate{name: m.Name}
 		if i != nil {
-			_, evicted := group.LeadsNothing(i)
-			for _, good := range []bool{group.FootingOf(i) == group.Firm, i.DeletionTimestamp == nil && !i.Spec.Retire, !evicted, group.InstanceReady(i), i.Status.Revision == d.Revision} {
+			_, evicted := member.EvictionRequest(i)
+			for _, good := range []bool{member.PodStateOf(i) == member.PodReady, i.DeletionTimestamp == nil && !i.Spec.Retire, !evicted, member.IsReady(i), i.Status.Revision == d.Revision} {
 				c.score *= 2
 				if good {
 					c.score++
@@ -293,7 +299,7 @@ func (v voters) successor(d group.Disruption, fits func(*v1alpha1.Instance) bool
 
 // Recover implements group.Component: the Lease is given back when PD calls the
 // member healthy again.
-func (v voters) Recover(i *v1alpha1.Instance, _ lease.State) group.Preparation {
+func (v voters) Recover(i *v1alpha1.Instance, _ lease.State) component.Preparation {
 	why := membership.Unknown(v.g, v.s)
 	if m, listed := membership.Of(v.g, v.s, i); why == "" && (!listed || !m.Healthy) {
 		why = "PD does not call it healthy"
@@ -301,7 +307,7 @@ func (v voters) Recover(i *v1alpha1.Instance, _ lease.State) group.Preparation {
 	if why != "" {
 		return waiting(v1alpha1.ReasonRecovering, "member %s is coming back: %s", i.Name, why)
 	}
-	return group.Preparation{Ready: true}
+	return component.Preparation{Ready: true}
 }
 
 const (
@@ -320,32 +326,32 @@ const placementRules = "replication.enable-placement-rules"
 // them. Until then a pod that is made anew gets the file that is known to be good.
 type storing struct {
 	g *v1alpha1.PDGroup
-	s group.Snapshot
+	s observation.Snapshot
 }
 
-var _ group.Settings = storing{}
+var _ component.OnlineConfig = storing{}
 
 // Restart implements group.Settings.
 func (storing) Restart(old, wanted map[string]string) string {
 	return persisted.Restart(configFile, old, wanted)
 }
 
-// Given implements group.Settings. What a member runs with is asked for the file of
+// Progress implements group.Settings. What a member runs with is asked for the file of
 // the spec alone: PD has no other one's items.
-func (c storing) Given(_ *v1alpha1.Instance, _ []map[string]string, wanted map[string]string) group.Given {
+func (c storing) Progress(_ *v1alpha1.Instance, _ []map[string]string, wanted map[string]string) component.ConfigProgress {
 	items := persisted.Items(wanted[configFile])
 	if !reflect.DeepEqual(items, persisted.Items(c.g.Spec.Config)) {
-		return group.Given{Outcome: step.Done()}
+		return component.ConfigProgress{Outcome: step.Done()}
 	}
 	if why := c.unknown(); why != "" {
 		// A group at rest stays at rest while PD elects a leader.
 		if upToDate := meta.FindStatusCondition(c.g.Status.Conditions, v1alpha1.ConditionUpToDate); upToDate != nil &&
 			upToDate.Status == "True" && upToDate.ObservedGeneration == c.g.Generation {
-			return group.Given{Outcome: step.Done()}
+			return component.ConfigProgress{Outcome: step.Done()}
 		}
-		return group.Given{Outcome: step.Wait("PD", lookAgain, v1alpha1.ReasonConfigPending, "PD is given its changed configuration when it answers: "+why)}
+		return component.ConfigProgress{Outcome: step.Wait("PD", lookAgain, v1alpha1.ReasonConfigPending, "PD is given its changed configuration when it answers: "+why)}
 	}
-	return group.Given{Outcome: pending(persisted.Lacks(items, c.s.PD.Config))}
+	return component.ConfigProgress{Outcome: pending(persisted.Lacks(items, c.s.PD.Config))}
 }
 
 // unknown says why nobody knows what PD stores; empty if that is known.

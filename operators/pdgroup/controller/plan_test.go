@@ -16,7 +16,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
@@ -49,7 +49,7 @@ func startArg(t *testing.T, i *v1alpha1.Instance) string {
 
 func TestPD01TheFirstGenerationFoundsTogether(t *testing.T) {
 	g := stored()
-	p := mustPlan(t, g, group.Snapshot{PD: pd.View{Err: errNoMembers}})
+	p := mustPlan(t, g, observation.Snapshot{PD: pd.View{Err: errNoMembers}})
 	assert.Equal(t, []string{"basic-pd-0", "basic-pd-1", "basic-pd-2"}, created(p))
 	for _, c := range p.Instances {
 		assert.Equal(t, "--initial-cluster=basic-pd-0=http://basic-pd-0.basic-pd-peer.ns.svc:2380,"+
@@ -96,14 +96,14 @@ func TestALabelThatComesWithTheClusterNeedsNoRestart(t *testing.T) {
 
 func TestPD03NoSecondClusterIsEverFounded(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		stalls bool
 	}{
-		"when every member is gone":             {func(s *group.Snapshot) { s.Instances, s.PD = nil, pd.View{Err: errNoMembers} }, false},
+		"when every member is gone":             {func(s *observation.Snapshot) { s.Instances, s.PD = nil, pd.View{Err: errNoMembers} }, false},
 		"when PD does not answer":               {silent, false},
-		"when PD lost its quorum":               {func(s *group.Snapshot) { s.PD.Leader = "" }, false},
-		"when PD answers with another ID":       {func(s *group.Snapshot) { s.PD.ClusterID = "999" }, true},
-		"when PD answers without any ID at all": {func(s *group.Snapshot) { s.PD.ClusterID = "" }, false},
+		"when PD lost its quorum":               {func(s *observation.Snapshot) { s.PD.Leader = "" }, false},
+		"when PD answers with another ID":       {func(s *observation.Snapshot) { s.PD.ClusterID = "999" }, true},
+		"when PD answers without any ID at all": {func(s *observation.Snapshot) { s.PD.ClusterID = "" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored(founded, replicasOf(5))
@@ -125,53 +125,53 @@ func TestPD03NoSecondClusterIsEverFounded(t *testing.T) {
 		})
 	}
 	t.Run("an ID without a quorum is not recorded", func(t *testing.T) {
-		s := started(t, stored(), 3, func(s *group.Snapshot) { s.PD.Leader = "" })
+		s := started(t, stored(), 3, func(s *observation.Snapshot) { s.PD.Leader = "" })
 		assert.Empty(t, mustPlan(t, stored(), s).ClusterID)
 	})
 }
 
 func TestPD05MembersJoinOneAtATime(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		create []string
 		says   string
 	}{
-		"one when all are ready":        {func(*group.Snapshot) {}, []string{"basic-pd-3"}, "creating 2 of 5 Instances: members join one at a time"},
+		"one when all are ready":        {func(*observation.Snapshot) {}, []string{"basic-pd-3"}, "creating 2 of 5 Instances: members join one at a time"},
 		"none while one is not ready":   {unready(1), nil, "Instance basic-pd-1"},
-		"none while PD has no quorum":   {func(s *group.Snapshot) { s.PD.Leader = "" }, nil, "waiting for PD to have a quorum"},
+		"none while PD has no quorum":   {func(s *observation.Snapshot) { s.PD.Leader = "" }, nil, "waiting for PD to have a quorum"},
 		"none while PD does not answer": {silent, nil, "waiting for PD to have a quorum"},
-		"none while another PD answers": {func(s *group.Snapshot) { s.PD.ClusterID = "999" }, nil, "999"},
-		"the lowest slot that is free": {func(s *group.Snapshot) {
+		"none while another PD answers": {func(s *observation.Snapshot) { s.PD.ClusterID = "999" }, nil, "999"},
+		"the lowest slot that is free": {func(s *observation.Snapshot) {
 			s.Instances, s.PD.Members, s.PD.Leader = s.Instances[1:], s.PD.Members[1:], "basic-pd-1"
 		}, []string{"basic-pd-0"}, "creating 3 of 5"},
-		"first one that PD counts on and whose data is there": {func(s *group.Snapshot) {
+		"first one that PD counts on and whose data is there": {func(s *observation.Snapshot) {
 			s.Instances, s.Claims = s.Instances[:2], map[string][]metav1.ObjectMeta{"basic-pd-2": {{Name: "data-basic-pd-2"}}}
 			s.PD.Members[2].Healthy = false
 		}, []string{"basic-pd-2"}, "members that PD lists start again first"},
-		"none while PD lists one that nobody starts again": {func(s *group.Snapshot) {
+		"none while PD lists one that nobody starts again": {func(s *observation.Snapshot) {
 			s.Instances, s.PD.Members[2].Healthy = s.Instances[:2], false
 		}, nil, "waiting for member basic-pd-2, which has no Instance, to leave PD"},
-		"none while one has been added and has not started": {func(s *group.Snapshot) {
+		"none while one has been added and has not started": {func(s *observation.Snapshot) {
 			s.PD.Members[2] = pd.Member{ID: "3", PeerURL: "http://basic-pd-2.basic-pd-peer.ns.svc:2380"}
 		}, nil, "waiting for Instance basic-pd-2"},
-		"none while one is not healthy, for etcd refuses it": {func(s *group.Snapshot) {
+		"none while one is not healthy, for etcd refuses it": {func(s *observation.Snapshot) {
 			tells(s.Instances[1], time.Minute, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
 			s.PD.Members[1].Healthy = false
 		}, nil, "basic-pd-1"},
-		"none while one that has no Instance is not healthy": {func(s *group.Snapshot) {
+		"none while one that has no Instance is not healthy": {func(s *observation.Snapshot) {
 			s.PD.Members = append(s.PD.Members, pd.Member{Name: "elsewhere", ID: "9", ClientURL: "http://elsewhere"})
 		}, nil, "waiting for member elsewhere, which is not healthy"},
-		"none until all have been healthy for as long as etcd asks": {func(s *group.Snapshot) {
+		"none until all have been healthy for as long as etcd asks": {func(s *observation.Snapshot) {
 			tells(s.Instances[2], 6*time.Second, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
 		}, nil, "waiting for member basic-pd-2 to have been healthy for 7s"},
-		"none until a process that was started anew has run for as long": {func(s *group.Snapshot) {
+		"none until a process that was started anew has run for as long": {func(s *observation.Snapshot) {
 			tells(s.Instances[2], time.Hour, "PodReady", "True", "PodReady", "Ready", "True", "Ready", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
 			meta.FindStatusCondition(s.Instances[2].Status.Conditions, "PodReady").LastTransitionTime = metav1.NewTime(clock().Add(-6 * time.Second))
 		}, nil, "waiting for member basic-pd-2 to have been healthy for 7s"},
-		"one when they have": {func(s *group.Snapshot) {
+		"one when they have": {func(s *observation.Snapshot) {
 			tells(s.Instances[2], 7*time.Second, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
 		}, []string{"basic-pd-3"}, "members join one at a time"},
-		"none while a deletion is underway": {func(s *group.Snapshot) {
+		"none while a deletion is underway": {func(s *observation.Snapshot) {
 			s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 			unready(0)(s)
 		}, nil, "waiting for member basic-pd-0 to leave PD"},
@@ -186,7 +186,7 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 
 // A group that waits for etcd to take another member in is looked at again by then.
 func TestPD05TheWaitForEtcdEndsByItself(t *testing.T) {
-	s := started(t, stored(), 3, func(s *group.Snapshot) {
+	s := started(t, stored(), 3, func(s *observation.Snapshot) {
 		tells(s.Instances[2], 2*time.Second, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
 	})
 	p := mustPlan(t, stored(founded, replicasOf(5)), s)
@@ -194,7 +194,7 @@ func TestPD05TheWaitForEtcdEndsByItself(t *testing.T) {
 	assert.Equal(t, step.KindWait, p.Outcome.Kind)
 	assert.Equal(t, 6*time.Second, p.Outcome.After)
 	// One alone is connected to all there are.
-	s = started(t, stored(), 1, func(s *group.Snapshot) {
+	s = started(t, stored(), 1, func(s *observation.Snapshot) {
 		tells(s.Instances[0], 0, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Healthy", "True", "MemberHealthy")
 	})
 	assert.Equal(t, []string{"basic-pd-1"}, created(mustPlan(t, stored(founded, replicasOf(3)), s)))
@@ -204,7 +204,7 @@ func TestWhatKeepsAPlanFromTouchingAnything(t *testing.T) {
 	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd"}}
 	for name, c := range map[string]struct {
 		edit   func(*v1alpha1.PDGroup)
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		kind   step.Kind
 		reason string
 		says   string
@@ -212,7 +212,7 @@ func TestWhatKeepsAPlanFromTouchingAnything(t *testing.T) {
 		"a deletion":        {func(g *v1alpha1.PDGroup) { g.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, nil, step.KindWait, "Deleting", "3 Instances are still being deleted"},
 		"a pause":           {func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, nil, step.KindWait, "Paused", "set spec.paused to false"},
 		"invalid TOML":      {func(g *v1alpha1.PDGroup) { g.Spec.Config = "a = [" }, nil, step.KindStall, "InvalidSpec", "spec.config: not valid TOML at line 1"},
-		"a foreign Service": {nil, func(s *group.Snapshot) { s.Services = map[string]*corev1.Service{"basic-pd": foreign} }, step.KindStall, "NameConflict", "Service basic-pd exists and belongs to somebody else"},
+		"a foreign Service": {nil, func(s *observation.Snapshot) { s.Services = map[string]*corev1.Service{"basic-pd": foreign} }, step.KindStall, "NameConflict", "Service basic-pd exists and belongs to somebody else"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored(founded, replicasOf(5))
@@ -243,7 +243,7 @@ func TestASuspendedGroupStopsEveryPodAndCreatesNone(t *testing.T) {
 		assert.True(t, c.Desired.Spec.Suspended)
 	}
 	assert.Contains(t, p.Outcome.Message, "pod basic-pd-0 is still stopping")
-	p = mustPlan(t, g, started(t, stored(), 3, func(s *group.Snapshot) {
+	p = mustPlan(t, g, started(t, stored(), 3, func(s *observation.Snapshot) {
 		for _, i := range s.Instances {
 			i.Status.PodUID = ""
 		}
@@ -281,8 +281,8 @@ func TestNothingIsLeftToDoForAGroupThatHasArrived(t *testing.T) {
 }
 
 func TestAFounderThatNeverRanKeepsItsListOfFounders(t *testing.T) {
-	for name, change := range map[string]func(*group.Snapshot){
-		"when PD lists it without URLs": func(s *group.Snapshot) { s.PD.Members[1].ClientURL = "" },
+	for name, change := range map[string]func(*observation.Snapshot){
+		"when PD lists it without URLs": func(s *observation.Snapshot) { s.PD.Members[1].ClientURL = "" },
 		"when PD does not answer":       silent,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -299,7 +299,7 @@ func TestAFounderThatNeverRanKeepsItsListOfFounders(t *testing.T) {
 // wiped under it. What it starts with then is --join, without a restart for it.
 func TestP2AFounderJoinsOnceThereIsACluster(t *testing.T) {
 	g := stored()
-	p := mustPlan(t, g, group.Snapshot{PD: pd.View{Err: errNoMembers}})
+	p := mustPlan(t, g, observation.Snapshot{PD: pd.View{Err: errNoMembers}})
 	for _, c := range p.Instances {
 		before := stage.Template(t, *c.Desired)
 		assert.Contains(t, before.Annotations[v1alpha1.AnnotationStart], founding.Flag)
@@ -318,7 +318,7 @@ func TestP2AFounderJoinsOnceThereIsACluster(t *testing.T) {
 	for i, c := range p.Instances {
 		s.Instances[i] = c.Desired
 	}
-	for name, change := range map[string]func(*group.Snapshot){"PD answers": func(*group.Snapshot) {}, "PD is silent": silent} {
+	for name, change := range map[string]func(*observation.Snapshot){"PD answers": func(*observation.Snapshot) {}, "PD is silent": silent} {
 		change(&s)
 		for _, c := range mustPlan(t, stored(founded, replicasOf(4)), s).Instances {
 			template := stage.Template(t, *c.Desired)

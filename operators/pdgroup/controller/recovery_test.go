@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
@@ -36,7 +36,7 @@ func asked(g *v1alpha1.PDGroup) {
 }
 
 // struck is what is seen of it: only the first member's pod runs, on its claim.
-func struck(s *group.Snapshot) {
+func struck(s *observation.Snapshot) {
 	s.Now, s.PD, s.Claims = clock(), pd.View{Err: pd.ErrNoLeader}, map[string][]metav1.ObjectMeta{}
 	for n, i := range s.Instances {
 		says(i, v1alpha1.ConditionPodReady, metav1.ConditionFalse, v1alpha1.ReasonPodMissing)

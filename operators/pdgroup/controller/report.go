@@ -14,9 +14,12 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // States of a PD member, as an Instance shows them.
@@ -29,7 +32,7 @@ const (
 // report computes the status of a PDGroup, and how the reconcile ends: what PD
 // does not say must be asked again even if everything else has arrived. It is
 // pure.
-func report(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.PDGroupStatus, *conditions.Set, step.Outcome) {
+func report(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.PDGroupStatus, *conditions.Set, step.Outcome) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
 	status := v1alpha1.PDGroupStatus{ClusterID: p.ClusterID, Leader: g.Status.Leader, Members: g.Status.Members, Recovery: p.Recovery}
 	if p.ClusterID == "" {
@@ -55,13 +58,13 @@ func report(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, outcome step.Out
 	serving, unsure := serves(set, now)
 	// Who depends on PD must not come before it is what it will stay.
 	serving = serving && !recovery.Active(g)
-	p.Outcome = group.Unsure(g, p.Outcome, unsure)
-	status.GroupStatus = group.Report(g, s, p.Plan, outcome, set, serving)
+	p.Outcome = groupstatus.WithDeadline(g, p.Outcome, unsure)
+	status.GroupStatus = groupstatus.Report(g, s, p.Plan, outcome, set, serving)
 	return status, set, step.Worst(outcome, p.Outcome)
 }
 
 // quorum sets QuorumHealthy.
-func quorum(g *v1alpha1.PDGroup, s group.Snapshot, set *conditions.Set) {
+func quorum(g *v1alpha1.PDGroup, s observation.Snapshot, set *conditions.Set) {
 	const condition = v1alpha1.ConditionQuorumHealthy
 	healthy := 0
 	for _, m := range s.PD.Members {
@@ -76,7 +79,7 @@ func quorum(g *v1alpha1.PDGroup, s group.Snapshot, set *conditions.Set) {
 		set.False(condition, v1alpha1.ReasonClusterIDMismatch, founding.Mismatch(g, s))
 	case s.PD.Err != nil && !set.Is(v1alpha1.ConditionBootstrapped):
 		set.False(condition, v1alpha1.ReasonBootstrapping, "PD does not answer yet")
-	case s.PD.Err != nil && group.Count(s, "").Ready == 0:
+	case s.PD.Err != nil && rollout.Count(s, "").Ready == 0:
 		set.False(condition, v1alpha1.ReasonPDUnreachable, "PD does not answer and no Instance is ready")
 	case errors.Is(s.PD.Err, pd.ErrNoLeader):
 		set.Unknown(condition, v1alpha1.ReasonQuorumLost, "PD has no leader: if this is not over in some seconds, its members have lost each other or too many of them are down")
@@ -101,7 +104,7 @@ func serves(set *conditions.Set, now time.Time) (bool, step.Outcome) {
 		return true, step.Done()
 	}
 	if set.Get(v1alpha1.ConditionQuorumHealthy).Status == metav1.ConditionUnknown {
-		return group.Silent(set, v1alpha1.ConditionQuorumHealthy, now)
+		return groupstatus.ToleratesSilence(set, v1alpha1.ConditionQuorumHealthy, now)
 	}
 	return false, unmet(set, v1alpha1.ConditionQuorumHealthy)
 }
@@ -113,18 +116,18 @@ func unmet(set *conditions.Set, condition string) step.Outcome {
 }
 
 // ours returns the Instances that this group has made.
-func ours(g *v1alpha1.PDGroup, s group.Snapshot) []*v1alpha1.Instance {
-	return slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.Instance) bool { return !group.Ours(g, i) })
+func ours(g *v1alpha1.PDGroup, s observation.Snapshot) []*v1alpha1.Instance {
+	return slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.Instance) bool { return !workload.IsOwned(g, i) })
 }
 
 // members reports every Instance's member as PD lists it. While PD cannot be
 // asked nothing new is known, and what was reported last is left standing, but
 // for members whose pod is seen not to run: they are not healthy, whatever PD would say.
-func members(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, now time.Time) []group.Member {
-	var out []group.Member
+func members(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, now time.Time) []groupstatus.Member {
+	var out []groupstatus.Member
 	for _, i := range s.Instances {
 		set := conditions.New(i.Status.Conditions, i.Generation, now)
-		m := group.Member{Instance: i, Status: i.Status.Member}
+		m := groupstatus.Member{Instance: i, Status: i.Status.Member}
 		runs := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady)
 		switch {
 		case founding.Usable(g, s):
@@ -158,7 +161,7 @@ func members(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan, now time.Time) 
 // or to be leaving, is there after all: nobody wants it to go any more, and PD
 // lists it or has never known it. While it is to go PD is not believed: a member
 // that was removed may still answer.
-func returned(g *v1alpha1.PDGroup, s group.Snapshot, i *v1alpha1.Instance) bool {
+func returned(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) bool {
 	if i.Spec.Retire || i.DeletionTimestamp != nil || !founding.Usable(g, s) {
 		return false
 	}
@@ -183,7 +186,7 @@ func keep(set *conditions.Set, i *v1alpha1.Instance, kind string) {
 
 // listed sets Joined and Healthy as PD lists a member, and returns what is known
 // of it. Of one that has left, what was known last stays.
-func listed(g *v1alpha1.PDGroup, s group.Snapshot, i *v1alpha1.Instance, set *conditions.Set) *v1alpha1.MemberStatus {
+func listed(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance, set *conditions.Set) *v1alpha1.MemberStatus {
 	member, listed := membership.Of(g, s, i)
 	if !listed || member.Name == "" {
 		message := "PD does not list member " + i.Name

@@ -13,7 +13,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
@@ -37,9 +39,9 @@ func TestReport(t *testing.T) {
 	paused := func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }
 	suspended := func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }
 	deleting := func(g *v1alpha1.PDGroup) { g.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }
-	noQuorum := func(s *group.Snapshot) { s.PD.Leader = "" }
-	nobody := func(s *group.Snapshot) { s.Instances, s.PD = nil, pd.View{Err: errNoMembers} }
-	stopped := func(s *group.Snapshot) {
+	noQuorum := func(s *observation.Snapshot) { s.PD.Leader = "" }
+	nobody := func(s *observation.Snapshot) { s.Instances, s.PD = nil, pd.View{Err: errNoMembers} }
+	stopped := func(s *observation.Snapshot) {
 		silent(s)
 		for _, i := range s.Instances {
 			i.Status.PodUID = ""
@@ -48,7 +50,7 @@ func TestReport(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		edit                                  func(*v1alpha1.PDGroup)
-		change                                func(*group.Snapshot)
+		change                                func(*observation.Snapshot)
 		ready, upToDate, bootstrapped, quorum string
 	}{
 		"a new group":                       {nil, nobody, "False/Creating", "False/Creating", "False/Bootstrapping", "False/Bootstrapping"},
@@ -58,7 +60,7 @@ func TestReport(t *testing.T) {
 		"a member that is down":             {founded, unready(1), "True/Ready", "False/ImagePullFailed", "True/Bootstrapped", "True/QuorumHealthy"},
 		"a lost quorum":                     {founded, noQuorum, "False/QuorumLost", "False/QuorumLost", "True/Bootstrapped", "False/QuorumLost"},
 		"a PD that was never heard of":      {founded, silent, "False/PDUnreachable", "False/PDUnreachable", "True/Bootstrapped", "Unknown/PDUnreachable"},
-		"a PD of another cluster":           {founded, func(s *group.Snapshot) { s.PD.ClusterID = "9" }, "False/ClusterIDMismatch", "False/ClusterIDMismatch", "True/Bootstrapped", "False/ClusterIDMismatch"},
+		"a PD of another cluster":           {founded, func(s *observation.Snapshot) { s.PD.ClusterID = "9" }, "False/ClusterIDMismatch", "False/ClusterIDMismatch", "True/Bootstrapped", "False/ClusterIDMismatch"},
 		"an edit that makes no sense":       {func(g *v1alpha1.PDGroup) { founded(g); g.Spec.Config = "=" }, nil, "True/Ready", "False/InvalidSpec", "True/Bootstrapped", "True/QuorumHealthy"},
 		"a pause":                           {func(g *v1alpha1.PDGroup) { founded(g); paused(g) }, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
 		"a suspension under way":            {func(g *v1alpha1.PDGroup) { founded(g); suspended(g) }, nil, "False/Suspended", "False/Suspended", "True/Bootstrapped", "False/Suspended"},
@@ -130,7 +132,7 @@ func TestMembersAreReportedAsPDListsThem(t *testing.T) {
 	assert.True(t, meta.IsStatusConditionFalse(out[2].Conditions, v1alpha1.ConditionJoined))
 	silent(&s)
 	assert.Empty(t, members(g, s, groupPlan{}, clock()), "while PD is silent nothing new is known")
-	s = started(t, stored(), 3, func(s *group.Snapshot) { s.PD.ClusterID = "9" })
+	s = started(t, stored(), 3, func(s *observation.Snapshot) { s.PD.ClusterID = "9" })
 	assert.Empty(t, members(g, s, groupPlan{}, clock()), "another cluster's PD is not asked")
 }
 
@@ -138,17 +140,19 @@ func TestMembersAreReportedAsPDListsThem(t *testing.T) {
 // the next one who removes it.
 func TestAMemberWhoseRemovalWasTakenBackIsNotDrained(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(s *group.Snapshot, i *v1alpha1.Instance)
+		change func(s *observation.Snapshot, i *v1alpha1.Instance)
 		kept   bool
 	}{
-		"it has joined since":             {func(*group.Snapshot, *v1alpha1.Instance) {}, false},
-		"it is to go, and still answers":  {func(_ *group.Snapshot, i *v1alpha1.Instance) { i.Spec.Retire = true }, true},
-		"it has never joined":             {func(s *group.Snapshot, _ *v1alpha1.Instance) { s.PD.Members = s.PD.Members[:2] }, false},
-		"it has never joined, and leaves": {func(s *group.Snapshot, i *v1alpha1.Instance) { s.PD.Members, i.Spec.Retire = s.PD.Members[:2], true }, true},
-		"it has left, and does not return": {func(s *group.Snapshot, i *v1alpha1.Instance) {
+		"it has joined since":            {func(*observation.Snapshot, *v1alpha1.Instance) {}, false},
+		"it is to go, and still answers": {func(_ *observation.Snapshot, i *v1alpha1.Instance) { i.Spec.Retire = true }, true},
+		"it has never joined":            {func(s *observation.Snapshot, _ *v1alpha1.Instance) { s.PD.Members = s.PD.Members[:2] }, false},
+		"it has never joined, and leaves": {func(s *observation.Snapshot, i *v1alpha1.Instance) {
+			s.PD.Members, i.Spec.Retire = s.PD.Members[:2], true
+		}, true},
+		"it has left, and does not return": {func(s *observation.Snapshot, i *v1alpha1.Instance) {
 			s.PD.Members, i.Status.Member = s.PD.Members[:2], &v1alpha1.MemberStatus{ID: "3"}
 		}, true},
-		"PD says nothing": {func(s *group.Snapshot, _ *v1alpha1.Instance) { silent(s) }, true},
+		"PD says nothing": {func(s *observation.Snapshot, _ *v1alpha1.Instance) { silent(s) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored(founded)
@@ -165,7 +169,7 @@ func TestAMemberWhoseRemovalWasTakenBackIsNotDrained(t *testing.T) {
 			}
 			assert.Equal(t, c.kept, kept)
 			if _, listed := membership.Of(g, s, i); listed && founding.Usable(g, s) && !i.Spec.Retire {
-				p := voters{g: g, s: s}.Prepare(group.Disruption{Instance: i, Verb: group.Remove}, clock())
+				p := voters{g: g, s: s}.Prepare(component.Disruption{Instance: i, Verb: member.Remove}, clock())
 				assert.False(t, p.Ready, "it has to leave PD first")
 			}
 		})

@@ -13,7 +13,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -46,26 +48,26 @@ const (
 // done to one of them may leave fewer than a majority of them healthy.
 type voters struct {
 	g *v1alpha1.PDGroup
-	s group.Snapshot
+	s observation.Snapshot
 }
 
 var (
-	_ group.Component = voters{}
-	_ group.Leading   = voters{}
+	_ component.Component     = voters{}
+	_ component.LeaderEvictor = voters{}
 )
 
 // again returns voters by what PD says now.
-func (v voters) again(now pd.View) group.Component {
+func (v voters) again(now pd.View) component.Component {
 	v.s.PD = now
 	return v
 }
 
-// Spare implements group.Component: a member adds nothing if PD does not call it
+// NotServing implements group.Component: a member adds nothing if PD does not call it
 // healthy, it is not Ready, and its pod does not run or PD does not count on it. A
 // pod that nobody sees may run: while PD does not say otherwise it stays. When the
 // kubelets lose the API server, the Service of a PD that works publishes nobody.
-func (v voters) Spare(i *v1alpha1.Instance) bool {
-	if m, listed := membership.Of(v.g, v.s, i); listed && m.Healthy && founding.Usable(v.g, v.s) || group.InstanceServes(i) {
+func (v voters) NotServing(i *v1alpha1.Instance) bool {
+	if m, listed := membership.Of(v.g, v.s, i); listed && m.Healthy && founding.Usable(v.g, v.s) || member.WasReady(i) {
 		return false
 	}
 	if unseen(i) && membership.Unknown(v.g, v.s) != "" {
@@ -83,7 +85,7 @@ func (v voters) Spare(i *v1alpha1.Instance) bool {
 // not answer, or the pod could not be read.
 func unseen(i *v1alpha1.Instance) bool {
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
-	return group.Unreachable(i) || pod != nil && pod.Status == metav1.ConditionUnknown
+	return member.IsUnreachable(i) || pod != nil && pod.Status == metav1.ConditionUnknown
 }
 
 // stranded reports that a member runs and was never healthy since it started,
@@ -98,29 +100,29 @@ func (v voters) stranded(i *v1alpha1.Instance) bool {
 // Rank implements group.Component: who is unhealthy first and, of those that come
 // back, the leader last. Of those that leave the newest is the first, whoever
 // leads: names stay what people expect.
-func (v voters) Rank(d group.Disruption) int {
+func (v voters) Rank(d component.Disruption) int {
 	m, listed := membership.Of(v.g, v.s, d.Instance)
 	switch {
 	case !listed, !m.Healthy:
 		return 0
-	case d.Verb == group.Restart && m.Name == v.s.PD.Leader:
+	case d.Verb == member.Restart && m.Name == v.s.PD.Leader:
 		return 2
 	}
 	return 1
 }
 
-// Leased implements group.Component: whatever is done to a member that adds to
+// NeedsLease implements group.Component: whatever is done to a member that adds to
 // the quorum needs the Lease, and what has begun with it ends with it.
-func (v voters) Leased(d group.Disruption) bool {
-	return v.s.Lease.HeldBy(d.Instance) || !v.Spare(d.Instance)
+func (v voters) NeedsLease(d component.Disruption) bool {
+	return v.s.Lease.HeldBy(d.Instance) || !v.NotServing(d.Instance)
 }
 
-// Safe implements group.Component by counting votes: of those that vote after
+// WhyUnsafe implements group.Component by counting votes: of those that vote after
 // the step a majority must be healthy without the member, those that may join at
 // any moment counted in, and no other change of the members may be under way. A
 // single member is restarted without further ado: nobody could lead meanwhile.
-func (v voters) Safe(d group.Disruption) string {
-	if d.Verb == group.Remove && !founding.Bootstrapped(v.g, v.s) {
+func (v voters) WhyUnsafe(d component.Disruption) string {
+	if d.Verb == member.Remove && !founding.Bootstrapped(v.g, v.s) {
 		return "it founds PD's cluster with the others, and is replaced when the cluster is there"
 	}
 	if why := membership.Unknown(v.g, v.s); why != "" {
@@ -132,11 +134,11 @@ func (v voters) Safe(d group.Disruption) string {
 	}
 	voting := len(v.s.PD.Members)
 	switch {
-	case d.Verb == group.Restart && voting == 1 && membership.Joining(v.g, v.s) > 0:
+	case d.Verb == member.Restart && voting == 1 && membership.Joining(v.g, v.s) > 0:
 		return "another member is joining"
-	case d.Verb == group.Restart && voting == 1:
+	case d.Verb == member.Restart && voting == 1:
 		return ""
-	case d.Verb == group.Remove:
+	case d.Verb == member.Remove:
 		voting--
 		if why := v.turn(d, m); why != "" {
 			return why
@@ -153,7 +155,7 @@ func (v voters) Safe(d group.Disruption) string {
 		return fmt.Sprintf("PD calls member %s healthy, and its pod is not ready, is being stopped, or stops again and again: kubectl -n %s describe instance %s", name, v.g.Namespace, name)
 	case joining > 0 && healthy >= pd.Majority(voting):
 		return fmt.Sprintf("%d of %d members would be healthy without it when the one that is joining counts", healthy, voting+joining)
-	case voting == 2 && d.Verb == group.Remove && d.Instance.DeletionTimestamp != nil:
+	case voting == 2 && d.Verb == member.Remove && d.Instance.DeletionTimestamp != nil:
 		return fmt.Sprintf("%d of the 2 members that would stay are healthy, and both are a majority: mend the other one, or if it is lost, delete it as well: kubectl -n %s get instances -l %s=%s", healthy, v.g.Namespace, v1alpha1.LabelGroup, v.g.Name)
 	case voting == 2:
 		return "2 members need both of them for a majority: have 3 for as long as it takes: " + origin.Of(v.g).Scale(3)
@@ -162,8 +164,8 @@ func (v voters) Safe(d group.Disruption) string {
 	}
 }
 
-// Transient implements group.Component.
-func (voters) Transient(group.Disruption) string { return "" }
+// WhyNotYet implements group.Component.
+func (voters) WhyNotYet(component.Disruption) string { return "" }
 
 // unsteady returns the members that PD calls healthy and that are not counted on when
 // an Instance's member stops, and the name of one: their pods stand worse than its own.
@@ -172,7 +174,7 @@ func (voters) Transient(group.Disruption) string { return "" }
 func (v voters) unsteady(than *v1alpha1.Instance) (ids []string, name string) {
 	for _, i := range v.s.Instances {
 		m, listed := membership.Of(v.g, v.s, i)
-		if i.Name != than.Name && listed && m.Healthy && (group.Stopping(i) || group.FootingOf(i) > group.FootingOf(than)) {
+		if i.Name != than.Name && listed && m.Healthy && (member.IsStopping(i) || member.PodStateOf(i) > member.PodStateOf(than)) {
 			ids, name = append(ids, m.ID), i.Name
 		}
 	}
@@ -182,7 +184,7 @@ func (v voters) unsteady(than *v1alpha1.Instance) (ids []string, name string) {
 // turn says why the removal of a member must wait for others; empty if it need
 // not. Members leave one after the other, those that are unhealthy first, and one
 // that works goes when its replacement works.
-func (v voters) turn(d group.Disruption, m pd.Member) string {
+func (v voters) turn(d component.Disruption, m pd.Member) string {
 	if other, starting := v.s.PD.Starting(); starting && other.ID != m.ID {
 		return "member " + other.PeerURL + " is joining PD"
 	}
@@ -205,14 +207,14 @@ func (v voters) turn(d group.Disruption, m pd.Member) string {
 	return fmt.Sprintf("its replacement has not joined yet (%d of %d other members work)", working, v.g.GetReplicas())
 }
 
-// Sweep implements group.Component: nothing of a preparation stays in PD.
-func (voters) Sweep(*v1alpha1.Instance) []group.Call { return nil }
+// UndoPreparation implements group.Component: nothing of a preparation stays in PD.
+func (voters) UndoPreparation(*v1alpha1.Instance) []component.Call { return nil }
 
-// Evict implements group.Leading: a member that a person wants to lead nothing hands
+// PlanEviction implements group.Leading: a member that a person wants to lead nothing hands
 // PD's leader on whenever it has it, and nothing of that is left in PD to be taken back.
-func (v voters) Evict(i *v1alpha1.Instance) group.Eviction {
-	if _, asked := group.LeadsNothing(i); !asked || i.DeletionTimestamp != nil {
-		return group.Eviction{}
+func (v voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
+	if _, asked := member.EvictionRequest(i); !asked || i.DeletionTimestamp != nil {
+		return component.Eviction{}
 	}
 	wait := func(format string, args ...any) step.Outcome {
 		return waiting(v1alpha1.ReasonEvictingLeaders, "Instance %s is not to lead PD (annotation %s), and %s", i.Name, v1alpha1.AnnotationEvictLeaders, fmt.Sprintf(format, args...)).Wait
@@ -220,20 +222,20 @@ func (v voters) Evict(i *v1alpha1.Instance) group.Eviction {
 	m, listed := membership.Of(v.g, v.s, i)
 	switch why := membership.Unknown(v.g, v.s); {
 	case why != "":
-		return group.Eviction{Wait: wait("nobody knows whether it does: %s", why)}
+		return component.Eviction{Wait: wait("nobody knows whether it does: %s", why)}
 	case !listed:
-		return group.Eviction{Wait: wait("PD does not list its member yet")}
+		return component.Eviction{Wait: wait("PD does not list its member yet")}
 	case m.Name != v.s.PD.Leader:
-		return group.Eviction{Done: true}
+		return component.Eviction{Done: true}
 	}
-	to := v.successor(group.Disruption{Instance: i, Revision: v.g.Status.UpdateRevision}, v.mayLead)
+	to := v.successor(component.Disruption{Instance: i, Revision: v.g.Status.UpdateRevision}, v.mayLead)
 	if to == "" {
-		return group.Eviction{Blocked: true, Wait: wait("does: no other member that is healthy and stays may lead; let another one, or this one: kubectl -n %s annotate instance %s %s-",
+		return component.Eviction{Blocked: true, Wait: wait("does: no other member that is healthy and stays may lead; let another one, or this one: kubectl -n %s annotate instance %s %s-",
 			i.Namespace, i.Name, v1alpha1.AnnotationEvictLeaders)}
 	}
-	p := ordering(group.Call{Verb: group.TransferLeader, Target: to, Instance: i.Name}, v1alpha1.ReasonEvictingLeaders,
+	p := ordering(component.Call{Verb: component.TransferLeader, Target: to, Instance: i.Name}, v1alpha1.ReasonEvictingLeaders,
 		"PD's leader moves from %s to %s: annotation %s on Instance %s", m.Name, to, v1alpha1.AnnotationEvictLeaders, i.Name)
-	return group.Eviction{Calls: p.Calls, Wait: p.Wait}
+	return component.Eviction{Calls: p.Calls, Wait: p.Wait}
 }
 
 // mayLead reports whether PD's leader may be handed to the member of an Instance
@@ -243,24 +245,24 @@ func (v voters) mayLead(i *v1alpha1.Instance) bool {
 	if i == nil || i.DeletionTimestamp != nil || i.Spec.Retire || i.Annotations[v1alpha1.AnnotationDisruption] != "" || v.s.Lease.HeldBy(i) {
 		return false
 	}
-	_, evicted := group.LeadsNothing(i)
-	return !evicted && group.FootingOf(i) == group.Firm && group.InstanceReady(i)
+	_, evicted := member.EvictionRequest(i)
+	return !evicted && member.PodStateOf(i) == member.PodReady && member.IsReady(i)
 }
 
-// Leaders implements group.Component.
-func (voters) Leaders(*v1alpha1.Instance) int { return 0 }
+// LeaderCount implements group.Component.
+func (voters) LeaderCount(*v1alpha1.Instance) int { return 0 }
 
-// RemoveAtOnce implements group.Component.
-func (voters) RemoveAtOnce() int { return 1 }
+// MaxConcurrentRemovals implements group.Component.
+func (voters) MaxConcurrentRemovals() int { return 1 }
 
-// Restarted implements group.Component: another member takes its place.
-func (voters) Restarted(*v1alpha1.Instance) bool { return false }
+// RestartsWhenDeleted implements group.Component: another member takes its place.
+func (voters) RestartsWhenDeleted(*v1alpha1.Instance) bool { return false }
 
-// Replaced implements group.Component: a member that works goes when another one
+// ReplacedWhenDeleted implements group.Component: a member that works goes when another one
 // has taken its place; what does not work is removed first, because every further
 // member makes the majority larger. The pod of one that
 // PD has let go may take for ever to stop: after a while its slot is left alone.
-func (v voters) Replaced(i *v1alpha1.Instance) bool {
+func (v voters) ReplacedWhenDeleted(i *v1alpha1.Instance) bool {
 	m, listed := membership.Of(v.g, v.s, i)
 	return v.lingers(i) || membership.Unknown(v.g, v.s) == "" && listed && m.Healthy
 }
@@ -271,9 +273,9 @@ func (v voters) lingers(i *v1alpha1.Instance) bool {
 	return i.DeletionTimestamp != nil && membership.Left(v.g, v.s, i) && v.s.Now.Sub(i.DeletionTimestamp.Time) >= replacementPause
 }
 
-// Refuse implements group.Component: the last member never leaves, and the
+// WhyRefused implements group.Component: the last member never leaves, and the
 // cluster with it.
-func (v voters) Refuse([]*v1alpha1.Instance) string {
+func (v voters) WhyRefused([]*v1alpha1.Instance) string {
 	if v.g.GetReplicas() > 0 {
 		return ""
 	}
@@ -291,9 +293,9 @@ func (v voters) Refuse([]*v1alpha1.Instance) string {
 	return fmt.Sprintf("%s is 0, and the cluster would be lost with its last member: delete the PDGroup if that is meant, set %s to stop it, or set it back: %s", field, edit.Either("suspended"), back)
 }
 
-// Dead implements group.Component. A member is only given up while the others
+// WhyDead implements group.Component. A member is only given up while the others
 // make a majority without it and none of them is on its way in or out.
-func (v voters) Dead(i *v1alpha1.Instance) string {
+func (v voters) WhyDead(i *v1alpha1.Instance) string {
 	m, listed := membership.Of(v.g, v.s, i)
 	if membership.Unknown(v.g, v.s) != "" || listed && m.Healthy || v.unsettled(i) {
 		return ""
@@ -304,9 +306,9 @@ func (v voters) Dead(i *v1alpha1.Instance) string {
 	unhealthy := v.lacking(i, v1alpha1.ConditionHealthy)
 	after := replaceAfter(v.g)
 	switch {
-	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(group.Remove) || v.lacking(i, v1alpha1.ConditionJoined) >= removedPatience):
+	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(member.Remove) || v.lacking(i, v1alpha1.ConditionJoined) >= removedPatience):
 		return "PD has let its member go"
-	case group.ClaimLost(i):
+	case member.IsClaimLost(i):
 		return "the volume with its data is gone"
 	case v.discarded(i):
 		return "its volume is that of a member which PD does not know any more"

@@ -19,9 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
@@ -41,7 +43,7 @@ func tells(i *v1alpha1.Instance, ago time.Duration, list ...string) {
 }
 
 // member sets what PD and the conditions say of a member.
-func lives(s *group.Snapshot, slot int, healthy, runs bool) {
+func lives(s *observation.Snapshot, slot int, healthy, runs bool) {
 	i, word := s.Instances[slot], func(b bool) string {
 		if b {
 			return "True"
@@ -60,20 +62,20 @@ func lives(s *group.Snapshot, slot int, healthy, runs bool) {
 }
 
 // deleted marks an Instance as one that a person has deleted.
-func deleted(s *group.Snapshot, slot int, ago time.Duration) {
+func deleted(s *observation.Snapshot, slot int, ago time.Duration) {
 	s.Instances[slot].DeletionTimestamp = ptr.To(metav1.NewTime(clock().Add(-ago)))
 }
 
 // holds gives the Lease to an Instance, of which something has been done already.
-func holds(s *group.Snapshot, slot int) {
-	s.Instances[slot].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(group.Restart)}
+func holds(s *observation.Snapshot, slot int) {
+	s.Instances[slot].Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
 	s.Lease = lease.Held(lease.Of(s.Instances[slot]), clock().Add(-time.Minute), 0)
 }
 
 // scene is a group of n members that are healthy, changed.
-func scene(t *testing.T, n int, changes ...func(*group.Snapshot)) group.Snapshot {
+func scene(t *testing.T, n int, changes ...func(*observation.Snapshot)) observation.Snapshot {
 	t.Helper()
-	return started(t, stored(), n, append([]func(*group.Snapshot){func(s *group.Snapshot) {
+	return started(t, stored(), n, append([]func(*observation.Snapshot){func(s *observation.Snapshot) {
 		s.Now = clock()
 		for slot := range n {
 			s.Instances[slot].UID = s.Instances[slot].Status.PodUID
@@ -110,14 +112,14 @@ func does(p groupPlan) did {
 	if p.Lease.Take != nil {
 		out.taken = p.Lease.Take.Instance.Name
 	}
-	out.given = p.Lease.Give
+	out.given = p.Lease.Release
 	return out
 }
 
 // PD-08, PD-10, PD-11, PD-20.
 func TestARoll(t *testing.T) {
-	updated := func(slots ...int) func(*group.Snapshot) {
-		return func(s *group.Snapshot) {
+	updated := func(slots ...int) func(*observation.Snapshot) {
+		return func(s *observation.Snapshot) {
 			target := mustPlan(t, stored(edited), *s).Target
 			for _, slot := range slots {
 				i := s.Instances[slot]
@@ -127,73 +129,73 @@ func TestARoll(t *testing.T) {
 			}
 		}
 	}
-	goes := func(slot int) func(*group.Snapshot) {
-		return func(s *group.Snapshot) {
+	goes := func(slot int) func(*observation.Snapshot) {
+		return func(s *observation.Snapshot) {
 			name := s.Instances[slot].Name
 			s.Claims = map[string][]metav1.ObjectMeta{name: {{Name: "data-" + name, DeletionTimestamp: ptr.To(metav1.NewTime(clock()))}}}
 		}
 	}
 	for name, c := range map[string]struct {
 		n      int
-		change []func(*group.Snapshot)
+		change []func(*observation.Snapshot)
 		want   did
 		reason string
 		says   string
 	}{
 		"begins with a follower": {3, nil, did{taken: "basic-pd-1"}, v1alpha1.ReasonPreparing, "Instance basic-pd-1 is next"},
-		"stops a follower that holds the Lease": {3, []func(*group.Snapshot){func(s *group.Snapshot) { holds(s, 1) }},
+		"stops a follower that holds the Lease": {3, []func(*observation.Snapshot){func(s *observation.Snapshot) { holds(s, 1) }},
 			did{granted: []string{"basic-pd-1"}}, v1alpha1.ReasonRestarting, "Instance basic-pd-1 is being restarted"},
-		"waits for it to be healthy again": {3, []func(*group.Snapshot){updated(1), func(s *group.Snapshot) { holds(s, 1); lives(s, 1, false, true); says2(s, 1) }},
+		"waits for it to be healthy again": {3, []func(*observation.Snapshot){updated(1), func(s *observation.Snapshot) { holds(s, 1); lives(s, 1, false, true); says2(s, 1) }},
 			did{}, v1alpha1.ReasonRecovering, "member basic-pd-1 is coming back: PD does not call it healthy"},
-		"goes round one whose claim would go with its pod": {3, []func(*group.Snapshot){goes(1)}, did{taken: "basic-pd-2"}, "", ""},
-		"says so when it is the last": {3, []func(*group.Snapshot){updated(0, 2), goes(1)},
+		"goes round one whose claim would go with its pod": {3, []func(*observation.Snapshot){goes(1)}, did{taken: "basic-pd-2"}, "", ""},
+		"says so when it is the last": {3, []func(*observation.Snapshot){updated(0, 2), goes(1)},
 			did{}, v1alpha1.ReasonUnsafe, "claim data-basic-pd-1 is being deleted, and would go with its pod: replace the member with its data: kubectl delete instance basic-pd-1 -n ns"},
-		"but not for the claim of a volume that the spec has no more": {3, []func(*group.Snapshot){func(s *group.Snapshot) {
+		"but not for the claim of a volume that the spec has no more": {3, []func(*observation.Snapshot){func(s *observation.Snapshot) {
 			s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-1": {{Name: "log-basic-pd-1", DeletionTimestamp: ptr.To(metav1.NewTime(clock()))}}}
 		}}, did{taken: "basic-pd-1"}, "", ""},
-		"and keeps the Lease from nobody for it": {3, []func(*group.Snapshot){goes(1), func(s *group.Snapshot) { holds(s, 1) }}, did{given: true}, v1alpha1.ReasonUnsafe, "claim data-basic-pd-1 is being deleted"},
-		"gives the Lease back then":              {3, []func(*group.Snapshot){updated(1), func(s *group.Snapshot) { holds(s, 1) }}, did{given: true}, "", ""},
-		"goes on with the next follower":         {3, []func(*group.Snapshot){updated(1)}, did{taken: "basic-pd-2"}, "", ""},
-		"takes the leader last":                  {3, []func(*group.Snapshot){updated(1, 2)}, did{taken: "basic-pd-0"}, "", ""},
-		"moves the leader to a member that is updated": {3, []func(*group.Snapshot){updated(2), func(s *group.Snapshot) { holds(s, 0) }},
+		"and keeps the Lease from nobody for it": {3, []func(*observation.Snapshot){goes(1), func(s *observation.Snapshot) { holds(s, 1) }}, did{given: true}, v1alpha1.ReasonUnsafe, "claim data-basic-pd-1 is being deleted"},
+		"gives the Lease back then":              {3, []func(*observation.Snapshot){updated(1), func(s *observation.Snapshot) { holds(s, 1) }}, did{given: true}, "", ""},
+		"goes on with the next follower":         {3, []func(*observation.Snapshot){updated(1)}, did{taken: "basic-pd-2"}, "", ""},
+		"takes the leader last":                  {3, []func(*observation.Snapshot){updated(1, 2)}, did{taken: "basic-pd-0"}, "", ""},
+		"moves the leader to a member that is updated": {3, []func(*observation.Snapshot){updated(2), func(s *observation.Snapshot) { holds(s, 0) }},
 			did{calls: []string{"TransferLeader basic-pd-2"}}, v1alpha1.ReasonPreparing, "PD's leader moves from basic-pd-0 to basic-pd-2"},
-		"and not to one that leaves": {3, []func(*group.Snapshot){updated(1, 2), func(s *group.Snapshot) { holds(s, 0); deleted(s, 1, 0) }},
+		"and not to one that leaves": {3, []func(*observation.Snapshot){updated(1, 2), func(s *observation.Snapshot) { holds(s, 0); deleted(s, 1, 0) }},
 			did{calls: []string{"TransferLeader basic-pd-2"}}, "", ""},
-		"stops the former leader when PD says that another leads": {3, []func(*group.Snapshot){updated(1, 2), func(s *group.Snapshot) { holds(s, 0); s.PD.Leader = "basic-pd-2" }},
+		"stops the former leader when PD says that another leads": {3, []func(*observation.Snapshot){updated(1, 2), func(s *observation.Snapshot) { holds(s, 0); s.PD.Leader = "basic-pd-2" }},
 			did{granted: []string{"basic-pd-0"}}, "", ""},
-		"does not stop the former leader while nobody leads": {3, []func(*group.Snapshot){updated(1, 2), func(s *group.Snapshot) { holds(s, 0); s.PD.Leader = "" }},
+		"does not stop the former leader while nobody leads": {3, []func(*observation.Snapshot){updated(1, 2), func(s *observation.Snapshot) { holds(s, 0); s.PD.Leader = "" }},
 			did{given: true}, v1alpha1.ReasonUnsafe, "PD has no quorum"},
-		"restarts a single member without moving its leader": {1, []func(*group.Snapshot){func(s *group.Snapshot) { holds(s, 0) }},
+		"restarts a single member without moving its leader": {1, []func(*observation.Snapshot){func(s *observation.Snapshot) { holds(s, 0) }},
 			did{granted: []string{"basic-pd-0"}}, "", ""},
 		"refuses to stop one of two": {2, nil, did{}, v1alpha1.ReasonUnsafe, "scale pdgroup basic-pd --replicas=3"},
 		"stops one of four":          {4, nil, did{taken: "basic-pd-1"}, "", ""},
-		"stops none of four when one is down": {4, []func(*group.Snapshot){updated(3), func(s *group.Snapshot) { lives(s, 3, false, false) }},
+		"stops none of four when one is down": {4, []func(*observation.Snapshot){updated(3), func(s *observation.Snapshot) { lives(s, 3, false, false) }},
 			did{}, v1alpha1.ReasonPodNotReady, "Instance basic-pd-3"},
-		"stops none of three when one is down": {3, []func(*group.Snapshot){updated(2), func(s *group.Snapshot) { lives(s, 2, false, false) }},
+		"stops none of three when one is down": {3, []func(*observation.Snapshot){updated(2), func(s *observation.Snapshot) { lives(s, 2, false, false) }},
 			did{}, v1alpha1.ReasonPodNotReady, "Instance basic-pd-2"},
-		"replaces the pod of one that does not work at once": {3, []func(*group.Snapshot){func(s *group.Snapshot) { lives(s, 2, false, false) }},
+		"replaces the pod of one that does not work at once": {3, []func(*observation.Snapshot){func(s *observation.Snapshot) { lives(s, 2, false, false) }},
 			did{granted: []string{"basic-pd-2"}}, "", ""},
-		"restarts one that is unhealthy first, and with the Lease": {3, []func(*group.Snapshot){func(s *group.Snapshot) { lives(s, 2, false, true) }},
+		"restarts one that is unhealthy first, and with the Lease": {3, []func(*observation.Snapshot){func(s *observation.Snapshot) { lives(s, 2, false, true) }},
 			did{taken: "basic-pd-2"}, "", ""},
-		"gives the Lease back when it has become unsafe": {3, []func(*group.Snapshot){updated(2), func(s *group.Snapshot) { holds(s, 1); lives(s, 2, false, false) }},
+		"gives the Lease back when it has become unsafe": {3, []func(*observation.Snapshot){updated(2), func(s *observation.Snapshot) { holds(s, 1); lives(s, 2, false, false) }},
 			did{given: true}, v1alpha1.ReasonPodNotReady, "Instance basic-pd-2"},
-		"stops nobody while PD is silent":                 {3, []func(*group.Snapshot){silent}, did{}, v1alpha1.ReasonUnsafe, "connection refused"},
-		"stops nobody while another cluster's PD answers": {3, []func(*group.Snapshot){func(s *group.Snapshot) { s.PD.ClusterID = "9" }}, did{}, "", "cluster ID 9"},
-		"restarts members that never got a leader together after a while": {3, []func(*group.Snapshot){func(s *group.Snapshot) {
+		"stops nobody while PD is silent":                 {3, []func(*observation.Snapshot){silent}, did{}, v1alpha1.ReasonUnsafe, "connection refused"},
+		"stops nobody while another cluster's PD answers": {3, []func(*observation.Snapshot){func(s *observation.Snapshot) { s.PD.ClusterID = "9" }}, did{}, "", "cluster ID 9"},
+		"restarts members that never got a leader together after a while": {3, []func(*observation.Snapshot){func(s *observation.Snapshot) {
 			for slot := range 3 {
 				lives(s, slot, false, true)
 			}
 			s.PD = pd.View{Err: &pd.Refused{Call: "members", Status: 500, Body: "[PD:apiutil:ErrRedirect]redirect failed"}}
 			lost(s, time.Minute)
 		}}, did{granted: []string{"basic-pd-0", "basic-pd-1", "basic-pd-2"}}, "", ""},
-		"but not during an election": {3, []func(*group.Snapshot){func(s *group.Snapshot) {
+		"but not during an election": {3, []func(*observation.Snapshot){func(s *observation.Snapshot) {
 			for slot := range 3 {
 				lives(s, slot, false, true)
 			}
 			s.PD = pd.View{Err: &pd.Refused{Call: "members", Status: 500, Body: "[PD:apiutil:ErrRedirect]redirect failed"}}
 			lost(s, time.Second)
 		}}, did{}, v1alpha1.ReasonGatesPending, ""},
-		"nor when PD cannot be reached": {3, []func(*group.Snapshot){func(s *group.Snapshot) {
+		"nor when PD cannot be reached": {3, []func(*observation.Snapshot){func(s *observation.Snapshot) {
 			for slot := range 3 {
 				lives(s, slot, false, true)
 			}
@@ -218,7 +220,7 @@ func TestARoll(t *testing.T) {
 }
 
 // lost has the group say for how long it has had no quorum.
-func lost(s *group.Snapshot, ago time.Duration) {
+func lost(s *observation.Snapshot, ago time.Duration) {
 	set := conditions.New(nil, 2, clock().Add(-ago))
 	set.Unknown(v1alpha1.ConditionQuorumHealthy, v1alpha1.ReasonQuorumLost, "test")
 	s.PDGroup = stored()
@@ -227,7 +229,7 @@ func lost(s *group.Snapshot, ago time.Duration) {
 
 // says2 has an Instance be Ready although PD does not call it healthy yet: its
 // gates lag behind.
-func says2(s *group.Snapshot, slot int) {
+func says2(s *observation.Snapshot, slot int) {
 	tells(s.Instances[slot], time.Hour, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
 }
 
@@ -235,48 +237,48 @@ func says2(s *group.Snapshot, slot int) {
 func TestAScaleIn(t *testing.T) {
 	tikv := &v1alpha1.TiKVGroup{}
 	tikv.Name = "basic-tikv"
-	retired := func(slot int) func(*group.Snapshot) {
-		return func(s *group.Snapshot) { s.Instances[slot].Spec.Retire = true }
+	retired := func(slot int) func(*observation.Snapshot) {
+		return func(s *observation.Snapshot) { s.Instances[slot].Spec.Retire = true }
 	}
 	for name, c := range map[string]struct {
 		n, want int
-		change  []func(*group.Snapshot)
+		change  []func(*observation.Snapshot)
 		does    did
 		reason  string
 		says    string
 	}{
 		"begins with the newest follower": {5, 3, nil, did{taken: "basic-pd-4"}, v1alpha1.ReasonPreparing, "Instance basic-pd-4 is next: spec.replicas is 3"},
-		"removes it from PD": {5, 3, []func(*group.Snapshot){retired(4), func(s *group.Snapshot) { holds(s, 4) }},
+		"removes it from PD": {5, 3, []func(*observation.Snapshot){retired(4), func(s *observation.Snapshot) { holds(s, 4) }},
 			did{calls: []string{"DeleteMember 5"}}, v1alpha1.ReasonDraining, "member basic-pd-4 is being removed from PD"},
-		"moves the leader away from it first": {5, 4, []func(*group.Snapshot){retired(4), func(s *group.Snapshot) { holds(s, 4); s.PD.Leader = "basic-pd-4" }},
+		"moves the leader away from it first": {5, 4, []func(*observation.Snapshot){retired(4), func(s *observation.Snapshot) { holds(s, 4); s.PD.Leader = "basic-pd-4" }},
 			did{calls: []string{"TransferLeader basic-pd-0"}}, v1alpha1.ReasonPreparing, "PD's leader moves from basic-pd-4 to basic-pd-0"},
-		"keeps the pod until PD has let the member go and all can see it": {5, 3, []func(*group.Snapshot){retired(4), func(s *group.Snapshot) { holds(s, 4); s.PD.Members = s.PD.Members[:4] }},
+		"keeps the pod until PD has let the member go and all can see it": {5, 3, []func(*observation.Snapshot){retired(4), func(s *observation.Snapshot) { holds(s, 4); s.PD.Members = s.PD.Members[:4] }},
 			did{}, v1alpha1.ReasonDraining, "the member of Instance basic-pd-4 has left"},
-		"deletes the Instance then": {5, 3, []func(*group.Snapshot){retired(4), func(s *group.Snapshot) {
+		"deletes the Instance then": {5, 3, []func(*observation.Snapshot){retired(4), func(s *observation.Snapshot) {
 			holds(s, 4)
 			s.PD.Members = s.PD.Members[:4]
 			tells(s.Instances[4], 0, "Drained", "True", "MemberLeft")
 		}}, did{deleted: []string{"basic-pd-4"}}, v1alpha1.ReasonDraining, "Instance basic-pd-4 is being deleted"},
-		"does not believe a member that was removed and still answers": {5, 3, []func(*group.Snapshot){retired(4), func(s *group.Snapshot) {
+		"does not believe a member that was removed and still answers": {5, 3, []func(*observation.Snapshot){retired(4), func(s *observation.Snapshot) {
 			holds(s, 4)
 			tells(s.Instances[4], 0, "Drained", "True", "MemberLeft")
 		}}, did{deleted: []string{"basic-pd-4"}}, "", ""},
-		"is cancelled by setting replicas back": {5, 5, []func(*group.Snapshot){retired(4), func(s *group.Snapshot) { holds(s, 4) }}, did{given: true}, "", ""},
-		"that is cancelled too late is a replacement": {5, 5, []func(*group.Snapshot){retired(4), func(s *group.Snapshot) {
+		"is cancelled by setting replicas back": {5, 5, []func(*observation.Snapshot){retired(4), func(s *observation.Snapshot) { holds(s, 4) }}, did{given: true}, "", ""},
+		"that is cancelled too late is a replacement": {5, 5, []func(*observation.Snapshot){retired(4), func(s *observation.Snapshot) {
 			s.PD.Members = s.PD.Members[:4]
 			s.Instances[4].Annotations = map[string]string{v1alpha1.AnnotationDisruption: "Remove"}
 		}}, did{deleted: []string{"basic-pd-4"}}, v1alpha1.ReasonReplacing, "PD has let its member go"},
-		"takes one that is down first, and without the Lease": {5, 4, []func(*group.Snapshot){func(s *group.Snapshot) { lives(s, 1, false, false) }},
+		"takes one that is down first, and without the Lease": {5, 4, []func(*observation.Snapshot){func(s *observation.Snapshot) { lives(s, 1, false, false) }},
 			did{calls: []string{"DeleteMember 2"}}, v1alpha1.ReasonDraining, "member basic-pd-1"},
-		"takes whom a person names": {5, 4, []func(*group.Snapshot){func(s *group.Snapshot) {
+		"takes whom a person names": {5, 4, []func(*observation.Snapshot){func(s *observation.Snapshot) {
 			s.Instances[2].Annotations = map[string]string{v1alpha1.AnnotationRemoveFirst: ""}
 		}}, did{taken: "basic-pd-2"}, "", ""},
 		"to one ends with the last member": {2, 1, nil, did{taken: "basic-pd-1"}, "", ""},
-		"waits while PD has no quorum":     {5, 3, []func(*group.Snapshot){func(s *group.Snapshot) { s.PD.Leader = "" }}, did{}, v1alpha1.ReasonUnsafe, "PD has no quorum"},
-		"waits while another member joins": {5, 4, []func(*group.Snapshot){func(s *group.Snapshot) {
+		"waits while PD has no quorum":     {5, 3, []func(*observation.Snapshot){func(s *observation.Snapshot) { s.PD.Leader = "" }}, did{}, v1alpha1.ReasonUnsafe, "PD has no quorum"},
+		"waits while another member joins": {5, 4, []func(*observation.Snapshot){func(s *observation.Snapshot) {
 			s.PD.Members = append(s.PD.Members, pd.Member{ID: "9", PeerURL: "http://elsewhere:2380"})
 		}}, did{}, v1alpha1.ReasonUnsafe, "member http://elsewhere:2380 is joining PD"},
-		"to nothing is refused and names who needs PD": {3, 0, []func(*group.Snapshot){func(s *group.Snapshot) { s.Groups = []v1alpha1.Group{tikv} }},
+		"to nothing is refused and names who needs PD": {3, 0, []func(*observation.Snapshot){func(s *observation.Snapshot) { s.Groups = []v1alpha1.Group{tikv} }},
 			did{}, v1alpha1.ReasonScaleInRefused, "TiKVGroup basic-tikv would be left without a PD"},
 		"to nothing is refused even if nobody needs PD": {3, 0, nil, did{}, v1alpha1.ReasonScaleInRefused, "the cluster would be lost with its last member"},
 	} {
@@ -325,11 +327,11 @@ func TestAMemberThatIsHealthyForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T
 			c.own(s.Instances[1])
 			c.other(s.Instances[0])
 			v := voters{stored(founded), s}
-			why := v.Safe(group.Disruption{Instance: s.Instances[1], Verb: group.Restart})
+			why := v.WhyUnsafe(component.Disruption{Instance: s.Instances[1], Verb: member.Restart})
 			assert.Equal(t, c.held, why != "", why)
 			if c.held {
 				assert.Contains(t, why, "describe instance basic-pd-0")
-				assert.Equal(t, "basic-pd-2", v.successor(group.Disruption{Instance: s.Instances[1], Verb: group.Restart}, anybody))
+				assert.Equal(t, "basic-pd-2", v.successor(component.Disruption{Instance: s.Instances[1], Verb: member.Restart}, anybody))
 			}
 		})
 	}
@@ -398,8 +400,8 @@ func TestAMemberThatNeverRanIsRemovedThoughItsClaimIsThere(t *testing.T) {
 // crashes again and again may be down then. One more that makes the majority no larger
 // may be what mends PD.
 func TestNoMemberJoinsBesideOneThatCrashesAgainAndAgain(t *testing.T) {
-	crashing := func(slots ...int) func(*group.Snapshot) {
-		return func(s *group.Snapshot) {
+	crashing := func(slots ...int) func(*observation.Snapshot) {
+		return func(s *observation.Snapshot) {
 			for _, slot := range slots {
 				tells(s.Instances[slot], time.Minute, "Ready", "True", v1alpha1.ReasonReady, "PodReady", "True", v1alpha1.ReasonContainerCrashing, "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
 			}
@@ -427,7 +429,7 @@ func TestNoMemberJoinsBesideOneThatCrashesAgainAndAgain(t *testing.T) {
 		})
 	}
 	// P5: who replaces it by hand is not kept waiting for it.
-	s := scene(t, 3, crashing(0), func(s *group.Snapshot) { deleted(s, 0, replacementPatience); s.PD.Leader = "basic-pd-1" })
+	s := scene(t, 3, crashing(0), func(s *observation.Snapshot) { deleted(s, 0, replacementPatience); s.PD.Leader = "basic-pd-1" })
 	p := mustPlan(t, stored(founded), s)
 	assert.Equal(t, "basic-pd-0", does(p).taken)
 	holds(&s, 0)
@@ -440,66 +442,66 @@ func TestAReplacement(t *testing.T) {
 	for name, c := range map[string]struct {
 		n      int
 		edit   func(*v1alpha1.PDGroup)
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		does   did
 		reason string
 		says   string
 	}{
-		"of a member that works begins with the new one": {3, nil, func(s *group.Snapshot) { deleted(s, 1, 0) },
+		"of a member that works begins with the new one": {3, nil, func(s *observation.Snapshot) { deleted(s, 1, 0) },
 			did{created: []string{"basic-pd-3"}}, "", ""},
-		"does not begin while PD is silent": {3, nil, func(s *group.Snapshot) { deleted(s, 1, 0); silent(s) },
+		"does not begin while PD is silent": {3, nil, func(s *observation.Snapshot) { deleted(s, 1, 0); silent(s) },
 			did{}, v1alpha1.ReasonUnsafe, "connection refused"},
-		"removes the old one when the new one works": {4, replacing(3), func(s *group.Snapshot) { deleted(s, 1, 0); holds(s, 1) },
+		"removes the old one when the new one works": {4, replacing(3), func(s *observation.Snapshot) { deleted(s, 1, 0); holds(s, 1) },
 			did{calls: []string{"DeleteMember 2"}}, v1alpha1.ReasonDraining, ""},
-		"keeps the old one while the new one does not": {4, replacing(3), func(s *group.Snapshot) { deleted(s, 1, 0); lives(s, 3, false, true) },
+		"keeps the old one while the new one does not": {4, replacing(3), func(s *observation.Snapshot) { deleted(s, 1, 0); lives(s, 3, false, true) },
 			did{}, v1alpha1.ReasonGatesPending, "Instance basic-pd-3"},
-		"gets on without the new one after a while": {4, replacing(3), func(s *group.Snapshot) { deleted(s, 1, 10*time.Minute); lives(s, 3, false, false) },
+		"gets on without the new one after a while": {4, replacing(3), func(s *observation.Snapshot) { deleted(s, 1, 10*time.Minute); lives(s, 3, false, false) },
 			did{taken: "basic-pd-1"}, "", ""},
-		"of the only member never gets on without": {1, nil, func(s *group.Snapshot) {
+		"of the only member never gets on without": {1, nil, func(s *observation.Snapshot) {
 			deleted(s, 0, time.Hour)
 			s.Instances = append(s.Instances, joiner(s, 1))
 		}, did{}, v1alpha1.ReasonGatesPending, ""},
-		"of a member that is down begins with its removal": {3, nil, func(s *group.Snapshot) { deleted(s, 1, 0); lives(s, 1, false, false) },
+		"of a member that is down begins with its removal": {3, nil, func(s *observation.Snapshot) { deleted(s, 1, 0); lives(s, 1, false, false) },
 			did{calls: []string{"DeleteMember 2"}}, v1alpha1.ReasonDraining, ""},
-		"of two that are down is one at a time": {5, nil, func(s *group.Snapshot) {
+		"of two that are down is one at a time": {5, nil, func(s *observation.Snapshot) {
 			for _, slot := range []int{1, 3} {
 				deleted(s, slot, 0)
 				lives(s, slot, false, false)
 			}
 		}, did{calls: []string{"DeleteMember 2"}}, v1alpha1.ReasonDraining, "member basic-pd-1 is being removed"},
-		"removes nobody without a quorum": {3, nil, func(s *group.Snapshot) {
+		"removes nobody without a quorum": {3, nil, func(s *observation.Snapshot) {
 			deleted(s, 1, time.Hour)
 			lives(s, 1, false, false)
 			lives(s, 2, false, false)
 		}, did{}, v1alpha1.ReasonPodNotReady, "Instance basic-pd-2"},
-		"lets one go that never joined": {3, nil, func(s *group.Snapshot) {
+		"lets one go that never joined": {3, nil, func(s *observation.Snapshot) {
 			i := joiner(s, 3)
 			i.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 			tells(i, 0, "Drained", "True", "MemberLeft")
 			s.Instances = append(s.Instances, i)
 		}, did{}, v1alpha1.ReasonDraining, "Instance basic-pd-3 is being deleted: its member has left"},
-		"begins when a volume is lost": {3, nil, func(s *group.Snapshot) { lives(s, 1, false, false); claimLost(s, 1) },
+		"begins when a volume is lost": {3, nil, func(s *observation.Snapshot) { lives(s, 1, false, false); claimLost(s, 1) },
 			did{deleted: []string{"basic-pd-1"}}, v1alpha1.ReasonReplacing, "the volume with its data is gone"},
-		"begins beside a deleted one that works, whose replacement may not join sooner": {3, nil, func(s *group.Snapshot) {
+		"begins beside a deleted one that works, whose replacement may not join sooner": {3, nil, func(s *observation.Snapshot) {
 			deleted(s, 0, 10*time.Minute)
 			lives(s, 2, false, false)
 			claimLost(s, 2)
 		}, did{deleted: []string{"basic-pd-2"}}, "", ""},
-		"does not begin when two volumes are lost": {3, nil, func(s *group.Snapshot) {
+		"does not begin when two volumes are lost": {3, nil, func(s *observation.Snapshot) {
 			for slot := range 2 {
 				lives(s, slot, false, false)
 				claimLost(s, slot)
 			}
 		}, did{}, "", ""},
-		"begins when the node of a volume is gone": {3, nil, func(s *group.Snapshot) {
+		"begins when the node of a volume is gone": {3, nil, func(s *observation.Snapshot) {
 			lives(s, 1, false, false)
 			s.LostNodes = map[string]string{"basic-pd-1": "n7"}
 		}, did{deleted: []string{"basic-pd-1"}}, v1alpha1.ReasonReplacing, "its volume is on node n7, which is gone"},
-		"begins when a member was unhealthy for long": {3, nil, func(s *group.Snapshot) { unhealthyFor(s, 1, time.Hour) },
+		"begins when a member was unhealthy for long": {3, nil, func(s *observation.Snapshot) { unhealthyFor(s, 1, time.Hour) },
 			did{deleted: []string{"basic-pd-1"}}, v1alpha1.ReasonReplacing, "unhealthy for spec.replaceAfter (30m0s)"},
-		"does not begin sooner":     {3, nil, func(s *group.Snapshot) { unhealthyFor(s, 1, 29*time.Minute) }, did{}, "", ""},
-		"nor at all if it must not": {3, never, func(s *group.Snapshot) { unhealthyFor(s, 1, time.Hour) }, did{}, "", ""},
-		"nor when it may be the spec that keeps it from working": {3, nil, func(s *group.Snapshot) {
+		"does not begin sooner":     {3, nil, func(s *observation.Snapshot) { unhealthyFor(s, 1, 29*time.Minute) }, did{}, "", ""},
+		"nor at all if it must not": {3, never, func(s *observation.Snapshot) { unhealthyFor(s, 1, time.Hour) }, did{}, "", ""},
+		"nor when it may be the spec that keeps it from working": {3, nil, func(s *observation.Snapshot) {
 			unhealthyFor(s, 1, time.Hour)
 			for _, slot := range []int{0, 2} {
 				s.Instances[slot].Status.Revision = "another"
@@ -509,24 +511,24 @@ func TestAReplacement(t *testing.T) {
 			set := conditions.New(nil, 2, clock().Add(-time.Hour))
 			set.True(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "test")
 			g.Status.Conditions = set.List()
-		}, func(s *group.Snapshot) {
+		}, func(s *observation.Snapshot) {
 			lives(s, 1, false, false)
 			claimLost(s, 1)
 			s.Instances[3].CreationTimestamp = metav1.NewTime(clock().Add(-10 * time.Second))
 		}, did{}, "", ""},
-		"begins when somebody has removed the member": {3, nil, func(s *group.Snapshot) {
+		"begins when somebody has removed the member": {3, nil, func(s *observation.Snapshot) {
 			s.PD.Members = s.PD.Members[:2]
 			tells(s.Instances[2], time.Minute, "Ready", "False", "GatesPending", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 		}, did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "PD has let its member go"},
-		"begins when a volume is of a member that PD has let go": {3, nil, func(s *group.Snapshot) { leftover(s, 3*time.Minute, v1alpha1.ReasonContainerCrashing) },
+		"begins when a volume is of a member that PD has let go": {3, nil, func(s *observation.Snapshot) { leftover(s, 3*time.Minute, v1alpha1.ReasonContainerCrashing) },
 			did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "its volume is that of a member which PD does not know any more"},
-		"does not begin before it has had the time to join": {3, nil, func(s *group.Snapshot) { leftover(s, time.Minute, v1alpha1.ReasonContainerCrashing) }, did{}, "", ""},
-		"does not begin while it has no reason not to join": {3, nil, func(s *group.Snapshot) { leftover(s, 3*time.Minute, v1alpha1.ReasonPodPending) }, did{}, "", ""},
-		"does not begin when its pod is ready, although it has crashed": {3, nil, func(s *group.Snapshot) {
+		"does not begin before it has had the time to join": {3, nil, func(s *observation.Snapshot) { leftover(s, time.Minute, v1alpha1.ReasonContainerCrashing) }, did{}, "", ""},
+		"does not begin while it has no reason not to join": {3, nil, func(s *observation.Snapshot) { leftover(s, 3*time.Minute, v1alpha1.ReasonPodPending) }, did{}, "", ""},
+		"does not begin when its pod is ready, although it has crashed": {3, nil, func(s *observation.Snapshot) {
 			leftover(s, 3*time.Minute, v1alpha1.ReasonContainerCrashing)
 			meta.FindStatusCondition(s.Instances[2].Status.Conditions, v1alpha1.ConditionPodReady).Status = metav1.ConditionTrue
 		}, did{}, "", ""},
-		"does not begin when another volume is older, and the data is new": {3, nil, func(s *group.Snapshot) {
+		"does not begin when another volume is older, and the data is new": {3, nil, func(s *observation.Snapshot) {
 			leftover(s, 3*time.Minute, v1alpha1.ReasonContainerCrashing)
 			name := s.Instances[2].Name
 			s.Claims[name] = []metav1.ObjectMeta{
@@ -534,19 +536,19 @@ func TestAReplacement(t *testing.T) {
 				{Name: "data-" + name, CreationTimestamp: metav1.NewTime(clock())},
 			}
 		}, did{}, "", ""},
-		"goes on beside one that has left and does not stop": {3, nil, func(s *group.Snapshot) {
+		"goes on beside one that has left and does not stop": {3, nil, func(s *observation.Snapshot) {
 			deleted(s, 2, time.Hour)
 			s.Instances[2].Finalizers = []string{v1alpha1.FinalizerInstance}
 			tells(s.Instances[2], time.Minute, "Ready", "False", "PodTerminating", "Drained", "True", "MemberLeft", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 			s.PD.Members = s.PD.Members[:2]
 		}, did{created: []string{"basic-pd-3"}}, "", ""},
-		"keeps its slot for a while": {3, nil, func(s *group.Snapshot) {
+		"keeps its slot for a while": {3, nil, func(s *observation.Snapshot) {
 			deleted(s, 2, 30*time.Second)
 			s.Instances[2].Finalizers = []string{v1alpha1.FinalizerInstance}
 			tells(s.Instances[2], time.Minute, "Drained", "True", "MemberLeft", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 			s.PD.Members = s.PD.Members[:2]
 		}, did{}, v1alpha1.ReasonDeleting, "its pod has yet to stop"},
-		"of the next one does not wait for the pod of one that has left": {5, nil, func(s *group.Snapshot) {
+		"of the next one does not wait for the pod of one that has left": {5, nil, func(s *observation.Snapshot) {
 			deleted(s, 4, time.Hour)
 			s.Instances[4].Finalizers = []string{v1alpha1.FinalizerInstance}
 			tells(s.Instances[4], time.Minute, "Drained", "True", "MemberLeft")
@@ -557,35 +559,35 @@ func TestAReplacement(t *testing.T) {
 			lives(s, 1, false, false)
 			claimLost(s, 1)
 		}, did{deleted: []string{"basic-pd-1"}}, "", "its member has left, and its pod has yet to stop"},
-		"of the next one waits a while for the one before": {5, nil, func(s *group.Snapshot) {
+		"of the next one waits a while for the one before": {5, nil, func(s *observation.Snapshot) {
 			deleted(s, 4, 30*time.Second)
 			tells(s.Instances[4], time.Minute, "Drained", "True", "MemberLeft")
 			s.PD.Members = s.PD.Members[:4]
 			lives(s, 1, false, false)
 			claimLost(s, 1)
 		}, did{}, "", ""},
-		"of one that never started although it was added": {3, nil, func(s *group.Snapshot) {
+		"of one that never started although it was added": {3, nil, func(s *observation.Snapshot) {
 			s.PD.Members[2] = pd.Member{ID: "3", PeerURL: "http://basic-pd-2.basic-pd-peer.ns.svc:2380"}
 			tells(s.Instances[2], time.Minute, "Ready", "False", "ClaimLost", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 			claimLost(s, 2)
 		}, did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "the volume with its data is gone"},
-		"does not begin for a founder that starts late": {3, nil, func(s *group.Snapshot) {
+		"does not begin for a founder that starts late": {3, nil, func(s *observation.Snapshot) {
 			s.PD.Members[2].ClientURL, s.PD.Members[2].Healthy = "", false
 			tells(s.Instances[2], 5*time.Minute, "Ready", "False", "PodPending", "PodReady", "False", "PodPending", "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
 			s.Instances[2].CreationTimestamp = metav1.NewTime(clock().Add(-6 * time.Minute))
 			s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-2": {{CreationTimestamp: metav1.NewTime(clock().Add(-6 * time.Minute))}}}
 		}, did{}, "", ""},
-		"does not begin on one answer": {3, nil, func(s *group.Snapshot) {
+		"does not begin on one answer": {3, nil, func(s *observation.Snapshot) {
 			s.PD.Members = s.PD.Members[:2]
 			tells(s.Instances[2], time.Second, "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 		}, did{}, "", ""},
-		"begins when PD's member is of another volume": {3, nil, func(s *group.Snapshot) {
+		"begins when PD's member is of another volume": {3, nil, func(s *observation.Snapshot) {
 			lives(s, 1, false, false)
 			tells(s.Instances[1], time.Minute, "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
 			s.Instances[1].CreationTimestamp = metav1.NewTime(clock().Add(-2 * time.Minute))
 			s.Claims = map[string][]metav1.ObjectMeta{"basic-pd-1": {{CreationTimestamp: metav1.NewTime(clock().Add(-time.Minute))}}}
 		}, did{deleted: []string{"basic-pd-1"}}, v1alpha1.ReasonReplacing, "its volume is newer than its member in PD"},
-		"does not begin when the volume is the member's own": {3, nil, func(s *group.Snapshot) {
+		"does not begin when the volume is the member's own": {3, nil, func(s *observation.Snapshot) {
 			lives(s, 1, false, false)
 			tells(s.Instances[1], time.Minute, "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
 			s.Instances[1].CreationTimestamp = metav1.NewTime(clock().Add(-2 * time.Minute))
@@ -609,7 +611,7 @@ func TestAReplacement(t *testing.T) {
 
 // leftover has the last member be one that was made anew, by force, on a volume of
 // which PD has let the member go.
-func leftover(s *group.Snapshot, ago time.Duration, reason string) {
+func leftover(s *observation.Snapshot, ago time.Duration, reason string) {
 	i := s.Instances[2]
 	s.PD.Members, i.Status.Member, i.CreationTimestamp = s.PD.Members[:2], nil, metav1.NewTime(clock().Add(-ago))
 	tells(i, ago, "Ready", "False", reason, "PodReady", "False", reason, "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
@@ -617,7 +619,7 @@ func leftover(s *group.Snapshot, ago time.Duration, reason string) {
 }
 
 // unhealthyFor makes a member that PD has called unhealthy for a while.
-func unhealthyFor(s *group.Snapshot, slot int, ago time.Duration) {
+func unhealthyFor(s *observation.Snapshot, slot int, ago time.Duration) {
 	s.PD.Members[slot].Healthy = false
 	tells(s.Instances[slot], ago, "Ready", "False", "PodNotReady", "PodReady", "False", "PodNotReady", "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
 }
@@ -627,7 +629,7 @@ func replacing(n int32) func(*v1alpha1.PDGroup) {
 }
 
 // joiner is an Instance whose pod runs and that PD does not list yet.
-func joiner(s *group.Snapshot, slot int32) *v1alpha1.Instance {
+func joiner(s *observation.Snapshot, slot int32) *v1alpha1.Instance {
 	i := s.Instances[0].DeepCopy()
 	i.Name, i.Spec.Slot, i.DeletionTimestamp, i.Status.Member = fmt.Sprintf("basic-pd-%d", slot), slot, nil, nil
 	i.UID, i.Status.PodUID = "uid-of-joiner", "pod-of-joiner"
@@ -635,7 +637,7 @@ func joiner(s *group.Snapshot, slot int32) *v1alpha1.Instance {
 	return i
 }
 
-func claimLost(s *group.Snapshot, slot int) {
+func claimLost(s *observation.Snapshot, slot int) {
 	set := conditions.New(nil, s.Instances[slot].Generation, clock())
 	set.False(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonClaimLost, "test")
 	s.Instances[slot].Status.Conditions = append(s.Instances[slot].Status.Conditions, set.List()...)
@@ -650,41 +652,41 @@ func TestPD03FoundersAreNotForgotten(t *testing.T) {
 		}
 		return out
 	}
-	fresh := func(s *group.Snapshot, slot int) {
+	fresh := func(s *observation.Snapshot, slot int) {
 		s.Instances[slot].Status = v1alpha1.InstanceStatus{}
 	}
 	for name, c := range map[string]struct {
 		founders []v1alpha1.PDFounder
-		change   func(*group.Snapshot)
+		change   func(*observation.Snapshot)
 		does     did
 		released []string
 		records  int
 		kind     step.Kind
 		reason   string
 	}{
-		"one that was created is recorded": {nil, func(*group.Snapshot) {}, did{}, nil, 3, "", ""},
-		"one that is deleted before it started is taken off the record": {founder(0, 1, 2), func(s *group.Snapshot) { fresh(s, 1); deleted(s, 1, 0) },
+		"one that was created is recorded": {nil, func(*observation.Snapshot) {}, did{}, nil, 3, "", ""},
+		"one that is deleted before it started is taken off the record": {founder(0, 1, 2), func(s *observation.Snapshot) { fresh(s, 1); deleted(s, 1, 0) },
 			did{}, nil, 2, step.KindWait, v1alpha1.ReasonBootstrapping},
-		"and let go then": {founder(0, 2), func(s *group.Snapshot) { fresh(s, 1); deleted(s, 1, 0) },
+		"and let go then": {founder(0, 2), func(s *observation.Snapshot) { fresh(s, 1); deleted(s, 1, 0) },
 			did{}, []string{"basic-pd-1"}, 2, step.KindWait, ""},
-		"and made anew in its slot": {founder(0, 2), func(s *group.Snapshot) { s.Instances = append(s.Instances[:1], s.Instances[2]) },
+		"and made anew in its slot": {founder(0, 2), func(s *observation.Snapshot) { s.Instances = append(s.Instances[:1], s.Instances[2]) },
 			did{created: []string{"basic-pd-1"}}, nil, 2, step.KindWait, ""},
-		"one that is deleted after it started stays": {founder(0, 1, 2), func(s *group.Snapshot) { deleted(s, 1, 0) },
+		"one that is deleted after it started stays": {founder(0, 1, 2), func(s *observation.Snapshot) { deleted(s, 1, 0) },
 			did{}, nil, 3, step.KindWait, v1alpha1.ReasonUnsafe},
-		"one that is gone is not started anew": {founder(0, 1, 2), func(s *group.Snapshot) { s.Instances = s.Instances[:2] },
+		"one that is gone is not started anew": {founder(0, 1, 2), func(s *observation.Snapshot) { s.Instances = s.Instances[:2] },
 			did{}, nil, 3, step.KindWait, v1alpha1.ReasonFoundersLost},
-		"two that are gone need a person": {founder(0, 1, 2), func(s *group.Snapshot) { s.Instances = s.Instances[:1] },
+		"two that are gone need a person": {founder(0, 1, 2), func(s *observation.Snapshot) { s.Instances = s.Instances[:1] },
 			did{}, nil, 3, step.KindStall, v1alpha1.ReasonFoundersLost},
-		"all that are gone need a person": {founder(0, 1, 2), func(s *group.Snapshot) { s.Instances = nil },
+		"all that are gone need a person": {founder(0, 1, 2), func(s *observation.Snapshot) { s.Instances = nil },
 			did{}, nil, 3, step.KindStall, v1alpha1.ReasonFoundersLost},
-		"the record is closed when the ID is known": {founder(0, 1, 2), func(s *group.Snapshot) {
+		"the record is closed when the ID is known": {founder(0, 1, 2), func(s *observation.Snapshot) {
 			s.PD = pd.View{ClusterID: "73", Leader: "basic-pd-0", Members: []pd.Member{{Name: "basic-pd-0", ID: "1", Healthy: true, ClientURL: "http://basic-pd-0"}}}
 		}, did{}, nil, 0, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored()
 			g.Status.Founders = c.founders
-			s := scene(t, 3, func(s *group.Snapshot) {
+			s := scene(t, 3, func(s *observation.Snapshot) {
 				s.PD = pd.View{Err: errors.New("connection refused"), Members: make([]pd.Member, 3)}
 				c.change(s)
 				s.PD.Members = s.PD.Members[:min(len(s.PD.Members), 1)]
@@ -721,7 +723,7 @@ func TestTheLeaseOfAMemberThatHasLeftIsGivenBack(t *testing.T) {
 		given   bool
 	}{"whose member has left": {"True", true}, "that is let go for another reason": {"False", false}} {
 		t.Run(name, func(t *testing.T) {
-			s := scene(t, 5, func(s *group.Snapshot) {
+			s := scene(t, 5, func(s *observation.Snapshot) {
 				holds(s, 4)
 				deleted(s, 4, time.Minute)
 				s.Instances[4].Finalizers = []string{v1alpha1.FinalizerInstance}
@@ -735,7 +737,7 @@ func TestTheLeaseOfAMemberThatHasLeftIsGivenBack(t *testing.T) {
 
 // PD-05, PD-06: no member joins beside one that is being removed.
 func TestNoMemberJoinsWhileAnotherOneLeaves(t *testing.T) {
-	s := scene(t, 5, func(s *group.Snapshot) {
+	s := scene(t, 5, func(s *observation.Snapshot) {
 		lives(s, 1, false, false)
 		meta.FindStatusCondition(s.Instances[1].Status.Conditions, v1alpha1.ConditionJoined).LastTransitionTime = metav1.NewTime(clock().Add(-time.Hour))
 		deleted(s, 1, 0)

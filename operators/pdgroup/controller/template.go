@@ -11,8 +11,8 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
@@ -49,14 +49,14 @@ func services(g *v1alpha1.PDGroup) []*corev1.Service {
 
 // inputs returns the part of the spec that a member is rendered from.
 func inputs(g *v1alpha1.PDGroup) any {
-	return group.Inputs(g, nil)
+	return rollout.Inputs(g, nil)
 }
 
 // render renders the pod and the configuration file of a member that joins. image is
 // that of the operator.
 func render(g *v1alpha1.PDGroup, image string) (corev1.PodTemplateSpec, map[string]string, []string) {
 	files, problems := config(g)
-	configMap, err := group.ConfigMapName(g.Name, files)
+	configMap, err := rollout.ConfigMapName(g.Name, files)
 	if err != nil {
 		problems = append(problems, err.Error())
 	}

@@ -13,23 +13,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
 // silences are what PD may be like when it is of no help.
-func silences() map[string]func(*group.Snapshot) {
-	return map[string]func(*group.Snapshot){
+func silences() map[string]func(*observation.Snapshot) {
+	return map[string]func(*observation.Snapshot){
 		"cannot be reached":      silent,
-		"has no leader":          func(s *group.Snapshot) { s.PD = pd.View{Err: pd.ErrNoLeader} },
-		"has not been asked yet": func(s *group.Snapshot) { s.PD = pd.View{Err: errors.New("PD has not answered yet")} },
-		"is another cluster's":   func(s *group.Snapshot) { s.PD.ClusterID = "999" },
-		"is out of quorum":       func(s *group.Snapshot) { s.PD.Leader = "" },
+		"has no leader":          func(s *observation.Snapshot) { s.PD = pd.View{Err: pd.ErrNoLeader} },
+		"has not been asked yet": func(s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD has not answered yet")} },
+		"is another cluster's":   func(s *observation.Snapshot) { s.PD.ClusterID = "999" },
+		"is out of quorum":       func(s *observation.Snapshot) { s.PD.Leader = "" },
 	}
 }
 
 // pod sets what is seen of a member's pod.
-func pod(s *group.Snapshot, slot int, status metav1.ConditionStatus, reason string) {
+func pod(s *observation.Snapshot, slot int, status metav1.ConditionStatus, reason string) {
 	ready := "False"
 	if status == metav1.ConditionTrue {
 		ready = "True"
@@ -69,7 +69,7 @@ func TestAMemberThatNobodySeesIsNotSpareWhilePDIsSilent(t *testing.T) {
 				silence(&s)
 				v := voters{stored(edited), s}
 				for slot, p := range pods {
-					require.Equal(t, !mayRun(p), v.Spare(s.Instances[slot]), "PD %s, pods %v, slot %d", name, pods, slot)
+					require.Equal(t, !mayRun(p), v.NotServing(s.Instances[slot]), "PD %s, pods %v, slot %d", name, pods, slot)
 				}
 				checked++
 			}
@@ -79,7 +79,7 @@ func TestAMemberThatNobodySeesIsNotSpareWhilePDIsSilent(t *testing.T) {
 }
 
 func TestKubeletsThatLoseTheAPIServerCostNoMember(t *testing.T) {
-	lose := func(s *group.Snapshot) {
+	lose := func(s *observation.Snapshot) {
 		for slot := range 3 {
 			pod(s, slot, metav1.ConditionFalse, v1alpha1.ReasonNodeUnreachable)
 		}
@@ -100,11 +100,11 @@ func TestKubeletsThatLoseTheAPIServerCostNoMember(t *testing.T) {
 		})
 	}
 	t.Run("and one that PD calls unhealthy is replaced", func(t *testing.T) {
-		s := scene(t, 3, lose, func(s *group.Snapshot) { s.PD.Members[2].Healthy = false })
+		s := scene(t, 3, lose, func(s *observation.Snapshot) { s.PD.Members[2].Healthy = false })
 		assert.Equal(t, []string{"basic-pd-2"}, does(mustPlan(t, stored(edited), s)).granted)
 	})
 	t.Run("and pods that are seen not to run are mended", func(t *testing.T) {
-		s := scene(t, 3, silent, func(s *group.Snapshot) {
+		s := scene(t, 3, silent, func(s *observation.Snapshot) {
 			for slot := range 3 {
 				pod(s, slot, metav1.ConditionFalse, v1alpha1.ReasonContainerCrashing)
 			}

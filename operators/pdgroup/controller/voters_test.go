@@ -16,11 +16,14 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -185,20 +188,20 @@ type scenery struct {
 	g        *v1alpha1.PDGroup
 	revision map[bool]string // by edited
 	raw      map[bool][]byte
-	record   map[bool]group.Snapshot
+	record   map[bool]observation.Snapshot
 	said     map[health][]metav1.Condition
 }
 
 func newScenery(t *testing.T) *scenery {
 	t.Helper()
-	b := &scenery{g: stored(founded), revision: map[bool]string{}, raw: map[bool][]byte{}, record: map[bool]group.Snapshot{}, said: map[health][]metav1.Condition{}}
+	b := &scenery{g: stored(founded), revision: map[bool]string{}, raw: map[bool][]byte{}, record: map[bool]observation.Snapshot{}, said: map[health][]metav1.Condition{}}
 	for _, edited := range []bool{false, true} {
-		p, err := planWith(b.g, group.Snapshot{PD: pd.View{Err: errNoMembers}}, b.rendering(b.g, group.Snapshot{}, edited))
+		p, err := planWith(b.g, observation.Snapshot{PD: pd.View{Err: errNoMembers}}, b.rendering(b.g, observation.Snapshot{}, edited))
 		require.NoError(t, err)
 		b.revision[edited] = p.Target.Hash
 		b.raw[edited], err = json.Marshal(tiny(edited))
 		require.NoError(t, err)
-		s := group.Snapshot{ConfigMaps: map[string]bool{}}
+		s := observation.Snapshot{ConfigMaps: map[string]bool{}}
 		s.Revisions = append(s.Revisions, *p.Revision)
 		if p.ConfigMap != nil {
 			s.ConfigMaps[p.ConfigMap.Name] = true
@@ -231,15 +234,15 @@ func newScenery(t *testing.T) *scenery {
 	return b
 }
 
-func (b *scenery) rendering(g *v1alpha1.PDGroup, s group.Snapshot, edited bool) group.Rendering {
+func (b *scenery) rendering(g *v1alpha1.PDGroup, s observation.Snapshot, edited bool) component.Rendering {
 	open := gate.Result{Open: true}
-	return voting(g, s, group.Rendering{Template: tiny(edited), Inputs: edited, Gate: open, RollGate: open})
+	return voting(g, s, component.Rendering{Template: tiny(edited), Inputs: edited, Gate: open, RollGate: open})
 }
 
-func (b *scenery) snapshot(st state) (*v1alpha1.PDGroup, group.Snapshot) {
+func (b *scenery) snapshot(st state) (*v1alpha1.PDGroup, observation.Snapshot) {
 	g := *b.g
 	g.Spec.Replicas = ptr.To(int32(st.replicas))
-	s := group.Snapshot{Now: clock(), PDGroup: &g, PD: pd.View{ClusterID: "73"}}
+	s := observation.Snapshot{Now: clock(), PDGroup: &g, PD: pd.View{ClusterID: "73"}}
 	s.ConfigMaps, s.Revisions = b.record[st.edited].ConfigMaps, b.record[st.edited].Revisions
 	for slot, m := range st.members {
 		name := fmt.Sprintf("basic-pd-%d", slot)
@@ -274,7 +277,7 @@ func (b *scenery) snapshot(st state) (*v1alpha1.PDGroup, group.Snapshot) {
 }
 
 // joining counts the Instances that may join at any moment.
-func joining(g *v1alpha1.PDGroup, s group.Snapshot) int {
+func joining(g *v1alpha1.PDGroup, s observation.Snapshot) int {
 	n := 0
 	for _, i := range s.Instances {
 		if _, listed := membership.Of(g, s, i); !listed && i.DeletionTimestamp == nil && i.Status.Member == nil {
@@ -285,7 +288,7 @@ func joining(g *v1alpha1.PDGroup, s group.Snapshot) int {
 }
 
 // check returns what a plan must not do in a state.
-func check(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan) []string {
+func check(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) []string {
 	var bad []string
 	say := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	v := voters{g, s}
@@ -301,7 +304,7 @@ func check(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan) []string {
 			}
 			firm := 0
 			for _, i := range s.Instances {
-				if listed(i).Healthy && group.FootingOf(i) == group.Firm {
+				if listed(i).Healthy && member.PodStateOf(i) == member.PodReady {
 					firm++
 				}
 			}
@@ -316,7 +319,7 @@ func check(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan) []string {
 			continue
 		}
 		m := listed(c.Live)
-		if v.Spare(c.Live) {
+		if v.NotServing(c.Live) {
 			if m.Healthy {
 				say("%s is taken for spare although it is healthy", c.Live.Name)
 			}
@@ -340,7 +343,7 @@ func check(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan) []string {
 		}
 	}
 	for _, c := range p.Calls {
-		if c.Verb == group.TransferLeader {
+		if c.Verb == component.TransferLeader {
 			to, _ := s.PD.Member(c.Target)
 			if !to.Healthy {
 				say("the leader moves to %s, which is not healthy", c.Target)
@@ -402,10 +405,10 @@ func check(g *v1alpha1.PDGroup, s group.Snapshot, p groupPlan) []string {
 		}
 	case step.KindDone:
 		// What has just been changed is waited for by whoever carries the plan out.
-		changed := slices.ContainsFunc(p.Instances, func(c group.InstanceChange) bool {
+		changed := slices.ContainsFunc(p.Instances, func(c planning.InstanceChange) bool {
 			return c.Live == nil || c.Desired.Spec.Revision != c.Live.Spec.Revision || c.Desired.Spec.Retire != c.Live.Spec.Retire
 		})
-		if !changed && (len(s.Instances) != int(g.GetReplicas()) || len(p.Notes) > 0) || p.Lease.Take != nil || !s.Lease.Free() && !p.Lease.Give {
+		if !changed && (len(s.Instances) != int(g.GetReplicas()) || len(p.Notes) > 0) || p.Lease.Take != nil || !s.Lease.Free() && !p.Lease.Release {
 			say("it is called done")
 		}
 	case step.KindStall, step.KindFail:

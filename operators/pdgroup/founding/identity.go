@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -17,11 +17,11 @@ const patience = time.Minute
 
 // Bootstrapped reports whether PD has a cluster ID that we know of. It never
 // goes back: the ID in status is written once.
-func Bootstrapped(g *v1alpha1.PDGroup, s group.Snapshot) bool { return ClusterID(g, s) != "" }
+func Bootstrapped(g *v1alpha1.PDGroup, s observation.Snapshot) bool { return ClusterID(g, s) != "" }
 
 // ClusterID returns the cluster ID in status or, if there is none yet, that of
 // a PD that has a quorum.
-func ClusterID(g *v1alpha1.PDGroup, s group.Snapshot) string {
+func ClusterID(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	if g.Status.ClusterID != "" {
 		return g.Status.ClusterID
 	}
@@ -32,7 +32,7 @@ func ClusterID(g *v1alpha1.PDGroup, s group.Snapshot) string {
 }
 
 // Mismatch says that the PD that answers is not the one of this group.
-func Mismatch(g *v1alpha1.PDGroup, s group.Snapshot) string {
+func Mismatch(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	if g.Status.ClusterID == "" || s.PD.Err != nil || s.PD.ClusterID == "" || s.PD.ClusterID == g.Status.ClusterID {
 		return ""
 	}
@@ -40,14 +40,14 @@ func Mismatch(g *v1alpha1.PDGroup, s group.Snapshot) string {
 }
 
 // Usable reports whether what PD answered is this group's PD.
-func Usable(g *v1alpha1.PDGroup, s group.Snapshot) bool {
+func Usable(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
 	return s.PD.Err == nil && Mismatch(g, s) == ""
 }
 
 // Vanished says that Instances which may have founded the cluster are gone
 // before its ID was known; Done if none is. The others may still have a majority,
 // and then PD tells its ID by itself.
-func Vanished(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
+func Vanished(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	if Bootstrapped(g, s) {
 		return step.Done()
 	}

@@ -10,9 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // quorumPatience is how long members that start on the claims of former ones may
@@ -27,10 +28,10 @@ const bindCompleted = "pv.kubernetes.io/bind-completed"
 // those that List returns. Of Instances that a group has taken over, which founded for
 // one before, only they are and those with a claim that may hold data: what the
 // others had is gone, and so is the record that they were there.
-func Founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+func Founders(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	list := List(g, s)
 	if !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
-		return group.Ours(g, i) && i.CreationTimestamp.Before(&g.CreationTimestamp)
+		return workload.IsOwned(g, i) && i.CreationTimestamp.Before(&g.CreationTimestamp)
 	}) {
 		return list
 	}
@@ -47,10 +48,10 @@ func Founders(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 // from then on. Of a group that has taken over Instances which join a cluster
 // nobody founds one. A claim without a volume has no data, so that beside one that
 // has a volume it founds nothing.
-func List(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+func List(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	own := false
 	for _, i := range s.Instances {
-		if !group.Ours(g, i) {
+		if !workload.IsOwned(g, i) {
 			continue
 		}
 		own = true
@@ -79,8 +80,8 @@ const looked = 7
 
 // Undecided reports whether nobody has begun to found a group's cluster yet: who does
 // depends on the claims that there are.
-func Undecided(g *v1alpha1.PDGroup, s group.Snapshot) bool {
-	return g.Status.ClusterID == "" && g.DeletionTimestamp == nil && !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return group.Ours(g, i) })
+func Undecided(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
+	return g.Status.ClusterID == "" && g.DeletionTimestamp == nil && !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return workload.IsOwned(g, i) })
 }
 
 // Names returns the Instances on whose data the cluster might have been before.
@@ -95,15 +96,15 @@ func Names(g *v1alpha1.PDGroup) []string {
 // Strange stalls while a claim stands under the name of a member that might found the
 // cluster, and nobody has said whether it holds a member's data: founding beside it
 // would make a second cluster of it.
-func Strange(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
-	if len(s.StrangeClaims) == 0 || !Undecided(g, s) {
+func Strange(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
+	if len(s.ForeignClaims) == 0 || !Undecided(g, s) {
 		return step.Done()
 	}
-	claim := s.StrangeClaims[0]
+	claim := s.ForeignClaims[0]
 	instance := claim[len(DataClaim(g, "")):]
 	others := ""
-	if len(s.StrangeClaims) > 1 {
-		others = "; likewise " + strings.Join(s.StrangeClaims[1:], ", ")
+	if len(s.ForeignClaims) > 1 {
+		others = "; likewise " + strings.Join(s.ForeignClaims[1:], ", ")
 	}
 	o := step.Stall(v1alpha1.ReasonClaimRejected, fmt.Sprintf("PD founds no cluster while nobody has said whose claim %s is, which has the name of one of its members: if it holds the data of one, as when it was restored: kubectl -n %s annotate pvc %s %s=%s --overwrite; "+
 		"if nobody needs it: kubectl -n %s delete pvc %s%s", claim, g.Namespace, claim, v1alpha1.AnnotationAdopt, instance, g.Namespace, claim, others))
@@ -118,7 +119,7 @@ const strangePatience = 5 * time.Second
 // Starts returns the slots whose members start while PD's cluster ID is not known:
 // the founders and, if claims of further members turn up, these as well. The
 // latter are started with --join, by which no cluster is founded.
-func Starts(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+func Starts(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	out := append(Founders(g, s), Kept(g, s)...)
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -126,7 +127,7 @@ func Starts(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 
 // Kept returns the slots in which a claim with a member's data is left that the
 // slot would be started with, those in use included.
-func Kept(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+func Kept(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	var out []int32
 	for name := range s.Claims {
 		slot, ok := names.Slot(g.Name, name)
@@ -140,7 +141,7 @@ func Kept(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 
 // bound returns those of some slots whose claims have a volume; all if none has:
 // claims that were restored may get theirs when the pods are made.
-func bound(g *v1alpha1.PDGroup, s group.Snapshot, kept []int32) []int32 {
+func bound(g *v1alpha1.PDGroup, s observation.Snapshot, kept []int32) []int32 {
 	out := slices.DeleteFunc(slices.Clone(kept), func(slot int32) bool {
 		return data(g, s, names.Instance(g.Name, slot)).Annotations[bindCompleted] == ""
 	})
@@ -151,7 +152,7 @@ func bound(g *v1alpha1.PDGroup, s group.Snapshot, kept []int32) []int32 {
 }
 
 // data returns the claim with the data of an Instance's member, nil if there is none.
-func data(g *v1alpha1.PDGroup, s group.Snapshot, instance string) *metav1.ObjectMeta {
+func data(g *v1alpha1.PDGroup, s observation.Snapshot, instance string) *metav1.ObjectMeta {
 	claim := DataClaim(g, instance)
 	at := slices.IndexFunc(s.Claims[instance], func(c metav1.ObjectMeta) bool { return c.Name == claim })
 	if at < 0 {
@@ -187,10 +188,10 @@ func slotsOf(g *v1alpha1.PDGroup, arg string) []int32 {
 // Parting names an Instance that another group of the name has left and that is not
 // gone yet while it is still open who founds; empty if there is none. Which claims
 // it leaves is only known when it has gone.
-func Parting(g *v1alpha1.PDGroup, s group.Snapshot) string {
+func Parting(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	left := ""
 	for _, i := range s.Instances {
-		if group.Ours(g, i) {
+		if workload.IsOwned(g, i) {
 			return ""
 		}
 		left = i.Name
@@ -200,7 +201,7 @@ func Parting(g *v1alpha1.PDGroup, s group.Snapshot) string {
 
 // Stuck says that members which started on the claims of former ones get no quorum:
 // the others' claims may be missing. Done if that is not so, or not yet to be told.
-func Stuck(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
+func Stuck(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	if Bootstrapped(g, s) || g.DeletionTimestamp != nil || g.Spec.Suspended || g.Spec.Paused {
 		return step.Done()
 	}
@@ -243,7 +244,7 @@ func Stuck(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 
 // before reports whether a claim was there before all founders: who has it and does not
 // found had no data when that was decided. One that was restored later may have.
-func before(g *v1alpha1.PDGroup, s group.Snapshot, claim *metav1.ObjectMeta, founders []int32) bool {
+func before(g *v1alpha1.PDGroup, s observation.Snapshot, claim *metav1.ObjectMeta, founders []int32) bool {
 	return !slices.ContainsFunc(founders, func(slot int32) bool {
 		i := s.Instance(names.Instance(g.Name, slot))
 		return i == nil || !claim.CreationTimestamp.Before(&i.CreationTimestamp)
@@ -270,7 +271,7 @@ func crashing(i *v1alpha1.Instance) string {
 // remedy says what a person may do for members that have no quorum. Their claims are
 // only to be given up where others are missing: what keeps all of them from working,
 // such as a mistake in the spec, is to be mended with the data.
-func remedy(g *v1alpha1.PDGroup, s group.Snapshot, running []string, interrupted, crash bool) string {
+func remedy(g *v1alpha1.PDGroup, s observation.Snapshot, running []string, interrupted, crash bool) string {
 	const lost = "if they are lost for good, see lost-quorum.md (claims that are missing)"
 	var say string
 	absent := missing(g, s, running)
@@ -288,7 +289,7 @@ func remedy(g *v1alpha1.PDGroup, s group.Snapshot, running []string, interrupted
 }
 
 // missing returns the claims that may be restored.
-func missing(g *v1alpha1.PDGroup, s group.Snapshot, running []string) []string {
+func missing(g *v1alpha1.PDGroup, s observation.Snapshot, running []string) []string {
 	var out []string
 	for slot := int32(0); slot < max(g.GetReplicas(), int32(len(running))); slot++ { //nolint:gosec // a few
 		if name := names.Instance(g.Name, slot); !slices.Contains(running, name) && !s.RetiredSlots[slot] {

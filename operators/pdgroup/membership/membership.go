@@ -13,15 +13,17 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // Of returns how PD lists the member of an Instance. One that was added and
 // has not started yet has no name; it is known by where it is to listen.
-func Of(g *v1alpha1.PDGroup, s group.Snapshot, i *v1alpha1.Instance) (pd.Member, bool) {
+func Of(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) (pd.Member, bool) {
 	for _, m := range s.PD.Members {
 		if Pod(g, m) == i.Name {
 			return m, true
@@ -31,7 +33,7 @@ func Of(g *v1alpha1.PDGroup, s group.Snapshot, i *v1alpha1.Instance) (pd.Member,
 }
 
 // Unknown says why PD's answer is nothing to act on; empty if it is.
-func Unknown(g *v1alpha1.PDGroup, s group.Snapshot) string {
+func Unknown(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	switch {
 	case founding.Mismatch(g, s) != "":
 		return "another cluster's PD answers"
@@ -48,17 +50,17 @@ func Unknown(g *v1alpha1.PDGroup, s group.Snapshot) string {
 // Left reports whether PD has let the member of an Instance go, as far as PD's answer
 // is something to act on. It votes no more, whatever its pod does, and its data is
 // of no use: PD never takes such a member back.
-func Left(g *v1alpha1.PDGroup, s group.Snapshot, i *v1alpha1.Instance) bool {
+func Left(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) bool {
 	_, listed := Of(g, s, i)
 	return Unknown(g, s) == "" && !listed && i.Status.Member != nil
 }
 
 // Joining counts the Instances that have not joined yet and may do so at any
 // moment: from then on they count for what a majority is.
-func Joining(g *v1alpha1.PDGroup, s group.Snapshot) int {
+func Joining(g *v1alpha1.PDGroup, s observation.Snapshot) int {
 	n := 0
 	for _, i := range s.Instances {
-		if _, listed := Of(g, s, i); !listed && i.DeletionTimestamp == nil && i.Status.Member == nil && group.Ours(g, i) {
+		if _, listed := Of(g, s, i); !listed && i.DeletionTimestamp == nil && i.Status.Member == nil && workload.IsOwned(g, i) {
 			n++
 		}
 	}
@@ -77,7 +79,7 @@ const JoinAfter = 7 * time.Second
 // at a time, each when all before it are healthy and have been for a while, and only
 // if a majority stands firm with the new one counted in: every join changes what a
 // majority is.
-func Limit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
+func Limit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 	if !founding.Bootstrapped(g, s) {
 		return first(g, s)
 	}
@@ -113,7 +115,7 @@ func Limit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 		if listed && !m.Healthy && (i.DeletionTimestamp != nil || i.Spec.Retire) {
 			return none("member %s to leave PD", i.Name)
 		}
-		if !listed || m.Name == "" || !m.Healthy || !group.InstanceReady(i) {
+		if !listed || m.Name == "" || !m.Healthy || !member.IsReady(i) {
 			return none("Instance %s", i.Name)
 		}
 	}
@@ -138,9 +140,9 @@ func Limit(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 // unsteady returns the members that PD calls healthy and that may stop at any moment,
 // and the name of one. Until the one that joins has started, all others that a majority
 // needs have to go on.
-func unsteady(g *v1alpha1.PDGroup, s group.Snapshot) (ids []string, name string) {
+func unsteady(g *v1alpha1.PDGroup, s observation.Snapshot) (ids []string, name string) {
 	for _, i := range s.Instances {
-		if m, listed := Of(g, s, i); listed && m.Healthy && group.FootingOf(i) != group.Firm {
+		if m, listed := Of(g, s, i); listed && m.Healthy && member.PodStateOf(i) != member.PodReady {
 			ids, name = append(ids, m.ID), i.Name
 		}
 	}
@@ -150,7 +152,7 @@ func unsteady(g *v1alpha1.PDGroup, s group.Snapshot) (ids []string, name string)
 // newest names the Instance whose member has become healthy last, if that was
 // too short a time ago for another one to be added; empty if it was not. A single
 // member has nobody to be connected to.
-func newest(g *v1alpha1.PDGroup, s group.Snapshot) string {
+func newest(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	name, last := "", time.Time{}
 	if len(s.PD.Members) < 2 {
 		return ""
@@ -180,7 +182,7 @@ func HealthySince(i *v1alpha1.Instance) time.Time {
 
 // first lets the members start of which one may found the cluster, or that have
 // founded it before: the others join it.
-func first(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
+func first(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 	if lost := founding.Vanished(g, s); lost.Kind != step.KindDone {
 		return 0, lost.Message
 	}
@@ -206,7 +208,7 @@ func first(g *v1alpha1.PDGroup, s group.Snapshot) (int, string) {
 // Extra returns how many members more than wanted are started because claims of
 // former ones are left: PD may need them for a majority, and they leave it when
 // there is one.
-func Extra(g *v1alpha1.PDGroup, s group.Snapshot) int32 {
+func Extra(g *v1alpha1.PDGroup, s observation.Snapshot) int32 {
 	if founding.Bootstrapped(g, s) {
 		return 0
 	}
@@ -228,7 +230,7 @@ func Pod(g *v1alpha1.PDGroup, m pd.Member) string {
 }
 
 // Abandoned returns the group's members that PD lists and that have no Instance.
-func Abandoned(g *v1alpha1.PDGroup, s group.Snapshot) []pd.Member {
+func Abandoned(g *v1alpha1.PDGroup, s observation.Snapshot) []pd.Member {
 	return slices.DeleteFunc(slices.Clone(s.PD.Members), func(m pd.Member) bool {
 		pod := Pod(g, m)
 		return pod == "" || s.Instance(pod) != nil
@@ -238,7 +240,7 @@ func Abandoned(g *v1alpha1.PDGroup, s group.Snapshot) []pd.Member {
 // Returning returns the slots of members that PD lists, or listed last, whose
 // data is still there and that have no Instance. If nobody knows whom PD lists,
 // these are all whose data is there: no cluster is founded any more.
-func Returning(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
+func Returning(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	if !founding.Bootstrapped(g, s) {
 		return founding.Starts(g, s)
 	}
@@ -267,7 +269,7 @@ func Returning(g *v1alpha1.PDGroup, s group.Snapshot) []int32 {
 // Orphan returns a member that nobody will ever start again, if it may leave PD:
 // it has no Instance and no data, is not healthy, and the others have a majority
 // without it.
-func Orphan(g *v1alpha1.PDGroup, s group.Snapshot) pd.Member {
+func Orphan(g *v1alpha1.PDGroup, s observation.Snapshot) pd.Member {
 	if Unknown(g, s) != "" || g.DeletionTimestamp != nil || g.Spec.Suspended {
 		return pd.Member{}
 	}

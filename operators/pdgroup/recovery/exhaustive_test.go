@@ -12,8 +12,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 )
 
 // What a member knows of the others.
@@ -101,7 +102,7 @@ func (w seats) view() (v pd.View, torn bool) {
 func name(n int) string { return fmt.Sprintf("a-%d", n) }
 
 // observe makes of a world what an operator sees of it.
-func (w seats) observe(t *testing.T) (*v1alpha1.PDGroup, group.Snapshot) {
+func (w seats) observe(t *testing.T) (*v1alpha1.PDGroup, observation.Snapshot) {
 	g := stricken(w.request)
 	v, _ := w.view()
 	quorum := &g.Status.Conditions[0]
@@ -117,7 +118,7 @@ func (w seats) observe(t *testing.T) (*v1alpha1.PDGroup, group.Snapshot) {
 			g.Status.Members = append(g.Status.Members, v1alpha1.PDMember{Name: name(n)})
 		}
 	}
-	s := group.Snapshot{PDGroup: g, Groups: []v1alpha1.Group{g}, Now: clock(), PD: v, Claims: map[string][]metav1.ObjectMeta{}}
+	s := observation.Snapshot{PDGroup: g, Groups: []v1alpha1.Group{g}, Now: clock(), PD: v, Claims: map[string][]metav1.ObjectMeta{}}
 	if w.phase != "" {
 		g.Status.Recovery = &v1alpha1.PDRecovery{Request: w.obeyed, Phase: w.phase}
 	}
@@ -140,7 +141,7 @@ func (w seats) observe(t *testing.T) (*v1alpha1.PDGroup, group.Snapshot) {
 		}
 	}
 	if w.store != gone {
-		s.Served = []*v1alpha1.Instance{client("TiKVGroup", "b", w.store == serves)}
+		s.ClusterInstances = []*v1alpha1.Instance{client("TiKVGroup", "b", w.store == serves)}
 	}
 	return g, s
 }
@@ -230,7 +231,7 @@ func (w seats) act(t *testing.T) []seats {
 	return out
 }
 
-func (w *seats) apply(c group.InstanceChange) {
+func (w *seats) apply(c planning.InstanceChange) {
 	m := &w.m[c.Desired.Spec.Slot]
 	after := *m
 	after.suspended, after.forced = c.Desired.Spec.Suspended, Forced(c.Desired)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
@@ -66,9 +66,9 @@ func instance(t *testing.T, g *v1alpha1.PDGroup, slot int32, runs bool) *v1alpha
 }
 
 // survived is what is seen of it: a-0 runs, and the others do not.
-func survived(t *testing.T, g *v1alpha1.PDGroup, changes ...func(*group.Snapshot)) group.Snapshot {
+func survived(t *testing.T, g *v1alpha1.PDGroup, changes ...func(*observation.Snapshot)) observation.Snapshot {
 	t.Helper()
-	s := group.Snapshot{PDGroup: g, Groups: []v1alpha1.Group{g}, Now: clock(), PD: pd.View{Err: pd.ErrNoLeader}, Claims: map[string][]metav1.ObjectMeta{}}
+	s := observation.Snapshot{PDGroup: g, Groups: []v1alpha1.Group{g}, Now: clock(), PD: pd.View{Err: pd.ErrNoLeader}, Claims: map[string][]metav1.ObjectMeta{}}
 	for slot := range int32(3) {
 		i := instance(t, g, slot, slot == 0)
 		s.Instances = append(s.Instances, i)

@@ -9,14 +9,15 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 // Next returns what status.recovery is to say, and what is waited for, or why a
 // request is not obeyed. A phase is written down before anything is done in it:
 // what Plan does follows from the status that was read, never from Next.
-func Next(g *v1alpha1.PDGroup, s group.Snapshot) (*v1alpha1.PDRecovery, step.Outcome) {
+func Next(g *v1alpha1.PDGroup, s observation.Snapshot) (*v1alpha1.PDRecovery, step.Outcome) {
 	before := g.Status.Recovery
 	request, asked := g.Annotations[v1alpha1.AnnotationRecoverQuorum]
 	switch {
@@ -43,7 +44,7 @@ func Next(g *v1alpha1.PDGroup, s group.Snapshot) (*v1alpha1.PDRecovery, step.Out
 // begin obeys a request, or says why not. One that comes when a member may have
 // been started with Flag begins where it cannot be taken back any more: that member
 // must not meet the others again.
-func begin(g *v1alpha1.PDGroup, s group.Snapshot, request string) (*v1alpha1.PDRecovery, step.Outcome) {
+func begin(g *v1alpha1.PDGroup, s observation.Snapshot, request string) (*v1alpha1.PDRecovery, step.Outcome) {
 	before := g.Status.Recovery
 	if o := refuse(g, s, request); o.Kind != step.KindDone {
 		return before, o
@@ -78,7 +79,7 @@ func sort(r *v1alpha1.PDRecovery) {
 // is obeyed while that one does not answer, for its data may be of no use, and
 // until Retiring: by then nobody has joined it, and whoever else was not deleted by
 // a person has stopped and has its claims, which are not marked as retired.
-func another(g *v1alpha1.PDGroup, s group.Snapshot, request string) (*v1alpha1.PDRecovery, step.Outcome) {
+func another(g *v1alpha1.PDGroup, s observation.Snapshot, request string) (*v1alpha1.PDRecovery, step.Outcome) {
 	before := g.Status.Recovery
 	back := "put the request back: " + give(g, before.Survivor.Name)
 	var word step.Outcome
@@ -98,7 +99,7 @@ func another(g *v1alpha1.PDGroup, s group.Snapshot, request string) (*v1alpha1.P
 }
 
 // advance goes on with a recovery.
-func advance(g *v1alpha1.PDGroup, s group.Snapshot) (*v1alpha1.PDRecovery, step.Outcome) {
+func advance(g *v1alpha1.PDGroup, s observation.Snapshot) (*v1alpha1.PDRecovery, step.Outcome) {
 	before := g.Status.Recovery
 	survivor := find(s, before.Survivor)
 	early := before.Phase == v1alpha1.RecoveryStopping
@@ -130,7 +131,7 @@ func advance(g *v1alpha1.PDGroup, s group.Snapshot) (*v1alpha1.PDRecovery, step.
 		}
 		return before, coming(g, survivor, "Instance %s is started with %s", survivor.Name, Flag)
 	case v1alpha1.RecoveryRestarting:
-		if !Forced(survivor) && runs(survivor) && group.InstanceReady(survivor) && Alone(g, s.PD, survivor.Name) {
+		if !Forced(survivor) && runs(survivor) && member.IsReady(survivor) && Alone(g, s.PD, survivor.Name) {
 			return enter(g, v1alpha1.RecoveryRetiring)
 		}
 		return before, coming(g, survivor, "Instance %s is started without %s, before another member joins", survivor.Name, Flag)
@@ -143,7 +144,7 @@ func advance(g *v1alpha1.PDGroup, s group.Snapshot) (*v1alpha1.PDRecovery, step.
 
 // halt waits, before the survivor is started with Flag, for all other pods to be
 // gone, those of what PD serves included; Done when they are.
-func halt(g *v1alpha1.PDGroup, s group.Snapshot, survivor *v1alpha1.Instance) (*v1alpha1.PDRecovery, step.Outcome) {
+func halt(g *v1alpha1.PDGroup, s observation.Snapshot, survivor *v1alpha1.Instance) (*v1alpha1.PDRecovery, step.Outcome) {
 	before := g.Status.Recovery
 	for _, i := range s.Instances {
 		if i.UID != before.Survivor.UID && !discards(before, i) {
@@ -158,7 +159,7 @@ func halt(g *v1alpha1.PDGroup, s group.Snapshot, survivor *v1alpha1.Instance) (*
 	if name := Running(g, s.Instances); name != "" {
 		return before, waiting(s.Instance(name), "the pod of Instance %s stops before PD is rebuilt from Instance %s", name, survivor.Name)
 	}
-	if i := Serving(s.Served); i != nil && !startsForced(survivor) {
+	if i := Serving(s.ClusterInstances); i != nil && !startsForced(survivor) {
 		return before, step.Wait("Instance", patience, v1alpha1.ReasonRecoveringQuorum, keeps(s, i))
 	}
 	return before, step.Done()
@@ -166,7 +167,7 @@ func halt(g *v1alpha1.PDGroup, s group.Snapshot, survivor *v1alpha1.Instance) (*
 
 // retiring waits for the Instances that PD was rebuilt without to be gone, and for
 // their claims to be marked: nobody may start on one of those again.
-func retiring(g *v1alpha1.PDGroup, s group.Snapshot, survivor *v1alpha1.Instance) (*v1alpha1.PDRecovery, step.Outcome) {
+func retiring(g *v1alpha1.PDGroup, s observation.Snapshot, survivor *v1alpha1.Instance) (*v1alpha1.PDRecovery, step.Outcome) {
 	before := g.Status.Recovery
 	for _, m := range before.Discarded {
 		switch i := find(s, m); {
@@ -185,7 +186,7 @@ func retiring(g *v1alpha1.PDGroup, s group.Snapshot, survivor *v1alpha1.Instance
 
 // unmarked returns a claim of an Instance that is gone which a new one would be
 // started on; empty if there is none.
-func unmarked(s group.Snapshot, name string) string {
+func unmarked(s observation.Snapshot, name string) string {
 	for _, claim := range s.Claims[name] {
 		if s.Instance(name) == nil && claim.DeletionTimestamp == nil && claim.Annotations[v1alpha1.AnnotationRetired] == "" {
 			return claim.Name
@@ -214,7 +215,7 @@ func moved(format string, args ...any) step.Outcome {
 // waiting waits for an Instance, and says what it says of itself.
 func waiting(i *v1alpha1.Instance, format string, args ...any) step.Outcome {
 	message := fmt.Sprintf(format, args...)
-	if o := group.InstanceOutcome(i); o.Kind != step.KindDone {
+	if o := member.OutcomeOf(i); o.Kind != step.KindDone {
 		message += ": " + o.Message
 	}
 	return step.Wait("Instance", patience, v1alpha1.ReasonRecoveringQuorum, message)

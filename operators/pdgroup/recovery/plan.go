@@ -7,16 +7,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // Plan is what the phase calls for that the status names. It rests on nothing
 // that may be broken: neither on what the spec asks for now, nor on PD, nor on the
 // disruption Lease, whose holder may be among the dead.
-func Plan(g *v1alpha1.PDGroup, s group.Snapshot) (group.Plan, error) {
-	plan := group.Plan{Drained: map[string]bool{}, Waiting: map[string]string{}}
+func Plan(g *v1alpha1.PDGroup, s observation.Snapshot) (planning.Plan, error) {
+	plan := planning.Plan{Drained: map[string]bool{}, Waiting: map[string]string{}}
 	r := g.Status.Recovery
 	if g.Spec.Paused {
 		return plan, nil
@@ -31,7 +32,7 @@ func Plan(g *v1alpha1.PDGroup, s group.Snapshot) (group.Plan, error) {
 			if err := force(desired, r.Phase == v1alpha1.RecoveryForcing); err != nil {
 				return plan, err
 			}
-			plan.Instances = append(plan.Instances, group.InstanceChange{Live: i, Desired: desired})
+			plan.Instances = append(plan.Instances, planning.InstanceChange{Live: i, Desired: desired})
 		case discards(r, i):
 			discard(&plan, g, s, i)
 		}
@@ -41,14 +42,14 @@ func Plan(g *v1alpha1.PDGroup, s group.Snapshot) (group.Plan, error) {
 
 // quiet reports whether nothing runs but the survivor, nor will: no other member,
 // and nothing that PD serves.
-func quiet(g *v1alpha1.PDGroup, s group.Snapshot) bool {
-	return Running(g, s.Instances) == "" && Serving(s.Served) == nil
+func quiet(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
+	return Running(g, s.Instances) == "" && Serving(s.ClusterInstances) == nil
 }
 
 // discard stops a member for good, and lets its Instance go when PD serves
 // without it. One that a person has deleted goes at once: its claim may be going
 // as well, and such a pod cannot be stopped with its Instance kept.
-func discard(plan *group.Plan, g *v1alpha1.PDGroup, s group.Snapshot, i *v1alpha1.Instance) {
+func discard(plan *planning.Plan, g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) {
 	desired := same(g, i)
 	desired.Spec.Suspended = true
 	// Whatever the spec says of claims: these may be all that is left.
@@ -66,7 +67,7 @@ func discard(plan *group.Plan, g *v1alpha1.PDGroup, s group.Snapshot, i *v1alpha
 	case said && rebuilt && stopped(i):
 		plan.Deletes = append(plan.Deletes, i)
 	}
-	plan.Instances = append(plan.Instances, group.InstanceChange{Live: i, Desired: desired})
+	plan.Instances = append(plan.Instances, planning.InstanceChange{Live: i, Desired: desired})
 }
 
 // same is an Instance as this operator has made it.
@@ -86,16 +87,16 @@ func same(g *v1alpha1.PDGroup, live *v1alpha1.Instance) *v1alpha1.Instance {
 
 // Starts reports whether a plan lets a member start that is not running: one that
 // is new, or was suspended. It must not be one that PD is being rebuilt without.
-func Starts(plan group.Plan) bool {
-	return slices.ContainsFunc(plan.Instances, func(c group.InstanceChange) bool {
+func Starts(plan planning.Plan) bool {
+	return slices.ContainsFunc(plan.Instances, func(c planning.InstanceChange) bool {
 		return c.Live == nil || c.Live.Spec.Suspended && !c.Desired.Spec.Suspended
 	})
 }
 
 // Forces reports whether a plan starts a member with Flag that was not started so
 // before: from then on it knows nobody else.
-func Forces(plan group.Plan) bool {
-	return slices.ContainsFunc(plan.Instances, func(c group.InstanceChange) bool {
+func Forces(plan planning.Plan) bool {
+	return slices.ContainsFunc(plan.Instances, func(c planning.InstanceChange) bool {
 		return startsForced(c.Desired) && !startsForced(c.Live)
 	})
 }
@@ -122,6 +123,6 @@ func Turned(before, after *v1alpha1.PDRecovery) bool {
 
 // LetsGo reports whether a plan lets Instances go for which PD must serve without
 // them.
-func LetsGo(g *v1alpha1.PDGroup, plan group.Plan) bool {
-	return g.Status.Recovery.Phase == v1alpha1.RecoveryRetiring && slices.ContainsFunc(plan.Instances, func(c group.InstanceChange) bool { return plan.Drained[c.Live.Name] })
+func LetsGo(g *v1alpha1.PDGroup, plan planning.Plan) bool {
+	return g.Status.Recovery.Phase == v1alpha1.RecoveryRetiring && slices.ContainsFunc(plan.Instances, func(c planning.InstanceChange) bool { return plan.Drained[c.Live.Name] })
 }

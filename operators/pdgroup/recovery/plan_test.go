@@ -9,13 +9,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 // under is a group whose PD is rebuilt from a-0.
-func under(t *testing.T, phase v1alpha1.PDRecoveryPhase, changes ...func(*group.Snapshot)) (*v1alpha1.PDGroup, group.Snapshot) {
+func under(t *testing.T, phase v1alpha1.PDRecoveryPhase, changes ...func(*observation.Snapshot)) (*v1alpha1.PDGroup, observation.Snapshot) {
 	t.Helper()
 	g := stricken(right)
 	s := survived(t, g)
@@ -29,17 +30,17 @@ func under(t *testing.T, phase v1alpha1.PDRecoveryPhase, changes ...func(*group.
 }
 
 // still says that the others have stopped.
-func still(s *group.Snapshot) {
+func still(s *observation.Snapshot) {
 	for _, i := range s.Instances[1:] {
 		i.Spec.Suspended, i.Status.PodUID, i.Status.ObservedGeneration = true, "", i.Generation
 	}
 }
 
-func alone(s *group.Snapshot) {
+func alone(s *observation.Snapshot) {
 	s.PD = pd.View{ClusterID: "73", Leader: "a-0", Members: []pd.Member{{Name: "a-0", ID: "1", Healthy: true}}}
 }
 
-func changed(t *testing.T, g *v1alpha1.PDGroup, s group.Snapshot) (group.Plan, map[string]*v1alpha1.Instance) {
+func changed(t *testing.T, g *v1alpha1.PDGroup, s observation.Snapshot) (planning.Plan, map[string]*v1alpha1.Instance) {
 	t.Helper()
 	p, err := Plan(g, s)
 	require.NoError(t, err)
@@ -97,7 +98,7 @@ func TestTheSurvivorIsForcedAndThenStartedWithoutTheFlag(t *testing.T) {
 }
 
 func TestAnotherClusterIDEndsIt(t *testing.T) {
-	g, s := under(t, v1alpha1.RecoveryForcing, still, alone, func(s *group.Snapshot) { s.PD.ClusterID = "99" })
+	g, s := under(t, v1alpha1.RecoveryForcing, still, alone, func(s *observation.Snapshot) { s.PD.ClusterID = "99" })
 	next, o := Next(g, s)
 	assert.Equal(t, v1alpha1.RecoveryForcing, next.Phase)
 	assert.Equal(t, step.KindStall, o.Kind)
@@ -215,14 +216,16 @@ func TestAnotherSurvivorMayBeNamedWhileTheFirstDoesNotAnswer(t *testing.T) {
 func TestNoOtherSurvivorIsTakenWhenTheFirstServes(t *testing.T) {
 	for _, c := range []struct {
 		phase v1alpha1.PDRecoveryPhase
-		seen  func(*group.Snapshot)
+		seen  func(*observation.Snapshot)
 		words string
 	}{
 		{v1alpha1.RecoveryForcing, alone, "being rebuilt from Instance a-0, which answers"},
 		{v1alpha1.RecoveryRestarting, alone, "being rebuilt from Instance a-0, which answers"},
 		{v1alpha1.RecoveryRetiring, alone, "the others are being let go"},
-		{v1alpha1.RecoveryRetiring, func(*group.Snapshot) {}, "the others are being let go"},
-		{v1alpha1.RecoveryRestarting, func(s *group.Snapshot) { s.Served = append(s.Served, client("TiKVGroup", "b", true)) }, "not yet: Instance b-0"},
+		{v1alpha1.RecoveryRetiring, func(*observation.Snapshot) {}, "the others are being let go"},
+		{v1alpha1.RecoveryRestarting, func(s *observation.Snapshot) {
+			s.ClusterInstances = append(s.ClusterInstances, client("TiKVGroup", "b", true))
+		}, "not yet: Instance b-0"},
 	} {
 		g, s := under(t, c.phase, still, c.seen)
 		s.Instances[1].Status.Conditions[0].Reason = v1alpha1.ReasonSuspended

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
@@ -78,7 +78,7 @@ func Forced(i *v1alpha1.Instance) bool { return strings.HasSuffix(i.Spec.Revisio
 func startsForced(i *v1alpha1.Instance) bool { return Forced(i) && !i.Spec.Suspended }
 
 // find returns the Instance that a record means, nil if it is gone.
-func find(s group.Snapshot, m v1alpha1.PDRecoveryMember) *v1alpha1.Instance {
+func find(s observation.Snapshot, m v1alpha1.PDRecoveryMember) *v1alpha1.Instance {
 	if i := s.Instance(m.Name); i != nil && i.UID == m.UID {
 		return i
 	}

@@ -11,10 +11,12 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 
 // refuse says why a request is not obeyed; Done if it is. Nothing is touched for
 // one that is refused.
-func refuse(g *v1alpha1.PDGroup, s group.Snapshot, request string) step.Outcome {
+func refuse(g *v1alpha1.PDGroup, s observation.Snapshot, request string) step.Outcome {
 	survivor, clusterID, ok := parse(request)
 	switch {
 	case !ok:
@@ -52,7 +54,7 @@ func refuse(g *v1alpha1.PDGroup, s group.Snapshot, request string) step.Outcome 
 }
 
 // quorum refuses while PD has a quorum, or might get one by itself.
-func quorum(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
+func quorum(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	voters := voters(g)
 	var running []string
 	for _, name := range voters {
@@ -98,7 +100,7 @@ func voters(g *v1alpha1.PDGroup) []string {
 }
 
 // unfit refuses a survivor that PD cannot be rebuilt from.
-func unfit(g *v1alpha1.PDGroup, s group.Snapshot, name string) step.Outcome {
+func unfit(g *v1alpha1.PDGroup, s observation.Snapshot, name string) step.Outcome {
 	i := s.Instance(name)
 	switch {
 	case i == nil:
@@ -109,7 +111,7 @@ func unfit(g *v1alpha1.PDGroup, s group.Snapshot, name string) step.Outcome {
 		return never("PD did not list member %s last, which may have joined nothing: name another one: %s", name, example(g))
 	}
 	for _, other := range s.Instances {
-		if !group.Ours(g, other) {
+		if !workload.IsOwned(g, other) {
 			return step.Wait("Instance", patience, v1alpha1.ReasonRecoveryRefused, fmt.Sprintf("Instance %s of a group that is gone must go first: kubectl -n %s describe instance %s", other.Name, g.Namespace, other.Name))
 		}
 	}
@@ -120,7 +122,7 @@ func unfit(g *v1alpha1.PDGroup, s group.Snapshot, name string) step.Outcome {
 		}
 	}
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
-	if len(i.Status.Volumes) == 0 || group.ClaimLost(i) || pod == nil || pod.Status != metav1.ConditionTrue && !slices.Contains(startable(), pod.Reason) {
+	if len(i.Status.Volumes) == 0 || member.IsClaimLost(i) || pod == nil || pod.Status != metav1.ConditionTrue && !slices.Contains(startable(), pod.Reason) {
 		return never("the pod of Instance %s cannot be started, and PD not with it: name another one, or: kubectl -n %s describe instance %s", name, g.Namespace, name)
 	}
 	return step.Done()

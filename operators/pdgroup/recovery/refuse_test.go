@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -33,8 +33,8 @@ func TestARequestThatMatchesIsWrittenDownAndNothingElseIsDoneYet(t *testing.T) {
 // PD-22: everything that does not match, or is not allowed now, is answered with
 // what to type, and nothing is done for it.
 func TestEveryOtherRequestIsRefusedWithARemedy(t *testing.T) {
-	pod := func(slot int, reason string) func(*group.Snapshot) {
-		return func(s *group.Snapshot) {
+	pod := func(slot int, reason string) func(*observation.Snapshot) {
+		return func(s *observation.Snapshot) {
 			s.Instances[slot].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: reason}}
 		}
 	}
@@ -42,7 +42,7 @@ func TestEveryOtherRequestIsRefusedWithARemedy(t *testing.T) {
 	for name, c := range map[string]struct {
 		request string
 		group   func(*v1alpha1.PDGroup)
-		seen    func(*group.Snapshot)
+		seen    func(*observation.Snapshot)
 		words   []string
 		waits   bool
 	}{
@@ -54,30 +54,30 @@ func TestEveryOtherRequestIsRefusedWithARemedy(t *testing.T) {
 		"before there is a cluster":      {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.ClusterID = "" }, words: []string{"not founded", "recover-quorum-"}},
 		"while the group is paused":      {request: right, group: func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, words: []string{"spec.paused", "kubectl"}},
 		"while the group is suspended":   {request: right, group: func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }, words: []string{"spec.suspended", "kubectl"}},
-		"while PD has a quorum": {request: right, seen: func(s *group.Snapshot) {
+		"while PD has a quorum": {request: right, seen: func(s *observation.Snapshot) {
 			s.PD = pd.View{ClusterID: "73", Leader: "a-0", Members: []pd.Member{{Name: "a-0", Healthy: true}}}
 		}, words: []string{"has a quorum", "recover-quorum-"}},
 		"while PD was last seen well": {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.Conditions[0].Status = metav1.ConditionTrue }, words: []string{"has a quorum"}},
-		"while another PD answers":    {request: right, seen: func(s *group.Snapshot) { s.PD = pd.View{ClusterID: "99"} }, words: []string{"99"}},
+		"while another PD answers":    {request: right, seen: func(s *observation.Snapshot) { s.PD = pd.View{ClusterID: "99"} }, words: []string{"99"}},
 		"too soon": {request: right, group: func(g *v1alpha1.PDGroup) {
 			g.Status.Conditions[0].LastTransitionTime = metav1.NewTime(clock().Add(-29 * time.Second))
 		}, words: []string{"30s"}, waits: true},
-		"while a majority runs":           {request: right, seen: func(s *group.Snapshot) { s.Instances[2].Status.Conditions[0].Status = metav1.ConditionTrue }, words: []string{"a-0, a-2", "majority of 3", "kubectl"}},
+		"while a majority runs":           {request: right, seen: func(s *observation.Snapshot) { s.Instances[2].Status.Conditions[0].Status = metav1.ConditionTrue }, words: []string{"a-0, a-2", "majority of 3", "kubectl"}},
 		"of a single member":              {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.Members = g.Status.Members[:1] }, words: []string{"one member", "kubectl"}},
 		"for a member that never joined":  {request: "a-2/73", group: func(g *v1alpha1.PDGroup) { g.Status.Members[2].Name = "a-5" }, seen: pod(2, v1alpha1.ReasonPodNotReady), words: []string{"did not list", "kubectl"}},
-		"for a member without its claim":  {request: right, seen: func(s *group.Snapshot) { delete(s.Claims, "a-0") }, words: []string{"data-a-0", "kubectl"}},
-		"for a member with another claim": {request: right, seen: func(s *group.Snapshot) { s.Claims["a-0"][0].UID = "new" }, words: []string{"data-a-0"}},
-		"for a claim that is going":       {request: right, seen: func(s *group.Snapshot) { s.Claims["a-0"][0].DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, words: []string{"data-a-0"}},
-		"for a claim without its volume":  {request: right, seen: func(s *group.Snapshot) { s.Instances[0].Status.Volumes[0].Phase = "Lost" }, words: []string{"data-a-0"}},
+		"for a member without its claim":  {request: right, seen: func(s *observation.Snapshot) { delete(s.Claims, "a-0") }, words: []string{"data-a-0", "kubectl"}},
+		"for a member with another claim": {request: right, seen: func(s *observation.Snapshot) { s.Claims["a-0"][0].UID = "new" }, words: []string{"data-a-0"}},
+		"for a claim that is going":       {request: right, seen: func(s *observation.Snapshot) { s.Claims["a-0"][0].DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, words: []string{"data-a-0"}},
+		"for a claim without its volume":  {request: right, seen: func(s *observation.Snapshot) { s.Instances[0].Status.Volumes[0].Phase = "Lost" }, words: []string{"data-a-0"}},
 		"for a pod without a node":        {request: "a-1/73", words: []string{"a-1 cannot be started", "kubectl"}},
 		"for a pod without its image":     {request: right, seen: pod(0, v1alpha1.ReasonImagePullFailed), words: []string{"a-0 cannot be started"}},
-		"for a member that leaves":        {request: right, seen: func(s *group.Snapshot) { s.Instances[0].Spec.Retire = true }, words: []string{"being removed"}},
-		"for a member that was deleted":   {request: right, seen: func(s *group.Snapshot) { s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, words: []string{"being removed"}},
-		"beside a group that is gone":     {request: right, seen: func(s *group.Snapshot) { s.Instances[2].OwnerReferences[0].UID = "before" }, words: []string{"a-2"}, waits: true},
-		"while stores run": {request: right, seen: func(s *group.Snapshot) {
+		"for a member that leaves":        {request: right, seen: func(s *observation.Snapshot) { s.Instances[0].Spec.Retire = true }, words: []string{"being removed"}},
+		"for a member that was deleted":   {request: right, seen: func(s *observation.Snapshot) { s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }, words: []string{"being removed"}},
+		"beside a group that is gone":     {request: right, seen: func(s *observation.Snapshot) { s.Instances[2].OwnerReferences[0].UID = "before" }, words: []string{"a-2"}, waits: true},
+		"while stores run": {request: right, seen: func(s *observation.Snapshot) {
 			s.Groups = append(s.Groups, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b"}})
 		}, words: []string{"TiKVGroup b", "patch tikvgroup b", "suspended"}},
-		"before its operator has seen that TiDB is to stop": {request: right, seen: func(s *group.Snapshot) {
+		"before its operator has seen that TiDB is to stop": {request: right, seen: func(s *observation.Snapshot) {
 			other := suspended(&v1alpha1.TiDBGroup{})
 			other.SetGeneration(2)
 			s.Groups = append(s.Groups, other)
@@ -151,7 +151,7 @@ func TestNothingIsDoneWhileAnythingRunsThatPDServes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := stricken(right)
 			s := survived(t, g)
-			s.Groups, s.Served = append(s.Groups, c.groups...), c.clients
+			s.Groups, s.ClusterInstances = append(s.Groups, c.groups...), c.clients
 			next, o := Next(g, s)
 			assert.Equal(t, len(c.words) == 0, next != nil, "%s", o.Message)
 			if len(c.words) > 0 {
@@ -166,7 +166,7 @@ func TestNothingIsDoneWhileAnythingRunsThatPDServes(t *testing.T) {
 
 			for _, phase := range []v1alpha1.PDRecoveryPhase{v1alpha1.RecoveryStopping, v1alpha1.RecoveryForcing} {
 				g, s := under(t, phase, still)
-				s.Groups, s.Served = append(s.Groups, c.groups...), c.clients
+				s.Groups, s.ClusterInstances = append(s.Groups, c.groups...), c.clients
 				p, _ := changed(t, g, s)
 				assert.Equal(t, len(c.words) == 0 && phase == v1alpha1.RecoveryForcing, Forces(p))
 				next, o := Next(g, s)
@@ -182,7 +182,7 @@ func TestNothingIsDoneWhileAnythingRunsThatPDServes(t *testing.T) {
 func TestPodsThatOnlyWaitForAQuorumCanBeRecoveredFrom(t *testing.T) {
 	for _, reason := range startable() {
 		g := stricken(right)
-		s := survived(t, g, func(s *group.Snapshot) {
+		s := survived(t, g, func(s *observation.Snapshot) {
 			s.Instances[0].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionFalse, Reason: reason}}
 			s.PD.Err = errors.New("connection refused")
 		})
@@ -214,7 +214,7 @@ func TestARequestIsObeyedOnceAndForgottenWhenItIsTakenOff(t *testing.T) {
 // its members: a person tells it, as docs/operations/lost-quorum.md says.
 func TestAGroupThatCameBackWithAMinorityIsRecoveredWhenAPersonNamesItsMembers(t *testing.T) {
 	g := stricken(right)
-	s := survived(t, g, func(s *group.Snapshot) {
+	s := survived(t, g, func(s *observation.Snapshot) {
 		s.Instances = s.Instances[:1]
 		s.Instances[0].Status.Conditions[0].Status, s.Instances[0].Status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ReasonContainerCrashing
 		s.Claims = map[string][]metav1.ObjectMeta{"a-0": s.Claims["a-0"]}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -16,7 +16,7 @@ import (
 // the last that PD wrote down, and would give out anew what the others have given
 // out: the IDs of regions and peers. A group says what is meant to run, and its
 // Instances what does: they outlive a group that is deleted.
-func served(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
+func served(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	for _, other := range s.Groups {
 		kind := strings.ToLower(other.GroupKind())
 		switch {
@@ -29,7 +29,7 @@ func served(g *v1alpha1.PDGroup, s group.Snapshot) step.Outcome {
 				other.GroupKind(), other.GetName(), g.Namespace, kind, other.GetName()))
 		}
 	}
-	if i := Serving(s.Served); i != nil {
+	if i := Serving(s.ClusterInstances); i != nil {
 		return step.Wait("Instance", patience, v1alpha1.ReasonRecoveryRefused, "not yet: "+keeps(s, i))
 	}
 	return step.Done()
@@ -48,7 +48,7 @@ func Serving(instances []*v1alpha1.Instance) *v1alpha1.Instance {
 // keeps says of an Instance that PD serves what keeps it from having stopped, and
 // who is to be asked: its group while there is one, its node while its pod stops.
 // What neither stops is stopped by hand, which costs no claim.
-func keeps(s group.Snapshot, i *v1alpha1.Instance) string {
+func keeps(s observation.Snapshot, i *v1alpha1.Instance) string {
 	what := "may still make its pod"
 	if i.Status.PodUID != "" {
 		what = "still has its pod " + i.Name

@@ -16,8 +16,8 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -30,11 +30,11 @@ import (
 // else's, none is made.
 func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p clusterPlan) step.Outcome {
 	worst := step.Done()
-	for _, kind := range slices.Backward(group.Order()) {
+	for _, kind := range slices.Backward(rollout.Order()) {
 		worst = step.Worst(worst, r.applyKind(ctx, c, p, kind, suspends))
 	}
 	noPD := false
-	for _, kind := range group.Order() {
+	for _, kind := range rollout.Order() {
 		goesOn := worst.Kind == step.KindDone || worst.Kind == step.KindWait
 		o := r.applyKind(ctx, c, p, kind, func(change groupChange) bool {
 			return !suspends(change) && (goesOn || !upgrades(change)) && (!noPD || change.live != nil)

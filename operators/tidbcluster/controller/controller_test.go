@@ -22,8 +22,8 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
@@ -405,9 +405,9 @@ func TestPDIsTheLastToBeSuspendedAndTheFirstToBeResumed(t *testing.T) {
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Suspended = true })
 	upgrade := order(true)
 	slices.Reverse(upgrade)
-	assert.Equal(t, group.Order(), upgrade, "nobody stops before those that use it are to stop as well")
+	assert.Equal(t, rollout.Order(), upgrade, "nobody stops before those that use it are to stop as well")
 	w.Change(func(c *v1alpha1.TidbCluster) { c.Spec.Suspended = false })
-	assert.Equal(t, group.Order(), order(false))
+	assert.Equal(t, rollout.Order(), order(false))
 }
 
 func TestARestartedOperatorDoesNothing(t *testing.T) {

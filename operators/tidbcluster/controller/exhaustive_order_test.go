@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 )
 
 // recorder is an API server of which only applies are of interest.
@@ -57,7 +57,7 @@ func (r *recorder) Apply(_ context.Context, object runtime.ApplyConfiguration, _
 // none gets another version after one before it was refused, nor is one made without
 // PD.
 func TestEveryWayToApplyACluster(t *testing.T) {
-	kinds := group.Order()
+	kinds := rollout.Order()
 	words := []string{"absent", "ours, of an older version", "ours, up to date"}
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/reading"
 )
 
 // snapshot is the groups that the cluster has to do with.
@@ -29,7 +29,7 @@ func keyOf(g v1alpha1.Group) groupKey { return groupKey{g.GroupKind(), g.GetName
 func (r *Reconciler) observe(ctx context.Context, c *v1alpha1.TidbCluster) (snapshot, error) {
 	s := snapshot{groups: map[groupKey]v1alpha1.Group{}, silent: map[groupKey]bool{}}
 	for _, list := range []client.ObjectList{&v1alpha1.PDGroupList{}, &v1alpha1.TiKVGroupList{}, &v1alpha1.TiDBGroupList{}, &v1alpha1.TiFlashGroupList{}} {
-		found, err := group.Select(ctx, r.Client, c.Namespace, list, func(g v1alpha1.Group) bool { return concerns(g, c) })
+		found, err := reading.Select(ctx, r.Client, c.Namespace, list, func(g v1alpha1.Group) bool { return concerns(g, c) })
 		if err != nil {
 			return s, fmt.Errorf("list groups: %w", err)
 		}

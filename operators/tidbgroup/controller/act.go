@@ -18,7 +18,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqljob"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/upgrade"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/execution"
+	"github.com/tidb-groups/tidb-groups/shared/reading"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -30,7 +31,7 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot,
 			return step.Fail(v1alpha1.ReasonRequestFailed, err)
 		}
 	}
-	outcome := group.Act(ctx, r.Env, g, s.Snapshot, p.Plan)
+	outcome := execution.Act(ctx, r.Env, g, s.Snapshot, p.Plan)
 	var work []func() step.Outcome
 	for _, l := range p.Labels {
 		work = append(work, func() step.Outcome {
@@ -73,7 +74,7 @@ func (r *Reconciler) makeRootSecret(ctx context.Context, g *v1alpha1.TiDBGroup, 
 // one.
 func (r *Reconciler) order(ctx context.Context, g *v1alpha1.TiDBGroup, o statusport.Order) step.Outcome {
 	if o.Verb == statusport.Finish {
-		others, err := group.Select(ctx, r.Live, g.Namespace, list(), func(other v1alpha1.Group) bool { return other.PDGroupName() == g.PDGroupName() })
+		others, err := reading.Select(ctx, r.Live, g.Namespace, list(), func(other v1alpha1.Group) bool { return other.PDGroupName() == g.PDGroupName() })
 		if err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("list TiDBGroups of PDGroup %s: %w", g.PDGroupName(), err))
 		}

@@ -17,9 +17,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/registry"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/execution"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
+	"github.com/tidb-groups/tidb-groups/shared/reading"
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/watch"
@@ -85,7 +86,7 @@ func (r *Reconciler) setup() error {
 		WatchesRawSource(source.Channel(r.orders.Answers(), &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(r.members.Answers(), &handler.EnqueueRequestForObject{})).
 		WithOptions(r.Controller)
-	if err := group.Watches(b, r.Env, v1alpha1.KindTiDBGroup, v1alpha1.ComponentTiDB, list).Complete(r.Env.Fair(r)); err != nil {
+	if err := reading.Watches(b, r.Env, v1alpha1.KindTiDBGroup, v1alpha1.ComponentTiDB, list).Complete(r.Env.Fair(r)); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil
@@ -123,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if p.SQL.Wake > 0 {
 		end = step.Worst(end, step.After(p.SQL.Wake, "", ""))
 	}
-	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), Changes: p.Changes, End: end, Once: true})
+	result, err := execution.Conclude(ctx, r.Env, g, &g.Status, execution.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), Changes: p.Changes, End: end, Once: true})
 	r.tellSQL(g, before)
 	return result, err
 }

@@ -10,8 +10,10 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -61,10 +63,10 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 	stage := grouptest.New(g)
 	stage.Now = clock()
 	stage.Others = []v1alpha1.Group{seen.TiKVGroups[0]}
-	stage.Carry(group.Snapshot{}, group.Plan{Revision: &b.stored[0]})
-	stage.Carry(group.Snapshot{}, group.Plan{Revision: &b.stored[1]})
+	stage.Carry(observation.Snapshot{}, planning.Plan{Revision: &b.stored[0]})
+	stage.Carry(observation.Snapshot{}, planning.Plan{Revision: &b.stored[1]})
 	for _, i := range seen.Instances {
-		stage.Put(i, group.InstanceServes(i))
+		stage.Put(i, member.WasReady(i))
 	}
 	stage.OnStop = func(pod grouptest.Pod, others int) {
 		at := slices.Index(stage.Names(), pod.Name)

@@ -10,8 +10,9 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -60,12 +61,12 @@ func judge(st state, s snapshot, p groupPlan) judgement {
 		}
 		stops := c.Desired.Spec.Revision != c.Live.Spec.Revision || c.Desired.Spec.StopPod != c.Live.Spec.StopPod || c.Desired.Spec.Suspended && !c.Live.Spec.Suspended
 		switch {
-		case stops && group.InstanceServes(c.Live):
+		case stops && member.WasReady(c.Live):
 			j.stopped = append(j.stopped, c.Live.Name)
 		case stops:
 			j.mended = true
 		}
-		if c.Desired.Spec.Retire && group.InstanceServes(c.Live) {
+		if c.Desired.Spec.Retire && member.WasReady(c.Live) {
 			j.leaving = append(j.leaving, c.Live.Name)
 		}
 		j.changed = j.changed || c.Desired.Spec.Retire != c.Live.Spec.Retire || len(c.Desired.Finalizers) < 1
@@ -73,7 +74,7 @@ func judge(st state, s snapshot, p groupPlan) judgement {
 	return j
 }
 
-func (j judgement) acts() bool { return j.changes() || j.plan.Lease.Give }
+func (j judgement) acts() bool { return j.changes() || j.plan.Lease.Release }
 
 // changes reports whether anything is done but that the Lease is given back, which
 // a paused group does for the others.
@@ -84,7 +85,7 @@ func (j judgement) changes() bool {
 // serving counts the servers that serve and that nobody has told to go.
 func (j judgement) serving() (n int) {
 	for _, i := range j.seen.Instances {
-		if group.Settled(i) && i.DeletionTimestamp == nil && !i.Spec.Retire {
+		if member.IsSettled(i) && i.DeletionTimestamp == nil && !i.Spec.Retire {
 			n++
 		}
 	}
@@ -95,7 +96,7 @@ func (j judgement) serving() (n int) {
 // were gone.
 func (j judgement) left() (n int) {
 	for _, i := range j.seen.Instances {
-		if group.Settled(i) && i.DeletionTimestamp == nil && !slices.Contains(j.stopped, i.Name) && !slices.Contains(j.leaving, i.Name) {
+		if member.IsSettled(i) && i.DeletionTimestamp == nil && !slices.Contains(j.stopped, i.Name) && !slices.Contains(j.leaving, i.Name) {
 			n++
 		}
 	}
@@ -146,10 +147,10 @@ func (j judgement) announced() []string {
 	serve, have, old := false, false, false
 	for _, i := range j.seen.Instances {
 		has := i.Spec.Revision == j.plan.Target.Hash
-		serve = serve || i.DeletionTimestamp == nil && group.InstanceServes(i)
+		serve = serve || i.DeletionTimestamp == nil && member.WasReady(i)
 		have, old = have || has, old || !has
 	}
-	brings := slices.ContainsFunc(j.plan.Instances, func(c group.InstanceChange) bool {
+	brings := slices.ContainsFunc(j.plan.Instances, func(c planning.InstanceChange) bool {
 		return c.Desired.Spec.Revision == j.plan.Target.Hash && (c.Live == nil || c.Live.Spec.Revision != j.plan.Target.Hash)
 	})
 	if brings && serve && !have && j.has("known") && !j.has("told") {
@@ -210,7 +211,7 @@ func (j judgement) arrived() bool {
 		return !slices.ContainsFunc(j.seen.Instances, func(i *v1alpha1.Instance) bool { return i.Status.PodUID != "" })
 	}
 	for _, i := range j.seen.Instances {
-		if !group.Settled(i) || i.DeletionTimestamp != nil || i.Spec.Retire || i.Spec.Revision != j.plan.Target.Hash {
+		if !member.IsSettled(i) || i.DeletionTimestamp != nil || i.Spec.Retire || i.Spec.Revision != j.plan.Target.Hash {
 			return false
 		}
 	}

@@ -15,10 +15,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -181,7 +182,7 @@ func newScenery(t *testing.T) *scenery {
 
 // plan is plan with a small pod: what is in it is nothing to the plan.
 func (b *scenery) plan(g *v1alpha1.TiDBGroup, s snapshot) (groupPlan, error) {
-	r := group.Rendering{Inputs: g.Spec.Version}
+	r := component.Rendering{Inputs: g.Spec.Version}
 	r.Template.Spec.Containers = []corev1.Container{{Name: "tidb", Image: g.Spec.Version}}
 	return planWith(g, s, r)
 }
@@ -239,7 +240,7 @@ func (b *scenery) group(w wish) *v1alpha1.TiDBGroup {
 // snapshot makes a state. The objects are shared: a plan changes none of them.
 func (b *scenery) snapshot(st state) (*v1alpha1.TiDBGroup, snapshot) {
 	g := b.group(st.wish)
-	s := group.Snapshot{Now: clock(), Revisions: b.stored, ConfigMaps: b.files, Lease: b.lease(st.lease)}
+	s := observation.Snapshot{Now: clock(), Revisions: b.stored, ConfigMaps: b.files, Lease: b.lease(st.lease)}
 	s.TiKVGroups = []*v1alpha1.TiKVGroup{b.tikv[!st.has("not its turn")]}
 	s.Groups = []v1alpha1.Group{s.TiKVGroups[0], g}
 	if !st.has("no PD") {

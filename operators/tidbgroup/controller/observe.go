@@ -13,12 +13,13 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqljob"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/reading"
 )
 
 // snapshot is a group.Snapshot and what TiDB alone needs.
 type snapshot struct {
-	group.Snapshot
+	observation.Snapshot
 	// BootstrapSQL says what is wrong with spec.bootstrapSQL; empty if nothing. SQL
 	// is what it names, while there is no Instance.
 	BootstrapSQL, SQL string
@@ -34,7 +35,7 @@ type snapshot struct {
 
 // observe reads everything that plan and report decide from.
 func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiDBGroup) (snapshot, error) {
-	common, err := group.Observe(ctx, r.Env, g)
+	common, err := reading.Observe(ctx, r.Env, g)
 	if err != nil {
 		return snapshot{}, err
 	}

@@ -15,8 +15,13 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqljob"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/upgrade"
+	"github.com/tidb-groups/tidb-groups/shared/budget"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/topology"
@@ -28,7 +33,7 @@ const lookAgain = 2 * time.Second
 
 // groupPlan is a group.Plan and what TiDB alone adds to it.
 type groupPlan struct {
-	group.Plan
+	planning.Plan
 	// Dependencies is the gate that the group stands before.
 	Dependencies gate.Result
 	// DependencyReason names which dependency is missing.
@@ -54,7 +59,7 @@ type groupPlan struct {
 // plan decides what to do about a TiDBGroup. It is pure.
 func plan(g *v1alpha1.TiDBGroup, s snapshot) (groupPlan, error) {
 	template, files, problems := render(g)
-	return planWith(g, s, group.Rendering{Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g), ServiceInputs: g.Spec.Service})
+	return planWith(g, s, component.Rendering{Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g), ServiceInputs: g.Spec.Service})
 }
 
 // served reports whether a TiDBGroup of the cluster has ever had all its servers Ready
@@ -66,7 +71,7 @@ func served(g *v1alpha1.TiDBGroup, s snapshot) bool {
 }
 
 // planWith is plan for pods that are rendered already.
-func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, error) {
+func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPlan, error) {
 	open, reason := dependencies(g, s)
 	missing := missed(g, s)
 	r.Gate, r.GateReason = open, reason
@@ -80,11 +85,11 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 	}
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
 	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
-	r.Settings = judge
-	r.Disrupt = servers{group: g, seen: s.Instances, open: open}
+	r.OnlineConfig = judge
+	r.Component = servers{group: g, seen: s.Instances, open: open}
 	r.Surge, r.Extra = maxSurge(g), missing.count
-	r.RollGate, r.SuspendWait, r.Budget = group.RollGate(g, s.Snapshot), group.SuspendWait(g, s.Snapshot), group.OwnBudget(g)
-	if g.Spec.Initialization != nil && g.Status.CurrentRevision == "" && !slices.ContainsFunc(s.Instances, group.InstanceServes) {
+	r.RollGate, r.SuspendWait, r.Budget = rollout.RollGate(g, s.Snapshot), rollout.SuspendWait(g, s.Snapshot), budget.OwnBudget(g)
+	if g.Spec.Initialization != nil && g.Status.CurrentRevision == "" && !slices.ContainsFunc(s.Instances, member.WasReady) {
 		r.CreateLimit = func() (int, string) {
 			return max(1-len(s.Instances), 0), "the first server sets the passwords before another one may take connections"
 		}
@@ -111,8 +116,8 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r group.Rendering) (groupPlan, 
 	if g.DeletionTimestamp == nil && !g.Spec.Paused && gate.PDGroup(g.PDGroupName(), s.PDGroup).Open {
 		p.Registered = registered(s)
 	}
-	p.Configure = judge.Orders(p.Gifts)
-	p.Outcome = step.Worst(p.Outcome, p.Settings)
+	p.Configure = judge.Orders(p.ConfigUpdates)
+	p.Outcome = step.Worst(p.Outcome, p.ConfigOutcome)
 	p.SQL = sqljob.Make(g, sqljob.Seen{
 		Jobs: s.Jobs, Ends: s.Ends, Hold: p.holdSQL(g, s), Image: s.Image, Port: workload.ServicePortNumber(g.Spec.Service, ports()[0]), Now: s.Now,
 	})
@@ -129,7 +134,7 @@ func (p *groupPlan) holdSQL(g *v1alpha1.TiDBGroup, s snapshot) string {
 		return "the group is paused"
 	case g.Spec.Suspended:
 		return "the group is suspended"
-	case !slices.ContainsFunc(s.Instances, group.InstanceServes):
+	case !slices.ContainsFunc(s.Instances, member.WasReady):
 		return "no server of the group serves"
 	case p.Upgrade != nil:
 		return "TiDB holds DDL back until the upgrade to " + p.Upgrade.To + " is over"
@@ -224,7 +229,7 @@ func (p *groupPlan) tell(g *v1alpha1.TiDBGroup, s snapshot, verb statusport.Verb
 func (p *groupPlan) brings() bool { return slices.ContainsFunc(p.Instances, p.renews) }
 
 // renews reports whether a change gives an Instance the wanted revision.
-func (p *groupPlan) renews(c group.InstanceChange) bool {
+func (p *groupPlan) renews(c planning.InstanceChange) bool {
 	return c.Desired.Spec.Revision == p.Target.Hash && (c.Live == nil || c.Live.Spec.Revision != p.Target.Hash)
 }
 
@@ -251,8 +256,8 @@ func (p *groupPlan) hold(why step.Outcome) {
 // all of the PDGroup hear what one is told.
 func serving(s snapshot) []string {
 	var out []string
-	for _, i := range s.Everyone() {
-		if group.InstanceServes(i) && i.Status.PodIP != "" && i.DeletionTimestamp == nil {
+	for _, i := range s.WithSiblings() {
+		if member.WasReady(i) && i.Status.PodIP != "" && i.DeletionTimestamp == nil {
 			out = append(out, i.Status.PodIP)
 		}
 	}
@@ -338,7 +343,7 @@ func missed(g *v1alpha1.TiDBGroup, s snapshot) failure {
 		if own--; own < 0 {
 			break
 		}
-		serves, before := group.InstanceServes(i), i.Annotations[v1alpha1.AnnotationMissed] != ""
+		serves, before := member.WasReady(i), i.Annotations[v1alpha1.AnnotationMissed] != ""
 		if serves && !before || out.count >= f.Max {
 			continue
 		}
@@ -365,7 +370,7 @@ func missed(g *v1alpha1.TiDBGroup, s snapshot) failure {
 }
 
 // mark writes on the servers that are stood in for that they are.
-func (f failure) mark(changes []group.InstanceChange) {
+func (f failure) mark(changes []planning.InstanceChange) {
 	for _, c := range changes {
 		if c.Live == nil || c.Live.DeletionTimestamp != nil || !f.servers[c.Live.Name] {
 			continue

@@ -19,7 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
@@ -48,7 +48,7 @@ func open() snapshot {
 	pd, tikv := stage.PDGroup(""), stage.TiKVGroup("")
 	ready(pd)
 	ready(tikv)
-	return snapshot{Snapshot: group.Snapshot{PDGroup: pd, TiKVGroups: []*v1alpha1.TiKVGroup{tikv}}}
+	return snapshot{Snapshot: observation.Snapshot{PDGroup: pd, TiKVGroups: []*v1alpha1.TiKVGroup{tikv}}}
 }
 
 func mustPlan(t *testing.T, g *v1alpha1.TiDBGroup, s snapshot) groupPlan {

@@ -11,7 +11,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
@@ -32,9 +33,9 @@ func report(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, outcome step.Outcome
 		set.False(v1alpha1.ConditionDependenciesReady, p.DependencyReason, p.Dependencies.Message)
 	}
 	// One server that answers is a service; how many do is for UpToDate.
-	serving := slices.ContainsFunc(s.Instances, group.InstanceServes)
+	serving := slices.ContainsFunc(s.Instances, member.WasReady)
 	status := v1alpha1.TiDBGroupStatus{
-		GroupStatus: group.Report(g, s.Snapshot, p.Plan, outcome, set, serving),
+		GroupStatus: groupstatus.Report(g, s.Snapshot, p.Plan, outcome, set, serving),
 		Endpoint:    endpoint(g, s),
 		Upgrade:     p.Upgrade,
 		SQL:         p.SQL.Status,
@@ -58,8 +59,8 @@ func endpoint(g *v1alpha1.TiDBGroup, s snapshot) string {
 
 // members reports every Instance's server. TiDB keeps no membership: a server
 // serves when its readiness probe says so, and leaves when it is told to.
-func members(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, now time.Time) []group.Member {
-	var out []group.Member
+func members(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, now time.Time) []groupstatus.Member {
+	var out []groupstatus.Member
 	for _, i := range s.Instances {
 		set := conditions.New(i.Status.Conditions, i.Generation, now)
 		switch {
@@ -72,7 +73,7 @@ func members(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, now time.Time) []gr
 		if c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionPodReady); c != nil && c.Status == "True" {
 			state = stateServing
 		}
-		out = append(out, group.Member{Instance: i, Conditions: set.List(), Status: &v1alpha1.MemberStatus{
+		out = append(out, groupstatus.Member{Instance: i, Conditions: set.List(), Status: &v1alpha1.MemberStatus{
 			Name: i.Name, State: state,
 			Address: fmt.Sprintf("%s:%d", names.PodHost(i.Name, g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortTiDB),
 		}})

@@ -14,8 +14,8 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -53,7 +53,7 @@ func (s *scene) edit(change func(*v1alpha1.TiDBGroup)) {
 func (s *scene) version(v string) { s.edit(func(g *v1alpha1.TiDBGroup) { g.Spec.Version = v }) }
 
 // step is one reconcile, made from a snapshot that was taken before.
-func (s *scene) step(seen group.Snapshot) groupPlan {
+func (s *scene) step(seen observation.Snapshot) groupPlan {
 	known := open()
 	seen.PDGroup, seen.TiKVGroups = known.PDGroup, known.TiKVGroups
 	seen.Groups = append(seen.Groups, s.others...)

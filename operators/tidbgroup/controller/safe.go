@@ -8,9 +8,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 )
 
 // defaultSurge is how many servers there may be beyond spec.replicas by default.
@@ -30,19 +31,19 @@ type servers struct {
 // others are restarted.
 func maxSurge(g *v1alpha1.TiDBGroup) int32 { return ptr.Deref(g.Spec.MaxSurge, defaultSurge) }
 
-// Spare implements group.Component: a server that does not serve. One on a node that
+// NotServing implements group.Component: a server that does not serve. One on a node that
 // does not answer may serve all the same, and if more than one is missed so all may:
 // their kubelets have lost the API server.
-func (c servers) Spare(i *v1alpha1.Instance) bool {
+func (c servers) NotServing(i *v1alpha1.Instance) bool {
 	switch {
-	case group.InstanceServes(i):
+	case member.WasReady(i):
 		return false
-	case !group.Unreachable(i):
+	case !member.IsUnreachable(i):
 		return true
 	}
 	others := int32(0)
 	for _, other := range c.seen {
-		if other.Name != i.Name && other.DeletionTimestamp == nil && !other.Spec.Retire && group.InstanceServes(other) {
+		if other.Name != i.Name && other.DeletionTimestamp == nil && !other.Spec.Retire && member.WasReady(other) {
 			others++
 		}
 	}
@@ -52,8 +53,8 @@ func (c servers) Spare(i *v1alpha1.Instance) bool {
 // Rank implements group.Component. The newest is restarted first, so that a server
 // beyond spec.replicas comes before those that stay. Who is removed first is missed
 // least: see spareness.
-func (servers) Rank(d group.Disruption) int {
-	if d.Verb == group.Remove {
+func (servers) Rank(d component.Disruption) int {
+	if d.Verb == member.Remove {
 		return spareness(d.Instance, d.Revision)
 	}
 	return -int(d.Instance.Spec.Slot)
@@ -64,10 +65,10 @@ func (servers) Rank(d group.Disruption) int {
 // serve one that is there for a roll only, and one that would have to be restarted
 // for the wanted revision.
 func spareness(i *v1alpha1.Instance, wanted string) int {
-	serves := group.InstanceServes(i)
+	serves := member.WasReady(i)
 	for rank, holds := range []bool{
 		!serves && i.Status.PodUID == "",
-		!serves && group.Unreachable(i),
+		!serves && member.IsUnreachable(i),
 		!serves,
 		i.Annotations[v1alpha1.AnnotationSurge] != "",
 		i.Spec.Revision != wanted,
@@ -79,19 +80,19 @@ func spareness(i *v1alpha1.Instance, wanted string) int {
 	return 5
 }
 
-// Leased implements group.Component.
-func (servers) Leased(group.Disruption) bool { return false }
+// NeedsLease implements group.Component.
+func (servers) NeedsLease(component.Disruption) bool { return false }
 
-// Safe implements group.Component: without the victim there are as many servers
+// WhyUnsafe implements group.Component: without the victim there are as many servers
 // as are asked for, or one less if there is to be no surge, and a server that is
 // started again finds what it needs. Who has been told to leave is not counted on.
-func (c servers) Safe(d group.Disruption) string {
+func (c servers) WhyUnsafe(d component.Disruption) string {
 	if !c.open.Open {
 		return "a server that starts now would not serve: " + c.open.Message
 	}
 	serving, needed := 0, int(c.group.GetReplicas())
 	for _, i := range c.seen {
-		if i.Name != d.Instance.Name && i.DeletionTimestamp == nil && !i.Spec.Retire && group.Settled(i) {
+		if i.Name != d.Instance.Name && i.DeletionTimestamp == nil && !i.Spec.Retire && member.IsSettled(i) {
 			serving++
 		}
 	}
@@ -104,39 +105,39 @@ func (c servers) Safe(d group.Disruption) string {
 	return ""
 }
 
-// Transient implements group.Component.
-func (servers) Transient(group.Disruption) string { return "" }
+// WhyNotYet implements group.Component.
+func (servers) WhyNotYet(component.Disruption) string { return "" }
 
 // Prepare implements group.Component: the database keeps no membership that a
 // server would have to leave.
-func (servers) Prepare(group.Disruption, time.Time) group.Preparation {
-	return group.Preparation{Ready: true}
+func (servers) Prepare(component.Disruption, time.Time) component.Preparation {
+	return component.Preparation{Ready: true}
 }
 
 // Recover implements group.Component.
-func (servers) Recover(*v1alpha1.Instance, lease.State) group.Preparation {
-	return group.Preparation{Ready: true}
+func (servers) Recover(*v1alpha1.Instance, lease.State) component.Preparation {
+	return component.Preparation{Ready: true}
 }
 
-// Sweep implements group.Component.
-func (servers) Sweep(*v1alpha1.Instance) []group.Call { return nil }
+// UndoPreparation implements group.Component.
+func (servers) UndoPreparation(*v1alpha1.Instance) []component.Call { return nil }
 
-// Leaders implements group.Component.
-func (servers) Leaders(*v1alpha1.Instance) int { return 0 }
+// LeaderCount implements group.Component.
+func (servers) LeaderCount(*v1alpha1.Instance) int { return 0 }
 
-// Refuse implements group.Component: any number of servers is enough, none too.
-func (servers) Refuse([]*v1alpha1.Instance) string { return "" }
+// WhyRefused implements group.Component: any number of servers is enough, none too.
+func (servers) WhyRefused([]*v1alpha1.Instance) string { return "" }
 
-// RemoveAtOnce implements group.Component: those that stay are enough.
-func (servers) RemoveAtOnce() int { return math.MaxInt }
+// MaxConcurrentRemovals implements group.Component: those that stay are enough.
+func (servers) MaxConcurrentRemovals() int { return math.MaxInt }
 
-// Restarted implements group.Component: another server takes its place.
-func (servers) Restarted(*v1alpha1.Instance) bool { return false }
+// RestartsWhenDeleted implements group.Component: another server takes its place.
+func (servers) RestartsWhenDeleted(*v1alpha1.Instance) bool { return false }
 
-// Replaced implements group.Component: another server starts while this one
+// ReplacedWhenDeleted implements group.Component: another server starts while this one
 // drains its connections.
-func (servers) Replaced(*v1alpha1.Instance) bool { return true }
+func (servers) ReplacedWhenDeleted(*v1alpha1.Instance) bool { return true }
 
-// Dead implements group.Component: a server that forgets everything is as good
+// WhyDead implements group.Component: a server that forgets everything is as good
 // as before.
-func (servers) Dead(*v1alpha1.Instance) string { return "" }
+func (servers) WhyDead(*v1alpha1.Instance) string { return "" }

@@ -10,8 +10,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 )
 
 // ranked are all ways in which a server may be when some are to be removed.
@@ -67,7 +69,7 @@ func TestDB03WhoIsMissedLeastIsRemovedFirst(t *testing.T) {
 		var life, revision, surge string
 		_, _ = fmt.Sscan(name, &life, &revision, &surge)
 		want := slices.IndexFunc(classes, func(is func(life, revision, surge string) bool) bool { return is(life, revision, surge) })
-		assert.Equal(t, want, servers{}.Rank(group.Disruption{Instance: i, Verb: group.Remove, Revision: "new"}), name)
+		assert.Equal(t, want, servers{}.Rank(component.Disruption{Instance: i, Verb: member.Remove, Revision: "new"}), name)
 	}
 }
 
@@ -95,7 +97,7 @@ func TestDB03AScaleInDuringACanaryKeepsTheCanary(t *testing.T) {
 // of those that a canary asks for, and not counted on when another is restarted.
 func TestDB04AServerOnASilentNodeIsNoCanaryAndNotCountedOn(t *testing.T) {
 	s := running(t, func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
-	seen := func() group.Snapshot {
+	seen := func() observation.Snapshot {
 		s.Break("basic-tidb-2")
 		s.Operate("basic-tidb-2")
 		out := s.Snapshot()
@@ -164,7 +166,7 @@ func TestServersOnSilentNodesAreNotAllStoppedAtOnce(t *testing.T) {
 				be(i)
 				seen = append(seen, i)
 			}
-			assert.Equal(t, c.spare, servers{group: g, seen: seen}.Spare(seen[0]))
+			assert.Equal(t, c.spare, servers{group: g, seen: seen}.NotServing(seen[0]))
 		})
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 )
 
 // current says that every pod is what its Instance asks for.
@@ -62,10 +62,10 @@ func TestDB05AServerThatLacksAnItemIsGivenIt(t *testing.T) {
 	s := started(t, g, current)
 	g.Spec.Config, g.Spec.ConfigUpdate = "[log]\nlevel = \"warn\"\n[instance]\ntidb_general_log = true\n", v1alpha1.ConfigOnline
 	target := mustPlan(t, g, s).Target.Hash
-	s.Running = map[string]group.Running{}
+	s.Running = map[string]observation.RunningConfig{}
 	for _, i := range s.Instances {
 		i.Annotations = map[string]string{v1alpha1.AnnotationGiven: string(i.Status.PodUID) + " " + target}
-		s.Running[i.Name] = group.Running{Pod: i.Status.PodUID, Values: map[string]string{"log.level": "info"}}
+		s.Running[i.Name] = observation.RunningConfig{Pod: i.Status.PodUID, Values: map[string]string{"log.level": "info"}}
 	}
 	p := mustPlan(t, g, s)
 	require.Len(t, p.Configure, len(s.Instances))
@@ -74,7 +74,7 @@ func TestDB05AServerThatLacksAnItemIsGivenIt(t *testing.T) {
 
 	// What TiDB does not show counts as taken when it says so.
 	for _, i := range s.Instances {
-		s.Running[i.Name] = group.Running{Pod: i.Status.PodUID, Values: map[string]string{"log.level": "warn"}, Taken: map[string]string{"instance.tidb_general_log": "true"}}
+		s.Running[i.Name] = observation.RunningConfig{Pod: i.Status.PodUID, Values: map[string]string{"log.level": "warn"}, Taken: map[string]string{"instance.tidb_general_log": "true"}}
 	}
 	p = mustPlan(t, g, s)
 	assert.Empty(t, p.Configure)

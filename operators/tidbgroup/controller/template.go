@@ -9,8 +9,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/initialsql"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
@@ -54,7 +54,7 @@ func services(g *v1alpha1.TiDBGroup) []*corev1.Service {
 
 // inputs returns the part of the spec that a server is rendered from.
 func inputs(g *v1alpha1.TiDBGroup) any {
-	return group.Inputs(g, map[string]any{
+	return rollout.Inputs(g, map[string]any{
 		"readiness": g.Spec.Readiness, "shutdown": g.Spec.Shutdown, "slowLog": g.Spec.SlowLog, "bootstrapSQL": g.Spec.BootstrapSQL,
 		"initialization": g.Spec.Initialization,
 	})
@@ -63,7 +63,7 @@ func inputs(g *v1alpha1.TiDBGroup) any {
 // render renders the pod and the configuration file of a server.
 func render(g *v1alpha1.TiDBGroup) (corev1.PodTemplateSpec, map[string]string, []string) {
 	files, problems := config(g)
-	configMap, err := group.ConfigMapName(g.Name, files)
+	configMap, err := rollout.ConfigMapName(g.Name, files)
 	if err != nil {
 		problems = append(problems, err.Error())
 	}

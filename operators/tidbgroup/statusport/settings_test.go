@@ -16,7 +16,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
@@ -50,7 +50,7 @@ func TestTiDBIsNotGivenWhatItIgnoresWithoutAWord(t *testing.T) {
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(i).Build()
 	members := settings.NewMembers(statusport.Table(), statusport.Settings{}, func(work func(context.Context)) { work(t.Context()) }, time.Now)
 	zero, on := settings.Value{Text: "0", Plain: "0"}, settings.Value{Text: "true", Plain: "true"}
-	give := func(items map[string]settings.Value) group.Running {
+	give := func(items map[string]settings.Value) observation.RunningConfig {
 		i := i.DeepCopy()
 		i.ResourceVersion = "999"
 		members.Look(g, []*v1alpha1.Instance{i})
@@ -65,6 +65,6 @@ func TestTiDBIsNotGivenWhatItIgnoresWithoutAWord(t *testing.T) {
 
 	got = give(map[string]settings.Value{"instance.ddl_slow_threshold": zero, "instance.tidb_general_log": on, "log.level": {Text: "debug", Plain: "debug"}})
 	assert.Equal(t, "log_level=debug&tidb_general_log=1", form)
-	assert.Equal(t, map[string]group.Refusal{"instance.ddl_slow_threshold": {Value: "0", Answer: "it would say yes to 0, and ignore it"}}, got.Refused)
+	assert.Equal(t, map[string]observation.Refusal{"instance.ddl_slow_threshold": {Value: "0", Answer: "it would say yes to 0, and ignore it"}}, got.Refused)
 	assert.Equal(t, map[string]string{"instance.tidb_general_log": "true"}, got.Taken)
 }

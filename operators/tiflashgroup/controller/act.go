@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/execution"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
@@ -19,8 +20,8 @@ const rulesDeadline = 5 * time.Second
 
 // act carries a plan out and nothing else. What PD refuses does not keep the
 // children from being applied.
-func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiFlashGroup, s group.Snapshot, p groupPlan) step.Outcome {
-	children := group.Act(ctx, r.Env, g, s, p.Plan)
+func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan) step.Outcome {
+	children := execution.Act(ctx, r.Env, g, s, p.Plan)
 	rules := step.Done()
 	if p.EnablePlacementRules {
 		rules = r.enablePlacementRules(ctx, g)

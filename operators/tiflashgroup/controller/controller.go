@@ -13,9 +13,10 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tiflashgroup/statusport"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/execution"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
+	"github.com/tidb-groups/tidb-groups/shared/reading"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/watch"
 )
@@ -69,7 +70,7 @@ func (r *Reconciler) setup() error {
 		WatchesRawSource(r.PD.Events(watch.GroupsOf(r.Client, list, watch.ByName))).
 		WatchesRawSource(source.Channel(r.stores.Answers(), &handler.EnqueueRequestForObject{})).
 		WithOptions(r.Controller)
-	if err := group.Watches(b, r.Env, v1alpha1.KindTiFlashGroup, v1alpha1.ComponentTiFlash, list).Complete(r.Env.Fair(r)); err != nil {
+	if err := reading.Watches(b, r.Env, v1alpha1.KindTiFlashGroup, v1alpha1.ComponentTiFlash, list).Complete(r.Env.Fair(r)); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil
@@ -83,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return ctrl.Result{}, err
 		}
 		r.stores.Forget(request.NamespacedName)
-		return ctrl.Result{}, group.ForgetPD(ctx, r.Env, request.Namespace, list())
+		return ctrl.Result{}, reading.StopPolling(ctx, r.Env, request.Namespace, list())
 	}
 	s, err := r.observe(ctx, g)
 	if err != nil {
@@ -92,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	switch {
 	case s.PDPending:
 		return step.Wait("PD", pdDeadline, v1alpha1.ReasonPDUnreachable, "PD is being asked").Result()
-	case s.SaidPending:
+	case s.StatusPortsPending:
 		return step.Wait("status port", statusport.Patience, v1alpha1.ReasonRecovering, "stores are being asked").Result()
 	}
 	p, err := plan(g, s)
@@ -104,9 +105,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set, end := report(g, s, p, outcome, r.Now())
-	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiFlashGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), Changes: p.Changes, End: end})
+	result, err := execution.Conclude(ctx, r.Env, g, &g.Status, execution.Findings[v1alpha1.TiFlashGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), Changes: p.Changes, End: end})
 	if err != nil || !asksPD(g, s) {
 		return result, err
 	}
-	return result, group.Pace(ctx, r.Env, g, list())
+	return result, reading.AdjustPolling(ctx, r.Env, g, list())
 }

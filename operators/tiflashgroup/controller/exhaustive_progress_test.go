@@ -12,9 +12,12 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tiflashgroup/statusport"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -33,10 +36,10 @@ func paths() []space {
 }
 
 // newOnes are slots of stores that all have the new version.
-func newOnes(words ...string) []member {
-	out := []member{{}}
+func newOnes(words ...string) []storeCase {
+	out := []storeCase{{}}
 	for _, is := range words {
-		out = append(out, member{"new", is})
+		out = append(out, storeCase{"new", is})
 	}
 	return out
 }
@@ -64,7 +67,7 @@ func (s state) mayEnd(end string) bool {
 	word, known := holds[end]
 	refused := (end == v1alpha1.ReasonScaleInRefused || end == v1alpha1.ReasonDraining || end == v1alpha1.ReasonUnsafe) && s.table > int(s.replicas)
 	// It leaves when its group is resumed.
-	leaves := end == v1alpha1.ReasonDraining && s.has("suspended") && slices.ContainsFunc(s.slots, func(m member) bool { return m.is == "deleted" })
+	leaves := end == v1alpha1.ReasonDraining && s.has("suspended") && slices.ContainsFunc(s.slots, func(m storeCase) bool { return m.is == "deleted" })
 	return end == grouptest.Arrived || known && s.has(word) || refused || s.has("paused") || leaves
 }
 
@@ -89,17 +92,17 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 	th := &theatre{Stage: grouptest.New(g), view: seen.PD, table: st.table, data: map[string]string{}, dead: map[types.UID]bool{}, rounds: map[types.UID]int{}, next: 1000}
 	th.Now, th.Lease, th.HolderLost, th.Others = seen.Now, seen.Lease, seen.HolderLost, seen.Groups[:1]
 	for at := range b.stored {
-		th.Carry(group.Snapshot{}, group.Plan{Revision: &b.stored[at]})
+		th.Carry(observation.Snapshot{}, planning.Plan{Revision: &b.stored[at]})
 	}
 	for _, i := range seen.Instances {
-		th.Put(i, group.InstanceServes(i))
+		th.Put(i, member.WasReady(i))
 		if i.Status.Member != nil {
 			th.data[i.Name] = i.Status.Member.ID
 		}
-		if seen.Said[i.Name].State == statusport.Running {
+		if seen.StatusPorts[i.Name].State == statusport.Running {
 			th.rounds[i.Status.PodUID] = 1
 		}
-		if st.failover() != "" && !group.InstanceServes(i) {
+		if st.failover() != "" && !member.WasReady(i) {
 			th.dead[i.UID] = true
 		}
 	}
@@ -118,9 +121,9 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 		now.PDGroup, now.TiKVGroups, now.PD = seen.PDGroup, seen.TiKVGroups, th.view
 		now.PD.Stores = slices.Clone(th.view.Stores)
 		for _, i := range now.Instances {
-			if _, ready := group.ReadySince(i); ready {
+			if _, ready := member.ReadySince(i); ready {
 				th.rounds[i.Status.PodUID]++
-				now.Said = saying(now.Said, i, th.rounds[i.Status.PodUID] == 1)
+				now.StatusPorts = saying(now.StatusPorts, i, th.rounds[i.Status.PodUID] == 1)
 			}
 		}
 		p, err := b.plan(g, now)
@@ -224,14 +227,14 @@ func (th *theatre) columns() (n int) {
 }
 
 // obey does what PD is told.
-func (th *theatre) obey(calls []group.Call) {
+func (th *theatre) obey(calls []component.Call) {
 	for _, c := range calls {
 		at := slices.IndexFunc(th.view.Stores, func(s pd.Store) bool { return s.ID == c.Target })
 		switch {
 		case at < 0:
-		case c.Verb == group.DeleteStore:
+		case c.Verb == component.DeleteStore:
 			th.view.Stores[at].State = pd.StateOffline
-		case c.Verb == group.RestoreStore && th.view.Stores[at].State == pd.StateOffline:
+		case c.Verb == component.RestoreStore && th.view.Stores[at].State == pd.StateOffline:
 			th.view.Stores[at].State = pd.StateUp
 		}
 	}

@@ -10,9 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -42,7 +45,7 @@ func TestEveryStateOfStoresIsPlannedSafely(t *testing.T) {
 // the plan's own words.
 type judgement struct {
 	state
-	seen group.Snapshot
+	seen observation.Snapshot
 	plan groupPlan
 	// made, stopped and mended are Instances: those that are new, those whose pod is
 	// stopped although it serves, and those whose pod is stopped and does not.
@@ -52,7 +55,7 @@ type judgement struct {
 	changed bool
 }
 
-func judge(st state, s group.Snapshot, p groupPlan) judgement {
+func judge(st state, s observation.Snapshot, p groupPlan) judgement {
 	j := judgement{state: st, seen: s, plan: p}
 	for _, c := range p.Instances {
 		if c.Live == nil {
@@ -76,7 +79,7 @@ func judge(st state, s group.Snapshot, p groupPlan) judgement {
 // works reports whether anybody may count on a member.
 func (j judgement) works(i *v1alpha1.Instance) bool {
 	store := j.store(i)
-	return store.State == pd.StateUp || group.InstanceServes(i) && (store.ID != "" || j.deaf())
+	return store.State == pd.StateUp || member.WasReady(i) && (store.ID != "" || j.deaf())
 }
 
 // back returns those that are let go while they work: they come back with their
@@ -88,7 +91,7 @@ func (j judgement) back() []string {
 // deaf reports whether nothing is known of PD.
 func (j judgement) deaf() bool { return j.has("silent") || j.has("no PD") }
 
-func (j judgement) acts() bool { return j.changes() || j.plan.Lease.Give }
+func (j judgement) acts() bool { return j.changes() || j.plan.Lease.Release }
 
 // changes reports whether anything is done but that the Lease is given back, which
 // a paused group does for the others.
@@ -97,7 +100,7 @@ func (j judgement) changes() bool {
 }
 
 // idle reports whether a member says that it does not serve.
-func (j judgement) idle(i *v1alpha1.Instance) bool { return j.seen.Said[i.Name].State == "Idle" }
+func (j judgement) idle(i *v1alpha1.Instance) bool { return j.seen.StatusPorts[i.Name].State == "Idle" }
 
 // store returns the store of an Instance as PD lists it.
 func (j judgement) store(i *v1alpha1.Instance) pd.Store {
@@ -155,7 +158,7 @@ func (j judgement) unsafe() []string {
 		rule(len(j.stopped) == 0 || j.has("suspended"), "%v stop and the Lease is taken for another one", j.stopped)
 		rule(!j.has("held") || keeps, "the Lease is taken against the user's wish")
 	}
-	rule(!j.plan.Lease.Give || j.lease == "first" || j.lease == "lost", "somebody else's Lease is given back")
+	rule(!j.plan.Lease.Release || j.lease == "first" || j.lease == "lost", "somebody else's Lease is given back")
 	rule(!j.plan.EnablePlacementRules || j.has("rules off"), "placement rules are turned on twice")
 	return append(out, j.departures()...)
 }
@@ -173,7 +176,7 @@ func (j judgement) count(is string) (n int) {
 // spec, and not because of what it is to run.
 func (j judgement) dead(i *v1alpha1.Instance) bool {
 	store := j.store(i).State
-	if j.failover() == "" || j.deaf() || j.has("no quorum") || j.has("suspended") || group.InstanceServes(i) || store != pd.StateDown && store != pd.StateDisconnected {
+	if j.failover() == "" || j.deaf() || j.has("no quorum") || j.has("suspended") || member.WasReady(i) || store != pd.StateDown && store != pd.StateDisconnected {
 		return false
 	}
 	runs := func(other *v1alpha1.Instance) bool {
@@ -215,10 +218,10 @@ func (j judgement) departures() []string {
 			say("PD is told %v while it does not speak", c)
 		case store.ID != c.Target:
 			say("PD is told %v, which is not the store of the Instance", c)
-		case c.Verb == group.RestoreStore && (store.State != pd.StateOffline || i.Spec.Retire && j.stillLeaves(c.Instance)):
+		case c.Verb == component.RestoreStore && (store.State != pd.StateOffline || i.Spec.Retire && j.stillLeaves(c.Instance)):
 			say("store %s is taken back, which is %s", c.Target, store.State)
-		case c.Verb == group.RestoreStore:
-		case c.Verb != group.DeleteStore:
+		case c.Verb == component.RestoreStore:
+		case c.Verb != component.DeleteStore:
 			say("PD is told %v, and a TiFlash leads nothing", c)
 		case !unwanted:
 			say("store %s is told to leave, which is wanted", c.Target)
@@ -229,7 +232,7 @@ func (j judgement) departures() []string {
 		case store.State == pd.StateUp && j.staysUp(store.ID) < j.table:
 			say("store %s is told to leave, a table wants %d replicas and %d stores stay Up", c.Target, j.table, j.staysUp(store.ID))
 		}
-		if c.Verb == group.DeleteStore {
+		if c.Verb == component.DeleteStore {
 			removed++
 		}
 	}
@@ -248,7 +251,7 @@ func (j judgement) departures() []string {
 			continue
 		}
 		told := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained)
-		if j.store(i).ID != "" || i.Annotations[v1alpha1.AnnotationDisruption] != string(group.Remove) || j.stillLeaves(i.Name) && !told {
+		if j.store(i).ID != "" || i.Annotations[v1alpha1.AnnotationDisruption] != string(member.Remove) || j.stillLeaves(i.Name) && !told {
 			say("Instance %s is deleted", i.Name)
 		}
 	}
@@ -265,7 +268,7 @@ func (j judgement) departures() []string {
 
 // stillLeaves reports whether an Instance goes on leaving by the plan.
 func (j judgement) stillLeaves(name string) bool {
-	return slices.ContainsFunc(j.plan.Instances, func(c group.InstanceChange) bool { return c.Desired.Name == name && c.Desired.Spec.Retire })
+	return slices.ContainsFunc(j.plan.Instances, func(c planning.InstanceChange) bool { return c.Desired.Name == name && c.Desired.Spec.Retire })
 }
 
 // arrived reports whether the members are what is asked for.
@@ -274,7 +277,7 @@ func (j judgement) arrived() bool {
 		return !slices.ContainsFunc(j.seen.Instances, func(i *v1alpha1.Instance) bool { return i.Status.PodUID != "" })
 	}
 	for _, i := range j.seen.Instances {
-		if !group.Settled(i) || i.DeletionTimestamp != nil || i.Spec.Retire || i.Spec.Revision != j.plan.Target.Hash || j.store(i).State == pd.StateOffline {
+		if !member.IsSettled(i) || i.DeletionTimestamp != nil || i.Spec.Retire || i.Spec.Revision != j.plan.Target.Hash || j.store(i).State == pd.StateOffline {
 			return false
 		}
 	}

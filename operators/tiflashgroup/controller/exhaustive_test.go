@@ -17,18 +17,20 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tiflashgroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
-// member is one slot of the enumeration: empty, or a store of the old or the new
+// storeCase is one slot of the enumeration: empty, or a store of the old or the new
 // version that is so.
-type member struct{ version, is string }
+type storeCase struct{ version, is string }
 
-func (m member) String() string { return strings.TrimSpace(m.version + " " + m.is) }
+func (m storeCase) String() string { return strings.TrimSpace(m.version + " " + m.is) }
 
 // life is what a word for a member means: its pod, its store as PD lists it, empty
 // for not, and what is being done to it.
@@ -36,7 +38,7 @@ type life struct {
 	pod      string // serves, starts or broken
 	store    string
 	recorded bool
-	mark     group.Verb
+	mark     member.Verb
 	retire   bool
 	deleted  bool
 }
@@ -47,23 +49,23 @@ func lives() map[string]life {
 		"forgotten":   {"serves", pd.StateDisconnected, true, "", false, false}, // by a new leader of PD
 		"broken":      {"broken", pd.StateDown, true, "", false, false},
 		"joins":       {"starts", "", false, "", false, false},
-		"catches up":  {"serves", pd.StateUp, true, group.Restart, false, false}, // was restarted, and says Idle
-		"restarts":    {"starts", pd.StateDisconnected, true, group.Restart, false, false},
-		"drains":      {"serves", pd.StateUp, true, group.Remove, true, false},
-		"offline":     {"serves", pd.StateOffline, true, group.Remove, true, false},
-		"left":        {"serves", "", true, group.Remove, true, false},
-		"taken back":  {"serves", pd.StateOffline, true, group.Remove, false, false},
+		"catches up":  {"serves", pd.StateUp, true, member.Restart, false, false}, // was restarted, and says Idle
+		"restarts":    {"starts", pd.StateDisconnected, true, member.Restart, false, false},
+		"drains":      {"serves", pd.StateUp, true, member.Remove, true, false},
+		"offline":     {"serves", pd.StateOffline, true, member.Remove, true, false},
+		"left":        {"serves", "", true, member.Remove, true, false},
+		"taken back":  {"serves", pd.StateOffline, true, member.Remove, false, false},
 		"deleted":     {"serves", pd.StateUp, true, "", false, true},
-		"deleted off": {"serves", pd.StateOffline, true, group.Remove, false, true},
-		"buried":      {"broken", pd.StateDown, true, group.Remove, false, true}, // what is made of a dead one
+		"deleted off": {"serves", pd.StateOffline, true, member.Remove, false, true},
+		"buried":      {"broken", pd.StateDown, true, member.Remove, false, true}, // what is made of a dead one
 	}
 }
 
-func slotsOf(words ...string) []member {
-	out := []member{{}}
+func slotsOf(words ...string) []storeCase {
+	out := []storeCase{{}}
 	for _, version := range []string{"old", "new"} {
 		for _, is := range words {
-			out = append(out, member{version, is})
+			out = append(out, storeCase{version, is})
 		}
 	}
 	return out
@@ -110,7 +112,7 @@ func (w wish) failover() string {
 
 // state is one state of the enumeration. The new version is wanted in all.
 type state struct {
-	slots []member
+	slots []storeCase
 	wish
 }
 
@@ -122,7 +124,7 @@ func (s state) String() string {
 type space struct {
 	name     string
 	slots    int
-	members  []member
+	members  []storeCase
 	replicas []int32
 	tables   []int
 	flags    [][]string
@@ -143,7 +145,7 @@ func (s space) Size() int {
 }
 
 func (s space) Each(visit func(state)) {
-	grouptest.Fill(s.slots, s.members, func(slots []member) {
+	grouptest.Fill(s.slots, s.members, func(slots []storeCase) {
 		for _, replicas := range s.replicas {
 			for _, table := range s.tables {
 				for _, flags := range s.flags {
@@ -196,7 +198,7 @@ type scenery struct {
 	stored    []appsv1.ControllerRevision
 	files     map[string]bool
 	instances map[string]*v1alpha1.Instance // by slot, version and word
-	base      group.Snapshot
+	base      observation.Snapshot
 }
 
 // images are the versions by the words for them.
@@ -227,8 +229,8 @@ func newScenery(t *testing.T) *scenery {
 }
 
 // plan is plan with a small pod: what is in it is nothing to the plan.
-func (b *scenery) plan(g *v1alpha1.TiFlashGroup, s group.Snapshot) (groupPlan, error) {
-	r := group.Rendering{Inputs: g.Spec.Version}
+func (b *scenery) plan(g *v1alpha1.TiFlashGroup, s observation.Snapshot) (groupPlan, error) {
+	r := component.Rendering{Inputs: g.Spec.Version}
 	r.Template.Spec.Containers = []corev1.Container{{Name: "tiflash", Image: g.Spec.Version}}
 	return planWith(g, s, r)
 }
@@ -293,7 +295,7 @@ func tableRule(replicas int) []pd.Rule {
 }
 
 // snapshot makes a state. The objects are shared: a plan changes none of them.
-func (b *scenery) snapshot(st state) (*v1alpha1.TiFlashGroup, group.Snapshot) {
+func (b *scenery) snapshot(st state) (*v1alpha1.TiFlashGroup, observation.Snapshot) {
 	g, s := b.group(st.wish), b.base
 	s.Revisions, s.ConfigMaps, s.Lease = b.stored, b.files, b.lease(st.lease)
 	s.HolderLost = st.lease == "lost" || st.lease == "first" && st.slots[0].version == ""
@@ -309,7 +311,7 @@ func (b *scenery) snapshot(st state) (*v1alpha1.TiFlashGroup, group.Snapshot) {
 		}
 		i := b.instances[fmt.Sprint(slot, m.version, m.is)]
 		s.Instances = append(s.Instances, i)
-		s.Said = saying(s.Said, i, m.is == "catches up")
+		s.StatusPorts = saying(s.StatusPorts, i, m.is == "catches up")
 		if store := lives()[m.is].store; store != "" {
 			s.PD.Stores = append(s.PD.Stores, columns(fmt.Sprint(slot+1), fmt.Sprintf("basic-tiflash-%d", slot), "basic-tiflash", store))
 		}
@@ -333,19 +335,19 @@ func (b *scenery) snapshot(st state) (*v1alpha1.TiFlashGroup, group.Snapshot) {
 }
 
 // saying adds what a running store says of itself to what others do.
-func saying(said map[string]group.Said, i *v1alpha1.Instance, idle bool) map[string]group.Said {
-	since, ready := group.ReadySince(i)
+func saying(said map[string]member.StatusPortAnswer, i *v1alpha1.Instance, idle bool) map[string]member.StatusPortAnswer {
+	since, ready := member.ReadySince(i)
 	if !ready {
 		return said
 	}
 	if said == nil {
-		said = map[string]group.Said{}
+		said = map[string]member.StatusPortAnswer{}
 	}
 	state := statusport.Running
 	if idle {
 		state = "Idle"
 	}
-	said[i.Name] = group.Said{Pod: i.Status.PodUID, Since: since, State: state}
+	said[i.Name] = member.StatusPortAnswer{Pod: i.Status.PodUID, Since: since, State: state}
 	return said
 }
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/hostile"
 )
@@ -21,7 +21,7 @@ func FuzzATiFlashGroup(f *testing.F) {
 		server := hostile.New(t, "1")
 		hostile.Judge(t, v1alpha1.KindTiFlashGroup, func() any {
 			s.PD = server.View(t, attempt)
-			for _, seen := range []group.Snapshot{s, {PDGroup: s.PDGroup, TiKVGroups: s.TiKVGroups, PD: s.PD, Now: now()}} {
+			for _, seen := range []observation.Snapshot{s, {PDGroup: s.PDGroup, TiKVGroups: s.TiKVGroups, PD: s.PD, Now: now()}} {
 				p, err := plan(g, seen)
 				if err != nil {
 					t.Fatal(err) // it would not come to the status

@@ -7,22 +7,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/reading"
 )
 
 // observe reads everything that plan and report decide from.
-func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiFlashGroup) (group.Snapshot, error) {
-	s, err := group.Observe(ctx, r.Env, g)
+func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiFlashGroup) (observation.Snapshot, error) {
+	s, err := reading.Observe(ctx, r.Env, g)
 	if err != nil || !asksPD(g, s) {
 		return s, err
 	}
-	moving, err := group.AnyMoving(ctx, r.Env, g, list())
+	moving, err := reading.IsAnyProgressing(ctx, r.Env, g, list())
 	if err != nil {
 		return s, err
 	}
-	group.AskPD(r.Env, g, &s, moving)
+	reading.AskPD(r.Env, g, &s, moving)
 	if disrupts(g, s) {
-		s.Said, s.SaidPending = r.stores.Look(client.ObjectKeyFromObject(g), s.Everyone())
+		s.StatusPorts, s.StatusPortsPending = r.stores.Look(client.ObjectKeyFromObject(g), s.WithSiblings())
 	} else {
 		r.stores.Forget(client.ObjectKeyFromObject(g))
 	}
@@ -31,14 +32,14 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiFlashGroup) (gro
 
 // disrupts reports whether a store of the group may be about to be stopped, or has been:
 // what the stores of the cluster say of themselves matters then. Nobody else is asked.
-func disrupts(g *v1alpha1.TiFlashGroup, s group.Snapshot) bool {
-	return group.Moving(g) || slices.ContainsFunc(s.Instances, s.Lease.HeldBy)
+func disrupts(g *v1alpha1.TiFlashGroup, s observation.Snapshot) bool {
+	return observation.IsProgressing(g) || slices.ContainsFunc(s.Instances, s.Lease.HeldBy)
 }
 
 // asksPD reports whether PD can say anything of interest about a group. While
 // the group waits for TiKV it is asked already, so that what it says of
 // placement rules is known when they are needed.
-func asksPD(g *v1alpha1.TiFlashGroup, s group.Snapshot) bool {
+func asksPD(g *v1alpha1.TiFlashGroup, s observation.Snapshot) bool {
 	if g.DeletionTimestamp != nil || s.PDGroup == nil {
 		return false
 	}

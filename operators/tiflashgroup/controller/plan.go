@@ -2,16 +2,21 @@ package controller
 
 import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/budget"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
 
 // groupPlan is a group.Plan and what TiFlash alone adds to it.
 type groupPlan struct {
-	group.Plan
+	planning.Plan
 	// Dependencies are the groups that this one waits for.
 	Dependencies store.Gate
 	// Start is what the first pod, and each that is added, waits for: the
@@ -24,27 +29,27 @@ type groupPlan struct {
 }
 
 // plan decides what to do about a TiFlashGroup. It is pure.
-func plan(g *v1alpha1.TiFlashGroup, s group.Snapshot) (groupPlan, error) {
+func plan(g *v1alpha1.TiFlashGroup, s observation.Snapshot) (groupPlan, error) {
 	template, files, problems := render(g)
-	return planWith(g, s, group.Rendering{Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g)})
+	return planWith(g, s, component.Rendering{Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g)})
 }
 
 // planWith is plan for pods that are rendered already.
-func planWith(g *v1alpha1.TiFlashGroup, s group.Snapshot, r group.Rendering) (groupPlan, error) {
+func planWith(g *v1alpha1.TiFlashGroup, s observation.Snapshot, r component.Rendering) (groupPlan, error) {
 	members := storesOf(g, s)
 	p := groupPlan{Dependencies: dependencies(g, s)}
 	p.Start = start(g, s, p.Dependencies)
 	r.Gate, r.GateReason = p.Start.Result, p.Start.Reason
 	r.ReadinessGates = []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy}
 	r.ClaimLoss = v1alpha1.HoldOnClaimLoss
-	r.Disrupt, r.Silent, r.Extra = members, members.Silence != "", members.Extra()
+	r.Component, r.DatabaseUnknown, r.Extra = members, members.Silence != "", members.Extra()
 	r.Spread = members.Spread(&r.Template, g.Spec.StoreLabels)
-	r.Again = func(now pd.View) group.Component {
+	r.ComponentFor = func(now pd.View) component.Component {
 		later := s
 		later.PD = now
 		return storesOf(g, later)
 	}
-	r.RollGate, r.SuspendWait, r.Budget = group.RollGate(g, s), group.SuspendWait(g, s), group.SharedBudget(g, s)
+	r.RollGate, r.SuspendWait, r.Budget = rollout.RollGate(g, s), rollout.SuspendWait(g, s), budget.SharedBudget(g, s)
 	var err error
 	p.Plan, err = group.MakePlan(g, s, r)
 	if err != nil || g.DeletionTimestamp != nil {
@@ -61,7 +66,7 @@ func planWith(g *v1alpha1.TiFlashGroup, s group.Snapshot, r group.Rendering) (gr
 }
 
 // dependencies opens when PD and some TiKV serve.
-func dependencies(g *v1alpha1.TiFlashGroup, s group.Snapshot) store.Gate {
+func dependencies(g *v1alpha1.TiFlashGroup, s observation.Snapshot) store.Gate {
 	if pd := gate.PDGroup(g.PDGroupName(), s.PDGroup); !pd.Open {
 		return store.Gate{Result: pd, Reason: v1alpha1.ReasonWaitingForPDGroup}
 	}
@@ -69,7 +74,7 @@ func dependencies(g *v1alpha1.TiFlashGroup, s group.Snapshot) store.Gate {
 }
 
 // start opens when the dependencies are met and PD's placement rules are on.
-func start(g *v1alpha1.TiFlashGroup, s group.Snapshot, dependencies store.Gate) store.Gate {
+func start(g *v1alpha1.TiFlashGroup, s observation.Snapshot, dependencies store.Gate) store.Gate {
 	if !dependencies.Open {
 		return dependencies
 	}

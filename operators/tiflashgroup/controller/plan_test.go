@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -30,9 +30,9 @@ func is(kind string, ok bool) metav1.Condition {
 
 // world is a snapshot with a PDGroup, a TiKVGroup and n Instances of the
 // sample at its revision, all of them Ready and their stores Up.
-func world(t *testing.T, g *v1alpha1.TiFlashGroup, n int32) group.Snapshot {
+func world(t *testing.T, g *v1alpha1.TiFlashGroup, n int32) observation.Snapshot {
 	t.Helper()
-	s := group.Snapshot{
+	s := observation.Snapshot{
 		PDGroup:    &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: "shop", Generation: 1}},
 		TiKVGroups: []*v1alpha1.TiKVGroup{{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv", Namespace: "shop", Generation: 1}}},
 		PD: pd.View{ClusterID: "1", PlacementRules: true, LocationLabels: []string{"zone"}, Leader: "pd",
@@ -63,50 +63,55 @@ func world(t *testing.T, g *v1alpha1.TiFlashGroup, n int32) group.Snapshot {
 func TestPlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		exist   int32
-		change  func(*v1alpha1.TiFlashGroup, *group.Snapshot)
+		change  func(*v1alpha1.TiFlashGroup, *observation.Snapshot)
 		creates int
 		rules   bool
 		labels  int
 		kind    step.Kind
 		reason  string
 	}{
-		"a missing PDGroup starts nothing": {0, func(_ *v1alpha1.TiFlashGroup, s *group.Snapshot) { s.PDGroup = nil }, 0, false, 0, step.KindWait, v1alpha1.ReasonWaitingForPDGroup},
-		"a PDGroup that is not Ready comes before TiKV": {0, func(_ *v1alpha1.TiFlashGroup, s *group.Snapshot) {
+		"a missing PDGroup starts nothing": {0, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) { s.PDGroup = nil }, 0, false, 0, step.KindWait, v1alpha1.ReasonWaitingForPDGroup},
+		"a PDGroup that is not Ready comes before TiKV": {0, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) {
 			s.PDGroup.Status.Conditions, s.TiKVGroups = nil, nil
 		}, 0, false, 0, step.KindWait, v1alpha1.ReasonWaitingForPDGroup},
-		"no TiKVGroup starts nothing": {0, func(_ *v1alpha1.TiFlashGroup, s *group.Snapshot) { s.TiKVGroups = nil }, 0, false, 0, step.KindWait, v1alpha1.ReasonWaitingForTiKVGroup},
-		"a TiKVGroup of another PDGroup does not count": {0, func(_ *v1alpha1.TiFlashGroup, s *group.Snapshot) {
+		"no TiKVGroup starts nothing": {0, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) { s.TiKVGroups = nil }, 0, false, 0, step.KindWait, v1alpha1.ReasonWaitingForTiKVGroup},
+		"a TiKVGroup of another PDGroup does not count": {0, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) {
 			s.TiKVGroups[0].Spec.PDGroup.Name = "other"
 		}, 0, false, 0, step.KindWait, v1alpha1.ReasonWaitingForTiKVGroup},
-		"one Ready TiKVGroup of several is enough": {0, func(_ *v1alpha1.TiFlashGroup, s *group.Snapshot) {
+		"one Ready TiKVGroup of several is enough": {0, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) {
 			broken := s.TiKVGroups[0].DeepCopy()
 			broken.Status.Conditions = nil
 			s.TiKVGroups = append([]*v1alpha1.TiKVGroup{broken}, s.TiKVGroups...)
 		}, 2, false, 0, step.KindWait, v1alpha1.ReasonCreating},
-		"FL-01: rules that are off are turned on before the first pod": {0, func(_ *v1alpha1.TiFlashGroup, s *group.Snapshot) { s.PD.PlacementRules = false }, 0, true, 0, step.KindWait, v1alpha1.ReasonProgressing},
-		"FL-01: rules are not touched while TiKV is missing": {0, func(_ *v1alpha1.TiFlashGroup, s *group.Snapshot) {
+		"FL-01: rules that are off are turned on before the first pod": {0, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) { s.PD.PlacementRules = false }, 0, true, 0, step.KindWait, v1alpha1.ReasonProgressing},
+		"FL-01: rules are not touched while TiKV is missing": {0, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) {
 			s.PD.PlacementRules, s.TiKVGroups = false, nil
 		}, 0, false, 0, step.KindWait, v1alpha1.ReasonWaitingForTiKVGroup},
-		"FL-01: while PD is silent about rules nothing starts":    {0, func(_ *v1alpha1.TiFlashGroup, s *group.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, 0, false, 0, step.KindWait, v1alpha1.ReasonPDUnreachable},
-		"FL-01: the rules of another cluster's PD are left alone": {0, func(_ *v1alpha1.TiFlashGroup, s *group.Snapshot) { s.PD.ClusterID, s.PD.PlacementRules = "2", false }, 0, false, 0, step.KindWait, v1alpha1.ReasonPDUnreachable},
-		"everything open starts all stores at once":               {0, nil, 2, false, 0, step.KindWait, v1alpha1.ReasonCreating},
-		"everything is there":                                     {2, nil, 0, false, 0, step.KindDone, ""},
-		"gates that close later touch nothing":                    {2, func(_ *v1alpha1.TiFlashGroup, s *group.Snapshot) { s.PDGroup, s.TiKVGroups = nil, nil }, 0, false, 0, step.KindDone, ""},
-		"KV-18: labels are set": {2, func(g *v1alpha1.TiFlashGroup, _ *group.Snapshot) {
+		"FL-01: while PD is silent about rules nothing starts": {0, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("no")} }, 0, false, 0, step.KindWait, v1alpha1.ReasonPDUnreachable},
+		"FL-01: the rules of another cluster's PD are left alone": {0, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) {
+			s.PD.ClusterID, s.PD.PlacementRules = "2", false
+		}, 0, false, 0, step.KindWait, v1alpha1.ReasonPDUnreachable},
+		"everything open starts all stores at once": {0, nil, 2, false, 0, step.KindWait, v1alpha1.ReasonCreating},
+		"everything is there":                       {2, nil, 0, false, 0, step.KindDone, ""},
+		"gates that close later touch nothing":      {2, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) { s.PDGroup, s.TiKVGroups = nil, nil }, 0, false, 0, step.KindDone, ""},
+		"KV-18: labels are set": {2, func(g *v1alpha1.TiFlashGroup, _ *observation.Snapshot) {
 			g.Spec.StoreLabels = map[string]v1alpha1.StoreLabelValue{"disk": "x"}
 		}, 0, false, 2, step.KindWait, v1alpha1.ReasonProgressing},
-		"KV-02: a foreign store stalls": {2, func(_ *v1alpha1.TiFlashGroup, s *group.Snapshot) { s.PD.Stores[1].ID = "99" }, 0, false, 0, step.KindStall, v1alpha1.ReasonStoreMismatch},
-		"paused changes nothing":        {1, func(g *v1alpha1.TiFlashGroup, s *group.Snapshot) { g.Spec.Paused = true; s.PD.PlacementRules = false }, 0, false, 0, step.KindWait, v1alpha1.ReasonPaused},
-		"bad TOML touches nothing": {1, func(g *v1alpha1.TiFlashGroup, s *group.Snapshot) {
+		"KV-02: a foreign store stalls": {2, func(_ *v1alpha1.TiFlashGroup, s *observation.Snapshot) { s.PD.Stores[1].ID = "99" }, 0, false, 0, step.KindStall, v1alpha1.ReasonStoreMismatch},
+		"paused changes nothing": {1, func(g *v1alpha1.TiFlashGroup, s *observation.Snapshot) {
+			g.Spec.Paused = true
+			s.PD.PlacementRules = false
+		}, 0, false, 0, step.KindWait, v1alpha1.ReasonPaused},
+		"bad TOML touches nothing": {1, func(g *v1alpha1.TiFlashGroup, s *observation.Snapshot) {
 			g.Spec.Config = "x = ["
 			s.PD.PlacementRules = false
 		}, 0, false, 0, step.KindStall, v1alpha1.ReasonInvalidSpec},
-		"healthy stores are not restarted": {2, func(g *v1alpha1.TiFlashGroup, _ *group.Snapshot) { g.Spec.ProxyConfig = "" }, 0, false, 0, step.KindWait, v1alpha1.ReasonPreparing},
-		"a group that is being deleted makes nothing": {1, func(g *v1alpha1.TiFlashGroup, s *group.Snapshot) {
+		"healthy stores are not restarted": {2, func(g *v1alpha1.TiFlashGroup, _ *observation.Snapshot) { g.Spec.ProxyConfig = "" }, 0, false, 0, step.KindWait, v1alpha1.ReasonPreparing},
+		"a group that is being deleted makes nothing": {1, func(g *v1alpha1.TiFlashGroup, s *observation.Snapshot) {
 			g.DeletionTimestamp = ptr.To(metav1.Now())
 			s.PD.PlacementRules = false
 		}, 0, false, 0, step.KindWait, v1alpha1.ReasonDeleting},
-		"no replicas are wanted, and PD's rules are nobody's business": {0, func(g *v1alpha1.TiFlashGroup, s *group.Snapshot) {
+		"no replicas are wanted, and PD's rules are nobody's business": {0, func(g *v1alpha1.TiFlashGroup, s *observation.Snapshot) {
 			g.Spec.Replicas = ptr.To[int32](0)
 			s.PD.PlacementRules = false
 		}, 0, false, 0, step.KindDone, ""},

@@ -5,14 +5,15 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
 
 // report computes the status of a TiFlashGroup and how the reconcile ends. It is
 // pure.
-func report(g *v1alpha1.TiFlashGroup, s group.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiFlashGroupStatus, *conditions.Set, step.Outcome) {
+func report(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiFlashGroupStatus, *conditions.Set, step.Outcome) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
 	status := v1alpha1.TiFlashGroupStatus{}
 	store.PutDependencies(p.Dependencies, "PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
@@ -24,13 +25,13 @@ func report(g *v1alpha1.TiFlashGroup, s group.Snapshot, p groupPlan, outcome ste
 		status.Stores = store.Statuses(matches)
 	}
 	serving, unsure := store.Serves(g, s, set, now)
-	p.Outcome = group.Unsure(g, p.Outcome, unsure)
-	status.GroupStatus = group.Report(g, s, p.Plan, outcome, set, serving)
+	p.Outcome = groupstatus.WithDeadline(g, p.Outcome, unsure)
+	status.GroupStatus = groupstatus.Report(g, s, p.Plan, outcome, set, serving)
 	return status, set, step.Worst(outcome, p.Outcome)
 }
 
 // members reports every Instance's store as PD lists it. While PD cannot be
 // asked nothing new is known, and what was reported last is left standing.
-func members(g *v1alpha1.TiFlashGroup, s group.Snapshot, p groupPlan, now time.Time) []group.Member {
+func members(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, now time.Time) []groupstatus.Member {
 	return store.Members(storesOf(g, s).Stores, p.Drained, p.Waiting, now)
 }

@@ -8,8 +8,10 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tiflashgroup/statusport"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
@@ -23,25 +25,25 @@ const silence = time.Minute
 // stores answers for the members of a TiFlashGroup. All of it is pure.
 type stores struct{ store.Component }
 
-var _ group.Component = stores{}
+var _ component.Component = stores{}
 
-func storesOf(g *v1alpha1.TiFlashGroup, s group.Snapshot) stores {
+func storesOf(g *v1alpha1.TiFlashGroup, s observation.Snapshot) stores {
 	return stores{store.New(g, s, v1alpha1.PortTiFlash)}
 }
 
-// Safe implements group.Component: PD and every other TiFlash of the cluster
+// WhyUnsafe implements group.Component: PD and every other TiFlash of the cluster
 // work, and none of them says that it does not serve, so that a table with two
 // replicas always has one (FL-06). No majority counts on a TiFlash. One may leave if
 // no table wants more replicas than would be left (FL-05).
-func (c stores) Safe(d group.Disruption) string {
-	if d.Verb == group.Remove {
+func (c stores) WhyUnsafe(d component.Disruption) string {
+	if d.Verb == member.Remove {
 		return c.Removable(d.Instance)
 	}
 	return cmp.Or(c.Unsafe(d.Instance), c.idle(d.Instance))
 }
 
-// Transient implements group.Component.
-func (stores) Transient(group.Disruption) string { return "" }
+// WhyNotYet implements group.Component.
+func (stores) WhyNotYet(component.Disruption) string { return "" }
 
 // idle names another store of the cluster that says that it does not serve; empty if
 // none does, or if the one to be stopped says so too: what is pending may be what mends
@@ -51,9 +53,9 @@ func (c stores) idle(victim *v1alpha1.Instance) string {
 		return ""
 	}
 	informed := c.regions(victim) > 0
-	for _, other := range c.Snapshot.Everyone() {
+	for _, other := range c.Snapshot.WithSiblings() {
 		if other.Name != victim.Name && c.idles(other) && (!informed || c.regions(other) > 0) {
-			return fmt.Sprintf("the store of Instance %s says %q and not %s: %s", other.Name, c.Snapshot.Said[other.Name].State, statusport.Running, c.logs(other))
+			return fmt.Sprintf("the store of Instance %s says %q and not %s: %s", other.Name, c.Snapshot.StatusPorts[other.Name].State, statusport.Running, c.logs(other))
 		}
 	}
 	return ""
@@ -68,8 +70,8 @@ func (c stores) idles(i *v1alpha1.Instance) bool {
 
 // said is what the running process of an Instance, of whatever group, said of its
 // store, and whether it was asked.
-func (c stores) said(i *v1alpha1.Instance) (group.Said, bool) {
-	said, asked := c.Snapshot.Said[i.Name]
+func (c stores) said(i *v1alpha1.Instance) (member.StatusPortAnswer, bool) {
+	said, asked := c.Snapshot.StatusPorts[i.Name]
 	return said, asked && said.By(i)
 }
 
@@ -98,10 +100,10 @@ func (c stores) logs(i *v1alpha1.Instance) string {
 // answer, though its pod is ready, is only not reached by this operator: it is waited
 // for until PD's word must be of the restarted store, and no longer, or a policy of the
 // network would end every update. PD's word counts at once where the store does not tell.
-func (c stores) Recover(i *v1alpha1.Instance, held lease.State) group.Preparation {
+func (c stores) Recover(i *v1alpha1.Instance, held lease.State) component.Preparation {
 	p := c.Component.Recover(i, held)
 	s := c.Listed(i)
-	since, ready := group.ReadySince(i)
+	since, ready := member.ReadySince(i)
 	if !p.Ready || s == nil || s.State != pd.StateUp || !ready {
 		return p
 	}
@@ -119,15 +121,15 @@ func (c stores) Recover(i *v1alpha1.Instance, held lease.State) group.Preparatio
 }
 
 // recovering returns a Preparation that waits for what a store says.
-func recovering(again time.Duration, format string, args ...any) group.Preparation {
-	return group.Preparation{Wait: step.Wait("status port", again, v1alpha1.ReasonRecovering, fmt.Sprintf(format, args...))}
+func recovering(again time.Duration, format string, args ...any) component.Preparation {
+	return component.Preparation{Wait: step.Wait("status port", again, v1alpha1.ReasonRecovering, fmt.Sprintf(format, args...))}
 }
 
 // Prepare implements group.Component: a TiFlash leads no region, and only one
 // that is to leave has to give something away.
-func (c stores) Prepare(d group.Disruption, begun time.Time) group.Preparation {
-	if d.Verb == group.Remove {
+func (c stores) Prepare(d component.Disruption, begun time.Time) component.Preparation {
+	if d.Verb == member.Remove {
 		return c.Leave(d, begun)
 	}
-	return group.Preparation{Ready: true}
+	return component.Preparation{Ready: true}
 }

@@ -17,8 +17,9 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tiflashgroup/statusport"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
@@ -156,57 +157,60 @@ func TestFL06NoStoreIsStoppedBesideOneThatDoesNotServe(t *testing.T) {
 
 func TestFL06WhatAStoreSaysIsJudged(t *testing.T) {
 	g := sample()
-	at := func(name string) group.Said {
-		return group.Said{Pod: types.UID("pod-" + name), Since: metav1.NewTime(now()), State: statusport.Running}
+	at := func(name string) member.StatusPortAnswer {
+		return member.StatusPortAnswer{Pod: types.UID("pod-" + name), Since: metav1.NewTime(now()), State: statusport.Running}
 	}
 	for name, c := range map[string]struct {
-		change func(*group.Snapshot)
+		change func(*observation.Snapshot)
 		// idle names what keeps the first one from being stopped, recovers what it is
 		// waited for after it was.
 		idle, recovers string
 	}{
-		"both serve":             {nil, "", ""},
-		"it is about to serve":   {func(s *group.Snapshot) { say(s, 0, "Idle") }, "", `says "Idle" after its restart`},
-		"the other one is":       {func(s *group.Snapshot) { say(s, 1, "Terminated") }, `Instance basic-tiflash-1 says "Terminated" and not Running: kubectl -n shop logs basic-tiflash-1 `, ""},
-		"both are":               {func(s *group.Snapshot) { say(s, 0, "Idle"); say(s, 1, "Idle") }, "", `says "Idle"`},
-		"a version without":      {func(s *group.Snapshot) { say(s, 0, "") }, "", ""},
-		"the other is without":   {func(s *group.Snapshot) { say(s, 1, "") }, "", ""},
-		"the other has no data":  {func(s *group.Snapshot) { say(s, 1, "Idle"); s.PD.Stores[1].Regions = 0 }, "", ""},
-		"PD has only just begun": {func(s *group.Snapshot) { say(s, 1, "Idle"); s.PD.Stores[0].Regions, s.PD.Stores[1].Regions = 0, 0 }, "Instance basic-tiflash-1 says", ""},
-		"it was another process": {func(s *group.Snapshot) {
-			old := s.Said["basic-tiflash-0"]
+		"both serve":            {nil, "", ""},
+		"it is about to serve":  {func(s *observation.Snapshot) { say(s, 0, "Idle") }, "", `says "Idle" after its restart`},
+		"the other one is":      {func(s *observation.Snapshot) { say(s, 1, "Terminated") }, `Instance basic-tiflash-1 says "Terminated" and not Running: kubectl -n shop logs basic-tiflash-1 `, ""},
+		"both are":              {func(s *observation.Snapshot) { say(s, 0, "Idle"); say(s, 1, "Idle") }, "", `says "Idle"`},
+		"a version without":     {func(s *observation.Snapshot) { say(s, 0, "") }, "", ""},
+		"the other is without":  {func(s *observation.Snapshot) { say(s, 1, "") }, "", ""},
+		"the other has no data": {func(s *observation.Snapshot) { say(s, 1, "Idle"); s.PD.Stores[1].Regions = 0 }, "", ""},
+		"PD has only just begun": {func(s *observation.Snapshot) {
+			say(s, 1, "Idle")
+			s.PD.Stores[0].Regions, s.PD.Stores[1].Regions = 0, 0
+		}, "Instance basic-tiflash-1 says", ""},
+		"it was another process": {func(s *observation.Snapshot) {
+			old := s.StatusPorts["basic-tiflash-0"]
 			old.Pod = "former"
-			s.Said["basic-tiflash-0"] = old
+			s.StatusPorts["basic-tiflash-0"] = old
 		}, "", "is being asked"},
-		"another start of it": {func(s *group.Snapshot) {
-			old := s.Said["basic-tiflash-0"]
+		"another start of it": {func(s *observation.Snapshot) {
+			old := s.StatusPorts["basic-tiflash-0"]
 			old.Since = metav1.NewTime(now().Add(-time.Second))
-			s.Said["basic-tiflash-0"] = old
+			s.StatusPorts["basic-tiflash-0"] = old
 		}, "", "is being asked"},
-		"it was not asked":                 {func(s *group.Snapshot) { s.Said = nil; s.Now = now().Add(time.Hour) }, "", "is being asked"},
-		"it is silent":                     {func(s *group.Snapshot) { silent(s) }, "", "counts 1m0s after its pod became ready (no answer in time): kubectl -n shop logs basic-tiflash-0 "},
-		"it is silent, and the other idle": {func(s *group.Snapshot) { silent(s); say(s, 1, "Idle") }, "Instance basic-tiflash-1 says", "no answer in time"},
-		"it stays silent":                  {func(s *group.Snapshot) { silent(s); s.Now = now().Add(silence) }, "", ""},
-		"it is idle for ever":              {func(s *group.Snapshot) { say(s, 0, "Idle"); s.Now = now().Add(time.Hour) }, "", `says "Idle"`},
-		"it is leaving":                    {func(s *group.Snapshot) { say(s, 0, "Idle"); s.PD.Stores[0].State = pd.StateOffline }, "", ""},
-		"PD does not know it":              {func(s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, "", "is Disconnected after its restart"},
-		"one of another group": {func(s *group.Snapshot) {
+		"it was not asked":                 {func(s *observation.Snapshot) { s.StatusPorts = nil; s.Now = now().Add(time.Hour) }, "", "is being asked"},
+		"it is silent":                     {func(s *observation.Snapshot) { silent(s) }, "", "counts 1m0s after its pod became ready (no answer in time): kubectl -n shop logs basic-tiflash-0 "},
+		"it is silent, and the other idle": {func(s *observation.Snapshot) { silent(s); say(s, 1, "Idle") }, "Instance basic-tiflash-1 says", "no answer in time"},
+		"it stays silent":                  {func(s *observation.Snapshot) { silent(s); s.Now = now().Add(silence) }, "", ""},
+		"it is idle for ever":              {func(s *observation.Snapshot) { say(s, 0, "Idle"); s.Now = now().Add(time.Hour) }, "", `says "Idle"`},
+		"it is leaving":                    {func(s *observation.Snapshot) { say(s, 0, "Idle"); s.PD.Stores[0].State = pd.StateOffline }, "", ""},
+		"PD does not know it":              {func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, "", "is Disconnected after its restart"},
+		"one of another group": {func(s *observation.Snapshot) {
 			other := s.Instances[1].DeepCopy()
 			other.Name, other.Status.PodUID, other.Status.Member.ID = "other-0", "pod-other-0", "9"
-			s.Peers = []*v1alpha1.Instance{other}
+			s.Siblings = []*v1alpha1.Instance{other}
 			s.PD.Stores = append(s.PD.Stores, columns("9", "other-0", "other", pd.StateUp))
 			said := at("other-0")
 			said.State = "Ready"
-			s.Said["other-0"] = said
+			s.StatusPorts["other-0"] = said
 		}, `Instance other-0 says "Ready"`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := world(t, g, 2)
-			s.Said = map[string]group.Said{}
+			s.StatusPorts = map[string]member.StatusPortAnswer{}
 			for n, i := range s.Instances {
 				i.Status.PodIP = fmt.Sprintf("10.0.0.%d", n+1)
 				s.PD.Stores[n].Regions = 7
-				s.Said[i.Name] = at(i.Name)
+				s.StatusPorts[i.Name] = at(i.Name)
 			}
 			if c.change != nil {
 				c.change(&s)
@@ -228,16 +232,16 @@ func TestFL06WhatAStoreSaysIsJudged(t *testing.T) {
 }
 
 // say has the store of a slot have said something.
-func say(s *group.Snapshot, slot int, state string) {
+func say(s *observation.Snapshot, slot int, state string) {
 	name := s.Instances[slot].Name
-	said := s.Said[name]
+	said := s.StatusPorts[name]
 	said.State = state
-	s.Said[name] = said
+	s.StatusPorts[name] = said
 }
 
 // silent has the store of the first slot not have answered.
-func silent(s *group.Snapshot) {
-	said := s.Said["basic-tiflash-0"]
+func silent(s *observation.Snapshot) {
+	said := s.StatusPorts["basic-tiflash-0"]
 	said.State, said.Err = "", errors.New("no answer in time")
-	s.Said["basic-tiflash-0"] = said
+	s.StatusPorts["basic-tiflash-0"] = said
 }

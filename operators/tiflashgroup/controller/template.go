@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
@@ -38,7 +38,7 @@ func services(g *v1alpha1.TiFlashGroup) []*corev1.Service {
 
 // inputs returns the part of the spec that a member is rendered from.
 func inputs(g *v1alpha1.TiFlashGroup) any {
-	return group.Inputs(g, map[string]any{"proxyConfig": g.Spec.ProxyConfig, "logTailer": g.Spec.LogTailer})
+	return rollout.Inputs(g, map[string]any{"proxyConfig": g.Spec.ProxyConfig, "logTailer": g.Spec.LogTailer})
 }
 
 // dataPath returns where the n-th data volume is mounted.
@@ -50,7 +50,7 @@ func render(g *v1alpha1.TiFlashGroup) (corev1.PodTemplateSpec, map[string]string
 	problems = append(problems, store.CheckLabels(g.Spec.StoreLabels)...)
 	tailers, more := logTailers(g, c.logs)
 	problems = append(problems, more...)
-	configMap, err := group.ConfigMapName(g.Name, c.files)
+	configMap, err := rollout.ConfigMapName(g.Name, c.files)
 	if err != nil {
 		problems = append(problems, err.Error())
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 )
 
 const (
@@ -50,7 +50,7 @@ type Stores struct {
 // store is one process of a store. Another one has another, so that an answer that
 // comes late is no answer for it.
 type store struct {
-	group.Said
+	member.StatusPortAnswer
 	// tried is when it was asked last, known says that it has answered then, or has
 	// not in time.
 	tried time.Time
@@ -82,19 +82,19 @@ func (s *Stores) Forget(g types.NamespacedName) {
 // those asked that have not said Running. Pending says that some are being asked for
 // the first time: nothing should be made of the rest before they have answered, or
 // Patience is over.
-func (s *Stores) Look(g types.NamespacedName, instances []*v1alpha1.Instance) (said map[string]group.Said, pending bool) {
+func (s *Stores) Look(g types.NamespacedName, instances []*v1alpha1.Instance) (said map[string]member.StatusPortAnswer, pending bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, after, unknown := s.seen[g], map[string]*store{}, false
-	said = map[string]group.Said{}
+	said = map[string]member.StatusPortAnswer{}
 	for _, i := range instances {
-		since, ready := group.ReadySince(i)
+		since, ready := member.ReadySince(i)
 		if !ready {
 			continue
 		}
 		one := before[i.Name]
 		if one == nil || !one.By(i) {
-			one = &store{Said: group.Said{Pod: i.Status.PodUID, Since: since}}
+			one = &store{StatusPortAnswer: member.StatusPortAnswer{Pod: i.Status.PodUID, Since: since}}
 		}
 		after[i.Name] = one
 		if !one.busy && (!one.known || !one.settled() && s.now().Sub(one.tried) >= AskAgain) {
@@ -102,7 +102,7 @@ func (s *Stores) Look(g types.NamespacedName, instances []*v1alpha1.Instance) (s
 			go s.run(g, i.Status.PodIP, one)
 		}
 		if one.known {
-			said[i.Name] = one.Said
+			said[i.Name] = one.StatusPortAnswer
 		}
 		unknown = unknown || !one.known
 	}

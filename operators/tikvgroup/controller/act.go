@@ -7,15 +7,16 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/logbackup"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/execution"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
 
 // act carries a plan out and nothing else. What PD or a store refuses does
 // not keep the children from being applied.
-func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiKVGroup, s group.Snapshot, p groupPlan) step.Outcome {
-	children := group.Act(ctx, r.Env, g, s, p.Plan)
+func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiKVGroup, s observation.Snapshot, p groupPlan) step.Outcome {
+	children := execution.Act(ctx, r.Env, g, s, p.Plan)
 	for _, order := range p.Flushes {
 		r.stores.Begin(order)
 	}

@@ -14,9 +14,11 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/logbackup"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/statusport"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/execution"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
+	"github.com/tidb-groups/tidb-groups/shared/reading"
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/watch"
@@ -75,7 +77,7 @@ func (r *Reconciler) setup() error {
 		WatchesRawSource(r.PD.Events(watch.GroupsOf(r.Client, list, watch.ByName))).
 		WatchesRawSource(source.Channel(r.members.Answers(), &handler.EnqueueRequestForObject{})).
 		WithOptions(r.Controller)
-	if err := group.Watches(b, r.Env, v1alpha1.KindTiKVGroup, v1alpha1.ComponentTiKV, list).Complete(r.Env.Fair(r)); err != nil {
+	if err := reading.Watches(b, r.Env, v1alpha1.KindTiKVGroup, v1alpha1.ComponentTiKV, list).Complete(r.Env.Fair(r)); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil
@@ -88,8 +90,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, err
 		}
-		r.holds.put(request.NamespacedName, group.Hold{})
-		return ctrl.Result{}, group.ForgetPD(ctx, r.Env, request.Namespace, list())
+		r.holds.put(request.NamespacedName, observation.Hold{})
+		return ctrl.Result{}, reading.StopPolling(ctx, r.Env, request.Namespace, list())
 	}
 	s, err := r.observe(ctx, g)
 	if err != nil {
@@ -111,20 +113,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
 
 	status, set, end := report(g, s, p, outcome, r.Now())
-	result, err := group.Conclude(ctx, r.Env, g, &g.Status, group.Findings[v1alpha1.TiKVGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), Changes: p.Changes, End: end})
+	result, err := execution.Conclude(ctx, r.Env, g, &g.Status, execution.Findings[v1alpha1.TiKVGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), Changes: p.Changes, End: end})
 	if err != nil || !asksPD(g, s) {
 		return result, err
 	}
-	return result, group.Pace(ctx, r.Env, g, list())
+	return result, reading.AdjustPolling(ctx, r.Env, g, list())
 }
 
 // decide plans, and asks PD for what the plan cannot go on without: it is too much to
 // be asked for at any other moment.
-func (r *Reconciler) decide(ctx context.Context, g *v1alpha1.TiKVGroup, s *group.Snapshot) (groupPlan, error) {
+func (r *Reconciler) decide(ctx context.Context, g *v1alpha1.TiKVGroup, s *observation.Snapshot) (groupPlan, error) {
 	p, err := plan(g, *s)
 	if err != nil || p.Question == nil {
 		return p, err
 	}
-	s.Answer = group.AskQuestion(ctx, r.Env, g, *p.Question)
+	s.Answer = reading.AskQuestion(ctx, r.Env, g, *p.Question)
 	return plan(g, *s)
 }

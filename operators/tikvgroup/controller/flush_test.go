@@ -11,8 +11,9 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/logbackup"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
 
@@ -21,35 +22,35 @@ import (
 func TestKV17AStoreWritesItsLogBackupsOutBetweenItsLeadersAndItsEnd(t *testing.T) {
 	begun := now().Add(-time.Minute)
 	for name, c := range map[string]struct {
-		change         func(*v1alpha1.TiKVGroup, *group.Snapshot)
+		change         func(*v1alpha1.TiKVGroup, *observation.Snapshot)
 		flushes, stops bool
 	}{
-		"its leaders go first":    {func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PD.Stores[0].Leaders = 3 }, false, false},
-		"then it writes them out": {func(*v1alpha1.TiKVGroup, *group.Snapshot) {}, true, false},
-		"and stops when it has": {func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
+		"its leaders go first":    {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.Stores[0].Leaders = 3 }, false, false},
+		"then it writes them out": {func(*v1alpha1.TiKVGroup, *observation.Snapshot) {}, true, false},
+		"and stops when it has": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			s.Flushed = map[types.UID]time.Time{"pod-basic-tikv-0": begun}
 		}, false, true},
-		"not when another one has": {func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
+		"not when another one has": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			s.Flushed = map[types.UID]time.Time{"pod-basic-tikv-1": begun}
 		}, true, false},
-		"nor when it has some time ago": {func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
+		"nor when it has some time ago": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			s.Flushed = map[types.UID]time.Time{"pod-basic-tikv-0": begun.Add(-time.Hour)}
 		}, true, false},
-		"the user may not want it": {func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.FlushLogBackups = ptr.To(false) }, false, true},
-		"nobody knows where it is": {func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.Instances[0].Status.PodIP = "" }, false, true},
-		"one that keeps leaders does not": {func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
+		"the user may not want it": {func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.Spec.FlushLogBackups = ptr.To(false) }, false, true},
+		"nobody knows where it is": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.Instances[0].Status.PodIP = "" }, false, true},
+		"one that keeps leaders does not": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			s.PD.Stores[0].Leaders = 3
 			s.Lease.Since = now().Add(-time.Hour)
 		}, false, true},
-		"nor one that does not work":     {func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, false, true},
-		"paused, nothing is done":        {func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Paused = true }, false, false},
-		"it is not written out unsafely": {func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PD.Stores[1].State = pd.StateDown }, false, false},
+		"nor one that does not work":     {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, false, true},
+		"paused, nothing is done":        {func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.Spec.Paused = true }, false, false},
+		"it is not written out unsafely": {func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.Stores[1].State = pd.StateDown }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := sample()
 			s := world(t, g, 3)
 			i := s.Instances[0]
-			i.UID, i.Status.PodIP, i.Annotations = "uid-0", "10.0.0.1", map[string]string{v1alpha1.AnnotationDisruption: string(group.Restart)}
+			i.UID, i.Status.PodIP, i.Annotations = "uid-0", "10.0.0.1", map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
 			i.Finalizers = []string{v1alpha1.FinalizerMember}
 			s.PD.Stores[0].Leaders, s.PD.EvictLeader = 0, []string{"1"}
 			s.Lease, s.RegionsKnown = lease.Held(lease.Of(i), begun, 10), true

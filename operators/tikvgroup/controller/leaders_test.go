@@ -14,14 +14,17 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 // annotated puts annotations on the Instance of a slot; an empty mark is none.
-func annotated(s *group.Snapshot, slot int, list map[string]string) {
+func annotated(s *observation.Snapshot, slot int, list map[string]string) {
 	s.Instances = slices.Clone(s.Instances)
 	i := s.Instances[slot].DeepCopy()
 	if i.Annotations == nil {
@@ -33,7 +36,7 @@ func annotated(s *group.Snapshot, slot int, list map[string]string) {
 
 // wanted is what a plan has an Instance be; nil if it leaves it alone.
 func wanted(p groupPlan, name string) *v1alpha1.Instance {
-	at := slices.IndexFunc(p.Instances, func(c group.InstanceChange) bool { return c.Desired.Name == name })
+	at := slices.IndexFunc(p.Instances, func(c planning.InstanceChange) bool { return c.Desired.Name == name })
 	if at < 0 {
 		return nil
 	}
@@ -47,50 +50,50 @@ const (
 )
 
 func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
-	keep := []group.Call{{Verb: group.EvictLeaders, Target: "1", Instance: "basic-tikv-0"}}
-	free := []group.Call{{Verb: group.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"}}
+	keep := []component.Call{{Verb: component.EvictLeaders, Target: "1", Instance: "basic-tikv-0"}}
+	free := []component.Call{{Verb: component.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"}}
 	asks, mark, told := map[string]string{request: "slow disk"}, map[string]string{theMark: "Evict"}, map[string]string{answered: "slow disk"}
-	type change = func(*v1alpha1.TiKVGroup, *group.Snapshot)
+	type change = func(*v1alpha1.TiKVGroup, *observation.Snapshot)
 	on := func(lists ...map[string]string) change {
-		return func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
+		return func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			for _, list := range lists {
 				annotated(s, 0, list)
 			}
 		}
 	}
-	evicts := func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PD.EvictLeader = []string{"1"} }
-	empty := func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PD.Stores[0].Leaders = 0 }
+	evicts := func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.EvictLeader = []string{"1"} }
+	empty := func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.Stores[0].Leaders = 0 }
 	is := func(state string, stores ...int) change {
-		return func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
+		return func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			for _, n := range stores {
 				s.PD.Stores[n].State = state
 			}
 		}
 	}
-	silent := func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }
-	pause := func(g *v1alpha1.TiKVGroup, s *group.Snapshot) {
+	silent := func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD = pd.View{Err: errors.New("PD is asleep")} }
+	pause := func(g *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 		p, err := plan(g, *s)
 		require.NoError(t, err)
 		s.Revisions = append(s.Revisions, *p.Revision)
 		g.Spec.Paused = true
 	}
-	suspend := func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Suspended = true }
-	remove := func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
+	suspend := func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.Spec.Suspended = true }
+	remove := func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 		s.Instances[0] = s.Instances[0].DeepCopy()
 		s.Instances[0].DeletionTimestamp = ptr.To(metav1.NewTime(now()))
 	}
-	gone := func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
+	gone := func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 		s.Instances[0].Status.Conditions = nil
 		s.PD.Stores[0].State = pd.StateDown
 	}
-	one := func(g *v1alpha1.TiKVGroup, s *group.Snapshot) {
+	one := func(g *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 		g.Spec.Replicas = ptr.To(int32(1))
 		s.PD.MaxReplicas, s.Instances, s.PD.Stores = 1, s.Instances[:1], s.PD.Stores[:1]
 	}
 	const evicting, takeAway = v1alpha1.ReasonEvictingLeaders, "kubectl -n shop annotate instance basic-tikv-0 groups.tidb.dev/evict-leaders-"
 	for name, c := range map[string]struct {
 		changes []change
-		calls   []group.Call
+		calls   []component.Call
 		mark    string
 		answer  string
 		reason  string
@@ -111,8 +114,8 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		"a store that is not Up is waited for":         {[]change{on(asks), is(pd.StateDisconnected, 0)}, nil, "", "", evicting, "store 1 of Instance basic-tikv-0 is Disconnected"},
 		"nobody else is Up":                            {[]change{on(asks), is(pd.StateDown, 1, 2)}, nil, "", "", evicting, takeAway},
 		"nobody else is there":                         {[]change{on(asks), one}, nil, "", "", evicting, takeAway},
-		"nobody else may lead":                         {[]change{on(asks), func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PD.EvictLeader = []string{"2", "3"} }}, nil, "", "", evicting, takeAway},
-		"all others are marked, and PD knows not yet":  {[]change{on(asks), func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { annotated(s, 1, mark); annotated(s, 2, mark) }}, nil, "", "", evicting, takeAway},
+		"nobody else may lead":                         {[]change{on(asks), func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.EvictLeader = []string{"2", "3"} }}, nil, "", "", evicting, takeAway},
+		"all others are marked, and PD knows not yet":  {[]change{on(asks), func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { annotated(s, 1, mark); annotated(s, 2, mark) }}, nil, "", "", evicting, takeAway},
 		"what stands stays when nobody else is Up":     {[]change{on(asks, mark, told), evicts, empty, is(pd.StateDown, 1, 2)}, nil, "Evict", "slow disk", "", ""},
 		"the request is gone":                          {[]change{on(mark, told), evicts}, free, "Evict", "slow disk", evicting, "the store of Instance basic-tikv-0 is to lead again (annotation groups.tidb.dev/evict-leaders is gone)"},
 		"it leads again":                               {[]change{on(mark, told)}, nil, "", "", "", ""},
@@ -129,7 +132,7 @@ func TestOPS01AStoreLeadsNothingWhileItsInstanceSaysSo(t *testing.T) {
 		"one that was deleted waits for its turn":      {[]change{on(asks, mark, told), evicts, remove, is(pd.StateDown, 1)}, nil, "Evict", "", v1alpha1.ReasonUnsafe, ""},
 		"one that was deleted is not asked any more":   {[]change{on(asks), remove, is(pd.StateDown, 1)}, nil, "", "", v1alpha1.ReasonUnsafe, ""},
 		"a deleted one that does not serve goes clean": {[]change{on(asks, mark, told), evicts, remove, gone}, free, "Restart", "", "", ""},
-		"what was begun with one of its name is taken back first": {[]change{on(asks), evicts, empty, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
+		"what was begun with one of its name is taken back first": {[]change{on(asks), evicts, empty, func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			s.Lease, s.HolderLost = lease.Held(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "former"}, now(), 9), true
 		}}, free, "", "", v1alpha1.ReasonRecovering, "is to lead again"},
 	} {
@@ -190,7 +193,7 @@ func TestOPS01SomebodyAlwaysLeads(t *testing.T) {
 		peer := s.Instances[1].DeepCopy()
 		peer.Name, peer.Spec.Group.Name = "a-hot-0", "a-hot"
 		peer.Annotations = map[string]string{there: ""}
-		s.Peers, s.Instances = []*v1alpha1.Instance{peer}, s.Instances[:1]
+		s.Siblings, s.Instances = []*v1alpha1.Instance{peer}, s.Instances[:1]
 		s.PD.Stores[1].Address = "a-hot-0.a-hot-peer.shop.svc:20160"
 		annotated(&s, 0, map[string]string{request: ""})
 		p, err := plan(g, s)
@@ -224,11 +227,11 @@ func TestOPS01AStoreThatLeadsNothingIsRestarted(t *testing.T) {
 	s = follow(s, p)
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.False(t, p.Lease.Give)
+	assert.False(t, p.Lease.Release)
 	s = returned(s)
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.True(t, p.Lease.Give, p.Outcome.Message)
+	assert.True(t, p.Lease.Release, p.Outcome.Message)
 	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 	assert.Equal(t, "Evict", wanted(p, "basic-tikv-0").Annotations[theMark])
 	assert.Equal(t, "x", wanted(p, "basic-tikv-0").Annotations[answered])
@@ -241,13 +244,13 @@ func TestOPS01AStoreThatLeadsNothingIsRestarted(t *testing.T) {
 	quiet.Instances[0].UID, quiet.PD = s.Lease.Holder.UID, pd.View{Err: errors.New("PD is asleep")}
 	kept, err := plan(same, quiet)
 	require.NoError(t, err)
-	assert.True(t, kept.Lease.Give, kept.Outcome.Message)
+	assert.True(t, kept.Lease.Release, kept.Outcome.Message)
 
 	// The operator dies between the mark and the Lease.
 	s = follow(s, p)
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.True(t, p.Lease.Give, p.Outcome.Message)
+	assert.True(t, p.Lease.Release, p.Outcome.Message)
 	s.Lease = lease.State{}
 	p, err = plan(g, s)
 	require.NoError(t, err)
@@ -260,7 +263,7 @@ func TestOPS01AStoreThatLeadsNothingIsRestarted(t *testing.T) {
 	delete(s.Instances[0].Annotations, request)
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.Contains(t, slices.Concat(p.Calls, p.Evictions), group.Call{Verb: group.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"})
+	assert.Contains(t, slices.Concat(p.Calls, p.Evictions), component.Call{Verb: component.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"})
 }
 
 // A canary counts who is restarted, not who only leads nothing.
@@ -285,22 +288,22 @@ func TestOPS01AZoneIsRestartedThatHasAStoreWhichLeadsNothing(t *testing.T) {
 	same, quiet := g.DeepCopy(), s
 	same.Spec.Version = "v8.5.7" // nobody is to be restarted any more
 	quiet.PD = pd.View{Err: errors.New("PD is asleep")}
-	assert.True(t, decided(t, same, quiet, nil).Lease.Give, "nothing was begun that may stop them")
+	assert.True(t, decided(t, same, quiet, nil).Lease.Release, "nothing was begun that may stop them")
 	s.Lease.Companions[0].Leaders = 10
 	p := decided(t, g, s, nil)
-	assert.Equal(t, []group.Call{{Verb: group.EvictLeaders, Target: "1", Instance: "basic-tikv-0"}}, slices.Concat(p.Calls, p.Evictions))
+	assert.Equal(t, []component.Call{{Verb: component.EvictLeaders, Target: "1", Instance: "basic-tikv-0"}}, slices.Concat(p.Calls, p.Evictions))
 	s = evicted(follow(s, p), 0)
 	p = decided(t, g, s, nil)
 	assert.Equal(t, []string{"basic-tikv-0", "basic-tikv-3"}, stopping(p))
 	s = returned(follow(s, p))
 	p = decided(t, g, s, nil)
-	assert.Equal(t, []group.Call{{Verb: group.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"}}, slices.Concat(p.Calls, p.Evictions))
+	assert.Equal(t, []component.Call{{Verb: component.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"}}, slices.Concat(p.Calls, p.Evictions))
 	s.PD.EvictLeader, s.PD.Stores[0].Leaders = []string{"4"}, 10
 	p = decided(t, g, s, nil)
-	assert.True(t, p.Lease.Give, p.Outcome.Message)
+	assert.True(t, p.Lease.Release, p.Outcome.Message)
 	assert.Equal(t, "Evict", wanted(p, "basic-tikv-3").Annotations[theMark])
 	s = follow(s, p)
-	assert.True(t, decided(t, g, s, nil).Lease.Give, "the operator died in between")
+	assert.True(t, decided(t, g, s, nil).Lease.Release, "the operator died in between")
 	s.Lease = lease.State{}
 	next := decided(t, g, s, nil)
 	require.NotNil(t, next.Lease.Take)
@@ -327,21 +330,21 @@ func TestOPS01OneThatIsMadeAnewLeads(t *testing.T) {
 
 	heir := s.Instances[0].DeepCopy()
 	heir.UID, heir.DeletionTimestamp, heir.Annotations = "new", nil, nil
-	s.Instances[0], s.HolderReturns = heir, true
+	s.Instances[0], s.HolderRecreated = heir, true
 	for range 3 {
 		if p, err = plan(g, s); p.Lease.Take != nil {
 			returns := s.Lease
 			s = taken(s, p)
-			s.Lease.Since, s.HolderReturns = returns.Since, false
+			s.Lease.Since, s.HolderRecreated = returns.Since, false
 		}
 		require.NoError(t, err)
 		s = follow(s, p)
 	}
-	assert.Equal(t, []group.Call{{Verb: group.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"}}, slices.Concat(p.Calls, p.Evictions))
+	assert.Equal(t, []component.Call{{Verb: component.StopEvictingLeaders, Target: "1", Instance: "basic-tikv-0"}}, slices.Concat(p.Calls, p.Evictions))
 	s.PD.EvictLeader = nil
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.True(t, p.Lease.Give, p.Outcome.Message)
+	assert.True(t, p.Lease.Release, p.Outcome.Message)
 	assert.Empty(t, wanted(p, "basic-tikv-0").Annotations[theMark])
 }
 
@@ -358,7 +361,7 @@ func TestOPS01OneThatIsMadeAnewIsAskedAtOnce(t *testing.T) {
 		annotated(&s, 0, list)
 		s.Instances[0].UID = "new"
 		s.PD.EvictLeader, s.PD.Stores[0].Leaders = []string{"1"}, 0
-		s.Lease, s.HolderReturns = lease.Held(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "old"}, now(), 9), true
+		s.Lease, s.HolderRecreated = lease.Held(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "old"}, now(), 9), true
 		s.Lease.Returns = g.Name
 		p, err := plan(g, s)
 		require.NoError(t, err)
@@ -369,10 +372,10 @@ func TestOPS01OneThatIsMadeAnewIsAskedAtOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.NotNil(t, p.Lease.Take)
 		s = taken(s, p)
-		s.HolderReturns = false
+		s.HolderRecreated = false
 		p, err = plan(g, s)
 		require.NoError(t, err)
-		assert.True(t, p.Lease.Give, p.Outcome.Message)
+		assert.True(t, p.Lease.Release, p.Outcome.Message)
 		assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 		assert.Equal(t, "Evict", wanted(p, "basic-tikv-0").Annotations[theMark])
 	}
@@ -398,18 +401,18 @@ func TestOPS01AStoreThatLeadsNothingLeaves(t *testing.T) {
 	p, err := plan(g, s)
 	require.NoError(t, err)
 	require.NotNil(t, p.Lease.Take)
-	require.Equal(t, group.Remove, p.Lease.Take.Verb)
+	require.Equal(t, member.Remove, p.Lease.Take.Verb)
 	s.RegionsKnown = true
 	s = taken(s, p)
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.Equal(t, []group.Call{{Verb: group.DeleteStore, Target: "2", Instance: "basic-tikv-1"}}, slices.Concat(p.Calls, p.Evictions))
+	assert.Equal(t, []component.Call{{Verb: component.DeleteStore, Target: "2", Instance: "basic-tikv-1"}}, slices.Concat(p.Calls, p.Evictions))
 	assert.Equal(t, "Remove", wanted(p, "basic-tikv-1").Annotations[theMark])
 
 	s = follow(s, p)
 	s.PD.Stores[1].State = pd.StateOffline
 	s.Lease = lease.State{}
-	forget := []group.Call{{Verb: group.StopEvictingLeaders, Target: "2", Instance: "basic-tikv-1"}}
+	forget := []component.Call{{Verb: component.StopEvictingLeaders, Target: "2", Instance: "basic-tikv-1"}}
 	p, err = plan(g, s)
 	require.NoError(t, err)
 	assert.Equal(t, forget, slices.Concat(p.Calls, p.Evictions))
@@ -420,7 +423,7 @@ func TestOPS01AStoreThatLeadsNothingLeaves(t *testing.T) {
 	more.Spec.Replicas = ptr.To(int32(4))
 	p, err = plan(more, back)
 	require.NoError(t, err)
-	assert.Equal(t, []group.Call{{Verb: group.RestoreStore, Target: "2", Instance: "basic-tikv-1"}}, slices.Concat(p.Calls, p.Evictions))
+	assert.Equal(t, []component.Call{{Verb: component.RestoreStore, Target: "2", Instance: "basic-tikv-1"}}, slices.Concat(p.Calls, p.Evictions))
 	assert.Equal(t, "Remove", wanted(p, "basic-tikv-1").Annotations[theMark])
 	back = follow(back, p)
 	back.PD.Stores[1].State = pd.StateUp
@@ -470,7 +473,7 @@ func TestOPS01AnEvictionSurvivesEveryCrash(t *testing.T) {
 				}
 				s.PD.EvictLeader, s.PD.Stores = nil, slices.Clone(s.PD.Stores)
 				s.PD.Stores[0].Leaders = 10
-				if call.Verb == group.EvictLeaders {
+				if call.Verb == component.EvictLeaders {
 					s.PD.EvictLeader, s.PD.Stores[0].Leaders = []string{"1"}, 0
 				}
 			}
@@ -577,8 +580,8 @@ func TestOPS01EveryState(t *testing.T) {
 						}
 						return after.Annotations[key]
 					}
-					keeps := slices.ContainsFunc(slices.Concat(p.Calls, p.Evictions), func(c group.Call) bool { return c.Verb == group.EvictLeaders && c.Target == "1" })
-					frees := slices.ContainsFunc(slices.Concat(p.Calls, p.Evictions), func(c group.Call) bool { return c.Verb == group.StopEvictingLeaders && c.Target == "1" })
+					keeps := slices.ContainsFunc(slices.Concat(p.Calls, p.Evictions), func(c component.Call) bool { return c.Verb == component.EvictLeaders && c.Target == "1" })
+					frees := slices.ContainsFunc(slices.Concat(p.Calls, p.Evictions), func(c component.Call) bool { return c.Verb == component.StopEvictingLeaders && c.Target == "1" })
 					removed := mark == "Remove" || mode == "scaled in" || deleted
 					say(!keeps || has(theMark) != "", "PD is told without a mark")
 					say(!frees || mark != "", "what nobody of us did is taken back")
@@ -589,7 +592,7 @@ func TestOPS01EveryState(t *testing.T) {
 					say(asked || evicts || mark != "Evict" || silent || deleted || mode == "paused" || mode != "at rest" || has(answered) == "" && has(theMark) == "", "it is not forgotten")
 					if mode == "at rest" && !deleted && mark != "Restart" && mark != "Remove" {
 						say(p.Lease.Take == nil && len(stopping(p)) == 0, "somebody is disrupted")
-						say(!held || p.Lease.Give, "the Lease is kept")
+						say(!held || p.Lease.Release, "the Lease is kept")
 						if asked && !silent && state == pd.StateUp {
 							say(evicts || alone || keeps, "PD is not told")
 							say(told || has(answered) != "" || p.Outcome.Reason == v1alpha1.ReasonEvictingLeaders, "nothing is said")
@@ -609,11 +612,11 @@ func TestOPS01APausedGroupGivesTheLeaseBack(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
 	g.Spec.Paused = true
-	annotated(&s, 0, map[string]string{request: "", v1alpha1.AnnotationDisruption: string(group.Restart)})
+	annotated(&s, 0, map[string]string{request: "", v1alpha1.AnnotationDisruption: string(member.Restart)})
 	s.Lease = lease.Held(lease.Of(s.Instances[0]), s.Now, 0)
 	p, err := plan(g, s)
 	require.NoError(t, err)
-	assert.True(t, p.Lease.Give, p.Outcome.Message)
+	assert.True(t, p.Lease.Release, p.Outcome.Message)
 	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 }
 
@@ -622,7 +625,7 @@ func TestOPS01TheNextToBeRestartedIsNotCountedOn(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
 	s.PD.MaxReplicas, s.PD.EvictLeader = 5, []string{"1"}
-	annotated(&s, 0, map[string]string{request: "", answered: "true", theMark: string(group.Evict)})
+	annotated(&s, 0, map[string]string{request: "", answered: "true", theMark: string(member.Evict)})
 	annotated(&s, 1, map[string]string{request: ""})
 	p, err := plan(g, s)
 	require.NoError(t, err)
@@ -630,7 +633,7 @@ func TestOPS01TheNextToBeRestartedIsNotCountedOn(t *testing.T) {
 	s.Lease = lease.Held(lease.Of(s.Instances[2]), s.Now, 0)
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.NotContains(t, p.Evictions, group.Call{Verb: group.EvictLeaders, Target: "2", Instance: "basic-tikv-1"})
+	assert.NotContains(t, p.Evictions, component.Call{Verb: component.EvictLeaders, Target: "2", Instance: "basic-tikv-1"})
 }
 
 // P1: a member that was permitted to stop and has not yet keeps the Lease, though its
@@ -638,13 +641,13 @@ func TestOPS01TheNextToBeRestartedIsNotCountedOn(t *testing.T) {
 func TestOPS01WhoMayStopKeepsTheLease(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
-	annotated(&s, 0, map[string]string{request: "", theMark: string(group.Evict)})
+	annotated(&s, 0, map[string]string{request: "", theMark: string(member.Evict)})
 	s.Lease = lease.Held(lease.Of(s.Instances[0]), s.Now, 0)
 	p, err := plan(g, s)
 	require.NoError(t, err)
-	assert.True(t, p.Lease.Give, "nothing has been done to it")
+	assert.True(t, p.Lease.Release, "nothing has been done to it")
 	s.Instances[0].Status.Revision = "the one before"
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.False(t, p.Lease.Give)
+	assert.False(t, p.Lease.Release)
 }

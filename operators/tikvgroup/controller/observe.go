@@ -8,12 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/reading"
 )
 
 // observe reads everything that plan and report decide from.
-func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (group.Snapshot, error) {
-	s, err := group.Observe(ctx, r.Env, g)
+func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (observation.Snapshot, error) {
+	s, err := reading.Observe(ctx, r.Env, g)
 	if err != nil {
 		return s, err
 	}
@@ -22,34 +23,34 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (group.
 	if !asksPD(g, s) {
 		return s, nil
 	}
-	moving, err := group.AnyMoving(ctx, r.Env, g, list())
+	moving, err := reading.IsAnyProgressing(ctx, r.Env, g, list())
 	if err != nil {
 		return s, err
 	}
-	group.AskPD(r.Env, g, &s, moving)
-	group.AskRegions(ctx, r.Env, g, &s)
+	reading.AskPD(r.Env, g, &s, moving)
+	reading.AskRegions(ctx, r.Env, g, &s)
 	s.Flushed = r.stores.Ended()
 	return s, nil
 }
 
 // asksPD reports whether PD can say anything of interest about a group.
-func asksPD(g *v1alpha1.TiKVGroup, s group.Snapshot) bool {
+func asksPD(g *v1alpha1.TiKVGroup, s observation.Snapshot) bool {
 	return len(s.Instances) > 0 && g.DeletionTimestamp == nil && s.PDGroup != nil
 }
 
 // holds are the restarts that are held back, by group.
 type holds struct {
 	mu      sync.Mutex
-	byGroup map[types.NamespacedName]group.Hold
+	byGroup map[types.NamespacedName]observation.Hold
 }
 
-func (h *holds) get(key types.NamespacedName) group.Hold {
+func (h *holds) get(key types.NamespacedName) observation.Hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.byGroup[key]
 }
 
-func (h *holds) put(key types.NamespacedName, hold group.Hold) {
+func (h *holds) put(key types.NamespacedName, hold observation.Hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if hold.Instance == "" {
@@ -57,7 +58,7 @@ func (h *holds) put(key types.NamespacedName, hold group.Hold) {
 		return
 	}
 	if h.byGroup == nil {
-		h.byGroup = map[types.NamespacedName]group.Hold{}
+		h.byGroup = map[types.NamespacedName]observation.Hold{}
 	}
 	h.byGroup[key] = hold
 }

@@ -10,8 +10,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -23,7 +25,7 @@ func ill(id string) pd.Region {
 }
 
 // restarting is a group of which the first member is asked to be restarted.
-func restarting(t *testing.T, regions ...pd.Region) (*v1alpha1.TiKVGroup, group.Snapshot) {
+func restarting(t *testing.T, regions ...pd.Region) (*v1alpha1.TiKVGroup, observation.Snapshot) {
 	t.Helper()
 	g := sample()
 	s := world(t, g, 3)
@@ -44,7 +46,7 @@ func restarting(t *testing.T, regions ...pd.Region) (*v1alpha1.TiKVGroup, group.
 	return g, s
 }
 
-func at(t *testing.T, g *v1alpha1.TiKVGroup, s *group.Snapshot, later time.Duration, regions ...pd.Region) groupPlan {
+func at(t *testing.T, g *v1alpha1.TiKVGroup, s *observation.Snapshot, later time.Duration, regions ...pd.Region) groupPlan {
 	t.Helper()
 	s.Now = now().Add(later)
 	s.Regions = regions
@@ -120,18 +122,18 @@ func TestKV13RegionsThatCatchUpCostNoEviction(t *testing.T) {
 	g.Spec.FlushLogBackups = ptr.To(false)
 	first := s.Instances[0]
 	first.UID, first.Finalizers = "uid-0", []string{v1alpha1.FinalizerMember}
-	first.Annotations[v1alpha1.AnnotationDisruption] = string(group.Restart)
+	first.Annotations[v1alpha1.AnnotationDisruption] = string(member.Restart)
 	s.PD.EvictLeader = []string{"1"}
 	s.Lease = lease.Held(lease.Of(first), now(), 10)
 
 	s.PD.Stores[0].Leaders = 3
 	p := at(t, g, &s, 0, fresh)
-	assert.False(t, p.Lease.Give, p.Outcome.Message)
+	assert.False(t, p.Lease.Release, p.Outcome.Message)
 	assert.Equal(t, v1alpha1.ReasonPreparing, p.Outcome.Reason, "regions are not judged before the leaders are away")
 
 	s.PD.Stores[0].Leaders = 0
 	p = at(t, g, &s, time.Second, fresh)
-	assert.False(t, p.Lease.Give, p.Outcome.Message)
+	assert.False(t, p.Lease.Release, p.Outcome.Message)
 	assert.Empty(t, p.Calls)
 	assert.Empty(t, stopping(p))
 	assert.Equal(t, v1alpha1.ReasonUnsafe, p.Outcome.Reason)
@@ -143,12 +145,12 @@ func TestKV13RegionsThatCatchUpCostNoEviction(t *testing.T) {
 	assert.Empty(t, s.Hold.Instance)
 
 	// What does not pass is waited for without the Lease.
-	assert.False(t, at(t, g, &waits, 30*time.Second, fresh).Lease.Give)
+	assert.False(t, at(t, g, &waits, 30*time.Second, fresh).Lease.Release)
 	p = at(t, g, &waits, 31*time.Second, fresh)
-	assert.True(t, p.Lease.Give, p.Outcome.Message)
+	assert.True(t, p.Lease.Release, p.Outcome.Message)
 	assert.Empty(t, stopping(p))
 	if assert.Len(t, p.Calls, 1) {
-		assert.Equal(t, group.StopEvictingLeaders, p.Calls[0].Verb)
+		assert.Equal(t, component.StopEvictingLeaders, p.Calls[0].Verb)
 	}
 	assert.Equal(t, "basic-tikv-0", waits.Hold.Instance, "how long it is held back is known on")
 }

@@ -6,9 +6,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/logbackup"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/budget"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
@@ -16,7 +21,7 @@ import (
 
 // groupPlan is a group.Plan and what TiKV alone adds to it.
 type groupPlan struct {
-	group.Plan
+	planning.Plan
 	// Start is what the first pod, and each that is added, waits for.
 	Start store.Gate
 	// Labels to set in PD.
@@ -24,18 +29,18 @@ type groupPlan struct {
 	// Flushes are the stores that are to write their log backups out.
 	Flushes []logbackup.Order
 	// Hold is for how long a restart has not been safe.
-	Hold group.Hold
+	Hold observation.Hold
 	// Orders to running stores, to take a changed configuration.
 	Orders []settings.Order
 }
 
 // plan decides what to do about a TiKVGroup. It is pure.
-func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
+func plan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) {
 	template, files, problems := render(g, s.Image)
 	members := storesOf(g, s)
 	start := store.Gate{Result: gate.PDGroup(g.PDGroupName(), s.PDGroup), Reason: v1alpha1.ReasonWaitingForPDGroup}
 	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
-	children, err := group.MakePlan(g, s, group.Rendering{
+	children, err := group.MakePlan(g, s, component.Rendering{
 		Template: template, Problems: problems, Files: files,
 		Inputs:         inputs(g),
 		Services:       services(g),
@@ -43,15 +48,15 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 		GateReason:     start.Reason,
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
-		Settings:       judge,
-		Disrupt:        members,
-		Again: func(now pd.View) group.Component {
+		OnlineConfig:   judge,
+		Component:      members,
+		ComponentFor: func(now pd.View) component.Component {
 			later := s
 			later.PD = now
 			return storesOf(g, later)
 		},
-		Silent:   members.Silence != "",
-		RollGate: group.RollGate(g, s), SuspendWait: group.SuspendWait(g, s), Budget: group.SharedBudget(g, s),
+		DatabaseUnknown: members.Silence != "",
+		RollGate:        rollout.RollGate(g, s), SuspendWait: rollout.SuspendWait(g, s), Budget: budget.SharedBudget(g, s),
 		Extra: members.Extra(), Spread: members.Spread(&template, g.Spec.StoreLabels),
 	})
 	p := groupPlan{Plan: children, Start: start}
@@ -65,8 +70,8 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 		p.Labels = store.LabelChanges(s, members.Stores, g.Spec.StoreLabels, store.Placement(g))
 		p.Outcome = step.Worst(p.Outcome, store.LabelsPending(p.Labels))
 	}
-	p.Orders = judge.Orders(p.Gifts)
-	p.Outcome = members.Overdue(p.Unsafe, step.Worst(p.Outcome, p.Settings, p.Evicting))
+	p.Orders = judge.Orders(p.ConfigUpdates)
+	p.Outcome = members.Overdue(p.Unsafe, step.Worst(p.Outcome, p.ConfigOutcome, p.EvictionOutcome))
 	if p.Unsafe != nil {
 		p.Hold = s.Hold.Next(s.Now, p.Unsafe.Instance.Name, members.Sick(p.Unsafe.Instance))
 	}
@@ -75,12 +80,12 @@ func plan(g *v1alpha1.TiKVGroup, s group.Snapshot) (groupPlan, error) {
 
 // sweep has PD forget what was begun with a member that is gone. The Lease stays as it
 // is until PD has, also while the group is paused: somebody else may do it meanwhile.
-func sweep(g *v1alpha1.TiKVGroup, members stores, p *group.Plan) {
+func sweep(g *v1alpha1.TiKVGroup, members stores, p *planning.Plan) {
 	calls, unknown := members.Orphans()
 	if g.DeletionTimestamp != nil || len(calls) == 0 && !unknown {
 		return
 	}
-	p.Lease = group.LeaseChange{}
+	p.Lease = planning.LeaseChange{}
 	if g.Spec.Paused {
 		return
 	}
@@ -91,8 +96,8 @@ func sweep(g *v1alpha1.TiKVGroup, members stores, p *group.Plan) {
 }
 
 // flushes takes the orders to stores out of those to PD.
-func flushes(g *v1alpha1.TiKVGroup, s group.Snapshot, calls []group.Call) ([]group.Call, []logbackup.Order) {
-	var rest []group.Call
+func flushes(g *v1alpha1.TiKVGroup, s observation.Snapshot, calls []component.Call) ([]component.Call, []logbackup.Order) {
+	var rest []component.Call
 	var out []logbackup.Order
 	for _, c := range calls {
 		if c.Verb != flushLogBackups {

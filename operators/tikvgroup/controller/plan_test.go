@@ -14,9 +14,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -32,9 +34,9 @@ func is(kind string, ok bool) metav1.Condition {
 
 // world is a snapshot with a PDGroup and n Instances of the sample at its
 // revision, all of them Ready and their stores Up.
-func world(t *testing.T, g *v1alpha1.TiKVGroup, n int32) group.Snapshot {
+func world(t *testing.T, g *v1alpha1.TiKVGroup, n int32) observation.Snapshot {
 	t.Helper()
-	s := group.Snapshot{PDGroup: &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: "shop", Generation: 1}}}
+	s := observation.Snapshot{PDGroup: &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: "shop", Generation: 1}}}
 	s.PDGroup.Status.ClusterID = "1"
 	s.PDGroup.Status.Conditions = []metav1.Condition{is("Ready", true)}
 	fresh := *g
@@ -69,48 +71,48 @@ func created(p groupPlan) int {
 func TestPlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		exist   int32
-		change  func(*v1alpha1.TiKVGroup, *group.Snapshot)
+		change  func(*v1alpha1.TiKVGroup, *observation.Snapshot)
 		creates int
 		labels  int
 		kind    step.Kind
 		reason  string
 	}{
-		"KV-01: a missing PDGroup starts nothing": {0, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PDGroup = nil }, 0, 0, step.KindWait, v1alpha1.ReasonWaitingForPDGroup},
-		"KV-01: a PDGroup that is not Ready starts nothing": {0, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
+		"KV-01: a missing PDGroup starts nothing": {0, func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PDGroup = nil }, 0, 0, step.KindWait, v1alpha1.ReasonWaitingForPDGroup},
+		"KV-01: a PDGroup that is not Ready starts nothing": {0, func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			s.PDGroup.Status.Conditions = []metav1.Condition{is("Ready", false)}
 		}, 0, 0, step.KindWait, v1alpha1.ReasonWaitingForPDGroup},
-		"KV-01: a PDGroup that was Ready for an older spec starts nothing": {0, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PDGroup.Generation = 2 }, 0, 0, step.KindWait, v1alpha1.ReasonWaitingForPDGroup},
+		"KV-01: a PDGroup that was Ready for an older spec starts nothing": {0, func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PDGroup.Generation = 2 }, 0, 0, step.KindWait, v1alpha1.ReasonWaitingForPDGroup},
 		"KV-01: a Ready PDGroup starts all stores at once":                 {0, nil, 3, 0, step.KindWait, v1alpha1.ReasonCreating},
 		"everything is there":                          {3, nil, 0, 0, step.KindDone, ""},
 		"more replicas are made while the others stay": {2, nil, 1, 0, step.KindWait, v1alpha1.ReasonCreating},
-		"a gate that closes later touches nothing": {3, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) {
+		"a gate that closes later touches nothing": {3, func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			s.PDGroup.Status.Conditions = []metav1.Condition{is("Ready", false)}
 		}, 0, 0, step.KindDone, ""},
-		"fewer stores than PD keeps replicas are refused": {3, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Replicas = ptr.To[int32](2) }, 0, 0, step.KindWait, v1alpha1.ReasonScaleInRefused},
-		"KV-18: labels of node and spec that stores lack are set": {3, func(g *v1alpha1.TiKVGroup, s *group.Snapshot) {
+		"fewer stores than PD keeps replicas are refused": {3, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.Spec.Replicas = ptr.To[int32](2) }, 0, 0, step.KindWait, v1alpha1.ReasonScaleInRefused},
+		"KV-18: labels of node and spec that stores lack are set": {3, func(g *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			s.Nodes = map[string]map[string]string{"n1": {"topology.kubernetes.io/zone": "z"}}
 		}, 0, 3, step.KindWait, v1alpha1.ReasonProgressing},
-		"KV-18: a label of the spec alone": {3, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.StoreLabels["disk"] = "hdd" }, 0, 3, step.KindWait, v1alpha1.ReasonProgressing},
-		"KV-18: nothing is set while PD is silent": {3, func(g *v1alpha1.TiKVGroup, s *group.Snapshot) {
+		"KV-18: a label of the spec alone": {3, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.Spec.StoreLabels["disk"] = "hdd" }, 0, 3, step.KindWait, v1alpha1.ReasonProgressing},
+		"KV-18: nothing is set while PD is silent": {3, func(g *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			g.Spec.StoreLabels["disk"] = "hdd"
 			s.PD = pd.View{Err: errors.New("no")}
 		}, 0, 0, step.KindDone, ""},
-		"KV-18: nothing is set in the PD of another cluster": {3, func(g *v1alpha1.TiKVGroup, s *group.Snapshot) {
+		"KV-18: nothing is set in the PD of another cluster": {3, func(g *v1alpha1.TiKVGroup, s *observation.Snapshot) {
 			g.Spec.StoreLabels["disk"] = "hdd"
 			s.PD.ClusterID = "2"
 		}, 0, 0, step.KindDone, ""},
-		"KV-02: a foreign store stalls": {3, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PD.Stores[1].ID = "99" }, 0, 0, step.KindStall, v1alpha1.ReasonStoreMismatch},
-		"paused changes nothing": {2, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) {
+		"KV-02: a foreign store stalls": {3, func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PD.Stores[1].ID = "99" }, 0, 0, step.KindStall, v1alpha1.ReasonStoreMismatch},
+		"paused changes nothing": {2, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) {
 			g.Spec.Paused = true
 			g.Spec.StoreLabels["disk"] = "hdd"
 		}, 0, 0, step.KindWait, v1alpha1.ReasonPaused},
-		"bad TOML touches nothing": {2, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) {
+		"bad TOML touches nothing": {2, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) {
 			g.Spec.Config = "x = ["
 			g.Spec.StoreLabels["disk"] = "hdd"
 		}, 0, 0, step.KindStall, v1alpha1.ReasonInvalidSpec},
-		"a group that is being deleted makes nothing":  {2, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.DeletionTimestamp = ptr.To(metav1.Now()) }, 0, 0, step.KindWait, v1alpha1.ReasonDeleting},
-		"KV-10: another version begins with the Lease": {3, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Version = "v9" }, 0, 0, step.KindWait, v1alpha1.ReasonPreparing},
-		"no replicas are wanted":                       {0, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Replicas = ptr.To[int32](0) }, 0, 0, step.KindDone, ""},
+		"a group that is being deleted makes nothing":  {2, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.DeletionTimestamp = ptr.To(metav1.Now()) }, 0, 0, step.KindWait, v1alpha1.ReasonDeleting},
+		"KV-10: another version begins with the Lease": {3, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.Spec.Version = "v9" }, 0, 0, step.KindWait, v1alpha1.ReasonPreparing},
+		"no replicas are wanted":                       {0, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.Spec.Replicas = ptr.To[int32](0) }, 0, 0, step.KindDone, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := sample()
@@ -153,18 +155,18 @@ func TestMistakeIsUndoneByAnEdit(t *testing.T) {
 func TestReport(t *testing.T) {
 	for name, c := range map[string]struct {
 		exist  int32
-		change func(*v1alpha1.TiKVGroup, *group.Snapshot)
+		change func(*v1alpha1.TiKVGroup, *observation.Snapshot)
 		want   map[string]string // condition: status/reason
 	}{
 		"everything is there": {3, nil, map[string]string{
 			"Ready": "True/Ready", "UpToDate": "True/UpToDate", "DependenciesReady": "True/DependenciesReady", "StoresHealthy": "True/StoresHealthy"}},
-		"KV-01: the PDGroup is missing": {0, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PDGroup = nil }, map[string]string{
+		"KV-01: the PDGroup is missing": {0, func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PDGroup = nil }, map[string]string{
 			"Ready": "False/WaitingForPDGroup", "UpToDate": "False/WaitingForPDGroup", "Reconciling": "True/WaitingForPDGroup", "DependenciesReady": "False/WaitingForPDGroup", "StoresHealthy": "False/WaitingForPDGroup"}},
-		"the PDGroup goes away later": {3, func(_ *v1alpha1.TiKVGroup, s *group.Snapshot) { s.PDGroup = nil }, map[string]string{
+		"the PDGroup goes away later": {3, func(_ *v1alpha1.TiKVGroup, s *observation.Snapshot) { s.PDGroup = nil }, map[string]string{
 			"Ready": "False/WaitingForPDGroup", "UpToDate": "False/WaitingForPDGroup", "Reconciling": "True/WaitingForPDGroup", "DependenciesReady": "False/WaitingForPDGroup", "StoresHealthy": "Unknown/WaitingForPDGroup"}},
-		"suspended": {0, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Suspended = true }, map[string]string{
+		"suspended": {0, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.Spec.Suspended = true }, map[string]string{
 			"Ready": "False/Suspended", "UpToDate": "True/UpToDate", "DependenciesReady": "True/DependenciesReady", "StoresHealthy": "False/Suspended"}},
-		"paused": {3, func(g *v1alpha1.TiKVGroup, _ *group.Snapshot) { g.Spec.Paused = true }, map[string]string{
+		"paused": {3, func(g *v1alpha1.TiKVGroup, _ *observation.Snapshot) { g.Spec.Paused = true }, map[string]string{
 			"Ready": "True/Ready", "UpToDate": "False/Paused", "Paused": "True/Paused", "DependenciesReady": "True/DependenciesReady", "StoresHealthy": "True/StoresHealthy"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,18 +228,18 @@ func TestKV15AGroupThatIsMadeAgainTakesAnEvictionBack(t *testing.T) {
 	g.Spec.Replicas = ptr.To[int32](3)
 	s.Lease, s.HolderLost = lease.Held(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: s.Instances[0].Name, UID: "former"}, now(), 9), true
 	s.PD.EvictLeader = []string{"1"}
-	order := group.Call{Verb: group.StopEvictingLeaders, Target: "1", Instance: s.Instances[0].Name}
+	order := component.Call{Verb: component.StopEvictingLeaders, Target: "1", Instance: s.Instances[0].Name}
 	p, err := plan(g, s)
 	require.NoError(t, err)
-	assert.Equal(t, []group.Call{order}, p.Calls)
-	assert.Equal(t, group.LeaseChange{}, p.Lease)
+	assert.Equal(t, []component.Call{order}, p.Calls)
+	assert.Equal(t, planning.LeaseChange{}, p.Lease)
 	assert.Contains(t, p.Outcome.Message, "is to lead again")
 
 	g.Spec.Paused = true
 	p, err = plan(g, s)
 	require.NoError(t, err)
 	assert.Empty(t, p.Calls, "a paused group does nothing")
-	assert.False(t, p.Lease.Give, "and what was begun is not forgotten")
+	assert.False(t, p.Lease.Release, "and what was begun is not forgotten")
 
 	s.PD.EvictLeader = nil
 	for _, paused := range []bool{true, false} {
@@ -245,11 +247,11 @@ func TestKV15AGroupThatIsMadeAgainTakesAnEvictionBack(t *testing.T) {
 		p, err = plan(g, s)
 		require.NoError(t, err)
 		assert.Empty(t, p.Calls)
-		assert.True(t, p.Lease.Give, "others wait for it")
+		assert.True(t, p.Lease.Release, "others wait for it")
 	}
 
 	s.PD = pd.View{Err: errors.New("no")}
 	p, err = plan(g, s)
 	require.NoError(t, err)
-	assert.False(t, p.Lease.Give, "nobody knows yet")
+	assert.False(t, p.Lease.Release, "nobody knows yet")
 }

@@ -7,8 +7,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
@@ -25,7 +27,7 @@ const (
 )
 
 // flushLogBackups is an order to a store; all others are PD's.
-const flushLogBackups group.CallVerb = "FlushLogBackups"
+const flushLogBackups component.CallVerb = "FlushLogBackups"
 
 // stores answers for the members of a TiKVGroup. All of it is pure.
 type stores struct {
@@ -35,11 +37,11 @@ type stores struct {
 }
 
 var (
-	_ group.Component = stores{}
-	_ group.Leading   = stores{}
+	_ component.Component     = stores{}
+	_ component.LeaderEvictor = stores{}
 )
 
-func storesOf(g *v1alpha1.TiKVGroup, s group.Snapshot) stores {
+func storesOf(g *v1alpha1.TiKVGroup, s observation.Snapshot) stores {
 	c := store.New(g, s, v1alpha1.PortTiKV)
 	c.HasLeaders, c.EvictTimeout = true, evictTimeout
 	c.RestartTogether = g.Spec.RestartTogether
@@ -49,10 +51,10 @@ func storesOf(g *v1alpha1.TiKVGroup, s group.Snapshot) stores {
 	return stores{c, ptr.Deref(g.Spec.FlushLogBackups, true)}
 }
 
-// Safe implements group.Component: PD and every other TiKV of the cluster work. A
+// WhyUnsafe implements group.Component: PD and every other TiKV of the cluster work. A
 // store may leave if the cluster can do without it.
-func (c stores) Safe(d group.Disruption) string {
-	if d.Verb == group.Remove {
+func (c stores) WhyUnsafe(d component.Disruption) string {
+	if d.Verb == member.Remove {
 		return c.Removable(d.Instance)
 	}
 	if store.Overridden(d.Instance) {
@@ -61,11 +63,11 @@ func (c stores) Safe(d group.Disruption) string {
 	return c.Unsafe(d.Instance)
 }
 
-// Transient implements group.Component: every region that has a voter on the store
+// WhyNotYet implements group.Component: every region that has a voter on the store
 // keeps a majority without it. PD calls the peers of a region pending until they have
 // answered its new leader, and those that the store has given away have one.
-func (c stores) Transient(d group.Disruption) string {
-	if d.Verb == group.Remove || store.Overridden(d.Instance) {
+func (c stores) WhyNotYet(d component.Disruption) string {
+	if d.Verb == member.Remove || store.Overridden(d.Instance) {
 		return ""
 	}
 	return c.Endangered(d.Instance)
@@ -74,8 +76,8 @@ func (c stores) Transient(d group.Disruption) string {
 // Prepare implements group.Component: the leaders go first. A store that has none
 // left then writes its log backups out (KV-17). One that had to keep some, or does
 // not work, is not asked: neither is one that leaves, for its regions go elsewhere.
-func (c stores) Prepare(d group.Disruption, begun time.Time) group.Preparation {
-	if d.Verb == group.Remove {
+func (c stores) Prepare(d component.Disruption, begun time.Time) component.Preparation {
+	if d.Verb == member.Remove {
 		return c.Leave(d, begun)
 	}
 	p := c.Vacate(d, begun)
@@ -85,17 +87,17 @@ func (c stores) Prepare(d group.Disruption, begun time.Time) group.Preparation {
 		return p
 	}
 	id := i.Status.Member.ID
-	return group.Preparation{
-		Calls: []group.Call{{Verb: flushLogBackups, Target: id, Instance: i.Name}},
+	return component.Preparation{
+		Calls: []component.Call{{Verb: flushLogBackups, Target: id, Instance: i.Name}},
 		Wait: step.Wait("TiKV", look, v1alpha1.ReasonPreparing,
 			fmt.Sprintf("store %s of Instance %s has given its leaders away and writes its log backups out, for %s at most: %s", id, i.Name, flushTimeout, d.Why)),
 	}
 }
 
-// Evict implements group.Leading.
-func (c stores) Evict(i *v1alpha1.Instance) group.Eviction { return c.Shun(i) }
+// PlanEviction implements group.Leading.
+func (c stores) PlanEviction(i *v1alpha1.Instance) component.Eviction { return c.Shun(i) }
 
 // Recover implements group.Component: the leaders come back.
-func (c stores) Recover(i *v1alpha1.Instance, held lease.State) group.Preparation {
+func (c stores) Recover(i *v1alpha1.Instance, held lease.State) component.Preparation {
 	return c.Readmit(i, held)
 }

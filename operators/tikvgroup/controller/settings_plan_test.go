@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -38,7 +38,7 @@ func TestKV25OnlyWhatTiKVTakesWhileItRunsRestartsNobody(t *testing.T) {
 			g := sample()
 			g.Spec.Config = before
 			s := world(t, g, 3)
-			first, err := plan(g, group.Snapshot{PDGroup: s.PDGroup})
+			first, err := plan(g, observation.Snapshot{PDGroup: s.PDGroup})
 			require.NoError(t, err)
 			s.Revisions = []appsv1.ControllerRevision{*first.Revision}
 			for _, i := range s.Instances {
@@ -70,21 +70,21 @@ func TestKV25OnlyWhatTiKVTakesWhileItRunsRestartsNobody(t *testing.T) {
 func TestKV25AStoreThatSaysYesAndDoesNotIsNamed(t *testing.T) {
 	g := sample()
 	s := world(t, g, 3)
-	first, err := plan(g, group.Snapshot{PDGroup: s.PDGroup})
+	first, err := plan(g, observation.Snapshot{PDGroup: s.PDGroup})
 	require.NoError(t, err)
 	s.Revisions = []appsv1.ControllerRevision{*first.Revision}
 	g.Spec.ConfigUpdate = v1alpha1.ConfigOnline
 	g.Spec.Config += "[raftstore]\napply-pool-size = 3\n"
 	next, err := plan(g, s)
 	require.NoError(t, err)
-	s.Running = map[string]group.Running{}
+	s.Running = map[string]observation.RunningConfig{}
 	for n, i := range s.Instances {
 		i.Status.PodIP = "10.0.0.1"
 		i.Annotations = map[string]string{v1alpha1.AnnotationGiven: string(i.Status.PodUID) + " " + next.Target.Hash}
-		s.Running[i.Name] = group.Running{Pod: i.Status.PodUID, Values: map[string]string{"raftstore.apply-pool-size": "2"}, Tried: metav1.NewTime(now())}
+		s.Running[i.Name] = observation.RunningConfig{Pod: i.Status.PodUID, Values: map[string]string{"raftstore.apply-pool-size": "2"}, Tried: metav1.NewTime(now())}
 		if n == 0 {
 			refused := s.Running[i.Name]
-			refused.Refused = map[string]group.Refusal{"raftstore.apply-pool-size": {Value: "3", Answer: "it said yes, and has 2"}}
+			refused.Refused = map[string]observation.Refusal{"raftstore.apply-pool-size": {Value: "3", Answer: "it said yes, and has 2"}}
 			s.Running[i.Name] = refused
 		}
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/statusport"
-	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
@@ -46,7 +46,7 @@ func services(g *v1alpha1.TiKVGroup) []*corev1.Service {
 
 // inputs returns the part of the spec that a member is rendered from.
 func inputs(g *v1alpha1.TiKVGroup) any {
-	return group.Inputs(g, nil)
+	return rollout.Inputs(g, nil)
 }
 
 // render renders the pod and the configuration file of a member. image is that of the
@@ -54,7 +54,7 @@ func inputs(g *v1alpha1.TiKVGroup) any {
 func render(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[string]string, []string) {
 	files, problems := config(g)
 	problems = append(problems, store.CheckLabels(g.Spec.StoreLabels)...)
-	configMap, err := group.ConfigMapName(g.Name, files)
+	configMap, err := rollout.ConfigMapName(g.Name, files)
 	if err != nil {
 		problems = append(problems, err.Error())
 	}

@@ -12,15 +12,17 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 // zones is a world of six stores in three zones which are all to get a new version,
 // zone by zone.
-func zones(t *testing.T) (*v1alpha1.TiKVGroup, group.Snapshot) {
+func zones(t *testing.T) (*v1alpha1.TiKVGroup, observation.Snapshot) {
 	t.Helper()
 	g := sample()
 	g.Spec.Replicas = ptr.To(int32(6))
@@ -37,14 +39,14 @@ func zones(t *testing.T) (*v1alpha1.TiKVGroup, group.Snapshot) {
 }
 
 // decided is the plan of a world in which PD answers what the plan asks.
-func decided(t *testing.T, g *v1alpha1.TiKVGroup, s group.Snapshot, found *pd.Region) groupPlan {
+func decided(t *testing.T, g *v1alpha1.TiKVGroup, s observation.Snapshot, found *pd.Region) groupPlan {
 	t.Helper()
 	p, err := plan(g, s)
 	require.NoError(t, err)
 	if p.Question == nil {
 		return p
 	}
-	s.Answer = &group.RegionAnswer{Stores: p.Question.Stores, Found: found}
+	s.Answer = &observation.RegionAnswer{Stores: p.Question.Stores, Found: found}
 	p, err = plan(g, s)
 	require.NoError(t, err)
 	require.Nil(t, p.Question)
@@ -63,15 +65,15 @@ func stopping(p groupPlan) []string {
 }
 
 // taken is a world whose Lease is what a plan takes.
-func taken(s group.Snapshot, p groupPlan) group.Snapshot {
+func taken(s observation.Snapshot, p groupPlan) observation.Snapshot {
 	take := p.Lease
 	s.Lease = lease.Held(lease.Of(take.Take.Instance), s.Now, take.Leaders)
-	s.Lease.Companions, s.Lease.Alone, s.Lease.Returns = take.Companions, take.Alone, take.Returns
+	s.Lease.Companions, s.Lease.Alone, s.Lease.Returns = take.Batch, take.BatchBlocked, take.Recreating
 	return s
 }
 
 // evicted takes the leaders of stores away.
-func evicted(s group.Snapshot, slots ...int) group.Snapshot {
+func evicted(s observation.Snapshot, slots ...int) observation.Snapshot {
 	s.PD.Stores = slices.Clone(s.PD.Stores)
 	for _, n := range slots {
 		s.PD.Stores[n].Leaders = 0
@@ -82,7 +84,7 @@ func evicted(s group.Snapshot, slots ...int) group.Snapshot {
 
 // follow writes what a plan says of some Instances. The pods of those that may stop
 // have done so.
-func follow(s group.Snapshot, p groupPlan, names ...string) group.Snapshot {
+func follow(s observation.Snapshot, p groupPlan, names ...string) observation.Snapshot {
 	s.Instances, s.PD.Stores = slices.Clone(s.Instances), slices.Clone(s.PD.Stores)
 	for _, c := range p.Instances {
 		at := slices.IndexFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Name == c.Desired.Name })
@@ -106,7 +108,7 @@ func follow(s group.Snapshot, p groupPlan, names ...string) group.Snapshot {
 }
 
 // returned has stopped members back.
-func returned(s group.Snapshot) group.Snapshot {
+func returned(s observation.Snapshot) observation.Snapshot {
 	s.Instances, s.PD.Stores = slices.Clone(s.Instances), slices.Clone(s.PD.Stores)
 	for n, i := range s.Instances {
 		i = i.DeepCopy()
@@ -126,15 +128,15 @@ func TestAZoneIsRestartedAtOnce(t *testing.T) {
 			break
 		}
 		rounds++
-		require.Len(t, p.Lease.Companions, 1)
+		require.Len(t, p.Lease.Batch, 1)
 		s = taken(s, p)
-		first, second := p.Lease.Take.Instance, p.Lease.Companions[0].Instance
+		first, second := p.Lease.Take.Instance, p.Lease.Batch[0].Instance
 		slot := int(first.Spec.Slot)
 
 		p = decided(t, g, s, nil)
 		assert.Empty(t, stopping(p), "their leaders go first")
-		assert.Equal(t, []group.Call{
-			{Verb: group.EvictLeaders, Target: fmt.Sprint(slot + 1), Instance: first.Name}, {Verb: group.EvictLeaders, Target: fmt.Sprint(slot + 4), Instance: second},
+		assert.Equal(t, []component.Call{
+			{Verb: component.EvictLeaders, Target: fmt.Sprint(slot + 1), Instance: first.Name}, {Verb: component.EvictLeaders, Target: fmt.Sprint(slot + 4), Instance: second},
 		}, p.Calls)
 		s = follow(s, p)
 		assert.Empty(t, stopping(decided(t, g, evicted(s, slot), nil)), "one still has leaders")
@@ -145,19 +147,19 @@ func TestAZoneIsRestartedAtOnce(t *testing.T) {
 		assert.Contains(t, p.Outcome.Message, "are being restarted together")
 
 		s = follow(s, p)
-		assert.False(t, decided(t, g, s, nil).Lease.Give)
+		assert.False(t, decided(t, g, s, nil).Lease.Release)
 		s = returned(s)
 		p = decided(t, g, s, nil)
 		assert.Len(t, p.Calls, 2, "both are to lead again")
-		assert.False(t, p.Lease.Give)
+		assert.False(t, p.Lease.Release)
 		s.PD.EvictLeader = nil
-		assert.False(t, decided(t, g, s, nil).Lease.Give, "their leaders come back first")
+		assert.False(t, decided(t, g, s, nil).Lease.Release, "their leaders come back first")
 		s.PD.Stores = slices.Clone(s.PD.Stores)
 		s.PD.Stores[slot].Leaders, s.PD.Stores[slot+3].Leaders = 10, 0
-		assert.False(t, decided(t, g, s, nil).Lease.Give, "so do those of the other")
+		assert.False(t, decided(t, g, s, nil).Lease.Release, "so do those of the other")
 		s.PD.Stores[slot+3].Leaders = 10
 		p = decided(t, g, s, nil)
-		assert.True(t, p.Lease.Give)
+		assert.True(t, p.Lease.Release)
 		s = follow(s, p)
 		s.Lease = lease.State{}
 	}
@@ -197,7 +199,7 @@ func TestARestartOfAZoneGoesOnWhereItWasLeft(t *testing.T) {
 					now.PD.Stores = slices.Clone(now.PD.Stores)
 					now.PD.Stores[1].State = elsewhere
 					p := decided(t, g, now, nil)
-					assert.False(t, p.Lease.Give, "it is not given back")
+					assert.False(t, p.Lease.Release, "it is not given back")
 					switch {
 					case elsewhere == pd.StateUp:
 						assert.Equal(t, left, stopping(p))
@@ -211,7 +213,7 @@ func TestARestartOfAZoneGoesOnWhereItWasLeft(t *testing.T) {
 					}
 					for _, c := range p.Instances {
 						if slices.Contains(done, c.Desired.Name) {
-							assert.Equal(t, string(group.Restart), c.Desired.Annotations[v1alpha1.AnnotationDisruption])
+							assert.Equal(t, string(member.Restart), c.Desired.Annotations[v1alpha1.AnnotationDisruption])
 						}
 					}
 				})
@@ -226,7 +228,7 @@ func TestWhereItIsNotProvenOneIsRestartedAfterTheOther(t *testing.T) {
 	s.PD.IsolationLevel = ""
 	p := decided(t, g, s, nil)
 	require.NotNil(t, p.Lease.Take)
-	assert.Empty(t, p.Lease.Companions)
+	assert.Empty(t, p.Lease.Batch)
 	assert.Contains(t, p.Outcome.Message, why)
 	s = taken(s, p)
 	p = decided(t, g, s, nil)
@@ -239,7 +241,7 @@ func TestWhereItIsNotProvenOneIsRestartedAfterTheOther(t *testing.T) {
 	g, s = zones(t)
 	p = decided(t, g, s, &pd.Region{ID: "7", LeaderStore: "1"})
 	require.NotNil(t, p.Lease.Take)
-	assert.Empty(t, p.Lease.Companions)
+	assert.Empty(t, p.Lease.Batch)
 	assert.Contains(t, p.Outcome.Message, "one at a time: region 7 may need more than one peer of the same zone")
 
 	// Or when all are prepared.
@@ -249,8 +251,8 @@ func TestWhereItIsNotProvenOneIsRestartedAfterTheOther(t *testing.T) {
 	assert.Empty(t, stopping(p))
 	require.NotNil(t, p.Lease.Take)
 	assert.Equal(t, s.Lease.Since, p.Lease.Since)
-	assert.Empty(t, p.Lease.Companions)
-	assert.Equal(t, []group.Call{{Verb: group.StopEvictingLeaders, Target: "4", Instance: "basic-tikv-3"}}, p.Calls)
+	assert.Empty(t, p.Lease.Batch)
+	assert.Equal(t, []component.Call{{Verb: component.StopEvictingLeaders, Target: "4", Instance: "basic-tikv-3"}}, p.Calls)
 	s = taken(s, p)
 	assert.Equal(t, []string{"basic-tikv-0"}, stopping(decided(t, g, s, nil)))
 }
@@ -260,7 +262,7 @@ func TestACanaryCountsCompanions(t *testing.T) {
 	for most, want := range map[int32]int{1: 0, 2: 1, 3: 1} {
 		g, s := zones(t)
 		g.Spec.Disruption = &v1alpha1.Disruption{UpdateAtMost: &most}
-		assert.Len(t, decided(t, g, s, nil).Lease.Companions, want, "at most %d", most)
+		assert.Len(t, decided(t, g, s, nil).Lease.Batch, want, "at most %d", most)
 	}
 }
 
@@ -271,15 +273,15 @@ func TestOnlyRestartsThatKeepTheirPlaceAreDoneTogether(t *testing.T) {
 	s.Instances[3].Annotations = map[string]string{v1alpha1.AnnotationRemoveFirst: ""}
 	p := decided(t, g, s, nil)
 	require.NotNil(t, p.Lease.Take)
-	assert.Equal(t, group.Remove, p.Lease.Take.Verb)
-	assert.Empty(t, p.Lease.Companions)
+	assert.Equal(t, member.Remove, p.Lease.Take.Verb)
+	assert.Empty(t, p.Lease.Batch)
 
 	g, s = zones(t)
 	deleted := s.Now
 	s.Instances[3].DeletionTimestamp = ptr.To(metav1.NewTime(deleted))
 	p = decided(t, g, s, nil)
 	require.NotNil(t, p.Lease.Take)
-	assert.Empty(t, p.Lease.Companions)
+	assert.Empty(t, p.Lease.Batch)
 
 	g, s = zones(t)
 	g.Spec.Version = "v8.5.7"
@@ -289,7 +291,7 @@ func TestOnlyRestartsThatKeepTheirPlaceAreDoneTogether(t *testing.T) {
 	s.Cordoned = map[string]bool{"n2": true}
 	p = decided(t, g, s, nil)
 	require.NotNil(t, p.Lease.Take)
-	assert.Empty(t, p.Lease.Companions)
+	assert.Empty(t, p.Lease.Batch)
 }
 
 // One that does not come back keeps the Lease for all, and is mended by reverting.
@@ -302,7 +304,7 @@ func TestACompanionThatDoesNotComeBackKeepsTheLease(t *testing.T) {
 	s.Instances[0], s.PD.Stores[0] = here.Instances[0], here.PD.Stores[0]
 	s.PD.EvictLeader, s.PD.Stores[0].Leaders = nil, 10
 	p := decided(t, g, s, nil)
-	assert.False(t, p.Lease.Give)
+	assert.False(t, p.Lease.Release)
 	assert.Contains(t, p.Outcome.Message, "basic-tikv-3")
 
 	// Another TiKV group sees who is not back, though the holder may be gone.
@@ -310,7 +312,7 @@ func TestACompanionThatDoesNotComeBackKeepsTheLease(t *testing.T) {
 	s.Instances[0].UID = "another"
 	p = decided(t, g, s, nil)
 	assert.Nil(t, p.Lease.Take)
-	assert.False(t, p.Lease.Give)
+	assert.False(t, p.Lease.Release)
 
 	s.HolderLost = false
 	s.Instances[0].UID = s.Lease.Holder.UID
@@ -326,14 +328,14 @@ func TestACompanionThatDoesNotComeBackKeepsTheLease(t *testing.T) {
 
 // prepared is a world in which a zone is about to be stopped, halted one in which it
 // has been, and neither member is back.
-func prepared(t *testing.T) (*v1alpha1.TiKVGroup, group.Snapshot) {
+func prepared(t *testing.T) (*v1alpha1.TiKVGroup, observation.Snapshot) {
 	t.Helper()
 	g, s := zones(t)
 	s = taken(s, decided(t, g, s, nil))
 	return g, evicted(follow(s, decided(t, g, s, nil)), 0, 3)
 }
 
-func halted(t *testing.T) (*v1alpha1.TiKVGroup, group.Snapshot) {
+func halted(t *testing.T) (*v1alpha1.TiKVGroup, observation.Snapshot) {
 	t.Helper()
 	g, s := prepared(t)
 	return g, follow(s, decided(t, g, s, nil))
@@ -360,32 +362,32 @@ func TestADeletedHolderOfAZonesRestartIsMadeAnew(t *testing.T) {
 	p := decided(t, g, s, nil)
 	assert.NotEmpty(t, desired(t, p, "basic-tikv-0").Finalizers, "the Lease says first that somebody comes back")
 	require.NotNil(t, p.Lease.Take)
-	assert.Equal(t, "basic-tikv", p.Lease.Returns)
-	require.Len(t, p.Lease.Companions, 1)
+	assert.Equal(t, "basic-tikv", p.Lease.Recreating)
+	require.Len(t, p.Lease.Batch, 1)
 	s = taken(s, p)
 	p = decided(t, g, s, nil)
 	assert.Empty(t, desired(t, p, "basic-tikv-0").Finalizers, "it may go, whoever else is not back")
 	assert.Nil(t, p.Lease.Take)
-	assert.False(t, p.Lease.Give)
+	assert.False(t, p.Lease.Release)
 
-	s.Instances, s.HolderReturns = s.Instances[1:], true
+	s.Instances, s.HolderRecreated = s.Instances[1:], true
 	p = decided(t, g, s, nil)
-	assert.False(t, p.Lease.Give)
+	assert.False(t, p.Lease.Release)
 	heir := desired(t, p, "basic-tikv-0").DeepCopy()
 	heir.UID, heir.Generation = "heir", 1
 	s.Instances = append([]*v1alpha1.Instance{heir}, s.Instances...)
 	marked := desired(t, decided(t, g, s, nil), "basic-tikv-0")
-	assert.Equal(t, string(group.Restart), marked.Annotations[v1alpha1.AnnotationDisruption])
+	assert.Equal(t, string(member.Restart), marked.Annotations[v1alpha1.AnnotationDisruption])
 	heir.Annotations = marked.Annotations
 	p = decided(t, g, s, nil)
 	require.NotNil(t, p.Lease.Take)
 	assert.Equal(t, types.UID("heir"), p.Lease.Take.Instance.UID)
-	assert.Len(t, p.Lease.Companions, 1)
+	assert.Len(t, p.Lease.Batch, 1)
 	s = taken(s, p)
-	s.HolderReturns = false
+	s.HolderRecreated = false
 	p = decided(t, g, s, nil)
-	assert.False(t, p.Lease.Give)
-	assert.Equal(t, string(group.Restart), desired(t, p, "basic-tikv-3").Annotations[v1alpha1.AnnotationDisruption], "both are waited for")
+	assert.False(t, p.Lease.Release)
+	assert.Equal(t, string(member.Restart), desired(t, p, "basic-tikv-3").Annotations[v1alpha1.AnnotationDisruption], "both are waited for")
 }
 
 // P5: a companion likewise. PD forgets first what was begun with it.
@@ -394,11 +396,11 @@ func TestADeletedCompanionIsMadeAnew(t *testing.T) {
 	s.PD.Stores[3].State = pd.StateDown
 	s.Instances[3].DeletionTimestamp = ptr.To(metav1.NewTime(s.Now))
 	p := decided(t, g, s, nil)
-	assert.Contains(t, p.Calls, group.Call{Verb: group.StopEvictingLeaders, Target: "4", Instance: "basic-tikv-3"})
+	assert.Contains(t, p.Calls, component.Call{Verb: component.StopEvictingLeaders, Target: "4", Instance: "basic-tikv-3"})
 	s.PD.EvictLeader = []string{"1"}
 	p = decided(t, g, s, nil)
 	assert.Empty(t, desired(t, p, "basic-tikv-3").Finalizers)
-	assert.False(t, p.Lease.Give)
+	assert.False(t, p.Lease.Release)
 }
 
 // KV-15: one that was made anew, with its finalizer taken off, and serves already
@@ -410,10 +412,10 @@ func TestACompanionThatHasComeUnmarkedLeadsAgain(t *testing.T) {
 	s.Instances[3].CreationTimestamp = metav1.NewTime(s.Now)
 	s.PD.EvictLeader, s.PD.Stores[0].Leaders = []string{"4"}, 10
 	p := decided(t, g, s, nil)
-	assert.False(t, p.Lease.Give)
-	assert.Equal(t, string(group.Restart), desired(t, p, "basic-tikv-3").Annotations[v1alpha1.AnnotationDisruption])
+	assert.False(t, p.Lease.Release)
+	assert.Equal(t, string(member.Restart), desired(t, p, "basic-tikv-3").Annotations[v1alpha1.AnnotationDisruption])
 	s = follow(s, p)
-	assert.Contains(t, decided(t, g, s, nil).Calls, group.Call{Verb: group.StopEvictingLeaders, Target: "4", Instance: "basic-tikv-3"})
+	assert.Contains(t, decided(t, g, s, nil).Calls, component.Call{Verb: component.StopEvictingLeaders, Target: "4", Instance: "basic-tikv-3"})
 }
 
 // P5: when the holder is lost, a companion that is not what it is to be does not wait
@@ -437,8 +439,8 @@ func TestACompanionWhoseClaimGoesKeepsNobodyWaiting(t *testing.T) {
 	p := decided(t, g, s, nil)
 	assert.Empty(t, stopping(p))
 	require.NotNil(t, p.Lease.Take)
-	assert.Empty(t, p.Lease.Companions)
-	assert.Contains(t, p.Lease.Alone, "claim data-basic-tikv-3 is being deleted")
+	assert.Empty(t, p.Lease.Batch)
+	assert.Contains(t, p.Lease.BatchBlocked, "claim data-basic-tikv-3 is being deleted")
 }
 
 // P5: who comes first in an upgrade may wait for the Lease. Nobody is stopped then
@@ -446,25 +448,25 @@ func TestACompanionWhoseClaimGoesKeepsNobodyWaiting(t *testing.T) {
 func TestTheLeaseIsNotKeptUntilOthersHaveHadTheirTurn(t *testing.T) {
 	first := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd", Namespace: "shop", Generation: 2}}
 	waits := []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonWaitingForLease, ObservedGeneration: 2}}
-	leads := func(ids ...string) (out []group.Call) {
+	leads := func(ids ...string) (out []component.Call) {
 		for n, id := range ids {
-			out = append(out, group.Call{Verb: group.StopEvictingLeaders, Target: id, Instance: fmt.Sprintf("basic-tikv-%d", 3*n)})
+			out = append(out, component.Call{Verb: component.StopEvictingLeaders, Target: id, Instance: fmt.Sprintf("basic-tikv-%d", 3*n)})
 		}
 		return out
 	}
 	g, s := prepared(t)
 	s.Groups = []v1alpha1.Group{first}
 	p := decided(t, g, s, nil)
-	assert.False(t, p.Lease.Give, "the other does not wait for the Lease")
+	assert.False(t, p.Lease.Release, "the other does not wait for the Lease")
 	first.Status.Conditions = waits
 	p = decided(t, g, s, nil)
-	assert.True(t, p.Lease.Give)
+	assert.True(t, p.Lease.Release)
 	assert.Empty(t, stopping(p))
 	assert.Equal(t, leads("1", "4"), p.Calls)
 	for _, i := range s.Instances {
 		i.Spec.Revision = "another" // its pod may be stopped for it at any moment
 	}
-	assert.False(t, decided(t, g, s, nil).Lease.Give)
+	assert.False(t, decided(t, g, s, nil).Lease.Release)
 
 	// One has been stopped, and has to come back first.
 	g, s = prepared(t)
@@ -472,16 +474,16 @@ func TestTheLeaseIsNotKeptUntilOthersHaveHadTheirTurn(t *testing.T) {
 	s.Groups = []v1alpha1.Group{first}
 	p = decided(t, g, s, nil)
 	assert.Empty(t, stopping(p))
-	assert.False(t, p.Lease.Give)
+	assert.False(t, p.Lease.Release)
 	assert.Nil(t, p.Lease.Take)
 	s.PD.EvictLeader = []string{"4"}
 	s = returned(s)
 	s.PD.Stores[0].Leaders = 10
 	p = decided(t, g, s, nil)
 	require.NotNil(t, p.Lease.Take)
-	assert.Empty(t, p.Lease.Companions)
+	assert.Empty(t, p.Lease.Batch)
 	s = taken(s, p)
-	assert.True(t, decided(t, g, s, nil).Lease.Give)
+	assert.True(t, decided(t, g, s, nil).Lease.Release)
 
 	// So is one that is restarted alone.
 	g, s = zones(t)
@@ -491,7 +493,7 @@ func TestTheLeaseIsNotKeptUntilOthersHaveHadTheirTurn(t *testing.T) {
 	assert.Equal(t, []string{"basic-tikv-0"}, stopping(decided(t, g, s, nil)))
 	s.Groups = []v1alpha1.Group{first}
 	p = decided(t, g, s, nil)
-	assert.True(t, p.Lease.Give)
+	assert.True(t, p.Lease.Release)
 	assert.Empty(t, stopping(p))
 	assert.Contains(t, p.Calls, leads("1")[0])
 	// One that keeps its revision has no turn to wait for.

@@ -16,12 +16,14 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 )
 
 // change applies an Instance. It is refused if the operator's live look would
 // show that the plan is outdated.
-func (s *Stage) change(seen group.Snapshot, c group.InstanceChange) bool {
+func (s *Stage) change(seen observation.Snapshot, c planning.InstanceChange) bool {
 	there := s.instances[c.Desired.Name]
 	switch {
 	case c.Live == nil && there != nil:
@@ -66,7 +68,7 @@ func (s *Stage) change(seen group.Snapshot, c group.InstanceChange) bool {
 }
 
 // same reports whether a change would change nothing of what was seen.
-func same(c group.InstanceChange) bool {
+func same(c planning.InstanceChange) bool {
 	for _, key := range []string{v1alpha1.AnnotationSurge, v1alpha1.AnnotationDisruption, v1alpha1.AnnotationRestarted, v1alpha1.AnnotationGiven, v1alpha1.AnnotationMissed, v1alpha1.AnnotationLeadersEvicted} {
 		if c.Live.Annotations[key] != c.Desired.Annotations[key] {
 			return false
@@ -101,7 +103,7 @@ func (s *Stage) Put(i *v1alpha1.Instance, ready bool) {
 }
 
 // Member writes what the group's operator says of the member of an Instance.
-func (s *Stage) Member(m group.Member) {
+func (s *Stage) Member(m groupstatus.Member) {
 	i := s.instances[m.Instance.Name]
 	if i == nil || i.UID != m.Instance.UID {
 		return

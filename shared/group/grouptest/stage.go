@@ -12,10 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
-	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -73,21 +77,21 @@ func (s *Stage) Names() []string {
 }
 
 // Snapshot is what the operator would read now.
-func (s *Stage) Snapshot() group.Snapshot {
+func (s *Stage) Snapshot() observation.Snapshot {
 	groups := slices.Clone(s.Others)
 	if own, ok := s.Group.DeepCopyObject().(v1alpha1.Group); ok {
 		groups = append(groups, own)
 	}
-	return group.Snapshot{
+	return observation.Snapshot{
 		Instances: s.Instances(), ConfigMaps: maps.Clone(s.files), Revisions: slices.Clone(s.revisions),
-		Lease: s.Lease, HolderLost: s.HolderLost, HolderReturns: s.HolderReturns, Now: s.Now, Groups: groups, PD: s.View,
+		Lease: s.Lease, HolderLost: s.HolderLost, HolderRecreated: s.HolderReturns, Now: s.Now, Groups: groups, PD: s.View,
 	}
 }
 
 // Carry does what the operator does with a plan that was made from a snapshot,
 // and returns the calls that it makes. What the operator would look at live is
 // looked at.
-func (s *Stage) Carry(seen group.Snapshot, plan group.Plan) []group.Call {
+func (s *Stage) Carry(seen observation.Snapshot, plan planning.Plan) []component.Call {
 	if plan.ConfigMap != nil {
 		s.files[plan.ConfigMap.Name] = true
 	}
@@ -103,7 +107,7 @@ func (s *Stage) Carry(seen group.Snapshot, plan group.Plan) []group.Call {
 			since = s.Now
 		}
 		s.Lease, s.HolderLost, s.HolderReturns = lease.Held(lease.Of(take.Instance), since, plan.Lease.Leaders), false, false
-		s.Lease.Returns = plan.Lease.Returns
+		s.Lease.Returns = plan.Lease.Recreating
 	}
 	refused := false
 	for _, change := range plan.Instances {
@@ -121,7 +125,7 @@ func (s *Stage) Carry(seen group.Snapshot, plan group.Plan) []group.Call {
 		delete(s.files, object.GetName())
 		s.revisions = slices.DeleteFunc(s.revisions, func(r appsv1.ControllerRevision) bool { return r.Name == object.GetName() })
 	}
-	if plan.Lease.Give && reflect.DeepEqual(s.Lease, seen.Lease) {
+	if plan.Lease.Release && reflect.DeepEqual(s.Lease, seen.Lease) {
 		s.Lease, s.HolderLost = lease.State{}, false
 	}
 	return plan.Calls
@@ -129,10 +133,10 @@ func (s *Stage) Carry(seen group.Snapshot, plan group.Plan) []group.Call {
 
 // Report writes the status that follows from a plan: the group's, and which
 // members have left.
-func (s *Stage) Report(seen group.Snapshot, plan group.Plan) *conditions.Set {
+func (s *Stage) Report(seen observation.Snapshot, plan planning.Plan) *conditions.Set {
 	set := conditions.New(s.Group.GetGroupStatus().Conditions, s.Group.GetGeneration(), s.Now)
-	serving := slices.ContainsFunc(seen.Instances, group.InstanceServes)
-	*s.Group.GetGroupStatus() = group.Report(s.Group, seen, plan, step.Done(), set, serving)
+	serving := slices.ContainsFunc(seen.Instances, member.WasReady)
+	*s.Group.GetGroupStatus() = groupstatus.Report(s.Group, seen, plan, step.Done(), set, serving)
 	for _, name := range s.Names() {
 		i := s.instances[name]
 		if at := slices.IndexFunc(seen.Instances, func(x *v1alpha1.Instance) bool { return x.UID == i.UID }); at < 0 {
@@ -152,7 +156,7 @@ func (s *Stage) Report(seen group.Snapshot, plan group.Plan) *conditions.Set {
 }
 
 // Step is one reconcile of the group's operator.
-func (s *Stage) Step(planner func(group.Snapshot) (group.Plan, error)) (group.Plan, []group.Call, error) {
+func (s *Stage) Step(planner func(observation.Snapshot) (planning.Plan, error)) (planning.Plan, []component.Call, error) {
 	seen := s.Snapshot()
 	plan, err := planner(seen)
 	if err != nil {

@@ -1,0 +1,150 @@
+package budget
+
+import (
+	"slices"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// Budget returns the PodDisruptionBudget of all members of one component in a
+// cluster, of whatever group, which lets a drain take one of them at a time, and
+// none while the operators disrupt one themselves: whoever holds the Lease is the
+// one. It counts pods, because Kubernetes cannot count those of an owner without
+// /scale in any other way.
+func Budget(g v1alpha1.Group, s observation.Snapshot, owner metav1.OwnerReference, members int32) *policyv1.PodDisruptionBudget {
+	if s.Lease.Holder.Kind == g.GroupKind() && !s.HolderLost {
+		members++
+	}
+	return budgetOf(g, owner, members, map[string]string{
+		v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelCluster: g.PDGroupName(), v1alpha1.LabelComponent: g.Component(),
+	})
+}
+
+// OwnBudget returns the PodDisruptionBudget of one group whose members have
+// nothing to do with those of others: a drain takes one of them at a time. It goes
+// with the group.
+func OwnBudget(g v1alpha1.Group) *policyv1.PodDisruptionBudget {
+	return budgetOf(g, workload.Owner(g), g.GetReplicas(), workload.Selector(g))
+}
+
+// budgetOf returns the PodDisruptionBudget by which all members but one have to
+// stay: a single member never keeps a drain from ending.
+func budgetOf(g v1alpha1.Group, owner metav1.OwnerReference, members int32, selector map[string]string) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: g.GetNamespace(), Name: observation.BudgetName(g),
+			Labels: map[string]string{
+				v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelName: "tidb",
+				v1alpha1.LabelCluster: g.PDGroupName(), v1alpha1.LabelComponent: g.Component(),
+			},
+			OwnerReferences: []metav1.OwnerReference{owner},
+		},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: ptr.To(intstr.FromInt32(max(members-1, 0))),
+			Selector:     &metav1.LabelSelector{MatchLabels: selector},
+			// A pod that is not ready protects nothing by staying.
+			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+		},
+	}
+}
+
+// countWithPods counts the members of a group that have a pod: one that is leaving or
+// that stands in for another one has regions like all. One that has none and whose
+// pod is not ready is missed by nobody: on a node that is lost its pod stays for ever,
+// and would have no other one go.
+func countWithPods(s observation.Snapshot, g v1alpha1.Group) int32 {
+	n := int32(0)
+	for _, i := range s.WithSiblings() {
+		if i.Spec.Group.Name == g.GetName() && i.Status.PodUID != "" && !isIdle(s, i) {
+			n++
+		}
+	}
+	return n
+}
+
+// countOrphans counts the Instances with pods of groups that are gone, or about to be, and
+// were not deleted with them: they run on, and the budget's selector finds them. No
+// majority counts on a TiFlash, and one that is not ready is not counted.
+func countOrphans(s observation.Snapshot, g v1alpha1.Group) int32 {
+	n := int32(0)
+	for _, i := range s.WithSiblings() {
+		stays := slices.ContainsFunc(s.Groups, func(other v1alpha1.Group) bool {
+			return other.GroupKind() == g.GroupKind() && other.GetName() == i.Spec.Group.Name && other.GetDeletionTimestamp() == nil
+		})
+		ready := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) || g.GroupKind() != v1alpha1.KindTiFlashGroup
+		if !stays && ready && i.DeletionTimestamp == nil && i.Status.PodUID != "" && !isIdle(s, i) {
+			n++
+		}
+	}
+	return n
+}
+
+// isIdle reports whether the pod of a member is not ready and PD counts no regions on
+// its store, if it lists it. One whose pod is ready is counted by Kubernetes.
+func isIdle(s observation.Snapshot, i *v1alpha1.Instance) bool {
+	if s.PD.Err != nil || meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
+		return false
+	}
+	if i.Status.Member == nil {
+		return true
+	}
+	store, listed := s.PD.Store(i.Status.Member.ID)
+	return (!listed || store.Regions == 0) && regionsCounted(s)
+}
+
+// regionsCounted reports whether PD has heard of the regions of all members that are ready: a
+// leader of PD that is new counts none at first.
+func regionsCounted(s observation.Snapshot) bool {
+	return !anyReadyStore(s, func(store pd.Store, listed bool) bool { return !listed || store.Regions == 0 })
+}
+
+// isReadyButNotUp reports whether a member of the cluster is ready for its kubelet, which is
+// all that a PodDisruptionBudget counts, and its store is not Up for PD. Nobody else
+// is to be evicted then. A PD whose leader is new counts no regions on a store that
+// it has not heard of yet.
+func isReadyButNotUp(s observation.Snapshot) bool {
+	return anyReadyStore(s, func(store pd.Store, listed bool) bool {
+		return listed && store.Regions > 0 && (store.State == pd.StateDown || store.State == pd.StateDisconnected)
+	})
+}
+
+// anyReadyStore reports whether something holds for the store of a member of the cluster
+// whose pod is ready; listed is whether PD lists that.
+func anyReadyStore(s observation.Snapshot, holds func(store pd.Store, listed bool) bool) bool {
+	return slices.ContainsFunc(s.WithSiblings(), func(i *v1alpha1.Instance) bool {
+		if i.Status.Member == nil || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
+			return false
+		}
+		return holds(s.PD.Store(i.Status.Member.ID))
+	})
+}
+
+// SharedBudget returns the Budget of a component that several groups of a cluster
+// may have members of; nil without a PDGroup to own it.
+func SharedBudget(g v1alpha1.Group, s observation.Snapshot) *policyv1.PodDisruptionBudget {
+	if s.PDGroup == nil {
+		return nil
+	}
+	members := int32(0)
+	for _, other := range s.Groups {
+		if other.GroupKind() == g.GroupKind() && other.GetDeletionTimestamp() == nil {
+			members += max(other.GetReplicas(), countWithPods(s, other))
+		}
+	}
+	members += countOrphans(s, g)
+	if members > 1 && isReadyButNotUp(s) {
+		members++
+	}
+	return Budget(g, s, metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindPDGroup, Name: s.PDGroup.Name, UID: s.PDGroup.UID,
+	}, members)
+}

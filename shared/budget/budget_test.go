@@ -1,0 +1,135 @@
+package budget
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
+)
+
+func TestADrainMayTakeOneStoreOfAClusterAndNoneBesideTheOperators(t *testing.T) {
+	group := func(name string, replicas int32) *v1alpha1.TiKVGroup {
+		g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+		g.Spec.PDGroup.Name, g.Spec.Replicas = "pd", ptr.To(replicas)
+		return g
+	}
+	hot, cold := group("hot", 3), group("cold", 2)
+	s := observation.Snapshot{PDGroup: &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "pd", UID: "1"}}, Groups: []v1alpha1.Group{hot, cold}}
+	for name, c := range map[string]struct {
+		holder string
+		lost   bool
+		stay   int
+	}{
+		"nobody is disrupted":                          {"", false, 4},
+		"a store is disrupted":                         {v1alpha1.KindTiKVGroup, false, 5},
+		"a store that is gone is not":                  {v1alpha1.KindTiKVGroup, true, 4},
+		"PD is disrupted, which is nothing to a store": {v1alpha1.KindPDGroup, false, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.Lease, s.HolderLost = lease.State{Holder: lease.Holder{Kind: c.holder, Instance: "x-0"}}, c.lost
+			a, b := SharedBudget(hot, s), SharedBudget(cold, s)
+			assert.Equal(t, c.stay, a.Spec.MinAvailable.IntValue())
+			assert.Equal(t, a.Name, b.Name)
+			assert.Equal(t, a.Spec, b.Spec, "both groups ask for the same")
+		})
+	}
+	s.PDGroup = nil
+	assert.Nil(t, SharedBudget(hot, s))
+}
+
+// P1: Kubernetes counts pods that are ready. What PD misses, and what is there beyond
+// spec.replicas, is added to those that have to stay.
+func TestADrainTakesNobodyBesideAStoreThatPDMisses(t *testing.T) {
+	ready := []metav1.Condition{{Type: v1alpha1.ConditionPodReady, Status: metav1.ConditionTrue}}
+	for name, c := range map[string]struct {
+		replicas int32
+		change   func(*observation.Snapshot)
+		stay     int
+	}{
+		"all serve":               {3, func(*observation.Snapshot) {}, 2},
+		"PD does not hear of one": {3, func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDisconnected }, 3},
+		"nor of one for long":     {3, func(s *observation.Snapshot) { s.PD.Stores[0].State = pd.StateDown }, 3},
+		"one of another group": {3, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State = pd.StateDown
+			s.Groups = append(s.Groups, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "cold"}})
+			s.Groups[1].(*v1alpha1.TiKVGroup).Spec.Replicas = ptr.To[int32](0)
+			s.Instances[0].Spec.Group.Name, s.Siblings, s.Instances = "cold", s.Instances[:1], s.Instances[1:]
+		}, 4},
+		"it has no regions": {3, func(s *observation.Snapshot) { s.PD.Stores[0].State, s.PD.Stores[0].Regions = pd.StateDown, 0 }, 2},
+		"its pod is not ready, and is not counted": {3, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State = pd.StateDown
+			s.Instances[0].Status.Conditions = nil
+		}, 2},
+		"PD has removed it":                    {3, func(s *observation.Snapshot) { s.PD.Stores = s.PD.Stores[1:] }, 2},
+		"one is to leave and has not left yet": {2, func(*observation.Snapshot) {}, 2},
+		"its pod has stopped":                  {2, func(s *observation.Snapshot) { s.Instances[0].Status.PodUID = "" }, 1},
+		"one is beyond, and has no regions":    {2, func(s *observation.Snapshot) { s.PD.Stores[0].Regions = 0 }, 2},
+		"one is dead, and has regions still": {2, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State, s.Instances[0].Status.Conditions = pd.StateDown, nil
+		}, 2},
+		"one is dead, and its regions are elsewhere": {2, func(s *observation.Snapshot) {
+			s.PD.Stores[0].State, s.PD.Stores[0].Regions, s.Instances[0].Status.Conditions = pd.StateDown, 0, nil
+		}, 1},
+		"and PD's leader is new": {2, func(s *observation.Snapshot) {
+			for n := range s.PD.Stores {
+				s.PD.Stores[n].Regions = 0
+			}
+			s.Instances[0].Status.Conditions = nil
+		}, 2},
+		"and PD is silent": {2, func(s *observation.Snapshot) {
+			s.PD, s.Instances[0].Status.Conditions = pd.View{Err: errors.New("no")}, nil
+		}, 2},
+		"one never came": {2, func(s *observation.Snapshot) {
+			s.Instances[0].Status.Conditions, s.Instances[0].Status.Member = nil, nil
+		}, 1},
+		"one of a group that is gone runs on": {2, func(s *observation.Snapshot) {
+			s.Instances[0].Spec.Group.Name, s.Siblings, s.Instances = "cold", s.Instances[:1], s.Instances[1:]
+		}, 2},
+		"and of one that is about to be": {2, func(s *observation.Snapshot) {
+			s.Groups = append(s.Groups, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "cold", DeletionTimestamp: &metav1.Time{}}})
+			s.Instances[0].Spec.Group.Name, s.Siblings, s.Instances = "cold", s.Instances[:1], s.Instances[1:]
+		}, 2},
+		"but one that is deleted with it does not": {2, func(s *observation.Snapshot) {
+			s.Instances[0].Spec.Group.Name, s.Siblings, s.Instances = "cold", s.Instances[:1], s.Instances[1:]
+			instancetest.Deleted(s.Siblings[0])
+		}, 1},
+		"a single one never keeps a drain from ending": {1, func(s *observation.Snapshot) { s.Instances = s.Instances[:1]; s.PD.Stores[0].State = pd.StateDown }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv"}}
+			g.Spec.PDGroup.Name, g.Spec.Replicas = "pd", ptr.To(c.replicas)
+			s := observation.Snapshot{PDGroup: &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "pd", UID: "1"}}, Groups: []v1alpha1.Group{g}}
+			for n, id := range []string{"4", "5", "6"} {
+				i := instancetest.Instance(int32(n), id) //nolint:gosec // a few
+				i.Spec.Group.Name, i.Status.PodUID, i.Status.Conditions, i.Status.Member = "kv", "pod", ready, &v1alpha1.MemberStatus{ID: id}
+				s.Instances = append(s.Instances, i)
+				s.PD.Stores = append(s.PD.Stores, pd.Store{ID: id, State: pd.StateUp, Regions: 9})
+			}
+			c.change(&s)
+			assert.Equal(t, c.stay, SharedBudget(g, s).Spec.MinAvailable.IntValue())
+		})
+	}
+}
+
+func TestADrainMayTakeOneServerOfATiDBGroup(t *testing.T) {
+	for replicas, stay := range map[int32]int{0: 0, 1: 0, 2: 1, 5: 4} {
+		g := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", UID: "7"}}
+		g.Spec.PDGroup.Name, g.Spec.Replicas = "pd", ptr.To(replicas)
+		b := OwnBudget(g)
+		assert.Equal(t, stay, b.Spec.MinAvailable.IntValue())
+		assert.Equal(t, "db-tidb", b.Name)
+		assert.Equal(t, observation.BudgetName(g), b.Name)
+		require.Len(t, b.OwnerReferences, 1)
+		assert.Equal(t, v1alpha1.KindTiDBGroup, b.OwnerReferences[0].Kind, "it goes with its group")
+		assert.Equal(t, "db", b.Spec.Selector.MatchLabels[v1alpha1.LabelGroup])
+	}
+}

@@ -1,0 +1,88 @@
+package component
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+)
+
+// Rendering is what a component makes of its group's spec.
+type Rendering struct {
+	// Template of the pod, and what is wrong with the spec.
+	Template corev1.PodTemplateSpec
+	Problems []string
+	// Inputs is the part of the spec that the template was rendered from. Two
+	// equal inputs are one revision whatever the operator's version.
+	Inputs any
+	// Files of the ConfigMap, by name; the template mounts ConfigMapName of
+	// them.
+	Files map[string]string
+	// Services of the group, and the part of the spec that only they were rendered
+	// from; nil if there is none.
+	Services      []*corev1.Service
+	ServiceInputs any
+	// Gate must be open before a first pod is started.
+	Gate gate.Result
+	// GateReason is the reason of a wait for the gate.
+	GateReason string
+	// ReadinessGates of the Instances.
+	ReadinessGates []string
+	// ClaimLoss policy of the Instances.
+	ClaimLoss v1alpha1.ClaimLossPolicy
+	// AdjustTemplate changes the template of one Instance in a way that makes no
+	// revision of its own, whatever an earlier Adjust made of it; nil for none.
+	AdjustTemplate func(slot int32, template *corev1.PodTemplateSpec)
+	// PreferredSlots are the slots that are filled before others: the database counts on
+	// their members.
+	PreferredSlots []int32
+	// CreateLimit bounds how many members are created at once, and says why;
+	// nil means no bound.
+	CreateLimit func() (limit int, reason string)
+	// OnlineConfig are how running members take a changed configuration; nil for a
+	// component that has to be restarted for it.
+	OnlineConfig OnlineConfig
+	// Component answers for the members when some of them are to be stopped.
+	Component Component
+	// ComponentFor returns what Disrupt would be if PD had said now what it says at that
+	// moment. It is asked right before what cannot be taken back: a poll is up to
+	// a second old. nil for a component that does not depend on PD.
+	ComponentFor func(now pd.View) Component
+	// DatabaseUnknown says that nothing is known of the database now: what was done to it
+	// may still be in force.
+	DatabaseUnknown bool
+	// RollGate must be open before members that serve get a new revision: the
+	// groups that come before this one in an upgrade are done.
+	RollGate gate.Result
+	// SuspendWait says what must have stopped before this group's pods may;
+	// empty if nothing.
+	SuspendWait string
+	// Budget of the cluster's members of this component; nil for none.
+	Budget *policyv1.PodDisruptionBudget
+	// Extra is how many members there are to be beyond spec.replicas for now, in
+	// place of members that do not serve.
+	Extra int32
+	// Spread is how the members lie over the places that spec.rebalance names.
+	Spread Spread
+	// Surge is how many more there may be, so that members that serve can be
+	// restarted without being missed.
+	Surge int32
+}
+
+// Spread is how the members of a group lie over the places that spec.rebalance names.
+type Spread struct {
+	// By is spec.rebalance; empty for members that stay where they are.
+	By string
+	// Unknown says why it is not known how they lie; empty if it is.
+	Unknown string
+	// Uneven says which places differ too much; empty if none do.
+	Uneven string
+	// Unneeded says that they would lie evenly enough without the member that was added.
+	Unneeded bool
+	// NoGain says why the member that was added does not help: without it they would
+	// lie as evenly as without the one that would leave, or that one is needed. Empty if
+	// it helps, or if none was added.
+	NoGain string
+}

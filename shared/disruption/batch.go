@@ -1,0 +1,218 @@
+package disruption
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// askAboutBatch says why, by their regions, members must not be stopped at the same
+// time; empty if they may. Unless PD was asked for just these, the plan asks and
+// goes no further.
+func askAboutBatch(p *planning.Plan, s observation.Snapshot, t component.BatchRestarter, all []*v1alpha1.Instance) (reason string, known bool) {
+	q := t.BatchQuestion(all)
+	if s.Answer == nil || !slices.Equal(s.Answer.Stores, q.Stores) {
+		p.Question = &q
+		return "", false
+	}
+	return t.WhyAnswerUnsafe(*s.Answer), true
+}
+
+// chooseBatch chooses who is restarted at the same time as a member that is next. It
+// says why nobody is, and what is waited for first.
+func chooseBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, first component.Disruption, work []component.Disruption) (with []lease.Companion, alone string, wait step.Outcome) {
+	t, able := r.Component.(component.BatchRestarter)
+	if !able || !canJoinBatch(s, first) {
+		return nil, "", step.Done()
+	}
+	var others []*v1alpha1.Instance
+	for _, d := range work {
+		if d.Instance.Name != first.Instance.Name && canJoinBatch(s, d) && checkStart(plan, g, s, r, d).Kind == step.KindDone {
+			others = append(others, d.Instance)
+		}
+	}
+	chosen, alone := t.ChooseBatch(first.Instance, others)
+	chosen = limitToCanary(g, plan.WithPlannedRevisions(s), first, chosen)
+	if len(chosen) == 0 {
+		return nil, alone, step.Done()
+	}
+	all := append([]*v1alpha1.Instance{first.Instance}, chosen...)
+	if reason := t.WhyBatchUnsafe(all); reason != "" {
+		return nil, reason, step.Done()
+	}
+	if reason := t.WhyBatchNotYet(all); reason != "" {
+		if !mayWaitLonger(plan, s, first) {
+			return nil, reason, step.Done()
+		}
+		return nil, "", step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is next (%s), and waits: %s", first.Instance.Name, first.Why, reason))
+	}
+	switch reason, known := askAboutBatch(plan, s, t, all); {
+	case !known:
+		return nil, "", step.Wait("PD", unsafeDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is next: %s", first.Instance.Name, first.Why))
+	case reason != "":
+		return nil, reason, step.Done()
+	}
+	for _, i := range chosen {
+		with = append(with, lease.Companion{Instance: i.Name, Leaders: r.Component.LeaderCount(i)})
+	}
+	return with, "", step.Done()
+}
+
+// canJoinBatch reports whether a disruption may be one of several: a restart that keeps
+// its Instance and its node.
+func canJoinBatch(s observation.Snapshot, d component.Disruption) bool {
+	moves := s.Cordoned[d.Instance.Status.NodeName] && d.Instance.Spec.Revision == d.Revision
+	return d.Verb == member.Restart && d.Instance.DeletionTimestamp == nil && !moves
+}
+
+// limitToCanary leaves out those who would get a new revision beyond what
+// spec.disruption.updateAtMost allows.
+func limitToCanary(g v1alpha1.Group, s observation.Snapshot, first component.Disruption, chosen []*v1alpha1.Instance) []*v1alpha1.Instance {
+	if !rollout.IsCanaryLimited(g, first.Revision) {
+		return chosen
+	}
+	left := *g.GetComponentSpec().Disruption.UpdateAtMost - rollout.CountUpdated(s, first.Revision)
+	fits := func(i *v1alpha1.Instance) bool {
+		if i.Spec.Revision == first.Revision {
+			return true
+		}
+		left--
+		return left >= 0
+	}
+	fits(first.Instance)
+	return slices.DeleteFunc(slices.Clone(chosen), func(i *v1alpha1.Instance) bool { return !fits(i) })
+}
+
+// continueBatch brings the restart of the Lease's holder and its companions to
+// its end.
+func continueBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
+	var due, others []component.Disruption
+	for _, d := range work {
+		if s.Lease.Covers(d.Instance) && d.Verb == member.Restart && d.Instance.DeletionTimestamp == nil {
+			due = append(due, d)
+		} else {
+			others = append(others, d)
+		}
+	}
+	for _, d := range due {
+		plan.Disrupted[d.Instance.Name] = member.Restart // they count for a canary
+	}
+	_, held := restartNotServing(plan, g, s, r, slices.DeleteFunc(others, func(d component.Disruption) bool { return s.Lease.Covers(d.Instance) }))
+	all := slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.Instance) bool { return !s.Lease.Covers(i) })
+	back := awaitReturn(plan, s, r, all, due, leaving)
+	if lost := releaseHolder(plan, g, s, r, holder, due); lost.Kind != step.KindDone {
+		return step.Worst(held, lost)
+	}
+	if len(due) > 0 {
+		return step.Worst(held, stopBatch(plan, g, s, r, holder, all, due, back))
+	}
+	if back.Kind != step.KindDone {
+		return step.Worst(held, back)
+	}
+	for _, i := range all {
+		if _, under := plan.Disrupted[i.Name]; under {
+			delete(plan.Disrupted, i.Name)
+			recheckRecovery(plan, r, i, s.Lease.Of(i))
+		}
+	}
+	return step.Worst(held, releaseLease(plan, work, holder, "it and its companions serve again"))
+}
+
+// releaseHolder lets a holder go that does not come back and was deleted, so that another
+// one comes in its place, whoever of its companions is back. The Lease says so first,
+// and goes on to its heir with the companions. Nobody else stops meanwhile.
+func releaseHolder(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, due []component.Disruption) step.Outcome {
+	if holder.DeletionTimestamp == nil || !member.HasMemberFinalizer(holder) || !r.Component.RestartsWhenDeleted(holder) || !r.Component.NotServing(holder) {
+		return step.Done()
+	}
+	for _, d := range due {
+		plan.Disrupted[d.Instance.Name] = member.Restart
+		if r.Component.NotServing(d.Instance) {
+			plan.PermitStop(d.Instance)
+			recheckNotServing(plan, r, d.Instance)
+		}
+	}
+	d := component.Disruption{Instance: holder, Verb: member.Restart, Why: planning.ReasonDeleted, Revision: plan.Target.Hash}
+	plan.Disrupted[holder.Name] = member.Restart
+	if s.Lease.Returns != recreatingGroup(g, d) {
+		return keepLease(plan, g, s, d)
+	}
+	plan.PermitStop(holder)
+	recheckNotServing(plan, r, holder)
+	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s was deleted and is being made anew", holder.Name))
+}
+
+// awaitReturn waits for those of all that have been stopped and are not due any more.
+func awaitReturn(plan *planning.Plan, s observation.Snapshot, r component.Rendering, all []*v1alpha1.Instance, due []component.Disruption, leaving planning.Removal) step.Outcome {
+	worst := step.Done()
+	wait := func(o step.Outcome) {
+		if worst.Kind == step.KindDone {
+			worst = o
+		}
+	}
+	for _, c := range s.Lease.Companions {
+		// Whose Instance has gone comes back under its name, or leaves. PD may take
+		// its store for Up for a while.
+		up := func(st pd.Store) bool { return st.State == pd.StateUp && strings.HasPrefix(st.Address, c.Instance+".") }
+		if s.Instance(c.Instance) == nil && slices.ContainsFunc(s.PD.Stores, up) {
+			wait(step.Wait("PD", time.Second, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s has gone, and PD still takes its store for Up", c.Instance)))
+		}
+	}
+	for _, i := range all {
+		_, leaves := leaving.Candidates[i.Name]
+		if leaves || slices.ContainsFunc(due, func(d component.Disruption) bool { return d.Instance.Name == i.Name }) {
+			continue
+		}
+		here := member.HasRestarted(i)
+		if !member.PreparationStarted(i) && here {
+			if isRecreatedMember(s, r, i) {
+				// The mark comes first: by it its store is let lead again.
+				plan.Disrupted[i.Name] = member.Restart
+				wait(step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRecovering, "Instance "+i.Name+" has been made anew"))
+			}
+			continue // nothing has been done to it
+		}
+		plan.Disrupted[i.Name] = member.Restart
+		if !here {
+			wait(step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, "Instance "+i.Name+" is being restarted"))
+			continue
+		}
+		p := r.Component.Recover(i, s.Lease.Of(i))
+		plan.Calls = append(plan.Calls, p.Calls...)
+		if !p.Ready {
+			wait(p.Wait)
+		}
+	}
+	return worst
+}
+
+// isRecreatedMember reports whether something was done to the member of an Instance before
+// the Instance was made. Times of creation are in full seconds.
+func isRecreatedMember(s observation.Snapshot, r component.Rendering, i *v1alpha1.Instance) bool {
+	heir := i.DeepCopy()
+	delete(heir.Annotations, v1alpha1.AnnotationEvictLeaders)
+	member.SetAnnotation(heir, v1alpha1.AnnotationDisruption, string(member.Restart))
+	return !i.CreationTimestamp.Time.Before(s.Lease.Since.Truncate(time.Second)) && len(r.Component.UndoPreparation(heir)) > 0
+}
+
+// WithSingleRestartReason adds to an outcome why the holder of the Lease is restarted alone
+// although its group asks for several at once.
+func WithSingleRestartReason(plan *planning.Plan, s observation.Snapshot, o step.Outcome) step.Outcome {
+	alone := cmp.Or(plan.Lease.BatchBlocked, s.Lease.Alone)
+	if alone != "" && o.Kind == step.KindWait && (plan.Lease.Take != nil || observation.HolderOf(s) != nil && !plan.Lease.Release) && !strings.Contains(o.Message, alone) {
+		o.Message += "; one at a time: " + alone
+	}
+	return o
+}

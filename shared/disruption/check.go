@@ -1,0 +1,117 @@
+package disruption
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// mayWaitLonger notes that a disruption is held back by what passes by itself, and reports
+// whether that has not taken too long yet.
+func mayWaitLonger(p *planning.Plan, s observation.Snapshot, d component.Disruption) bool {
+	p.Unsafe = &d
+	return s.Hold.Instance == "" || s.Now.Sub(s.Hold.Since) < transientTimeout
+}
+
+// checkStart says why a disruption may not begin, whoever holds the Lease; Done if
+// it may.
+func checkStart(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, d component.Disruption) step.Outcome {
+	if hold := rollout.CheckUserHolds(g, plan.WithPlannedRevisions(s), r, d, plan.Target.Hash); hold.Kind != step.KindDone {
+		return hold
+	}
+	if reason := whyNotComingBack(g, s, d); reason != "" {
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", d.Instance.Name, d.Why, reason))
+	}
+	if reason := cmp.Or(r.Component.WhyUnsafe(d), r.Component.WhyNotYet(d)); reason != "" {
+		if plan.Unsafe == nil {
+			plan.Unsafe = &d
+		}
+		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted yet (%s): %s", d.Instance.Name, d.Why, reason))
+	}
+	if name := s.UnfinishedBatchMember(d.Instance); name != "" && r.Component.NeedsLease(d) {
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for Instance %s, which was restarted together with one that is gone", d.Instance.Name, d.Why, name))
+	}
+	return step.Done()
+}
+
+// whyNotComingBack says why a member that is to be restarted would not come back, empty
+// if it would: a claim that is being deleted goes with its pod. The instance
+// operator would not stop that, so nothing is prepared and the Lease is not kept
+// from others. A claim of a volume that the spec has no more does not count.
+func whyNotComingBack(g v1alpha1.Group, s observation.Snapshot, d component.Disruption) string {
+	i := d.Instance
+	if d.Verb != member.Restart || i.DeletionTimestamp != nil {
+		return ""
+	}
+	claims := s.Claims[i.Name]
+	wanted := func(c metav1.ObjectMeta) bool {
+		return slices.ContainsFunc(g.GetComponentSpec().Volumes, func(v v1alpha1.Volume) bool { return names.Claim(v.Name, i.Name) == c.Name })
+	}
+	at := slices.IndexFunc(claims, func(c metav1.ObjectMeta) bool { return c.DeletionTimestamp != nil && wanted(c) })
+	if at < 0 {
+		return ""
+	}
+	return fmt.Sprintf("claim %s is being deleted, and would go with its pod: replace the member with its data: kubectl delete instance %s -n %s", claims[at].Name, i.Name, i.Namespace)
+}
+
+// checkLease says whom a disruption has to wait for; Done if the Lease is free.
+func checkLease(g v1alpha1.Group, s observation.Snapshot, d component.Disruption) step.Outcome {
+	if s.Lease.Free() || s.HolderLost {
+		return step.Done()
+	}
+	return step.Wait("Lease", leaseDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for %s to be done: kubectl -n %s get lease %s",
+		d.Instance.Name, d.Why, s.Lease.Holder, g.GetNamespace(), lease.Name(g.PDGroupName())))
+}
+
+// unsafeDeadline is after how long what was not safe is looked at again: a region
+// that catches up wakes nobody.
+const unsafeDeadline = time.Second
+
+// transientTimeout is for how long the Lease is kept for what passes by itself.
+const transientTimeout = 30 * time.Second
+
+// leaseDeadline is after how long a held Lease is looked at again although its
+// watch said nothing: its holder may not exist any more.
+const leaseDeadline = 15 * time.Second
+
+// whyOutOfTurn says that one of those that are due would get a new revision before its
+// group's turn, which nobody is allowed right before the stop, and that who comes first
+// waits for the Lease; empty if that is not so. One whose pod may already be stopped for
+// another revision keeps the Lease until it has been.
+func whyOutOfTurn(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, due ...component.Disruption) string {
+	if r.RollGate.Open || !isEarlierGroupWaiting(g, s) {
+		return ""
+	}
+	for _, d := range due {
+		rolls := d.Verb == member.Restart && d.Instance.DeletionTimestamp == nil && d.Instance.Spec.Revision != d.Revision
+		if rolls && !member.IsStopPending(d.Instance) && !r.Component.NotServing(d.Instance) {
+			return r.RollGate.Message
+		}
+	}
+	return ""
+}
+
+// isEarlierGroupWaiting reports whether a group of the cluster that comes before a group waits for
+// the Lease.
+func isEarlierGroupWaiting(g v1alpha1.Group, s observation.Snapshot) bool {
+	at := slices.Index(rollout.Order(), g.GroupKind())
+	return slices.ContainsFunc(s.Groups, func(other v1alpha1.Group) bool {
+		c := meta.FindStatusCondition(other.GetGroupStatus().Conditions, v1alpha1.ConditionUpToDate)
+		return slices.Index(rollout.Order(), other.GroupKind()) < at && other.GetDeletionTimestamp() == nil &&
+			c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonWaitingForLease
+	})
+}

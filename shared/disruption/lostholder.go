@@ -1,0 +1,67 @@
+package disruption
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// undoForLostHolder has PD forget what was begun with a store whose Instance is gone before a
+// member of another kind takes the Lease from it: the Lease alone tells that it was
+// the operators who keep leaders away from it, and from its companions (KV-15). Its
+// own kind does so by itself, if any of its groups is left and is not paused. PD
+// itself may take the Lease when it does not speak: it may have to be mended.
+func undoForLostHolder(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, d component.Disruption) step.Outcome {
+	held := s.Lease
+	if !s.HolderLost || held.Holder.Kind != v1alpha1.KindTiKVGroup || held.Holder.Kind == g.GroupKind() {
+		return step.Done()
+	}
+	if s.PD.Err != nil && g.GroupKind() != v1alpha1.KindPDGroup {
+		return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for PD to say whether it keeps leaders away from the store of %s, which is gone: %v", d.Instance.Name, d.Why, held.Holder, s.PD.Err))
+	}
+	calls := Leftovers(s.PD, held)
+	if len(calls) == 0 {
+		RecheckLostHolder(plan, s)
+		return step.Done()
+	}
+	plan.Calls = append(plan.Calls, calls...)
+	return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for store %s (%s) to be let lead again: %s, which was disrupted, is gone", d.Instance.Name, d.Why, calls[0].Target, calls[0].Instance, held.Holder))
+}
+
+// RecheckLostHolder notes that PD keeps leaders away from no store whose Lease is
+// given on, its holder being gone: what was ordered last may be younger than the poll.
+// While PD is known to, it is told not to, and that must not wait.
+func RecheckLostHolder(p *planning.Plan, s observation.Snapshot) {
+	held := s.Lease
+	if held.Holder.Kind != v1alpha1.KindTiKVGroup || s.PD.Err != nil || len(Leftovers(s.PD, held)) > 0 {
+		return
+	}
+	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: held.Holder.Instance, Still: func(now pd.View) string {
+		if now.Err != nil {
+			return fmt.Sprintf("PD does not say whether it keeps leaders away from its store: %v", now.Err)
+		}
+		if calls := Leftovers(now, held); len(calls) > 0 {
+			return fmt.Sprintf("PD keeps leaders away from store %s (%s)", calls[0].Target, calls[0].Instance)
+		}
+		return ""
+	}})
+}
+
+// Leftovers are the calls that let the stores of a Lease's holder and of its
+// companions lead again, from which PD takes their leaders.
+func Leftovers(view pd.View, held lease.State) (calls []component.Call) {
+	for _, store := range view.Stores {
+		if pod, _, _ := strings.Cut(store.Address, "."); held.Names(pod) && view.Evicts(store.ID) {
+			calls = append(calls, component.Call{Verb: component.StopEvictingLeaders, Target: store.ID, Instance: pod})
+		}
+	}
+	return calls
+}

@@ -1,0 +1,89 @@
+package disruption
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// PlanDisruptions decides which member may be stopped now. work are all members
+// that are to be restarted or removed and need the Lease for it, in no order,
+// leaving are all that are removed. It fills the plan's Lease, Calls and grants
+// and returns why the rest has to wait.
+func PlanDisruptions(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, work []component.Disruption, leaving planning.Removal) step.Outcome {
+	if holder := observation.HolderOf(s); holder != nil {
+		return continueDisruption(plan, g, s, r, holder, work, leaving)
+	}
+	serving, held := restartNotServing(plan, g, s, r, work)
+	if s.AwaitsRecreation(g) {
+		return step.Worst(held, resumeForRecreated(plan, g, s))
+	}
+	return step.Worst(held, beginDisruption(plan, g, s, r, serving, leaving))
+}
+
+// restartNotServing lets members that add nothing be stopped at once, and returns
+// the work that is left and why some of it has to wait.
+func restartNotServing(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, work []component.Disruption) ([]component.Disruption, step.Outcome) {
+	var serving []component.Disruption
+	held := step.Done()
+	for _, d := range work {
+		if d.Verb != member.Restart || !r.Component.NotServing(d.Instance) {
+			serving = append(serving, d)
+			continue
+		}
+		if hold := rollout.HoldForStart(g, plan.WithPlannedRevisions(s), r, d, plan.Target.Hash); hold.Kind != step.KindDone {
+			held = step.Worst(held, hold)
+			continue
+		}
+		plan.StopPermitted[d.Instance.Name] = true
+		recheckNotServing(plan, r, d.Instance)
+		plan.Notes = append(plan.Notes, fmt.Sprintf("replace the pod of Instance %s, which does not serve: %s", d.Instance.Name, d.Why))
+	}
+	return serving, held
+}
+
+// beginDisruption chooses whom to disrupt next and takes the Lease for it. Without a Lease
+// nobody is restarted in the same breath in which another one is told to leave:
+// what is safe is judged by who stays.
+func beginDisruption(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, work []component.Disruption, leaving planning.Removal) step.Outcome {
+	slices.SortStableFunc(work, func(a, b component.Disruption) int {
+		return cmp.Or(cmp.Compare(r.Component.Rank(a), r.Component.Rank(b)), member.BySlot(a.Instance, b.Instance))
+	})
+	blocked := step.Done()
+	for _, d := range work {
+		if o := checkStart(plan, g, s, r, d); o.Kind != step.KindDone {
+			blocked = step.Worst(blocked, o)
+			continue
+		}
+		if other := beginsWith(&leaving, r); other != "" && !r.Component.NeedsLease(d) {
+			return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestartPending, fmt.Sprintf("Instance %s (%s) is restarted when Instance %s is known to leave", d.Instance.Name, d.Why, other))
+		}
+		if !r.Component.NeedsLease(d) {
+			plan.StopPermitted[d.Instance.Name] = true
+			plan.Notes = append(plan.Notes, fmt.Sprintf("restart Instance %s: %s", d.Instance.Name, d.Why))
+			return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", d.Instance.Name, d.Why))
+		}
+		if o := checkLease(g, s, d); o.Kind != step.KindDone {
+			return o
+		}
+		if o := undoForLostHolder(plan, g, s, d); o.Kind != step.KindDone {
+			return o
+		}
+		with, alone, wait := chooseBatch(plan, g, s, r, d, work)
+		if wait.Kind != step.KindDone {
+			return wait
+		}
+		plan.Lease = planning.LeaseChange{Take: &d, Leaders: r.Component.LeaderCount(d.Instance), Batch: with, BatchBlocked: alone, Recreating: recreatingGroup(g, d), Why: d.Why}
+		plan.Notes = append(plan.Notes, fmt.Sprintf("take the disruption Lease for Instance %s: %s", d.Instance.Name, d.Why))
+		return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is next: %s", d.Instance.Name, d.Why))
+	}
+	return blocked
+}

@@ -1,0 +1,137 @@
+package disruption
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+)
+
+// irreversibleVerbs lists the orders to PD that cannot be taken back.
+func irreversibleVerbs() []component.CallVerb {
+	return []component.CallVerb{component.DeleteMember, component.DeleteStore}
+}
+
+// recheckPreparation notes what a preparation rests on, if what follows from it cannot be
+// taken back: the permission to stop, the word that a member has left, or an
+// order to remove it.
+func recheckPreparation(p *planning.Plan, r component.Rendering, d component.Disruption, begun time.Time, planned component.Preparation) {
+	stops := planned.Suspend || planned.Ready && (d.Verb == member.Restart || !planned.Stays && !member.IsDrained(d.Instance))
+	removes := slices.ContainsFunc(planned.Calls, func(c component.Call) bool { return slices.Contains(irreversibleVerbs(), c.Verb) })
+	if r.ComponentFor == nil || !stops && !removes {
+		return
+	}
+	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: d.Instance.Name, Still: func(now pd.View) string {
+		component := r.ComponentFor(now)
+		if reason := cmp.Or(component.WhyUnsafe(d), component.WhyNotYet(d)); reason != "" && component.NeedsLease(d) {
+			return reason
+		}
+		if anew := component.Prepare(d, begun); anew.Ready != planned.Ready || !slices.Equal(anew.Calls, planned.Calls) {
+			return "PD says something else by now"
+		}
+		return ""
+	}})
+}
+
+// recheckRecovery notes that a member has recovered: the next one depends on it.
+func recheckRecovery(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance, held lease.State) {
+	if r.ComponentFor == nil {
+		return
+	}
+	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: i.Name, Still: func(now pd.View) string {
+		if !r.ComponentFor(now).Recover(i, held).Ready {
+			return "it has not recovered yet"
+		}
+		return ""
+	}})
+}
+
+// recheckWithdrawnRemoval notes that nothing has to be taken back of a removal that is not
+// wanted any more.
+func recheckWithdrawnRemoval(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance) {
+	if r.ComponentFor == nil {
+		return
+	}
+	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: i.Name, Still: func(now pd.View) string {
+		if HasLeftovers(r.ComponentFor(now), i) {
+			return "its removal is still to be taken back"
+		}
+		return ""
+	}})
+}
+
+// RecheckUndone notes that nothing of what was begun with a member is left in PD: the
+// mark that tells of it goes, and the last answer may be older than the last order.
+func RecheckUndone(p *planning.Plan, g v1alpha1.Group, r component.Rendering, i *v1alpha1.Instance) {
+	if r.ComponentFor == nil || g.GroupKind() == v1alpha1.KindPDGroup {
+		return // PD leaves nothing of a member, and is not to be waited for
+	}
+	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: i.Name, Still: func(now pd.View) string {
+		if now.Err != nil || HasLeftovers(r.ComponentFor(now), i) {
+			return "what was begun with it is still to be taken back"
+		}
+		return ""
+	}})
+}
+
+// recheckNotServing notes that a member adds nothing and is stopped without further
+// ado: it may have come back since.
+func recheckNotServing(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance) {
+	if r.ComponentFor == nil {
+		return
+	}
+	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: i.Name, Still: func(now pd.View) string {
+		if !r.ComponentFor(now).NotServing(i) {
+			return "it works again"
+		}
+		return ""
+	}})
+}
+
+// recheckDead notes that a member will never come back.
+func recheckDead(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance) {
+	if r.ComponentFor == nil {
+		return
+	}
+	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: i.Name, Still: func(now pd.View) string {
+		if r.ComponentFor(now).WhyDead(i) == "" {
+			return "it is not dead after all"
+		}
+		return ""
+	}})
+}
+
+// HasLeftovers reports whether something that was begun with a member is still to be taken
+// back, or cannot be any more.
+func HasLeftovers(c component.Component, i *v1alpha1.Instance) bool {
+	return len(c.UndoPreparation(i)) > 0 || c.WhyDead(i) != ""
+}
+
+// recheckBatch notes what the permission for several to stop rests on.
+func recheckBatch(p *planning.Plan, r component.Rendering, all []*v1alpha1.Instance, due []component.Disruption, begun time.Time) {
+	if r.ComponentFor == nil {
+		return
+	}
+	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: all[0].Name, Still: func(now pd.View) string {
+		latest := r.ComponentFor(now)
+		t, able := latest.(component.BatchRestarter)
+		if !able {
+			return "it is not restarted with others"
+		}
+		if reason := cmp.Or(t.WhyBatchUnsafe(all), t.WhyBatchNotYet(all)); reason != "" {
+			return reason
+		}
+		for _, d := range due {
+			if !latest.NotServing(d.Instance) && !latest.Prepare(d, begun).Ready {
+				return "PD says something else by now"
+			}
+		}
+		return ""
+	}})
+}

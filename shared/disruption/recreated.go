@@ -1,0 +1,90 @@
+package disruption
+
+import (
+	"fmt"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// A member whose Instance is deleted and that is to stay is restarted like any
+// other, but the permission to stop is that its Instance may go, and who comes
+// back is another Instance of its name: its heir. The Lease says so (Returns)
+// before the Instance goes, and is the heir's from when that carries the mark of
+// the restart until it has recovered.
+
+// recreatingGroup is the group that makes a member anew when its Instance has gone, empty
+// if nobody does.
+func recreatingGroup(g v1alpha1.Group, d component.Disruption) string {
+	if d.Verb == member.Restart && d.Instance.DeletionTimestamp != nil {
+		return g.GetName()
+	}
+	return ""
+}
+
+// resumeForRecreated hands the Lease on to the Instance that has come in its holder's place.
+// The mark comes first: by it the heir's store is let lead again.
+func resumeForRecreated(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot) step.Outcome {
+	heir := s.Instance(s.Lease.Holder.Instance)
+	if slot, _ := s.RecreatedSlot(g); s.RetiredSlots[slot] {
+		plan.Lease = planning.LeaseChange{Release: true, Why: "its claim is retired, and nobody comes in its place"}
+		return step.Done()
+	}
+	if heir == nil || heir.DeletionTimestamp != nil && !member.HasMemberFinalizer(heir) {
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s was deleted and is being made anew", s.Lease.Holder.Instance))
+	}
+	d := component.Disruption{Instance: heir, Verb: member.Restart, Why: planning.ReasonDeleted, Revision: plan.Target.Hash}
+	plan.Disrupted[heir.Name] = member.Restart
+	if !member.PreparationStarted(heir) {
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s has been made anew", heir.Name))
+	}
+	return keepLease(plan, g, s, d)
+}
+
+// PlanRecreated has the Instance made that comes in the place of a deleted one although
+// its group is suspended: it has no pod until that is resumed, and the cluster does
+// not wait for it. Without it the slot would be forgotten with the Lease.
+func PlanRecreated(plan *planning.Plan, g v1alpha1.Group, r component.Rendering, slot int32) error {
+	heir, err := component.NewInstance(g, r, plan.Target, slot)
+	if err != nil {
+		return err
+	}
+	plan.Instances = append(plan.Instances, planning.InstanceChange{Desired: heir})
+	plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s, which was deleted and is suspended", heir.Name))
+	plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonCreating, fmt.Sprintf("Instance %s was deleted and is being made anew", heir.Name)))
+	return nil
+}
+
+// keepLease has the Lease say what is being done now and to whom, without anybody else
+// getting hold of it in between.
+func keepLease(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, d component.Disruption) step.Outcome {
+	plan.Lease = planning.LeaseChange{Take: &d, Leaders: s.Lease.Leaders, Since: s.Lease.Since, Batch: s.Lease.Companions, BatchBlocked: s.Lease.Alone, Recreating: recreatingGroup(g, d), Why: d.Why}
+	return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s keeps the Lease %s: %s", d.Instance.Name, lease.Name(g.PDGroupName()), d.Why))
+}
+
+// ExplainWaiting notes of every deleted member that needs the Lease why it has not been let
+// go yet.
+func ExplainWaiting(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, work []component.Disruption) {
+	for _, d := range work {
+		i := d.Instance
+		if i.DeletionTimestamp == nil || plan.Released[i.Name] {
+			continue
+		}
+		o := checkStart(plan, g, s, r, d)
+		switch {
+		case s.Lease.HeldBy(i):
+			o = r.Component.Prepare(d, s.Lease.Since).Wait
+		case o.Kind == step.KindDone:
+			o = checkLease(g, s, d)
+		}
+		if o.Message == "" {
+			o.Message = fmt.Sprintf("Instance %s is next (%s)", i.Name, d.Why)
+		}
+		plan.Waiting[i.Name] = o.Message
+	}
+}

@@ -1,0 +1,93 @@
+package disruption
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// beginsWith names a member that serves and is told to leave by this plan, empty if
+// there is none.
+func beginsWith(out *planning.Removal, r component.Rendering) string {
+	for _, i := range slices.SortedFunc(planning.InstancesOf(out.Candidates), member.BySlot) {
+		if i.DeletionTimestamp == nil && !i.Spec.Retire && !r.Component.NeedsLease(out.Candidates[i.Name]) && !r.Component.NotServing(i) {
+			return i.Name
+		}
+	}
+	return ""
+}
+
+// ContinueRemovals carries the removals on that need no Lease, and lets members go that
+// have left.
+func ContinueRemovals(plan *planning.Plan, r component.Rendering, out planning.Removal) {
+	for _, i := range slices.SortedFunc(planning.InstancesOf(out.Candidates), member.BySlot) {
+		d := out.Candidates[i.Name]
+		if r.Component.NeedsLease(d) {
+			continue
+		}
+		p := r.Component.Prepare(d, zeroTime)
+		recheckPreparation(plan, r, d, zeroTime, p)
+		continueRemoval(plan, p, d)
+	}
+}
+
+// continueRemoval takes over how far a removal is.
+func continueRemoval(plan *planning.Plan, p component.Preparation, d component.Disruption) {
+	plan.Disrupted[d.Instance.Name] = d.Verb
+	if p.Stays {
+		// It comes back with the same data.
+		plan.Disrupted[d.Instance.Name] = member.Restart
+	}
+	plan.Suspended[d.Instance.Name] = p.Suspend
+	if !p.Ready {
+		plan.Calls = append(plan.Calls, p.Calls...)
+		plan.Outcome = step.Worst(plan.Outcome, p.Wait)
+		return
+	}
+	if p.Stays {
+		plan.Released[d.Instance.Name] = d.Instance.DeletionTimestamp != nil
+		plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+d.Instance.Name+" is being deleted, and made anew then"))
+		return
+	}
+	plan.Drained[d.Instance.Name] = true
+	if !member.IsDrained(d.Instance) {
+		// It is said first, and done when everybody can see it.
+		plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDraining, "the member of Instance "+d.Instance.Name+" has left"))
+		return
+	}
+	if d.Instance.DeletionTimestamp == nil {
+		plan.Deletes = append(plan.Deletes, d.Instance)
+	} else {
+		plan.Released[d.Instance.Name] = true
+	}
+	plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDraining, "Instance "+d.Instance.Name+" is being deleted: its member has left"))
+}
+
+var zeroTime time.Time
+
+// ReplaceDead deletes a member that will never come back, one at a time, so that it is
+// replaced. One that a person has deleted may be waiting for just that.
+func ReplaceDead(plan *planning.Plan, s observation.Snapshot, r component.Rendering, leaving planning.Removal) {
+	if leaving.ScalesIn() || len(plan.Deletes) > 0 {
+		return
+	}
+	for _, i := range s.Instances {
+		if i.DeletionTimestamp != nil || plan.StopPermitted[i.Name] {
+			continue // what is just being mended is not given up
+		}
+		if why := r.Component.WhyDead(i); why != "" {
+			plan.Deletes = append(plan.Deletes, i)
+			recheckDead(plan, r, i)
+			plan.Notes = append(plan.Notes, fmt.Sprintf("replace Instance %s: %s", i.Name, why))
+			plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonReplacing, fmt.Sprintf("Instance %s is replaced: %s", i.Name, why)))
+			return
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package disruption
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// continueDisruption brings the disruption of the Lease's holder to its end. Nobody else
+// of the group is disrupted meanwhile, but for those that add nothing.
+func continueDisruption(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
+	if len(s.Lease.Companions) > 0 {
+		return continueBatch(plan, g, s, r, holder, work, leaving)
+	}
+	at := slices.IndexFunc(work, func(d component.Disruption) bool { return d.Instance.Name == holder.Name })
+	// What a removal has begun is taken back before anything else begins: its mark
+	// tells that there is something.
+	if at < 0 || work[at].Verb == member.Restart && member.Verb(holder.Annotations[v1alpha1.AnnotationDisruption]) == member.Remove {
+		_, held := restartNotServing(plan, g, s, r, work)
+		return step.Worst(held, finishDisruption(plan, s, r, holder, work, leaving))
+	}
+	d := work[at]
+	plan.Disrupted[holder.Name] = d.Verb // it counts for a canary
+	restartNotServing(plan, g, s, r, slices.Delete(slices.Clone(work), at, at+1))
+	if s.Lease.Returns != recreatingGroup(g, d) {
+		return keepLease(plan, g, s, d)
+	}
+	if d.Verb == member.Restart && r.Component.NotServing(holder) {
+		plan.PermitStop(holder)
+		recheckNotServing(plan, r, holder)
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", holder.Name, d.Why))
+	}
+	p := r.Component.Prepare(d, s.Lease.Since)
+	if d.Verb == member.Remove && p.Ready {
+		continueRemoval(plan, p, d)
+		return step.Done()
+	}
+	unsafe, lost := r.Component.WhyUnsafe(d), whyNotComingBack(g, s, d)
+	if unsafe != "" && lost == "" && member.IsStopPending(holder) {
+		// By what it was permitted before its pod may be stopped at any moment, and nobody
+		// else is to be.
+		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted for a new reason (%s), and keeps the Lease until its pod is what its spec asks for already: %s", holder.Name, d.Why, unsafe))
+	}
+	if reason := cmp.Or(lost, whyOutOfTurn(g, s, r, d), unsafe); reason != "" {
+		return releaseUnsafe(plan, d, reason)
+	}
+	if p.Ready {
+		if reason := r.Component.WhyNotYet(d); reason != "" {
+			return waitForTransient(plan, s, d, reason)
+		}
+	}
+	plan.Calls = append(plan.Calls, p.Calls...)
+	recheckPreparation(plan, r, d, s.Lease.Since, p)
+	if !p.Ready {
+		return p.Wait
+	}
+	plan.PermitStop(holder)
+	plan.Notes = append(plan.Notes, fmt.Sprintf("restart Instance %s: %s", holder.Name, d.Why))
+	if p.Wait.Kind != "" && p.Wait.Kind != step.KindDone {
+		return p.Wait
+	}
+	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", holder.Name, d.Why))
+}
+
+// releaseUnsafe gives the Lease of a member that is not stopped after all back: others may have
+// to mend first what makes it unsafe. What was prepared is taken back as for everybody who
+// is not disrupted.
+func releaseUnsafe(plan *planning.Plan, d component.Disruption, reason string) step.Outcome {
+	delete(plan.Disrupted, d.Instance.Name)
+	plan.Lease = planning.LeaseChange{Release: true, Why: reason}
+	return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", d.Instance.Name, d.Why, reason))
+}
+
+// waitForTransient keeps the Lease of a member that is ready to be stopped, until what is in the
+// way has passed or has taken too long for that: to begin anew would cause the same
+// once more. Who may be stopped at any moment keeps it in any case.
+func waitForTransient(plan *planning.Plan, s observation.Snapshot, d component.Disruption, reason string) step.Outcome {
+	if !mayWaitLonger(plan, s, d) && !member.IsStopPending(d.Instance) {
+		return releaseUnsafe(plan, d, reason)
+	}
+	return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is ready to be stopped (%s), and waits: %s", d.Instance.Name, d.Why, reason))
+}
+
+// finishDisruption waits for a member that holds the Lease and has nothing left to be
+// done to it, and gives the Lease back. work is what is to be done to others,
+// leaving are the members that are removed.
+func finishDisruption(plan *planning.Plan, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
+	if _, leaves := leaving.Candidates[holder.Name]; leaves {
+		return releaseLease(plan, work, holder, "it goes on leaving without it")
+	}
+	if holder.DeletionTimestamp != nil && !member.HasMemberFinalizer(holder) {
+		if member.IsDrained(holder) {
+			// Its pod may take for ever to stop, and takes nothing away any more.
+			return releaseLease(plan, work, holder, "its member has left")
+		}
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+holder.Name+" is being deleted")
+	}
+	switch verb := member.Verb(holder.Annotations[v1alpha1.AnnotationDisruption]); {
+	case verb == "", verb == member.Evict && !member.IsStopPending(holder):
+		// The mark is written before anything is done. That it leads nothing goes on.
+		return releaseLease(plan, work, holder, "nothing has been done to it")
+	case verb == member.Remove:
+		return withdrawRemoval(plan, r, holder, work)
+	}
+	plan.Disrupted[holder.Name] = member.Restart
+	stays := member.IsStopBlocked(holder)
+	if !stays && (!member.IsReady(holder) && !member.IsClaimTerminating(holder) || holder.Status.Revision != holder.Spec.Revision || holder.Status.PodUID == holder.Spec.StopPod) {
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, "Instance "+holder.Name+" is being restarted")
+	}
+	p := r.Component.Recover(holder, s.Lease)
+	plan.Calls = append(plan.Calls, p.Calls...)
+	if !p.Ready {
+		return p.Wait
+	}
+	delete(plan.Disrupted, holder.Name)
+	recheckRecovery(plan, r, holder, s.Lease)
+	if stays {
+		return releaseLease(plan, work, holder, "its pod is not stopped, for a claim of it is being deleted")
+	}
+	return releaseLease(plan, work, holder, "it serves again")
+}
+
+// withdrawRemoval ends a removal that is not wanted any more. Nothing has been stopped:
+// the Lease is given back when nothing is left of it in the database, however the
+// member is.
+func withdrawRemoval(plan *planning.Plan, r component.Rendering, holder *v1alpha1.Instance, work []component.Disruption) step.Outcome {
+	if calls := r.Component.UndoPreparation(holder); r.DatabaseUnknown || len(calls) > 0 {
+		plan.Disrupted[holder.Name] = member.Remove
+		plan.Calls = append(plan.Calls, calls...)
+		return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonRecovering, fmt.Sprintf("the removal of Instance %s is being taken back", holder.Name))
+	}
+	recheckWithdrawnRemoval(plan, r, holder)
+	return releaseLease(plan, work, holder, "its removal has been taken back")
+}
+
+// ReleaseWhileSuspended gives the Lease back for a member of a suspended group that has stopped,
+// or that was deleted and has been made anew without a pod: others may be restarted
+// meanwhile, and PD has to be when it is rebuilt. What was begun with the member is
+// seen by its mark, which stays.
+func ReleaseWhileSuspended(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering) {
+	i := observation.HolderOf(s)
+	if s.AwaitsRecreation(g) {
+		if slot, ok := names.Slot(g.GetName(), s.Lease.Holder.Instance); ok && s.RetiredSlots[slot] {
+			plan.Lease = planning.LeaseChange{Release: true, Why: "the claim of its holder is retired, and none comes in its place"}
+			return
+		}
+		i = s.Instance(s.Lease.Holder.Instance)
+		if i != nil && i.DeletionTimestamp == nil && i.Annotations[v1alpha1.AnnotationDisruption] == "" {
+			plan.Disrupted[i.Name] = member.Restart // by the mark it is seen what is to be taken back
+			return
+		}
+	}
+	if i != nil && i.Status.PodUID == "" && !r.DatabaseUnknown && len(r.Component.UndoPreparation(i)) == 0 {
+		plan.Lease = planning.LeaseChange{Release: true, Why: "its group is suspended"}
+	}
+}
+
+// releaseLease gives the Lease back. work is what is to be done to others.
+func releaseLease(plan *planning.Plan, work []component.Disruption, holder *v1alpha1.Instance, why string) step.Outcome {
+	plan.Lease = planning.LeaseChange{Release: true, Why: why}
+	if len(work) > 0 {
+		return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is done, and others are next", holder.Name))
+	}
+	return step.Done()
+}

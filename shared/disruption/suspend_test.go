@@ -1,0 +1,44 @@
+package disruption
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/componenttest"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
+)
+
+func TestASuspendedGroupGivesTheLeaseBackWhenItsHolderHasStopped(t *testing.T) {
+	for name, c := range map[string]struct {
+		holder, pod string
+		silent      bool
+		component   component.Component
+		gives       bool
+	}{
+		"its pod is gone":                      {"uid", "", false, componenttest.NothingToUndo{}, true},
+		"its pod still runs":                   {"uid", "pod", false, componenttest.NothingToUndo{}, false},
+		"something is still to be taken back":  {"uid", "", false, componenttest.ToUndo{}, false},
+		"PD says nothing":                      {"uid", "", true, componenttest.NothingToUndo{}, false},
+		"another group's member holds it":      {"other", "", false, componenttest.NothingToUndo{}, false},
+		"nobody holds it, and nobody gives it": {"", "", false, componenttest.NothingToUndo{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := instancetest.Instance(1, "uid")
+			i.Status.PodUID = types.UID(c.pod)
+			s := observation.Snapshot{Instances: []*v1alpha1.Instance{i}}
+			if c.holder != "" {
+				s.Lease = lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: i.Name, UID: types.UID(c.holder)}}
+			}
+			plan := planning.Plan{}
+			ReleaseWhileSuspended(&plan, &v1alpha1.TiKVGroup{}, s, component.Rendering{Component: c.component, DatabaseUnknown: c.silent})
+			assert.Equal(t, c.gives, plan.Lease.Release)
+		})
+	}
+}

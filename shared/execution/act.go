@@ -1,0 +1,94 @@
+package execution
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// Act carries a plan out and nothing else. It returns how that ended: Done
+// leaves the word to the plan's own outcome.
+func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, plan planning.Plan) step.Outcome {
+	// What the pods need to start, side by side, and then the Instances.
+	var first []func() step.Outcome
+	for _, service := range plan.Services {
+		first = append(first, func() step.Outcome { return applyService(ctx, env, g, s, service) })
+	}
+	if plan.ConfigMap != nil {
+		first = append(first, func() step.Outcome {
+			return applyNew(ctx, env, g, plan.ConfigMap, "ConfigMap", workload.Selector(g))
+		})
+	}
+	if plan.Revision != nil {
+		first = append(first, func() step.Outcome {
+			return applyNew(ctx, env, g, plan.Revision, "ControllerRevision", workload.Selector(g))
+		})
+	}
+	if plan.Budget != nil {
+		first = append(first, func() step.Outcome { return applyBudget(ctx, env, g, s, plan.Budget) })
+	}
+	if o := step.Parallel(first...); o.Kind != step.KindDone {
+		return o
+	}
+	if o := ConfirmPD(ctx, env, g, plan); o.Kind != step.KindDone {
+		return o
+	}
+	if o := confirmSuspendOrder(ctx, env, g, plan); o.Kind != step.KindDone {
+		return o
+	}
+	if plan.Lease.Take != nil {
+		if o := takeLease(ctx, env, g, s, plan.Lease); o.Kind != step.KindDone {
+			return o
+		}
+	}
+	changed, taken := make([]bool, len(plan.Instances)), make([]string, len(plan.Instances))
+	var second []func() step.Outcome
+	for i, change := range plan.Instances {
+		second = append(second, func() step.Outcome {
+			if o := confirm(ctx, env, g, s, change); o.Kind != step.KindDone {
+				return o
+			}
+			var err error
+			if taken[i], err = retiredClaim(ctx, env, g, change); err != nil || taken[i] != "" {
+				return outcomeOfError(err)
+			}
+			result, o := applyInstance(ctx, env, g, change)
+			changed[i] = o.Kind == step.KindDone && result != apply.Unchanged
+			return o
+		})
+	}
+	if o := step.Parallel(second...); o.Kind != step.KindDone {
+		return o
+	}
+	if o := step.Worst(callPD(ctx, env, g, plan.Calls), deleteObjects(ctx, env, g, plan)); o.Kind != step.KindDone {
+		return o
+	}
+	if plan.Lease.Release {
+		if o := giveLease(ctx, env, g, s, plan.Lease); o.Kind != step.KindDone {
+			return o
+		}
+	}
+	if o := callPD(ctx, env, g, plan.Evictions); o.Kind == step.KindFail && plan.Outcome.Reason == v1alpha1.ReasonEvictingLeaders {
+		// It holds nobody up: what is waited for tells why.
+		return step.Wait("PD", plan.Outcome.After, plan.Outcome.Reason, plan.Outcome.Message+": "+o.Message)
+	}
+	if at := slices.IndexFunc(taken, func(claim string) bool { return claim != "" }); at >= 0 {
+		return step.Wait("PersistentVolumeClaim", time.Second, v1alpha1.ReasonCreating,
+			fmt.Sprintf("Instance %s is not made, for claim %s is that of a member that has left: another slot is taken as soon as the operator sees that", plan.Instances[at].Desired.Name, taken[at]))
+	}
+	if at := slices.Index(changed, true); at >= 0 && plan.Outcome.Kind == step.KindDone {
+		// The plan was made from what the Instances said of their old specs.
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonProgressing, "Instance "+plan.Instances[at].Desired.Name+" has just been changed")
+	}
+	return step.Done()
+}

@@ -1,0 +1,96 @@
+package execution
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/budget"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// refusing counts what is written, and refuses it.
+type refusing struct {
+	client.Client
+
+	n int
+}
+
+func (r *refusing) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	r.n++
+	return apierrors.NewForbidden(schema.GroupResource{}, "", nil)
+}
+
+// P3, P7, S M11: what somebody else has under a name of ours is not written to, and is
+// named.
+func TestNothingOfAStrangerIsTakenOver(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", UID: "b-uid"}}
+	g.Spec.PDGroup.Name = "a"
+	pd := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "a-uid"}}
+	i := &v1alpha1.Instance{ObjectMeta: workload.Meta(g, "b-0")}
+	i.Spec.Group = v1alpha1.InstanceGroup{Kind: g.GroupKind(), Name: g.Name}
+	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ns", Name: name} }
+	budget := budget.SharedBudget(g, observation.Snapshot{PDGroup: pd})
+	for name, c := range map[string]struct {
+		plan   planning.Plan
+		theirs client.Object
+	}{
+		"ConfigMap b-files":             {planning.Plan{ConfigMap: &corev1.ConfigMap{ObjectMeta: workload.Meta(g, "b-files")}}, &corev1.ConfigMap{ObjectMeta: named("b-files")}},
+		"ControllerRevision b-1":        {planning.Plan{Revision: &appsv1.ControllerRevision{ObjectMeta: workload.Meta(g, "b-1")}}, &appsv1.ControllerRevision{ObjectMeta: named("b-1")}},
+		"PodDisruptionBudget a-tikv":    {planning.Plan{Budget: budget}, &policyv1.PodDisruptionBudget{ObjectMeta: named("a-tikv")}},
+		"Instance b-0":                  {planning.Plan{Instances: []planning.InstanceChange{{Desired: i}}}, &v1alpha1.Instance{ObjectMeta: named("b-0")}},
+		"Service b-peer":                {planning.Plan{Services: []*corev1.Service{{ObjectMeta: workload.Meta(g, "b-peer")}}}, &corev1.Service{ObjectMeta: named("b-peer")}},
+		"ConfigMap with our labels":     {planning.Plan{ConfigMap: &corev1.ConfigMap{ObjectMeta: workload.Meta(g, "b-files")}}, &corev1.ConfigMap{ObjectMeta: workload.Meta(g, "b-files")}},
+		"PodDisruptionBudget with ours": {planning.Plan{Budget: budget}, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-tikv", OwnerReferences: budget.OwnerReferences}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme, err := operator.NewScheme()
+			require.NoError(t, err)
+			live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.theirs).Build()
+			writes := &refusing{Client: live}
+			env := operator.Env{Live: live, Client: writes, Name: "tikvgroup"}
+			o := Act(t.Context(), env, g, observation.Snapshot{}, c.plan)
+			if strings.Contains(name, " with ") {
+				assert.Equal(t, step.KindFail, o.Kind, "it is written, which this client refuses")
+				return
+			}
+			assert.Equal(t, step.KindStall, o.Kind, o.Message)
+			assert.Equal(t, v1alpha1.ReasonNameConflict, o.Reason)
+			assert.Contains(t, o.Message, name+" exists and belongs to somebody else")
+			kind, object, _ := strings.Cut(name, " ")
+			assert.Contains(t, o.Message, "kubectl -n ns delete "+strings.ToLower(kind)+" "+object)
+			assert.NotZero(t, o.After, "no watch tells when it goes")
+			assert.Zero(t, writes.n)
+		})
+	}
+	t.Run("a Lease", func(t *testing.T) {
+		scheme, err := operator.NewScheme()
+		require.NoError(t, err)
+		live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&coordinationv1.Lease{ObjectMeta: named("a-disruption")}).Build()
+		o := leaseTaken(t.Context(), operator.Env{Live: live}, g)
+		assert.Equal(t, v1alpha1.ReasonNameConflict, o.Reason, o.Message)
+		assert.Contains(t, o.Message, "Lease a-disruption exists")
+		own := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "a-disruption", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
+		}}).Build()
+		assert.Equal(t, v1alpha1.ReasonWaitingForLease, leaseTaken(t.Context(), operator.Env{Live: own}, g).Reason, "one that the cache does not show yet")
+	})
+}

@@ -1,0 +1,69 @@
+package execution
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/status"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// callsDeadline bounds all the calls of one plan.
+const callsDeadline = 5 * time.Second
+
+// callPD gives PD its orders, as many as it takes. What it refuses stays to be
+// done and is named.
+func callPD(ctx context.Context, env operator.Env, g v1alpha1.Group, calls []component.Call) step.Outcome {
+	if len(calls) == 0 {
+		return step.Done()
+	}
+	key := types.NamespacedName{Namespace: g.GetNamespace(), Name: g.PDGroupName()}
+	c, err := env.PD.Client(key)
+	if err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callsDeadline)
+	defer cancel()
+	worst := step.Done()
+	for _, order := range calls {
+		if err := makeCall(order, ctx, c); err != nil {
+			worst = step.Worst(worst, step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("%s %s for Instance %s: %w", order.Verb, order.Target, order.Instance, err)))
+			continue
+		}
+		if order.Verb == component.EvictLeaders || order.Verb == component.StopEvictingLeaders || order.Verb == component.TransferLeader {
+			// Part of a disruption, which is told, or answered by an annotation.
+			status.Note(ctrl.LoggerFrom(ctx), g, nil, string(order.Verb), "%s %s for Instance %s", order.Verb, order.Target, order.Instance)
+			continue
+		}
+		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, string(order.Verb), string(order.Verb), "%s %s for Instance %s", order.Verb, order.Target, order.Instance)
+	}
+	env.PD.Kick(key)
+	return worst
+}
+
+func makeCall(c component.Call, ctx context.Context, client pd.Client) error {
+	switch c.Verb {
+	case component.TransferLeader:
+		return client.TransferLeader(ctx, c.Target)
+	case component.DeleteMember:
+		return client.DeleteMember(ctx, c.Target)
+	case component.EvictLeaders:
+		return client.EvictLeaders(ctx, c.Target)
+	case component.StopEvictingLeaders:
+		return client.StopEvictingLeaders(ctx, c.Target)
+	case component.DeleteStore:
+		return client.DeleteStore(ctx, c.Target)
+	case component.RestoreStore:
+		return client.RestoreStore(ctx, c.Target)
+	}
+	return fmt.Errorf("unknown order %s", c.Verb)
+}

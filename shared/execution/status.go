@@ -1,0 +1,85 @@
+package execution
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// Findings are what a reconcile has found out about a group.
+type Findings[Status any] struct {
+	// Status of the group, and the conditions in it.
+	Status Status
+	Set    *conditions.Set
+	// Members of the group.
+	Members []groupstatus.Member
+	// End of the reconcile.
+	End step.Outcome
+	// Changes says what a rollout that begins now changes.
+	Changes string
+	// Once says that the status holds what is written once: it is planned anew if
+	// it was not made from the newest version of the group, so that a cache which
+	// does not know it yet does not take it back.
+	Once bool
+}
+
+// Conclude ends a reconcile: it writes what it has found out, the members' part
+// into their Instances and the rest into the group's status, which g carries
+// afterwards.
+func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Group, status *Status, found Findings[Status]) (ctrl.Result, error) {
+	end := step.Worst(found.End, env.Outcomes.Count("report", WriteMembers(ctx, env, found.Members)))
+	write, was := env.Status.Write, *g.GetGroupStatus()
+	if found.Once {
+		write = env.Status.WriteSeen
+	}
+	switch err := write(ctx, g, *status, found.Status, found.Set.Transitions()); {
+	case apierrors.IsConflict(err): // so it may be of a group that is being deleted, too
+		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	}
+	*status = found.Status
+	tellRollout(env, g, was, found.Changes)
+	return end.Result()
+}
+
+// tellRollout tells that a group's members are to be brought to another revision than
+// before, and that they have been. Its condition UpToDate tells that, too, but in the
+// same words each time, and Events that are told again are counted and not kept.
+func tellRollout(env operator.Env, g v1alpha1.Group, was v1alpha1.GroupStatus, changes string) {
+	is := g.GetGroupStatus()
+	if was.UpdateRevision != "" && is.UpdateRevision != was.UpdateRevision && is.Replicas > 0 {
+		if changes != "" {
+			changes = ": " + changes
+		}
+		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "RolloutBegun", "Rollout", "%d Instances are to be brought to revision %s; so far it was %s%s", is.Replicas, is.UpdateRevision, was.UpdateRevision, changes)
+	}
+	if was.CurrentRevision != "" && is.CurrentRevision != was.CurrentRevision {
+		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "RolloutEnded", "Rollout", "every Instance is at revision %s", is.CurrentRevision)
+	}
+}
+
+// WriteMembers writes the members' part of the Instances' status.
+func WriteMembers(ctx context.Context, env operator.Env, members []groupstatus.Member) step.Outcome {
+	var work []func() step.Outcome
+	for _, m := range members {
+		work = append(work, func() step.Outcome {
+			switch err := env.Status.WriteMember(ctx, m.Instance, m.Status, m.Conditions); {
+			case apierrors.IsConflict(err):
+				return step.Conflict(v1alpha1.ReasonProgressing, "Instance "+m.Instance.Name+" has changed meanwhile")
+			case err != nil:
+				return step.Fail(v1alpha1.ReasonRequestFailed, err)
+			}
+			return step.Done()
+		})
+	}
+	return step.Parallel(work...)
+}

@@ -1,0 +1,100 @@
+package group
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/componenttest"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
+)
+
+// swept is a Component that takes back what PD shows.
+type swept struct {
+	componenttest.Clean
+	view pd.View
+}
+
+func (c swept) UndoPreparation(i *v1alpha1.Instance) []component.Call {
+	if c.view.Evicts("1") {
+		return []component.Call{{Verb: component.StopEvictingLeaders, Target: "1", Instance: i.Name}}
+	}
+	return nil
+}
+
+// KV-15: the last answer of PD may be older than the last order to it.
+func TestAMarkGoesWhenPDSaysNowThatNothingIsLeft(t *testing.T) {
+	begun := pd.View{EvictLeader: []string{"1"}}
+	for name, c := range map[string]struct {
+		kind string
+		now  pd.View
+		says bool
+	}{
+		"nothing is left":       {v1alpha1.KindTiKVGroup, pd.View{}, false},
+		"something is":          {v1alpha1.KindTiKVGroup, begun, true},
+		"PD is silent":          {v1alpha1.KindTiKVGroup, pd.View{Err: errors.New("no")}, true},
+		"and is not waited for": {v1alpha1.KindPDGroup, pd.View{Err: errors.New("no")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var g v1alpha1.Group = &v1alpha1.TiKVGroup{}
+			if c.kind == v1alpha1.KindPDGroup {
+				g = &v1alpha1.PDGroup{}
+			}
+			i := instancetest.Instance(0, "a")
+			member.SetAnnotation(i, v1alpha1.AnnotationDisruption, string(member.Restart))
+			r := component.Rendering{Component: swept{}, ComponentFor: func(now pd.View) component.Component { return swept{view: now} }}
+			plan := planning.Plan{Disrupted: map[string]member.Verb{}, StopPermitted: map[string]bool{}}
+
+			change := instanceChange(planning.InstanceDiff{Live: i, Kept: instancetest.Instance(0, "a")}, &plan, g, r, planning.Removal{}, nil)
+
+			assert.Empty(t, change.Desired.Annotations[v1alpha1.AnnotationDisruption])
+			said := ""
+			for _, again := range plan.Rechecks {
+				said += again.Still(c.now)
+			}
+			assert.Equal(t, c.says, said != "", said)
+		})
+	}
+}
+
+// P11: a group made again under its name is not what its spec asks for while
+// Instances of the former one fill its slots, whether they are leaving already or not.
+func TestInstancesOfAFormerGroupStandInTheWay(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns", UID: "new"}}
+	g.Spec.PDGroup.Name, g.Spec.Replicas = "pd", ptr.To(int32(1))
+	r := component.Rendering{Component: componenttest.Clean{}, Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}}
+	target, err := rollout.ResolveTarget(observation.Snapshot{}, r)
+	require.NoError(t, err)
+	for name, leaves := range map[string]bool{"that stays for now": false, "that leaves": true} {
+		t.Run(name, func(t *testing.T) {
+			former, err := component.NewInstance(g, r, target, 0)
+			require.NoError(t, err)
+			former.OwnerReferences[0].UID = "old"
+			former.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+			if leaves {
+				instancetest.Deleted(former)
+			}
+
+			plan, err := MakePlan(g, observation.Snapshot{Instances: []*v1alpha1.Instance{former}}, r)
+
+			require.NoError(t, err)
+			assert.Equal(t, step.KindWait, plan.Outcome.Kind)
+			assert.Equal(t, v1alpha1.ReasonDeleting, plan.Outcome.Reason)
+			assert.Contains(t, plan.Outcome.Message, "kv-0")
+			assert.Empty(t, plan.Instances)
+		})
+	}
+}

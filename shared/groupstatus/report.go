@@ -1,0 +1,146 @@
+package groupstatus
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// Report fills the part of the status that all groups share. serving is the
+// component's own word on whether the group does its work.
+func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, outcome step.Outcome, set *conditions.Set, serving bool) v1alpha1.GroupStatus {
+	spec, before := g.GetComponentSpec(), g.GetGroupStatus()
+	counts := rollout.Count(s, plan.Target.Hash)
+	noteReason, note := noteLeaderless(s)
+	set.Finish(conditions.Verdict{
+		Serving:    serving && (!spec.Suspended || spec.Paused),
+		Summary:    summary(g, counts),
+		Outcome:    reportedOutcome(g, s, step.Worst(outcome, plan.Outcome)),
+		Unpause:    origin.Of(g).Unset("paused"),
+		Resume:     origin.Of(g).Unset("suspended"),
+		NoteReason: noteReason, Note: note,
+		Paused:    spec.Paused,
+		Suspended: spec.Suspended && !spec.Paused,
+	})
+	reason, message := set.Headline()
+	status := v1alpha1.GroupStatus{
+		ObservedGeneration: g.GetGeneration(),
+		Reason:             reason,
+		Message:            message,
+		Updated:            fmt.Sprintf("%d/%d", counts.Updated, max(counts.Exist, g.GetReplicas())),
+		Conditions:         set.List(),
+		Replicas:           counts.Exist,
+		ReadyReplicas:      counts.Ready,
+		UpdatedReplicas:    counts.Updated,
+		Selector:           workload.SelectorText(g),
+		CurrentRevision:    before.CurrentRevision,
+		UpdateRevision:     plan.Target.Hash,
+		Version:            before.Version,
+		Volumes:            requestedVolumes(g, s),
+	}
+	if status.UpdateRevision == "" {
+		status.UpdateRevision = before.UpdateRevision
+	}
+	// One that is deleted to be restarted counts, as it comes back.
+	older := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return !member.HasLeft(i) && i.Spec.Revision != plan.Target.Hash })
+	if plan.Target.Hash != "" && counts.Exist > 0 && !older && counts.Ready == counts.Exist {
+		status.CurrentRevision = plan.Target.Hash
+		status.Version = spec.Version
+	}
+	return status
+}
+
+// refusalDelay is for how long a scale-in may be refused before it counts as one for a
+// person: a store that is just being restarted comes back.
+const refusalDelay = 30 * time.Second
+
+// reportedOutcome is how an outcome is told: about the object that a person edits, and as a stall if
+// only a person can help. The reconcile itself ends as it would.
+func reportedOutcome(g v1alpha1.Group, s observation.Snapshot, o step.Outcome) step.Outcome {
+	if o.Reason == v1alpha1.ReasonInvalidSpec {
+		o.Message = origin.Of(g).Translate(o.Message)
+	}
+	if o.Kind != step.KindWait && o.Kind != step.KindAfter {
+		return o
+	}
+	before := meta.FindStatusCondition(g.GetGroupStatus().Conditions, v1alpha1.ConditionUpToDate)
+	refused := o.Reason == v1alpha1.ReasonScaleInRefused && before != nil && before.Reason == o.Reason && s.Now.Sub(before.LastTransitionTime.Time) >= refusalDelay
+	stalled := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
+		c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionStalled)
+		// A lost claim is made up for by the group itself, where it may be.
+		return c != nil && c.Reason == o.Reason && c.Reason != v1alpha1.ReasonClaimLost && strings.HasPrefix(o.Message, "Instance "+i.Name+": ")
+	})
+	if refused || stalled {
+		o.Kind = step.KindStall
+	}
+	return o
+}
+
+// summary tells how a group serves. It may do so before its Instances have said that
+// they are ready, and while more of them are than are wanted.
+func summary(g v1alpha1.Group, c rollout.Counts) string {
+	switch wanted := g.GetReplicas(); {
+	case wanted == 0:
+		return "spec.replicas is 0"
+	case c.Ready == 0:
+		return fmt.Sprintf("it serves, and its %d Instances have yet to say that they are ready", wanted)
+	case c.Ready > wanted:
+		return fmt.Sprintf("%d Instances are ready, %d more than spec.replicas", c.Ready, c.Ready-wanted)
+	default:
+		return fmt.Sprintf("%d of %d Instances are ready", c.Ready, wanted)
+	}
+}
+
+// noteLeaderless notes the members that lead nothing because a person asked; empty if
+// none does.
+func noteLeaderless(s observation.Snapshot) (reason, note string) {
+	var names []string
+	for _, i := range s.Instances {
+		if request, asked := member.EvictionRequest(i); asked && i.Annotations[v1alpha1.AnnotationLeadersEvicted] == request {
+			names = append(names, i.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "", ""
+	}
+	slices.Sort(names)
+	return v1alpha1.ReasonLeadersEvicted, fmt.Sprintf("no leaders on %s (annotation %s); everything matches the spec", strings.Join(names, ", "), v1alpha1.AnnotationEvictLeaders)
+}
+
+// requestedVolumes returns the most that a claim of the group asks for, of each
+// volume of the spec: what the spec may be set back to. A claim that is not known
+// yet may ask for what its Instance says.
+func requestedVolumes(g v1alpha1.Group, s observation.Snapshot) []v1alpha1.RequestedVolume {
+	var out []v1alpha1.RequestedVolume
+	for _, v := range g.GetComponentSpec().Volumes {
+		most := resource.Quantity{}
+		for _, i := range s.Instances {
+			size := &resource.Quantity{}
+			if has := member.VolumeStatus(i, v.Name); has != nil && has.Requested != nil {
+				size = has.Requested
+			} else if asked := member.ClaimTemplate(i.Spec.VolumeClaimTemplates, v.Name); asked != nil {
+				size = &asked.Storage
+			}
+			if size.Cmp(most) > 0 {
+				most = size.DeepCopy()
+			}
+		}
+		out = append(out, v1alpha1.RequestedVolume{Name: v.Name, Requested: most})
+	}
+	return out
+}

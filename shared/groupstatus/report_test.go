@@ -1,0 +1,37 @@
+package groupstatus
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
+)
+
+// P7: a size that no claim has asked for yet may be taken back.
+func TestTheStatusSaysTheMostThatAClaimAsksFor(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{}
+	g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("9Gi")}, {Name: "log", Storage: resource.MustParse("1Gi")}}
+	says := func(instances ...*v1alpha1.Instance) []string {
+		var out []string
+		for _, v := range Report(g, observation.Snapshot{Instances: instances}, planning.Plan{}, step.Done(), conditions.New(nil, 1, time.Now()), true).Volumes {
+			out = append(out, v.Name+" "+v.Requested.String())
+		}
+		return out
+	}
+	assert.Equal(t, []string{"data 0", "log 0"}, says(), "nobody has asked for anything")
+	assert.Equal(t, []string{"data 3Gi", "log 0"}, says(instancetest.WithVolume(0, "slow", "2Gi"), instancetest.WithVolume(1, "slow", "3Gi")))
+	unknown := instancetest.WithVolume(2, "slow", "4Gi")
+	unknown.Status.Volumes = nil
+	assert.Equal(t, []string{"data 4Gi", "log 0"}, says(instancetest.WithVolume(0, "slow", "2Gi"), unknown), "its claim may ask for what its Instance says")
+	patched := instancetest.WithVolume(0, "slow", "2Gi")
+	patched.Spec.VolumeClaimTemplates[0].Storage = resource.MustParse("9Gi")
+	assert.Equal(t, []string{"data 2Gi", "log 0"}, says(patched), "a claim that was refused still asks for what it did")
+}

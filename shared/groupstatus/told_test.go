@@ -1,0 +1,73 @@
+package groupstatus_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// U 4, U 7: what kubectl get shows of a group, and what only a person can mend is Stalled.
+func TestAGroupTellsWhatAPersonMustMend(t *testing.T) {
+	stalled := func(reason string) *v1alpha1.Instance {
+		i := instance(1, func(s *conditions.Set) { s.Finish(conditions.Verdict{Outcome: step.Stall(reason, "why")}) })
+		i.Name = "kv-0"
+		return i
+	}
+	wait := func(reason, message string) step.Outcome { return step.Wait("x", time.Minute, reason, message) }
+	for name, c := range map[string]struct {
+		instance        *v1alpha1.Instance
+		end             step.Outcome
+		before          string // the reason of UpToDate for the last 30 s
+		stalled         bool
+		reason, message string
+	}{
+		"a member with a wrong image":      {stalled(v1alpha1.ReasonImagePullFailed), wait(v1alpha1.ReasonImagePullFailed, "Instance kv-0: why"), "", true, v1alpha1.ReasonImagePullFailed, "Instance kv-0: why"},
+		"one that is not what is told":     {stalled(v1alpha1.ReasonImagePullFailed), wait(v1alpha1.ReasonRestarting, "Instance kv-1: why"), "", false, v1alpha1.ReasonRestarting, "Instance kv-1: why"},
+		"a lost claim that is made up for": {stalled(v1alpha1.ReasonClaimLost), wait(v1alpha1.ReasonClaimLost, "Instance kv-0: why"), "", false, v1alpha1.ReasonClaimLost, "Instance kv-0: why"},
+		"a scale-in refused just now":      {nil, wait(v1alpha1.ReasonScaleInRefused, "too few"), v1alpha1.ReasonDraining, false, v1alpha1.ReasonScaleInRefused, "too few"},
+		"one that is refused for long":     {nil, wait(v1alpha1.ReasonScaleInRefused, "too few"), v1alpha1.ReasonScaleInRefused, true, v1alpha1.ReasonScaleInRefused, "too few"},
+		"an invalid entry":                 {nil, step.Stall(v1alpha1.ReasonInvalidSpec, "spec.config: bad"), "", true, v1alpha1.ReasonInvalidSpec, "spec.tikv[].config: bad: kubectl -n ns edit tidbcluster basic"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "basic-tikv", Generation: 1,
+				OwnerReferences: []metav1.OwnerReference{{Kind: v1alpha1.KindTidbCluster, Name: "basic", Controller: ptr.To(true)}}}}
+			if c.before != "" {
+				old := conditions.New(nil, 1, clock().Add(-30*time.Second))
+				old.False(v1alpha1.ConditionUpToDate, c.before, "x")
+				g.Status.Conditions = old.List()
+			}
+			s := observation.Snapshot{Now: clock()}
+			if c.instance != nil {
+				s.Instances = []*v1alpha1.Instance{c.instance}
+			}
+			set := conditions.New(g.Status.Conditions, 1, clock())
+			status := groupstatus.Report(g, s, planning.Plan{Outcome: c.end}, step.Done(), set, true)
+			assert.Equal(t, c.stalled, set.Is(v1alpha1.ConditionStalled))
+			assert.Equal(t, c.reason, status.Reason)
+			assert.Equal(t, c.message, status.Message)
+		})
+	}
+}
+
+func TestAGroupTellsWhoLeadsNothing(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv", Generation: 1}}
+	i := instance(1, func(s *conditions.Set) {
+		s.Finish(conditions.Verdict{Serving: true, Summary: "x", Outcome: step.Done()})
+	})
+	i.Annotations = map[string]string{v1alpha1.AnnotationEvictLeaders: "disk", v1alpha1.AnnotationLeadersEvicted: "disk"}
+	set := conditions.New(nil, 1, clock())
+	status := groupstatus.Report(g, observation.Snapshot{Now: clock(), Instances: []*v1alpha1.Instance{i}}, planning.Plan{Outcome: step.Done()}, step.Done(), set, true)
+	assert.True(t, set.Is(v1alpha1.ConditionUpToDate))
+	assert.Equal(t, v1alpha1.ReasonLeadersEvicted, status.Reason)
+	assert.Contains(t, status.Message, "no leaders on basic-pd-0")
+}

@@ -1,0 +1,60 @@
+package member
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Verb is what is done to a member on purpose.
+type Verb string
+
+const (
+	// Restart stops the member's pod, which comes back with the same data.
+	Restart Verb = "Restart"
+	// Remove takes the member out of the database for good.
+	Remove Verb = "Remove"
+	// Evict keeps leaders off a member that goes on running, because a person asks.
+	// It is a mark only: it needs no Lease, and nobody waits for its end.
+	Evict Verb = "Evict"
+)
+
+// PreparationStarted reports whether something was begun with a member that may stop it, or that
+// has. That it leads nothing does not.
+func PreparationStarted(i *v1alpha1.Instance) bool {
+	verb := Verb(i.Annotations[v1alpha1.AnnotationDisruption])
+	return verb != "" && verb != Evict
+}
+
+// HasMemberFinalizer reports whether the database has to let go of an Instance's member before
+// the Instance may be deleted.
+func HasMemberFinalizer(i *v1alpha1.Instance) bool {
+	return slices.Contains(i.Finalizers, v1alpha1.FinalizerMember)
+}
+
+// IsDrained reports whether the Instance's status says that its member has left.
+func IsDrained(i *v1alpha1.Instance) bool {
+	return meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained)
+}
+
+// HasLeft reports whether a deleted Instance's member is no member any more, though its pod
+// may take for ever to stop.
+func HasLeft(i *v1alpha1.Instance) bool { return i.DeletionTimestamp != nil && IsDrained(i) }
+
+func BySlot(a, b *v1alpha1.Instance) int { return cmp.Compare(a.Spec.Slot, b.Spec.Slot) }
+
+// SurgeValue is the value of the annotation on members beyond spec.replicas.
+const SurgeValue = "true"
+
+// IsSurge reports whether an Instance is one of those beyond spec.replicas.
+func IsSurge(i *v1alpha1.Instance) bool { return i.Annotations[v1alpha1.AnnotationSurge] != "" }
+
+func SetAnnotation(i *v1alpha1.Instance, key, value string) {
+	if i.Annotations == nil {
+		i.Annotations = map[string]string{}
+	}
+	i.Annotations[key] = value
+}

@@ -1,0 +1,67 @@
+package member
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// WaitDeadline is after how long an operator looks again by itself at what a
+// watch should have reported.
+const WaitDeadline = time.Minute
+
+// OutcomeOf tells from an Instance's conditions whether it is what its
+// spec asks for, and if not, why.
+func OutcomeOf(i *v1alpha1.Instance) step.Outcome {
+	if stalled := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionStalled); stalled != nil {
+		return step.Wait("Instance", WaitDeadline, stalled.Reason, "Instance "+i.Name+": "+stalled.Message)
+	}
+	ready := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady)
+	if ready == nil {
+		return step.Wait("Instance", WaitDeadline, v1alpha1.ReasonWaitingForInstances, "Instance "+i.Name+" has no current condition Ready: the instance operator has yet to look at it")
+	}
+	if ready.Status == metav1.ConditionTrue {
+		upToDate := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionUpToDate)
+		if upToDate == nil || upToDate.Status == metav1.ConditionTrue {
+			return step.Done()
+		}
+		ready = upToDate
+	}
+	return step.Wait("Instance", WaitDeadline, ready.Reason, "Instance "+i.Name+": "+ready.Message)
+}
+
+// SpecificityOfStarting ranks what every member says that starts.
+const SpecificityOfStarting = 2
+
+// Specificity ranks reasons by how much they tell a person.
+func Specificity(o step.Outcome) int {
+	switch {
+	case o.Kind == step.KindDone:
+		return 0
+	case o.Reason == v1alpha1.ReasonWaitingForInstances:
+		return 1
+	case o.Reason == v1alpha1.ReasonPodMissing, o.Reason == v1alpha1.ReasonPodPending, o.Reason == v1alpha1.ReasonPodNotReady,
+		o.Reason == v1alpha1.ReasonGatesPending, o.Reason == v1alpha1.ReasonProgressing, o.Reason == v1alpha1.ReasonClaimPending:
+		return SpecificityOfStarting
+	default:
+		return SpecificityOfStarting + 1
+	}
+}
+
+// WasReady reports whether an Instance was Ready when its operator last
+// looked, be it at an older generation: a change of its spec does not stop a pod
+// by itself, and what follows from the change is reported when it happens.
+func WasReady(i *v1alpha1.Instance) bool {
+	return meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady)
+}
+
+// IsReady reports whether an Instance is Ready at its current generation.
+func IsReady(i *v1alpha1.Instance) bool {
+	c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionReady)
+	return c != nil && c.Status == metav1.ConditionTrue
+}

@@ -1,0 +1,60 @@
+package member
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// PodState is how far a member can be relied upon by what its kubelet says of its
+// pod. PD is late: it calls a store Up for 20 s after its last heartbeat, one of its
+// own members healthy for as long as that answers, and either whenever one that crashes
+// again and again has just started.
+type PodState int
+
+const (
+	// PodReady runs and is ready.
+	PodReady PodState = iota
+	// PodFlapping is not ready, or has been for a short time only after several crashes.
+	PodFlapping
+	// PodDown does not run, or is being stopped.
+	PodDown
+)
+
+// PodStateOf tells how a member stands.
+func PodStateOf(i *v1alpha1.Instance) PodState {
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	switch {
+	case IsStopping(i), IsBroken(i):
+		return PodDown
+	case pod == nil || pod.Status != metav1.ConditionTrue || pod.Reason == v1alpha1.ReasonContainerCrashing:
+		return PodFlapping
+	}
+	return PodReady
+}
+
+// IsStopping reports whether an Instance has no pod that goes on running.
+func IsStopping(i *v1alpha1.Instance) bool {
+	return slices.Contains([]string{
+		v1alpha1.ReasonPodTerminating, v1alpha1.ReasonPodMissing, v1alpha1.ReasonPodPending, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonPodFailed,
+	}, OutcomeOf(i).Reason)
+}
+
+// IsBroken reports whether the kubelet says that the member's process does not
+// run.
+func IsBroken(i *v1alpha1.Instance) bool {
+	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	return c != nil && c.Status != metav1.ConditionTrue && slices.Contains([]string{
+		v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerConfig, v1alpha1.ReasonMissingReference, v1alpha1.ReasonPodFailed,
+	}, c.Reason)
+}
+
+// IsUnreachable reports whether an Instance's pod is on a node that does not answer:
+// it adds nothing now, and nothing of it can be changed until the node is back.
+func IsUnreachable(i *v1alpha1.Instance) bool {
+	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonNodeUnreachable
+}

@@ -1,0 +1,75 @@
+package member
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// IsVolumeLost reports whether a claim of an Instance is there and its volume is not,
+// and has been given up by Kubernetes.
+func IsVolumeLost(i *v1alpha1.Instance) bool {
+	return IsClaimLost(i) && slices.ContainsFunc(i.Status.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.Phase == string(corev1.ClaimLost) })
+}
+
+// IsClaimLost reports whether the instance operator holds an Instance back because a
+// claim with its data is gone.
+func IsClaimLost(i *v1alpha1.Instance) bool {
+	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionVolumesReady)
+	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonClaimLost
+}
+
+// ReplacesVolumes reports whether members are to be replaced whose volumes cannot become
+// what the spec asks for.
+func ReplacesVolumes(g v1alpha1.Group) bool {
+	return g.GetComponentSpec().VolumeReplacement == v1alpha1.ReplaceVolumes
+}
+
+// VolumeMismatch says which volume of a member cannot become what the group's spec asks
+// for, because volumes neither move to another StorageClass nor shrink; empty if
+// all can. A claim without a volume is made anew by the instance operator. A claim
+// that somebody else made larger than its Instance asks for may stay.
+func VolumeMismatch(g v1alpha1.Group, i *v1alpha1.Instance) string {
+	for _, wanted := range g.GetComponentSpec().Volumes {
+		has := VolumeStatus(i, wanted.Name)
+		if has == nil || has.PersistentVolume == "" && has.Capacity == nil {
+			continue
+		}
+		if class := wanted.StorageClassName; class != nil && has.StorageClassName != "" && has.StorageClassName != *class {
+			return fmt.Sprintf("volume %s has StorageClass %s, spec.volumes says %s", wanted.Name, has.StorageClassName, *class)
+		}
+		asked := ClaimTemplate(i.Spec.VolumeClaimTemplates, wanted.Name)
+		if ReplacesVolumes(g) && asked != nil && asked.Storage.Cmp(wanted.Storage) > 0 && has.Requested != nil && has.Requested.Cmp(wanted.Storage) > 0 {
+			return fmt.Sprintf("volume %s has %s, spec.volumes says %s", wanted.Name, asked.Storage.String(), wanted.Storage.String())
+		}
+	}
+	return ""
+}
+
+// VolumeReplacementReason says why a member is to be replaced for its volumes; empty if
+// it is not, or if the user does not want that.
+func VolumeReplacementReason(g v1alpha1.Group, i *v1alpha1.Instance) string {
+	if !ReplacesVolumes(g) {
+		return ""
+	}
+	return VolumeMismatch(g, i)
+}
+
+func ClaimTemplate(claims []v1alpha1.VolumeClaimTemplate, name string) *v1alpha1.VolumeClaimTemplate {
+	if at := slices.IndexFunc(claims, func(c v1alpha1.VolumeClaimTemplate) bool { return c.Name == name }); at >= 0 {
+		return &claims[at]
+	}
+	return nil
+}
+
+func VolumeStatus(i *v1alpha1.Instance, name string) *v1alpha1.VolumeStatus {
+	if at := slices.IndexFunc(i.Status.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.Name == name }); at >= 0 {
+		return &i.Status.Volumes[at]
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package observation
+
+import (
+	"slices"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+)
+
+// AwaitsRecreation reports whether the Lease is for a member of the group that is to come
+// back under its name.
+func (s Snapshot) AwaitsRecreation(g v1alpha1.Group) bool {
+	return s.HolderRecreated && s.Lease.Holder.Kind == g.GroupKind() && s.Lease.Returns == g.GetName()
+}
+
+// RecreatedSlot returns the slot of that member.
+func (s Snapshot) RecreatedSlot(g v1alpha1.Group) (int32, bool) {
+	if !s.AwaitsRecreation(g) {
+		return 0, false
+	}
+	return names.Slot(g.GetName(), s.Lease.Holder.Instance)
+}
+
+// HoldsLease reports whether one of the group's members holds the Lease.
+func (s Snapshot) HoldsLease() bool { return slices.ContainsFunc(s.Instances, s.Lease.HeldBy) }
+
+// HolderOf returns the Instance of the snapshot that holds the Lease.
+func HolderOf(s Snapshot) *v1alpha1.Instance {
+	at := slices.IndexFunc(s.Instances, s.Lease.HeldBy)
+	if at < 0 {
+		return nil
+	}
+	return s.Instances[at]
+}
+
+// UnfinishedBatchMember names a companion of a holder that is lost which is not what it is to be
+// yet; empty if there is none. Nobody waits for one that is deleted or suspended,
+// whoever asks not for itself, and if it has not come back itself only for those that
+// are still to be stopped: else they would wait for each other. asker may be nil.
+func (s Snapshot) UnfinishedBatchMember(asker *v1alpha1.Instance) string {
+	if !s.HolderLost {
+		return ""
+	}
+	among := asker != nil && s.Lease.Covers(asker) && !member.HasRestarted(asker)
+	for _, i := range s.WithSiblings() {
+		switch {
+		case !s.Lease.Covers(i), member.HasRestarted(i), asker != nil && i.Name == asker.Name, i.DeletionTimestamp != nil, s.isSuspended(i):
+		case among && !member.IsStopPending(i):
+		default:
+			return i.Name
+		}
+	}
+	return ""
+}
+
+// isSuspended reports whether a member is suspended, or its group.
+func (s Snapshot) isSuspended(i *v1alpha1.Instance) bool {
+	return i.Spec.Suspended || slices.ContainsFunc(s.Groups, func(g v1alpha1.Group) bool {
+		return g.GroupKind() == i.Spec.Group.Kind && g.GetName() == i.Spec.Group.Name && g.GetComponentSpec().Suspended
+	})
+}

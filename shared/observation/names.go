@@ -1,0 +1,36 @@
+package observation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// RetryPeriod is after how long a name that somebody else holds is looked at
+// again: nothing tells when he lets go of it.
+const RetryPeriod = time.Minute
+
+// BudgetName is the name of the PodDisruptionBudget of a group's component in its
+// cluster. Every TiDBGroup has one of its own.
+func BudgetName(g v1alpha1.Group) string {
+	if g.GroupKind() == v1alpha1.KindTiDBGroup {
+		return g.GetName() + "-" + g.Component()
+	}
+	return g.PDGroupName() + "-" + g.Component()
+}
+
+// NameConflict names an object of one of the group's names that is somebody
+// else's.
+func NameConflict(g v1alpha1.Group, s Snapshot) string {
+	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
+		service := s.Services[name]
+		if !workload.IsOwned(g, service) {
+			return fmt.Sprintf("Service %s exists and belongs to somebody else: delete it (kubectl -n %s delete service %s) or give the group another name", name, g.GetNamespace(), name)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,143 @@
+package onlineconfig
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// keepAppliedRevisions leaves on an Instance which revisions' configuration its member may
+// have been given.
+func keepAppliedRevisions(m *planning.InstanceDiff, revisions []string) {
+	for _, i := range []*v1alpha1.Instance{m.Kept, m.Wanted} {
+		if len(revisions) > 0 {
+			member.SetAnnotation(i, v1alpha1.AnnotationGiven, string(m.Live.Status.PodUID)+" "+strings.Join(revisions, " "))
+		}
+	}
+}
+
+// addConfigUpdate adds what a running member still lacks of its configuration to a plan.
+func addConfigUpdate(m *planning.InstanceDiff, plan *planning.Plan, lacks component.ConfigProgress, gift component.ConfigUpdate) {
+	plan.ConfigOutcome = step.Worst(plan.ConfigOutcome, lacks.Outcome)
+	if lacks.Apply {
+		gift.Instance = m.Live
+		plan.ConfigUpdates = append(plan.ConfigUpdates, gift)
+		plan.Notes = append(plan.Notes, "give Instance "+m.Live.Name+" its configuration while it runs")
+	}
+}
+
+// ApplyOnline has a running member given what another revision differs in, if it takes
+// that while it runs, and lets the Instance have the revision once the member has
+// shown that it has all of it: until then a pod that is made anew gets the files
+// that are known to be good. It says why the pod has to be restarted all the same;
+// empty if it has not.
+func ApplyOnline(m *planning.InstanceDiff, plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, old, wanted *corev1.PodTemplateSpec, why string) (string, error) {
+	live, target := m.Live, plan.Target
+	if r.OnlineConfig == nil || g.GetComponentSpec().Suspended {
+		return why, nil
+	}
+	files, err := plan.LoadStoredFiles(s)
+	if err != nil || files[live.Spec.Revision] == nil {
+		return why, err
+	}
+	mounted, err := remounted(g, wanted, target.Files, files[live.Spec.Revision])
+	if err != nil || revision.Difference(old, mounted).Restart || r.OnlineConfig.Restart(files[live.Spec.Revision], target.Files) != "" {
+		return why, err
+	}
+	marks := member.AppliedRevisions(live)
+	if _, ready := member.ReadySince(live); !ready || live.Status.Revision != live.Spec.Revision || live.Status.PodUID == live.Spec.StopPod {
+		left := rollout.StartTimeLeft(s, live)
+		if left <= 0 && r.Component.NotServing(live) {
+			return why, nil
+		}
+		wait := step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonConfigPending, "Instance "+live.Name+" is given its changed configuration when its pod is ready")
+		if left > 0 {
+			wait.After = min(left, member.WaitDeadline)
+		}
+		m.ApplyingConfig = true
+		keepAppliedRevisions(m, marks)
+		plan.ConfigOutcome = step.Worst(plan.ConfigOutcome, wait)
+		return "", nil
+	}
+	others := files.Others(append(marks, live.Spec.Revision, live.Status.MadeFrom)...)
+	lacks := r.OnlineConfig.Progress(live, others, target.Files)
+	switch {
+	case lacks.Stuck != "":
+		keepAppliedRevisions(m, marks)
+		return lacks.Stuck, nil
+	case lacks.Outcome.Kind == step.KindDone:
+		m.Wanted.Spec.InPlaceFrom = live.Spec.Revision
+		m.Kept = m.Wanted
+		plan.Notes = append(plan.Notes, fmt.Sprintf("change Instance %s in place: its member runs with the changed configuration", live.Name))
+		return "", nil
+	case !slices.Contains(marks, target.Hash):
+		// The mark is written before anything is done.
+		marks, lacks.Apply = append(marks, target.Hash), false
+		plan.Notes = append(plan.Notes, "mark Instance "+live.Name+": its member is given a changed configuration")
+	}
+	m.ApplyingConfig = true
+	keepAppliedRevisions(m, marks)
+	addConfigUpdate(m, plan, lacks, component.ConfigUpdate{Others: others, Wanted: target.Files})
+	return "", nil
+}
+
+// remounted returns a template with the ConfigMap of other files.
+func remounted(g v1alpha1.Group, template *corev1.PodTemplateSpec, has, wanted map[string]string) (*corev1.PodTemplateSpec, error) {
+	from, err := rollout.ConfigMapName(g.GetName(), has)
+	if err != nil {
+		return nil, err
+	}
+	to, err := rollout.ConfigMapName(g.GetName(), wanted)
+	if err != nil {
+		return nil, err
+	}
+	out := template.DeepCopy()
+	for i := range out.Spec.Volumes {
+		if c := out.Spec.Volumes[i].ConfigMap; c != nil && c.Name == from {
+			c.Name = to
+		}
+	}
+	return out, nil
+}
+
+// KeepConfig sees to it that a member which may run with something else than its
+// revision says runs with that: its process may have been started anew with the
+// files of an older revision, or a change may have been taken back half way.
+func KeepConfig(m *planning.InstanceDiff, plan *planning.Plan, s observation.Snapshot, r component.Rendering) error {
+	live, marks := m.Live, member.AppliedRevisions(m.Live)
+	if r.OnlineConfig == nil || m.ApplyingConfig || !member.MayRunOtherConfig(live) {
+		return nil
+	}
+	files, err := plan.LoadStoredFiles(s)
+	if err != nil {
+		return err
+	}
+	own := files[m.Kept.Spec.Revision]
+	if _, ready := member.ReadySince(live); !ready || own == nil {
+		keepAppliedRevisions(m, marks)
+		return nil
+	}
+	others := files.Others(append(slices.Clone(marks), live.Status.MadeFrom)...)
+	lacks := r.OnlineConfig.Progress(live, others, own)
+	if lacks.Stuck != "" && m.RestartReason == "" {
+		m.RestartReason, m.RestartOnly = lacks.Stuck, true
+		m.Wanted = m.Kept.DeepCopy()
+		m.Wanted.Spec.StopPod = live.Status.PodUID
+	}
+	if lacks.Outcome.Kind != step.KindDone || lacks.Stuck != "" {
+		keepAppliedRevisions(m, marks)
+		addConfigUpdate(m, plan, lacks, component.ConfigUpdate{Others: others, Wanted: own})
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package planning
+
+import (
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+)
+
+// LeaseChange is what is to be done with the cluster's disruption Lease.
+type LeaseChange struct {
+	// Take it for this member; nil for not.
+	Take *component.Disruption
+	// Leaders that the member has now, and Since when it is disrupted; zero is now.
+	Leaders int
+	Since   time.Time
+	// Batch are disrupted at the same time; Alone is why there are none although
+	// the group asks for it.
+	Batch        []lease.Companion
+	BatchBlocked string
+	// Recreating is the group if the member is made anew when its Instance has gone.
+	Recreating string
+	// Release it back.
+	Release bool
+	// Why, for an Event.
+	Why string
+}
+
+// State is what the Lease is to say once it is taken.
+func (c LeaseChange) State() lease.State {
+	return lease.State{Holder: lease.Of(c.Take.Instance), Since: c.Since, Leaders: c.Leaders, Returns: c.Recreating, Companions: c.Batch, Alone: c.BatchBlocked}
+}

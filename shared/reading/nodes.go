@@ -1,0 +1,88 @@
+package reading
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+)
+
+// observeNodes reads the labels of the nodes that the Instances run on, which of
+// them are cordoned, and on which something may start. A namespaced installation may
+// not read nodes and goes without.
+func observeNodes(ctx context.Context, c client.Reader, s *observation.Snapshot) error {
+	var list corev1.NodeList
+	if err := c.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Nodes: %w", err)
+	}
+	s.Nodes, s.Cordoned, s.SchedulableNodes = map[string]map[string]string{}, map[string]bool{}, []corev1.Node{}
+	for _, node := range list.Items {
+		if !node.Spec.Unschedulable {
+			s.SchedulableNodes = append(s.SchedulableNodes, node)
+		}
+		if !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return i.Status.NodeName == node.Name }) {
+			continue
+		}
+		s.Nodes[node.Name] = node.Labels
+		if node.Spec.Unschedulable {
+			s.Cordoned[node.Name] = true
+		}
+	}
+	if len(s.SchedulableNodes) == 0 {
+		clear(s.Cordoned)
+	}
+	return nil
+}
+
+// lostNodes finds the pods that find no place because a volume of theirs was on a
+// node which is gone, with all others that it could be used on. Who deletes a Node
+// says that it never comes back.
+func lostNodes(ctx context.Context, env operator.Env, s observation.Snapshot) (map[string]string, error) {
+	out := map[string]string{}
+	for _, i := range s.Instances {
+		pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+		if pod == nil || pod.Reason != v1alpha1.ReasonPodUnschedulable {
+			continue
+		}
+		for _, v := range i.Status.Volumes {
+			gone := len(v.Nodes) > 0
+			for _, name := range v.Nodes {
+				there, err := nodeExists(ctx, env, name)
+				if err != nil {
+					return nil, err
+				}
+				gone = gone && !there
+			}
+			if gone {
+				out[i.Name] = strings.Join(v.Nodes, ", ")
+			}
+		}
+	}
+	return out, nil
+}
+
+// nodeExists reports whether there is a node of a name, or of a host name, which
+// may be another one. What a cache does not show may still be there.
+func nodeExists(ctx context.Context, env operator.Env, name string) (bool, error) {
+	err := env.Find(ctx, client.ObjectKey{Name: name}, &corev1.Node{})
+	if !apierrors.IsNotFound(err) {
+		if err != nil {
+			return false, fmt.Errorf("get Node %s: %w", name, err)
+		}
+		return true, nil
+	}
+	var list corev1.NodeList
+	if err := env.Live.List(ctx, &list, client.MatchingLabels{corev1.LabelHostname: name}, client.Limit(1)); err != nil {
+		return false, fmt.Errorf("list Nodes of host name %s: %w", name, err)
+	}
+	return len(list.Items) > 0, nil
+}

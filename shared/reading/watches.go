@@ -1,0 +1,38 @@
+package reading
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/watch"
+)
+
+// Watches adds everything that wakes a group of any kind up: its children, the
+// claims of its slots, the groups of its cluster, the cluster's disruption Lease
+// and budgets and, where they may be read, nodes. list returns an empty list of
+// the kind.
+func Watches(b *builder.Builder, env operator.Env, kind, component string, list func() client.ObjectList) *builder.Builder {
+	changed := builder.WithPredicates(watch.Changed())
+	b = b.Watches(&v1alpha1.Instance{}, watch.Members(kind), changed).
+		Owns(&corev1.Service{}, changed).
+		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata, changed).
+		Owns(&appsv1.ControllerRevision{}, changed).
+		Watches(&corev1.PersistentVolumeClaim{}, watch.GroupsOfObject(component), builder.OnlyMetadata, changed).
+		Watches(&coordinationv1.Lease{}, watch.GroupsOf(env.Client, list, watch.ByLease), changed).
+		Watches(&policyv1.PodDisruptionBudget{}, watch.GroupsOf(env.Client, list, watch.ByCluster), builder.WithPredicates(watch.Spec()))
+	for _, other := range []client.Object{&v1alpha1.PDGroup{}, &v1alpha1.TiKVGroup{}, &v1alpha1.TiFlashGroup{}, &v1alpha1.TiDBGroup{}} {
+		if g, ok := other.(v1alpha1.Group); ok && g.GroupKind() != kind {
+			b = b.Watches(other, watch.GroupsOf(env.Client, list, watch.ByPDGroup), changed)
+		}
+	}
+	if env.ClusterScoped {
+		b = b.Watches(&corev1.Node{}, watch.AllGroups(env.Client, list), builder.WithPredicates(watch.Nodes()))
+	}
+	return b
+}

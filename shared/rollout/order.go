@@ -1,0 +1,85 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+)
+
+// Order is the one in which the kinds of a cluster get a new version or
+// configuration, as TiDB's documents have it. They are suspended the other way
+// round.
+func Order() []string {
+	return []string{v1alpha1.KindPDGroup, v1alpha1.KindTiFlashGroup, v1alpha1.KindTiKVGroup, v1alpha1.KindTiDBGroup}
+}
+
+// RollGate opens when all groups of the cluster that come before a group have
+// arrived at their specs.
+func RollGate(g v1alpha1.Group, s observation.Snapshot) gate.Result {
+	at := slices.Index(Order(), g.GroupKind())
+	for _, other := range s.Groups {
+		if slices.Index(Order(), other.GroupKind()) >= at || other.GetDeletionTimestamp() != nil {
+			continue
+		}
+		status := other.GetGroupStatus()
+		c := gate.Current(status.Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)
+		if c == nil || c.Status != metav1.ConditionTrue && !hasArrived(status, c.Reason) {
+			return gate.Result{Message: fmt.Sprintf("%s %s comes first and is not UpToDate: kubectl -n %s describe %s %s",
+				other.GroupKind(), other.GetName(), other.GetNamespace(), strings.ToLower(other.GroupKind()), other.GetName())}
+		}
+	}
+	return gate.Result{Open: true}
+}
+
+// hasArrived reports whether a group that is not UpToDate for a reason has no roll
+// of its own ahead that others should wait for: all members have the revision that
+// its spec asks for. A claim may be refused to a member of the new revision, or
+// refused more than it has to members that all are there: that nobody else waits for.
+func hasArrived(status *v1alpha1.GroupStatus, reason string) bool {
+	if status.CurrentRevision != status.UpdateRevision {
+		return false
+	}
+	if slices.Contains([]string{v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonLimitRangeExceeded, v1alpha1.ReasonClaimRejected}, reason) {
+		return status.UpdatedReplicas == status.Replicas && status.ReadyReplicas == status.Replicas
+	}
+	return IsIndependentOfRoll(reason)
+}
+
+// IsIndependentOfRoll reports whether a reason tells of something that goes on beside a roll: it
+// may come to an end long after that, or never, and nobody's turn depends on it.
+func IsIndependentOfRoll(reason string) bool {
+	return slices.Contains([]string{
+		v1alpha1.ReasonNewRendering, v1alpha1.ReasonDraining, v1alpha1.ReasonScaleInRefused, v1alpha1.ReasonVolumeChangePending,
+		v1alpha1.ReasonVolumeChanging, v1alpha1.ReasonVolumeChangeFailed, v1alpha1.ReasonAttributesClassAbsent, v1alpha1.ReasonAttributesUnsupported,
+		v1alpha1.ReasonReplacementPending, v1alpha1.ReasonRebalancing, v1alpha1.ReasonEvictingLeaders,
+	}, reason)
+}
+
+// SuspendWait says which group of the cluster has to stop before a group's pods
+// may; empty if none has. Groups that are not to stop are not waited for.
+func SuspendWait(g v1alpha1.Group, s observation.Snapshot) string {
+	at := slices.Index(Order(), g.GroupKind())
+	for _, other := range s.Groups {
+		if slices.Index(Order(), other.GroupKind()) <= at || !other.GetComponentSpec().Suspended || other.GetDeletionTimestamp() != nil {
+			continue
+		}
+		c := gate.Current(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)
+		if c == nil || c.Status != metav1.ConditionTrue && !HasStopped(c.Reason) {
+			return fmt.Sprintf("%s %s has to stop first: kubectl -n %s describe %s %s",
+				other.GroupKind(), other.GetName(), other.GetNamespace(), strings.ToLower(other.GroupKind()), other.GetName())
+		}
+	}
+	return ""
+}
+
+// HasStopped reports whether a suspended group that is not UpToDate for a reason has
+// no pod left: one that has says Suspended rather than these.
+func HasStopped(reason string) bool {
+	return slices.Contains([]string{v1alpha1.ReasonNewRendering, v1alpha1.ReasonVolumeChangePending, v1alpha1.ReasonReplacementPending, v1alpha1.ReasonDraining}, reason)
+}

@@ -1,0 +1,63 @@
+package rollout
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// serviceRecord is how a Service was rendered, and what from.
+type serviceRecord struct {
+	// Inputs is the hash of the user's part of the spec that pods and Services
+	// were rendered from.
+	Inputs      string             `json:"inputs"`
+	Labels      map[string]string  `json:"labels,omitempty"`
+	Annotations map[string]string  `json:"annotations,omitempty"`
+	Spec        corev1.ServiceSpec `json:"spec"`
+}
+
+// KeptServices returns the Services to apply: those that exist as they were
+// rendered, while the spec that they were rendered from is the same, so that
+// another version of the operator changes none of them. They carry the record of
+// that themselves. difference is the first one to what this operator renders.
+func KeptServices(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (services []*corev1.Service, difference string, err error) {
+	raw, err := json.Marshal(map[string]any{"pods": r.Inputs, "service": r.ServiceInputs, "peerService": g.GetComponentSpec().PeerService})
+	if err != nil {
+		return nil, "", fmt.Errorf("encode the spec of the Services: %w", err)
+	}
+	inputs, err := hashInputs(raw)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, rendered := range r.Services {
+		wanted := serviceRecord{inputs, rendered.Labels, rendered.Annotations, rendered.Spec}
+		record := wanted
+		if live := s.Services[rendered.Name]; live != nil && workload.IsOwned(g, live) {
+			var old serviceRecord
+			// What nobody can read was written by somebody else, and is written anew.
+			if err := json.Unmarshal([]byte(live.Annotations[v1alpha1.AnnotationRendering]), &old); err == nil && old.Inputs == inputs {
+				record = old
+			}
+		}
+		text, err := json.Marshal(record)
+		if err != nil {
+			return nil, "", fmt.Errorf("encode Service %s: %w", rendered.Name, err)
+		}
+		if d := revision.FirstDifference(record, wanted); d != "" && difference == "" {
+			difference = "Service " + rendered.Name + ": " + d
+		}
+		kept := rendered.DeepCopy()
+		kept.Labels, kept.Annotations, kept.Spec = record.Labels, map[string]string{v1alpha1.AnnotationRendering: string(text)}, record.Spec
+		maps.Copy(kept.Annotations, record.Annotations)
+		services = append(services, kept)
+	}
+	return services, difference, nil
+}

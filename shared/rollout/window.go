@@ -1,0 +1,100 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// CheckUserHolds says what of the user's own wishes keeps a disruption from beginning;
+// Done if nothing does.
+func CheckUserHolds(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, d component.Disruption, revision string) step.Outcome {
+	wishes, edit := g.GetComponentSpec().Disruption, origin.Of(g)
+	hold := func(format string, args ...any) step.Outcome {
+		return step.Wait(g.GroupKind(), member.WaitDeadline, v1alpha1.ReasonUpdateHeld, fmt.Sprintf("Instance %s (%s): ", d.Instance.Name, d.Why)+fmt.Sprintf(format, args...))
+	}
+	// A deleted member stops whatever it runs.
+	roll := d.Verb == member.Restart && d.Instance.DeletionTimestamp == nil && d.Instance.Spec.Revision != revision
+	switch {
+	case roll && !r.RollGate.Open && r.RollGate.Message != "":
+		return step.Wait("group", member.WaitDeadline, v1alpha1.ReasonWaitingForGroups, fmt.Sprintf("Instance %s (%s) waits its turn: %s", d.Instance.Name, d.Why, r.RollGate.Message))
+	case wishes == nil:
+		return step.Done()
+	case wishes.Paused:
+		return hold("%s puts it off: set it to false to go on: %s", edit.Either("disruption.paused"), edit.Edit())
+	case roll && IsCanaryLimited(g, revision) && CountUpdated(s, revision) >= *wishes.UpdateAtMost:
+		return hold("%s is %d: raise or remove it to go on: %s", edit.Either("disruption.updateAtMost"), *wishes.UpdateAtMost, edit.Edit())
+	case len(wishes.Windows) > 0:
+		opens, open := nextWindow(wishes.Windows, s.Now)
+		if open {
+			return step.Done()
+		}
+		// The time of day is in the message, never how long it still takes.
+		o := hold("the next maintenance window opens at %s", opens.UTC().Format(time.RFC3339))
+		o.After = min(opens.Sub(s.Now)+time.Second, time.Hour)
+		return o
+	}
+	return step.Done()
+}
+
+// CheckDisruption returns what is wrong with spec.disruption.
+func CheckDisruption(d *v1alpha1.Disruption) []string {
+	if d == nil {
+		return nil
+	}
+	var problems []string
+	for i, w := range d.Windows {
+		field := fmt.Sprintf("spec.disruption.windows[%d]", i)
+		if _, err := schedule(w); err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %v: use five fields of cron and an IANA time zone, such as \"0 2 * * 6\" and Europe/Berlin", field, err))
+		}
+		if w.Duration.Duration <= 0 {
+			problems = append(problems, fmt.Sprintf("%s.duration: %s is no time in which anything can be done: use 2h, for example", field, w.Duration.Duration))
+		}
+	}
+	return problems
+}
+
+func schedule(w v1alpha1.MaintenanceWindow) (cron.Schedule, error) {
+	if strings.Contains(w.Schedule, "=") {
+		return nil, fmt.Errorf("schedule %q: the time zone has a field of its own", w.Schedule)
+	}
+	zone := "UTC"
+	if w.TimeZone != "" {
+		zone = w.TimeZone
+	}
+	return cron.ParseStandard("CRON_TZ=" + zone + " " + w.Schedule)
+}
+
+// nextWindow reports whether a window is open at a time, and when the next one
+// opens if none is. Windows that cannot be read never open.
+func nextWindow(windows []v1alpha1.MaintenanceWindow, now time.Time) (time.Time, bool) {
+	next := time.Time{}
+	for _, w := range windows {
+		s, err := schedule(w)
+		if err != nil {
+			continue
+		}
+		// The last opening before now is the first one after now minus the
+		// duration, if it is not later than now.
+		if opened := s.Next(now.Add(-w.Duration.Duration)); !opened.IsZero() && !opened.After(now) {
+			return opened, true
+		}
+		if opens := s.Next(now); !opens.IsZero() && (next.IsZero() || opens.Before(next)) {
+			next = opens
+		}
+	}
+	if next.IsZero() {
+		next = now.Add(time.Hour)
+	}
+	return next, false
+}

@@ -1,0 +1,91 @@
+package scaling
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// PlanRemoval chooses the members that leave: those that are being deleted, and
+// as many as there are more than wanted.
+func PlanRemoval(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, surge int32, revision string) planning.Removal {
+	out := planning.Removal{Candidates: map[string]component.Disruption{}, Waiting: step.Done()}
+	var staying []*v1alpha1.Instance
+	for _, i := range s.Instances {
+		switch {
+		case !workload.IsOwned(g, i):
+		case i.DeletionTimestamp == nil:
+			staying = append(staying, i)
+		case member.HasMemberFinalizer(i) && !r.Component.RestartsWhenDeleted(i):
+			addCandidate(&out, g, s, r, component.Disruption{Instance: i, Verb: member.Remove, Why: planning.ReasonDeleted, Revision: revision})
+		}
+	}
+	surplus := len(staying) - int(g.GetReplicas()+r.Extra+surge)
+	if surplus <= 0 || g.GetComponentSpec().Suspended {
+		return out
+	}
+	why := fmt.Sprintf("spec.replicas is %d", g.GetReplicas())
+	slices.SortStableFunc(staying, func(a, b *v1alpha1.Instance) int { return compareForRemoval(g, r, why, revision, a, b) })
+	victims := staying[:surplus]
+	fresh := slices.DeleteFunc(slices.Clone(victims), func(i *v1alpha1.Instance) bool { return i.Spec.Retire })
+	if refusal := r.Component.WhyRefused(victims); refusal != "" && len(fresh) > 0 {
+		out.Waiting = step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonScaleInRefused, refusal)
+		victims = slices.DeleteFunc(slices.Clone(victims), func(i *v1alpha1.Instance) bool { return !i.Spec.Retire })
+	}
+	for _, i := range victims {
+		if len(out.Candidates) >= r.Component.MaxConcurrentRemovals() && !i.Spec.Retire {
+			break
+		}
+		addCandidate(&out, g, s, r, component.Disruption{Instance: i, Verb: member.Remove, Why: cmp.Or(member.ReplacementReason(g, i), why), Revision: revision})
+	}
+	return out
+}
+
+// addCandidate makes a member a victim. The user's wishes put off what would stop a
+// member that serves; for one that needs the Lease they are looked at when it is
+// to be taken.
+func addCandidate(out *planning.Removal, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, d component.Disruption) {
+	if !r.Component.NeedsLease(d) && !r.Component.NotServing(d.Instance) && !d.Instance.Spec.Retire {
+		if hold := rollout.CheckUserHolds(g, s, r, d, ""); hold.Kind != step.KindDone {
+			out.Waiting = step.Worst(out.Waiting, hold)
+			return
+		}
+	}
+	out.Candidates[d.Instance.Name] = d
+}
+
+// compareForRemoval orders the members of which some are to be removed: who is to be
+// replaced for its volumes, who is on the way out already, whom a person named, who
+// adds nothing, as the component ranks them, and then the newest.
+func compareForRemoval(g v1alpha1.Group, r component.Rendering, why, revision string, a, b *v1alpha1.Instance) int {
+	first := func(holds func(*v1alpha1.Instance) bool) int {
+		switch x, y := holds(a), holds(b); {
+		case x && !y:
+			return -1
+		case y && !x:
+			return 1
+		}
+		return 0
+	}
+	rank := func(i *v1alpha1.Instance) int {
+		return r.Component.Rank(component.Disruption{Instance: i, Verb: member.Remove, Why: why, Revision: revision})
+	}
+	return cmp.Or(
+		first(func(i *v1alpha1.Instance) bool { return member.VolumeReplacementReason(g, i) != "" }),
+		first(func(i *v1alpha1.Instance) bool { return i.Spec.Retire }),
+		first(member.IsReplaceRequested),
+		first(member.IsRemovedFirst),
+		first(r.Component.NotServing),
+		cmp.Compare(rank(a), rank(b)),
+		cmp.Compare(b.Spec.Slot, a.Spec.Slot),
+	)
+}

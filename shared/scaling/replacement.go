@@ -1,0 +1,78 @@
+package scaling
+
+import (
+	"fmt"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// PlanReplacements returns how many members there are to be beyond those wanted so
+// that one can be replaced: one more is made first, and an old one leaves when all
+// that have come are Ready. Nothing of it is remembered but the members themselves, so
+// it goes on after a crash, and ends when what asks for it is taken back.
+func PlanReplacements(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) int32 {
+	// While there are some in place of others that are to come back, nobody can tell
+	// whose place a new one would take.
+	if r.Extra > 0 || s.PDGroup == nil || s.PDGroup.Status.ClusterID == "" || g.GetComponentSpec().Suspended {
+		return 0
+	}
+	var old []*v1alpha1.Instance
+	staying, unsettled := int32(0), false
+	for _, i := range s.Instances {
+		if !workload.IsOwned(g, i) || i.DeletionTimestamp != nil {
+			continue
+		}
+		staying++
+		switch {
+		case i.Spec.Retire:
+			return 0 // that comes first; one that is to be replaced is not missed
+		case member.ReplacementReason(g, i) == "":
+			unsettled = unsettled || !member.IsSettled(i)
+		default:
+			old = append(old, i)
+		}
+	}
+	if len(old) == 0 {
+		return 0
+	}
+	if staying > g.GetReplicas() {
+		if unsettled {
+			return 1
+		}
+		return 0
+	}
+	if rollout.CheckUserHolds(g, s, r, component.Disruption{Instance: old[0], Verb: member.Remove}, "").Kind != step.KindDone {
+		return 0
+	}
+	return 1
+}
+
+// ReplacementOutcome names a member that is to be replaced because a person has said so, and
+// what becomes of it.
+func ReplacementOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) step.Outcome {
+	left, first := 0, (*v1alpha1.Instance)(nil)
+	for _, i := range s.Instances {
+		if workload.IsOwned(g, i) && i.DeletionTimestamp == nil && member.IsReplaceRequested(i) {
+			if left++; left == 1 {
+				first = i
+			}
+		}
+	}
+	if left == 0 {
+		return step.Done()
+	}
+	// Who waits for a suspended group to stop does not wait for what is put off.
+	d := component.Disruption{Instance: first, Verb: member.Remove, Why: member.ReplacementReason(g, first)}
+	if hold := rollout.CheckUserHolds(g, s, r, d, ""); hold.Kind != step.KindDone && !g.GetComponentSpec().Suspended {
+		return hold
+	}
+	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonReplacementPending, fmt.Sprintf(
+		"Instance %s is to be replaced (%s); members left to replace: %d; to keep it: kubectl -n %s annotate instance %s %s-",
+		first.Name, d.Why, left, g.GetNamespace(), first.Name, v1alpha1.AnnotationReplace))
+}

@@ -1,0 +1,76 @@
+package scaling
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// RenderNewInstance renders a member that is added. While a roll is put off it is made of
+// what the others run, so that neither the order of an upgrade nor a canary is
+// overtaken by a scale-out or a repair.
+func RenderNewInstance(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, old *revision.Target, slot int32, surge bool) (*v1alpha1.Instance, error) {
+	if surge {
+		desired, err := component.NewInstance(g, r, plan.Target, slot)
+		if err == nil {
+			member.SetAnnotation(desired, v1alpha1.AnnotationSurge, member.SurgeValue)
+		}
+		return desired, err
+	}
+	if old != nil {
+		desired, err := component.NewInstance(g, r, *old, slot)
+		if err != nil || plan.ApplyingConfig || rollout.CheckUserHolds(g, s, r, component.Disruption{Instance: desired, Verb: member.Restart}, plan.Target.Hash).Kind != step.KindDone {
+			return desired, err
+		}
+	}
+	return component.NewInstance(g, r, plan.Target, slot)
+}
+
+// PlanSlots finds the slots to fill, and those for a surge: these are beyond all
+// others, so that the others keep their names. A member that is replaced before
+// it has gone keeps its slot and does not count, also while its pod stops; so does a slot with the retired
+// claim of a former member.
+func PlanSlots(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, surge int32) (slots, extra []int32) {
+	var filled []int32
+	last := int32(-1)
+	skip := maps.Clone(s.RetiredSlots)
+	if skip == nil {
+		skip = map[int32]bool{}
+	}
+	for _, i := range s.Instances {
+		last = max(last, i.Spec.Slot)
+		if i.DeletionTimestamp != nil && (member.HasMemberFinalizer(i) || member.IsDrained(i)) && workload.IsOwned(g, i) && r.Component.ReplacedWhenDeleted(i) {
+			skip[i.Spec.Slot] = true
+			continue
+		}
+		filled = append(filled, i.Spec.Slot)
+	}
+	want := g.GetReplicas() + r.Extra
+	if slot, awaited := s.RecreatedSlot(g); awaited && !skip[slot] && !slices.Contains(filled, slot) {
+		// Its store is in the database and has to leave it if it is one too many.
+		r.PreferredSlots, want = []int32{slot}, max(want, int32(len(filled))+1) //nolint:gosec // a few
+	}
+	slots = rollout.PlanSlots(filled, want, skip).Create
+	first := slices.DeleteFunc(slices.Clone(r.PreferredSlots), func(slot int32) bool { return skip[slot] || slices.Contains(filled, slot) })
+	rest := slices.DeleteFunc(slices.Clone(slots), func(slot int32) bool { return slices.Contains(first, slot) })
+	slots = slices.Concat(first, rest)[:len(slots)]
+	for _, slot := range slots {
+		last = max(last, slot)
+	}
+	missing := int(want+surge) - len(filled) - len(slots)
+	for slot := last + 1; len(extra) < missing; slot++ {
+		if !skip[slot] {
+			extra = append(extra, slot)
+		}
+	}
+	return slots, extra
+}

@@ -1,0 +1,40 @@
+package scaling
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/componenttest"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
+)
+
+// Its store is in the database: it comes back to leave it properly, even if it is
+// one too many by now.
+func TestTheSlotOfADeletedMemberIsFilledAgain(t *testing.T) {
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv"}}
+	g.Spec.Replicas = ptr.To[int32](2)
+	s := observation.Snapshot{
+		Instances: []*v1alpha1.Instance{instancetest.Instance(0, "0"), instancetest.Instance(3, "3")}, HolderRecreated: true,
+		Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-2"}, Returns: "kv"},
+	}
+	slots := func() rollout.Slots {
+		create, extra := PlanSlots(g, s, component.Rendering{Component: componenttest.Needed{}}, 0)
+		return rollout.Slots{Create: create, Surplus: extra}
+	}
+	assert.Equal(t, []int32{2}, slots().Create)
+	g.Spec.Replicas = ptr.To[int32](4)
+	assert.Equal(t, []int32{2, 1}, slots().Create, "it comes first, and in its own slot")
+	s.Instances = append(s.Instances, instancetest.Instance(2, "2"))
+	assert.Equal(t, []int32{1}, slots().Create)
+	s.RetiredSlots = map[int32]bool{2: true}
+	s.Instances = s.Instances[:2]
+	assert.Equal(t, []int32{1, 4}, slots().Create)
+}

@@ -1,0 +1,92 @@
+package scaling
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// VolumeOutcome names a volume that is not what the spec asks for and cannot become
+// it, and what becomes of its member.
+func VolumeOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) step.Outcome {
+	left, first, why := 0, "", ""
+	for _, i := range s.Instances {
+		if text := member.VolumeMismatch(g, i); text != "" {
+			if left++; left == 1 {
+				first, why = i.Name, text
+			}
+		}
+	}
+	wait := func(text string) step.Outcome {
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonVolumeChangePending, text)
+	}
+	switch {
+	case left == 0:
+		return step.Done()
+	case !member.ReplacesVolumes(g):
+		edit := origin.Of(g)
+		return wait(fmt.Sprintf("Instance %s: %s, and volumes do not move: set it back, or set %s to Replace to have new members take the place of the old ones: %s", first, why, edit.Field("volumeReplacement"), edit.Edit()))
+	}
+	// Who waits for a suspended group to stop does not wait for what is put off.
+	if hold := rollout.CheckUserHolds(g, s, r, component.Disruption{Instance: s.Instance(first), Verb: member.Remove, Why: why}, ""); hold.Kind != step.KindDone && !g.GetComponentSpec().Suspended {
+		return hold
+	}
+	return wait(fmt.Sprintf("Instance %s is to be replaced: %s; members left to replace: %d; to stop that, set the volume back", first, why, left))
+}
+
+// OnlineClaims returns the claims that a member has with what changes of them without a
+// restart.
+func OnlineClaims(claims, wanted []v1alpha1.VolumeClaimTemplate) []v1alpha1.VolumeClaimTemplate {
+	out := slices.Clone(claims)
+	for n := range out {
+		if w := member.ClaimTemplate(wanted, out[n].Name); w != nil {
+			out[n].Storage, out[n].VolumeAttributesClassName = w.Storage, w.VolumeAttributesClassName
+		}
+	}
+	return out
+}
+
+// KeepClaims returns the claims that are rendered, and those of a living member
+// where they are just what the spec says: who upgrades the operators to a version
+// that renders claims otherwise has asked for none to change (P4). This version
+// renders what the spec says, so that an Instance's own claims tell what that was.
+func KeepClaims(g v1alpha1.Group, rendered []v1alpha1.VolumeClaimTemplate, live *v1alpha1.Instance) []v1alpha1.VolumeClaimTemplate {
+	out := slices.Clone(rendered)
+	for n := range out {
+		has := member.ClaimTemplate(live.Spec.VolumeClaimTemplates, out[n].Name)
+		said := slices.ContainsFunc(g.GetComponentSpec().Volumes, func(v v1alpha1.Volume) bool {
+			return has != nil && v.Name == has.Name && v.Storage.Cmp(has.Storage) == 0 &&
+				ptr.Equal(v.StorageClassName, has.StorageClassName) && ptr.Equal(v.VolumeAttributesClassName, has.VolumeAttributesClassName)
+		})
+		if said {
+			out[n] = *has
+		}
+	}
+	return out
+}
+
+// WithoutShrinking returns the claims that a living member is to have. A volume does not
+// shrink: its claim is taken back to a smaller size only where it has not asked
+// for more yet, or its volume has not grown as far.
+func WithoutShrinking(wanted []v1alpha1.VolumeClaimTemplate, live *v1alpha1.Instance) []v1alpha1.VolumeClaimTemplate {
+	out := slices.Clone(wanted)
+	for n := range out {
+		asked, has := member.ClaimTemplate(live.Spec.VolumeClaimTemplates, out[n].Name), member.VolumeStatus(live, out[n].Name)
+		if asked == nil || has == nil || has.Requested == nil || asked.Storage.Cmp(out[n].Storage) <= 0 {
+			continue
+		}
+		if has.Requested.Cmp(out[n].Storage) > 0 && (has.Capacity == nil || has.Capacity.Cmp(out[n].Storage) >= 0) {
+			out[n].Storage = asked.Storage
+		}
+	}
+	return out
+}
