@@ -7,7 +7,6 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
-	"github.com/tidb-groups/tidb-groups/shared/disruption"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
@@ -62,7 +61,7 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 			return plan, err
 		}
 	}
-	if err := planInstances(&plan, g, s, r); err != nil {
+	if err := planMembers(&plan, g, s, r); err != nil {
 		return plan, err
 	}
 	plan.Prune = rollout.Prune(g, s, target)
@@ -99,89 +98,6 @@ func paused(plan planning.Plan, g v1alpha1.Group, s observation.Snapshot) planni
 	}
 	plan.Outcome = step.Wait(g.GroupKind(), member.WaitDeadline, v1alpha1.ReasonPaused, message)
 	return plan
-}
-
-// planInstances decides for every slot: create, keep, change in place, restart,
-// remove, or say what is pending.
-func planInstances(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering) error {
-	spec := g.GetComponentSpec()
-	living, err := compareInstances(plan, g, s, r)
-	if err != nil {
-		return err
-	}
-	r.Extra += scaling.PlanReplacements(g, s, r)
-	more, marks, rebalance := scaling.PlanRebalance(g, s, r, living, plan.Target.Hash)
-	r.Extra += more
-	surge := scaling.PlanSurge(plan, g, s, r, living)
-	leaving := scaling.PlanRemoval(g, s, r, surge, plan.Target.Hash)
-	if !spec.Suspended {
-		due := pendingDisruptions(plan, r, living, leaving)
-		plan.Outcome = step.Worst(plan.Outcome, disruption.WithSingleRestartReason(plan, s, disruption.PlanDisruptions(plan, g, s, r, due, leaving)), leaving.Waiting)
-		disruption.ExplainWaiting(plan, g, s, r, due)
-	}
-	disruption.ContinueRemovals(plan, r, leaving)
-	if spec.Suspended {
-		updateSuspended(plan, living)
-		disruption.ReleaseWhileSuspended(plan, g, s, r)
-	} else {
-		disruption.ReplaceDead(plan, s, r, leaving)
-	}
-	marked := scaling.SurgeMembers(g, s, r, surge, leaving)
-	for _, m := range living {
-		change := instanceChange(m, plan, g, r, leaving, marked)
-		if by := m.Live.Annotations[v1alpha1.AnnotationRebalance]; by != "" && marks {
-			member.SetAnnotation(change.Desired, v1alpha1.AnnotationRebalance, by)
-		}
-		plan.Instances = append(plan.Instances, change)
-		switch _, under := plan.Disrupted[m.Live.Name]; {
-		case under:
-		case member.PreparationStarted(m.Live):
-			plan.Calls = append(plan.Calls, r.Component.UndoPreparation(m.Live)...)
-		default:
-			plan.Evictions = append(plan.Evictions, r.Component.UndoPreparation(m.Live)...)
-		}
-	}
-	if s.HolderLost && s.Lease.Holder.Kind == g.GroupKind() && plan.Lease.Take == nil && s.UnfinishedBatchMember(nil) == "" {
-		plan.Lease = planning.LeaseChange{Release: true, Why: "its holder is gone"}
-		disruption.RecheckLostHolder(plan, s)
-	}
-	slots, extra := scaling.PlanSlots(g, s, r, surge)
-	create := slices.Concat(slots, extra)
-	creating := ""
-	if slot, awaited := s.RecreatedSlot(g); spec.Suspended && awaited && slices.Contains(slots, slot) {
-		if err := disruption.PlanRecreated(plan, g, r, slot); err != nil {
-			return err
-		}
-	}
-	if len(create) > 0 && !spec.Suspended {
-		creating = fmt.Sprintf("creating %d of %d Instances", len(create), g.GetReplicas()+r.Extra+surge)
-	}
-	if creating != "" && r.Gate.Open {
-		if r.CreateLimit != nil {
-			if limit, limited := r.CreateLimit(); limit < len(create) {
-				create, creating = create[:limit], creating+": "+limited
-			}
-		}
-		old, err := rollout.CurrentTarget(plan, g, s)
-		if err != nil {
-			return err
-		}
-		ahead := plan.WithPlannedRevisions(s)
-		for _, slot := range create {
-			desired, err := scaling.RenderNewInstance(plan, g, ahead, r, old, slot, slices.Contains(extra, slot))
-			if err != nil {
-				return err
-			}
-			if more > 0 && scaling.RebalanceSurplus(g, ahead.Instances) == nil {
-				member.SetAnnotation(desired, v1alpha1.AnnotationRebalance, r.Spread.By)
-			}
-			ahead.Instances = append(ahead.Instances, desired)
-			plan.Instances = append(plan.Instances, planning.InstanceChange{Desired: desired, Rolls: old != nil && desired.Spec.Revision == plan.Target.Hash})
-			plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(s.Instances), g.GetReplicas()+r.Extra+surge))
-		}
-	}
-	plan.Outcome = mostImportant(groupOutcome(plan, g, s, r, creating), plan.Outcome, step.Worst(scaling.VolumeOutcome(g, s, r), scaling.ReplacementOutcome(g, s, r), rebalance))
-	return nil
 }
 
 // mostImportant is the worst of what the members say, of what holds a disruption up, and of

@@ -1,8 +1,6 @@
-// Package observation reads what a group operator decides from, into one Snapshot:
-// Instances, Services, revisions, claims, nodes, the Lease of the cluster, its other
-// groups, and what PD said when it was last asked.
+// Package observation is the Snapshot that a group operator decides from, and questions
+// about it: who holds the Lease of the cluster, whose restart a user asked for, whether
+// the group is on its way to its spec.
 //
-// In goes a group; out comes a Snapshot. The functions that read take a context and a
-// client, all others are pure. What is written again later, or cannot be undone, is
-// read from the API server and not from a cache; the comments say where.
+// Package reading fills it. Everything here is pure.
 package observation

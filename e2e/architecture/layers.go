@@ -1,0 +1,69 @@
+package architecture
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// layer is a package of the planner that the four group operators share.
+type layer struct {
+	// name of the package below shared/.
+	name string
+	// does says in a few words what the package decides or does.
+	does string
+	// uses are the other layers that it imports.
+	uses []string
+	// pure says that it neither reads nor changes the world.
+	pure bool
+}
+
+// layers are the packages of the planner, each below those that use it.
+func layers() []layer {
+	return []layer{
+		{name: "member", does: "questions about one Instance", pure: true},
+		{name: "observation", does: "the Snapshot that is decided from", uses: []string{"member"}, pure: true},
+		{name: "reading", does: "fills the Snapshot", uses: []string{"member", "observation"}},
+		{name: "component", does: "what the planner asks of a kind", uses: []string{"member", "observation"}, pure: true},
+		{name: "planning", does: "the plan", uses: []string{"component", "member", "observation"}, pure: true},
+		{name: "rollout", does: "which revision, and when", uses: []string{"component", "member", "observation", "planning"}, pure: true},
+		{name: "budget", does: "the PodDisruptionBudget", uses: []string{"observation"}, pure: true},
+		{name: "onlineconfig", does: "configuration without a restart", uses: []string{"component", "member", "observation", "planning", "rollout"}, pure: true},
+		{name: "disruption", does: "who may be stopped now", uses: []string{"component", "member", "observation", "planning", "rollout"}, pure: true},
+		{name: "scaling", does: "which members there are", uses: []string{"component", "member", "observation", "planning", "rollout"}, pure: true},
+		{name: "group", does: "the steps of a plan", uses: []string{"component", "disruption", "member", "observation", "onlineconfig", "planning", "rollout", "scaling"}, pure: true},
+		{name: "groupstatus", does: "conditions and counts", uses: []string{"member", "observation", "planning", "rollout"}, pure: true},
+		{name: "execution", does: "carries the plan out", uses: []string{"component", "groupstatus", "member", "observation", "planning", "reading", "rollout"}},
+	}
+}
+
+// maxLayer is how many lines a layer may have without its tests: as much as one can
+// hold in the head.
+const maxLayer = 1200
+
+// drawing is the picture of the layers in docs/architecture.md. An arrow that follows
+// from others is left out.
+func drawing(all []layer) string {
+	at := map[string]layer{}
+	for _, l := range all {
+		at[l.name] = l
+	}
+	var below func(name, sought string) bool
+	below = func(name, sought string) bool {
+		return slices.ContainsFunc(at[name].uses, func(u string) bool { return u == sought || below(u, sought) })
+	}
+	var out strings.Builder
+	out.WriteString("```mermaid\nflowchart TD\n")
+	for _, l := range slices.Backward(all) {
+		fmt.Fprintf(&out, "  %s[\"%s<br/>%s\"]\n", l.name, l.name, l.does)
+	}
+	for _, l := range slices.Backward(all) {
+		for _, u := range l.uses {
+			if !slices.ContainsFunc(l.uses, func(other string) bool { return other != u && below(other, u) }) {
+				fmt.Fprintf(&out, "  %s --> %s\n", l.name, u)
+			}
+		}
+	}
+	out.WriteString("```\n")
+	return out.String()
+}

@@ -1,0 +1,69 @@
+package architecture
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
+)
+
+// The planner's packages import downward only, and as docs/architecture.md draws it.
+func TestThePlannersPackagesAreAsTheyAreDrawn(t *testing.T) {
+	root, err := binaries.Root()
+	require.NoError(t, err)
+	packages, err := list(t.Context(), filepath.Join(root, "shared"))
+	require.NoError(t, err)
+	all, above := layers(), []string{}
+	for _, l := range slices.Backward(all) {
+		path := prefix + "shared/" + l.name
+		at := slices.IndexFunc(packages, func(p pkg) bool { return p.ImportPath == path })
+		require.GreaterOrEqual(t, at, 0, "there is no package %s", path)
+		var uses []string
+		for _, imported := range packages[at].Imports {
+			name, ours := strings.CutPrefix(imported, prefix+"shared/")
+			if ours && slices.ContainsFunc(all, func(other layer) bool { return other.name == name }) {
+				uses = append(uses, name)
+			}
+			assert.False(t, l.pure && slices.ContainsFunc(impure(), func(i string) bool { return under(imported, i) && !slices.Contains(data(), imported) }), "%s is pure and imports %s", path, imported)
+		}
+		slices.Sort(uses)
+		assert.Equal(t, l.uses, uses, "what %s imports, as the table of layers has it", path)
+		for _, name := range uses {
+			assert.NotContains(t, above, name, "%s imports upward", path)
+		}
+		above = append(above, l.name)
+		assert.LessOrEqual(t, linesOf(t, packages[at].Dir), maxLayer, "lines of %s: split it", path)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), drawing(all), "docs/architecture.md does not draw the layers like this")
+}
+
+// data are packages of which pure ones use types and hashes alone.
+func data() []string {
+	return []string{"sigs.k8s.io/controller-runtime/pkg/client", prefix + "shared/apply"}
+}
+
+// linesOf counts the lines of a package without those of its tests.
+func linesOf(t *testing.T, dir string) int {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	n := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		n += bytes.Count(text, []byte("\n"))
+	}
+	return n
+}
