@@ -164,7 +164,7 @@ func (b *beside) lied(ctx context.Context, asked Asked, given answer) (bool, []F
 	b.front.give("")
 	if len(findings) > 0 {
 		stop()
-		_ = <-gone // it was told to end
+		<-gone // it was told to end
 		return met, findings, ctx.Err()
 	}
 	err := b.restore(ctx, e, asked.Back, gone)

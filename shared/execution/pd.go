@@ -35,7 +35,7 @@ func callPD(ctx context.Context, env operator.Env, g v1alpha1.Group, calls []com
 	defer cancel()
 	worst := step.Done()
 	for _, order := range calls {
-		if err := makeCall(order, ctx, c); err != nil {
+		if err := makeCall(ctx, c, order); err != nil {
 			worst = step.Worst(worst, step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("%s %s for Instance %s: %w", order.Verb, order.Target, order.Instance, err)))
 			continue
 		}
@@ -50,7 +50,7 @@ func callPD(ctx context.Context, env operator.Env, g v1alpha1.Group, calls []com
 	return worst
 }
 
-func makeCall(c component.Call, ctx context.Context, client pd.Client) error {
+func makeCall(ctx context.Context, client pd.Client, c component.Call) error {
 	switch c.Verb {
 	case component.TransferLeader:
 		return client.TransferLeader(ctx, c.Target)

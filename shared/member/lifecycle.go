@@ -44,6 +44,7 @@ func IsDrained(i *v1alpha1.Instance) bool {
 // may take for ever to stop.
 func HasLeft(i *v1alpha1.Instance) bool { return i.DeletionTimestamp != nil && IsDrained(i) }
 
+// BySlot orders Instances by their slots.
 func BySlot(a, b *v1alpha1.Instance) int { return cmp.Compare(a.Spec.Slot, b.Spec.Slot) }
 
 // SurgeValue is the value of the annotation on members beyond spec.replicas.
@@ -52,6 +53,7 @@ const SurgeValue = "true"
 // IsSurge reports whether an Instance is one of those beyond spec.replicas.
 func IsSurge(i *v1alpha1.Instance) bool { return i.Annotations[v1alpha1.AnnotationSurge] != "" }
 
+// SetAnnotation sets an annotation of an Instance.
 func SetAnnotation(i *v1alpha1.Instance, key, value string) {
 	if i.Annotations == nil {
 		i.Annotations = map[string]string{}

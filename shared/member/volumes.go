@@ -60,6 +60,7 @@ func VolumeReplacementReason(g v1alpha1.Group, i *v1alpha1.Instance) string {
 	return VolumeMismatch(g, i)
 }
 
+// ClaimTemplate returns the claim of a volume, nil if there is none of that name.
 func ClaimTemplate(claims []v1alpha1.VolumeClaimTemplate, name string) *v1alpha1.VolumeClaimTemplate {
 	if at := slices.IndexFunc(claims, func(c v1alpha1.VolumeClaimTemplate) bool { return c.Name == name }); at >= 0 {
 		return &claims[at]
@@ -67,6 +68,7 @@ func ClaimTemplate(claims []v1alpha1.VolumeClaimTemplate, name string) *v1alpha1
 	return nil
 }
 
+// VolumeStatus returns what an Instance reports of a volume, nil if it reports nothing.
 func VolumeStatus(i *v1alpha1.Instance, name string) *v1alpha1.VolumeStatus {
 	if at := slices.IndexFunc(i.Status.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.Name == name }); at >= 0 {
 		return &i.Status.Volumes[at]

@@ -4,12 +4,12 @@ import (
 	"slices"
 )
 
-// storedFiles are the files of the revisions that are stored, by the revision's name.
-type storedFiles map[string]map[string]string
+// StoredFiles are the files of the revisions that are stored, by the revision's name.
+type StoredFiles map[string]map[string]string
 
 // Others returns what an Instance's member may run with besides what is wanted.
 // A revision that is not stored any more may have said anything.
-func (f storedFiles) Others(revisions ...string) []map[string]string {
+func (f StoredFiles) Others(revisions ...string) []map[string]string {
 	slices.Sort(revisions)
 	var out []map[string]string
 	for _, name := range slices.Compact(revisions) {

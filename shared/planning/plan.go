@@ -107,7 +107,7 @@ type Plan struct {
 	// more.
 	UnansweredEviction string
 	// files of the revisions that are stored, once they were needed.
-	files storedFiles
+	files StoredFiles
 	// Rechecks are to pass before anything of the plan stops a member.
 	Rechecks []Recheck
 }
@@ -126,11 +126,11 @@ type InstanceChange struct {
 }
 
 // LoadStoredFiles reads the revisions once for a plan, if anything needs them.
-func (p *Plan) LoadStoredFiles(s observation.Snapshot) (storedFiles, error) {
+func (p *Plan) LoadStoredFiles(s observation.Snapshot) (StoredFiles, error) {
 	if p.files != nil {
 		return p.files, nil
 	}
-	out := storedFiles{}
+	out := StoredFiles{}
 	for _, object := range s.Revisions {
 		r, err := revision.Decode(object)
 		if err != nil {

@@ -26,6 +26,7 @@ func (out *Removal) ScalesIn() bool {
 	return false
 }
 
+// InstancesOf ranges over the Instances of disruptions, in no order.
 func InstancesOf(work map[string]component.Disruption) iter.Seq[*v1alpha1.Instance] {
 	return func(yield func(*v1alpha1.Instance) bool) {
 		for _, d := range work {

@@ -81,6 +81,7 @@ func NewConfigMap(g v1alpha1.Group, s observation.Snapshot, target revision.Targ
 	return &corev1.ConfigMap{ObjectMeta: workload.Meta(g, name), Data: target.Files, Immutable: ptr.To(true)}, nil
 }
 
+// NewRevision returns the ControllerRevision of a target, which the group owns.
 func NewRevision(g v1alpha1.Group, target revision.Target) (*appsv1.ControllerRevision, error) {
 	object, err := target.Object(g.GetName(), g.GetNamespace(), workload.Labels(g))
 	if err != nil {

@@ -23,11 +23,13 @@ func Instance(slot int32, uid string) *v1alpha1.Instance {
 	return i
 }
 
+// Deleted marks an Instance as being deleted.
 func Deleted(i *v1alpha1.Instance) *v1alpha1.Instance {
 	i.DeletionTimestamp = ptr.To(metav1.Unix(1800000000, 0))
 	return i
 }
 
+// Restarting writes on an Instance that its member is being restarted.
 func Restarting(i *v1alpha1.Instance) *v1alpha1.Instance {
 	i.Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
 	return i
@@ -49,11 +51,13 @@ func WithVolume(slot int32, class, size string) *v1alpha1.Instance {
 	return i
 }
 
+// NotReady has an Instance say that it is not Ready.
 func NotReady(i *v1alpha1.Instance) *v1alpha1.Instance {
 	i.Status.Conditions[0].Status = metav1.ConditionFalse
 	return i
 }
 
+// Retiring has an Instance leave for good.
 func Retiring(i *v1alpha1.Instance) *v1alpha1.Instance {
 	i.Spec.Retire = true
 	return i
