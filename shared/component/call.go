@@ -19,6 +19,6 @@ type Call struct {
 	Verb CallVerb
 	// Target of the order.
 	Target string
-	// Instance that it is given for.
+	// Instance for which the order is given.
 	Instance string
 }

@@ -5,14 +5,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// OnlineConfig is how the members of a component take a changed configuration while
-// they run. Files are those of a ConfigMap, by name. All of it is pure.
+// OnlineConfig is how the running members of a component take a changed configuration.
+// Files are those of a ConfigMap, by name. Everything is pure.
 type OnlineConfig interface {
-	// Restart says why members that run with some files need a restart to run with
-	// others; empty if they can be given what differs.
+	// Restart says why members that run with the files old need a restart to run with the
+	// files wanted; empty if the difference can be applied while they run.
 	Restart(old, wanted map[string]string) string
-	// Progress says how far the running member of an Instance is on its way to run
-	// with the wanted files, when it may run with any of some others.
+	// Progress says how far the running member of an Instance is on its way to run with
+	// the wanted files. others are the files that it may run with now.
 	Progress(i *v1alpha1.Instance, others []map[string]string, wanted map[string]string) ConfigProgress
 }
 
@@ -20,15 +20,15 @@ type OnlineConfig interface {
 type ConfigProgress struct {
 	// Outcome says what it still lacks, and why; Done if nothing.
 	Outcome step.Outcome
-	// Apply says that it is to be given what it lacks now.
+	// Apply says that what it lacks is to be sent to it now.
 	Apply bool
-	// Stuck names what it was given and cannot be rid of without a restart; empty
-	// if nothing.
+	// Stuck names what it has taken and cannot be rid of without a restart; empty if
+	// nothing.
 	Stuck string
 }
 
-// ConfigUpdate is the configuration that a running member is to be given. Others is what
-// else it may run with.
+// ConfigUpdate is a configuration to send to a running member. Others is what else it may
+// run with.
 type ConfigUpdate struct {
 	Instance *v1alpha1.Instance
 	Others   []map[string]string

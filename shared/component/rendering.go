@@ -24,50 +24,49 @@ type Rendering struct {
 	// from; nil if there is none.
 	Services      []*corev1.Service
 	ServiceInputs any
-	// Gate must be open before a first pod is started.
+	// Gate must be open before the first pod is started.
 	Gate gate.Result
-	// GateReason is the reason of a wait for the gate.
+	// GateReason is the reason of a wait for the Gate.
 	GateReason string
 	// ReadinessGates of the Instances.
 	ReadinessGates []string
 	// ClaimLoss policy of the Instances.
 	ClaimLoss v1alpha1.ClaimLossPolicy
-	// AdjustTemplate changes the template of one Instance in a way that makes no
-	// revision of its own, whatever an earlier Adjust made of it; nil for none.
+	// AdjustTemplate changes the template of one Instance without making a revision of its
+	// own, whatever an earlier call made of it; nil for none.
 	AdjustTemplate func(slot int32, template *corev1.PodTemplateSpec)
-	// PreferredSlots are the slots that are filled before others: the database counts on
-	// their members.
+	// PreferredSlots are filled before others: the database counts on their members.
 	PreferredSlots []int32
-	// CreateLimit bounds how many members are created at once, and says why;
-	// nil means no bound.
+	// CreateLimit bounds how many members are created at once, and says why; nil means no
+	// bound.
 	CreateLimit func() (limit int, reason string)
-	// OnlineConfig are how running members take a changed configuration; nil for a
+	// OnlineConfig is how running members take a changed configuration; nil for a
 	// component that has to be restarted for it.
 	OnlineConfig OnlineConfig
 	// Component answers for the members when some of them are to be stopped.
 	Component Component
-	// ComponentFor returns what Disrupt would be if PD had said now what it says at that
-	// moment. It is asked right before what cannot be taken back: a poll is up to
-	// a second old. nil for a component that does not depend on PD.
+	// ComponentFor returns what Component would be if PD had answered now what it answers
+	// at that moment. It is asked right before what cannot be undone, because a poll is up
+	// to a second old; nil for a component that does not depend on PD.
 	ComponentFor func(now pd.View) Component
 	// DatabaseUnknown says that nothing is known of the database now: what was done to it
 	// may still be in force.
 	DatabaseUnknown bool
-	// RollGate must be open before members that serve get a new revision: the
-	// groups that come before this one in an upgrade are done.
+	// RollGate must be open before members that serve get a new revision: the groups that
+	// come before this one in an upgrade are done.
 	RollGate gate.Result
-	// SuspendWait says what must have stopped before this group's pods may;
-	// empty if nothing.
+	// SuspendWait says which group must stop before the pods of this one may; empty if
+	// none.
 	SuspendWait string
-	// Budget of the cluster's members of this component; nil for none.
+	// Budget of all members of this component in the cluster; nil for none.
 	Budget *policyv1.PodDisruptionBudget
-	// Extra is how many members there are to be beyond spec.replicas for now, in
-	// place of members that do not serve.
+	// Extra is how many members there are to be beyond spec.replicas, in place of members
+	// that do not serve.
 	Extra int32
 	// Spread is how the members lie over the places that spec.rebalance names.
 	Spread Spread
-	// Surge is how many more there may be, so that members that serve can be
-	// restarted without being missed.
+	// Surge is how many more members there may be, so that none is missed while others are
+	// restarted.
 	Surge int32
 }
 
@@ -81,8 +80,8 @@ type Spread struct {
 	Uneven string
 	// Unneeded says that they would lie evenly enough without the member that was added.
 	Unneeded bool
-	// NoGain says why the member that was added does not help: without it they would
-	// lie as evenly as without the one that would leave, or that one is needed. Empty if
-	// it helps, or if none was added.
+	// NoGain says why the member that was added does not help: without it they would lie
+	// as evenly as without the one that would leave, or that one is needed. Empty if it
+	// helps, or if none was added.
 	NoGain string
 }

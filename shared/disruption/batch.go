@@ -18,9 +18,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// askAboutBatch says why, by their regions, members must not be stopped at the same
-// time; empty if they may. Unless PD was asked for just these, the plan asks and
-// goes no further.
+// askAboutBatch says why members must not be stopped at the same time, by their regions;
+// empty if they may. If PD was not asked about exactly these, the plan asks and goes no
+// further.
 func askAboutBatch(p *planning.Plan, s observation.Snapshot, t component.BatchRestarter, all []*v1alpha1.Instance) (reason string, known bool) {
 	q := t.BatchQuestion(all)
 	if s.Answer == nil || !slices.Equal(s.Answer.Stores, q.Stores) {
@@ -30,8 +30,8 @@ func askAboutBatch(p *planning.Plan, s observation.Snapshot, t component.BatchRe
 	return t.WhyAnswerUnsafe(*s.Answer), true
 }
 
-// chooseBatch chooses who is restarted at the same time as a member that is next. It
-// says why nobody is, and what is waited for first.
+// chooseBatch chooses the members that are restarted together with the one that is next.
+// If there are none, alone says why; wait says what is waited for first.
 func chooseBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, first component.Disruption, work []component.Disruption) (with []lease.Companion, alone string, wait step.Outcome) {
 	t, able := r.Component.(component.BatchRestarter)
 	if !able || !canJoinBatch(s, first) {
@@ -70,14 +70,14 @@ func chooseBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, 
 	return with, "", step.Done()
 }
 
-// canJoinBatch reports whether a disruption may be one of several: a restart that keeps
+// canJoinBatch reports whether a disruption may be part of a batch: a restart that keeps
 // its Instance and its node.
 func canJoinBatch(s observation.Snapshot, d component.Disruption) bool {
 	moves := s.Cordoned[d.Instance.Status.NodeName] && d.Instance.Spec.Revision == d.Revision
 	return d.Verb == member.Restart && d.Instance.DeletionTimestamp == nil && !moves
 }
 
-// limitToCanary leaves out those who would get a new revision beyond what
+// limitToCanary leaves out members that would get a new revision beyond what
 // spec.disruption.updateAtMost allows.
 func limitToCanary(g v1alpha1.Group, s observation.Snapshot, first component.Disruption, chosen []*v1alpha1.Instance) []*v1alpha1.Instance {
 	if !rollout.IsCanaryLimited(g, first.Revision) {
@@ -95,8 +95,8 @@ func limitToCanary(g v1alpha1.Group, s observation.Snapshot, first component.Dis
 	return slices.DeleteFunc(slices.Clone(chosen), func(i *v1alpha1.Instance) bool { return !fits(i) })
 }
 
-// continueBatch brings the restart of the Lease's holder and its companions to
-// its end.
+// continueBatch continues the restart of the holder of the Lease and its batch until all
+// serve again.
 func continueBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	var due, others []component.Disruption
 	for _, d := range work {
@@ -130,9 +130,10 @@ func continueBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot
 	return step.Worst(held, releaseLease(plan, work, holder, "it and its companions serve again"))
 }
 
-// releaseHolder lets a holder go that does not come back and was deleted, so that another
-// one comes in its place, whoever of its companions is back. The Lease says so first,
-// and goes on to its heir with the companions. Nobody else stops meanwhile.
+// releaseHolder lets the Instance of a holder go that was deleted and does not serve, so
+// that it is created again, whether or not the others of its batch are back. The Lease
+// records that first, and stays with the Instance that is created. No other member stops
+// meanwhile.
 func releaseHolder(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, due []component.Disruption) step.Outcome {
 	if holder.DeletionTimestamp == nil || !member.HasMemberFinalizer(holder) || !r.Component.RestartsWhenDeleted(holder) || !r.Component.NotServing(holder) {
 		return step.Done()
@@ -163,8 +164,8 @@ func awaitReturn(plan *planning.Plan, s observation.Snapshot, r component.Render
 		}
 	}
 	for _, c := range s.Lease.Companions {
-		// Whose Instance has gone comes back under its name, or leaves. PD may take
-		// its store for Up for a while.
+		// A member whose Instance has gone comes back under its name, or leaves. PD may
+		// call its store Up for a while.
 		up := func(st pd.Store) bool { return st.State == pd.StateUp && strings.HasPrefix(st.Address, c.Instance+".") }
 		if s.Instance(c.Instance) == nil && slices.ContainsFunc(s.PD.Stores, up) {
 			wait(step.Wait("PD", time.Second, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s has gone, and PD still takes its store for Up", c.Instance)))
@@ -178,7 +179,7 @@ func awaitReturn(plan *planning.Plan, s observation.Snapshot, r component.Render
 		here := member.HasRestarted(i)
 		if !member.PreparationStarted(i) && here {
 			if isRecreatedMember(s, r, i) {
-				// The mark comes first: by it its store is let lead again.
+				// The annotation comes first: by it the store may lead again.
 				plan.Disrupted[i.Name] = member.Restart
 				wait(step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRecovering, "Instance "+i.Name+" has been made anew"))
 			}
@@ -199,7 +200,7 @@ func awaitReturn(plan *planning.Plan, s observation.Snapshot, r component.Render
 }
 
 // isRecreatedMember reports whether something was done to the member of an Instance before
-// the Instance was made. Times of creation are in full seconds.
+// the Instance was created. Creation times are in full seconds.
 func isRecreatedMember(s observation.Snapshot, r component.Rendering, i *v1alpha1.Instance) bool {
 	heir := i.DeepCopy()
 	delete(heir.Annotations, v1alpha1.AnnotationEvictLeaders)
@@ -207,8 +208,8 @@ func isRecreatedMember(s observation.Snapshot, r component.Rendering, i *v1alpha
 	return !i.CreationTimestamp.Time.Before(s.Lease.Since.Truncate(time.Second)) && len(r.Component.UndoPreparation(heir)) > 0
 }
 
-// WithSingleRestartReason adds to an outcome why the holder of the Lease is restarted alone
-// although its group asks for several at once.
+// WithSingleRestartReason adds to an outcome why the holder of the Lease is restarted
+// alone although its group asks for batches.
 func WithSingleRestartReason(plan *planning.Plan, s observation.Snapshot, o step.Outcome) step.Outcome {
 	alone := cmp.Or(plan.Lease.BatchBlocked, s.Lease.Alone)
 	if alone != "" && o.Kind == step.KindWait && (plan.Lease.Take != nil || observation.HolderOf(s) != nil && !plan.Lease.Release) && !strings.Contains(o.Message, alone) {

@@ -14,9 +14,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// stopBatch stops those of the holder and its companions that are due, all at
-// once, when everybody is ready for it. back says whether those that have been
-// stopped are back.
+// stopBatch stops those of the batch that are due, all at once, when all are ready for it.
+// back says whether those that have been stopped are back.
 func stopBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, all []*v1alpha1.Instance, due []component.Disruption, back step.Outcome) step.Outcome {
 	t, able := r.Component.(component.BatchRestarter)
 	if !able || holder.DeletionTimestamp != nil {
@@ -76,8 +75,8 @@ func stopBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r 
 	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instances %s are being restarted together: %s", strings.Join(named, ", "), due[0].Why))
 }
 
-// abandonBatch gives the Lease back if nobody has been stopped yet, and else lets the
-// holder go on alone.
+// abandonBatch releases the Lease if none has been stopped yet. Otherwise the holder goes
+// on alone.
 func abandonBatch(plan *planning.Plan, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, all []*v1alpha1.Instance, due []component.Disruption, back step.Outcome, why string) step.Outcome {
 	o := shrinkBatch(plan, s, r, holder, due, back, why)
 	spare := func(d component.Disruption) bool { return r.Component.NotServing(d.Instance) }
@@ -89,8 +88,8 @@ func abandonBatch(plan *planning.Plan, s observation.Snapshot, r component.Rende
 	return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s and its companions are not disrupted (%s): %s", holder.Name, due[0].Why, why))
 }
 
-// shrinkBatch lets the holder go on alone, once those that have been stopped are back.
-// Who is due is not stopped for now.
+// shrinkBatch lets the holder go on alone, once those that have been stopped are back. The
+// others are not stopped for now.
 func shrinkBatch(plan *planning.Plan, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, due []component.Disruption, back step.Outcome, why string) step.Outcome {
 	plan.Calls = slices.DeleteFunc(plan.Calls, func(c component.Call) bool {
 		return slices.ContainsFunc(due, func(d component.Disruption) bool { return d.Instance.Name == c.Instance })
@@ -101,7 +100,7 @@ func shrinkBatch(plan *planning.Plan, s observation.Snapshot, r component.Render
 			plan.Disrupted[holder.Name] = member.Restart
 		}
 		if r.Component.NotServing(d.Instance) {
-			// It is mended whoever else is not.
+			// It does not serve, and is restarted in any case.
 			plan.Disrupted[d.Instance.Name] = member.Restart
 			plan.PermitStop(d.Instance)
 			recheckNotServing(plan, r, d.Instance)

@@ -20,15 +20,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// mayWaitLonger notes that a disruption is held back by what passes by itself, and reports
-// whether that has not taken too long yet.
+// mayWaitLonger records that a disruption is held back by something that passes by itself,
+// and reports whether that has not taken too long yet.
 func mayWaitLonger(p *planning.Plan, s observation.Snapshot, d component.Disruption) bool {
 	p.Unsafe = &d
 	return s.Hold.Instance == "" || s.Now.Sub(s.Hold.Since) < transientTimeout
 }
 
-// checkStart says why a disruption may not begin, whoever holds the Lease; Done if
-// it may.
+// checkStart says why a disruption may not begin, whoever holds the Lease; Done if it may.
 func checkStart(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, d component.Disruption) step.Outcome {
 	if hold := rollout.CheckUserHolds(g, plan.WithPlannedRevisions(s), r, d, plan.Target.Hash); hold.Kind != step.KindDone {
 		return hold
@@ -48,10 +47,10 @@ func checkStart(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r
 	return step.Done()
 }
 
-// whyNotComingBack says why a member that is to be restarted would not come back, empty
-// if it would: a claim that is being deleted goes with its pod. The instance
-// operator would not stop that, so nothing is prepared and the Lease is not kept
-// from others. A claim of a volume that the spec has no more does not count.
+// whyNotComingBack says why a member would not come back from a restart; empty if it
+// would. A claim that is being deleted goes with its pod. The instance operator does not
+// stop such a pod, so nothing is prepared, and the Lease is left to others. Claims of
+// volumes that the spec does not have any more do not count.
 func whyNotComingBack(g v1alpha1.Group, s observation.Snapshot, d component.Disruption) string {
 	i := d.Instance
 	if d.Verb != member.Restart || i.DeletionTimestamp != nil {
@@ -68,7 +67,7 @@ func whyNotComingBack(g v1alpha1.Group, s observation.Snapshot, d component.Disr
 	return fmt.Sprintf("claim %s is being deleted, and would go with its pod: replace the member with its data: kubectl delete instance %s -n %s", claims[at].Name, i.Name, i.Namespace)
 }
 
-// checkLease says whom a disruption has to wait for; Done if the Lease is free.
+// checkLease says which member a disruption has to wait for; Done if the Lease is free.
 func checkLease(g v1alpha1.Group, s observation.Snapshot, d component.Disruption) step.Outcome {
 	if s.Lease.Free() || s.HolderLost {
 		return step.Done()
@@ -77,21 +76,20 @@ func checkLease(g v1alpha1.Group, s observation.Snapshot, d component.Disruption
 		d.Instance.Name, d.Why, s.Lease.Holder, g.GetNamespace(), lease.Name(g.PDGroupName())))
 }
 
-// unsafeDeadline is after how long what was not safe is looked at again: a region
-// that catches up wakes nobody.
+// unsafeDeadline is how soon something that was not safe is looked at again: no watch
+// tells of a region that catches up.
 const unsafeDeadline = time.Second
 
-// transientTimeout is for how long the Lease is kept for what passes by itself.
+// transientTimeout is how long the Lease is kept for something that passes by itself.
 const transientTimeout = 30 * time.Second
 
-// leaseDeadline is after how long a held Lease is looked at again although its
-// watch said nothing: its holder may not exist any more.
+// leaseDeadline is how soon a held Lease is looked at again without an event: its holder
+// may not exist any more.
 const leaseDeadline = 15 * time.Second
 
-// whyOutOfTurn says that one of those that are due would get a new revision before its
-// group's turn, which nobody is allowed right before the stop, and that who comes first
-// waits for the Lease; empty if that is not so. One whose pod may already be stopped for
-// another revision keeps the Lease until it has been.
+// whyOutOfTurn says that a member would get a new revision before its group's turn, while
+// a group that comes first waits for the Lease; empty if that is not so. A member whose
+// pod may already be stopped for another revision keeps the Lease until it has been.
 func whyOutOfTurn(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, due ...component.Disruption) string {
 	if r.RollGate.Open || !isEarlierGroupWaiting(g, s) {
 		return ""
@@ -105,8 +103,8 @@ func whyOutOfTurn(g v1alpha1.Group, s observation.Snapshot, r component.Renderin
 	return ""
 }
 
-// isEarlierGroupWaiting reports whether a group of the cluster that comes before a group waits for
-// the Lease.
+// isEarlierGroupWaiting reports whether a group that comes before this one waits for the
+// Lease.
 func isEarlierGroupWaiting(g v1alpha1.Group, s observation.Snapshot) bool {
 	at := slices.Index(rollout.Order(), g.GroupKind())
 	return slices.ContainsFunc(s.Groups, func(other v1alpha1.Group) bool {

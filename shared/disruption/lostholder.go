@@ -14,11 +14,11 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// undoForLostHolder has PD forget what was begun with a store whose Instance is gone before a
-// member of another kind takes the Lease from it: the Lease alone tells that it was
-// the operators who keep leaders away from it, and from its companions (KV-15). Its
-// own kind does so by itself, if any of its groups is left and is not paused. PD
-// itself may take the Lease when it does not speak: it may have to be mended.
+// undoForLostHolder has PD undo what was prepared for a TiKV store whose Instance is gone,
+// before a member of another kind takes the Lease: the Lease alone tells that it was the
+// operators who keep leaders off that store, and off those of its batch (KV-15). A
+// TiKVGroup does so by itself, if one is left and not paused. PD may take the Lease while
+// PD does not answer: it may be what has to be repaired.
 func undoForLostHolder(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, d component.Disruption) step.Outcome {
 	held := s.Lease
 	if !s.HolderLost || held.Holder.Kind != v1alpha1.KindTiKVGroup || held.Holder.Kind == g.GroupKind() {
@@ -36,9 +36,9 @@ func undoForLostHolder(plan *planning.Plan, g v1alpha1.Group, s observation.Snap
 	return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for store %s (%s) to be let lead again: %s, which was disrupted, is gone", d.Instance.Name, d.Why, calls[0].Target, calls[0].Instance, held.Holder))
 }
 
-// RecheckLostHolder notes that PD keeps leaders away from no store whose Lease is
-// given on, its holder being gone: what was ordered last may be younger than the poll.
-// While PD is known to, it is told not to, and that must not wait.
+// RecheckLostHolder records that PD keeps leaders off no store of a Lease whose holder is
+// gone: the last order may be younger than the last poll. If PD is known to, it is told to
+// stop, and that must not wait.
 func RecheckLostHolder(p *planning.Plan, s observation.Snapshot) {
 	held := s.Lease
 	if held.Holder.Kind != v1alpha1.KindTiKVGroup || s.PD.Err != nil || len(Leftovers(s.PD, held)) > 0 {
@@ -55,8 +55,8 @@ func RecheckLostHolder(p *planning.Plan, s observation.Snapshot) {
 	}})
 }
 
-// Leftovers are the calls that let the stores of a Lease's holder and of its
-// companions lead again, from which PD takes their leaders.
+// Leftovers are the calls that let the stores of a Lease's holder and its batch lead
+// again.
 func Leftovers(view pd.View, held lease.State) (calls []component.Call) {
 	for _, store := range view.Stores {
 		if pod, _, _ := strings.Cut(store.Address, "."); held.Names(pod) && view.Evicts(store.ID) {

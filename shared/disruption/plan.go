@@ -14,10 +14,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// PlanDisruptions decides which member may be stopped now. work are all members
-// that are to be restarted or removed and need the Lease for it, in no order,
-// leaving are all that are removed. It fills the plan's Lease, Calls and grants
-// and returns why the rest has to wait.
+// PlanDisruptions decides which member may be stopped now. work are the members that are
+// to be restarted or removed and need the Lease for it, in no order; leaving are all that
+// are removed. It fills the plan's Lease, calls and permissions, and returns why the rest
+// has to wait.
 func PlanDisruptions(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	if holder := observation.HolderOf(s); holder != nil {
 		return continueDisruption(plan, g, s, r, holder, work, leaving)
@@ -29,8 +29,8 @@ func PlanDisruptions(plan *planning.Plan, g v1alpha1.Group, s observation.Snapsh
 	return step.Worst(held, beginDisruption(plan, g, s, r, serving, leaving))
 }
 
-// restartNotServing lets members that add nothing be stopped at once, and returns
-// the work that is left and why some of it has to wait.
+// restartNotServing permits members that do not serve to stop at once. It returns the work
+// that is left, and why some of it has to wait.
 func restartNotServing(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, work []component.Disruption) ([]component.Disruption, step.Outcome) {
 	var serving []component.Disruption
 	held := step.Done()
@@ -50,9 +50,9 @@ func restartNotServing(plan *planning.Plan, g v1alpha1.Group, s observation.Snap
 	return serving, held
 }
 
-// beginDisruption chooses whom to disrupt next and takes the Lease for it. Without a Lease
-// nobody is restarted in the same breath in which another one is told to leave:
-// what is safe is judged by who stays.
+// beginDisruption chooses which member is disrupted next and takes the Lease for it. A
+// restart without the Lease is never planned together with a removal: what is safe is
+// judged by the members that stay.
 func beginDisruption(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	slices.SortStableFunc(work, func(a, b component.Disruption) int {
 		return cmp.Or(cmp.Compare(r.Component.Rank(a), r.Component.Rank(b)), member.BySlot(a.Instance, b.Instance))

@@ -13,14 +13,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 )
 
-// irreversibleVerbs lists the orders to PD that cannot be taken back.
+// irreversibleVerbs lists the orders to PD that cannot be undone.
 func irreversibleVerbs() []component.CallVerb {
 	return []component.CallVerb{component.DeleteMember, component.DeleteStore}
 }
 
-// recheckPreparation notes what a preparation rests on, if what follows from it cannot be
-// taken back: the permission to stop, the word that a member has left, or an
-// order to remove it.
+// recheckPreparation records what a preparation rests on, if what follows from it cannot
+// be undone: the permission to stop, the report that a member has left, or an order to
+// remove it.
 func recheckPreparation(p *planning.Plan, r component.Rendering, d component.Disruption, begun time.Time, planned component.Preparation) {
 	stops := planned.Suspend || planned.Ready && (d.Verb == member.Restart || !planned.Stays && !member.IsDrained(d.Instance))
 	removes := slices.ContainsFunc(planned.Calls, func(c component.Call) bool { return slices.Contains(irreversibleVerbs(), c.Verb) })
@@ -39,7 +39,7 @@ func recheckPreparation(p *planning.Plan, r component.Rendering, d component.Dis
 	}})
 }
 
-// recheckRecovery notes that a member has recovered: the next one depends on it.
+// recheckRecovery records that a member has recovered: the next disruption depends on it.
 func recheckRecovery(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance, held lease.State) {
 	if r.ComponentFor == nil {
 		return
@@ -52,8 +52,8 @@ func recheckRecovery(p *planning.Plan, r component.Rendering, i *v1alpha1.Instan
 	}})
 }
 
-// recheckWithdrawnRemoval notes that nothing has to be taken back of a removal that is not
-// wanted any more.
+// recheckWithdrawnRemoval records that nothing is left to undo of a removal that was
+// withdrawn.
 func recheckWithdrawnRemoval(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance) {
 	if r.ComponentFor == nil {
 		return
@@ -66,8 +66,8 @@ func recheckWithdrawnRemoval(p *planning.Plan, r component.Rendering, i *v1alpha
 	}})
 }
 
-// RecheckUndone notes that nothing of what was begun with a member is left in PD: the
-// mark that tells of it goes, and the last answer may be older than the last order.
+// RecheckUndone records that nothing is left in PD of what was prepared for a member. Its
+// annotation goes, and the last answer of PD may be older than the last order to it.
 func RecheckUndone(p *planning.Plan, g v1alpha1.Group, r component.Rendering, i *v1alpha1.Instance) {
 	if r.ComponentFor == nil || g.GroupKind() == v1alpha1.KindPDGroup {
 		return // PD leaves nothing of a member, and is not to be waited for
@@ -80,8 +80,8 @@ func RecheckUndone(p *planning.Plan, g v1alpha1.Group, r component.Rendering, i 
 	}})
 }
 
-// recheckNotServing notes that a member adds nothing and is stopped without further
-// ado: it may have come back since.
+// recheckNotServing records that a member does not serve and is stopped for that alone: it
+// may have come back since.
 func recheckNotServing(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance) {
 	if r.ComponentFor == nil {
 		return
@@ -94,7 +94,7 @@ func recheckNotServing(p *planning.Plan, r component.Rendering, i *v1alpha1.Inst
 	}})
 }
 
-// recheckDead notes that a member will never come back.
+// recheckDead records that a member never comes back.
 func recheckDead(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance) {
 	if r.ComponentFor == nil {
 		return
@@ -107,13 +107,13 @@ func recheckDead(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance) 
 	}})
 }
 
-// HasLeftovers reports whether something that was begun with a member is still to be taken
-// back, or cannot be any more.
+// HasLeftovers reports whether something that was prepared for a member is still to be
+// undone, or cannot be any more.
 func HasLeftovers(c component.Component, i *v1alpha1.Instance) bool {
 	return len(c.UndoPreparation(i)) > 0 || c.WhyDead(i) != ""
 }
 
-// recheckBatch notes what the permission for several to stop rests on.
+// recheckBatch records what the permission for a batch to stop rests on.
 func recheckBatch(p *planning.Plan, r component.Rendering, all []*v1alpha1.Instance, due []component.Disruption, begun time.Time) {
 	if r.ComponentFor == nil {
 		return

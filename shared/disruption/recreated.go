@@ -12,14 +12,13 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// A member whose Instance is deleted and that is to stay is restarted like any
-// other, but the permission to stop is that its Instance may go, and who comes
-// back is another Instance of its name: its heir. The Lease says so (Returns)
-// before the Instance goes, and is the heir's from when that carries the mark of
-// the restart until it has recovered.
-
-// recreatingGroup is the group that makes a member anew when its Instance has gone, empty
-// if nobody does.
+// recreatingGroup is the group that creates a member's Instance again when it has gone;
+// empty if none does.
+//
+// A member whose Instance is deleted and which is to stay is restarted like any other. The
+// permission to stop is that the Instance may go, and another Instance of its name comes
+// back. The Lease records that before the Instance goes. It belongs to the new Instance
+// from when that carries the annotation of the restart until it has recovered.
 func recreatingGroup(g v1alpha1.Group, d component.Disruption) string {
 	if d.Verb == member.Restart && d.Instance.DeletionTimestamp != nil {
 		return g.GetName()
@@ -27,8 +26,8 @@ func recreatingGroup(g v1alpha1.Group, d component.Disruption) string {
 	return ""
 }
 
-// resumeForRecreated hands the Lease on to the Instance that has come in its holder's place.
-// The mark comes first: by it the heir's store is let lead again.
+// resumeForRecreated hands the Lease to the Instance that was created in its holder's
+// place. The annotation comes first: by it the store of the new Instance may lead again.
 func resumeForRecreated(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot) step.Outcome {
 	heir := s.Instance(s.Lease.Holder.Instance)
 	if slot, _ := s.RecreatedSlot(g); s.RetiredSlots[slot] {
@@ -46,9 +45,9 @@ func resumeForRecreated(plan *planning.Plan, g v1alpha1.Group, s observation.Sna
 	return keepLease(plan, g, s, d)
 }
 
-// PlanRecreated has the Instance made that comes in the place of a deleted one although
-// its group is suspended: it has no pod until that is resumed, and the cluster does
-// not wait for it. Without it the slot would be forgotten with the Lease.
+// PlanRecreated creates the Instance in place of a deleted one although its group is
+// suspended. It has no pod until the group is resumed, and the cluster does not wait for
+// it. Without it the slot would be forgotten with the Lease.
 func PlanRecreated(plan *planning.Plan, g v1alpha1.Group, r component.Rendering, slot int32) error {
 	heir, err := component.NewInstance(g, r, plan.Target, slot)
 	if err != nil {
@@ -60,15 +59,15 @@ func PlanRecreated(plan *planning.Plan, g v1alpha1.Group, r component.Rendering,
 	return nil
 }
 
-// keepLease has the Lease say what is being done now and to whom, without anybody else
-// getting hold of it in between.
+// keepLease has the Lease record what is done now and to which member, without releasing
+// it in between.
 func keepLease(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, d component.Disruption) step.Outcome {
 	plan.Lease = planning.LeaseChange{Take: &d, Leaders: s.Lease.Leaders, Since: s.Lease.Since, Batch: s.Lease.Companions, BatchBlocked: s.Lease.Alone, Recreating: recreatingGroup(g, d), Why: d.Why}
 	return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s keeps the Lease %s: %s", d.Instance.Name, lease.Name(g.PDGroupName()), d.Why))
 }
 
-// ExplainWaiting notes of every deleted member that needs the Lease why it has not been let
-// go yet.
+// ExplainWaiting records why deleted members that need the Lease have not been released
+// yet.
 func ExplainWaiting(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, work []component.Disruption) {
 	for _, d := range work {
 		i := d.Instance

@@ -13,8 +13,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// beginsWith names a member that serves and is told to leave by this plan, empty if
-// there is none.
+// beginsWith names a member that serves and is told to leave by this plan; empty if there
+// is none.
 func beginsWith(out *planning.Removal, r component.Rendering) string {
 	for _, i := range slices.SortedFunc(planning.InstancesOf(out.Candidates), member.BySlot) {
 		if i.DeletionTimestamp == nil && !i.Spec.Retire && !r.Component.NeedsLease(out.Candidates[i.Name]) && !r.Component.NotServing(i) {
@@ -24,8 +24,8 @@ func beginsWith(out *planning.Removal, r component.Rendering) string {
 	return ""
 }
 
-// ContinueRemovals carries the removals on that need no Lease, and lets members go that
-// have left.
+// ContinueRemovals continues the removals that need no Lease, and releases the Instances
+// of members that have left.
 func ContinueRemovals(plan *planning.Plan, r component.Rendering, out planning.Removal) {
 	for _, i := range slices.SortedFunc(planning.InstancesOf(out.Candidates), member.BySlot) {
 		d := out.Candidates[i.Name]
@@ -58,7 +58,7 @@ func continueRemoval(plan *planning.Plan, p component.Preparation, d component.D
 	}
 	plan.Drained[d.Instance.Name] = true
 	if !member.IsDrained(d.Instance) {
-		// It is said first, and done when everybody can see it.
+		// It is reported first, and done when the report can be seen.
 		plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDraining, "the member of Instance "+d.Instance.Name+" has left"))
 		return
 	}
@@ -72,15 +72,16 @@ func continueRemoval(plan *planning.Plan, p component.Preparation, d component.D
 
 var zeroTime time.Time
 
-// ReplaceDead deletes a member that will never come back, one at a time, so that it is
-// replaced. One that a person has deleted may be waiting for just that.
+// ReplaceDead deletes the Instance of a member that never comes back, one at a time, so
+// that it is replaced. A member whose Instance a user has deleted may be waiting for
+// exactly that.
 func ReplaceDead(plan *planning.Plan, s observation.Snapshot, r component.Rendering, leaving planning.Removal) {
 	if leaving.ScalesIn() || len(plan.Deletes) > 0 {
 		return
 	}
 	for _, i := range s.Instances {
 		if i.DeletionTimestamp != nil || plan.StopPermitted[i.Name] {
-			continue // what is just being mended is not given up
+			continue // it is just being restarted
 		}
 		if why := r.Component.WhyDead(i); why != "" {
 			plan.Deletes = append(plan.Deletes, i)

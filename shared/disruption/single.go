@@ -15,14 +15,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// continueDisruption brings the disruption of the Lease's holder to its end. Nobody else
-// of the group is disrupted meanwhile, but for those that add nothing.
+// continueDisruption continues the disruption of the holder of the Lease. No other member
+// of the group is disrupted meanwhile, except those that do not serve.
 func continueDisruption(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	if len(s.Lease.Companions) > 0 {
 		return continueBatch(plan, g, s, r, holder, work, leaving)
 	}
 	at := slices.IndexFunc(work, func(d component.Disruption) bool { return d.Instance.Name == holder.Name })
-	// What a removal has begun is taken back before anything else begins: its mark
+	// What a removal has begun is undone before anything else begins: the annotation
 	// tells that there is something.
 	if at < 0 || work[at].Verb == member.Restart && member.Verb(holder.Annotations[v1alpha1.AnnotationDisruption]) == member.Remove {
 		_, held := restartNotServing(plan, g, s, r, work)
@@ -46,8 +46,7 @@ func continueDisruption(plan *planning.Plan, g v1alpha1.Group, s observation.Sna
 	}
 	unsafe, lost := r.Component.WhyUnsafe(d), whyNotComingBack(g, s, d)
 	if unsafe != "" && lost == "" && member.IsStopPending(holder) {
-		// By what it was permitted before its pod may be stopped at any moment, and nobody
-		// else is to be.
+		// By an earlier permission its pod may be stopped at any moment, so no other may.
 		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted for a new reason (%s), and keeps the Lease until its pod is what its spec asks for already: %s", holder.Name, d.Why, unsafe))
 	}
 	if reason := cmp.Or(lost, whyOutOfTurn(g, s, r, d), unsafe); reason != "" {
@@ -71,18 +70,18 @@ func continueDisruption(plan *planning.Plan, g v1alpha1.Group, s observation.Sna
 	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", holder.Name, d.Why))
 }
 
-// releaseUnsafe gives the Lease of a member that is not stopped after all back: others may have
-// to mend first what makes it unsafe. What was prepared is taken back as for everybody who
-// is not disrupted.
+// releaseUnsafe releases the Lease of a member that is not stopped after all: others may
+// have to repair first what makes it unsafe. What was prepared is undone as for every
+// member that is not disrupted.
 func releaseUnsafe(plan *planning.Plan, d component.Disruption, reason string) step.Outcome {
 	delete(plan.Disrupted, d.Instance.Name)
 	plan.Lease = planning.LeaseChange{Release: true, Why: reason}
 	return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", d.Instance.Name, d.Why, reason))
 }
 
-// waitForTransient keeps the Lease of a member that is ready to be stopped, until what is in the
-// way has passed or has taken too long for that: to begin anew would cause the same
-// once more. Who may be stopped at any moment keeps it in any case.
+// waitForTransient keeps the Lease of a member that is ready to be stopped, until what is
+// in the way has passed or has taken too long. To begin again would cause the same once
+// more. A member that may be stopped at any moment keeps it in any case.
 func waitForTransient(plan *planning.Plan, s observation.Snapshot, d component.Disruption, reason string) step.Outcome {
 	if !mayWaitLonger(plan, s, d) && !member.IsStopPending(d.Instance) {
 		return releaseUnsafe(plan, d, reason)
@@ -90,23 +89,23 @@ func waitForTransient(plan *planning.Plan, s observation.Snapshot, d component.D
 	return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is ready to be stopped (%s), and waits: %s", d.Instance.Name, d.Why, reason))
 }
 
-// finishDisruption waits for a member that holds the Lease and has nothing left to be
-// done to it, and gives the Lease back. work is what is to be done to others,
-// leaving are the members that are removed.
+// finishDisruption waits for a member that holds the Lease and has nothing left to be done
+// to it, and releases the Lease. work is what is to be done to others, leaving are the
+// members that are removed.
 func finishDisruption(plan *planning.Plan, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	if _, leaves := leaving.Candidates[holder.Name]; leaves {
 		return releaseLease(plan, work, holder, "it goes on leaving without it")
 	}
 	if holder.DeletionTimestamp != nil && !member.HasMemberFinalizer(holder) {
 		if member.IsDrained(holder) {
-			// Its pod may take for ever to stop, and takes nothing away any more.
+			// Its pod may take indefinitely to stop, and takes nothing away any more.
 			return releaseLease(plan, work, holder, "its member has left")
 		}
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+holder.Name+" is being deleted")
 	}
 	switch verb := member.Verb(holder.Annotations[v1alpha1.AnnotationDisruption]); {
 	case verb == "", verb == member.Evict && !member.IsStopPending(holder):
-		// The mark is written before anything is done. That it leads nothing goes on.
+		// The annotation is written before anything is done. That it leads nothing goes on.
 		return releaseLease(plan, work, holder, "nothing has been done to it")
 	case verb == member.Remove:
 		return withdrawRemoval(plan, r, holder, work)
@@ -129,9 +128,9 @@ func finishDisruption(plan *planning.Plan, s observation.Snapshot, r component.R
 	return releaseLease(plan, work, holder, "it serves again")
 }
 
-// withdrawRemoval ends a removal that is not wanted any more. Nothing has been stopped:
-// the Lease is given back when nothing is left of it in the database, however the
-// member is.
+// withdrawRemoval ends a removal that is not wanted any more. Nothing has been stopped, so
+// the Lease is released as soon as nothing of the removal is left in the database,
+// whatever state the member is in.
 func withdrawRemoval(plan *planning.Plan, r component.Rendering, holder *v1alpha1.Instance, work []component.Disruption) step.Outcome {
 	if calls := r.Component.UndoPreparation(holder); r.DatabaseUnknown || len(calls) > 0 {
 		plan.Disrupted[holder.Name] = member.Remove
@@ -142,10 +141,10 @@ func withdrawRemoval(plan *planning.Plan, r component.Rendering, holder *v1alpha
 	return releaseLease(plan, work, holder, "its removal has been taken back")
 }
 
-// ReleaseWhileSuspended gives the Lease back for a member of a suspended group that has stopped,
-// or that was deleted and has been made anew without a pod: others may be restarted
-// meanwhile, and PD has to be when it is rebuilt. What was begun with the member is
-// seen by its mark, which stays.
+// ReleaseWhileSuspended releases the Lease for a member of a suspended group that has
+// stopped, or whose Instance was deleted and created again without a pod. Others may be
+// restarted meanwhile, and PD has to be when it is rebuilt. The annotation of the member
+// stays and tells what was begun.
 func ReleaseWhileSuspended(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering) {
 	i := observation.HolderOf(s)
 	if s.AwaitsRecreation(g) {
@@ -155,7 +154,7 @@ func ReleaseWhileSuspended(plan *planning.Plan, g v1alpha1.Group, s observation.
 		}
 		i = s.Instance(s.Lease.Holder.Instance)
 		if i != nil && i.DeletionTimestamp == nil && i.Annotations[v1alpha1.AnnotationDisruption] == "" {
-			plan.Disrupted[i.Name] = member.Restart // by the mark it is seen what is to be taken back
+			plan.Disrupted[i.Name] = member.Restart // the annotation tells what is to be undone
 			return
 		}
 	}
@@ -164,7 +163,7 @@ func ReleaseWhileSuspended(plan *planning.Plan, g v1alpha1.Group, s observation.
 	}
 }
 
-// releaseLease gives the Lease back. work is what is to be done to others.
+// releaseLease releases the Lease. work is what is to be done to others.
 func releaseLease(plan *planning.Plan, work []component.Disruption, holder *v1alpha1.Instance, why string) step.Outcome {
 	plan.Lease = planning.LeaseChange{Release: true, Why: why}
 	if len(work) > 0 {

@@ -10,18 +10,18 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 )
 
-// StatusPortAnswer is what the process of a member said of itself on its status port.
+// StatusPortAnswer is what the process of a member reports of itself on its status port.
 type StatusPortAnswer struct {
 	// Pod of the process, and since when that is ready.
 	Pod   types.UID
 	Since metav1.Time
-	// State in the component's own words; empty if it does not tell.
+	// State in the component's own words; empty if it reports none.
 	State string
 	// Err is why it could not be asked.
 	Err error
 }
 
-// By reports whether it was said by the process that an Instance speaks of.
+// By reports whether the answer is from the process that an Instance reports.
 func (s StatusPortAnswer) By(i *v1alpha1.Instance) bool {
 	since, ready := ReadySince(i)
 	return ready && s.Pod == i.Status.PodUID && s.Since.Equal(&since)
@@ -37,14 +37,14 @@ func ReadySince(i *v1alpha1.Instance) (metav1.Time, bool) {
 	return c.LastTransitionTime, true
 }
 
-// MayRunOtherConfig reports whether the running member of an Instance may run with something
-// else than the file of its pod says, so that it has to be looked at.
+// MayRunOtherConfig reports whether the running member of an Instance may run with another
+// configuration than the file of its pod, so that it has to be asked.
 func MayRunOtherConfig(i *v1alpha1.Instance) bool {
 	return i.Status.MadeFrom != "" || len(AppliedRevisions(i)) > 0
 }
 
-// AppliedRevisions returns the revisions whose configuration the running member may have been
-// given.
+// AppliedRevisions returns the revisions whose configuration may have been sent to the
+// running member.
 func AppliedRevisions(i *v1alpha1.Instance) []string {
 	pod, revisions, _ := strings.Cut(i.Annotations[v1alpha1.AnnotationGiven], " ")
 	if pod == "" || pod != string(i.Status.PodUID) {

@@ -17,20 +17,20 @@ const (
 	Restart Verb = "Restart"
 	// Remove takes the member out of the database for good.
 	Remove Verb = "Remove"
-	// Evict keeps leaders off a member that goes on running, because a person asks.
-	// It is a mark only: it needs no Lease, and nobody waits for its end.
+	// Evict keeps leaders off a member that goes on running, because a user asks. It needs
+	// no Lease, and nothing waits for its end.
 	Evict Verb = "Evict"
 )
 
-// PreparationStarted reports whether something was begun with a member that may stop it, or that
-// has. That it leads nothing does not.
+// PreparationStarted reports whether the preparation of a stop or a removal was started.
+// Keeping leaders off a member is none.
 func PreparationStarted(i *v1alpha1.Instance) bool {
 	verb := Verb(i.Annotations[v1alpha1.AnnotationDisruption])
 	return verb != "" && verb != Evict
 }
 
-// HasMemberFinalizer reports whether the database has to let go of an Instance's member before
-// the Instance may be deleted.
+// HasMemberFinalizer reports whether the member has to leave the database before the
+// Instance may be deleted.
 func HasMemberFinalizer(i *v1alpha1.Instance) bool {
 	return slices.Contains(i.Finalizers, v1alpha1.FinalizerMember)
 }
@@ -40,8 +40,8 @@ func IsDrained(i *v1alpha1.Instance) bool {
 	return meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained)
 }
 
-// HasLeft reports whether a deleted Instance's member is no member any more, though its pod
-// may take for ever to stop.
+// HasLeft reports whether the Instance is being deleted and its member has left. Its pod
+// may still be there, and may take indefinitely to stop.
 func HasLeft(i *v1alpha1.Instance) bool { return i.DeletionTimestamp != nil && IsDrained(i) }
 
 // BySlot orders Instances by their slots.

@@ -11,12 +11,11 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// WaitDeadline is after how long an operator looks again by itself at what a
-// watch should have reported.
+// WaitDeadline is how long an operator waits for a watch before it looks again by itself.
 const WaitDeadline = time.Minute
 
-// OutcomeOf tells from an Instance's conditions whether it is what its
-// spec asks for, and if not, why.
+// OutcomeOf tells by the conditions of an Instance whether it is what its spec asks for,
+// and if not, why.
 func OutcomeOf(i *v1alpha1.Instance) step.Outcome {
 	if stalled := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionStalled); stalled != nil {
 		return step.Wait("Instance", WaitDeadline, stalled.Reason, "Instance "+i.Name+": "+stalled.Message)
@@ -35,10 +34,10 @@ func OutcomeOf(i *v1alpha1.Instance) step.Outcome {
 	return step.Wait("Instance", WaitDeadline, ready.Reason, "Instance "+i.Name+": "+ready.Message)
 }
 
-// SpecificityOfStarting ranks what every member says that starts.
+// SpecificityOfStarting is the specificity of what every member reports while it starts.
 const SpecificityOfStarting = 2
 
-// Specificity ranks reasons by how much they tell a person.
+// Specificity ranks reasons by how much they tell a user.
 func Specificity(o step.Outcome) int {
 	switch {
 	case o.Kind == step.KindDone:
@@ -53,9 +52,9 @@ func Specificity(o step.Outcome) int {
 	}
 }
 
-// WasReady reports whether an Instance was Ready when its operator last
-// looked, be it at an older generation: a change of its spec does not stop a pod
-// by itself, and what follows from the change is reported when it happens.
+// WasReady reports whether an Instance was Ready when its operator last looked, also at an
+// older generation. A change of its spec alone stops no pod; what follows from the change
+// is reported when it happens.
 func WasReady(i *v1alpha1.Instance) bool {
 	return meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// PodState is how far a member can be relied upon by what its kubelet says of its
-// pod. PD is late: it calls a store Up for 20 s after its last heartbeat, one of its
-// own members healthy for as long as that answers, and either whenever one that crashes
-// again and again has just started.
+// PodState is how far a member can be relied upon, by what its kubelet reports of its pod.
+// PD is late: it calls a store Up for 20 s after its last heartbeat, and a member of its
+// own healthy for as long as that answers; both also right after the start of one that
+// keeps crashing.
 type PodState int
 
 const (
@@ -24,7 +24,7 @@ const (
 	PodDown
 )
 
-// PodStateOf tells how a member stands.
+// PodStateOf returns the state of a member's pod.
 func PodStateOf(i *v1alpha1.Instance) PodState {
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
 	switch {
@@ -36,7 +36,7 @@ func PodStateOf(i *v1alpha1.Instance) PodState {
 	return PodReady
 }
 
-// IsStopping reports whether an Instance has no pod that goes on running.
+// IsStopping reports whether an Instance has no pod that keeps running.
 func IsStopping(i *v1alpha1.Instance) bool {
 	return slices.Contains([]string{
 		v1alpha1.ReasonPodTerminating, v1alpha1.ReasonPodMissing, v1alpha1.ReasonPodPending, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonPodFailed,
@@ -52,8 +52,8 @@ func IsBroken(i *v1alpha1.Instance) bool {
 	}, c.Reason)
 }
 
-// IsUnreachable reports whether an Instance's pod is on a node that does not answer:
-// it adds nothing now, and nothing of it can be changed until the node is back.
+// IsUnreachable reports whether the pod of an Instance is on a node that does not answer.
+// The member adds nothing now, and nothing of it can be changed until the node is back.
 func IsUnreachable(i *v1alpha1.Instance) bool {
 	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonNodeUnreachable

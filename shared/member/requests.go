@@ -6,22 +6,22 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// EvictionRequest reports whether a person wants the member of an Instance to lead
-// nothing, and how he names that.
+// EvictionRequest returns the value by which a user asks that the member of an Instance
+// leads nothing, and whether he does.
 func EvictionRequest(i *v1alpha1.Instance) (request string, asked bool) {
 	request, asked = i.Annotations[v1alpha1.AnnotationEvictLeaders]
 	return cmp.Or(request, "true"), asked
 }
 
-// IsRemovedFirst reports whether a person has said that a member is to leave before others
-// when some do.
+// IsRemovedFirst reports whether a user has asked that a member leaves before others in a
+// scale-in.
 func IsRemovedFirst(i *v1alpha1.Instance) bool {
 	_, asked := i.Annotations[v1alpha1.AnnotationRemoveFirst]
 	return asked
 }
 
-// ReplacementReason says why a member is to be replaced by a new one in another slot; empty if
-// it is not: a person has said so, or for its volumes.
+// ReplacementReason says why a member is to be replaced by a new one in another slot: a
+// user asked, or its volumes cannot become what the spec asks for. Empty if it is not.
 func ReplacementReason(g v1alpha1.Group, i *v1alpha1.Instance) string {
 	if IsReplaceRequested(i) {
 		return "annotation " + v1alpha1.AnnotationReplace
@@ -29,7 +29,7 @@ func ReplacementReason(g v1alpha1.Group, i *v1alpha1.Instance) string {
 	return VolumeReplacementReason(g, i)
 }
 
-// IsReplaceRequested reports whether a person has said that a member is to be replaced.
+// IsReplaceRequested reports whether a user has asked that a member is replaced.
 func IsReplaceRequested(i *v1alpha1.Instance) bool {
 	_, asked := i.Annotations[v1alpha1.AnnotationReplace]
 	return asked

@@ -11,14 +11,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// IsVolumeLost reports whether a claim of an Instance is there and its volume is not,
-// and has been given up by Kubernetes.
+// IsVolumeLost reports whether Kubernetes has given up the volume of a claim that still
+// exists.
 func IsVolumeLost(i *v1alpha1.Instance) bool {
 	return IsClaimLost(i) && slices.ContainsFunc(i.Status.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.Phase == string(corev1.ClaimLost) })
 }
 
-// IsClaimLost reports whether the instance operator holds an Instance back because a
-// claim with its data is gone.
+// IsClaimLost reports whether the instance operator starts no pod because a claim with the
+// member's data is gone.
 func IsClaimLost(i *v1alpha1.Instance) bool {
 	c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionVolumesReady)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonClaimLost
@@ -30,10 +30,10 @@ func ReplacesVolumes(g v1alpha1.Group) bool {
 	return g.GetComponentSpec().VolumeReplacement == v1alpha1.ReplaceVolumes
 }
 
-// VolumeMismatch says which volume of a member cannot become what the group's spec asks
-// for, because volumes neither move to another StorageClass nor shrink; empty if
-// all can. A claim without a volume is made anew by the instance operator. A claim
-// that somebody else made larger than its Instance asks for may stay.
+// VolumeMismatch says which volume of a member cannot become what the spec of the group
+// asks for; empty if all can. Volumes neither move to another StorageClass nor shrink. A
+// claim without a volume is created again by the instance operator. A claim that was made
+// larger than its Instance asks for may stay.
 func VolumeMismatch(g v1alpha1.Group, i *v1alpha1.Instance) string {
 	for _, wanted := range g.GetComponentSpec().Volumes {
 		has := VolumeStatus(i, wanted.Name)
@@ -51,8 +51,8 @@ func VolumeMismatch(g v1alpha1.Group, i *v1alpha1.Instance) string {
 	return ""
 }
 
-// VolumeReplacementReason says why a member is to be replaced for its volumes; empty if
-// it is not, or if the user does not want that.
+// VolumeReplacementReason says why a member is to be replaced for its volumes; empty if it
+// is not, or if the user does not want that.
 func VolumeReplacementReason(g v1alpha1.Group, i *v1alpha1.Instance) string {
 	if !ReplacesVolumes(g) {
 		return ""

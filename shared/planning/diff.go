@@ -4,20 +4,20 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// InstanceDiff is a living Instance and the two things that may become of it.
+// InstanceDiff is an Instance that is not being deleted, and how it differs from the spec.
 type InstanceDiff struct {
 	Live *v1alpha1.Instance
-	// Kept is the Instance with the pod that it has, wanted the one with the pod
-	// that it is to have. They are the same object if no restart lies between.
+	// Kept is the Instance with the pod that it has, Wanted the one with the pod that it
+	// is to have. They are the same object if no restart lies between.
 	Kept, Wanted *v1alpha1.Instance
 	// RestartReason says why a restart is wanted; empty if none is.
 	RestartReason string
 	// RestartOnly says that the restart changes nothing of the pod.
 	RestartOnly bool
-	// ApplyingConfig says that the running member is being given another revision's
-	// configuration, without a restart.
+	// ApplyingConfig says that the configuration of another revision is being applied to
+	// the running member, without a restart.
 	ApplyingConfig bool
 }
 
-// ReasonDeleted is why a member is disrupted whose Instance somebody deletes.
+// ReasonDeleted is why a member is disrupted whose Instance was deleted.
 const ReasonDeleted = "it was deleted"

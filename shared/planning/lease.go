@@ -7,20 +7,20 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 )
 
-// LeaseChange is what is to be done with the cluster's disruption Lease.
+// LeaseChange is what is to be done with the Lease of the cluster.
 type LeaseChange struct {
 	// Take it for this member; nil for not.
 	Take *component.Disruption
 	// Leaders that the member has now, and Since when it is disrupted; zero is now.
 	Leaders int
 	Since   time.Time
-	// Batch are disrupted at the same time; Alone is why there are none although
-	// the group asks for it.
+	// Batch are the members that are disrupted at the same time; BatchBlocked is why there
+	// are none although the group asks for it.
 	Batch        []lease.Companion
 	BatchBlocked string
-	// Recreating is the group if the member is made anew when its Instance has gone.
+	// Recreating is the group if the member's Instance is being deleted and created again.
 	Recreating string
-	// Release it back.
+	// Release it.
 	Release bool
 	// Why, for an Event.
 	Why string

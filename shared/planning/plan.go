@@ -17,7 +17,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// PermitStop lets a member stop: its pod, or for one that was deleted its Instance.
+// PermitStop permits a member to stop: its pod or, if its Instance is being deleted, the
+// Instance.
 func (p *Plan) PermitStop(i *v1alpha1.Instance) {
 	if i.DeletionTimestamp != nil {
 		p.Released[i.Name] = true
@@ -26,8 +27,9 @@ func (p *Plan) PermitStop(i *v1alpha1.Instance) {
 	p.StopPermitted[i.Name] = true
 }
 
-// WithPlannedRevisions is a snapshot with the members at the wanted revision that the plan lets
-// have it: of a canary they are those that count, whoever is made beside them.
+// WithPlannedRevisions is the Snapshot as it will be when the plan has been carried out:
+// members that the plan restarts have the wanted revision. The limit of a canary counts
+// these.
 func (p *Plan) WithPlannedRevisions(s observation.Snapshot) observation.Snapshot {
 	s.Instances = slices.Clone(s.Instances)
 	for n, i := range s.Instances {
@@ -40,7 +42,7 @@ func (p *Plan) WithPlannedRevisions(s observation.Snapshot) observation.Snapshot
 	return s
 }
 
-// Plan is what a group's operator will do, and why.
+// Plan is what the operator of a group will do, and why.
 type Plan struct {
 	// Services, ConfigMap and Revision to apply, in this order; ConfigMap and
 	// Revision are nil when they are stored already.
@@ -51,81 +53,78 @@ type Plan struct {
 	Budget *policyv1.PodDisruptionBudget
 	// Instances to apply, with the live object of each.
 	Instances []InstanceChange
-	// Lease to take or to give back.
+	// Lease to take or to release.
 	Lease LeaseChange
 	// Question that PD has to answer before the plan can go on; nil for none.
 	Question *observation.RegionQuestion
 	// Calls to PD, in this order.
 	Calls []component.Call
-	// Deletes are Instances to delete, because their member has left or will
-	// never come back.
+	// Deletes are Instances to delete, because their member has left or never comes back.
 	Deletes []*v1alpha1.Instance
-	// Drained are the Instances whose member has left the database, Waiting why
-	// those that were deleted and need the Lease are still there.
+	// Drained are the Instances whose member has left the database, Waiting why those that
+	// were deleted and need the Lease are still there.
 	Drained map[string]bool
 	Waiting map[string]string
 	// Prune are revisions and ConfigMaps that nothing uses any more.
 	Prune []client.Object
-	// Unsafe is the first member that is not disrupted because Safe says so; nil if
+	// Unsafe is the first member that is not disrupted because it is not safe; nil if
 	// there is none.
 	Unsafe *component.Disruption
 	// Target is the revision that is wanted.
 	Target revision.Target
-	// Changes says what of the target is not as in the revision that was wanted so far;
-	// empty if that is the same, or not known any more.
+	// Changes says how the target differs from the revision that was wanted before; empty
+	// if it is the same, or that one is not known any more.
 	Changes string
-	// Gate that the group stands before.
+	// Gate that the group waits for.
 	Gate gate.Result
-	// ConfigUpdates are configurations that running members are to be given, Settings what
-	// such members still lack of theirs, for the component to tell.
+	// ConfigUpdates are configurations to send to running members, ConfigOutcome what
+	// members still lack of theirs. The component reports it.
 	ConfigUpdates []component.ConfigUpdate
 	ConfigOutcome step.Outcome
-	// Evictions are orders to PD for members that are to lead nothing because a person
-	// asks, or to lead again because he does not any more. They come last: nobody waits
-	// for what becomes of them.
+	// Evictions are calls to PD for members that are to lead nothing because a user asks,
+	// or to lead again. They are made last, and nothing waits for their effect.
 	Evictions []component.Call
-	// EvictionOutcome is what members still lead that are to lead nothing, or may lead again,
-	// for the component to tell after everything else: it holds nobody's roll up.
+	// EvictionOutcome is which members still lead although they are not to, or do not lead
+	// yet. The component reports it after everything else: no rollout waits for it.
 	EvictionOutcome step.Outcome
 	// Outcome is why the group is not what its spec asks for.
 	Outcome step.Outcome
 	// Notes say why, one for each decision.
 	Notes []string
 
-	// Disrupted are the Instances that are under way, granted those whose pod may
-	// stop now, released those that may go for good.
+	// Disrupted are the members that are being disrupted, StopPermitted those whose pod
+	// may stop now, Released the Instances that may be deleted now.
 	Disrupted     map[string]member.Verb
 	StopPermitted map[string]bool
 	Released      map[string]bool
-	// Suspended are those whose pod has to stop before they are known to have
-	// left.
+	// Suspended are those whose pod has to stop before they are known to have left.
 	Suspended map[string]bool
-	// ApplyingConfig says that a change is being given to running members: until they have
-	// shown that it is good nobody is made with it.
+	// ApplyingConfig says that a changed configuration is being applied to running
+	// members. Until they have shown that it works, no member is created with it.
 	ApplyingConfig bool
-	// UnansweredEviction is an Instance that has yet to say that it leads nothing, or not any
-	// more.
+	// UnansweredEviction is an Instance whose annotation does not yet say that it leads
+	// nothing, or leads again.
 	UnansweredEviction string
-	// files of the revisions that are stored, once they were needed.
+	// files of the stored revisions, read when first needed.
 	files StoredFiles
-	// Rechecks are to pass before anything of the plan stops a member.
+	// Rechecks have to pass before anything of the plan stops a member.
 	Rechecks []Recheck
 }
 
-// InstanceChange is an Instance to create or update.
+// InstanceChange is an Instance to create or to update.
 type InstanceChange struct {
 	// Desired Instance.
 	Desired *v1alpha1.Instance
 	// Live Instance, nil if it is to be created.
 	Live *v1alpha1.Instance
-	// Stops says that the change is the permission to stop a pod that serves.
+	// Stops says that the change permits a pod to stop that serves.
 	Stops bool
-	// Rolls says that the change brings a new revision to a group whose members
-	// serve at an old one.
+	// Rolls says that the change brings a new revision to a group whose members serve at
+	// an old one.
 	Rolls bool
 }
 
-// LoadStoredFiles reads the revisions once for a plan, if anything needs them.
+// LoadStoredFiles decodes the stored revisions, once for a plan.
 func (p *Plan) LoadStoredFiles(s observation.Snapshot) (StoredFiles, error) {
 	if p.files != nil {
 		return p.files, nil

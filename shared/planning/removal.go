@@ -10,13 +10,13 @@ import (
 
 // Removal is what a plan decides about members that leave.
 type Removal struct {
-	// Candidates that leave now, by Instance.
+	// Candidates leave now, by Instance.
 	Candidates map[string]component.Disruption
 	// Waiting is why others have to wait, or why none leaves.
 	Waiting step.Outcome
 }
 
-// ScalesIn reports whether members leave that nobody has deleted.
+// ScalesIn reports whether members leave whose Instance was not deleted.
 func (out *Removal) ScalesIn() bool {
 	for i := range InstancesOf(out.Candidates) {
 		if i.DeletionTimestamp == nil {
