@@ -164,7 +164,7 @@ func (b *beside) lied(ctx context.Context, asked Asked, given answer) (bool, []F
 	b.front.give("")
 	if len(findings) > 0 {
 		stop()
-		<-gone // it was told to end
+		<-gone //nolint:errcheck // it was told to end, and ends with just that
 		return met, findings, ctx.Err()
 	}
 	err := b.restore(ctx, e, asked.Back, gone)
