@@ -59,8 +59,10 @@ type Options struct {
 	Silence time.Duration
 
 	// Remedies has every command tried that a status tells a person to run, with what
-	// this kubectl has shown already; none is tried if nil.
+	// this kubectl has shown already; none is tried if nil. Untried keeps a Test, which
+	// tries them by default, from it.
 	Remedies *Kubectl
+	Untried  bool
 
 	// Installed says how an operator is to run, each time before it starts; if nil, with
 	// full access and with flags of the rig's own.

@@ -30,7 +30,7 @@ type Test struct {
 func New(t testing.TB, plane *controlplane.ControlPlane, options Options) *Test {
 	t.Helper()
 	options.Name = cmp.Or(options.Name, t.Name())
-	if options.Remedies == nil {
+	if options.Remedies == nil && !options.Untried {
 		options.Remedies = NewKubectl()
 	}
 	opened, err := Open(context.WithoutCancel(t.Context()), plane, options)
