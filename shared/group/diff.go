@@ -47,9 +47,9 @@ func compareInstances(plan *planning.Plan, g v1alpha1.Group, s observation.Snaps
 func pendingDisruptions(plan *planning.Plan, r component.Rendering, living []planning.InstanceDiff, leaving planning.Removal) []component.Disruption {
 	var out []component.Disruption
 	for _, m := range living {
-		victim, leaves := leaving.Candidates[m.Live.Name]
-		if leaves && r.Component.NeedsLease(victim) {
-			out = append(out, victim)
+		candidate, leaves := leaving.Candidates[m.Live.Name]
+		if leaves && r.Component.NeedsLease(candidate) {
+			out = append(out, candidate)
 		}
 		if m.RestartReason != "" && (!leaves || r.Component.NotServing(m.Live)) {
 			out = append(out, component.Disruption{Instance: m.Live, Verb: member.Restart, Why: m.RestartReason, Revision: plan.Target.Hash})
@@ -127,7 +127,7 @@ func compareRevision(m *planning.InstanceDiff, plan *planning.Plan, g v1alpha1.G
 		// and its member runs with another configuration all the same.
 		m.Wanted.Spec.StopPod = live.Status.PodUID
 		// Should that pod never stop, this tells what its member runs with.
-		member.SetAnnotation(m.Wanted, v1alpha1.AnnotationGiven, strings.Join(append([]string{string(live.Status.PodUID)}, append(member.AppliedRevisions(live), live.Spec.Revision)...), " "))
+		member.SetAnnotation(m.Wanted, v1alpha1.AnnotationAppliedConfig, strings.Join(append([]string{string(live.Status.PodUID)}, append(member.AppliedRevisions(live), live.Spec.Revision)...), " "))
 	}
 	var err error
 	m.RestartReason, err = onlineconfig.ApplyOnline(m, plan, g, s, r, &old, wanted, change.Text)

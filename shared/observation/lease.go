@@ -11,7 +11,7 @@ import (
 // AwaitsRecreation reports whether the Lease is kept for a member of the group whose
 // Instance is to be created again.
 func (s Snapshot) AwaitsRecreation(g v1alpha1.Group) bool {
-	return s.HolderRecreated && s.Lease.Holder.Kind == g.GroupKind() && s.Lease.Returns == g.GetName()
+	return s.HolderRecreated && s.Lease.Holder.Kind == g.GroupKind() && s.Lease.Recreating == g.GetName()
 }
 
 // RecreatedSlot returns the slot of that member.

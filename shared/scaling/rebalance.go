@@ -41,9 +41,9 @@ func PlanRebalance(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 	if r.Spread.By == "" || s.PDGroup == nil || s.PDGroup.Status.ClusterID == "" {
 		return 0, false, none
 	}
-	newcomer := RebalanceSurplus(g, s.Instances)
+	added := RebalanceSurplus(g, s.Instances)
 	if g.GetComponentSpec().Suspended {
-		return 0, newcomer != nil, none
+		return 0, added != nil, none
 	}
 	staying, busy, restarts, leaves := 0, false, false, false
 	for _, m := range living {
@@ -57,21 +57,21 @@ func PlanRebalance(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 	}
 	surplus := staying - int(g.GetReplicas()+r.Extra)
 	switch {
-	case newcomer != nil && surplus > 0:
+	case added != nil && surplus > 0:
 		switch {
 		case r.DatabaseUnknown:
 			return 1, true, none
 		case leaves, r.Spread.Unneeded:
 			return 0, false, none
 		case busy:
-			return 1, true, wait("Instance " + newcomer.Name + " has come so that another one may leave a fuller place, when all are Ready")
+			return 1, true, wait("Instance " + added.Name + " has come so that another one may leave a fuller place, when all are Ready")
 		case r.Spread.Unknown != "":
 			return 1, true, wait(r.Spread.Unknown)
 		case r.Spread.NoGain != "":
 			return 1, true, wait(r.Spread.NoGain)
 		}
 		return 0, true, none
-	case newcomer != nil:
+	case added != nil:
 		return 0, r.Extra > 0, none // it is one of those that are wanted, if not in place of one that is to come back
 	case r.DatabaseUnknown || surplus != 0 || busy || restarts || leaves:
 		return 0, false, none // that comes first, and is reported by itself
