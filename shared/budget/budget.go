@@ -57,10 +57,10 @@ func budgetOf(g v1alpha1.Group, owner metav1.OwnerReference, members int32, sele
 	}
 }
 
-// countWithPods counts the members of a group that have a pod: one that is leaving or
-// that stands in for another one has regions like all. One that has none and whose
-// pod is not ready is missed by nobody: on a node that is lost its pod stays for ever,
-// and would have no other one go.
+// countWithPods counts the members of a group that have a pod: one that leaves, or that
+// stands in for another, has regions like all. A member that has no regions and whose pod
+// is not ready does not count: on a lost node its pod stays indefinitely, and would keep
+// every other one from being evicted.
 func countWithPods(s observation.Snapshot, g v1alpha1.Group) int32 {
 	n := int32(0)
 	for _, i := range s.WithSiblings() {
@@ -71,9 +71,9 @@ func countWithPods(s observation.Snapshot, g v1alpha1.Group) int32 {
 	return n
 }
 
-// countOrphans counts the Instances with pods of groups that are gone, or about to be, and
-// were not deleted with them: they run on, and the budget's selector finds them. No
-// majority counts on a TiFlash, and one that is not ready is not counted.
+// countOrphans counts the Instances with pods whose group is gone, or about to go, and
+// that were not deleted with it: they run on, and the budget selects them. No majority
+// depends on a TiFlash store, and one that is not ready does not count.
 func countOrphans(s observation.Snapshot, g v1alpha1.Group) int32 {
 	n := int32(0)
 	for _, i := range s.WithSiblings() {
@@ -107,10 +107,10 @@ func regionsCounted(s observation.Snapshot) bool {
 	return !anyReadyStore(s, func(store pd.Store, listed bool) bool { return !listed || store.Regions == 0 })
 }
 
-// isReadyButNotUp reports whether a member of the cluster is ready for its kubelet, which is
-// all that a PodDisruptionBudget counts, and its store is not Up for PD. Nobody else
-// is to be evicted then. A PD whose leader is new counts no regions on a store that
-// it has not heard of yet.
+// isReadyButNotUp reports whether a member is ready for its kubelet, which is all that a
+// PodDisruptionBudget counts, while its store is not Up for PD. No other member may be
+// evicted then. A PD with a new leader counts no regions on a store that it has not heard
+// of yet.
 func isReadyButNotUp(s observation.Snapshot) bool {
 	return anyReadyStore(s, func(store pd.Store, listed bool) bool {
 		return listed && store.Regions > 0 && (store.State == pd.StateDown || store.State == pd.StateDisconnected)

@@ -8,9 +8,9 @@ import (
 // OnlineConfig is how the running members of a component take a changed configuration.
 // Files are those of a ConfigMap, by name. Everything is pure.
 type OnlineConfig interface {
-	// Restart says why members that run with the files old need a restart to run with the
+	// WhyRestart says why members that run with the files old need a restart to run with the
 	// files wanted; empty if the difference can be applied while they run.
-	Restart(old, wanted map[string]string) string
+	WhyRestart(old, wanted map[string]string) string
 	// Progress says how far the running member of an Instance is on its way to run with
 	// the wanted files. others are the files that it may run with now.
 	Progress(i *v1alpha1.Instance, others []map[string]string, wanted map[string]string) ConfigProgress

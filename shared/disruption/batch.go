@@ -18,7 +18,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// askAboutBatch says why members must not be stopped at the same time, by their regions;
+// askAboutBatch says why members must not be stopped at the same time, by trecreated regions;
 // empty if they may. If PD was not asked about exactly these, the plan asks and goes no
 // further.
 func askAboutBatch(p *planning.Plan, s observation.Snapshot, t component.BatchRestarter, all []*v1alpha1.Instance) (reason string, known bool) {
@@ -32,7 +32,7 @@ func askAboutBatch(p *planning.Plan, s observation.Snapshot, t component.BatchRe
 
 // chooseBatch chooses the members that are restarted together with the one that is next.
 // If there are none, alone says why; wait says what is waited for first.
-func chooseBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, first component.Disruption, work []component.Disruption) (with []lease.Companion, alone string, wait step.Outcome) {
+func chooseBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, first component.Disruption, work []component.Disruption) (with []lease.BatchMember, alone string, wait step.Outcome) {
 	t, able := r.Component.(component.BatchRestarter)
 	if !able || !canJoinBatch(s, first) {
 		return nil, "", step.Done()
@@ -65,7 +65,7 @@ func chooseBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, 
 		return nil, reason, step.Done()
 	}
 	for _, i := range chosen {
-		with = append(with, lease.Companion{Instance: i.Name, Leaders: r.Component.LeaderCount(i)})
+		with = append(with, lease.BatchMember{Instance: i.Name, Leaders: r.Component.LeaderCount(i)})
 	}
 	return with, "", step.Done()
 }
@@ -127,7 +127,7 @@ func continueBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot
 			recheckRecovery(plan, r, i, s.Lease.Of(i))
 		}
 	}
-	return step.Worst(held, releaseLease(plan, work, holder, "it and its companions serve again"))
+	return step.Worst(held, releaseLease(plan, work, holder, "it and its batch serve again"))
 }
 
 // releaseHolder lets the Instance of a holder go that was deleted and does not serve, so
@@ -147,7 +147,7 @@ func releaseHolder(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot
 	}
 	d := component.Disruption{Instance: holder, Verb: member.Restart, Why: planning.ReasonDeleted, Revision: plan.Target.Hash}
 	plan.Disrupted[holder.Name] = member.Restart
-	if s.Lease.Returns != recreatingGroup(g, d) {
+	if s.Lease.Recreating != recreatingGroup(g, d) {
 		return keepLease(plan, g, s, d)
 	}
 	plan.PermitStop(holder)
@@ -163,7 +163,7 @@ func awaitReturn(plan *planning.Plan, s observation.Snapshot, r component.Render
 			worst = o
 		}
 	}
-	for _, c := range s.Lease.Companions {
+	for _, c := range s.Lease.Batch {
 		// A member whose Instance has gone comes back under its name, or leaves. PD may
 		// call its store Up for a while.
 		up := func(st pd.Store) bool { return st.State == pd.StateUp && strings.HasPrefix(st.Address, c.Instance+".") }
@@ -202,16 +202,16 @@ func awaitReturn(plan *planning.Plan, s observation.Snapshot, r component.Render
 // isRecreatedMember reports whether something was done to the member of an Instance before
 // the Instance was created. Creation times are in full seconds.
 func isRecreatedMember(s observation.Snapshot, r component.Rendering, i *v1alpha1.Instance) bool {
-	heir := i.DeepCopy()
-	delete(heir.Annotations, v1alpha1.AnnotationEvictLeaders)
-	member.SetAnnotation(heir, v1alpha1.AnnotationDisruption, string(member.Restart))
-	return !i.CreationTimestamp.Time.Before(s.Lease.Since.Truncate(time.Second)) && len(r.Component.UndoPreparation(heir)) > 0
+	recreated := i.DeepCopy()
+	delete(recreated.Annotations, v1alpha1.AnnotationEvictLeaders)
+	member.SetAnnotation(recreated, v1alpha1.AnnotationDisruption, string(member.Restart))
+	return !i.CreationTimestamp.Time.Before(s.Lease.Since.Truncate(time.Second)) && len(r.Component.UndoPreparation(recreated)) > 0
 }
 
 // WithSingleRestartReason adds to an outcome why the holder of the Lease is restarted
 // alone although its group asks for batches.
 func WithSingleRestartReason(plan *planning.Plan, s observation.Snapshot, o step.Outcome) step.Outcome {
-	alone := cmp.Or(plan.Lease.BatchBlocked, s.Lease.Alone)
+	alone := cmp.Or(plan.Lease.BatchBlocked, s.Lease.BatchBlocked)
 	if alone != "" && o.Kind == step.KindWait && (plan.Lease.Take != nil || observation.HolderOf(s) != nil && !plan.Lease.Release) && !strings.Contains(o.Message, alone) {
 		o.Message += "; one at a time: " + alone
 	}

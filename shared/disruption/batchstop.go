@@ -54,7 +54,7 @@ func stopBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r 
 		if !mayWaitLonger(plan, s, due[0]) {
 			return shrinkBatch(plan, s, r, holder, due, back, reason)
 		}
-		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s and its companions are ready to be stopped (%s), and wait: %s", holder.Name, due[0].Why, reason))
+		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s and its batch are ready to be stopped (%s), and wait: %s", holder.Name, due[0].Why, reason))
 	}
 	switch reason, known := askAboutBatch(plan, s, t, all); {
 	case !known:
@@ -79,13 +79,13 @@ func stopBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r 
 // on alone.
 func abandonBatch(plan *planning.Plan, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, all []*v1alpha1.Instance, due []component.Disruption, back step.Outcome, why string) step.Outcome {
 	o := shrinkBatch(plan, s, r, holder, due, back, why)
-	spare := func(d component.Disruption) bool { return r.Component.NotServing(d.Instance) }
-	if len(due) < len(all) || back.Kind != step.KindDone || slices.ContainsFunc(due, spare) {
+	notServing := func(d component.Disruption) bool { return r.Component.NotServing(d.Instance) }
+	if len(due) < len(all) || back.Kind != step.KindDone || slices.ContainsFunc(due, notServing) {
 		return o
 	}
 	delete(plan.Disrupted, holder.Name)
 	plan.Lease = planning.LeaseChange{Release: true, Why: why}
-	return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s and its companions are not disrupted (%s): %s", holder.Name, due[0].Why, why))
+	return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s and its batch are not disrupted (%s): %s", holder.Name, due[0].Why, why))
 }
 
 // shrinkBatch lets the holder go on alone, once those that have been stopped are back. The
@@ -110,6 +110,6 @@ func shrinkBatch(plan *planning.Plan, s observation.Snapshot, r component.Render
 		return back
 	}
 	d := component.Disruption{Instance: holder, Verb: member.Restart, Why: why}
-	plan.Lease = planning.LeaseChange{Take: &d, Leaders: s.Lease.Leaders, Since: s.Lease.Since, Recreating: s.Lease.Returns, BatchBlocked: why, Why: why}
+	plan.Lease = planning.LeaseChange{Take: &d, Leaders: s.Lease.Leaders, Since: s.Lease.Since, Recreating: s.Lease.Recreating, BatchBlocked: why, Why: why}
 	return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s goes on alone: %s", holder.Name, why))
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
 )
 
-// spares is a component whose members have all only just been made.
-type spares struct{ componenttest.Clean }
+// starting is a component whose members have all only just been made.
+type starting struct{ componenttest.Clean }
 
-func (spares) NotServing(*v1alpha1.Instance) bool { return true }
+func (starting) NotServing(*v1alpha1.Instance) bool { return true }
 
 // So do those that add nothing yet, and who is restarted beside them.
 func TestMembersThatStartCountForTheCanary(t *testing.T) {
@@ -37,7 +37,7 @@ func TestMembersThatStartCountForTheCanary(t *testing.T) {
 		s.Instances = append(s.Instances, i)
 		work = append(work, component.Disruption{Instance: i, Verb: member.Restart, Revision: "new"})
 	}
-	r := component.Rendering{Component: spares{}, RollGate: gate.Result{Open: true}}
+	r := component.Rendering{Component: starting{}, RollGate: gate.Result{Open: true}}
 
 	beside := planning.Plan{Target: plan.Target, StopPermitted: map[string]bool{}, Disrupted: map[string]member.Verb{"kv-0": member.Restart}}
 	_, held := restartNotServing(&beside, g, s, r, work[1:])

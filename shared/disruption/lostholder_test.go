@@ -25,7 +25,7 @@ type leased struct{ componenttest.Removable }
 func (leased) NeedsLease(component.Disruption) bool { return true }
 
 // KV-15: whoever takes the Lease from a store that is gone has PD let it and its
-// companions lead again first. Nobody else would know of it later.
+// batch lead again first. Nobody else would know of it later.
 func TestKV15NobodyTakesTheLeaseFromALostStoreThatPDKeepsLeadersFrom(t *testing.T) {
 	stop := func(id, pod string) component.Call {
 		return component.Call{Verb: component.StopEvictingLeaders, Target: id, Instance: pod}
@@ -39,9 +39,9 @@ func TestKV15NobodyTakesTheLeaseFromALostStoreThatPDKeepsLeadersFrom(t *testing.
 		takes  bool
 	}{
 		"the holder's store": {pdGroup, func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"4", "6"} }, []component.Call{stop("4", "kv-1")}, false},
-		"and a companion's": {flash, func(s *observation.Snapshot) {
+		"and one of its batch": {flash, func(s *observation.Snapshot) {
 			s.PD.EvictLeader = []string{"4", "5", "6"}
-			s.Lease.Companions = []lease.Companion{{Instance: "kv-2"}}
+			s.Lease.Batch = []lease.BatchMember{{Instance: "kv-2"}}
 		}, []component.Call{stop("4", "kv-1"), stop("5", "kv-2")}, false},
 		"somebody else's": {flash, func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"5", "6"} }, nil, true},
 		"the holder was no store": {flash, func(s *observation.Snapshot) {

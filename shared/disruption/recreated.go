@@ -29,18 +29,18 @@ func recreatingGroup(g v1alpha1.Group, d component.Disruption) string {
 // resumeForRecreated hands the Lease to the Instance that was created in its holder's
 // place. The annotation comes first: by it the store of the new Instance may lead again.
 func resumeForRecreated(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot) step.Outcome {
-	heir := s.Instance(s.Lease.Holder.Instance)
+	recreated := s.Instance(s.Lease.Holder.Instance)
 	if slot, _ := s.RecreatedSlot(g); s.RetiredSlots[slot] {
 		plan.Lease = planning.LeaseChange{Release: true, Why: "its claim is retired, and nobody comes in its place"}
 		return step.Done()
 	}
-	if heir == nil || heir.DeletionTimestamp != nil && !member.HasMemberFinalizer(heir) {
+	if recreated == nil || recreated.DeletionTimestamp != nil && !member.HasMemberFinalizer(recreated) {
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s was deleted and is being made anew", s.Lease.Holder.Instance))
 	}
-	d := component.Disruption{Instance: heir, Verb: member.Restart, Why: planning.ReasonDeleted, Revision: plan.Target.Hash}
-	plan.Disrupted[heir.Name] = member.Restart
-	if !member.PreparationStarted(heir) {
-		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s has been made anew", heir.Name))
+	d := component.Disruption{Instance: recreated, Verb: member.Restart, Why: planning.ReasonDeleted, Revision: plan.Target.Hash}
+	plan.Disrupted[recreated.Name] = member.Restart
+	if !member.PreparationStarted(recreated) {
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s has been made anew", recreated.Name))
 	}
 	return keepLease(plan, g, s, d)
 }
@@ -49,20 +49,20 @@ func resumeForRecreated(plan *planning.Plan, g v1alpha1.Group, s observation.Sna
 // suspended. It has no pod until the group is resumed, and the cluster does not wait for
 // it. Without it the slot would be forgotten with the Lease.
 func PlanRecreated(plan *planning.Plan, g v1alpha1.Group, r component.Rendering, slot int32) error {
-	heir, err := component.NewInstance(g, r, plan.Target, slot)
+	recreated, err := component.NewInstance(g, r, plan.Target, slot)
 	if err != nil {
 		return err
 	}
-	plan.Instances = append(plan.Instances, planning.InstanceChange{Desired: heir})
-	plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s, which was deleted and is suspended", heir.Name))
-	plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonCreating, fmt.Sprintf("Instance %s was deleted and is being made anew", heir.Name)))
+	plan.Instances = append(plan.Instances, planning.InstanceChange{Desired: recreated})
+	plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s, which was deleted and is suspended", recreated.Name))
+	plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonCreating, fmt.Sprintf("Instance %s was deleted and is being made anew", recreated.Name)))
 	return nil
 }
 
 // keepLease has the Lease record what is done now and to which member, without releasing
 // it in between.
 func keepLease(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, d component.Disruption) step.Outcome {
-	plan.Lease = planning.LeaseChange{Take: &d, Leaders: s.Lease.Leaders, Since: s.Lease.Since, Batch: s.Lease.Companions, BatchBlocked: s.Lease.Alone, Recreating: recreatingGroup(g, d), Why: d.Why}
+	plan.Lease = planning.LeaseChange{Take: &d, Leaders: s.Lease.Leaders, Since: s.Lease.Since, Batch: s.Lease.Batch, BatchBlocked: s.Lease.BatchBlocked, Recreating: recreatingGroup(g, d), Why: d.Why}
 	return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s keeps the Lease %s: %s", d.Instance.Name, lease.Name(g.PDGroupName()), d.Why))
 }
 

@@ -23,7 +23,7 @@ import (
 func TestADeletedMemberIsRestartedStepByStep(t *testing.T) {
 	since := time.Unix(1799999000, 0)
 	held := func(uid, returns string) lease.State {
-		return lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: types.UID(uid)}, Since: since, Leaders: 9, Returns: returns}
+		return lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: types.UID(uid)}, Since: since, Leaders: 9, Recreating: returns}
 	}
 	gone := func(s *observation.Snapshot) { s.HolderRecreated = true }
 	let := instancetest.Deleted(instancetest.Instance(1, "old"))
@@ -76,7 +76,7 @@ func TestADeletedMemberIsRestartedStepByStep(t *testing.T) {
 			if c.holder == "" {
 				assert.Nil(t, plan.Lease.Take)
 			} else if assert.NotNil(t, plan.Lease.Take) {
-				assert.Equal(t, lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: types.UID(c.holder)}, Since: c.since, Leaders: c.leaders, Returns: c.returns}, plan.Lease.State())
+				assert.Equal(t, lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: types.UID(c.holder)}, Since: c.since, Leaders: c.leaders, Recreating: c.returns}, plan.Lease.State())
 			}
 			assert.Equal(t, c.gives, plan.Lease.Release)
 			assert.Equal(t, c.mark, plan.Disrupted["kv-1"] == member.Restart)

@@ -18,7 +18,7 @@ import (
 // continueDisruption continues the disruption of the holder of the Lease. No other member
 // of the group is disrupted meanwhile, except those that do not serve.
 func continueDisruption(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
-	if len(s.Lease.Companions) > 0 {
+	if len(s.Lease.Batch) > 0 {
 		return continueBatch(plan, g, s, r, holder, work, leaving)
 	}
 	at := slices.IndexFunc(work, func(d component.Disruption) bool { return d.Instance.Name == holder.Name })
@@ -31,7 +31,7 @@ func continueDisruption(plan *planning.Plan, g v1alpha1.Group, s observation.Sna
 	d := work[at]
 	plan.Disrupted[holder.Name] = d.Verb // it counts for a canary
 	restartNotServing(plan, g, s, r, slices.Delete(slices.Clone(work), at, at+1))
-	if s.Lease.Returns != recreatingGroup(g, d) {
+	if s.Lease.Recreating != recreatingGroup(g, d) {
 		return keepLease(plan, g, s, d)
 	}
 	if d.Verb == member.Restart && r.Component.NotServing(holder) {

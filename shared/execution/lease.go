@@ -60,7 +60,7 @@ func leaseTaken(ctx context.Context, env operator.Env, g v1alpha1.Group) step.Ou
 }
 
 func giveLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, change planning.LeaseChange) step.Outcome {
-	err := leaseclient.Give(ctx, env.Client, env.Name, s.Lease)
+	err := leaseclient.Release(ctx, env.Client, env.Name, s.Lease)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return step.Conflict(v1alpha1.ReasonProgressing, "the Lease "+lease.Name(g.PDGroupName())+" has changed meanwhile")

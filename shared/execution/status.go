@@ -25,15 +25,14 @@ type Findings[Status any] struct {
 	End step.Outcome
 	// Changes says what a rollout that begins now changes.
 	Changes string
-	// Once says that the status holds what is written once: it is planned anew if
-	// it was not made from the newest version of the group, so that a cache which
-	// does not know it yet does not take it back.
+	// Once says that the status holds something that is written only once. It is written
+	// only if it was made from the newest version of the group, so that an outdated cache
+	// cannot take it back.
 	Once bool
 }
 
-// Conclude ends a reconcile: it writes what it has found out, the members' part
-// into their Instances and the rest into the group's status, which g carries
-// afterwards.
+// Conclude ends a reconcile. It writes the members' part into the status of their
+// Instances and the rest into the status of the group, which g carries afterwards.
 func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Group, status *Status, found Findings[Status]) (ctrl.Result, error) {
 	end := step.Worst(found.End, env.Outcomes.Count("report", WriteMembers(ctx, env, found.Members)))
 	write, was := env.Status.Write, *g.GetGroupStatus()
@@ -51,9 +50,9 @@ func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Grou
 	return end.Result()
 }
 
-// tellRollout tells that a group's members are to be brought to another revision than
-// before, and that they have been. Its condition UpToDate tells that, too, but in the
-// same words each time, and Events that are told again are counted and not kept.
+// tellRollout records an Event when a group's members begin to get another revision, and
+// when all have it. The condition UpToDate tells that in the same words each time, and
+// Events in the same words are counted and not kept.
 func tellRollout(env operator.Env, g v1alpha1.Group, was v1alpha1.GroupStatus, changes string) {
 	is := g.GetGroupStatus()
 	if was.UpdateRevision != "" && is.UpdateRevision != was.UpdateRevision && is.Replicas > 0 {

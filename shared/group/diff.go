@@ -21,8 +21,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// compareInstances looks at every Instance of the group that it has a say in and returns
-// it with what may become of it. One that is being deleted can only be let go.
+// compareInstances compares every Instance that belongs to the group with its spec. One
+// that is being deleted can only be released.
 func compareInstances(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering) ([]planning.InstanceDiff, error) {
 	var living []planning.InstanceDiff
 	for _, i := range s.Instances {
@@ -47,9 +47,9 @@ func compareInstances(plan *planning.Plan, g v1alpha1.Group, s observation.Snaps
 func pendingDisruptions(plan *planning.Plan, r component.Rendering, living []planning.InstanceDiff, leaving planning.Removal) []component.Disruption {
 	var out []component.Disruption
 	for _, m := range living {
-		victim, leaves := leaving.Candidates[m.Live.Name]
-		if leaves && r.Component.NeedsLease(victim) {
-			out = append(out, victim)
+		candidate, leaves := leaving.Candidates[m.Live.Name]
+		if leaves && r.Component.NeedsLease(candidate) {
+			out = append(out, candidate)
 		}
 		if m.RestartReason != "" && (!leaves || r.Component.NotServing(m.Live)) {
 			out = append(out, component.Disruption{Instance: m.Live, Verb: member.Restart, Why: m.RestartReason, Revision: plan.Target.Hash})
@@ -58,7 +58,7 @@ func pendingDisruptions(plan *planning.Plan, r component.Rendering, living []pla
 	return out
 }
 
-// compareInstance compares a living Instance with what it is to be.
+// compareInstance compares an Instance with what it is to be.
 func compareInstance(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, live *v1alpha1.Instance) (planning.InstanceDiff, error) {
 	wanted, err := component.NewInstance(g, r, plan.Target, live.Spec.Slot)
 	if err != nil {
@@ -78,7 +78,7 @@ func compareInstance(plan *planning.Plan, g v1alpha1.Group, s observation.Snapsh
 	}
 	plan.ApplyingConfig = plan.ApplyingConfig || m.ApplyingConfig
 	if why := observation.RestartRequest(s, live); m.RestartReason == "" && why != "" && live.Status.PodUID != "" {
-		// The pod stays as it is and is started anew.
+		// The pod is restarted as it is.
 		m.RestartReason, m.RestartOnly = why, true
 		m.Wanted = m.Kept.DeepCopy()
 		m.Wanted.Spec.StopPod = live.Status.PodUID
@@ -116,7 +116,7 @@ func compareRevision(m *planning.InstanceDiff, plan *planning.Plan, g v1alpha1.G
 		plan.Notes = append(plan.Notes, fmt.Sprintf("change Instance %s in place: %s", live.Name, change.Text))
 		return nil
 	}
-	// Until then the living member keeps what it runs.
+	// Until then the member keeps what it runs.
 	m.Kept = m.Wanted.DeepCopy()
 	m.Kept.Spec.Revision = live.Spec.Revision
 	m.Kept.Spec.PodTemplate = kept
@@ -126,15 +126,15 @@ func compareRevision(m *planning.InstanceDiff, plan *planning.Plan, g v1alpha1.G
 		// The pod may still be called by the very revision that is wanted again,
 		// and its member runs with another configuration all the same.
 		m.Wanted.Spec.StopPod = live.Status.PodUID
-		// Should nobody let that pod stop, it is seen by this what its member runs with.
-		member.SetAnnotation(m.Wanted, v1alpha1.AnnotationGiven, strings.Join(append([]string{string(live.Status.PodUID)}, append(member.AppliedRevisions(live), live.Spec.Revision)...), " "))
+		// Should that pod never stop, this tells what its member runs with.
+		member.SetAnnotation(m.Wanted, v1alpha1.AnnotationAppliedConfig, strings.Join(append([]string{string(live.Status.PodUID)}, append(member.AppliedRevisions(live), live.Spec.Revision)...), " "))
 	}
 	var err error
 	m.RestartReason, err = onlineconfig.ApplyOnline(m, plan, g, s, r, &old, wanted, change.Text)
 	return err
 }
 
-// instanceChange is what becomes of a resident by what the plan has decided.
+// instanceChange is what becomes of an Instance by what the plan has decided.
 func instanceChange(m planning.InstanceDiff, plan *planning.Plan, g v1alpha1.Group, r component.Rendering, leaving planning.Removal, marked map[string]bool) planning.InstanceChange {
 	name := m.Live.Name
 	eviction := planEviction(plan, g, r, m.Live)
@@ -165,8 +165,8 @@ func instanceChange(m planning.InstanceDiff, plan *planning.Plan, g v1alpha1.Gro
 	return out
 }
 
-// updateSuspended lets members of a suspended group have a new revision: those whose
-// pod has stopped are not restarted by it, and would wait for a restart for ever.
+// updateSuspended gives members of a suspended group their new revision if their pod has
+// stopped: they would wait indefinitely for a restart.
 func updateSuspended(plan *planning.Plan, living []planning.InstanceDiff) {
 	for _, m := range living {
 		if m.RestartReason == "" || !m.Live.Spec.Suspended || m.Live.Status.PodUID != "" {
@@ -177,8 +177,8 @@ func updateSuspended(plan *planning.Plan, living []planning.InstanceDiff) {
 	}
 }
 
-// deletingInstance is a deleted Instance as it is to be until it has gone: nothing of it
-// changes but the finalizer, when its member has left, and whether its pod runs: a
+// deletingInstance is an Instance that is being deleted, as it is to be until it has gone.
+// Only its finalizer changes, when its member has left, and whether its pod runs: a
 // suspended group stops it like the others, and the member leaves when the group is
 // resumed.
 func deletingInstance(live *v1alpha1.Instance, plan *planning.Plan, g v1alpha1.Group, r component.Rendering, eviction component.Eviction) *v1alpha1.Instance {
@@ -198,11 +198,10 @@ func deletingInstance(live *v1alpha1.Instance, plan *planning.Plan, g v1alpha1.G
 	return desired
 }
 
-// recordDisruption writes on an Instance what is being done to its member, or leaves the mark
-// of what is still to be taken back, or cannot be any more. A pod that has to stop
-// before its member is known to have left is suspended. What has ended of a member that
-// is to lead nothing leaves the mark of that, by which it is known later what to take
-// back.
+// recordDisruption writes on an Instance what is being done to its member, or keeps the
+// record of what is still to be undone. A pod that has to stop before its member is known
+// to have left is suspended. The record of a member that is to lead nothing stays after
+// its disruption has ended: it tells later what to undo.
 func recordDisruption(desired, live *v1alpha1.Instance, plan *planning.Plan, r component.Rendering, eviction component.Eviction) {
 	before := member.Verb(live.Annotations[v1alpha1.AnnotationDisruption])
 	left := before != "" && (r.DatabaseUnknown || disruption.HasLeftovers(r.Component, live))
@@ -217,7 +216,7 @@ func recordDisruption(desired, live *v1alpha1.Instance, plan *planning.Plan, r c
 	desired.Spec.Suspended = desired.Spec.Suspended || plan.Suspended[live.Name]
 }
 
-// preserveAnnotations keeps what earlier plans have left on an Instance.
+// preserveAnnotations keeps what earlier plans have written on an Instance.
 func preserveAnnotations(desired, live *v1alpha1.Instance) {
 	desired.Spec.StopPod, desired.Spec.InPlaceFrom = live.Spec.StopPod, live.Spec.InPlaceFrom
 	if answered := live.Annotations[v1alpha1.AnnotationRestarted]; answered != "" {
@@ -225,8 +224,8 @@ func preserveAnnotations(desired, live *v1alpha1.Instance) {
 	}
 }
 
-// deferSuspension puts the stopping or starting of a pod off until those that come
-// before it are done.
+// deferSuspension holds back the stop or the start of a pod until the groups that come
+// first are done.
 func deferSuspension(desired, live *v1alpha1.Instance, r component.Rendering) {
 	switch {
 	case desired.Spec.Suspended && r.SuspendWait != "":

@@ -10,8 +10,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// planEviction takes over how far a member is on its way to lead nothing. One that leaves
-// has given its leaders away already; one that is being restarted does so by itself.
+// planEviction takes over how far a member is on its way to lead nothing. A member that
+// leaves has given its leaders away already; one that is being restarted does so by
+// itself.
 func planEviction(p *planning.Plan, g v1alpha1.Group, r component.Rendering, i *v1alpha1.Instance) component.Eviction {
 	leading, able := r.Component.(component.LeaderEvictor)
 	if !able {
@@ -22,7 +23,7 @@ func planEviction(p *planning.Plan, g v1alpha1.Group, r component.Rendering, i *
 	if g.GetComponentSpec().Suspended || verb == member.Remove {
 		return component.Eviction{Marked: e.Marked && i.Annotations[v1alpha1.AnnotationDisruption] != ""}
 	}
-	// Who has just been chosen to be disrupted must not be given what others lead.
+	// A member that has just been chosen to be disrupted must not get the leaders of others.
 	if !under && p.Lease.Take == nil {
 		p.Evictions = append(p.Evictions, e.Calls...)
 	}
@@ -38,8 +39,8 @@ func planEviction(p *planning.Plan, g v1alpha1.Group, r component.Rendering, i *
 	return e
 }
 
-// explainPausedEvictions says what of this would be done in a paused group. It is no roll that
-// others wait for.
+// explainPausedEvictions says which of this would be done if the group were not paused. No
+// other group waits for it.
 func explainPausedEvictions(p *planning.Plan, message string) {
 	switch {
 	case p.EvictionOutcome.Kind == step.KindWait:
@@ -52,8 +53,8 @@ func explainPausedEvictions(p *planning.Plan, message string) {
 	p.EvictionOutcome = step.Wait("group", member.WaitDeadline, v1alpha1.ReasonEvictingLeaders, message)
 }
 
-// recordEviction tells on an Instance that its member has come to lead nothing. It stays
-// until the request is gone, and what was done for it.
+// recordEviction writes on an Instance that its member has come to lead nothing. That
+// stays until the request is gone, and what was done for it.
 func recordEviction(desired, live *v1alpha1.Instance, e component.Eviction) {
 	request, asked := member.EvictionRequest(live)
 	before := live.Annotations[v1alpha1.AnnotationLeadersEvicted]

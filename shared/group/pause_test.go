@@ -31,11 +31,11 @@ func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
 			Lease: planning.LeaseChange{Release: true}, Outcome: step.Done(),
 			Rechecks: []planning.Recheck{{Instance: "kv-1", Still: func(pd.View) string { return "" }}, {Instance: "kv-2", Still: func(pd.View) string { return "" }}},
 		}, true, "", ""},
-		"companions that have recovered too": {planning.Plan{
+		"members of the batch that have recovered too": {planning.Plan{
 			Lease: planning.LeaseChange{Release: true}, Outcome: step.Done(),
 			Rechecks: []planning.Recheck{{Instance: "kv-3", Still: func(pd.View) string { return "" }}, {Instance: "kv-2", Still: func(pd.View) string { return "" }}},
 		}, true, "", ""},
-		"nor does one whose companion is not to lead yet": {planning.Plan{
+		"nor does one of whose batch a member is not to lead yet": {planning.Plan{
 			Lease: planning.LeaseChange{Release: true}, Calls: []component.Call{{Verb: component.StopEvictingLeaders, Instance: "kv-3"}}, Outcome: step.Done(),
 		}, false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv"},
 		"one of which something is still to be taken back does not": {planning.Plan{
@@ -52,7 +52,7 @@ func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
 			false, v1alpha1.ReasonPaused, "paused: set spec.paused to false to go on: kubectl -n ns edit tikvgroup kv; next: take the Lease"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := observation.Snapshot{Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: "a"}, Companions: []lease.Companion{{Instance: "kv-3"}}}}
+			s := observation.Snapshot{Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-1", UID: "a"}, Batch: []lease.BatchMember{{Instance: "kv-3"}}}}
 			plan := paused(c.plan, &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}, s)
 			assert.Equal(t, c.gives, plan.Lease.Release)
 			assert.Nil(t, plan.Lease.Take)

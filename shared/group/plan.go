@@ -71,9 +71,9 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 	return plan, nil
 }
 
-// paused takes everything that would be done out of a plan and says what that
-// is, if it is anything. A member that was being disrupted and is done gives the
-// Lease back all the same: the rest of the cluster waits for it.
+// paused takes everything that would be done out of a plan and says what that is. A member
+// that has recovered releases the Lease all the same: the rest of the cluster waits for
+// it.
 func paused(plan planning.Plan, g v1alpha1.Group, s observation.Snapshot) planning.Plan {
 	done := plan.Lease.Release && !slices.ContainsFunc(plan.Calls, func(c component.Call) bool { return s.Lease.Names(c.Instance) })
 	held := len(plan.Notes) > 0 || plan.Revision != nil || len(plan.Calls) > 0 || len(plan.Deletes) > 0 || plan.Lease.Take != nil || len(plan.Drained) > 0
@@ -100,8 +100,8 @@ func paused(plan planning.Plan, g v1alpha1.Group, s observation.Snapshot) planni
 	return plan
 }
 
-// mostImportant is the worst of what the members say, of what holds a disruption up, and of
-// how far volumes are. What goes on beside a roll hides none of what holds that up.
+// mostImportant is the worst of what the members report, of what holds a disruption back,
+// and of what is independent of a roll. The latter hides none of what holds a roll back.
 func mostImportant(members, disruptions, volumes step.Outcome) step.Outcome {
 	if rollout.IsIndependentOfRoll(members.Reason) {
 		return step.Worst(disruptions, members, volumes)
@@ -129,9 +129,9 @@ func groupOutcome(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot,
 	return step.Done()
 }
 
-// notReadyOutcome passes on the most telling reason of an Instance that is not Ready. How
-// far one of the group is on its way out is told elsewhere; one of another group that
-// had its name stands in the way until it has gone.
+// notReadyOutcome is the most specific reason of an Instance that is not Ready. How far a
+// member is on its way to leave is reported elsewhere. An Instance of another group that
+// had the same name blocks its slot until it has gone.
 func notReadyOutcome(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering) step.Outcome {
 	if g.GetComponentSpec().Suspended {
 		for _, i := range s.Instances {

@@ -25,7 +25,7 @@ import (
 func TestAnHeirThatASuspendedGroupWaitsForGivesTheLeaseBack(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
 	g.Spec.PDGroup.Name, g.Spec.Suspended, g.Spec.Replicas = "pd", true, ptr.To(int32(1))
-	s := observation.Snapshot{HolderRecreated: true, Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-2", UID: "old"}, Returns: "kv"}}
+	s := observation.Snapshot{HolderRecreated: true, Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-2", UID: "old"}, Recreating: "kv"}}
 	plain := func(i *v1alpha1.Instance) *v1alpha1.Instance {
 		i.Spec.PodTemplate.Raw, i.Spec.Suspended = []byte("{}"), true
 		return i
@@ -48,13 +48,13 @@ func TestAnHeirThatASuspendedGroupWaitsForGivesTheLeaseBack(t *testing.T) {
 	assert.True(t, planned(componenttest.NothingToUndo{}).Lease.Release, "nobody comes in the slot of a retired claim")
 	s.RetiredSlots = nil
 
-	heir := plain(instancetest.Instance(2, "new"))
-	s.Instances = append(s.Instances, heir)
+	recreated := plain(instancetest.Instance(2, "new"))
+	s.Instances = append(s.Instances, recreated)
 	plan = planned(componenttest.NothingToUndo{})
 	assert.False(t, plan.Lease.Release, "what was begun is to be seen by its mark first")
 	assert.Equal(t, member.Restart, plan.Disrupted["kv-2"])
 
-	instancetest.Restarting(heir)
+	instancetest.Restarting(recreated)
 	plan = planned(componenttest.ToUndo{})
 	assert.False(t, plan.Lease.Release)
 	assert.Contains(t, plan.Calls, component.Call{Verb: component.RestoreStore, Instance: "kv-2"})

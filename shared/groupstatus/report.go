@@ -82,7 +82,7 @@ func reportedOutcome(g v1alpha1.Group, s observation.Snapshot, o step.Outcome) s
 	refused := o.Reason == v1alpha1.ReasonScaleInRefused && before != nil && before.Reason == o.Reason && s.Now.Sub(before.LastTransitionTime.Time) >= refusalDelay
 	stalled := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
 		c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionStalled)
-		// A lost claim is made up for by the group itself, where it may be.
+		// The group itself replaces a member whose claim is lost, where it may.
 		return c != nil && c.Reason == o.Reason && c.Reason != v1alpha1.ReasonClaimLost && strings.HasPrefix(o.Message, "Instance "+i.Name+": ")
 	})
 	if refused || stalled {

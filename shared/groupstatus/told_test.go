@@ -31,12 +31,12 @@ func TestAGroupTellsWhatAPersonMustMend(t *testing.T) {
 		stalled         bool
 		reason, message string
 	}{
-		"a member with a wrong image":      {stalled(v1alpha1.ReasonImagePullFailed), wait(v1alpha1.ReasonImagePullFailed, "Instance kv-0: why"), "", true, v1alpha1.ReasonImagePullFailed, "Instance kv-0: why"},
-		"one that is not what is told":     {stalled(v1alpha1.ReasonImagePullFailed), wait(v1alpha1.ReasonRestarting, "Instance kv-1: why"), "", false, v1alpha1.ReasonRestarting, "Instance kv-1: why"},
-		"a lost claim that is made up for": {stalled(v1alpha1.ReasonClaimLost), wait(v1alpha1.ReasonClaimLost, "Instance kv-0: why"), "", false, v1alpha1.ReasonClaimLost, "Instance kv-0: why"},
-		"a scale-in refused just now":      {nil, wait(v1alpha1.ReasonScaleInRefused, "too few"), v1alpha1.ReasonDraining, false, v1alpha1.ReasonScaleInRefused, "too few"},
-		"one that is refused for long":     {nil, wait(v1alpha1.ReasonScaleInRefused, "too few"), v1alpha1.ReasonScaleInRefused, true, v1alpha1.ReasonScaleInRefused, "too few"},
-		"an invalid entry":                 {nil, step.Stall(v1alpha1.ReasonInvalidSpec, "spec.config: bad"), "", true, v1alpha1.ReasonInvalidSpec, "spec.tikv[].config: bad: kubectl -n ns edit tidbcluster basic"},
+		"a member with a wrong image":            {stalled(v1alpha1.ReasonImagePullFailed), wait(v1alpha1.ReasonImagePullFailed, "Instance kv-0: why"), "", true, v1alpha1.ReasonImagePullFailed, "Instance kv-0: why"},
+		"one that is not what is told":           {stalled(v1alpha1.ReasonImagePullFailed), wait(v1alpha1.ReasonRestarting, "Instance kv-1: why"), "", false, v1alpha1.ReasonRestarting, "Instance kv-1: why"},
+		"a lost claim, whose member is replaced": {stalled(v1alpha1.ReasonClaimLost), wait(v1alpha1.ReasonClaimLost, "Instance kv-0: why"), "", false, v1alpha1.ReasonClaimLost, "Instance kv-0: why"},
+		"a scale-in refused just now":            {nil, wait(v1alpha1.ReasonScaleInRefused, "too few"), v1alpha1.ReasonDraining, false, v1alpha1.ReasonScaleInRefused, "too few"},
+		"one that is refused for long":           {nil, wait(v1alpha1.ReasonScaleInRefused, "too few"), v1alpha1.ReasonScaleInRefused, true, v1alpha1.ReasonScaleInRefused, "too few"},
+		"an invalid entry":                       {nil, step.Stall(v1alpha1.ReasonInvalidSpec, "spec.config: bad"), "", true, v1alpha1.ReasonInvalidSpec, "spec.tikv[].config: bad: kubectl -n ns edit tidbcluster basic"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "basic-tikv", Generation: 1,

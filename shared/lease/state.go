@@ -34,7 +34,7 @@ func Of(i *v1alpha1.Instance) Holder {
 	return Holder{Kind: i.Spec.Group.Kind, Instance: i.Name, UID: i.UID}
 }
 
-// State is a Lease as last read; the zero State is one that nobody ever took.
+// State is a Lease as last read; the zero State is one that was never taken.
 type State struct {
 	// Holder of the right, zero if it is free.
 	Holder Holder
@@ -42,17 +42,18 @@ type State struct {
 	Since time.Time
 	// Leaders that the holder's store had at that time.
 	Leaders int
-	// Returns is the group of the holder if that was deleted and is made anew
-	// under the same name: who comes then is its heir. Empty if nobody comes.
-	Returns string
-	// Companions are restarted at the same time as the holder; none if it is alone.
-	Companions []Companion
-	// Alone is why it is, although its group asks for restarts of several at once;
-	// empty if it does not.
-	Alone string
+	// Recreating is the group of the holder if its Instance was deleted and is created
+	// again under the same name; empty if it is not.
+	Recreating string
+	// Batch are the members that are restarted together with the holder; none if it is
+	// restarted alone.
+	Batch []BatchMember
+	// BatchBlocked is why it is, although its group asks for batches; empty if it does
+	// not.
+	BatchBlocked string
 
-	// Object is the Lease itself, nil if there was none. Whoever writes it writes
-	// this version on or not at all.
+	// Object is the Lease itself, nil if there was none. It is written only at this
+	// version.
 	Object *coordinationv1.Lease
 }
 
@@ -69,7 +70,7 @@ func PDGroup(name string) string {
 	return group
 }
 
-// Free reports whether nobody holds the right.
+// Free reports whether no member holds the right.
 func (s State) Free() bool { return s.Holder.Instance == "" }
 
 // HeldBy reports whether an Instance holds the right.
@@ -82,44 +83,44 @@ func Held(h Holder, since time.Time, leaders int) State {
 	return State{Holder: h, Since: since, Leaders: leaders}
 }
 
-// Companion is a member of the holder's group that is restarted at the same time
-// as the holder.
-type Companion struct {
-	// Instance of the member. One of the same name that was made later takes its
+// BatchMember is a member of the holder's group that is restarted together with the
+// holder.
+type BatchMember struct {
+	// Instance of the member. One of the same name that is created later takes its
 	// place.
 	Instance string
 	// Leaders that its store had when the Lease was taken.
 	Leaders int
 }
 
-// Of returns the State as a member finds it that is the holder or a companion: with
-// the leaders that its own store had.
+// Of returns the State for the holder or a member of its batch: with the leaders that
+// the store of that member had.
 func (s State) Of(i *v1alpha1.Instance) State {
-	if c, ok := s.companion(i.Name); ok && !s.HeldBy(i) {
+	if c, ok := s.batchMember(i.Name); ok && !s.HeldBy(i) {
 		s.Leaders = c.Leaders
 	}
 	return s
 }
 
-// Covers reports whether an Instance may be stopped by who has the right: it holds
-// it, or is a companion of who does.
+// Covers reports whether an Instance may be stopped under the right: it holds it, or is
+// in the batch of the holder.
 func (s State) Covers(i *v1alpha1.Instance) bool {
-	_, ok := s.companion(i.Name)
+	_, ok := s.batchMember(i.Name)
 	return s.HeldBy(i) || ok && !s.Free() && s.Holder.Kind == i.Spec.Group.Kind
 }
 
-// Names reports whether the Lease names an Instance, as its holder or as a companion:
+// Names reports whether the Lease names an Instance, as its holder or as one of the batch:
 // also one that has gone.
 func (s State) Names(instance string) bool {
-	_, ok := s.companion(instance)
+	_, ok := s.batchMember(instance)
 	return !s.Free() && (ok || s.Holder.Instance == instance)
 }
 
-func (s State) companion(name string) (Companion, bool) {
-	for _, c := range s.Companions {
+func (s State) batchMember(name string) (BatchMember, bool) {
+	for _, c := range s.Batch {
 		if c.Instance == name {
 			return c, true
 		}
 	}
-	return Companion{}, false
+	return BatchMember{}, false
 }

@@ -45,8 +45,8 @@ func state(l *coordinationv1.Lease) lease.State {
 	if n, err := strconv.Atoi(l.Annotations[v1alpha1.AnnotationLeaders]); err == nil {
 		s.Leaders = n
 	}
-	s.Returns = l.Annotations[v1alpha1.AnnotationReturns]
-	s.Companions, s.Alone = companions(l.Annotations[v1alpha1.AnnotationCompanions], s.Holder), alone(l.Annotations[v1alpha1.AnnotationAlone], s.Holder)
+	s.Recreating = l.Annotations[v1alpha1.AnnotationRecreating]
+	s.Batch, s.BatchBlocked = batch(l.Annotations[v1alpha1.AnnotationRestartBatch], s.Holder), batchBlocked(l.Annotations[v1alpha1.AnnotationRestartBatchBlocked], s.Holder)
 	return s
 }
 
@@ -64,20 +64,20 @@ func Lost(ctx context.Context, c client.Reader, namespace string, h lease.Holder
 	return i.UID != h.UID, nil
 }
 
-// Returns reports whether a holder that is lost is made anew: its group is there
+// IsRecreated reports whether a holder that is lost is made anew: its group is there
 // and stays. Only one that reads from the API server knows.
-func Returns(ctx context.Context, c client.Reader, namespace string, s lease.State) (bool, error) {
-	if s.Returns == "" {
+func IsRecreated(ctx context.Context, c client.Reader, namespace string, s lease.State) (bool, error) {
+	if s.Recreating == "" {
 		return false, nil
 	}
 	group := &metav1.PartialObjectMetadata{}
 	group.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(s.Holder.Kind))
-	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: s.Returns}, group)
+	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: s.Recreating}, group)
 	switch {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("get %s %s: %w", s.Holder.Kind, s.Returns, err)
+		return false, fmt.Errorf("get %s %s: %w", s.Holder.Kind, s.Recreating, err)
 	}
 	return group.DeletionTimestamp == nil, nil
 }
@@ -103,17 +103,17 @@ func Take(ctx context.Context, c client.Client, owner string, pdGroup *v1alpha1.
 	}
 	l.Annotations[v1alpha1.AnnotationHolder] = string(next.Holder.UID)
 	l.Annotations[v1alpha1.AnnotationLeaders] = strconv.Itoa(next.Leaders)
-	delete(l.Annotations, v1alpha1.AnnotationReturns)
-	delete(l.Annotations, v1alpha1.AnnotationCompanions)
-	delete(l.Annotations, v1alpha1.AnnotationAlone)
-	if next.Returns != "" {
-		l.Annotations[v1alpha1.AnnotationReturns] = next.Returns
+	delete(l.Annotations, v1alpha1.AnnotationRecreating)
+	delete(l.Annotations, v1alpha1.AnnotationRestartBatch)
+	delete(l.Annotations, v1alpha1.AnnotationRestartBatchBlocked)
+	if next.Recreating != "" {
+		l.Annotations[v1alpha1.AnnotationRecreating] = next.Recreating
 	}
-	if len(next.Companions) > 0 {
-		l.Annotations[v1alpha1.AnnotationCompanions] = companionsText(next)
+	if len(next.Batch) > 0 {
+		l.Annotations[v1alpha1.AnnotationRestartBatch] = batchText(next)
 	}
-	if next.Alone != "" {
-		l.Annotations[v1alpha1.AnnotationAlone] = string(next.Holder.UID) + " " + next.Alone
+	if next.BatchBlocked != "" {
+		l.Annotations[v1alpha1.AnnotationRestartBatchBlocked] = string(next.Holder.UID) + " " + next.BatchBlocked
 	}
 	l.Spec.HolderIdentity = ptr.To(next.Holder.String())
 	l.Spec.AcquireTime = &metav1.MicroTime{Time: next.Since}
@@ -121,18 +121,18 @@ func Take(ctx context.Context, c client.Client, owner string, pdGroup *v1alpha1.
 	return write(ctx, c, owner, s.Object == nil, l)
 }
 
-// Give gives the right back. It fails with a conflict if the Lease has changed
+// Release gives the right back. It fails with a conflict if the Lease has changed
 // since s was read.
-func Give(ctx context.Context, c client.Client, owner string, s lease.State) error {
+func Release(ctx context.Context, c client.Client, owner string, s lease.State) error {
 	if s.Object == nil || s.Free() {
 		return nil
 	}
 	l := s.Object.DeepCopy()
 	delete(l.Annotations, v1alpha1.AnnotationHolder)
 	delete(l.Annotations, v1alpha1.AnnotationLeaders)
-	delete(l.Annotations, v1alpha1.AnnotationReturns)
-	delete(l.Annotations, v1alpha1.AnnotationCompanions)
-	delete(l.Annotations, v1alpha1.AnnotationAlone)
+	delete(l.Annotations, v1alpha1.AnnotationRecreating)
+	delete(l.Annotations, v1alpha1.AnnotationRestartBatch)
+	delete(l.Annotations, v1alpha1.AnnotationRestartBatchBlocked)
 	l.Spec.HolderIdentity, l.Spec.AcquireTime = nil, nil
 	return write(ctx, c, owner, false, l)
 }

@@ -46,7 +46,7 @@ func MayRunOtherConfig(i *v1alpha1.Instance) bool {
 // AppliedRevisions returns the revisions whose configuration may have been sent to the
 // running member.
 func AppliedRevisions(i *v1alpha1.Instance) []string {
-	pod, revisions, _ := strings.Cut(i.Annotations[v1alpha1.AnnotationGiven], " ")
+	pod, revisions, _ := strings.Cut(i.Annotations[v1alpha1.AnnotationAppliedConfig], " ")
 	if pod == "" || pod != string(i.Status.PodUID) {
 		return nil
 	}

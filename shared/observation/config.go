@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RunningConfig is what a running member was last seen to run with.
+// RunningConfig is the configuration that a running member was last seen with.
 type RunningConfig struct {
 	// Pod of the member, and since when it is ready: a process that starts anew
 	// runs with its file again.
@@ -19,8 +19,7 @@ type RunningConfig struct {
 	Taken   map[string]string
 	Refused map[string]Refusal
 	Tried   metav1.Time
-	// Giving says that it is being given items: what else is known of it was so
-	// before.
+	// Giving says that items are being sent to it: what else is known of it was so before.
 	Giving bool
 	// Err is why it could not be asked, or given something, at Tried. Failed is why it
 	// could not be given something the last time.
@@ -30,7 +29,7 @@ type RunningConfig struct {
 // Refusal is the value that a member did not take, and what it answered.
 type Refusal struct {
 	Value, Answer string
-	// Uncertain says that the member may have taken it all the same: it does not show
-	// the item, and has refused it together with others.
+	// Uncertain says that the member may have taken the item all the same: it does not
+	// show the item, and has refused it together with others.
 	Uncertain bool
 }

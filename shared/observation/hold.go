@@ -8,19 +8,18 @@ import (
 // maxHeld bounds how many regions are watched one by one.
 const maxHeld = 200
 
-// Hold is for how long the restart of a member has been held back because it is not
-// safe. It is kept in memory: after a restart of the operator it begins anew.
+// Hold is how long the restart of a member has been held back because it is not safe. It
+// is kept in memory and begins again after a restart of the operator.
 type Hold struct {
 	// Instance that is held back; empty if none is.
 	Instance string
-	// Since when one is.
+	// Since when a restart is held back.
 	Since time.Time
 	// Regions that are in the way, by ID, and since when each is without a break.
 	Regions map[string]time.Time
 }
 
-// Next is the hold a moment later: who is held back then, and by which regions.
-// Nothing in the old one changes.
+// Next returns the Hold a moment later. The old one does not change.
 func (h Hold) Next(now time.Time, instance string, regions []string) Hold {
 	if instance == "" {
 		return Hold{}

@@ -8,10 +8,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
-// AwaitsRecreation reports whether the Lease is for a member of the group that is to come
-// back under its name.
+// AwaitsRecreation reports whether the Lease is kept for a member of the group whose
+// Instance is to be created again.
 func (s Snapshot) AwaitsRecreation(g v1alpha1.Group) bool {
-	return s.HolderRecreated && s.Lease.Holder.Kind == g.GroupKind() && s.Lease.Returns == g.GetName()
+	return s.HolderRecreated && s.Lease.Holder.Kind == g.GroupKind() && s.Lease.Recreating == g.GetName()
 }
 
 // RecreatedSlot returns the slot of that member.
@@ -34,10 +34,11 @@ func HolderOf(s Snapshot) *v1alpha1.Instance {
 	return s.Instances[at]
 }
 
-// UnfinishedBatchMember names a companion of a holder that is lost which is not what it is to be
-// yet; empty if there is none. Nobody waits for one that is deleted or suspended,
-// whoever asks not for itself, and if it has not come back itself only for those that
-// are still to be stopped: else they would wait for each other. asker may be nil.
+// UnfinishedBatchMember names a member of the batch of a lost holder that has not finished
+// its restart; empty if there is none. A member that is deleted or suspended is not waited
+// for. A member that asks does not wait for itself and, if it has not finished either,
+// only for those that are still to stop: otherwise they would wait for each other. asker
+// may be nil.
 func (s Snapshot) UnfinishedBatchMember(asker *v1alpha1.Instance) string {
 	if !s.HolderLost {
 		return ""

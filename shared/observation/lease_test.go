@@ -11,7 +11,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
 )
 
-// P5: when the holder is lost its companions are waited for, but nobody for ever.
+// P5: when the holder is lost its batch is waited for, but none of it indefinitely.
 func TestWhoIsWaitedForWhenTheHolderIsLost(t *testing.T) {
 	group := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv"}}
 	group.Spec.Suspended = true
@@ -34,8 +34,8 @@ func TestWhoIsWaitedForWhenTheHolderIsLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Snapshot{HolderLost: true, Instances: []*v1alpha1.Instance{instancetest.Instance(0, "0"), instancetest.Instance(1, "1"), instancetest.Instance(2, "2")}, Lease: lease.State{
-				Holder:     lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-5", UID: "5"},
-				Companions: []lease.Companion{{Instance: "kv-1"}, {Instance: "kv-2"}},
+				Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-5", UID: "5"},
+				Batch:  []lease.BatchMember{{Instance: "kv-1"}, {Instance: "kv-2"}},
 			}}
 			s.Instances[2].Status.Conditions = ready
 			c.change(&s)

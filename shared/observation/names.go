@@ -10,8 +10,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// RetryPeriod is after how long a name that somebody else holds is looked at
-// again: nothing tells when he lets go of it.
+// RetryPeriod is how soon a name that another owner holds is looked at again: no watch
+// tells when it becomes free.
 const RetryPeriod = time.Minute
 
 // BudgetName is the name of the PodDisruptionBudget of a group's component in its
@@ -23,8 +23,7 @@ func BudgetName(g v1alpha1.Group) string {
 	return g.PDGroupName() + "-" + g.Component()
 }
 
-// NameConflict names an object of one of the group's names that is somebody
-// else's.
+// NameConflict names an object of another owner that has one of the group's names.
 func NameConflict(g v1alpha1.Group, s Snapshot) string {
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
 		service := s.Services[name]

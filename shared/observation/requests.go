@@ -7,10 +7,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/member"
 )
 
-// IsRestartWithdrawn reports whether an Instance's pod was to be started anew as it is, a policy
-// refuses what would take its place, and nobody asks for it any more. The policy may
-// change at any moment, and the stop has to be taken back. Who asked by an annotation
-// asks for as long as it is there.
+// IsRestartWithdrawn reports whether a restart was permitted that is not asked for any
+// more, while a policy refuses the new pod. The policy may change at any moment, so the
+// permission has to be withdrawn. A request by an annotation counts for as long as the
+// annotation is there.
 func IsRestartWithdrawn(s Snapshot, i *v1alpha1.Instance) bool {
 	return member.IsStopPermitted(i) && member.WhyNotUpToDate(i) == v1alpha1.ReasonPodRejected &&
 		i.Annotations[v1alpha1.AnnotationRestart] == "" && !mustLeaveNode(s, i)
@@ -26,11 +26,11 @@ func IsRestartDue(g v1alpha1.Group, s Snapshot) bool {
 	})
 }
 
-// RestartRequest says why an Instance's pod is to be started anew although nothing of it
-// changes: a person asked for it, or its node is to be left. Empty if it is not.
-// A pod whose volumes would not follow it stays where it is. Who has been permitted to
-// stop is not asked again: what is safe was decided then, and the Lease is kept until it
-// has been restarted or the permission is taken back.
+// RestartRequest says why a pod is to be restarted although nothing of it changes: a user
+// asked, or its node is to be left. Empty if it is not. A pod whose volumes would not
+// follow it stays. A member that was permitted to stop is not asked again: its safety was
+// decided then, and it keeps the Lease until it has restarted or the permission is
+// withdrawn.
 func RestartRequest(s Snapshot, i *v1alpha1.Instance) string {
 	if answer := i.Annotations[v1alpha1.AnnotationRestart]; answer != "" && answer != i.Annotations[v1alpha1.AnnotationRestarted] {
 		return "annotation " + v1alpha1.AnnotationRestart + "=" + answer
@@ -41,8 +41,8 @@ func RestartRequest(s Snapshot, i *v1alpha1.Instance) string {
 	return ""
 }
 
-// mustLeaveNode reports whether an Instance's pod is to leave its node, and its volumes
-// would follow it.
+// mustLeaveNode reports whether the pod of an Instance is to leave its node, and its
+// volumes would follow it.
 func mustLeaveNode(s Snapshot, i *v1alpha1.Instance) bool {
 	bound := slices.ContainsFunc(i.Status.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.NodeBound || v.PersistentVolume == "" })
 	return s.Cordoned[i.Status.NodeName] && !bound

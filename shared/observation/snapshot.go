@@ -24,8 +24,8 @@ type Snapshot struct {
 	Overdue map[types.UID]bool
 	// Siblings are the Instances of other groups of the same kind and cluster.
 	Siblings []*v1alpha1.Instance
-	// ClusterInstances are the Instances of everything that a PDGroup's PD serves, while PD is
-	// to be rebuilt; else nil.
+	// ClusterInstances are all Instances of the cluster, while PD is to be rebuilt; else
+	// nil.
 	ClusterInstances []*v1alpha1.Instance
 	// Services of the group's names, whoever owns them.
 	Services map[string]*corev1.Service
@@ -35,17 +35,17 @@ type Snapshot struct {
 	Revisions []appsv1.ControllerRevision
 	// Claims that exist, by the Instance that they are labelled with.
 	Claims map[string][]metav1.ObjectMeta
-	// ForeignClaims stand under names that members would found a PD cluster on, and are
-	// not known to be theirs; sorted. They are looked for while nobody has begun to.
+	// ForeignClaims have names that the first PD members would use, and are not known to
+	// be theirs; sorted. They are looked for until the cluster has been founded.
 	ForeignClaims []string
 	// RetiredSlots hold the claims of members that have left for good.
 	RetiredSlots map[int32]bool
 	// Budget is the PodDisruptionBudget of the group's component; nil if there is
 	// none.
 	Budget *policyv1.PodDisruptionBudget
-	// Lease is the right to disrupt a member of the cluster; HolderLost says that
-	// its holder does not exist any more, HolderReturns that it does not but is made
-	// anew.
+	// Lease is the right to disrupt a member of the cluster. HolderLost says that its
+	// holder does not exist any more, HolderRecreated that it does not, but is created
+	// again.
 	Lease           lease.State
 	HolderLost      bool
 	HolderRecreated bool
@@ -77,12 +77,12 @@ type Snapshot struct {
 	// Running is what running members were last seen to run with, by Instance, of
 	// those that may run with something else than their files say.
 	Running map[string]RunningConfig
-	// RunningPending says that some of these are being asked. The answer, or that
-	// there is none, wakes the group up; until then nothing new is known and nothing
-	// should be reported.
+	// RunningPending says that some of these are being asked. The answer, or that there is
+	// none, wakes the group up. Until then nothing new is known, and nothing should be
+	// reported.
 	RunningPending bool
-	// StatusPorts is what the status ports of members said of these, by Instance, of those that
-	// were asked; Peers are among them. SaidPending is as RunningPending.
+	// StatusPorts are the answers of the status ports of members, by Instance, of those
+	// that were asked, Siblings included. StatusPortsPending is as RunningPending.
 	StatusPorts        map[string]member.StatusPortAnswer
 	StatusPortsPending bool
 	// PD as last polled; its Err says why it is not known.
@@ -91,9 +91,8 @@ type Snapshot struct {
 	// operator started. The answer, or that there is none, wakes the group up;
 	// until then nothing new is known and nothing should be reported.
 	PDPending bool
-	// Regions that have a peer too few or one that is not what it should be, as PD
-	// has just said. RegionsKnown says that it was asked, RegionsErr why it did not
-	// answer.
+	// Regions that have too few peers, or a peer that is down or pending, as PD has just
+	// answered. RegionsKnown says that it was asked, RegionsErr why it did not answer.
 	Regions      []pd.Region
 	RegionsKnown bool
 	RegionsErr   error
@@ -114,10 +113,10 @@ func (s Snapshot) Instance(name string) *v1alpha1.Instance {
 	return s.Instances[at]
 }
 
-// WithSiblings returns the Instances of the group and its Peers.
+// WithSiblings returns the Instances of the group and its Siblings.
 func (s Snapshot) WithSiblings() []*v1alpha1.Instance { return slices.Concat(s.Instances, s.Siblings) }
 
-// Find returns the Instance or Peer of a name, nil if there is none.
+// Find returns the Instance or Sibling of a name, nil if there is none.
 func (s Snapshot) Find(name string) *v1alpha1.Instance {
 	if own := s.Instance(name); own != nil {
 		return own

@@ -22,17 +22,17 @@ import (
 func keepAppliedRevisions(m *planning.InstanceDiff, revisions []string) {
 	for _, i := range []*v1alpha1.Instance{m.Kept, m.Wanted} {
 		if len(revisions) > 0 {
-			member.SetAnnotation(i, v1alpha1.AnnotationGiven, string(m.Live.Status.PodUID)+" "+strings.Join(revisions, " "))
+			member.SetAnnotation(i, v1alpha1.AnnotationAppliedConfig, string(m.Live.Status.PodUID)+" "+strings.Join(revisions, " "))
 		}
 	}
 }
 
 // addConfigUpdate adds what a running member still lacks of its configuration to a plan.
-func addConfigUpdate(m *planning.InstanceDiff, plan *planning.Plan, lacks component.ConfigProgress, gift component.ConfigUpdate) {
+func addConfigUpdate(m *planning.InstanceDiff, plan *planning.Plan, lacks component.ConfigProgress, update component.ConfigUpdate) {
 	plan.ConfigOutcome = step.Worst(plan.ConfigOutcome, lacks.Outcome)
 	if lacks.Apply {
-		gift.Instance = m.Live
-		plan.ConfigUpdates = append(plan.ConfigUpdates, gift)
+		update.Instance = m.Live
+		plan.ConfigUpdates = append(plan.ConfigUpdates, update)
 		plan.Notes = append(plan.Notes, "give Instance "+m.Live.Name+" its configuration while it runs")
 	}
 }
@@ -52,7 +52,7 @@ func ApplyOnline(m *planning.InstanceDiff, plan *planning.Plan, g v1alpha1.Group
 		return why, err
 	}
 	mounted, err := remounted(g, wanted, target.Files, files[live.Spec.Revision])
-	if err != nil || revision.Difference(old, mounted).Restart || r.OnlineConfig.Restart(files[live.Spec.Revision], target.Files) != "" {
+	if err != nil || revision.Difference(old, mounted).Restart || r.OnlineConfig.WhyRestart(files[live.Spec.Revision], target.Files) != "" {
 		return why, err
 	}
 	marks := member.AppliedRevisions(live)

@@ -16,7 +16,7 @@ type LeaseChange struct {
 	Since   time.Time
 	// Batch are the members that are disrupted at the same time; BatchBlocked is why there
 	// are none although the group asks for it.
-	Batch        []lease.Companion
+	Batch        []lease.BatchMember
 	BatchBlocked string
 	// Recreating is the group if the member's Instance is being deleted and created again.
 	Recreating string
@@ -28,5 +28,5 @@ type LeaseChange struct {
 
 // State is what the Lease is to say once it is taken.
 func (c LeaseChange) State() lease.State {
-	return lease.State{Holder: lease.Of(c.Take.Instance), Since: c.Since, Leaders: c.Leaders, Returns: c.Recreating, Companions: c.Batch, Alone: c.BatchBlocked}
+	return lease.State{Holder: lease.Of(c.Take.Instance), Since: c.Since, Leaders: c.Leaders, Recreating: c.Recreating, Batch: c.Batch, BatchBlocked: c.BatchBlocked}
 }

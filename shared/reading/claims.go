@@ -17,8 +17,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// ObserveClaims reads the claims of a group's members into a snapshot, and which
-// slots are not filled because of them.
+// ObserveClaims reads the claims of a group's members into a Snapshot, and which slots are
+// not filled because of them.
 func ObserveClaims(ctx context.Context, c client.Reader, g v1alpha1.Group, s *observation.Snapshot) error {
 	var err error
 	if s.Claims, err = claims(ctx, c, g); err == nil {
@@ -43,9 +43,9 @@ func claims(ctx context.Context, c client.Reader, g v1alpha1.Group) (map[string]
 	return out, nil
 }
 
-// restoredClaims adds what has come in place of the lost claims of Instances that
-// are being deleted: whether their data is back decides what becomes of their
-// members, and a claim that has just been restored may not carry our labels yet.
+// restoredClaims adds claims that were restored in place of the lost ones of Instances
+// that are being deleted: whether the data is back decides what happens to the member, and
+// a restored claim may not carry our labels yet.
 func restoredClaims(ctx context.Context, live client.Reader, s observation.Snapshot) error {
 	for _, i := range s.Instances {
 		if i.DeletionTimestamp == nil || !member.IsClaimLost(i) {

@@ -26,7 +26,7 @@ func observeLease(ctx context.Context, env operator.Env, g v1alpha1.Group, s *ob
 	if lost, err := leaseclient.Lost(ctx, env.Live, g.GetNamespace(), s.Lease.Holder); err != nil || !lost {
 		return err
 	}
-	s.HolderRecreated, err = leaseclient.Returns(ctx, env.Live, g.GetNamespace(), s.Lease)
+	s.HolderRecreated, err = leaseclient.IsRecreated(ctx, env.Live, g.GetNamespace(), s.Lease)
 	s.HolderLost = err == nil && !s.HolderRecreated
 	return err
 }

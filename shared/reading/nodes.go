@@ -43,9 +43,8 @@ func observeNodes(ctx context.Context, c client.Reader, s *observation.Snapshot)
 	return nil
 }
 
-// lostNodes finds the pods that find no place because a volume of theirs was on a
-// node which is gone, with all others that it could be used on. Who deletes a Node
-// says that it never comes back.
+// lostNodes finds pods that cannot be scheduled because a volume of theirs can only be
+// used on nodes that are gone. Deleting a Node says that it never comes back.
 func lostNodes(ctx context.Context, env operator.Env, s observation.Snapshot) (map[string]string, error) {
 	out := map[string]string{}
 	for _, i := range s.Instances {
@@ -70,8 +69,8 @@ func lostNodes(ctx context.Context, env operator.Env, s observation.Snapshot) (m
 	return out, nil
 }
 
-// nodeExists reports whether there is a node of a name, or of a host name, which
-// may be another one. What a cache does not show may still be there.
+// nodeExists reports whether there is a node of a name, or of a host name, which may
+// differ. A node that a cache does not show is looked for in the API server.
 func nodeExists(ctx context.Context, env operator.Env, name string) (bool, error) {
 	err := env.Find(ctx, client.ObjectKey{Name: name}, &corev1.Node{})
 	if !apierrors.IsNotFound(err) {

@@ -20,7 +20,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// Observe reads the snapshot of a group.
+// Observe reads the Snapshot of a group.
 func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (observation.Snapshot, error) {
 	s := observation.Snapshot{Now: env.Now(), Image: env.Image}
 	var err error

@@ -13,10 +13,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 )
 
-// IsAnyProgressing reports whether a group, or another one in the list of its kind
-// that shares its PD, is on its way to its spec. They are all served by one
-// poll, and one that has arrived must not slow it down for the others. list is
-// an empty list of the group's kind.
+// IsAnyProgressing reports whether a group, or another one of its kind with the same PD,
+// is on its way to its spec. One poll serves them all, and a group that has arrived must
+// not slow it down for the others. list is an empty list of the group's kind.
 func IsAnyProgressing(ctx context.Context, env operator.Env, g v1alpha1.Group, list client.ObjectList) (bool, error) {
 	if observation.IsProgressing(g) {
 		return true, nil
@@ -30,8 +29,8 @@ func IsAnyProgressing(ctx context.Context, env operator.Env, g v1alpha1.Group, l
 	}), nil
 }
 
-// AdjustPolling has the PD of a group polled as often as the group's new status calls
-// for: nothing else would slow it down once the group has arrived.
+// AdjustPolling has the PD of a group polled as often as the group's new status calls for:
+// nothing else would slow the poll down once the group has arrived.
 func AdjustPolling(ctx context.Context, env operator.Env, g v1alpha1.Group, list client.ObjectList) error {
 	moving, err := IsAnyProgressing(ctx, env, g, list)
 	if err != nil {
@@ -41,8 +40,8 @@ func AdjustPolling(ctx context.Context, env operator.Env, g v1alpha1.Group, list
 	return nil
 }
 
-// StopPolling stops polling the PDs of a namespace that no group of the list's
-// kind names any more.
+// StopPolling stops polling the PDs of a namespace that no group of the list's kind names
+// any more.
 func StopPolling(ctx context.Context, env operator.Env, namespace string, list client.ObjectList) error {
 	if err := env.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list groups of namespace %s: %w", namespace, err)

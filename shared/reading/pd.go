@@ -10,8 +10,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 )
 
-// AskPD puts the last poll of the group's PD into the snapshot, and has PD
-// polled more often while the group is on the move.
+// AskPD puts the last poll of the group's PD into the Snapshot, and has PD polled more
+// often while the group is on its way to its spec.
 func AskPD(env operator.Env, g v1alpha1.Group, s *observation.Snapshot, moving bool) {
 	key := types.NamespacedName{Namespace: g.GetNamespace(), Name: g.PDGroupName()}
 	env.PD.Watch(key, moving)

@@ -14,8 +14,8 @@ import (
 // regionsDeadline bounds the calls about regions.
 const regionsDeadline = 3 * time.Second
 
-// AskRegions asks PD which regions might lose their majority with one more peer,
-// while a member of the group is being stopped or is to be.
+// AskRegions asks PD which regions might lose their majority with one more peer, if a
+// member of the group is being stopped or is to be.
 func AskRegions(ctx context.Context, env operator.Env, g v1alpha1.Group, s *observation.Snapshot) {
 	due := s.HoldsLease() || observation.IsRestartDue(g, *s) && (s.Lease.Free() || s.HolderLost)
 	if !due || s.PDPending || s.PD.Err != nil {
@@ -32,8 +32,8 @@ func AskRegions(ctx context.Context, env operator.Env, g v1alpha1.Group, s *obse
 	s.Regions, s.RegionsErr = client.UnhealthyRegions(ctx)
 }
 
-// questionDeadline bounds how long the regions of several stores are read: what
-// was read first must still be so.
+// questionDeadline bounds how long the regions of several stores are read: what was read
+// first must still be true.
 const questionDeadline = 10 * time.Second
 
 // AskQuestion asks PD what a plan has to know before it can go on.

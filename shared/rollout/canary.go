@@ -13,7 +13,7 @@ type Counts struct {
 	Exist, Ready, Updated int32
 }
 
-// Count counts the Instances of a snapshot.
+// Count counts the Instances of a Snapshot.
 func Count(s observation.Snapshot, revision string) Counts {
 	var c Counts
 	for _, i := range s.Instances {
@@ -31,14 +31,14 @@ func Count(s observation.Snapshot, revision string) Counts {
 	return c
 }
 
-// IsCanaryLimited reports whether spec.disruption.updateAtMost counts for a revision: what all
-// had before is what a canary is taken back to.
+// IsCanaryLimited reports whether spec.disruption.updateAtMost applies to a revision. It
+// does not apply to the one that all members had before: a canary is taken back to that.
 func IsCanaryLimited(g v1alpha1.Group, revision string) bool {
 	wishes := g.GetComponentSpec().Disruption
 	return wishes != nil && wishes.UpdateAtMost != nil && revision != g.GetGroupStatus().CurrentRevision
 }
 
-// CountUpdated counts the members at a revision that stay: those of a surge go again.
+// CountUpdated counts the members at a revision that stay. Those of a surge leave again.
 func CountUpdated(s observation.Snapshot, revision string) int32 {
 	n := Count(s, revision).Updated
 	for _, i := range s.Instances {

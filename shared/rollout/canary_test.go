@@ -22,7 +22,7 @@ import (
 func TestCompanionsCountForTheCanary(t *testing.T) {
 	s := observation.Snapshot{Instances: []*v1alpha1.Instance{instancetest.Instance(0, "a"), instancetest.Instance(1, "b"), instancetest.Instance(2, "c")}}
 	plan := planning.Plan{Target: revision.Target{Hash: "new"}, Lease: planning.LeaseChange{
-		Take: &component.Disruption{Instance: s.Instances[0], Verb: member.Restart}, Batch: []lease.Companion{{Instance: "kv-2"}},
+		Take: &component.Disruption{Instance: s.Instances[0], Verb: member.Restart}, Batch: []lease.BatchMember{{Instance: "kv-2"}},
 	}}
 	assert.EqualValues(t, 2, CountUpdated(plan.WithPlannedRevisions(s), "new"))
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// CurrentTarget returns the revision that all members last had in common, if it is
-// another one than the wanted one and some that are members still have it; else nil.
+// CurrentTarget returns the revision that all members last had in common, if it is not the
+// wanted one and some members still have it; else nil.
 func CurrentTarget(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot) (*revision.Target, error) {
 	current := g.GetGroupStatus().CurrentRevision
 	if current == "" || current == plan.Target.Hash {
 		return nil, nil
 	}
-	// Where all have left, such as by being deleted at once, it is theirs that waits.
+	// If all have left, for example because all were deleted at once, it is theirs.
 	stays := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return workload.IsOwned(g, i) && !member.HasLeft(i) })
 	in := func(i *v1alpha1.Instance) bool {
 		return workload.IsOwned(g, i) && (!member.HasLeft(i) || !stays) && i.Spec.Revision == current
@@ -47,20 +47,18 @@ func CurrentTarget(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot
 	return nil, nil
 }
 
-// startTimeout is for how long a member that starts is left alone although it
-// is to have another revision: longer, and it may be the old one that keeps it
-// from serving.
+// startTimeout is how long a member that starts is left alone although it is to have
+// another revision. After that the old revision may be what keeps it from serving.
 const startTimeout = 2 * time.Minute
 
-// HoldForStart says that a member which does not serve is about to, at the revision
-// that all had and whose successor has to wait; Done if it may have the new one at once. A member
-// that has a reason not to serve never waits: what is pending may be the cure, if it
-// is not its node that is silent.
+// HoldForStart says that a member which does not serve may still start at the revision
+// that all had, whose successor is held back; Done if it may have the new one at once. A
+// member that has a reason not to serve does not wait, because the new revision may be the
+// cure, unless its node does not answer.
 func HoldForStart(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, d component.Disruption, revision string) step.Outcome {
 	hold := CheckUserHolds(g, s, r, d, revision)
 	if member.IsUnreachable(d.Instance) && d.Instance.DeletionTimestamp == nil && d.Instance.Spec.Revision != revision {
-		// Nothing of it is mended by another revision, nor can anybody see what it
-		// makes of it.
+		// Another revision does not help it, and nothing can be seen of how it does with one.
 		if hold.Kind == step.KindDone && IsCanaryLimited(g, revision) {
 			return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonUpdateHeld, fmt.Sprintf("Instance %s (%s): its node does not answer, and it is none of those that spec.disruption.updateAtMost asks for", d.Instance.Name, d.Why))
 		}
@@ -77,8 +75,8 @@ func HoldForStart(g v1alpha1.Group, s observation.Snapshot, r component.Renderin
 	return hold
 }
 
-// StartTimeLeft is for how long yet a member that starts is left alone; not above 0 if
-// it is no longer, or has a reason not to serve.
+// StartTimeLeft is how much longer a member that starts is left alone; 0 or less if it is
+// not, or if it has a reason not to serve.
 func StartTimeLeft(s observation.Snapshot, i *v1alpha1.Instance) time.Duration {
 	if member.Specificity(member.OutcomeOf(i)) > member.SpecificityOfStarting {
 		return 0

@@ -12,15 +12,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 )
 
-// Order is the one in which the kinds of a cluster get a new version or
-// configuration, as TiDB's documents have it. They are suspended the other way
-// round.
+// Order is the order in which the kinds of a cluster get a new version or configuration,
+// as TiDB's documentation has it. They are suspended in reverse.
 func Order() []string {
 	return []string{v1alpha1.KindPDGroup, v1alpha1.KindTiFlashGroup, v1alpha1.KindTiKVGroup, v1alpha1.KindTiDBGroup}
 }
 
-// RollGate opens when all groups of the cluster that come before a group have
-// arrived at their specs.
+// RollGate opens when all groups of the cluster that come before a group have arrived at
+// their specs.
 func RollGate(g v1alpha1.Group, s observation.Snapshot) gate.Result {
 	at := slices.Index(Order(), g.GroupKind())
 	for _, other := range s.Groups {
@@ -37,10 +36,9 @@ func RollGate(g v1alpha1.Group, s observation.Snapshot) gate.Result {
 	return gate.Result{Open: true}
 }
 
-// hasArrived reports whether a group that is not UpToDate for a reason has no roll
-// of its own ahead that others should wait for: all members have the revision that
-// its spec asks for. A claim may be refused to a member of the new revision, or
-// refused more than it has to members that all are there: that nobody else waits for.
+// hasArrived reports whether a group that is not UpToDate has no roll ahead that others
+// should wait for: all its members have the revision that its spec asks for. A refused
+// claim counts as arrived only if all members are there and ready.
 func hasArrived(status *v1alpha1.GroupStatus, reason string) bool {
 	if status.CurrentRevision != status.UpdateRevision {
 		return false
@@ -51,8 +49,8 @@ func hasArrived(status *v1alpha1.GroupStatus, reason string) bool {
 	return IsIndependentOfRoll(reason)
 }
 
-// IsIndependentOfRoll reports whether a reason tells of something that goes on beside a roll: it
-// may come to an end long after that, or never, and nobody's turn depends on it.
+// IsIndependentOfRoll reports whether a reason tells of something that does not hold up a
+// roll: it may end long after, or never.
 func IsIndependentOfRoll(reason string) bool {
 	return slices.Contains([]string{
 		v1alpha1.ReasonNewRendering, v1alpha1.ReasonDraining, v1alpha1.ReasonScaleInRefused, v1alpha1.ReasonVolumeChangePending,
@@ -61,8 +59,8 @@ func IsIndependentOfRoll(reason string) bool {
 	}, reason)
 }
 
-// SuspendWait says which group of the cluster has to stop before a group's pods
-// may; empty if none has. Groups that are not to stop are not waited for.
+// SuspendWait says which group of the cluster has to stop before the pods of a group may;
+// empty if none has. Groups that are not suspended are not waited for.
 func SuspendWait(g v1alpha1.Group, s observation.Snapshot) string {
 	at := slices.Index(Order(), g.GroupKind())
 	for _, other := range s.Groups {
@@ -78,8 +76,8 @@ func SuspendWait(g v1alpha1.Group, s observation.Snapshot) string {
 	return ""
 }
 
-// HasStopped reports whether a suspended group that is not UpToDate for a reason has
-// no pod left: one that has says Suspended rather than these.
+// HasStopped reports whether a suspended group with this reason has no pod left. One that
+// has reports Suspended.
 func HasStopped(reason string) bool {
 	return slices.Contains([]string{v1alpha1.ReasonNewRendering, v1alpha1.ReasonVolumeChangePending, v1alpha1.ReasonReplacementPending, v1alpha1.ReasonDraining}, reason)
 }

@@ -24,10 +24,10 @@ type serviceRecord struct {
 	Spec        corev1.ServiceSpec `json:"spec"`
 }
 
-// KeptServices returns the Services to apply: those that exist as they were
-// rendered, while the spec that they were rendered from is the same, so that
-// another version of the operator changes none of them. They carry the record of
-// that themselves. difference is the first one to what this operator renders.
+// KeptServices returns the Services to apply. While the spec that a Service was rendered
+// from is the same, it is kept as it was rendered, so that another version of the operator
+// changes none. Each carries the record of that in an annotation. difference is the first
+// one to what this operator renders.
 func KeptServices(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (services []*corev1.Service, difference string, err error) {
 	raw, err := json.Marshal(map[string]any{"pods": r.Inputs, "service": r.ServiceInputs, "peerService": g.GetComponentSpec().PeerService})
 	if err != nil {
@@ -42,7 +42,7 @@ func KeptServices(g v1alpha1.Group, s observation.Snapshot, r component.Renderin
 		record := wanted
 		if live := s.Services[rendered.Name]; live != nil && workload.IsOwned(g, live) {
 			var old serviceRecord
-			// What nobody can read was written by somebody else, and is written anew.
+			// A record that cannot be read is not ours, and is replaced.
 			if err := json.Unmarshal([]byte(live.Annotations[v1alpha1.AnnotationRendering]), &old); err == nil && old.Inputs == inputs {
 				record = old
 			}

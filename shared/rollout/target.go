@@ -37,9 +37,9 @@ func ConfigMapName(group string, files map[string]string) (string, error) {
 	return group + "-config-" + sum, nil
 }
 
-// Inputs returns the part of a group's spec that its members are rendered from:
-// the shared part without what changes no pod, and the component's own extras. What
-// is empty in it counts for no hash but where it means something.
+// Inputs returns the part of a group's spec that its members are rendered from: the shared
+// part without what changes no pod, and the component's own extras. An empty value counts
+// for the hash only where it means something.
 func Inputs(g v1alpha1.Group, extra map[string]any) any {
 	spec := g.GetComponentSpec().DeepCopy()
 	spec.Paused, spec.Suspended = false, false

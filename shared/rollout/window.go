@@ -15,14 +15,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// CheckUserHolds says what of the user's own wishes keeps a disruption from beginning;
-// Done if nothing does.
+// CheckUserHolds says which wish of the user holds a disruption back: the order of groups,
+// a pause, the limit of a canary, a maintenance window. Done if none does.
 func CheckUserHolds(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, d component.Disruption, revision string) step.Outcome {
 	wishes, edit := g.GetComponentSpec().Disruption, origin.Of(g)
 	hold := func(format string, args ...any) step.Outcome {
 		return step.Wait(g.GroupKind(), member.WaitDeadline, v1alpha1.ReasonUpdateHeld, fmt.Sprintf("Instance %s (%s): ", d.Instance.Name, d.Why)+fmt.Sprintf(format, args...))
 	}
-	// A deleted member stops whatever it runs.
+	// A member whose Instance is deleted stops whatever it runs.
 	roll := d.Verb == member.Restart && d.Instance.DeletionTimestamp == nil && d.Instance.Spec.Revision != revision
 	switch {
 	case roll && !r.RollGate.Open && r.RollGate.Message != "":

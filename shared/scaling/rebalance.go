@@ -13,8 +13,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// RebalanceSurplus returns the member that spec.rebalance has added and in exchange for which
-// nobody leaves yet; nil if there is none.
+// RebalanceSurplus returns the member that spec.rebalance has added and for which none
+// leaves yet; nil if there is none.
 func RebalanceSurplus(g v1alpha1.Group, instances []*v1alpha1.Instance) *v1alpha1.Instance {
 	at := slices.IndexFunc(instances, func(i *v1alpha1.Instance) bool {
 		return workload.IsOwned(g, i) && i.DeletionTimestamp == nil && !i.Spec.Retire && i.Annotations[v1alpha1.AnnotationRebalance] != ""
@@ -25,13 +25,14 @@ func RebalanceSurplus(g v1alpha1.Group, instances []*v1alpha1.Instance) *v1alpha
 	return instances[at]
 }
 
-// PlanRebalance returns how many members there are to be beyond those wanted so that
-// one of the fullest place can leave, and why; and whether the mark of the one that was
-// added stays. One more is made while nothing else is on the way, and marked; when all
-// are Ready one leaves, and with that the mark goes, if it makes them lie more evenly
-// than they did. If it does not, the new one stays and none is added: it would come to
-// the same place, again and again. So each round brings the group nearer to its end,
-// whatever the scheduler does.
+// PlanRebalance returns how many more members there are to be so that one of the fullest
+// place can leave, whether the one that was added keeps its annotation, and what is waited
+// for.
+//
+// One is added while nothing else is in progress, and annotated. When all are Ready one
+// leaves, if the members lie more evenly then than before. If not, the new one stays and
+// none is added: it would come to the same place again. So each round brings the group
+// nearer to its end, whatever the scheduler does.
 func PlanRebalance(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, living []planning.InstanceDiff, revision string) (extra int32, keep bool, o step.Outcome) {
 	none := step.Done()
 	wait := func(text string) step.Outcome {
@@ -40,14 +41,14 @@ func PlanRebalance(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 	if r.Spread.By == "" || s.PDGroup == nil || s.PDGroup.Status.ClusterID == "" {
 		return 0, false, none
 	}
-	newcomer := RebalanceSurplus(g, s.Instances)
+	added := RebalanceSurplus(g, s.Instances)
 	if g.GetComponentSpec().Suspended {
-		return 0, newcomer != nil, none
+		return 0, added != nil, none
 	}
 	staying, busy, restarts, leaves := 0, false, false, false
 	for _, m := range living {
 		if m.Live.DeletionTimestamp != nil || member.ReplacementReason(g, m.Live) != "" {
-			return 0, false, none // who was added takes the place of that one
+			return 0, false, none // the one that was added takes the place of that one
 		}
 		staying++
 		leaves = leaves || m.Live.Spec.Retire
@@ -56,24 +57,24 @@ func PlanRebalance(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 	}
 	surplus := staying - int(g.GetReplicas()+r.Extra)
 	switch {
-	case newcomer != nil && surplus > 0:
+	case added != nil && surplus > 0:
 		switch {
 		case r.DatabaseUnknown:
 			return 1, true, none
 		case leaves, r.Spread.Unneeded:
 			return 0, false, none
 		case busy:
-			return 1, true, wait("Instance " + newcomer.Name + " has come so that another one may leave a fuller place, when all are Ready")
+			return 1, true, wait("Instance " + added.Name + " has come so that another one may leave a fuller place, when all are Ready")
 		case r.Spread.Unknown != "":
 			return 1, true, wait(r.Spread.Unknown)
 		case r.Spread.NoGain != "":
 			return 1, true, wait(r.Spread.NoGain)
 		}
 		return 0, true, none
-	case newcomer != nil:
+	case added != nil:
 		return 0, r.Extra > 0, none // it is one of those that are wanted, if not in place of one that is to come back
 	case r.DatabaseUnknown || surplus != 0 || busy || restarts || leaves:
-		return 0, false, none // that comes first, and tells of itself
+		return 0, false, none // that comes first, and is reported by itself
 	case r.Spread.Unknown != "":
 		return 0, false, wait(r.Spread.Unknown)
 	case r.Spread.Uneven == "":

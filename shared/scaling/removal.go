@@ -15,7 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// PlanRemoval chooses the members that leave: those that are being deleted, and
+// PlanRemoval chooses the members that leave: those whose Instance is being deleted, and
 // as many as there are more than wanted.
 func PlanRemoval(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, surge int32, revision string) planning.Removal {
 	out := planning.Removal{Candidates: map[string]component.Disruption{}, Waiting: step.Done()}
@@ -50,8 +50,8 @@ func PlanRemoval(g v1alpha1.Group, s observation.Snapshot, r component.Rendering
 	return out
 }
 
-// addCandidate makes a member a victim. The user's wishes put off what would stop a
-// member that serves; for one that needs the Lease they are looked at when it is
+// addCandidate adds a member that is to leave. The user may hold back what would stop a
+// member that serves. For a member that needs the Lease this is checked when the Lease is
 // to be taken.
 func addCandidate(out *planning.Removal, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, d component.Disruption) {
 	if !r.Component.NeedsLease(d) && !r.Component.NotServing(d.Instance) && !d.Instance.Spec.Retire {
@@ -63,9 +63,9 @@ func addCandidate(out *planning.Removal, g v1alpha1.Group, s observation.Snapsho
 	out.Candidates[d.Instance.Name] = d
 }
 
-// compareForRemoval orders the members of which some are to be removed: who is to be
-// replaced for its volumes, who is on the way out already, whom a person named, who
-// adds nothing, as the component ranks them, and then the newest.
+// compareForRemoval orders the members of which some are to leave: first those that are to
+// be replaced for their volumes, then those that leave already, those that a user named,
+// those that do not serve, then as the component ranks them, then the newest.
 func compareForRemoval(g v1alpha1.Group, r component.Rendering, why, revision string, a, b *v1alpha1.Instance) int {
 	first := func(holds func(*v1alpha1.Instance) bool) int {
 		switch x, y := holds(a), holds(b); {

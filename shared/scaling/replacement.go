@@ -12,12 +12,12 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// PlanReplacements returns how many members there are to be beyond those wanted so
-// that one can be replaced: one more is made first, and an old one leaves when all
-// that have come are Ready. Nothing of it is remembered but the members themselves, so
-// it goes on after a crash, and ends when what asks for it is taken back.
+// PlanReplacements returns how many more members there are to be so that one can be
+// replaced. One is added first, and an old one leaves when all new ones are Ready. Only
+// the members themselves record that, so it goes on after a crash, and ends when the
+// request is withdrawn.
 func PlanReplacements(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) int32 {
-	// While there are some in place of others that are to come back, nobody can tell
+	// While some members stand in for others that are to come back, it is not known
 	// whose place a new one would take.
 	if r.Extra > 0 || s.PDGroup == nil || s.PDGroup.Status.ClusterID == "" || g.GetComponentSpec().Suspended {
 		return 0
@@ -53,8 +53,8 @@ func PlanReplacements(g v1alpha1.Group, s observation.Snapshot, r component.Rend
 	return 1
 }
 
-// ReplacementOutcome names a member that is to be replaced because a person has said so, and
-// what becomes of it.
+// ReplacementOutcome names a member that is to be replaced because a user asked, and how
+// far that is.
 func ReplacementOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) step.Outcome {
 	left, first := 0, (*v1alpha1.Instance)(nil)
 	for _, i := range s.Instances {

@@ -15,9 +15,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// RenderNewInstance renders a member that is added. While a roll is put off it is made of
-// what the others run, so that neither the order of an upgrade nor a canary is
-// overtaken by a scale-out or a repair.
+// RenderNewInstance renders an Instance for an empty slot. While a roll is held back it
+// gets the revision that the others run, so that a scale-out or a replacement breaks
+// neither the order of an upgrade nor the limit of a canary.
 func RenderNewInstance(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, old *revision.Target, slot int32, surge bool) (*v1alpha1.Instance, error) {
 	if surge {
 		desired, err := component.NewInstance(g, r, plan.Target, slot)
@@ -35,10 +35,9 @@ func RenderNewInstance(plan *planning.Plan, g v1alpha1.Group, s observation.Snap
 	return component.NewInstance(g, r, plan.Target, slot)
 }
 
-// PlanSlots finds the slots to fill, and those for a surge: these are beyond all
-// others, so that the others keep their names. A member that is replaced before
-// it has gone keeps its slot and does not count, also while its pod stops; so does a slot with the retired
-// claim of a former member.
+// PlanSlots finds the slots to fill, and those for a surge, which come after all others. A
+// member that is replaced before it has gone keeps its slot and does not count, also while
+// its pod stops. A slot with the retired claim of a former member is never filled.
 func PlanSlots(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, surge int32) (slots, extra []int32) {
 	var filled []int32
 	last := int32(-1)

@@ -23,7 +23,7 @@ func TestTheSlotOfADeletedMemberIsFilledAgain(t *testing.T) {
 	g.Spec.Replicas = ptr.To[int32](2)
 	s := observation.Snapshot{
 		Instances: []*v1alpha1.Instance{instancetest.Instance(0, "0"), instancetest.Instance(3, "3")}, HolderRecreated: true,
-		Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-2"}, Returns: "kv"},
+		Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-2"}, Recreating: "kv"},
 	}
 	slots := func() rollout.Slots {
 		create, extra := PlanSlots(g, s, component.Rendering{Component: componenttest.Needed{}}, 0)

@@ -14,10 +14,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// PlanSurge returns how many members there are to be beyond those wanted, so
-// that none is missed while others are restarted: from before the first is
-// stopped until all are back. That a surge is on is remembered by an annotation
-// on the members beyond.
+// PlanSurge returns how many more members there are to be so that none is missed while
+// others are restarted: from before the first is stopped until all are back. An annotation
+// on the additional members records that a surge is on.
 func PlanSurge(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, living []planning.InstanceDiff) int32 {
 	if r.Surge <= 0 || g.GetComponentSpec().Suspended {
 		return 0
@@ -40,7 +39,7 @@ func PlanSurge(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r 
 			due++
 		}
 	}
-	// One that leaves keeps its mark until another has it, and they count once.
+	// A member that leaves keeps its annotation until another has it; they count once.
 	on = max(on, parting)
 	if due == 0 && (on == 0 || !away) {
 		return 0
@@ -48,9 +47,9 @@ func PlanSurge(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r 
 	return min(r.Surge, max(due, on))
 }
 
-// SurgeMembers names the members that are there for a surge: the newest of those
-// beyond what is wanted without one. One that leaves is none of them, or with it
-// would go the memory that a surge is on.
+// SurgeMembers names the members that are there for a surge: the newest of those beyond
+// what is wanted without one. A member that leaves does not count, or the record that a
+// surge is on would go with it.
 func SurgeMembers(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, surge int32, leaving planning.Removal) map[string]bool {
 	var staying []*v1alpha1.Instance
 	out := map[string]bool{}

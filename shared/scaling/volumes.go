@@ -15,8 +15,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// VolumeOutcome names a volume that is not what the spec asks for and cannot become
-// it, and what becomes of its member.
+// VolumeOutcome names a volume that is not what the spec asks for and cannot become it,
+// and what happens to its member.
 func VolumeOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) step.Outcome {
 	left, first, why := 0, "", ""
 	for _, i := range s.Instances {
@@ -43,8 +43,7 @@ func VolumeOutcome(g v1alpha1.Group, s observation.Snapshot, r component.Renderi
 	return wait(fmt.Sprintf("Instance %s is to be replaced: %s; members left to replace: %d; to stop that, set the volume back", first, why, left))
 }
 
-// OnlineClaims returns the claims that a member has with what changes of them without a
-// restart.
+// OnlineClaims returns the claims of a member with what changes of them without a restart.
 func OnlineClaims(claims, wanted []v1alpha1.VolumeClaimTemplate) []v1alpha1.VolumeClaimTemplate {
 	out := slices.Clone(claims)
 	for n := range out {
@@ -55,10 +54,9 @@ func OnlineClaims(claims, wanted []v1alpha1.VolumeClaimTemplate) []v1alpha1.Volu
 	return out
 }
 
-// KeepClaims returns the claims that are rendered, and those of a living member
-// where they are just what the spec says: who upgrades the operators to a version
-// that renders claims otherwise has asked for none to change (P4). This version
-// renders what the spec says, so that an Instance's own claims tell what that was.
+// KeepClaims returns the rendered claims, and in their place those of an existing member
+// that are exactly what the spec asks for: an upgrade of the operators to a version that
+// renders claims differently must change none (P4).
 func KeepClaims(g v1alpha1.Group, rendered []v1alpha1.VolumeClaimTemplate, live *v1alpha1.Instance) []v1alpha1.VolumeClaimTemplate {
 	out := slices.Clone(rendered)
 	for n := range out {
@@ -74,9 +72,9 @@ func KeepClaims(g v1alpha1.Group, rendered []v1alpha1.VolumeClaimTemplate, live 
 	return out
 }
 
-// WithoutShrinking returns the claims that a living member is to have. A volume does not
-// shrink: its claim is taken back to a smaller size only where it has not asked
-// for more yet, or its volume has not grown as far.
+// WithoutShrinking returns the claims that an existing member is to have. A volume does
+// not shrink. A claim is set back to a smaller size only if it has not asked for more yet,
+// or if its volume has not grown as far.
 func WithoutShrinking(wanted []v1alpha1.VolumeClaimTemplate, live *v1alpha1.Instance) []v1alpha1.VolumeClaimTemplate {
 	out := slices.Clone(wanted)
 	for n := range out {

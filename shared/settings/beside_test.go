@@ -110,7 +110,7 @@ func TestWhatIsNotKnownIsNotDoneAndNoReasonForARestart(t *testing.T) {
 	assert.Contains(t, plan.Outcome.Message, "is being asked")
 	assert.Empty(t, plan.ConfigUpdates)
 	for _, i := range p.Instances() {
-		assert.NotEmpty(t, i.Annotations[v1alpha1.AnnotationGiven], "what it may have been given is not forgotten")
+		assert.NotEmpty(t, i.Annotations[v1alpha1.AnnotationAppliedConfig], "what it may have been given is not forgotten")
 		assert.Empty(t, i.Spec.StopPod)
 	}
 	p.converge()

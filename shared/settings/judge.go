@@ -37,12 +37,12 @@ type Judge struct {
 
 var _ component.OnlineConfig = Judge{}
 
-// Restart implements group.Settings.
-func (j Judge) Restart(old, wanted map[string]string) string {
+// WhyRestart implements group.Settings.
+func (j Judge) WhyRestart(old, wanted map[string]string) string {
 	if j.Policy != v1alpha1.ConfigOnline {
 		return "spec.configUpdate is not " + string(v1alpha1.ConfigOnline)
 	}
-	return j.Table.Restart(old, wanted)
+	return j.Table.WhyRestart(old, wanted)
 }
 
 // Progress implements group.Settings. What is not known, or is being changed at the

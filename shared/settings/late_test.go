@@ -39,7 +39,7 @@ func TestAGiftThatWasPlannedFromAMarkWhichIsGoneReachesNobody(t *testing.T) {
 	marked := p.Snapshot()
 	p.edit(func() { p.config = config{"a": "1"} })
 	p.converge()
-	assert.Empty(t, p.Instances()[0].Annotations[v1alpha1.AnnotationGiven])
+	assert.Empty(t, p.Instances()[0].Annotations[v1alpha1.AnnotationAppliedConfig])
 
 	p.edit(func() { p.config = config{"a": "2"} })
 	posts := p.posts

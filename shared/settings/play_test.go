@@ -385,7 +385,7 @@ func TestAnOnlineEditRestartsNobodyAndAPodMadeLaterHasIt(t *testing.T) {
 	assert.Equal(t, 3, p.posts)
 	for _, i := range p.Instances() {
 		assert.Equal(t, i.Name == "db-0", i.Status.MadeFrom != "", i.Name)
-		assert.Empty(t, i.Annotations[v1alpha1.AnnotationGiven])
+		assert.Empty(t, i.Annotations[v1alpha1.AnnotationAppliedConfig])
 	}
 
 	// An operator that starts anew asks, and gives nothing.
@@ -419,7 +419,7 @@ func TestARefusedItemIsNamedReachesNoFileAndIsUndoneByReverting(t *testing.T) {
 	p.edit(func() { p.config = config{"fixed": "1"} })
 	p.converge()
 	assert.Empty(t, p.stopped, "nothing was taken, so nothing has to be forgotten")
-	assert.Empty(t, p.Instances()[0].Annotations[v1alpha1.AnnotationGiven])
+	assert.Empty(t, p.Instances()[0].Annotations[v1alpha1.AnnotationAppliedConfig])
 }
 
 func TestAnItemThatIsTakenAwayNeedsARestart(t *testing.T) {
@@ -488,15 +488,15 @@ func TestSettingsArriveWhateverHappens(t *testing.T) {
 			switch rapid.SampledFrom([]string{"a", "b", "fixed", "c", "step", "step", "step", "late", "end", "end", "unheard", "operate", "operate", "boot", "crash", "kill", "operator", "policy", "time"}).Draw(t, "what") {
 			case "a":
 				next := p.with("a", value.Draw(t, "a"))
-				mayStop = mayStop || table().Restart(p.config.files(), next.files()) != ""
+				mayStop = mayStop || table().WhyRestart(p.config.files(), next.files()) != ""
 				p.edit(func() { p.config = next })
 			case "b":
 				next := p.with("b", rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "b"))
-				mayStop = mayStop || table().Restart(p.config.files(), next.files()) != ""
+				mayStop = mayStop || table().WhyRestart(p.config.files(), next.files()) != ""
 				p.edit(func() { p.config = next })
 			case "c":
 				next := p.with("c", rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "c"))
-				mayStop = mayStop || table().Restart(p.config.files(), next.files()) != ""
+				mayStop = mayStop || table().WhyRestart(p.config.files(), next.files()) != ""
 				p.edit(func() { p.config = next })
 			case "fixed":
 				if rapid.IntRange(0, 3).Draw(t, "seldom") == 0 {

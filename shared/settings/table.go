@@ -42,10 +42,10 @@ func (t Table) Item(key string) (Item, bool) {
 	return t.Items[at], true
 }
 
-// Restart says why members that run with some files need a restart to run with
+// WhyRestart says why members that run with some files need a restart to run with
 // others; empty if only items of the table differ, and none is taken away: what a
 // member would have by default, only the member knows.
-func (t Table) Restart(old, wanted map[string]string) string {
+func (t Table) WhyRestart(old, wanted map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(merged(old, wanted))) {
 		if name != t.File && old[name] != wanted[name] {
 			return "file " + name

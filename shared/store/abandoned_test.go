@@ -39,7 +39,7 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 			s.Siblings = append(s.Siblings, i)
 		}, "3 of 3 stores are Up"},
 		"its Instance is made anew": {[]pd.Store{hot("0", pd.StateDisconnected)}, func(s *observation.Snapshot) {
-			s.Lease = lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "hot-0"}, Returns: "hot"}
+			s.Lease = lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "hot-0"}, Recreating: "hot"}
 		}, "3 of 3 stores are Up"},
 		"a TiFlash is none of TiKV's": {[]pd.Store{{ID: "90", Address: "hot-0.hot-peer.ns.svc:3930", State: pd.StateDown, Labels: map[string]string{"engine": "tiflash"}}}, nil, "3 of 3 stores are Up"},
 	} {
@@ -139,10 +139,10 @@ func TestKV15EvictionOfAMemberThatIsGoneIsTakenBack(t *testing.T) {
 		"its leaders were taken back": {func(s *observation.Snapshot) { s.PD.EvictLeader = nil }, 0, false},
 		"PD has been told of another": {func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"2"} }, 0, false},
 		"its companion's likewise": {func(s *observation.Snapshot) {
-			s.Lease.Holder.Instance, s.Lease.Companions = "kv-9", []lease.Companion{{Instance: "kv-0"}}
+			s.Lease.Holder.Instance, s.Lease.Batch = "kv-9", []lease.BatchMember{{Instance: "kv-0"}}
 		}, 1, false},
 		"a companion is there and cared for": {func(s *observation.Snapshot) {
-			s.Lease.Holder.Instance, s.Lease.Companions = "kv-9", []lease.Companion{{Instance: "kv-0"}}
+			s.Lease.Holder.Instance, s.Lease.Batch = "kv-9", []lease.BatchMember{{Instance: "kv-0"}}
 			i := storeInstance(0, "1")
 			i.Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
 			s.Instances = append(s.Instances, i)

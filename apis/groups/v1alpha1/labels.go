@@ -129,11 +129,11 @@ const (
 	// that it starts with. It changes to one that joins, without a restart, as soon as
 	// there is a cluster.
 	AnnotationStart = LabelPrefix + "start"
-	// AnnotationGiven is set by a group's operator on an Instance before its running
-	// member is given another configuration, and removed when the member has
-	// arrived: the UID of the pod, and the revisions whose configuration the member
-	// may have been given. It does not count for another pod.
-	AnnotationGiven = LabelPrefix + "given"
+	// AnnotationAppliedConfig is set by a group's operator on an Instance before another
+	// configuration is sent to its running member, and removed when the member runs
+	// with it: the UID of the pod, and the revisions whose configuration may have been
+	// sent. It does not count for another pod.
+	AnnotationAppliedConfig = LabelPrefix + "applied-config"
 	// AnnotationMadeFrom is, on a pod that was brought to another revision while it
 	// ran, the revision that it was made from: its files are still those.
 	AnnotationMadeFrom = LabelPrefix + "made-from"
@@ -143,18 +143,17 @@ const (
 	// AnnotationLeaders is, on the Lease, how many leaders the holder's store had
 	// before they were moved away.
 	AnnotationLeaders = LabelPrefix + "leaders"
-	// AnnotationReturns is, on the Lease, the group that makes its holder anew
-	// under the same name when the holder's Instance goes: the Instance was deleted
-	// and is to come back. Until it does nobody else may take the Lease.
-	AnnotationReturns = LabelPrefix + "returns"
-	// AnnotationCompanions is, on the Lease, who is restarted at the same time as the
-	// holder: the holder's UID, and for each its name, = and how many leaders its
-	// store had, all with a space between.
-	AnnotationCompanions = LabelPrefix + "companions"
-	// AnnotationAlone is, on the Lease, why the holder is restarted alone although
-	// its group asks for restarts of several at once: the holder's UID, a space, and
-	// the reason.
-	AnnotationAlone = LabelPrefix + "alone"
+	// AnnotationRecreating is, on the Lease, the group that creates the Instance of its
+	// holder again, which is being deleted and is to come back under the same name.
+	// Until it does no other member may take the Lease.
+	AnnotationRecreating = LabelPrefix + "recreating"
+	// AnnotationRestartBatch is, on the Lease, the batch that is restarted together with
+	// the holder: the holder's UID, and for each member its name, = and how many leaders
+	// its store had, all with a space between.
+	AnnotationRestartBatch = LabelPrefix + "restart-batch"
+	// AnnotationRestartBatchBlocked is, on the Lease, why the holder is restarted alone
+	// although its group asks for batches: the holder's UID, a space, and the reason.
+	AnnotationRestartBatchBlocked = LabelPrefix + "restart-batch-blocked"
 
 	// FinalizerInstance is held by the instance operator on Instances until
 	// the pod is gone and the claim retention has been applied.

@@ -331,8 +331,8 @@ type storing struct {
 
 var _ component.OnlineConfig = storing{}
 
-// Restart implements group.Settings.
-func (storing) Restart(old, wanted map[string]string) string {
+// WhyRestart implements group.Settings.
+func (storing) WhyRestart(old, wanted map[string]string) string {
 	return persisted.Restart(configFile, old, wanted)
 }
 

@@ -48,7 +48,7 @@ func TestDB05OnlyWhatTiDBTakesWhileItRunsRestartsNobody(t *testing.T) {
 					created++ // it lets others be restarted
 				} else {
 					assert.Equal(t, change.Live.Spec.PodTemplate, change.Desired.Spec.PodTemplate)
-					assert.Equal(t, !c.restart, change.Desired.Annotations[v1alpha1.AnnotationGiven] != "")
+					assert.Equal(t, !c.restart, change.Desired.Annotations[v1alpha1.AnnotationAppliedConfig] != "")
 				}
 			}
 			assert.Equal(t, c.restart, created > 0, "%v", p.Notes)
@@ -64,7 +64,7 @@ func TestDB05AServerThatLacksAnItemIsGivenIt(t *testing.T) {
 	target := mustPlan(t, g, s).Target.Hash
 	s.Running = map[string]observation.RunningConfig{}
 	for _, i := range s.Instances {
-		i.Annotations = map[string]string{v1alpha1.AnnotationGiven: string(i.Status.PodUID) + " " + target}
+		i.Annotations = map[string]string{v1alpha1.AnnotationAppliedConfig: string(i.Status.PodUID) + " " + target}
 		s.Running[i.Name] = observation.RunningConfig{Pod: i.Status.PodUID, Values: map[string]string{"log.level": "info"}}
 	}
 	p := mustPlan(t, g, s)
@@ -81,6 +81,6 @@ func TestDB05AServerThatLacksAnItemIsGivenIt(t *testing.T) {
 	for _, change := range p.Instances {
 		assert.Equal(t, target, change.Desired.Spec.Revision)
 		assert.Equal(t, change.Live.Spec.Revision, change.Desired.Spec.InPlaceFrom)
-		assert.NotContains(t, change.Desired.Annotations, v1alpha1.AnnotationGiven)
+		assert.NotContains(t, change.Desired.Annotations, v1alpha1.AnnotationAppliedConfig)
 	}
 }

@@ -141,7 +141,7 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 		th.live()
 		th.beat()
 		away := th.Lease.Holder.Kind == v1alpha1.KindTiFlashGroup && !slices.ContainsFunc(th.Instances(), th.Lease.HeldBy)
-		th.HolderLost, th.HolderReturns = away && th.Lease.Returns == "", away && th.Lease.Returns != ""
+		th.HolderLost, th.HolderReturns = away && th.Lease.Recreating == "", away && th.Lease.Recreating != ""
 		if n := th.columns(); n < st.table && n < lowest(st) {
 			missed = append(missed, fmt.Sprintf("%d stores are left, and a table wants %d", n, st.table))
 		}
@@ -270,7 +270,7 @@ func (th *theatre) beat() {
 
 // picture is all that moves, in a line.
 func (th *theatre) picture() string {
-	text := fmt.Sprint(th.Lease.Holder, th.Lease.Holder.UID, th.Lease.Returns, th.idle())
+	text := fmt.Sprint(th.Lease.Holder, th.Lease.Holder.UID, th.Lease.Recreating, th.idle())
 	for _, i := range th.Instances() {
 		text += fmt.Sprintf(" %s/%d/%v/%v/%v/%v", i.UID, i.Generation, i.Annotations, i.DeletionTimestamp, i.Status.PodUID, th.Pod(i.Name).Ready)
 		for _, c := range i.Status.Conditions {

@@ -289,7 +289,7 @@ func TestOPS01AZoneIsRestartedThatHasAStoreWhichLeadsNothing(t *testing.T) {
 	same.Spec.Version = "v8.5.7" // nobody is to be restarted any more
 	quiet.PD = pd.View{Err: errors.New("PD is asleep")}
 	assert.True(t, decided(t, same, quiet, nil).Lease.Release, "nothing was begun that may stop them")
-	s.Lease.Companions[0].Leaders = 10
+	s.Lease.Batch[0].Leaders = 10
 	p := decided(t, g, s, nil)
 	assert.Equal(t, []component.Call{{Verb: component.EvictLeaders, Target: "1", Instance: "basic-tikv-0"}}, slices.Concat(p.Calls, p.Evictions))
 	s = evicted(follow(s, p), 0)
@@ -362,7 +362,7 @@ func TestOPS01OneThatIsMadeAnewIsAskedAtOnce(t *testing.T) {
 		s.Instances[0].UID = "new"
 		s.PD.EvictLeader, s.PD.Stores[0].Leaders = []string{"1"}, 0
 		s.Lease, s.HolderRecreated = lease.Held(lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "basic-tikv-0", UID: "old"}, now(), 9), true
-		s.Lease.Returns = g.Name
+		s.Lease.Recreating = g.Name
 		p, err := plan(g, s)
 		require.NoError(t, err)
 		assert.Nil(t, p.Lease.Take, "the mark of the restart comes first")

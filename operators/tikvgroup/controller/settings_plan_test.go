@@ -80,7 +80,7 @@ func TestKV25AStoreThatSaysYesAndDoesNotIsNamed(t *testing.T) {
 	s.Running = map[string]observation.RunningConfig{}
 	for n, i := range s.Instances {
 		i.Status.PodIP = "10.0.0.1"
-		i.Annotations = map[string]string{v1alpha1.AnnotationGiven: string(i.Status.PodUID) + " " + next.Target.Hash}
+		i.Annotations = map[string]string{v1alpha1.AnnotationAppliedConfig: string(i.Status.PodUID) + " " + next.Target.Hash}
 		s.Running[i.Name] = observation.RunningConfig{Pod: i.Status.PodUID, Values: map[string]string{"raftstore.apply-pool-size": "2"}, Tried: metav1.NewTime(now())}
 		if n == 0 {
 			refused := s.Running[i.Name]

@@ -82,7 +82,7 @@ func TestKV25AnOnlineEditReachesEveryStoreAndRestartsNone(t *testing.T) {
 		assert.Equal(t, 2, posts, i.Name)
 		assert.NotEmpty(t, i.Status.MadeFrom)
 		assert.Equal(t, i.Spec.Revision, i.Status.Revision)
-		assert.NotContains(t, i.Annotations, v1alpha1.AnnotationGiven)
+		assert.NotContains(t, i.Annotations, v1alpha1.AnnotationAppliedConfig)
 	}
 	assert.Empty(t, s.Stopped())
 	s.AtRest()

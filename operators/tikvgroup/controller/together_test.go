@@ -68,7 +68,7 @@ func stopping(p groupPlan) []string {
 func taken(s observation.Snapshot, p groupPlan) observation.Snapshot {
 	take := p.Lease
 	s.Lease = lease.Held(lease.Of(take.Take.Instance), s.Now, take.Leaders)
-	s.Lease.Companions, s.Lease.Alone, s.Lease.Returns = take.Batch, take.BatchBlocked, take.Recreating
+	s.Lease.Batch, s.Lease.BatchBlocked, s.Lease.Recreating = take.Batch, take.BatchBlocked, take.Recreating
 	return s
 }
 

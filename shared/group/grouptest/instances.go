@@ -69,7 +69,7 @@ func (s *Stage) change(seen observation.Snapshot, c planning.InstanceChange) boo
 
 // same reports whether a change would change nothing of what was seen.
 func same(c planning.InstanceChange) bool {
-	for _, key := range []string{v1alpha1.AnnotationSurge, v1alpha1.AnnotationDisruption, v1alpha1.AnnotationRestarted, v1alpha1.AnnotationGiven, v1alpha1.AnnotationMissed, v1alpha1.AnnotationLeadersEvicted} {
+	for _, key := range []string{v1alpha1.AnnotationSurge, v1alpha1.AnnotationDisruption, v1alpha1.AnnotationRestarted, v1alpha1.AnnotationAppliedConfig, v1alpha1.AnnotationMissed, v1alpha1.AnnotationLeadersEvicted} {
 		if c.Live.Annotations[key] != c.Desired.Annotations[key] {
 			return false
 		}

@@ -107,7 +107,7 @@ func (s *Stage) Carry(seen observation.Snapshot, plan planning.Plan) []component
 			since = s.Now
 		}
 		s.Lease, s.HolderLost, s.HolderReturns = lease.Held(lease.Of(take.Instance), since, plan.Lease.Leaders), false, false
-		s.Lease.Returns = plan.Lease.Recreating
+		s.Lease.Recreating = plan.Lease.Recreating
 	}
 	refused := false
 	for _, change := range plan.Instances {
