@@ -18,52 +18,55 @@ func irreversibleVerbs() []component.CallVerb {
 	return []component.CallVerb{component.DeleteMember, component.DeleteStore}
 }
 
+// addRecheck records what a step about an Instance rests on: still says, by the component
+// as PD answers right before, why the step must not be done after all. A component that
+// does not depend on PD is not asked again.
+func addRecheck(p *planning.Plan, r component.Rendering, instance string, still func(now component.Component) string) {
+	if r.ComponentFor == nil {
+		return
+	}
+	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: instance, Still: func(now pd.View) string { return still(r.ComponentFor(now)) }})
+}
+
 // recheckPreparation records what a preparation rests on, if what follows from it cannot
 // be undone: the permission to stop, the report that a member has left, or an order to
 // remove it.
 func recheckPreparation(p *planning.Plan, r component.Rendering, d component.Disruption, begun time.Time, planned component.Preparation) {
 	stops := planned.Suspend || planned.Ready && (d.Verb == member.Restart || !planned.Stays && !member.IsDrained(d.Instance))
 	removes := slices.ContainsFunc(planned.Calls, func(c component.Call) bool { return slices.Contains(irreversibleVerbs(), c.Verb) })
-	if r.ComponentFor == nil || !stops && !removes {
+	if !stops && !removes {
 		return
 	}
-	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: d.Instance.Name, Still: func(now pd.View) string {
-		component := r.ComponentFor(now)
-		if reason := cmp.Or(component.WhyUnsafe(d), component.WhyNotYet(d)); reason != "" && component.NeedsLease(d) {
+	addRecheck(p, r, d.Instance.Name, func(now component.Component) string {
+		if reason := cmp.Or(now.WhyUnsafe(d), now.WhyNotYet(d)); reason != "" && now.NeedsLease(d) {
 			return reason
 		}
-		if anew := component.Prepare(d, begun); anew.Ready != planned.Ready || !slices.Equal(anew.Calls, planned.Calls) {
+		if anew := now.Prepare(d, begun); anew.Ready != planned.Ready || !slices.Equal(anew.Calls, planned.Calls) {
 			return "PD says something else by now"
 		}
 		return ""
-	}})
+	})
 }
 
 // recheckRecovery records that a member has recovered: the next disruption depends on it.
 func recheckRecovery(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance, held lease.State) {
-	if r.ComponentFor == nil {
-		return
-	}
-	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: i.Name, Still: func(now pd.View) string {
-		if !r.ComponentFor(now).Recover(i, held).Ready {
+	addRecheck(p, r, i.Name, func(now component.Component) string {
+		if !now.Recover(i, held).Ready {
 			return "it has not recovered yet"
 		}
 		return ""
-	}})
+	})
 }
 
 // recheckWithdrawnRemoval records that nothing is left to undo of a removal that was
 // withdrawn.
 func recheckWithdrawnRemoval(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance) {
-	if r.ComponentFor == nil {
-		return
-	}
-	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: i.Name, Still: func(now pd.View) string {
-		if HasLeftovers(r.ComponentFor(now), i) {
+	addRecheck(p, r, i.Name, func(now component.Component) string {
+		if HasLeftovers(now, i) {
 			return "its removal is still to be taken back"
 		}
 		return ""
-	}})
+	})
 }
 
 // RecheckUndone records that nothing is left in PD of what was prepared for a member. Its
@@ -83,28 +86,22 @@ func RecheckUndone(p *planning.Plan, g v1alpha1.Group, r component.Rendering, i 
 // recheckNotServing records that a member does not serve and is stopped for that alone: it
 // may have come back since.
 func recheckNotServing(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance) {
-	if r.ComponentFor == nil {
-		return
-	}
-	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: i.Name, Still: func(now pd.View) string {
-		if !r.ComponentFor(now).NotServing(i) {
+	addRecheck(p, r, i.Name, func(now component.Component) string {
+		if !now.NotServing(i) {
 			return "it works again"
 		}
 		return ""
-	}})
+	})
 }
 
 // recheckDead records that a member never comes back.
 func recheckDead(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance) {
-	if r.ComponentFor == nil {
-		return
-	}
-	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: i.Name, Still: func(now pd.View) string {
-		if r.ComponentFor(now).WhyDead(i) == "" {
+	addRecheck(p, r, i.Name, func(now component.Component) string {
+		if now.WhyDead(i) == "" {
 			return "it is not dead after all"
 		}
 		return ""
-	}})
+	})
 }
 
 // HasLeftovers reports whether something that was prepared for a member is still to be
@@ -115,12 +112,8 @@ func HasLeftovers(c component.Component, i *v1alpha1.Instance) bool {
 
 // recheckBatch records what the permission for a batch to stop rests on.
 func recheckBatch(p *planning.Plan, r component.Rendering, all []*v1alpha1.Instance, due []component.Disruption, begun time.Time) {
-	if r.ComponentFor == nil {
-		return
-	}
-	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: all[0].Name, Still: func(now pd.View) string {
-		latest := r.ComponentFor(now)
-		t, able := latest.(component.BatchRestarter)
+	addRecheck(p, r, all[0].Name, func(now component.Component) string {
+		t, able := now.(component.BatchRestarter)
 		if !able {
 			return "it is not restarted with others"
 		}
@@ -128,10 +121,10 @@ func recheckBatch(p *planning.Plan, r component.Rendering, all []*v1alpha1.Insta
 			return reason
 		}
 		for _, d := range due {
-			if !latest.NotServing(d.Instance) && !latest.Prepare(d, begun).Ready {
+			if !now.NotServing(d.Instance) && !now.Prepare(d, begun).Ready {
 				return "PD says something else by now"
 			}
 		}
 		return ""
-	}})
+	})
 }

@@ -36,7 +36,7 @@ func TestAnHeirThatASuspendedGroupWaitsForGivesTheLeaseBack(t *testing.T) {
 		assert.NoError(t, err)
 		return plan
 	}
-	plan := planned(componenttest.NothingToUndo{})
+	plan := planned(componenttest.Clean{})
 	assert.False(t, plan.Lease.Release)
 	at := slices.IndexFunc(plan.Instances, func(c planning.InstanceChange) bool { return c.Live == nil })
 	if assert.GreaterOrEqual(t, at, 0, "its slot is filled, or its store would be forgotten") {
@@ -45,12 +45,12 @@ func TestAnHeirThatASuspendedGroupWaitsForGivesTheLeaseBack(t *testing.T) {
 	}
 
 	s.RetiredSlots = map[int32]bool{2: true}
-	assert.True(t, planned(componenttest.NothingToUndo{}).Lease.Release, "nobody comes in the slot of a retired claim")
+	assert.True(t, planned(componenttest.Clean{}).Lease.Release, "nobody comes in the slot of a retired claim")
 	s.RetiredSlots = nil
 
 	recreated := plain(instancetest.Instance(2, "new"))
 	s.Instances = append(s.Instances, recreated)
-	plan = planned(componenttest.NothingToUndo{})
+	plan = planned(componenttest.Clean{})
 	assert.False(t, plan.Lease.Release, "what was begun is to be seen by its mark first")
 	assert.Equal(t, member.Restart, plan.Disrupted["kv-2"])
 
@@ -58,7 +58,7 @@ func TestAnHeirThatASuspendedGroupWaitsForGivesTheLeaseBack(t *testing.T) {
 	plan = planned(componenttest.ToUndo{})
 	assert.False(t, plan.Lease.Release)
 	assert.Contains(t, plan.Calls, component.Call{Verb: component.RestoreStore, Instance: "kv-2"})
-	assert.True(t, planned(componenttest.NothingToUndo{}).Lease.Release)
+	assert.True(t, planned(componenttest.Clean{}).Lease.Release)
 }
 
 func TestAPodThatRunsOnSaysForWhom(t *testing.T) {
@@ -88,15 +88,15 @@ func TestAVolumeHidesNoRollThatIsHeldUp(t *testing.T) {
 func TestADeletedMemberStopsWithItsGroup(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{}
 	i := instancetest.Deleted(instancetest.Instance(1, "uid"))
-	open := component.Rendering{Component: componenttest.NothingToUndo{}, Gate: gate.Result{Open: true}}
+	open := component.Rendering{Component: componenttest.Clean{}, Gate: gate.Result{Open: true}}
 	stops := func(r component.Rendering) bool {
 		return deletingInstance(i, &planning.Plan{}, g, r, component.Eviction{}).Spec.Suspended
 	}
 	assert.False(t, stops(open))
 	g.Spec.Suspended = true
 	assert.True(t, stops(open))
-	assert.False(t, stops(component.Rendering{Component: componenttest.NothingToUndo{}, SuspendWait: "TiDBGroup db has to stop first"}))
+	assert.False(t, stops(component.Rendering{Component: componenttest.Clean{}, SuspendWait: "TiDBGroup db has to stop first"}))
 	i.Spec.Suspended, g.Spec.Suspended = true, false
 	assert.False(t, stops(open))
-	assert.True(t, stops(component.Rendering{Component: componenttest.NothingToUndo{}}), "PD is to be Ready first")
+	assert.True(t, stops(component.Rendering{Component: componenttest.Clean{}}), "PD is to be Ready first")
 }

@@ -59,15 +59,6 @@ func (ToUndo) UndoPreparation(i *v1alpha1.Instance) []component.Call {
 	return []component.Call{{Verb: component.RestoreStore, Instance: i.Name}}
 }
 
-// NothingToUndo is one that has nothing to take back.
-type NothingToUndo struct{ Needed }
-
-// UndoPreparation implements component.Component.
-func (NothingToUndo) UndoPreparation(*v1alpha1.Instance) []component.Call { return nil }
-
-// WhyDead implements component.Component.
-func (NothingToUndo) WhyDead(*v1alpha1.Instance) string { return "" }
-
 // Removable lets everything be removed.
 type Removable struct{ Needed }
 
