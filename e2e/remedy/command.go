@@ -136,12 +136,7 @@ var capitals = regexp.MustCompile(`[A-Z]{4,}(?:,[A-Z]{4,})*`)
 // Placeholder returns the first word of the command that a person has to replace,
 // empty if it can be pasted as it is.
 func (c Command) Placeholder() string {
-	for _, part := range strings.Split(quoted.ReplaceAllString(c.Line, ""), " ") {
-		if found := capitals.FindString(part); found != "" {
-			return found
-		}
-	}
-	return ""
+	return capitals.FindString(quoted.ReplaceAllString(c.Line, ""))
 }
 
 // quoted is what a shell takes as it is.

@@ -28,12 +28,16 @@ const trialTime = 30 * time.Second
 // Kubectl is what kubectl has shown it takes, of all rigs that share it: another command
 // that reads the same of another object only needs that object to be there.
 type Kubectl struct {
+	schemas func() (schemas, error) // read when a field is looked for first
+
 	mu    sync.Mutex
 	takes map[string]bool // by the shape of the command
 }
 
 // NewKubectl returns one that nothing is known of yet.
-func NewKubectl() *Kubectl { return &Kubectl{takes: map[string]bool{}} }
+func NewKubectl() *Kubectl {
+	return &Kubectl{schemas: sync.OnceValues(loadSchemas), takes: map[string]bool{}}
+}
 
 // known reports whether kubectl takes a command that reads.
 func (k *Kubectl) known(c remedy.Command) bool {
@@ -59,8 +63,7 @@ type remedies struct {
 	watcher *Watcher
 	shell   shell
 	kubectl *Kubectl
-	schemas schemas
-	one     chan struct{} // held while a command is tried: they cost more than what they look at
+	one     sync.Mutex // held while a command is tried: they cost more than what they look at
 
 	// Under the watcher's lock: the messages that were seen, by the shapes of their
 	// commands, and whether a command of a shape was found to be right, false while
@@ -78,15 +81,10 @@ type trial struct {
 }
 
 // tryRemedies has a watcher try what statuses print.
-func (w *Watcher) tryRemedies(s shell, k *Kubectl) error {
-	all, err := loadSchemas()
-	if err != nil {
-		return err
-	}
+func (w *Watcher) tryRemedies(s shell, k *Kubectl) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.remedies = &remedies{watcher: w, shell: s, kubectl: k, schemas: all, one: make(chan struct{}, 1), messages: map[string][]string{}, tried: map[string]bool{}}
-	return nil
+	w.remedies = &remedies{watcher: w, shell: s, kubectl: k, messages: map[string][]string{}, tried: map[string]bool{}}
 }
 
 // Tried returns the messages of statuses whose commands were all found to be right.
@@ -223,8 +221,8 @@ func (r *remedies) judge(ctx context.Context, key Key, message string, command r
 	if r.kubectl.known(command) && r.there(ctx, command) {
 		return nil
 	}
-	r.one <- struct{}{}
-	defer func() { <-r.one }()
+	r.one.Lock()
+	defer r.one.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()
 	if err := r.shell.try(ctx, command); err != nil {
@@ -349,7 +347,11 @@ func (r *remedies) fieldExists(key Key, message string, command remedy.Command) 
 		return errors.New("no field is named that is to be edited")
 	}
 	field := named[len(named)-1]
-	if !r.schemas.has(kind, field.Steps) {
+	all, err := r.kubectl.schemas()
+	if err != nil {
+		return err
+	}
+	if !all.has(kind, field.Steps) {
 		return fmt.Errorf("a %s has no field %s, which %s names", kind, field.Path, key)
 	}
 	r.watcher.mu.Lock()

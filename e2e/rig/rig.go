@@ -173,9 +173,7 @@ func (r *Rig) open(options Options) error {
 		return err
 	}
 	if options.Remedies != nil {
-		if err := r.Watcher.tryRemedies(shell{plane: r.plane}, options.Remedies); err != nil {
-			return err
-		}
+		r.Watcher.tryRemedies(shell{plane: r.plane}, options.Remedies)
 	}
 	r.actor = &actor{
 		databases: r.Databases, addresses: newAddresses(), delays: options.Delays, volumes: options.ClusterWide,
