@@ -194,13 +194,7 @@ func lie(w http.ResponseWriter, e exchange, change func(key string, v any, e exc
 		panic(http.ErrAbortHandler)
 	}
 	if answer.isJSON() {
-		decoder := json.NewDecoder(bytes.NewReader(answer.body))
-		decoder.UseNumber()
-		var tree any
-		if err := decoder.Decode(&tree); err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		text, err := json.Marshal(walk("", tree, func(key string, v any) any { return change(key, v, e) }))
+		text, err := json.Marshal(walk("", tree(answer.body), func(key string, v any) any { return change(key, v, e) }))
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
@@ -211,6 +205,17 @@ func lie(w http.ResponseWriter, e exchange, change func(key string, v any, e exc
 
 // notANumber stands for one, which json does not write.
 const notANumber = "918273645546372819"
+
+// tree is what a JSON text says, with numbers as they are written.
+func tree(text []byte) any {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var out any
+	if err := decoder.Decode(&out); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return out
+}
 
 // walk changes every value of a tree, from the leaves up. key is that of the nearest
 // object.
@@ -327,13 +332,7 @@ func listsFull(_ string, v any, _ exchange) any {
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		decoder := json.NewDecoder(bytes.NewReader(text))
-		decoder.UseNumber()
-		var another any
-		if err := decoder.Decode(&another); err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		out = append(out, walk("", another, func(key string, v any) any {
+		out = append(out, walk("", tree(text), func(key string, v any) any {
 			switch {
 			case key == "name" || key == "address":
 				return fmt.Sprintf("stranger-%d", n)

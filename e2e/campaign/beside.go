@@ -272,7 +272,7 @@ func (b *beside) scale(ctx context.Context) error {
 		var replicas int64
 		b.victims.Watcher.Now(func(o objects.Set) {
 			if now := o.Get(key.Kind, key.Name); now != nil {
-				replicas, _, _ = unstructured.NestedInt64(now.Object, "spec", "replicas")
+				replicas = replicasOf(now)
 			}
 		})
 		for _, n := range []int64{replicas + 1, replicas} {

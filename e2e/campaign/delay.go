@@ -54,6 +54,9 @@ func waits(all []time.Duration) Waits {
 // turns is the answer of a PD that answers each question in another way.
 const turns = "turns"
 
+// costly are the answers that take time or memory, by name.
+func costly() []string { return slices.Concat(sorted(silences()), sorted(floods())) }
+
 // delayPoints are the attempts of DELAY: each way in which a PD takes time or memory,
 // all of its answers in turns, and each deed that goes on.
 func delayPoints(name string) []Attempt {
@@ -61,7 +64,7 @@ func delayPoints(name string) []Attempt {
 	add := func(who, what string) {
 		out = append(out, Attempt{Campaign: Delay, Scenario: name, Fault: "delay:" + who + "/" + what})
 	}
-	for _, answer := range append(append(sorted(silences()), sorted(floods())...), turns) {
+	for _, answer := range append(costly(), turns) {
 		add("pd", answer)
 	}
 	for _, d := range deeds() {
@@ -104,7 +107,7 @@ func (h *hostiles) harm(who, what string) (func(context.Context, *beside) func(c
 		given := []answer{answers()[what]}
 		if what == turns {
 			given = nil
-			for _, name := range append(append(sorted(silences()), sorted(floods())...), sorted(nonsense())...) {
+			for _, name := range append(costly(), sorted(nonsense())...) {
 				given = append(given, answers()[name])
 			}
 		}

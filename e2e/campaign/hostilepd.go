@@ -63,11 +63,16 @@ func (h *hostiles) close() error {
 	return w.close()
 }
 
+// describe prints a world in which something was found, for who asks for more than that.
+func (h *hostiles) describe(w *beside, findings []Finding) {
+	if len(findings) > 0 && w != nil && h.c.options.Verbose {
+		h.c.print("victims:\n%s\nhostile:\n%s\n", w.victims.Describe(), w.hostile.Describe())
+	}
+}
+
 // keep gives the world up after an attempt that it may not have survived.
 func (h *hostiles) keep(findings []Finding, err error) error {
-	if len(findings) > 0 && h.world != nil && h.c.options.Verbose {
-		h.c.print("victims:\n%s\nhostile:\n%s\n", h.world.victims.Describe(), h.world.hostile.Describe())
-	}
+	h.describe(h.world, findings)
 	if len(findings) == 0 && err == nil {
 		return nil
 	}
@@ -128,20 +133,19 @@ func (h *hostiles) comesUp(ctx context.Context, given answer) (bool, []Finding, 
 	for _, difference := range (scenario.Result{Restarts: scenario.Restarts(w.victims.Observed().UIDs), Births: w.victims.Observed().Births, Outcome: h.want.Outcome}).Differences(h.want.result()) {
 		findings = append(findings, Finding{Promise: "P12", What: difference})
 	}
-	if len(findings) > 0 && h.c.options.Verbose {
-		h.c.print("victims:\n%s\nhostile:\n%s\n", w.victims.Describe(), w.hostile.Describe())
-	}
+	h.describe(w, findings)
 	return met, findings, errors.Join(ctx.Err(), w.close())
 }
 
 // lied has the hostile PD answer so at an endpoint, goes the errand for which the
 // operators ask that, lets the victims work meanwhile, and judges.
 func (b *beside) lied(ctx context.Context, asked Asked, given answer) (bool, []Finding, error) {
-	at := slices.IndexFunc(errands(), func(e errand) bool { return e.name == asked.Errand })
+	all := errands()
+	at := slices.IndexFunc(all, func(e errand) bool { return e.name == asked.Errand })
 	if at < 0 {
 		return false, nil, fmt.Errorf("there is no errand %q", asked.Errand)
 	}
-	e, do := errands()[at], errands()[at].do
+	e, do := all[at], all[at].do
 	if asked.Back {
 		if err := errors.Join(e.do(ctx, b), b.converged(ctx)); err != nil {
 			return false, nil, fmt.Errorf("errand %s: %w", e.name, err)
