@@ -111,6 +111,9 @@ type Plan struct {
 	Rechecks []Recheck
 }
 
+// Common returns the plan as a component embeds it in its own.
+func (p Plan) Common() Plan { return p }
+
 // InstanceChange is an Instance to create or to update.
 type InstanceChange struct {
 	// Desired Instance.

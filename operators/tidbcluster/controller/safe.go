@@ -71,11 +71,8 @@ func empty(g v1alpha1.Group) bool {
 
 // stores are those of a group that PD has, as its status says.
 func stores(g v1alpha1.Group) []v1alpha1.StoreStatus {
-	switch live := g.(type) {
-	case *v1alpha1.TiKVGroup:
-		return live.Status.Stores
-	case *v1alpha1.TiFlashGroup:
-		return live.Status.Stores
+	if live, ok := g.(v1alpha1.StoreGroup); ok {
+		return live.GetStoreStatus().Stores
 	}
 	return nil
 }
