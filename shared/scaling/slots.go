@@ -58,7 +58,7 @@ func PlanSlots(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, 
 		// Its store is in the database and has to leave it if it is one too many.
 		r.PreferredSlots, want = []int32{slot}, max(want, int32(len(filled))+1) //nolint:gosec // a few
 	}
-	slots = rollout.PlanSlots(filled, want, skip).Create
+	slots = freeSlots(filled, want, skip)
 	first := slices.DeleteFunc(slices.Clone(r.PreferredSlots), func(slot int32) bool { return skip[slot] || slices.Contains(filled, slot) })
 	rest := slices.DeleteFunc(slices.Clone(slots), func(slot int32) bool { return slices.Contains(first, slot) })
 	slots = slices.Concat(first, rest)[:len(slots)]

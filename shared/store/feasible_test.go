@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -203,6 +205,12 @@ func TestWhatPDItselfRefusesIsKnownBefore(t *testing.T) {
 	assert.Contains(t, c.Needed(s.Instances[0]), "2 stores would stay, and PD removes none while there are not more than its 3 replicas")
 	assert.Contains(t, c.WhyRefused(s.Instances[:1]), "spec.replicas is 3, and nothing is removed: ")
 	assert.Contains(t, c.WhyRefused(s.Instances[:1]), "to set it back: kubectl -n ns scale tikvgroup kv --replicas=4")
+	owned := g.DeepCopy()
+	owned.OwnerReferences = []metav1.OwnerReference{{Kind: v1alpha1.KindTidbCluster, Name: "x", Controller: ptr.To(true)}}
+	assert.Contains(t, tikv(owned, s).WhyRefused(s.Instances[:1]), "to set it back: set spec.tikv[kv].replicas to 4: kubectl -n ns edit tidbcluster x")
+	owned.Annotations = map[string]string{v1alpha1.AnnotationEntryRemoved: "x"}
+	assert.Contains(t, tikv(owned, s).WhyRefused(s.Instances[:1]), "spec.replicas is 3, and nothing is removed: ")
+	assert.Contains(t, tikv(owned, s).WhyRefused(s.Instances[:1]), "to set it back: kubectl -n ns scale tikvgroup kv --replicas=4", "the entry is gone")
 	s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "f-0.f-peer.ns.svc:3930", State: pd.StateUp, Labels: map[string]string{"engine": "tiflash"}})
 	assert.Empty(t, tikv(g, s).Needed(s.Instances[0]), "a TiFlash counts for PD, and the store is Down anyway")
 	s.PD.Stores[0].State = pd.StateUp
