@@ -68,7 +68,7 @@ func lookup(name string) Metric {
 	panic("no metric " + name) // a mistake in this package, found by its tests
 }
 
-// Markdown is the Table as docs/operations/metrics.md shows it.
+// Markdown is the Table as docs/reference/metrics.md shows it.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| metric | type | operators | meaning |\n|---|---|---|---|\n")
