@@ -118,7 +118,7 @@ type ComponentSpec struct {
 	// +optional
 	SecurityContext *runtime.RawExtension `json:"securityContext,omitempty"`
 	// TerminationGracePeriodSeconds of the pods, in seconds. Default: PD 30,
-	// TiKV 60, TiFlash 60, TiDB shutdown.delaySeconds + drainSeconds + 20.
+	// TiKV 120, TiFlash 60, TiDB shutdown.delaySeconds + drainSeconds + 20.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
