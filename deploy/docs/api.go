@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +13,10 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
+
+// presetInWords finds the default at the end of a description, of a field that has none
+// in its schema.
+var presetInWords = regexp.MustCompile(`^(.*) (?:Default|Unset): (.*)\.$`)
 
 // row is one field of a kind.
 type row struct{ path, kind, preset, says string }
@@ -125,7 +130,11 @@ func fields(path string, s schema) []row {
 		if _, nested := field.Default.(map[string]any); !nested && field.Default != nil && field.Default != "" {
 			preset = fmt.Sprintf("`%v`", field.Default)
 		}
-		out = append(out, row{at, typeOf(field, slices.Contains(s.Required, name)), preset, strings.Join(strings.Fields(field.Description), " ")})
+		says := strings.Join(strings.Fields(field.Description), " ")
+		if m := presetInWords.FindStringSubmatch(says); m != nil && preset == "" {
+			says, preset = m[1], m[2]
+		}
+		out = append(out, row{at, typeOf(field, slices.Contains(s.Required, name)), preset, says})
 		if at == "conditions[]" {
 			continue // metav1.Condition
 		}
