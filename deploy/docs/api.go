@@ -16,7 +16,7 @@ import (
 
 // presetInWords finds the default at the end of a description, of a field that has none
 // in its schema.
-var presetInWords = regexp.MustCompile(`^(.*) (?:Default|Unset): (.*)\.$`)
+var presetInWords = regexp.MustCompile(`^(.*) (?:Default|Unset): ((?:[^.]|\.[^ ])*)\.$`)
 
 // row is one field of a kind.
 type row struct{ path, kind, preset, says string }
