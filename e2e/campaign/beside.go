@@ -54,7 +54,7 @@ type beside struct {
 	want             *Reference
 	allowed          map[string]bool // writes in the victims' namespace and orders to their PD that are nobody else's doing
 	round            int
-	busy             bool // the tenant has written the same objects again and again himself
+	busy             bool // the neighbour has written the same objects again and again himself
 	cancel           context.CancelFunc
 }
 
@@ -384,7 +384,7 @@ func (b *beside) harm() []Finding {
 	out := (&stage{Rig: b.victims}).harm()
 	for _, violation := range b.hostile.Watcher.Violations() {
 		// Its processes end when its PD lies to them, and its members have the IDs that its PD gives them.
-		// Who writes in a loop may be the tenant; what operators write of strangers is looked at apart.
+		// Who writes in a loop may be the neighbour; what operators write of strangers is looked at apart.
 		loop := b.busy && strings.Contains(violation, "written in a loop")
 		if !loop && !strings.HasPrefix(violation, "pod actor:") && !strings.Contains(violation, ".id was ") {
 			out = append(out, Finding{Promise: violated(violation), What: "in the hostile namespace: " + violation})

@@ -140,6 +140,8 @@ func (h *hostiles) harm(who, what string) (func(context.Context, *beside) func(c
 // one that does, in turns. worked is why an edit had no answer at all.
 func (b *beside) measure(ctx context.Context, harm func(context.Context, *beside) func(context.Context) (bool, error), tell func(quiet, beside []time.Duration)) (m Measured, struck bool, worked, err error) {
 	var quiet, beside []time.Duration
+	// The neighbour's own edits are as many as the victims' are quick.
+	b.busy = true
 	for range rounds {
 		if quiet, err = b.time(ctx, quiet); err != nil {
 			return m, struck, nil, err // nobody has done harm
