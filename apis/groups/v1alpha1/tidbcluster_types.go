@@ -90,7 +90,7 @@ type TiDBEntry struct {
 	Name         string `json:"name"`
 	TiDBTemplate `json:",inline"`
 	// Replicas is the number of servers. Left out, the group begins with two, and
-	// whoever scales it has the say: kubectl scale, or a HorizontalPodAutoscaler.
+	// it is scaled from outside: by kubectl scale, or a HorizontalPodAutoscaler.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional

@@ -41,7 +41,7 @@ type TiDBTemplate struct {
 	// +optional
 	BootstrapSQL *KeyReference `json:"bootstrapSQL,omitempty"`
 	// Initialization is what TiDB does itself when the first server of the cluster
-	// starts, before anybody can connect, and before bootstrapSQL. v6.5.1 or later.
+	// starts, before a client can connect, and before bootstrapSQL. v6.5.1 or later.
 	// +optional
 	Initialization *Initialization `json:"initialization,omitempty"`
 	// ServerLabels are set on every server, beside zone, which comes from its
@@ -77,7 +77,7 @@ type SQLRun struct {
 	// +kubebuilder:validation:MaxLength=30
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
-	// Revision is raised by a person to have it run again. A changed Secret or
+	// Revision is raised by a user to have it run again. A changed Secret or
 	// ConfigMap alone runs nothing.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:default=1
