@@ -75,22 +75,35 @@ Every field, with its type, default and limits. ` + "`kubectl explain`" + ` show
 Paths stand below ` + "`spec`" + ` or ` + "`status`" + `. The page of each kind says how the fields work together.
 `)
 	groups := []string{v1alpha1.KindPDGroup, v1alpha1.KindTiKVGroup, v1alpha1.KindTiDBGroup, v1alpha1.KindTiFlashGroup}
-	b.WriteString("\n## Fields of every group\n\nOf PDGroup, TiKVGroup, TiDBGroup and TiFlashGroup, and of their entries in a TidbCluster.\n")
-	write(&b, "spec", common(specs, groups))
-	write(&b, "status", common(states, groups))
-	for _, kind := range v1alpha1.Kinds() {
-		spec, state := specs[kind], states[kind]
-		note := ""
-		if kind == v1alpha1.KindTidbCluster {
-			spec = slices.DeleteFunc(spec, func(r row) bool { return strings.Contains(r.path, ".") && slices.Contains(common(specs, groups), r) })
-		}
-		if slices.Contains(groups, kind) {
-			spec, state = without(spec, common(specs, groups)), without(state, common(states, groups))
-			note = "\nBeside the [fields of every group](#fields-of-every-group):\n"
-		}
-		fmt.Fprintf(&b, "\n## %s\n%s", kind, note)
+	of := specs[v1alpha1.KindTidbCluster] // of the groups below it says nothing else
+	specs[v1alpha1.KindTidbCluster] = slices.DeleteFunc(of, func(r row) bool { return strings.Contains(r.path, ".") && slices.Contains(common(specs, groups), r) })
+	for _, s := range []struct {
+		title, note string
+		kinds       []string
+	}{
+		{"Fields of every group", "Of PDGroup, TiKVGroup, TiDBGroup and TiFlashGroup, and of their entries in a TidbCluster.", groups},
+		{"Fields of stores", "Of TiKVGroup and TiFlashGroup.", []string{v1alpha1.KindTiKVGroup, v1alpha1.KindTiFlashGroup}},
+		{"Fields of the Service", "Of PDGroup and TiDBGroup.", []string{v1alpha1.KindPDGroup, v1alpha1.KindTiDBGroup}},
+	} {
+		spec, state := common(specs, s.kinds), common(states, s.kinds)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", s.title, s.note)
 		write(&b, "spec", spec)
 		write(&b, "status", state)
+		for _, kind := range s.kinds {
+			specs[kind], states[kind] = without(specs[kind], spec), without(states[kind], state)
+		}
+	}
+	beside := map[string]string{
+		v1alpha1.KindPDGroup: "[service](#fields-of-the-service)", v1alpha1.KindTiDBGroup: "[service](#fields-of-the-service)",
+		v1alpha1.KindTiKVGroup: "[stores](#fields-of-stores)", v1alpha1.KindTiFlashGroup: "[stores](#fields-of-stores)",
+	}
+	for _, kind := range v1alpha1.Kinds() {
+		fmt.Fprintf(&b, "\n## %s\n", kind)
+		if link, ok := beside[kind]; ok {
+			fmt.Fprintf(&b, "\nBeside the fields of [every group](#fields-of-every-group) and %s:\n", link)
+		}
+		write(&b, "spec", specs[kind])
+		write(&b, "status", states[kind])
 	}
 	return b.String(), nil
 }
@@ -134,17 +147,26 @@ func fields(path string, s schema) []row {
 		if m := presetInWords.FindStringSubmatch(says); m != nil && preset == "" {
 			says, preset = m[1], m[2]
 		}
-		out = append(out, row{at, typeOf(field, slices.Contains(s.Required, name)), preset, says})
-		if at == "conditions[]" {
-			continue // metav1.Condition
-		}
-		below := field
+		kind, nested := typeOf(field, slices.Contains(s.Required, name)), field
 		if field.Items != nil {
-			below = *field.Items
+			nested = *field.Items
 		}
-		out = append(out, fields(at+".", below)...)
+		below := fields(at+".", nested)
+		switch {
+		case at == "conditions[]": // metav1.Condition
+			below = nil
+		case len(below) > 0 && !slices.ContainsFunc(below, func(r row) bool { return !slices.Contains(obvious(), r.says) }):
+			kind += ": " + strings.Join(slices.Sorted(maps.Keys(nested.Properties)), ", ")
+			below = nil
+		}
+		out = append(append(out, row{at, kind, preset, says}), below...)
 	}
 	return out
+}
+
+// obvious are descriptions that say no more than the field's name.
+func obvious() []string {
+	return []string{"Name of the object.", "Key in the object's data.", "Name of the Instance.", "UID of the Instance.", "UID of the Instance: one that is made later under the same name is another."}
 }
 
 // typeOf says in a few words what a field may be.
