@@ -3,9 +3,6 @@ package docs_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,43 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/deploy/docs"
 )
-
-var blocks = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
-
-// stub takes the place of kubectl: it writes down its arguments and prints nothing.
-const stub = "#!/bin/bash\n{ printf '%s\\0' \"$@\"; printf '\\1\\0'; } >>\"$RECORD\"\n"
-
-// commands runs every sh block of a page with a kubectl that only writes down its
-// arguments, and no other program but a few that read, and returns what it was told.
-func commands(t *testing.T, page string) [][]string {
-	t.Helper()
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "kubectl"), []byte(stub), 0o700)) //nolint:gosec // a program
-	for _, name := range []string{"date", "bash"} {
-		path, err := exec.LookPath(name)
-		require.NoError(t, err)
-		require.NoError(t, os.Symlink(path, filepath.Join(dir, name)))
-	}
-	record := filepath.Join(dir, "record")
-	for _, m := range blocks.FindAllStringSubmatch(page, -1) {
-		out, err := exec.CommandContext(t.Context(), "bash", "-n", "-c", m[1]).CombinedOutput()
-		require.NoError(t, err, "%s\n%s", out, m[1])
-		run := exec.CommandContext(t.Context(), "bash", "-c", m[1]+"\nwait")
-		run.Env, run.Dir = []string{"PATH=" + dir, "RECORD=" + record}, dir
-		_ = run.Run() // programs are missing
-	}
-	text, err := os.ReadFile(record) //nolint:gosec // written above
-	if os.IsNotExist(err) {
-		return nil
-	}
-	require.NoError(t, err)
-	var out [][]string
-	for _, command := range strings.Split(strings.TrimSuffix(string(text), "\x00\x01\x00"), "\x00\x01\x00") {
-		out = append(out, strings.Split(command, "\x00"))
-	}
-	return out
-}
 
 // kinds are our kinds by the names that kubectl takes, each with its schema.
 func kinds(t *testing.T) map[string]map[string]any {
@@ -84,7 +46,9 @@ func TestCommandsOfThePagesFitTheKinds(t *testing.T) {
 		if strings.HasPrefix(name, "docs/decisions/") {
 			continue
 		}
-		for _, args := range commands(t, page) {
+		commands, err := docs.Commands(t.Context(), page)
+		require.NoError(t, err, name)
+		for _, args := range commands {
 			n++
 			if what := wrong(kinds, args); what != "" {
 				t.Errorf("%s: kubectl %q: %s", name, args, what)

@@ -10,33 +10,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/deploy/docs"
 )
 
 const root = "../.."
 
-// pages returns the text of every page of docs and of the top level, by its path from
-// the top.
+// pages returns every page.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	out := map[string]string{}
-	add := func(path string) {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		name, err := filepath.Rel(root, path)
-		require.NoError(t, err)
-		out[filepath.ToSlash(name)] = string(text)
-	}
-	top, err := filepath.Glob(root + "/*.md")
+	out, err := docs.Pages(root)
 	require.NoError(t, err)
-	for _, path := range top {
-		add(path)
-	}
-	require.NoError(t, filepath.WalkDir(root+"/docs", func(path string, _ os.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, ".md") {
-			add(path)
-		}
-		return err
-	}))
 	require.NotEmpty(t, out)
 	return out
 }
