@@ -10,6 +10,8 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 LDFLAGS  ?= -s -w -X github.com/tidb-groups/tidb-groups/shared/operator.version=$(VERSION)
 PROVIDER ?= local
 IMAGES   ?= real
+# The package whose rights every operator of groups has beside its own.
+LOOP = github.com/tidb-groups/tidb-groups/shared/reconciler
 # What "generate" writes.
 GENERATED      = apis/groups/*/zz_generated.*.go deploy/crds deploy/bases/*/role.yaml docs/conditions.md docs/reference/api.md docs/parity.md
 
@@ -39,7 +41,8 @@ generate: ## Write deepcopy code, CRDs, RBAC and generated documents
 	@set -e; gen="$$($(TOOL) controller-gen)"; mkdir -p deploy/crds; cd apis; \
 		"$$gen" object paths=./...; "$$gen" crd paths=./... output:crd:artifacts:config=../deploy/crds
 	@set -e; gen="$$($(TOOL) controller-gen)"; cd operators; for name in $(OPERATORS); do mkdir -p ../deploy/bases/$$name; \
-		"$$gen" rbac:roleName=$$name-operator paths=./$$name/controller output:rbac:artifacts:config=../deploy/bases/$$name; done
+		grep -q $(LOOP) $$name/controller/controller.go && loop=paths=$(LOOP) || loop=; \
+		"$$gen" rbac:roleName=$$name-operator paths=./$$name/controller $$loop output:rbac:artifacts:config=../deploy/bases/$$name; done
 	go -C deploy run ./cmd/generate
 	go -C e2e run ./cmd/parity
 

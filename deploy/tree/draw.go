@@ -4,12 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
-
-	"k8s.io/apimachinery/pkg/runtime"
 )
-
-// metaList is a list object of the suite.
-type metaList = runtime.Object
 
 // Colours of the states for a terminal, by ANSI code.
 const (

@@ -42,11 +42,9 @@ type Node struct {
 
 // Objects is what a tree is drawn from: all objects of one namespace.
 type Objects struct {
-	Clusters  []v1alpha1.TidbCluster
-	PD        []v1alpha1.PDGroup
-	TiKV      []v1alpha1.TiKVGroup
-	TiDB      []v1alpha1.TiDBGroup
-	TiFlash   []v1alpha1.TiFlashGroup
+	Clusters []v1alpha1.TidbCluster
+	// Groups in the order of v1alpha1.ComponentTable.
+	Groups    []v1alpha1.Group
 	Instances []v1alpha1.Instance
 }
 
@@ -54,10 +52,9 @@ type Objects struct {
 // each PDGroup that no TidbCluster made, with the groups that name it below,
 // then the groups whose PDGroup does not exist.
 func Build(o Objects) []*Node {
-	groups := o.groups()
 	below := func(match func(v1alpha1.Group) bool) []*Node {
 		var out []*Node
-		for _, g := range groups {
+		for _, g := range o.Groups {
 			if match(g) {
 				out = append(out, groupNode(g, o.Instances))
 			}
@@ -76,28 +73,21 @@ func Build(o Objects) []*Node {
 		roots = append(roots, node)
 	}
 	named := map[string]bool{}
-	for i := range o.PD {
-		pd := &o.PD[i]
-		named[pd.Name] = true
+	for _, pd := range o.Groups {
+		if pd.GroupKind() != v1alpha1.KindPDGroup {
+			continue
+		}
+		named[pd.GetName()] = true
 		if umbrella(pd) != "" {
 			continue
 		}
 		node := groupNode(pd, o.Instances)
 		node.Children = append(node.Children, below(func(g v1alpha1.Group) bool {
-			return g.GroupKind() != v1alpha1.KindPDGroup && umbrella(g) == "" && g.PDGroupName() == pd.Name
+			return g.GroupKind() != v1alpha1.KindPDGroup && umbrella(g) == "" && g.PDGroupName() == pd.GetName()
 		})...)
 		roots = append(roots, node)
 	}
 	return append(roots, below(func(g v1alpha1.Group) bool { return umbrella(g) == "" && !named[g.PDGroupName()] })...)
-}
-
-// groups returns all groups in the order in which they depend on each other.
-func (o Objects) groups() []v1alpha1.Group {
-	var out []v1alpha1.Group
-	for _, list := range []metaList{&v1alpha1.PDGroupList{Items: o.PD}, &v1alpha1.TiKVGroupList{Items: o.TiKV}, &v1alpha1.TiDBGroupList{Items: o.TiDB}, &v1alpha1.TiFlashGroupList{Items: o.TiFlash}} {
-		out = append(out, v1alpha1.GroupsIn(list)...)
-	}
-	return out
 }
 
 func umbrella(g v1alpha1.Group) string {

@@ -45,8 +45,7 @@ func objects() tree.Objects {
 	one.Status.Conditions = conditions("True", "True", "Ready", "fine")
 	one.Status.NodeName, one.Status.Member = "node-1", &v1alpha1.MemberStatus{State: "Leader"}
 	return tree.Objects{
-		Clusters: []v1alpha1.TidbCluster{cluster}, PD: []v1alpha1.PDGroup{pd}, TiKV: []v1alpha1.TiKVGroup{kv},
-		TiDB: []v1alpha1.TiDBGroup{alone}, Instances: []v1alpha1.Instance{one},
+		Clusters: []v1alpha1.TidbCluster{cluster}, Groups: []v1alpha1.Group{&pd, &kv, &alone}, Instances: []v1alpha1.Instance{one},
 	}
 }
 

@@ -33,7 +33,16 @@ func layers() []layer {
 		{name: "scaling", does: "which members there are", uses: []string{"component", "member", "observation", "planning", "rollout"}, pure: true},
 		{name: "group", does: "the steps of a plan", uses: []string{"component", "disruption", "member", "observation", "onlineconfig", "planning", "rollout", "scaling"}, pure: true},
 		{name: "groupstatus", does: "conditions and counts", uses: []string{"member", "observation", "planning", "rollout"}, pure: true},
+		{name: "storestate", does: "which store is whose", uses: []string{"component", "groupstatus", "member", "observation"}, pure: true},
+		{name: "placement", does: "where stores and peers may lie", uses: []string{"component", "member", "observation", "scaling", "storestate"}, pure: true},
+		{name: "failover", does: "which stores are dead", uses: []string{"member", "storestate"}, pure: true},
+		{name: "safety", does: "which stores may stop now", uses: []string{"component", "member", "observation", "placement", "storestate"}, pure: true},
+		{name: "departure", does: "which stores leave for good", uses: []string{"component", "failover", "member", "safety", "storestate"}, pure: true},
+		{name: "leaders", does: "moves leaders away and back", uses: []string{"component", "departure", "disruption", "member", "placement", "storestate"}, pure: true},
+		{name: "removal", does: "takes stores out of the cluster", uses: []string{"component", "departure", "failover", "leaders", "member", "placement", "safety", "storestate"}, pure: true},
+		{name: "store", does: "what TiKV and TiFlash have in common", uses: []string{"component", "departure", "failover", "groupstatus", "leaders", "member", "observation", "placement", "removal", "rollout", "safety", "storestate"}},
 		{name: "execution", does: "carries the plan out", uses: []string{"component", "groupstatus", "member", "observation", "planning", "reading", "rollout"}},
+		{name: "reconciler", does: "the loop of every group operator", uses: []string{"execution", "planning", "reading"}},
 	}
 }
 

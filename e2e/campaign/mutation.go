@@ -205,7 +205,13 @@ func (m mutation) halfway(before, after map[string]any) (map[string]any, bool) {
 }
 
 // entries are the fields of a TidbCluster of which each element is a group.
-func entries() []string { return []string{"pd", "tikv", "tidb", "tiflash"} }
+func entries() []string {
+	var out []string
+	for _, c := range v1alpha1.ComponentTable() {
+		out = append(out, c.Component)
+	}
+	return out
+}
 
 // stopsAll says whether a mutation asks for all members of a group to stop: it
 // suspends the group, or it takes its entry away or gives it another name, which

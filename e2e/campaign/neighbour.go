@@ -86,7 +86,7 @@ func (b *beside) converged(ctx context.Context) error {
 	ctx, cancel := patient(ctx, bound, fmt.Errorf("the hostile cluster is not well within %s", bound))
 	defer cancel()
 	return b.hostile.Watcher.Await(ctx, func(o objects.Set) error {
-		for _, kind := range []string{v1alpha1.KindPDGroup, v1alpha1.KindTiKVGroup, v1alpha1.KindTiDBGroup, v1alpha1.KindTiFlashGroup} {
+		for _, kind := range v1alpha1.GroupKinds(func(v1alpha1.ComponentInfo) bool { return true }) {
 			for _, name := range o.Names(kind, "") {
 				group := o.Get(kind, name)
 				if group.GetDeletionTimestamp() != nil {

@@ -1,13 +1,12 @@
 package campaign
 
 import (
+	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"github.com/tidb-groups/tidb-groups/e2e/crd"
 )
 
 // schema is what of an OpenAPI schema tells which values a field may take.
@@ -34,34 +33,21 @@ type schema struct {
 // specSchemas returns the schema of spec of every kind, from the CRDs in a
 // directory.
 func specSchemas(dir string) (map[string]*schema, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "groups.tidb.dev_*.yaml"))
+	all, err := crd.Schemas(dir)
 	if err != nil {
-		return nil, fmt.Errorf("list CRDs: %w", err)
+		return nil, err
 	}
 	out := map[string]*schema{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+	for kind, whole := range all {
+		text, err := json.Marshal(whole.Properties["spec"])
 		if err != nil {
-			return nil, fmt.Errorf("read CRD: %w", err)
+			return nil, fmt.Errorf("encode the schema of %s: %w", kind, err)
 		}
-		var crd struct {
-			Spec struct {
-				Names struct {
-					Kind string `json:"kind"`
-				} `json:"names"`
-				Versions []struct {
-					Schema struct {
-						OpenAPIV3Schema *schema `json:"openAPIV3Schema"`
-					} `json:"schema"`
-				} `json:"versions"`
-			} `json:"spec"`
+		spec := &schema{}
+		if err := json.Unmarshal(text, spec); err != nil {
+			return nil, fmt.Errorf("read the schema of %s: %w", kind, err)
 		}
-		if err := yaml.Unmarshal(text, &crd); err != nil {
-			return nil, fmt.Errorf("read CRD %s: %w", filepath.Base(file), err)
-		}
-		for _, v := range crd.Spec.Versions {
-			out[crd.Spec.Names.Kind] = v.Schema.OpenAPIV3Schema.Properties["spec"]
-		}
+		out[kind] = spec
 	}
 	return out, nil
 }

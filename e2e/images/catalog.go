@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
 
@@ -89,7 +90,8 @@ func catalog() []recipe {
 		{set: SetBase, ref: CoreDNSRef, program: "coredns", path: "/coredns"},
 		{set: SetBase, ref: BusyboxRef, busybox: true, path: "/bin/busybox"},
 	}
-	for _, name := range []string{"pdgroup", "tikvgroup", "tidbgroup", "tiflashgroup", "instance", "tidbcluster"} {
+	for _, kind := range v1alpha1.Kinds() {
+		name := strings.ToLower(kind)
 		r := recipe{
 			set: SetOperators, ref: "tidb-groups/" + name + "-operator:dev",
 			pkg: "./operators/" + name, path: "/operator", user: nobody,

@@ -44,10 +44,11 @@ func (r *Rig) wipe() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), left)
 	defer cancel()
 	here := client.InNamespace(r.namespace)
-	for _, kind := range []client.Object{
-		&v1alpha1.TidbCluster{}, &v1alpha1.PDGroup{}, &v1alpha1.TiKVGroup{}, &v1alpha1.TiDBGroup{}, &v1alpha1.TiFlashGroup{},
-		&v1alpha1.Instance{},
-	} {
+	kinds := []client.Object{&v1alpha1.TidbCluster{}}
+	for _, component := range v1alpha1.ComponentTable() {
+		kinds = append(kinds, component.New())
+	}
+	for _, kind := range append(kinds, &v1alpha1.Instance{}) {
 		if err := r.client.DeleteAllOf(ctx, kind, here); err != nil {
 			return fmt.Errorf("delete all %T: %w", kind, err)
 		}

@@ -73,7 +73,10 @@ func (w *Watcher) untruths() []untruth {
 			for _, what := range w.instanceUntruths(object) {
 				out = append(out, untruth{key, what})
 			}
-		case v1alpha1.KindTiKVGroup, v1alpha1.KindTiDBGroup, v1alpha1.KindTiFlashGroup:
+		default:
+			if _, group := v1alpha1.LookupComponent(key.Kind); !group || key.Kind == v1alpha1.KindPDGroup {
+				continue
+			}
 			if what := w.gateUntruth(object, tikv); what != "" {
 				out = append(out, untruth{key, what})
 			}

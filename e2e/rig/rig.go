@@ -59,10 +59,8 @@ type Options struct {
 	Silence time.Duration
 
 	// Remedies has every command tried that a status tells a person to run, with what
-	// this kubectl has shown already; none is tried if nil. Untried keeps a Test, which
-	// tries them by default, from it.
+	// this kubectl has shown already; none is tried if nil, but a Test has its own.
 	Remedies *Kubectl
-	Untried  bool
 
 	// Installed says how an operator is to run, each time before it starts; if nil, with
 	// full access and with flags of the rig's own.

@@ -81,8 +81,7 @@ func TestStrangersUnderTheNamesThatAClusterNeeds(t *testing.T) {
 	} {
 		t.Run(key.Kind, func(t *testing.T) {
 			t.Parallel()
-			// The Instance of a stranger names a group that is not there.
-			r := rig.New(t, plane, rig.Options{Tolerate: takingDown(), Silence: rig.Patience, Untried: key.Kind == v1alpha1.KindInstance})
+			r := rig.New(t, plane, rig.Options{Tolerate: takingDown(), Silence: rig.Patience})
 			r.Start(rig.Operators()...)
 			theirs := stranger(t, key)
 			theirs.SetNamespace(r.Namespace())

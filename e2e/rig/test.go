@@ -30,7 +30,7 @@ type Test struct {
 func New(t testing.TB, plane *controlplane.ControlPlane, options Options) *Test {
 	t.Helper()
 	options.Name = cmp.Or(options.Name, t.Name())
-	if options.Remedies == nil && !options.Untried {
+	if options.Remedies == nil {
 		options.Remedies = NewKubectl()
 	}
 	opened, err := Open(context.WithoutCancel(t.Context()), plane, options)

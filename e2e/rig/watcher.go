@@ -42,22 +42,22 @@ func watched() map[string]schema.GroupVersionResource {
 	other := func(group, resource string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
 	}
-	return map[string]schema.GroupVersionResource{
-		v1alpha1.KindTidbCluster:  own("tidbclusters"),
-		v1alpha1.KindPDGroup:      own("pdgroups"),
-		v1alpha1.KindTiKVGroup:    own("tikvgroups"),
-		v1alpha1.KindTiDBGroup:    own("tidbgroups"),
-		v1alpha1.KindTiFlashGroup: own("tiflashgroups"),
-		v1alpha1.KindInstance:     own("instances"),
-		kindPod:                   core.WithResource("pods"),
-		kindClaim:                 core.WithResource("persistentvolumeclaims"),
-		"Service":                 core.WithResource("services"),
-		"ConfigMap":               core.WithResource("configmaps"),
-		"ControllerRevision":      other("apps", "controllerrevisions"),
-		"PodDisruptionBudget":     other("policy", "poddisruptionbudgets"),
-		"Lease":                   other("coordination.k8s.io", "leases"),
-		"Job":                     other("batch", "jobs"),
+	out := map[string]schema.GroupVersionResource{
+		v1alpha1.KindTidbCluster: own("tidbclusters"),
+		v1alpha1.KindInstance:    own("instances"),
+		kindPod:                  core.WithResource("pods"),
+		kindClaim:                core.WithResource("persistentvolumeclaims"),
+		"Service":                core.WithResource("services"),
+		"ConfigMap":              core.WithResource("configmaps"),
+		"ControllerRevision":     other("apps", "controllerrevisions"),
+		"PodDisruptionBudget":    other("policy", "poddisruptionbudgets"),
+		"Lease":                  other("coordination.k8s.io", "leases"),
+		"Job":                    other("batch", "jobs"),
 	}
+	for _, c := range v1alpha1.ComponentTable() {
+		out[c.Kind] = own(c.Resource)
+	}
+	return out
 }
 
 // operatorOf returns the operator that answers for a kind.

@@ -61,6 +61,8 @@ func groupOf(kind string) string {
 	switch kind {
 	case "StorageClass":
 		return "storage.k8s.io"
+	case "Job":
+		return "batch"
 	case "Lease":
 		return "coordination.k8s.io"
 	case "PodDisruptionBudget":

@@ -29,7 +29,11 @@ func (s *Session) Follow(ctx context.Context, namespace string, see func([]*tree
 		return fmt.Errorf("watch namespace %s: %w", namespace, err)
 	}
 	changed := make(chan struct{}, 1)
-	for _, kind := range []client.Object{&v1alpha1.TidbCluster{}, &v1alpha1.PDGroup{}, &v1alpha1.TiKVGroup{}, &v1alpha1.TiDBGroup{}, &v1alpha1.TiFlashGroup{}, &v1alpha1.Instance{}} {
+	watched := []client.Object{&v1alpha1.TidbCluster{}, &v1alpha1.Instance{}}
+	for _, component := range v1alpha1.ComponentTable() {
+		watched = append(watched, component.New())
+	}
+	for _, kind := range watched {
 		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch namespace %s: %w", namespace, err)
@@ -90,16 +94,17 @@ func notify(changed chan<- struct{}) toolscache.ResourceEventHandler {
 func read(ctx context.Context, r client.Reader, options ...client.ListOption) (tree.Objects, error) {
 	var o tree.Objects
 	var clusters v1alpha1.TidbClusterList
-	var pd v1alpha1.PDGroupList
-	var tikv v1alpha1.TiKVGroupList
-	var tidb v1alpha1.TiDBGroupList
-	var tiflash v1alpha1.TiFlashGroupList
 	var instances v1alpha1.InstanceList
-	for _, list := range []client.ObjectList{&clusters, &pd, &tikv, &tidb, &tiflash, &instances} {
+	lists := []client.ObjectList{&clusters, &instances}
+	for _, component := range v1alpha1.ComponentTable() {
+		lists = append(lists, component.NewList())
+	}
+	for _, list := range lists {
 		if err := r.List(ctx, list, options...); err != nil {
 			return o, fmt.Errorf("list objects: %w", err)
 		}
+		o.Groups = append(o.Groups, v1alpha1.GroupsIn(list)...)
 	}
-	o = tree.Objects{Clusters: clusters.Items, PD: pd.Items, TiKV: tikv.Items, TiDB: tidb.Items, TiFlash: tiflash.Items, Instances: instances.Items}
+	o.Clusters, o.Instances = clusters.Items, instances.Items
 	return o, nil
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
 // Namespace that the operators run in.
@@ -56,8 +59,8 @@ func (s *Session) ScaleOperator(ctx context.Context, operator string, replicas i
 
 func registryOverlay(registry string) string {
 	text := "resources: [../default]\nimages:\n"
-	for _, name := range []string{"pdgroup", "tikvgroup", "tidbgroup", "tiflashgroup", "instance", "tidbcluster"} {
-		image := "tidb-groups/" + name + "-operator"
+	for _, kind := range v1alpha1.Kinds() {
+		image := "tidb-groups/" + strings.ToLower(kind) + "-operator"
 		text += fmt.Sprintf("- {name: %s, newName: %s/%s}\n", image, registry, image)
 	}
 	return text

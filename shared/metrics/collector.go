@@ -100,7 +100,8 @@ func (s Source) groups() bool {
 
 // stores reports whether the members are stores of PD.
 func (s Source) stores() bool {
-	return s.Kind == v1alpha1.KindTiKVGroup || s.Kind == v1alpha1.KindTiFlashGroup
+	component, _ := v1alpha1.LookupComponent(s.Kind)
+	return component.Stores
 }
 
 // Describe implements prometheus.Collector.

@@ -1,9 +1,10 @@
 // Package origin tells where a person has to edit what a group is asked for: in
-// the group, or in the TidbCluster that made it and sets the group back. It is
-// pure.
+// the group, or in the TidbCluster that made it and sets the group back; in the
+// Instance if it has no group. It is pure.
 package origin
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -13,29 +14,41 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
-// Origin is the object that a group's spec is edited in.
+// Origin is the object that a group's spec is edited in, or an Instance without a group.
 type Origin struct {
 	// Namespace, Kind and Name of the object; the kind as kubectl takes it.
 	Namespace, Kind, Name string
 	// entry is the path of the group's own part in the spec of a TidbCluster, empty
 	// for a group that stands alone.
 	entry string
+	// scaled is the group as kubectl takes it, if the TidbCluster does not name it any
+	// more: its replicas are a person's, and its entry must be back for all else.
+	scaled string
 }
 
-// Of returns the origin of a group.
+// Of returns the origin of a group. One that its TidbCluster does not name any more is
+// marked as such.
 func Of(g v1alpha1.Group) Origin {
 	owner := metav1.GetControllerOf(g)
 	if owner == nil || owner.Kind != v1alpha1.KindTidbCluster {
 		return Origin{Namespace: g.GetNamespace(), Kind: strings.ToLower(g.GroupKind()), Name: g.GetName()}
 	}
-	return entry(g.GetNamespace(), owner.Name, g.GroupKind(), g.GetName(), g.Component())
+	o := entry(g.GetNamespace(), owner.Name, g.GroupKind(), g.GetName(), g.Component())
+	if g.GetAnnotations()[v1alpha1.AnnotationEntryRemoved] == owner.Name {
+		o.scaled = strings.ToLower(g.GroupKind()) + " " + g.GetName()
+	}
+	return o
 }
 
 // OfInstance returns the origin of what the template of an Instance says: it carries
-// the labels of its group.
-func OfInstance(i *v1alpha1.Instance) Origin {
+// the labels of its group. One that nobody owns and whose group does not exist is edited
+// itself, for nobody sets it back.
+func OfInstance(i *v1alpha1.Instance, groupless bool) Origin {
 	group, umbrella, component := i.Spec.Group, i.Labels[v1alpha1.LabelUmbrella], i.Labels[v1alpha1.LabelComponent]
-	if umbrella == "" {
+	switch {
+	case groupless:
+		return Origin{Namespace: i.Namespace, Kind: instance, Name: i.Name}
+	case umbrella == "":
 		return Origin{Namespace: i.Namespace, Kind: strings.ToLower(group.Kind), Name: group.Name}
 	}
 	return entry(i.Namespace, umbrella, group.Kind, group.Name, component)
@@ -66,19 +79,28 @@ func (o Origin) Translate(message string) string {
 	return message
 }
 
-// Field returns the path of a field of the group's spec, such as replicas.
+// instance is the kind of Instances, as kubectl takes it.
+const instance = "instance"
+
+// Field returns the path of a field of the group's spec, such as replicas. What an
+// Instance has of it is in its template, but for a few fields of its own.
 func (o Origin) Field(name string) string {
-	if o.entry == "" {
+	switch {
+	case o.entry != "" && (o.scaled == "" || name != "replicas"):
+		return o.entry + "." + name
+	case o.Kind != instance, name == "paused", name == "suspended":
 		return "spec." + name
+	case name == "volumes":
+		return "spec.volumeClaimTemplates"
 	}
-	return o.entry + "." + name
+	return "spec.podTemplate"
 }
 
 // Either returns the path of a field that a TidbCluster has for all its groups,
 // too, such as paused.
 func (o Origin) Either(name string) string {
-	if o.entry == "" {
-		return "spec." + name
+	if o.entry == "" || o.scaled != "" {
+		return o.Field(name)
 	}
 	return "spec." + name + " or " + o.Field(name)
 }
@@ -100,15 +122,25 @@ func (o Origin) Set(field string, value bool) string {
 	return o.Unset(field)
 }
 
-// Edit returns the command by which it is edited.
+// Edit returns the command by which it is edited, and what has to be done first.
 func (o Origin) Edit() string {
+	if o.scaled != "" {
+		return o.PutBack()
+	}
+	return o.edit()
+}
+
+// PutBack tells to give a TidbCluster the entry of the group again.
+func (o Origin) PutBack() string { return fmt.Sprintf("put its entry back, %s: %s", o.entry, o.edit()) }
+
+func (o Origin) edit() string {
 	return fmt.Sprintf("kubectl -n %s edit %s %s", o.Namespace, o.Kind, o.Name)
 }
 
 // Scale returns what to do to have a number of members.
 func (o Origin) Scale(replicas int) string {
-	if o.entry == "" {
-		return fmt.Sprintf("kubectl -n %s scale %s %s --replicas=%d", o.Namespace, o.Kind, o.Name, replicas)
+	if o.entry != "" && o.scaled == "" {
+		return fmt.Sprintf("set %s to %d: %s", o.Field("replicas"), replicas, o.Edit())
 	}
-	return fmt.Sprintf("set %s to %d: %s", o.Field("replicas"), replicas, o.Edit())
+	return fmt.Sprintf("kubectl -n %s scale %s --replicas=%d", o.Namespace, cmp.Or(o.scaled, o.Kind+" "+o.Name), replicas)
 }

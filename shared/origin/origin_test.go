@@ -19,6 +19,10 @@ func TestAPersonIsToldWhatToEdit(t *testing.T) {
 		}
 		return m
 	}
+	marked := func(m metav1.ObjectMeta, by string) metav1.ObjectMeta {
+		m.Annotations = map[string]string{v1alpha1.AnnotationEntryRemoved: by}
+		return m
+	}
 	for name, c := range map[string]struct {
 		group v1alpha1.Group
 
@@ -49,6 +53,16 @@ func TestAPersonIsToldWhatToEdit(t *testing.T) {
 			"kubectl -n ns edit tidbcluster basic", "set spec.tiflash[hot].replicas to 4: kubectl -n ns edit tidbcluster basic",
 			"set spec.tiflash[hot].suspended to true: kubectl -n ns edit tidbcluster basic", "set spec.suspended or spec.tiflash[hot].suspended to false: kubectl -n ns edit tidbcluster basic",
 		},
+		"an entry that is gone": {
+			&v1alpha1.TiKVGroup{ObjectMeta: marked(meta("basic-tikv-hot", v1alpha1.KindTidbCluster), "basic")}, "spec.replicas", "spec.tikv[hot].paused",
+			"put its entry back, spec.tikv[hot]: kubectl -n ns edit tidbcluster basic", "kubectl -n ns scale tikvgroup basic-tikv-hot --replicas=4",
+			"set spec.tikv[hot].suspended to true: put its entry back, spec.tikv[hot]: kubectl -n ns edit tidbcluster basic", "set spec.tikv[hot].suspended to false: put its entry back, spec.tikv[hot]: kubectl -n ns edit tidbcluster basic",
+		},
+		"an entry that another cluster does not have": {
+			&v1alpha1.TiKVGroup{ObjectMeta: marked(meta("basic-tikv-hot", v1alpha1.KindTidbCluster), "other")}, "spec.tikv[hot].replicas", "spec.paused or spec.tikv[hot].paused",
+			"kubectl -n ns edit tidbcluster basic", "set spec.tikv[hot].replicas to 4: kubectl -n ns edit tidbcluster basic",
+			"set spec.tikv[hot].suspended to true: kubectl -n ns edit tidbcluster basic", "set spec.suspended or spec.tikv[hot].suspended to false: kubectl -n ns edit tidbcluster basic",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := origin.Of(c.group)
@@ -66,9 +80,22 @@ func TestAPersonIsToldWhatToEdit(t *testing.T) {
 func TestAnInstanceNamesWhatAPersonEdits(t *testing.T) {
 	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "basic-tikv-hot-0", Labels: map[string]string{v1alpha1.LabelComponent: v1alpha1.ComponentTiKV}}}
 	i.Spec.Group = v1alpha1.InstanceGroup{Kind: v1alpha1.KindTiKVGroup, Name: "basic-tikv-hot"}
-	assert.Equal(t, "spec.volumes (kubectl -n ns edit tikvgroup basic-tikv-hot)", origin.OfInstance(i).In("volumes"))
+	assert.Equal(t, "spec.volumes (kubectl -n ns edit tikvgroup basic-tikv-hot)", origin.OfInstance(i, false).In("volumes"))
 	i.Labels[v1alpha1.LabelUmbrella] = "basic"
-	assert.Equal(t, "spec.tikv[hot].volumes (kubectl -n ns edit tidbcluster basic)", origin.OfInstance(i).In("volumes"))
+	assert.Equal(t, "spec.tikv[hot].volumes (kubectl -n ns edit tidbcluster basic)", origin.OfInstance(i, false).In("volumes"))
+}
+
+// An Instance without a group is edited itself, in fields that it has, whatever made it.
+func TestAnInstanceWithoutAGroupIsEditedItself(t *testing.T) {
+	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "basic-tikv-0", Labels: map[string]string{v1alpha1.LabelUmbrella: "basic", v1alpha1.LabelComponent: v1alpha1.ComponentTiKV}}}
+	i.Spec.Group = v1alpha1.InstanceGroup{Kind: v1alpha1.KindTiKVGroup, Name: "basic-tikv"}
+	o := origin.OfInstance(i, true)
+	const edit = "kubectl -n ns edit instance basic-tikv-0"
+	assert.Equal(t, edit, o.Edit())
+	assert.Equal(t, "set spec.paused to false: "+edit, o.Unset("paused"))
+	assert.Equal(t, "set spec.suspended to false: "+edit, o.Unset("suspended"))
+	assert.Equal(t, "spec.volumeClaimTemplates ("+edit+")", o.In("volumes"))
+	assert.Equal(t, "spec.podTemplate ("+edit+")", o.In("slowLog.image"))
 }
 
 func TestAMessageAboutAGroupsSpecBecomesOneAboutTheTidbClusters(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 
 // ObserveGroups reads the groups that make the cluster.
 func ObserveGroups(ctx context.Context, c client.Reader, g v1alpha1.Group, s *observation.Snapshot) error {
-	for _, list := range []client.ObjectList{&v1alpha1.PDGroupList{}, &v1alpha1.TiFlashGroupList{}, &v1alpha1.TiKVGroupList{}, &v1alpha1.TiDBGroupList{}} {
-		found, err := groupsOf(ctx, c, g, list)
+	for _, component := range v1alpha1.ComponentTable() {
+		found, err := groupsOf(ctx, c, g, component.NewList())
 		if err != nil {
 			return err
 		}

@@ -15,20 +15,20 @@ import (
 
 // Watches adds everything that wakes a group of any kind up: its children, the
 // claims of its slots, the groups of its cluster, the cluster's disruption Lease
-// and budgets and, where they may be read, nodes. list returns an empty list of
-// the kind.
-func Watches(b *builder.Builder, env operator.Env, kind, component string, list func() client.ObjectList) *builder.Builder {
+// and budgets and, where they may be read, nodes.
+func Watches(b *builder.Builder, env operator.Env, info v1alpha1.ComponentInfo) *builder.Builder {
+	list := func() client.ObjectList { return info.NewList() }
 	changed := builder.WithPredicates(watch.Changed())
-	b = b.Watches(&v1alpha1.Instance{}, watch.Members(kind), changed).
+	b = b.Watches(&v1alpha1.Instance{}, watch.Members(info.Kind), changed).
 		Owns(&corev1.Service{}, changed).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata, changed).
 		Owns(&appsv1.ControllerRevision{}, changed).
-		Watches(&corev1.PersistentVolumeClaim{}, watch.GroupsOfObject(component), builder.OnlyMetadata, changed).
+		Watches(&corev1.PersistentVolumeClaim{}, watch.GroupsOfObject(info.Component), builder.OnlyMetadata, changed).
 		Watches(&coordinationv1.Lease{}, watch.GroupsOf(env.Client, list, watch.ByLease), changed).
 		Watches(&policyv1.PodDisruptionBudget{}, watch.GroupsOf(env.Client, list, watch.ByCluster), builder.WithPredicates(watch.Spec()))
-	for _, other := range []client.Object{&v1alpha1.PDGroup{}, &v1alpha1.TiKVGroup{}, &v1alpha1.TiFlashGroup{}, &v1alpha1.TiDBGroup{}} {
-		if g, ok := other.(v1alpha1.Group); ok && g.GroupKind() != kind {
-			b = b.Watches(other, watch.GroupsOf(env.Client, list, watch.ByPDGroup), changed)
+	for _, other := range v1alpha1.ComponentTable() {
+		if other.Kind != info.Kind {
+			b = b.Watches(other.New(), watch.GroupsOf(env.Client, list, watch.ByPDGroup), changed)
 		}
 	}
 	if env.ClusterScoped {

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,10 +13,16 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 )
 
-// Order is the order in which the kinds of a cluster get a new version or configuration,
-// as TiDB's documentation has it. They are suspended in reverse.
+// Order is the order in which the kinds of a cluster get a new version or configuration.
+// They are suspended in reverse.
 func Order() []string {
-	return []string{v1alpha1.KindPDGroup, v1alpha1.KindTiFlashGroup, v1alpha1.KindTiKVGroup, v1alpha1.KindTiDBGroup}
+	all := v1alpha1.ComponentTable()
+	slices.SortStableFunc(all, func(a, b v1alpha1.ComponentInfo) int { return cmp.Compare(a.Rollout, b.Rollout) })
+	var out []string
+	for _, c := range all {
+		out = append(out, c.Kind)
+	}
+	return out
 }
 
 // RollGate opens when all groups of the cluster that come before a group have arrived at

@@ -18,21 +18,21 @@ import (
 // RenderNewInstance renders an Instance for an empty slot. While a roll is held back it
 // gets the revision that the others run, so that a scale-out or a replacement breaks
 // neither the order of an upgrade nor the limit of a canary.
-func RenderNewInstance(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, old *revision.Target, slot int32, surge bool) (*v1alpha1.Instance, error) {
+func RenderNewInstance(task planning.Task, old *revision.Target, slot int32, surge bool) (*v1alpha1.Instance, error) {
 	if surge {
-		desired, err := component.NewInstance(g, r, plan.Target, slot)
+		desired, err := component.NewInstance(task.Group, task.Rendering, task.Target, slot)
 		if err == nil {
 			member.SetAnnotation(desired, v1alpha1.AnnotationSurge, member.SurgeValue)
 		}
 		return desired, err
 	}
 	if old != nil {
-		desired, err := component.NewInstance(g, r, *old, slot)
-		if err != nil || plan.ApplyingConfig || rollout.CheckUserHolds(g, s, r, component.Disruption{Instance: desired, Verb: member.Restart}, plan.Target.Hash).Kind != step.KindDone {
+		desired, err := component.NewInstance(task.Group, task.Rendering, *old, slot)
+		if err != nil || task.ApplyingConfig || rollout.CheckUserHolds(task.Group, task.Snapshot, task.Rendering, component.Disruption{Instance: desired, Verb: member.Restart}, task.Target.Hash).Kind != step.KindDone {
 			return desired, err
 		}
 	}
-	return component.NewInstance(g, r, plan.Target, slot)
+	return component.NewInstance(task.Group, task.Rendering, task.Target, slot)
 }
 
 // PlanSlots finds the slots to fill, and those for a surge, which come after all others. A
@@ -58,7 +58,7 @@ func PlanSlots(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, 
 		// Its store is in the database and has to leave it if it is one too many.
 		r.PreferredSlots, want = []int32{slot}, max(want, int32(len(filled))+1) //nolint:gosec // a few
 	}
-	slots = rollout.PlanSlots(filled, want, skip).Create
+	slots = freeSlots(filled, want, skip)
 	first := slices.DeleteFunc(slices.Clone(r.PreferredSlots), func(slot int32) bool { return skip[slot] || slices.Contains(filled, slot) })
 	rest := slices.DeleteFunc(slices.Clone(slots), func(slot int32) bool { return slices.Contains(first, slot) })
 	slots = slices.Concat(first, rest)[:len(slots)]

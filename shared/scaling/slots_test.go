@@ -11,7 +11,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
-	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/componenttest"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
 )
@@ -25,16 +24,16 @@ func TestTheSlotOfADeletedMemberIsFilledAgain(t *testing.T) {
 		Instances: []*v1alpha1.Instance{instancetest.Instance(0, "0"), instancetest.Instance(3, "3")}, HolderRecreated: true,
 		Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-2"}, Recreating: "kv"},
 	}
-	slots := func() rollout.Slots {
-		create, extra := PlanSlots(g, s, component.Rendering{Component: componenttest.Needed{}}, 0)
-		return rollout.Slots{Create: create, Surplus: extra}
+	slots := func() []int32 {
+		create, _ := PlanSlots(g, s, component.Rendering{Component: componenttest.Needed{}}, 0)
+		return create
 	}
-	assert.Equal(t, []int32{2}, slots().Create)
+	assert.Equal(t, []int32{2}, slots())
 	g.Spec.Replicas = ptr.To[int32](4)
-	assert.Equal(t, []int32{2, 1}, slots().Create, "it comes first, and in its own slot")
+	assert.Equal(t, []int32{2, 1}, slots(), "it comes first, and in its own slot")
 	s.Instances = append(s.Instances, instancetest.Instance(2, "2"))
-	assert.Equal(t, []int32{1}, slots().Create)
+	assert.Equal(t, []int32{1}, slots())
 	s.RetiredSlots = map[int32]bool{2: true}
 	s.Instances = s.Instances[:2]
-	assert.Equal(t, []int32{1, 4}, slots().Create)
+	assert.Equal(t, []int32{1, 4}, slots())
 }

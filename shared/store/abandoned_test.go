@@ -15,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/store"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
 func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
@@ -50,7 +51,7 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 				c.change(&s)
 			}
 			set := conditions.New(nil, 1, now())
-			store.PutHealth(g, s, store.Matches(g, s, v1alpha1.PortTiKV), store.Gate{}, set)
+			store.PutHealth(g, s, storestate.Matches(g, s, v1alpha1.PortTiKV), store.Gate{}, set)
 			got := set.Get(v1alpha1.ConditionStoresHealthy)
 			assert.Equal(t, c.says, got.Message)
 			assert.Equal(t, v1alpha1.ReasonStoresHealthy, got.Reason, "the group's own are well")
@@ -86,14 +87,14 @@ func TestAGroupIsNotReadyWhileRegionsAreWithoutAMajority(t *testing.T) {
 			s.PD.Stores = append(s.PD.Stores, gone("0"), gone("1"))
 			c.change(&s)
 			set := conditions.New(nil, 1, now())
-			store.PutHealth(g, s, store.Matches(g, s, v1alpha1.PortTiKV), store.Gate{}, set)
+			store.PutHealth(g, s, storestate.Matches(g, s, v1alpha1.PortTiKV), store.Gate{}, set)
 			got := set.Get(v1alpha1.ConditionStoresHealthy)
 			assert.Contains(t, got.Message, c.says)
 			assert.NotContains(t, got.Message, "store delete")
 			assert.Equal(t, c.lost, got.Status == metav1.ConditionFalse)
 			serves, _ := store.Serves(g, s, set, now())
 			assert.Equal(t, !c.lost, serves)
-			assert.Equal(t, c.lost, store.Outage(g, s).Reason == v1alpha1.ReasonRegionsUnavailable)
+			assert.Equal(t, c.lost, storestate.Outage(g, s).Reason == v1alpha1.ReasonRegionsUnavailable)
 			if c.lost {
 				assert.Equal(t, v1alpha1.ReasonRegionsUnavailable, got.Reason)
 			}
@@ -117,7 +118,7 @@ func TestAGroupWithoutAnEntrySaysHowManyRegionsItHas(t *testing.T) {
 	}
 	put := func() metav1.Condition {
 		set := conditions.New(nil, 1, now())
-		store.PutHolding(g, s, store.Matches(g, s, v1alpha1.PortTiKV), set)
+		store.PutHolding(g, s, storestate.Matches(g, s, v1alpha1.PortTiKV), set)
 		return set.Get(v1alpha1.ConditionHoldsRegions)
 	}
 	assert.Empty(t, put().Type)
@@ -138,10 +139,10 @@ func TestKV15EvictionOfAMemberThatIsGoneIsTakenBack(t *testing.T) {
 		"its leaders are kept away":   {func(*observation.Snapshot) {}, 1, false},
 		"its leaders were taken back": {func(s *observation.Snapshot) { s.PD.EvictLeader = nil }, 0, false},
 		"PD has been told of another": {func(s *observation.Snapshot) { s.PD.EvictLeader = []string{"2"} }, 0, false},
-		"its companion's likewise": {func(s *observation.Snapshot) {
+		"that of a member of its batch likewise": {func(s *observation.Snapshot) {
 			s.Lease.Holder.Instance, s.Lease.Batch = "kv-9", []lease.BatchMember{{Instance: "kv-0"}}
 		}, 1, false},
-		"a companion is there and cared for": {func(s *observation.Snapshot) {
+		"a member of the batch is there and its restart goes on": {func(s *observation.Snapshot) {
 			s.Lease.Holder.Instance, s.Lease.Batch = "kv-9", []lease.BatchMember{{Instance: "kv-0"}}
 			i := storeInstance(0, "1")
 			i.Annotations = map[string]string{v1alpha1.AnnotationDisruption: string(member.Restart)}
@@ -157,7 +158,7 @@ func TestKV15EvictionOfAMemberThatIsGoneIsTakenBack(t *testing.T) {
 			s.Lease, s.HolderLost = lease.Held(lease.Of(s.Instances[0]), now(), 9), true
 			s.Instances, s.PD.EvictLeader = s.Instances[1:], []string{"1"}
 			c.change(&s)
-			calls, unknown := tikv(g, s).Orphans()
+			calls, unknown := tikv(g, s).UndoOrphaned()
 			assert.Len(t, calls, c.calls)
 			assert.Equal(t, c.unknown, unknown)
 			for _, call := range calls {
@@ -177,10 +178,10 @@ func TestASuspendedGroupThatOthersWaitForIsNamed(t *testing.T) {
 	s.Siblings, s.Groups = []*v1alpha1.Instance{asleep}, []v1alpha1.Group{g, cold}
 	s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "cold-0.cold-peer.ns.svc:20160", State: pd.StateDisconnected, Started: true, Regions: 30})
 	const says = "TiKVGroup cold is suspended: to resume it, set its spec.suspended to false"
-	assert.Equal(t, "store 9 (cold-0) is Disconnected, for "+says, tikv(g, s).Unsafe(s.Instances[0]))
-	assert.Contains(t, tikv(g, s).Needed(s.Instances[0]), "2 TiKV stores would stay Up")
-	assert.Contains(t, tikv(g, s).Needed(s.Instances[0]), says)
+	assert.Equal(t, "store 9 (cold-0) is Disconnected, for "+says, tikv(g, s).WhyOthersUnhealthy(s.Instances[0]))
+	assert.Contains(t, tikv(g, s).WhyNeeded(s.Instances[0]), "2 TiKV stores would stay Up")
+	assert.Contains(t, tikv(g, s).WhyNeeded(s.Instances[0]), says)
 	cold.Spec.Suspended = false
-	assert.Equal(t, "store 9 (cold-0) is Disconnected", tikv(g, s).Unsafe(s.Instances[0]))
-	assert.NotContains(t, tikv(g, s).Needed(s.Instances[0]), "suspended")
+	assert.Equal(t, "store 9 (cold-0) is Disconnected", tikv(g, s).WhyOthersUnhealthy(s.Instances[0]))
+	assert.NotContains(t, tikv(g, s).WhyNeeded(s.Instances[0]), "suspended")
 }

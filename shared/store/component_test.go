@@ -52,7 +52,7 @@ func says(i *v1alpha1.Instance, reason string) {
 func TestKV14MembersThatAddNothingMayBeRestartedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*observation.Snapshot)
-		spare  bool
+		idle   bool
 	}{
 		"one that serves does not": {func(*observation.Snapshot) {}, false},
 		"one without a pod":        {func(s *observation.Snapshot) { s.Instances[0].Status.PodUID = "" }, true},
@@ -88,7 +88,7 @@ func TestKV14MembersThatAddNothingMayBeRestartedAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
 			c.change(&s)
-			assert.Equal(t, c.spare, tikv(g, s).NotServing(s.Instances[0]))
+			assert.Equal(t, c.idle, tikv(g, s).NotServing(s.Instances[0]))
 		})
 	}
 }
@@ -117,7 +117,7 @@ func TestNoStoreIsStoppedWhileAnotherOneIsMissing(t *testing.T) {
 		}, "store 9 (hot-0) is Down: bring it back"},
 		"a pod has been evicted and PD has not missed it yet": {func(s *observation.Snapshot) {
 			says(s.Instances[1], v1alpha1.ReasonPodTerminating)
-		}, "the pod of Instance kv-1 is being stopped or made anew, and PD still takes store 2 for Up"},
+		}, "the pod of Instance kv-1 is being stopped or recreated, and PD still takes store 2 for Up"},
 		"a pod of another group has been evicted": {func(s *observation.Snapshot) {
 			hot := storeInstance(0, "9")
 			hot.Name = "hot-0"
@@ -139,7 +139,7 @@ func TestNoStoreIsStoppedWhileAnotherOneIsMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
 			c.change(&s)
-			got := tikv(g, s).Unsafe(s.Instances[0])
+			got := tikv(g, s).WhyOthersUnhealthy(s.Instances[0])
 			assert.Contains(t, got, c.says)
 			assert.Equal(t, c.says == "", got == "", got)
 		})
@@ -226,7 +226,7 @@ func TestKV13NoRegionIsLeftWithoutAMajority(t *testing.T) {
 			g, s := world()
 			s.RegionsKnown = true
 			c.change(&s)
-			got := tikv(g, s).Endangered(s.Instances[0])
+			got := tikv(g, s).WhyRegionAtRisk(s.Instances[0])
 			assert.Contains(t, got, c.says)
 			assert.Equal(t, c.says == "", got == "", got)
 		})
@@ -260,7 +260,7 @@ func TestKV10KV11LeadersGoBeforeAStoreStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
 			c.change(&s)
-			p := tikv(g, s).Vacate(component.Disruption{Instance: s.Instances[0], Verb: member.Restart, Why: "a new image"}, now())
+			p := tikv(g, s).EvictLeaders(component.Disruption{Instance: s.Instances[0], Verb: member.Restart, Why: "a new image"}, now())
 			assert.Equal(t, c.calls, p.Calls)
 			assert.Equal(t, c.ready, p.Ready)
 			assert.Equal(t, c.reason, p.Wait.Reason, p.Wait.Message)
@@ -304,7 +304,7 @@ func TestKV12KV15LeadersComeBackBeforeTheNext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
 			c.change(&s)
-			p := tikv(g, s).Readmit(s.Instances[0], lease.Held(lease.Of(s.Instances[0]), now(), c.leaders))
+			p := tikv(g, s).RestoreLeaders(s.Instances[0], lease.Held(lease.Of(s.Instances[0]), now(), c.leaders))
 			assert.Equal(t, c.calls, p.Calls)
 			assert.Equal(t, c.ready, p.Ready, p.Wait.Message)
 			if !p.Ready {

@@ -12,8 +12,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/placement"
 	"github.com/tidb-groups/tidb-groups/shared/step"
-	"github.com/tidb-groups/tidb-groups/shared/store"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
 // secluded is a label that keeps ordinary regions away.
@@ -79,7 +80,7 @@ func TestKV26WhoIsNeededBesideExclusiveStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := beside(c.others, c.exclusive)
 			c.change(&s)
-			got := tikv(g, s).Needed(s.Instances[0])
+			got := tikv(g, s).WhyNeeded(s.Instances[0])
 			assert.Contains(t, got, c.says)
 			assert.Equal(t, c.says == "", got == "", got)
 		})
@@ -92,13 +93,13 @@ func TestKV26LeadersGoOnlyWhereTheirRegionsAre(t *testing.T) {
 	}
 	g, s := beside(2, true)
 	s.PD.Stores = append(s.PD.Stores[:1], s.PD.Stores[3:]...) // the only ordinary one
-	assert.True(t, tikv(g, s).Vacate(restart(s), now()).Ready, "those that are kept empty cannot lead its regions")
+	assert.True(t, tikv(g, s).EvictLeaders(restart(s), now()).Ready, "those that are kept empty cannot lead its regions")
 	s.PD.Stores[1].Regions = 4
-	assert.NotEmpty(t, tikv(g, s).Vacate(restart(s), now()).Calls, "one that is being emptied still can")
+	assert.NotEmpty(t, tikv(g, s).EvictLeaders(restart(s), now()).Calls, "one that is being emptied still can")
 
 	g, s = beside(0, false)
 	seclude(&s, 0, 1, 2)
-	assert.NotEmpty(t, tikv(g, s).Vacate(restart(s), now()).Calls, "exclusive ones lead for each other")
+	assert.NotEmpty(t, tikv(g, s).EvictLeaders(restart(s), now()).Calls, "exclusive ones lead for each other")
 }
 
 func TestKV26NobodyWaitsForLeadersOfAStoreThatIsBeingEmptied(t *testing.T) {
@@ -109,7 +110,7 @@ func TestKV26NobodyWaitsForLeadersOfAStoreThatIsBeingEmptied(t *testing.T) {
 		if exclusive {
 			seclude(&s, 0)
 		}
-		return tikv(g, s).Readmit(s.Instances[0], lease.Held(lease.Of(s.Instances[0]), now(), 30)).Ready
+		return tikv(g, s).RestoreLeaders(s.Instances[0], lease.Held(lease.Of(s.Instances[0]), now(), 30)).Ready
 	}
 	assert.True(t, back(0, 0, true), "it is empty")
 	assert.False(t, back(0, 0, false), "an ordinary store is filled again")
@@ -139,7 +140,7 @@ func TestKV26AnExclusiveStoreMayHaveRegionsWithFewVoters(t *testing.T) {
 			s.Regions, s.RegionsKnown = few, true
 			seclude(&s, c.secluded...)
 			s.PD.Rules = c.rules
-			got := tikv(g, s).Endangered(s.Instances[0])
+			got := tikv(g, s).WhyRegionAtRisk(s.Instances[0])
 			assert.Contains(t, got, c.says)
 			assert.Equal(t, c.says == "", got == "", got)
 		})
@@ -164,13 +165,13 @@ func TestKV26TheLabelsOfAnExclusiveGroup(t *testing.T) {
 			g.Spec.Placement = &v1alpha1.StorePlacement{Exclusive: c.exclusive}
 			s := snapshot([]*v1alpha1.Instance{storeInstance(0, "1")}, at(0, "1", "Up"))
 			s.PD.Stores[0].Labels = c.has
-			changes := store.LabelChanges(s, store.Matches(g, s, v1alpha1.PortTiKV), nil, store.Placement(g))
+			changes := placement.LabelChanges(s, storestate.Matches(g, s, v1alpha1.PortTiKV), nil, placement.OperatorLabels(g))
 			if c.want == nil {
 				assert.Empty(t, changes)
 				return
 			}
-			assert.Equal(t, []store.LabelChange{{Instance: "kv-0", StoreID: "1", Labels: c.want}}, changes)
-			pending := store.LabelsPending(changes)
+			assert.Equal(t, []placement.LabelChange{{Instance: "kv-0", StoreID: "1", Labels: c.want}}, changes)
+			pending := placement.LabelsPending(changes)
 			assert.Equal(t, step.KindWait, pending.Kind)
 			if !c.exclusive {
 				assert.Contains(t, pending.Message, "setting labels $k/exclusive- of store 1")

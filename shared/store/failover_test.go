@@ -58,15 +58,15 @@ func TestKV20WhoCountsAsDead(t *testing.T) {
 			g.Spec.Failover = &v1alpha1.Failover{Policy: v1alpha1.AddOnFailover, Max: ptr.To[int32](2)}
 			c.change(&s)
 			g.Spec.Replicas = ptr.To(int32(len(s.Instances))) //nolint:gosec // a few
-			o := tikv(g, s).Failover(step.Wait("Instance", time.Hour, v1alpha1.ReasonPodMissing, "it is missing"))
-			assert.Equal(t, c.extra, tikv(g, s).Extra())
+			o := tikv(g, s).ReportFailover(step.Wait("Instance", time.Hour, v1alpha1.ReasonPodMissing, "it is missing"))
+			assert.Equal(t, c.extra, tikv(g, s).ExtraMembers())
 			if c.due > 0 {
 				assert.Equal(t, c.due, o.After)
 			}
 			assert.Empty(t, tikv(g, s).WhyDead(s.Instances[0]), "it is to come back")
 
 			g.Spec.Failover.Policy = v1alpha1.ReplaceOnFailover
-			assert.Zero(t, tikv(g, s).Extra())
+			assert.Zero(t, tikv(g, s).ExtraMembers())
 			dead := c.extra > 0 || name == "not one that has been deleted"
 			assert.Equal(t, dead, tikv(g, s).WhyDead(s.Instances[0]) != "")
 			if dead {
@@ -75,7 +75,7 @@ func TestKV20WhoCountsAsDead(t *testing.T) {
 			}
 
 			g.Spec.Failover = nil
-			assert.Zero(t, tikv(g, s).Extra())
+			assert.Zero(t, tikv(g, s).ExtraMembers())
 			assert.Empty(t, tikv(g, s).WhyDead(s.Instances[0]))
 		})
 	}
@@ -104,7 +104,7 @@ func TestFL07ALoneStoreOfColumnsCountsAsDead(t *testing.T) {
 			g.Spec.Failover = &v1alpha1.Failover{Policy: v1alpha1.AddOnFailover}
 			kind := tikv(g, s)
 			kind.HasLeaders = c.leads
-			assert.Equal(t, c.extra, kind.Extra())
+			assert.Equal(t, c.extra, kind.ExtraMembers())
 			g.Spec.Failover.Policy = v1alpha1.ReplaceOnFailover
 			assert.Equal(t, c.extra > 0, kind.WhyDead(s.Instances[0]) != "")
 		})
@@ -119,7 +119,7 @@ func without(c store.Component, g *v1alpha1.TiKVGroup, name string) store.Compon
 	return tikv(g, s)
 }
 
-// KV-09, KV-20: whatever members are dead, however many may be made up for and
+// KV-09, KV-20: whatever members are dead, however many may be replaced and
 // however many are wanted: a scale-in takes none that serves while one does not,
 // and ends with as many that serve as are wanted, if there were as many.
 func TestKV09AScaleInTakesNoneThatServesForADeadOne(t *testing.T) {
@@ -140,15 +140,15 @@ func TestKV09AScaleInTakesNoneThatServesForADeadOne(t *testing.T) {
 						}
 					}
 					serving, c := members-left, tikv(g, s)
-					for began := serving; len(c.Snapshot.Instances) > wanted+int(c.Extra()); {
+					for began := serving; len(c.Snapshot.Instances) > wanted+int(c.ExtraMembers()); {
 						name := leaving(c)[0]
 						if isDead[name] {
 							left--
 						} else {
 							serving--
 						}
-						assert.True(t, isDead[name] || left == 0, "%d members, dead %b, %d wanted, %d made up for: %s leaves", members, dead, wanted, most, name)
-						assert.GreaterOrEqual(t, serving, min(wanted, began), "%d members, dead %b, %d wanted, %d made up for", members, dead, wanted, most)
+						assert.True(t, isDead[name] || left == 0, "%d members, dead %b, %d wanted, %d replaced: %s leaves", members, dead, wanted, most, name)
+						assert.GreaterOrEqual(t, serving, min(wanted, began), "%d members, dead %b, %d wanted, %d replaced", members, dead, wanted, most)
 						c = without(c, g, name)
 					}
 				}
@@ -158,7 +158,7 @@ func TestKV09AScaleInTakesNoneThatServesForADeadOne(t *testing.T) {
 }
 
 // KV-20, KV-21: as long as a store is dead and nobody changes spec.replicas, nobody
-// leaves, also when more die than are made up for.
+// leaves, also when more die than are replaced.
 func TestKV21NobodyLeavesWhileAStoreIsDead(t *testing.T) {
 	for most := 1; most <= 3; most++ {
 		members := 3
@@ -173,9 +173,9 @@ func TestKV21NobodyLeavesWhileAStoreIsDead(t *testing.T) {
 			for n := range dead {
 				lost(&s, n, time.Hour)
 			}
-			extra := int(tikv(g, s).Extra())
-			assert.Equal(t, min(dead, most), extra, "%d dead of %d, %d made up for", dead, members, most)
-			assert.GreaterOrEqual(t, 3+extra, members, "%d dead of %d, %d made up for", dead, members, most)
+			extra := int(tikv(g, s).ExtraMembers())
+			assert.Equal(t, min(dead, most), extra, "%d dead of %d, %d replaced", dead, members, most)
+			assert.GreaterOrEqual(t, 3+extra, members, "%d dead of %d, %d replaced", dead, members, most)
 			members = 3 + extra
 		}
 	}

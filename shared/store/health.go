@@ -16,6 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
 // Gate is what a group waits for before its first pod starts.
@@ -37,9 +38,9 @@ func PutDependencies(needs Gate, ready string, set *conditions.Set) {
 
 // PutHealth sets StoresHealthy: whether every store of the group is Up, and no region
 // has lost its majority with stores of others.
-func PutHealth(g v1alpha1.Group, s observation.Snapshot, matches []Match, start Gate, set *conditions.Set) {
+func PutHealth(g v1alpha1.Group, s observation.Snapshot, matches []storestate.Match, start Gate, set *conditions.Set) {
 	const condition = v1alpha1.ConditionStoresHealthy
-	reason, silence := Distrust(g, s)
+	reason, silence := storestate.DistrustPD(g, s)
 	counts := rollout.Count(s, "")
 	switch {
 	case g.GetComponentSpec().Suspended:
@@ -60,44 +61,44 @@ func PutHealth(g v1alpha1.Group, s observation.Snapshot, matches []Match, start 
 		if reason == v1alpha1.ReasonStoresHealthy {
 			status = metav1.ConditionTrue
 		}
-		if why := outage(g, s); why != "" {
+		if why := storestate.WhyRegionsUnavailable(g, s); why != "" {
 			if status == metav1.ConditionTrue {
 				status, reason = metav1.ConditionFalse, v1alpha1.ReasonRegionsUnavailable
 			}
 			set.Put(condition, status, reason, message+"; "+why)
 			return
 		}
-		set.Put(condition, status, reason, message+ruins(g, s))
+		set.Put(condition, status, reason, message+storestate.DescribeAbandoned(g, s))
 	}
 }
 
 // summary says in one reason and line how the stores are.
-func summary(matches []Match) (reason, message string) {
+func summary(matches []storestate.Match) (reason, message string) {
 	up, all, reason, first := 0, 0, v1alpha1.ReasonStoresHealthy, ""
 	for _, m := range matches {
 		if m.Instance.Spec.Retire && m.Problem == "" {
 			continue // it is being removed
 		}
 		all++
-		v := m.judge()
-		if v.healthy && m.Store.State != pd.StateUp && !member.IsReady(m.Instance) {
+		v := m.Judge()
+		if v.Healthy && m.Store.State != pd.StateUp && !member.IsReady(m.Instance) {
 			// Disconnected and without a ready pod: it has not only been
 			// forgotten by a new PD leader.
-			v = verdict{joined: true, reason: v1alpha1.ReasonMemberUnhealthy, message: fmt.Sprintf("store %s is %s", m.Store.ID, m.Store.State)}
+			v = storestate.Verdict{Joined: true, Reason: v1alpha1.ReasonMemberUnhealthy, Message: fmt.Sprintf("store %s is %s", m.Store.ID, m.Store.State)}
 		}
-		if v.healthy {
+		if v.Healthy {
 			up++
 			continue
 		}
 		worse := v1alpha1.ReasonStoresUnhealthy
 		switch {
-		case v.reason == v1alpha1.ReasonStoreMismatch:
+		case v.Reason == v1alpha1.ReasonStoreMismatch:
 			worse = v1alpha1.ReasonStoreMismatch
-		case v.reason == v1alpha1.ReasonRegistering, v.reason == v1alpha1.ReasonMemberNotListed && m.Recorded == "":
+		case v.Reason == v1alpha1.ReasonRegistering, v.Reason == v1alpha1.ReasonMemberNotListed && m.Recorded == "":
 			worse = v1alpha1.ReasonRegistering
 		}
 		if rank(worse) > rank(reason) {
-			reason, first = worse, fmt.Sprintf(": Instance %s: %s", m.Instance.Name, v.message)
+			reason, first = worse, fmt.Sprintf(": Instance %s: %s", m.Instance.Name, v.Message)
 		}
 	}
 	return reason, fmt.Sprintf("%d of %d stores are Up%s", up, all, first)
@@ -125,7 +126,7 @@ func Serves(g v1alpha1.Group, s observation.Snapshot, set *conditions.Set, now t
 	if !enough && set.Was(v1alpha1.ConditionReady) {
 		enough = ready >= 1 && lost(s) <= 1
 	}
-	enough = enough && outage(g, s) == ""
+	enough = enough && storestate.WhyRegionsUnavailable(g, s) == ""
 	if set.Get(v1alpha1.ConditionStoresHealthy).Status != metav1.ConditionUnknown {
 		return enough, step.Done()
 	}
@@ -140,8 +141,8 @@ func lost(s observation.Snapshot) int {
 	for _, i := range s.Instances {
 		healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
 		switch {
-		case recorded(i) == "", member.IsReady(i), i.Spec.Retire:
-		case s.Lease.Covers(i) && !s.Lease.HeldBy(i): // the holder counts for its companions
+		case storestate.RecordedID(i) == "", member.IsReady(i), i.Spec.Retire:
+		case s.Lease.Covers(i) && !s.Lease.HeldBy(i): // the holder counts for its batch
 		case healthy != nil && healthy.Reason == v1alpha1.ReasonRegistering:
 		case healthy == nil, healthy.Status != metav1.ConditionTrue, !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady):
 			n++
@@ -151,10 +152,10 @@ func lost(s observation.Snapshot) int {
 }
 
 // PutHolding sets HoldsRegions of a group whose entry is gone from its TidbCluster,
-// which keeps it for them. Nobody else is told how many there are: the number would
-// have status written all the time.
-func PutHolding(g v1alpha1.Group, s observation.Snapshot, matches []Match, set *conditions.Set) {
-	if _, silence := Distrust(g, s); silence != "" || g.GetAnnotations()[v1alpha1.AnnotationEntryRemoved] == "" {
+// which keeps it for them. Other groups do not report how many there are: the number
+// would have their status written all the time.
+func PutHolding(g v1alpha1.Group, s observation.Snapshot, matches []storestate.Match, set *conditions.Set) {
+	if _, silence := storestate.DistrustPD(g, s); silence != "" || g.GetAnnotations()[v1alpha1.AnnotationEntryRemoved] == "" {
 		return
 	}
 	regions, stores := 0, 0
@@ -165,6 +166,6 @@ func PutHolding(g v1alpha1.Group, s observation.Snapshot, matches []Match, set *
 		}
 	}
 	if regions > 0 {
-		set.True(v1alpha1.ConditionHoldsRegions, v1alpha1.ReasonRegionsLeft, fmt.Sprintf("its %d stores hold %s region peers", stores, about(regions)))
+		set.True(v1alpha1.ConditionHoldsRegions, v1alpha1.ReasonRegionsLeft, fmt.Sprintf("its %d stores hold %s region peers", stores, storestate.RoundCount(regions)))
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
-	"github.com/tidb-groups/tidb-groups/shared/store"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
 func marked(s *observation.Snapshot, verb member.Verb) {
@@ -220,7 +220,7 @@ func TestDrainedIsSaidOfWhoHasLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
 			c.change(&s)
-			members := store.Members(store.Matches(g, s, v1alpha1.PortTiKV), map[string]bool{"kv-0": c.left}, nil, now())
+			members := storestate.Members(storestate.Matches(g, s, v1alpha1.PortTiKV), map[string]bool{"kv-0": c.left}, nil, now())
 			got := ""
 			for _, x := range members[0].Conditions {
 				if x.Type == v1alpha1.ConditionDrained {

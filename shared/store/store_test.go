@@ -17,8 +17,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/placement"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
 func now() time.Time { return time.Unix(1800000000, 0) }
@@ -86,7 +88,7 @@ func TestKV02StoreOfAnInstance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := snapshot([]*v1alpha1.Instance{storeInstance(0, c.recorded), storeInstance(1, "5")}, c.stores...)
-			m := store.Matches(kv(2), s, v1alpha1.PortTiKV)[0]
+			m := storestate.Matches(kv(2), s, v1alpha1.PortTiKV)[0]
 			id := ""
 			if m.Store != nil {
 				id = m.Store.ID
@@ -97,7 +99,7 @@ func TestKV02StoreOfAnInstance(t *testing.T) {
 				return
 			}
 			assert.Contains(t, m.Problem, c.problem)
-			assert.Equal(t, step.KindStall, store.Problem([]store.Match{m}).Kind)
+			assert.Equal(t, step.KindStall, storestate.Problem([]storestate.Match{m}).Kind)
 		})
 	}
 }
@@ -105,7 +107,7 @@ func TestKV02StoreOfAnInstance(t *testing.T) {
 func TestTheAddressOfAStoreEndsWithTheClusterDomain(t *testing.T) {
 	g := kv(1)
 	g.Spec.ClusterDomain = "cluster.local"
-	m := store.Matches(g, snapshot([]*v1alpha1.Instance{storeInstance(0, "")}, pd.Store{ID: "4", State: "Up", Address: "kv-0.kv-peer.ns.svc.cluster.local:20160"}), v1alpha1.PortTiKV)[0]
+	m := storestate.Matches(g, snapshot([]*v1alpha1.Instance{storeInstance(0, "")}, pd.Store{ID: "4", State: "Up", Address: "kv-0.kv-peer.ns.svc.cluster.local:20160"}), v1alpha1.PortTiKV)[0]
 	require.NotNil(t, m.Store)
 	assert.Equal(t, m.Store.Address, m.Address)
 }
@@ -131,9 +133,9 @@ func TestKV02RecordSurvivesEveryAnswer(t *testing.T) {
 							stores = append(stores, at(placement>>1, "2", b))
 						}
 						s := snapshot([]*v1alpha1.Instance{storeInstance(0, first), storeInstance(1, second)}, stores...)
-						matches := store.Matches(kv(2), s, v1alpha1.PortTiKV)
+						matches := storestate.Matches(kv(2), s, v1alpha1.PortTiKV)
 						seen := map[string]bool{}
-						for n, m := range store.Members(matches, nil, nil, now()) {
+						for n, m := range storestate.Members(matches, nil, nil, now()) {
 							had := []string{first, second}[n]
 							if had != "" {
 								require.Equal(t, had, m.Status.ID)
@@ -180,7 +182,7 @@ func TestHealthOfAMember(t *testing.T) {
 				stores = append(stores, *c.store)
 			}
 			s := snapshot([]*v1alpha1.Instance{storeInstance(0, "4", c.before...)}, stores...)
-			m := store.Members(store.Matches(kv(1), s, v1alpha1.PortTiKV), nil, nil, now())[0]
+			m := storestate.Members(storestate.Matches(kv(1), s, v1alpha1.PortTiKV), nil, nil, now())[0]
 			assert.Equal(t, c.joined, meta.IsStatusConditionTrue(m.Conditions, v1alpha1.ConditionJoined))
 			healthy := meta.FindStatusCondition(m.Conditions, v1alpha1.ConditionHealthy)
 			assert.Equal(t, c.healthy, healthy.Status == metav1.ConditionTrue)
@@ -238,9 +240,9 @@ func TestStoresHealthyAndServing(t *testing.T) {
 			g := kv(c.replicas)
 			g.Spec.Suspended, g.Status.Conditions = c.suspended, c.before
 			s := snapshot(c.instances, c.stores...)
-			var matches []store.Match
+			var matches []storestate.Match
 			if s.PD.Err = c.err; c.err == nil {
-				matches = store.Matches(g, s, v1alpha1.PortTiKV)
+				matches = storestate.Matches(g, s, v1alpha1.PortTiKV)
 			}
 			set := conditions.New(c.before, 1, now())
 			store.PutHealth(g, s, matches, c.start, set)
@@ -270,7 +272,7 @@ func TestAnswersOfAnotherPDAreNotUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := snapshot(nil)
 			c.change(&s)
-			reason, message := store.Distrust(kv(1), s)
+			reason, message := storestate.DistrustPD(kv(1), s)
 			assert.Equal(t, c.reason, reason)
 			assert.Equal(t, c.reason != "", message != "")
 		})
@@ -298,27 +300,27 @@ func TestKV18LabelsThatStoresLack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := snapshot([]*v1alpha1.Instance{c.instance}, c.store)
 			s.Nodes = map[string]map[string]string{"n1": {"topology.kubernetes.io/zone": "z1"}}
-			changes := store.LabelChanges(s, store.Matches(kv(1), s, v1alpha1.PortTiKV), user, nil)
+			changes := placement.LabelChanges(s, storestate.Matches(kv(1), s, v1alpha1.PortTiKV), user, nil)
 			if c.want == nil {
 				assert.Empty(t, changes)
-				assert.Equal(t, step.KindDone, store.LabelsPending(changes).Kind)
+				assert.Equal(t, step.KindDone, placement.LabelsPending(changes).Kind)
 				return
 			}
-			assert.Equal(t, []store.LabelChange{{Instance: "kv-0", StoreID: "1", Labels: c.want}}, changes)
-			assert.Equal(t, step.KindWait, store.LabelsPending(changes).Kind)
+			assert.Equal(t, []placement.LabelChange{{Instance: "kv-0", StoreID: "1", Labels: c.want}}, changes)
+			assert.Equal(t, step.KindWait, placement.LabelsPending(changes).Kind)
 		})
 	}
 }
 
 func TestLabelsThatPDRefusesAreNamed(t *testing.T) {
-	assert.Empty(t, store.CheckLabels(map[string]v1alpha1.StoreLabelValue{"disk": "ssd", "a/b": "c.d"}))
+	assert.Empty(t, placement.CheckLabels(map[string]v1alpha1.StoreLabelValue{"disk": "ssd", "a/b": "c.d"}))
 	for key, value := range map[string]v1alpha1.StoreLabelValue{
 		"zone": "x", "Zone": "x", "engine": "tiflash", "ENGINE": "tiflash", "exclusive": "x", "Exclusive": "x", "k/x": "y", "K/x": "y", "$x": "y", "disk": "", "rack": "two words",
 	} {
-		problems := store.CheckLabels(map[string]v1alpha1.StoreLabelValue{key: value})
+		problems := placement.CheckLabels(map[string]v1alpha1.StoreLabelValue{key: value})
 		require.Len(t, problems, 1, key)
 		assert.Contains(t, problems[0], "spec.storeLabels["+key+"]")
 	}
 	assert.Equal(t, []string{`spec.storeLabels[disk]: "disk" is the same label as "Disk" to PD: remove one of the two`},
-		store.CheckLabels(map[string]v1alpha1.StoreLabelValue{"disk": "a", "Disk": "b", "rack": "c"}))
+		placement.CheckLabels(map[string]v1alpha1.StoreLabelValue{"disk": "a", "Disk": "b", "rack": "c"}))
 }

@@ -209,7 +209,7 @@ func TestWhyAZoneIsNotRestartedAtOnce(t *testing.T) {
 		"one that leaves": {func(s *observation.Snapshot) { s.PD.Stores[5].State = pd.StateOffline },
 			"store 6 (kv-5) is being removed and still holds regions"},
 		"a pod elsewhere that is being stopped": {func(s *observation.Snapshot) { says(s.Instances[3], v1alpha1.ReasonPodTerminating) },
-			"the pod of Instance kv-3 is being stopped or made anew, and PD still takes store 4 for Up"},
+			"the pod of Instance kv-3 is being stopped or recreated, and PD still takes store 4 for Up"},
 		"a member that has moved to another zone": {func(s *observation.Snapshot) { s.PD.Stores[1].Labels["zone"] = "z2" },
 			"store 2 (kv-1) is not in the same zone any more"},
 		"a region that lacks a peer": {func(s *observation.Snapshot) {

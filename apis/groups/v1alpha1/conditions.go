@@ -1,6 +1,9 @@
 package v1alpha1
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Condition types. The core types stand on every kind; the others on the kinds
 // that ConditionTable names.
@@ -246,11 +249,6 @@ func (i ConditionInfo) Has(reason string) bool { return slices.Contains(i.Reason
 // On reports whether the condition may stand on a kind.
 func (i ConditionInfo) On(kind string) bool { return slices.Contains(i.Kinds, kind) }
 
-// Kinds returns every kind of the group, in the order of the documents.
-func Kinds() []string {
-	return []string{KindTidbCluster, KindPDGroup, KindTiKVGroup, KindTiDBGroup, KindTiFlashGroup, KindInstance}
-}
-
 // ConditionTable returns what every condition means, who sets it and which
 // reasons it may carry: the writers, the status checker of the tests and
 // docs/conditions.md all read it.
@@ -269,6 +267,7 @@ func ConditionTable() []ConditionInfo {
 		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded,
 		ReasonVolumeChanging, ReasonVolumeChangeFailed, ReasonAttributesClassAbsent, ReasonAttributesUnsupported, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
 	}
+	stores := GroupKinds(func(c ComponentInfo) bool { return c.Stores })
 	with := func(first ...string) []string { return append(first, blocked...) }
 	return []ConditionInfo{
 		{Type: ConditionReady, Kinds: Kinds(), Polarity: PositivePolarity, SetBy: own, Reasons: with(ReasonReady),
@@ -281,7 +280,7 @@ func ConditionTable() []ConditionInfo {
 			Meaning: "A user must act; the message says what to do. Nothing has been touched."},
 		{Type: ConditionPaused, Kinds: Kinds(), Polarity: NegativePolarity, SetBy: own, Reasons: []string{ReasonPaused},
 			Meaning: "spec.paused keeps the operator from acting."},
-		{Type: ConditionDependenciesReady, Kinds: []string{KindTiKVGroup, KindTiDBGroup, KindTiFlashGroup}, Polarity: PositivePolarity,
+		{Type: ConditionDependenciesReady, Kinds: GroupKinds(func(c ComponentInfo) bool { return c.Kind != KindPDGroup }), Polarity: PositivePolarity,
 			SetBy:   "the operator of the waiting group",
 			Reasons: []string{ReasonDependenciesReady, ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup},
 			Meaning: "The groups that this one waits for are Ready at their current generation."},
@@ -291,10 +290,10 @@ func ConditionTable() []ConditionInfo {
 		{Type: ConditionQuorumHealthy, Kinds: []string{KindPDGroup}, Polarity: PositivePolarity, SetBy: "pdgroup",
 			Reasons: []string{ReasonQuorumHealthy, ReasonQuorumLost, ReasonBootstrapping, ReasonPDUnreachable, ReasonClusterIDMismatch, ReasonSuspended},
 			Meaning: "PD has a leader and a majority of its members is healthy."},
-		{Type: ConditionStoresHealthy, Kinds: []string{KindTiKVGroup, KindTiFlashGroup}, Polarity: PositivePolarity, SetBy: "tikvgroup, tiflashgroup",
+		{Type: ConditionStoresHealthy, Kinds: stores, Polarity: PositivePolarity, SetBy: strings.ToLower(strings.Join(stores, ", ")),
 			Reasons: []string{ReasonStoresHealthy, ReasonStoresUnhealthy, ReasonRegionsUnavailable, ReasonRegistering, ReasonStoreMismatch, ReasonPDUnreachable, ReasonNoInstances, ReasonSuspended, ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup},
 			Meaning: "Every store of the group is Up, and no region of TiKV has lost its majority, on stores of any group."},
-		{Type: ConditionHoldsRegions, Kinds: []string{KindTiKVGroup, KindTiFlashGroup}, Polarity: NegativePolarity, SetBy: "tikvgroup, tiflashgroup",
+		{Type: ConditionHoldsRegions, Kinds: stores, Polarity: NegativePolarity, SetBy: strings.ToLower(strings.Join(stores, ", ")),
 			Reasons: []string{ReasonRegionsLeft},
 			Meaning: "The group's entry is gone from its TidbCluster, and its stores have regions; the message says how many."},
 		{Type: ConditionPodReady, Kinds: []string{KindInstance}, Polarity: PositivePolarity, SetBy: "instance",

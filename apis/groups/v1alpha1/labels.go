@@ -165,25 +165,3 @@ const (
 	// ManagedBy is the value of LabelManagedBy.
 	ManagedBy = "tidb-groups"
 )
-
-// Values of LabelComponent.
-const (
-	ComponentPD      = "pd"
-	ComponentTiKV    = "tikv"
-	ComponentTiDB    = "tidb"
-	ComponentTiFlash = "tiflash"
-)
-
-// Ports of the components, by the defaults of the real servers.
-const (
-	PortPDClient          int32 = 2379
-	PortPDPeer            int32 = 2380
-	PortTiKV              int32 = 20160
-	PortTiKVStatus        int32 = 20180
-	PortTiDB              int32 = 4000
-	PortTiDBStatus        int32 = 10080
-	PortTiFlash           int32 = 3930
-	PortTiFlashProxy      int32 = 20170
-	PortTiFlashMetrics    int32 = 8234
-	PortTiFlashProxyState int32 = 20292
-)

@@ -5,6 +5,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// Kind of a group of PD, and the value of its LabelComponent.
+const (
+	KindPDGroup = "PDGroup"
+	ComponentPD = "pd"
+)
+
+// Ports of PD, by the defaults of the real server.
+const (
+	PortPDClient int32 = 2379
+	PortPDPeer   int32 = 2380
+)
+
 // PDTemplate describes the PD members of one TiDB cluster.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.volumes) && self.volumes.filter(v, !has(v.mounts)).size() == 1",message="volumes must have exactly one data volume, which is the one without mounts: it is mounted at /var/lib/pd"
@@ -32,6 +44,11 @@ type PDTemplate struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	ReplaceAfter *metav1.Duration `json:"replaceAfter,omitempty"`
+}
+
+// PDEntry is one PD group of a TidbCluster.
+type PDEntry struct {
+	PDTemplate `json:",inline"`
 }
 
 // PDGroupSpec is a PDTemplate.
@@ -208,4 +225,19 @@ func replicas(n *int32) int32 {
 		return 0
 	}
 	return *n
+}
+
+// Groups implements GroupList.
+func (l *PDGroupList) Groups() []Group { return groupsOf(l.Items) }
+
+// pdComponent is the component's row of ComponentTable.
+func pdComponent() ComponentInfo {
+	return ComponentInfo{
+		Kind: KindPDGroup, Component: ComponentPD, Resource: "pdgroups", Rollout: 1,
+		New:     func() Group { return &PDGroup{} },
+		NewList: func() GroupList { return &PDGroupList{} },
+		Entries: func(c *TidbClusterSpec, _ LocalReference) []Entry {
+			return []Entry{{Group: &PDGroup{Spec: PDGroupSpec{PDTemplate: *c.PD.PDTemplate.DeepCopy()}}}}
+		},
+	}
 }

@@ -12,14 +12,11 @@ const GroupName = "groups.tidb.dev"
 // Version is the API version of this package.
 const Version = "v1alpha1"
 
-// Kind names, as they stand in objects and owner references.
+// Kinds that are no groups, as they stand in objects and owner references; each group's
+// file has its own.
 const (
-	KindPDGroup      = "PDGroup"
-	KindTiKVGroup    = "TiKVGroup"
-	KindTiDBGroup    = "TiDBGroup"
-	KindTiFlashGroup = "TiFlashGroup"
-	KindInstance     = "Instance"
-	KindTidbCluster  = "TidbCluster"
+	KindInstance    = "Instance"
+	KindTidbCluster = "TidbCluster"
 )
 
 // GroupVersion returns the group and version of this package.
@@ -30,14 +27,10 @@ func GroupVersion() schema.GroupVersion {
 // AddToScheme registers every kind of this package with a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	gv := GroupVersion()
-	s.AddKnownTypes(gv,
-		&PDGroup{}, &PDGroupList{},
-		&TiKVGroup{}, &TiKVGroupList{},
-		&TiDBGroup{}, &TiDBGroupList{},
-		&TiFlashGroup{}, &TiFlashGroupList{},
-		&Instance{}, &InstanceList{},
-		&TidbCluster{}, &TidbClusterList{},
-	)
+	s.AddKnownTypes(gv, &Instance{}, &InstanceList{}, &TidbCluster{}, &TidbClusterList{})
+	for _, c := range ComponentTable() {
+		s.AddKnownTypes(gv, c.New(), c.NewList())
+	}
 	metav1.AddToGroupVersion(s, gv)
 	return nil
 }

@@ -70,4 +70,6 @@ type StoreGroup interface {
 	Group
 	// GetStoreSpec returns the part of the spec that groups of stores share.
 	GetStoreSpec() *StoreSpec
+	// GetStoreStatus returns what groups of stores report beside GetGroupStatus.
+	GetStoreStatus() *StoreGroupStatus
 }

@@ -64,50 +64,6 @@ type TidbClusterSpec struct {
 	PeerService *IPFamilies `json:"peerService,omitempty"`
 }
 
-// PDEntry is one PD group of a TidbCluster.
-type PDEntry struct {
-	PDTemplate `json:",inline"`
-}
-
-// TiKVEntry is one TiKV group of a TidbCluster.
-type TiKVEntry struct {
-	// Name of the group within the cluster; empty for the main one.
-	// +kubebuilder:validation:MaxLength=20
-	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
-	// +kubebuilder:default=""
-	// +optional
-	Name         string `json:"name"`
-	TiKVTemplate `json:",inline"`
-}
-
-// TiDBEntry is one TiDB group of a TidbCluster.
-type TiDBEntry struct {
-	// Name of the group within the cluster; empty for the main one.
-	// +kubebuilder:validation:MaxLength=20
-	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
-	// +kubebuilder:default=""
-	// +optional
-	Name         string `json:"name"`
-	TiDBTemplate `json:",inline"`
-	// Replicas is the number of servers. Left out, the group begins with two, and
-	// it is scaled from outside: by kubectl scale, or a HorizontalPodAutoscaler.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=1000
-	// +optional
-	Replicas *int32 `json:"replicas,omitempty"`
-}
-
-// TiFlashEntry is one TiFlash group of a TidbCluster.
-type TiFlashEntry struct {
-	// Name of the group within the cluster; empty for the main one.
-	// +kubebuilder:validation:MaxLength=20
-	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
-	// +kubebuilder:default=""
-	// +optional
-	Name            string `json:"name"`
-	TiFlashTemplate `json:",inline"`
-}
-
 // TidbClusterStatus mirrors the groups.
 type TidbClusterStatus struct {
 	// ObservedGeneration is the generation that this status was computed for.

@@ -2,6 +2,18 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// Kind of a group of TiDB, and the value of its LabelComponent.
+const (
+	KindTiDBGroup = "TiDBGroup"
+	ComponentTiDB = "tidb"
+)
+
+// Ports of TiDB, by the defaults of the real server.
+const (
+	PortTiDB       int32 = 4000
+	PortTiDBStatus int32 = 10080
+)
+
 // TiDBTemplate describes a group of TiDB servers, which speak MySQL.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.volumes) || self.volumes.all(v, has(v.mounts))",message="volumes of a TiDBGroup must have mounts: TiDB has no data directory"
@@ -111,6 +123,23 @@ type SQLRun struct {
 	// +kubebuilder:default=600
 	// +optional
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
+}
+
+// TiDBEntry is one TiDB group of a TidbCluster.
+type TiDBEntry struct {
+	// Name of the group within the cluster; empty for the main one.
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+	// +kubebuilder:default=""
+	// +optional
+	Name         string `json:"name"`
+	TiDBTemplate `json:",inline"`
+	// Replicas is the number of servers. Left out, the group begins with two, and
+	// it is scaled from outside: by kubectl scale, or a HorizontalPodAutoscaler.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
 }
 
 // TiDBGroupSpec is a TiDBTemplate and the PDGroup that it belongs to.
@@ -370,3 +399,22 @@ func (g *TiDBGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.Component
 
 // GetGroupStatus implements Group.
 func (g *TiDBGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
+
+// Groups implements GroupList.
+func (l *TiDBGroupList) Groups() []Group { return groupsOf(l.Items) }
+
+// tidbComponent is the component's row of ComponentTable.
+func tidbComponent() ComponentInfo {
+	return ComponentInfo{
+		Kind: KindTiDBGroup, Component: ComponentTiDB, Resource: "tidbgroups", Rollout: 4,
+		New:     func() Group { return &TiDBGroup{} },
+		NewList: func() GroupList { return &TiDBGroupList{} },
+		Entries: func(c *TidbClusterSpec, pd LocalReference) []Entry {
+			var out []Entry
+			for _, e := range c.TiDB {
+				out = append(out, Entry{e.Name, &TiDBGroup{Spec: TiDBGroupSpec{TiDBTemplate: *e.TiDBTemplate.DeepCopy(), Replicas: e.Replicas, PDGroup: pd}}})
+			}
+			return out
+		},
+	}
+}

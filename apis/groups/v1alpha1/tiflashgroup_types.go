@@ -2,6 +2,20 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// Kind of a group of TiFlash, and the value of its LabelComponent.
+const (
+	KindTiFlashGroup = "TiFlashGroup"
+	ComponentTiFlash = "tiflash"
+)
+
+// Ports of TiFlash, by the defaults of the real server.
+const (
+	PortTiFlash           int32 = 3930
+	PortTiFlashProxy      int32 = 20170
+	PortTiFlashMetrics    int32 = 8234
+	PortTiFlashProxyState int32 = 20292
+)
+
 // TiFlashTemplate describes a group of TiFlash stores.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.volumes) && self.volumes.exists(v, !has(v.mounts))",message="volumes must have at least one data volume, which is one without mounts: they are mounted at /data0, /data1, ... in order"
@@ -31,6 +45,17 @@ type TiFlashTemplate struct {
 	// +kubebuilder:default={}
 	// +optional
 	LogTailer *Sidecar `json:"logTailer,omitempty"`
+}
+
+// TiFlashEntry is one TiFlash group of a TidbCluster.
+type TiFlashEntry struct {
+	// Name of the group within the cluster; empty for the main one.
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+	// +kubebuilder:default=""
+	// +optional
+	Name            string `json:"name"`
+	TiFlashTemplate `json:",inline"`
 }
 
 // TiFlashGroupSpec is a TiFlashTemplate and the PDGroup that it belongs to.
@@ -104,5 +129,27 @@ func (g *TiFlashGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.Compon
 // GetStoreSpec implements StoreGroup.
 func (g *TiFlashGroup) GetStoreSpec() *StoreSpec { return &g.Spec.StoreSpec }
 
+// GetStoreStatus implements StoreGroup.
+func (g *TiFlashGroup) GetStoreStatus() *StoreGroupStatus { return &g.Status.StoreGroupStatus }
+
 // GetGroupStatus implements Group.
 func (g *TiFlashGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
+
+// Groups implements GroupList.
+func (l *TiFlashGroupList) Groups() []Group { return groupsOf(l.Items) }
+
+// tiflashComponent is the component's row of ComponentTable.
+func tiflashComponent() ComponentInfo {
+	return ComponentInfo{
+		Kind: KindTiFlashGroup, Component: ComponentTiFlash, Resource: "tiflashgroups", Rollout: 2, Stores: true,
+		New:     func() Group { return &TiFlashGroup{} },
+		NewList: func() GroupList { return &TiFlashGroupList{} },
+		Entries: func(c *TidbClusterSpec, pd LocalReference) []Entry {
+			var out []Entry
+			for _, e := range c.TiFlash {
+				out = append(out, Entry{e.Name, &TiFlashGroup{Spec: TiFlashGroupSpec{TiFlashTemplate: *e.TiFlashTemplate.DeepCopy(), PDGroup: pd}}})
+			}
+			return out
+		},
+	}
+}

@@ -2,6 +2,18 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// Kind of a group of TiKV, and the value of its LabelComponent.
+const (
+	KindTiKVGroup = "TiKVGroup"
+	ComponentTiKV = "tikv"
+)
+
+// Ports of TiKV, by the defaults of the real server.
+const (
+	PortTiKV       int32 = 20160
+	PortTiKVStatus int32 = 20180
+)
+
 // TiKVTemplate describes a group of TiKV stores. Several groups may share one
 // PDGroup.
 //
@@ -67,6 +79,17 @@ type StorePlacement struct {
 	// place, and PD moves the regions. Default: false.
 	// +optional
 	Exclusive bool `json:"exclusive,omitempty"`
+}
+
+// TiKVEntry is one TiKV group of a TidbCluster.
+type TiKVEntry struct {
+	// Name of the group within the cluster; empty for the main one.
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+	// +kubebuilder:default=""
+	// +optional
+	Name         string `json:"name"`
+	TiKVTemplate `json:",inline"`
 }
 
 // TiKVGroupSpec is a TiKVTemplate and the PDGroup that it belongs to.
@@ -166,5 +189,27 @@ func (g *TiKVGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.Component
 // GetStoreSpec implements StoreGroup.
 func (g *TiKVGroup) GetStoreSpec() *StoreSpec { return &g.Spec.StoreSpec }
 
+// GetStoreStatus implements StoreGroup.
+func (g *TiKVGroup) GetStoreStatus() *StoreGroupStatus { return &g.Status.StoreGroupStatus }
+
 // GetGroupStatus implements Group.
 func (g *TiKVGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
+
+// Groups implements GroupList.
+func (l *TiKVGroupList) Groups() []Group { return groupsOf(l.Items) }
+
+// tikvComponent is the component's row of ComponentTable.
+func tikvComponent() ComponentInfo {
+	return ComponentInfo{
+		Kind: KindTiKVGroup, Component: ComponentTiKV, Resource: "tikvgroups", Rollout: 3, Stores: true,
+		New:     func() Group { return &TiKVGroup{} },
+		NewList: func() GroupList { return &TiKVGroupList{} },
+		Entries: func(c *TidbClusterSpec, pd LocalReference) []Entry {
+			var out []Entry
+			for _, e := range c.TiKV {
+				out = append(out, Entry{e.Name, &TiKVGroup{Spec: TiKVGroupSpec{TiKVTemplate: *e.TiKVTemplate.DeepCopy(), PDGroup: pd}}})
+			}
+			return out
+		},
+	}
+}

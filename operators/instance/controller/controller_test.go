@@ -681,6 +681,8 @@ func TestSuspendedStopsThePodAndKeepsTheClaim(t *testing.T) {
 func TestPausedChangesNothingButStatus(t *testing.T) {
 	s := begin(t, func(i *v1alpha1.Instance) { i.Spec.Paused = true })
 	i := s.reason(v1alpha1.ConditionPaused, v1alpha1.ReasonPaused)
+	// The group that it names is not there.
+	assert.Contains(t, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPaused).Message, "kubectl -n "+s.namespace+" edit instance "+i.Name)
 	assert.Empty(t, i.Finalizers)
 	s.noPod()
 	assert.True(t, apierrors.IsNotFound(s.get(claim, &corev1.PersistentVolumeClaim{})))

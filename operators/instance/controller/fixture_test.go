@@ -184,6 +184,7 @@ func foreign(s *snapshot) {
 
 // groupless has the group go before its Instance.
 func groupless(s *snapshot) { s.ownerless = true }
+func alone(s *snapshot)     { s.alone = true }
 func ownerless(s *snapshot) { s.pod.OwnerReferences = nil }
 func finalizers(f ...string) func(*snapshot) {
 	return func(s *snapshot) { s.instance.Finalizers = f }

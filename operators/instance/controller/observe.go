@@ -35,6 +35,9 @@ type snapshot struct {
 	// ownerless says that the group does not exist any more, or is about to go:
 	// nobody will take the member out of a database first.
 	ownerless bool
+	// alone says that nobody owns the Instance, and that the group which it names
+	// does not exist: nobody sets its spec back.
+	alone bool
 	// template is the decoded spec.podTemplate; nil with templateErr.
 	template    *corev1.PodTemplateSpec
 	templateErr error
@@ -119,9 +122,10 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 		s.volumes = append(s.volumes, v)
 	}
 	if s.instance.DeletionTimestamp != nil {
-		if s.strays, s.err = r.strays(ctx, s); s.err == nil {
-			s.ownerless, s.err = r.ownerless(ctx, s.instance)
-		}
+		s.strays, s.err = r.strays(ctx, s)
+	}
+	if s.err == nil {
+		s.err = r.observeGroup(ctx, s)
 	}
 	if s.err == nil && r.ClusterScoped {
 		s.classes, s.err = r.storageClasses(ctx)
@@ -247,23 +251,26 @@ func (r *reconciler) observeAttributes(ctx context.Context, instance *v1alpha1.I
 	return fmt.Errorf("read VolumeAttributesClass %s: %w", *wanted, err)
 }
 
-// ownerless asks the API server whether the group of a deleted Instance, which
-// its operator holds, is gone or going.
-func (r *reconciler) ownerless(ctx context.Context, instance *v1alpha1.Instance) (bool, error) {
-	if !slices.Contains(instance.Finalizers, v1alpha1.FinalizerMember) {
-		return false, nil
+// observeGroup asks the API server for the group of an Instance that nobody owns, or
+// that is deleted and held by the group's operator. The others' owner is their group.
+func (r *reconciler) observeGroup(ctx context.Context, s *snapshot) error {
+	i, owner := s.instance, metav1.GetControllerOf(s.instance)
+	left := i.DeletionTimestamp != nil && slices.Contains(i.Finalizers, v1alpha1.FinalizerMember)
+	if owner != nil && !left {
+		return nil
 	}
 	group := &metav1.PartialObjectMetadata{}
-	group.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(instance.Spec.Group.Kind))
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: instance.Namespace, Name: instance.Spec.Group.Name}, group)
+	group.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(i.Spec.Group.Kind))
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: i.Spec.Group.Name}, group)
 	switch {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return true, nil
+		s.ownerless, s.alone = left, owner == nil
 	case err != nil:
-		return false, fmt.Errorf("read %s %s: %w", instance.Spec.Group.Kind, instance.Spec.Group.Name, err)
+		return fmt.Errorf("read %s %s: %w", i.Spec.Group.Kind, i.Spec.Group.Name, err)
+	default:
+		s.ownerless = left && (group.DeletionTimestamp != nil || owner != nil && owner.UID != group.UID)
 	}
-	owner := metav1.GetControllerOf(instance)
-	return group.DeletionTimestamp != nil || owner != nil && owner.UID != group.UID, nil
+	return nil
 }
 
 // strays lists claims that carry the Instance's label, which its spec does not

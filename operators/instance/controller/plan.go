@@ -514,7 +514,7 @@ func askedNode(s *snapshot) string {
 }
 
 // from is the object that a person edits to change the Instance.
-func from(s *snapshot) origin.Origin { return origin.OfInstance(s.instance) }
+func from(s *snapshot) origin.Origin { return origin.OfInstance(s.instance, s.alone) }
 
 // overdue reports whether a pod is there although its grace period has passed.
 func overdue(pod *corev1.Pod, now time.Time) bool {

@@ -108,6 +108,7 @@ func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
 		says    string
 	}{
 		"an image that cannot be pulled":           {done, []func(*snapshot){waitingPod("ErrImagePull", "rpc error: 17")}, v1alpha1.ReasonImagePullFailed, false, "or imagePullSecrets: correct spec.image (kubectl -n ns edit pdgroup basic-pd)"},
+		"an image of an Instance without a group":  {done, []func(*snapshot){alone, waitingPod("ErrImagePull", "rpc error: 17")}, v1alpha1.ReasonImagePullFailed, false, "or imagePullSecrets: correct spec.podTemplate (kubectl -n ns edit instance basic-pd-0)"},
 		"an image name that is none":               {done, []func(*snapshot){waitingPod("InvalidImageName", "")}, v1alpha1.ReasonImagePullFailed, false, "is not a valid image name: correct it, or the version: spec.image (kubectl -n ns edit pdgroup basic-pd)"},
 		"an image that may not be pulled":          {done, []func(*snapshot){waitingPod("ErrImageNeverPull", "")}, v1alpha1.ReasonImagePullFailed, false, "node n1"},
 		"a Secret that is missing":                 {done, []func(*snapshot){waitingPod("CreateContainerConfigError", `secret "root" not found`)}, v1alpha1.ReasonMissingReference, false, `secret "root" not found`},

@@ -35,7 +35,7 @@ const silence = time.Second
 // act carries a plan out. Bootstrapping asks nothing of PD itself: its members
 // found the cluster with the arguments that they are given. Of a plan that does
 // not rest on what is so now nothing is done, and nothing recorded.
-func (r *Reconciler) act(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p *groupPlan) step.Outcome {
+func (r *steps) act(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p *groupPlan) step.Outcome {
 	o := r.confirm(ctx, g, s, *p)
 	if o.Kind != step.KindDone {
 		p.Recovery = g.Status.Recovery
@@ -55,7 +55,7 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.PDGroup, s observation
 
 // confirm looks at the API server, and asks PD, before what a recovery of PD must
 // not get wrong, or an operator that has not seen that there is one.
-func (r *Reconciler) confirm(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
+func (r *steps) confirm(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
 	active := recovery.Active(g)
 	if active && len(p.Instances) > 0 || !active && p.ClusterID != "" && recovery.Starts(p.Plan) {
 		var now v1alpha1.PDGroup
@@ -99,7 +99,7 @@ func (r *Reconciler) confirm(ctx context.Context, g *v1alpha1.PDGroup, s observa
 // confirmFounders looks at the API server before a member is made that may found
 // the cluster: who may depends on the claims and Instances that are there, and a
 // cache that lags does not show the data that there is.
-func (r *Reconciler) confirmFounders(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
+func (r *steps) confirmFounders(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
 	if !slices.ContainsFunc(p.Instances, func(c planning.InstanceChange) bool { return c.Live == nil }) {
 		return step.Done()
 	}
@@ -131,7 +131,7 @@ func (r *Reconciler) confirmFounders(ctx context.Context, g *v1alpha1.PDGroup, s
 
 // confirmQuiet looks at the API server for what must have stopped before a member
 // forgets the others: these, and everything that PD serves.
-func (r *Reconciler) confirmQuiet(ctx context.Context, g *v1alpha1.PDGroup) step.Outcome {
+func (r *steps) confirmQuiet(ctx context.Context, g *v1alpha1.PDGroup) step.Outcome {
 	members, err := reading.Instances(ctx, r.Live, g)
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
@@ -155,7 +155,7 @@ func changed(what string) step.Outcome {
 
 // removeOrphan removes a member from PD that has no Instance, if the API server
 // knows of none either and PD still says the same.
-func (r *Reconciler) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
+func (r *steps) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
 	name := membership.Pod(g, p.Orphan)
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: name}, &v1alpha1.Instance{})
 	switch {
@@ -190,7 +190,7 @@ func (r *Reconciler) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s ob
 // Instance: nobody has to know which labels a claim is found by who restores one. It
 // is a Wait, so that the plan's own does not hide it, and for the plan's reason:
 // that tells others whether PD has a roll ahead.
-func (r *Reconciler) confirmNoData(ctx context.Context, g *v1alpha1.PDGroup, name, reason string) step.Outcome {
+func (r *steps) confirmNoData(ctx context.Context, g *v1alpha1.PDGroup, name, reason string) step.Outcome {
 	claim := &metav1.PartialObjectMetadata{}
 	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
 	data := founding.DataClaim(g, name)
@@ -208,7 +208,7 @@ func (r *Reconciler) confirmNoData(ctx context.Context, g *v1alpha1.PDGroup, nam
 // configure gives PD the items that it lacks, one by one, so that the one that it
 // refuses has a name. An item may be refused for the sake of another one, and is given
 // once more after that.
-func (r *Reconciler) configure(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, lacks []persisted.Lack) step.Outcome {
+func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, lacks []persisted.Lack) step.Outcome {
 	if len(lacks) == 0 {
 		return step.Done()
 	}

@@ -24,7 +24,7 @@ import (
 var errNoMembers = errors.New("no member has been started")
 
 // observe reads everything that plan and report decide from.
-func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.PDGroup) (observation.Snapshot, error) {
+func (r *steps) observe(ctx context.Context, g *v1alpha1.PDGroup) (observation.Snapshot, error) {
 	s, err := reading.Observe(ctx, r.Env, g)
 	if err != nil {
 		return s, err
@@ -50,7 +50,7 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.PDGroup) (observat
 // cluster might have been that nobody has begun to found here: one that was restored
 // may carry none of the labels by which the others are found. A person says whose it
 // is by an annotation.
-func (r *Reconciler) observeFounding(ctx context.Context, g *v1alpha1.PDGroup, s *observation.Snapshot) error {
+func (r *steps) observeFounding(ctx context.Context, g *v1alpha1.PDGroup, s *observation.Snapshot) error {
 	if !founding.Undecided(g, *s) || founding.DataClaim(g, "") == "" {
 		return nil
 	}

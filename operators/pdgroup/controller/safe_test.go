@@ -358,7 +358,7 @@ func TestAMemberWhoseClaimIsThereIsNotRemovedForWantOfAnInstance(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "data-basic-pd-2"}}
 	scheme, err := operator.NewScheme()
 	require.NoError(t, err)
-	r := &Reconciler{Env: operator.Env{Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim).Build()}}
+	r := &steps{Env: operator.Env{Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim).Build()}}
 	// P11: whatever else the group waits for, what a person has to do is named, and the
 	// reason, from which others read whether PD has a roll ahead, is the plan's.
 	p := groupPlan{Orphan: pd.Member{ID: "3", Name: "basic-pd-2"}}
@@ -388,7 +388,7 @@ func TestAMemberThatNeverRanIsRemovedThoughItsClaimIsThere(t *testing.T) {
 	p := mustPlan(t, g, s)
 	require.Equal(t, "4", p.Orphan.ID)
 	answers := pdtest.New(s.PD)
-	r := &Reconciler{Env: operator.Env{
+	r := &steps{Env: operator.Env{
 		Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim).Build(), Recorder: events.NewFakeRecorder(9),
 		PD: pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return answers, nil }),
 	}}

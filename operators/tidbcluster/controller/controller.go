@@ -42,15 +42,13 @@ func Definition() operator.Definition {
 
 func (r *Reconciler) setup() error {
 	changed, wants := builder.WithPredicates(watch.Changed()), watch.Gather(moment, r.clustersOf)
-	err := ctrl.NewControllerManagedBy(r.Manager).
+	b := ctrl.NewControllerManagedBy(r.Manager).
 		For(&v1alpha1.TidbCluster{}, builder.WithPredicates(watch.Own())).
-		Watches(&v1alpha1.PDGroup{}, wants, changed).
-		Watches(&v1alpha1.TiKVGroup{}, wants, changed).
-		Watches(&v1alpha1.TiDBGroup{}, wants, changed).
-		Watches(&v1alpha1.TiFlashGroup{}, wants, changed).
-		WithOptions(r.Controller).
-		Complete(r.Env.Fair(r))
-	if err != nil {
+		WithOptions(r.Controller)
+	for _, component := range v1alpha1.ComponentTable() {
+		b = b.Watches(component.New(), wants, changed)
+	}
+	if err := b.Complete(r.Env.Fair(r)); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil

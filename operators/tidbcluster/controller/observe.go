@@ -28,8 +28,8 @@ func keyOf(g v1alpha1.Group) groupKey { return groupKey{g.GroupKind(), g.GetName
 // somebody else's, who must not be touched.
 func (r *Reconciler) observe(ctx context.Context, c *v1alpha1.TidbCluster) (snapshot, error) {
 	s := snapshot{groups: map[groupKey]v1alpha1.Group{}, silent: map[groupKey]bool{}}
-	for _, list := range []client.ObjectList{&v1alpha1.PDGroupList{}, &v1alpha1.TiKVGroupList{}, &v1alpha1.TiDBGroupList{}, &v1alpha1.TiFlashGroupList{}} {
-		found, err := reading.Select(ctx, r.Client, c.Namespace, list, func(g v1alpha1.Group) bool { return concerns(g, c) })
+	for _, component := range v1alpha1.ComponentTable() {
+		found, err := reading.Select(ctx, r.Client, c.Namespace, component.NewList(), func(g v1alpha1.Group) bool { return concerns(g, c) })
 		if err != nil {
 			return s, fmt.Errorf("list groups: %w", err)
 		}

@@ -71,11 +71,8 @@ func empty(g v1alpha1.Group) bool {
 
 // stores are those of a group that PD has, as its status says.
 func stores(g v1alpha1.Group) []v1alpha1.StoreStatus {
-	switch live := g.(type) {
-	case *v1alpha1.TiKVGroup:
-		return live.Status.Stores
-	case *v1alpha1.TiFlashGroup:
-		return live.Status.Stores
+	if live, ok := g.(v1alpha1.StoreGroup); ok {
+		return live.GetStoreStatus().Stores
 	}
 	return nil
 }
@@ -101,8 +98,7 @@ func kept(c *v1alpha1.TidbCluster, g v1alpha1.Group, holds string, silent bool) 
 	if others := strings.TrimSpace(c.Annotations[v1alpha1.AnnotationAllowRemoval]); others != "" {
 		allow = others + "," + allow
 	}
-	edit := origin.Of(g)
-	ways := fmt.Sprintf("put its entry back, %s: %s; ", strings.TrimSuffix(edit.Field(""), "."), edit.Edit())
+	ways := origin.Of(g).PutBack() + "; "
 	if _, pd := g.(*v1alpha1.PDGroup); !pd {
 		ways += fmt.Sprintf("or have the stores give them away first: kubectl -n %s scale %s %s --replicas=0; ", c.Namespace, strings.ToLower(g.GroupKind()), g.GetName())
 	}

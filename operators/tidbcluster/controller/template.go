@@ -11,28 +11,16 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
-// groups returns the group objects of a cluster: PD, then TiKV, TiDB, TiFlash.
-// Each is its entry of the spec, with what the cluster says where it says
-// nothing itself.
+// groups returns the group objects of a cluster in the order of the component table. Each
+// is its entry of the spec, with what the cluster says where it says nothing itself.
 func groups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
-	pd := &v1alpha1.PDGroup{ObjectMeta: objectMeta(c, v1alpha1.ComponentPD, "")}
-	pd.Spec.PDTemplate = *c.Spec.PD.PDTemplate.DeepCopy()
-	out := []v1alpha1.Group{pd}
-	reference := v1alpha1.LocalReference{Name: pd.Name}
-	for _, e := range c.Spec.TiKV {
-		g := &v1alpha1.TiKVGroup{ObjectMeta: objectMeta(c, v1alpha1.ComponentTiKV, e.Name)}
-		g.Spec = v1alpha1.TiKVGroupSpec{TiKVTemplate: *e.TiKVTemplate.DeepCopy(), PDGroup: reference}
-		out = append(out, g)
-	}
-	for _, e := range c.Spec.TiDB {
-		g := &v1alpha1.TiDBGroup{ObjectMeta: objectMeta(c, v1alpha1.ComponentTiDB, e.Name)}
-		g.Spec = v1alpha1.TiDBGroupSpec{TiDBTemplate: *e.TiDBTemplate.DeepCopy(), Replicas: e.Replicas, PDGroup: reference}
-		out = append(out, g)
-	}
-	for _, e := range c.Spec.TiFlash {
-		g := &v1alpha1.TiFlashGroup{ObjectMeta: objectMeta(c, v1alpha1.ComponentTiFlash, e.Name)}
-		g.Spec = v1alpha1.TiFlashGroupSpec{TiFlashTemplate: *e.TiFlashTemplate.DeepCopy(), PDGroup: reference}
-		out = append(out, g)
+	var out []v1alpha1.Group
+	pd := v1alpha1.LocalReference{Name: names.Group(c.Name, v1alpha1.ComponentPD, "")}
+	for _, component := range v1alpha1.ComponentTable() {
+		for _, e := range component.Entries(&c.Spec, pd) {
+			describe(e.Group, c, component.Component, e.Name)
+			out = append(out, e.Group)
+		}
 	}
 	for _, g := range out {
 		spec := g.GetComponentSpec()
@@ -73,18 +61,18 @@ func scaledByOthers(g v1alpha1.Group) bool {
 	return ok && tidb.Spec.Replicas == nil
 }
 
-func objectMeta(c *v1alpha1.TidbCluster, component, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name: names.Group(c.Name, component, name), Namespace: c.Namespace,
-		Labels: map[string]string{
-			v1alpha1.LabelManagedBy: v1alpha1.ManagedBy,
-			v1alpha1.LabelName:      "tidb",
-			v1alpha1.LabelComponent: component,
-			v1alpha1.LabelUmbrella:  c.Name,
-		},
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindTidbCluster, Name: c.Name, UID: c.UID,
-			Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
-		}},
-	}
+// describe gives a group its name, labels and owner.
+func describe(g v1alpha1.Group, c *v1alpha1.TidbCluster, component, name string) {
+	g.SetName(names.Group(c.Name, component, name))
+	g.SetNamespace(c.Namespace)
+	g.SetLabels(map[string]string{
+		v1alpha1.LabelManagedBy: v1alpha1.ManagedBy,
+		v1alpha1.LabelName:      "tidb",
+		v1alpha1.LabelComponent: component,
+		v1alpha1.LabelUmbrella:  c.Name,
+	})
+	g.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindTidbCluster, Name: c.Name, UID: c.UID,
+		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+	}})
 }

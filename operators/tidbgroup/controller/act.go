@@ -23,9 +23,18 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// act carries a plan out. A server that cannot be labelled keeps nothing else
-// from being done.
-func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p groupPlan) step.Outcome {
+// act carries a plan out: what the servers need, and then the SQL. A server that cannot be
+// labelled keeps nothing else from being done. What becomes of the SQL stands in
+// status.sql, and in no condition.
+func (r *steps) act(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p *groupPlan) step.Outcome {
+	acted := r.serve(ctx, g, s, *p)
+	p.SQLOutcome = r.Outcomes.Count("sql", r.runSQL(ctx, g, p.SQL))
+	p.SQL = p.SQL.Refused(p.SQLOutcome.Err)
+	return acted
+}
+
+// serve carries out what the servers need.
+func (r *steps) serve(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p groupPlan) step.Outcome {
 	if p.RootSecret {
 		if err := r.makeRootSecret(ctx, g, s.SQL); err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, err)
@@ -57,7 +66,7 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot,
 // makeRootSecret makes the Secret with root's password, unless there is one of its
 // name: then that one holds the password, whoever made it. The operator reads no
 // Secret.
-func (r *Reconciler) makeRootSecret(ctx context.Context, g *v1alpha1.TiDBGroup, sql string) error {
+func (r *steps) makeRootSecret(ctx context.Context, g *v1alpha1.TiDBGroup, sql string) error {
 	secret := rootSecret(g, rand.Text(), sql)
 	switch err := r.Client.Create(ctx, secret); {
 	case apierrors.IsAlreadyExists(err):
@@ -72,9 +81,9 @@ func (r *Reconciler) makeRootSecret(ctx context.Context, g *v1alpha1.TiDBGroup, 
 // order gives TiDB the word; the answer wakes the group up. That an upgrade is
 // over is looked at in the API server first: another group may just have begun
 // one.
-func (r *Reconciler) order(ctx context.Context, g *v1alpha1.TiDBGroup, o statusport.Order) step.Outcome {
+func (r *steps) order(ctx context.Context, g *v1alpha1.TiDBGroup, o statusport.Order) step.Outcome {
 	if o.Verb == statusport.Finish {
-		others, err := reading.Select(ctx, r.Live, g.Namespace, list(), func(other v1alpha1.Group) bool { return other.PDGroupName() == g.PDGroupName() })
+		others, err := reading.Select(ctx, r.Live, g.Namespace, &v1alpha1.TiDBGroupList{}, func(other v1alpha1.Group) bool { return other.PDGroupName() == g.PDGroupName() })
 		if err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("list TiDBGroups of PDGroup %s: %w", g.PDGroupName(), err))
 		}
@@ -89,7 +98,7 @@ func (r *Reconciler) order(ctx context.Context, g *v1alpha1.TiDBGroup, o statusp
 // runSQL makes the Job that is to run next, and deletes those that are not needed any
 // more. The group is read from the API server before: what has run stands in its
 // status, and a cache that does not know it yet must not have it run again.
-func (r *Reconciler) runSQL(ctx context.Context, g *v1alpha1.TiDBGroup, p sqljob.Plan) step.Outcome {
+func (r *steps) runSQL(ctx context.Context, g *v1alpha1.TiDBGroup, p sqljob.Plan) step.Outcome {
 	if p.Start == nil && len(p.Stop) == 0 {
 		return step.Done()
 	}
@@ -125,7 +134,7 @@ func (r *Reconciler) runSQL(ctx context.Context, g *v1alpha1.TiDBGroup, p sqljob
 
 // takenJob is what follows from a Job that is there, and that the cache does not show:
 // not yet, or because it has not our labels.
-func (r *Reconciler) takenJob(ctx context.Context, g *v1alpha1.TiDBGroup, name string) step.Outcome {
+func (r *steps) takenJob(ctx context.Context, g *v1alpha1.TiDBGroup, name string) step.Outcome {
 	var job batchv1.Job
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: name}, &job)
 	switch {
@@ -139,7 +148,7 @@ func (r *Reconciler) takenJob(ctx context.Context, g *v1alpha1.TiDBGroup, name s
 
 // tellSQL tells people how far the SQL of a group is, where its status says so for
 // the first time.
-func (r *Reconciler) tellSQL(g *v1alpha1.TiDBGroup, before []v1alpha1.SQLStatus) {
+func (r *steps) tellSQL(g *v1alpha1.TiDBGroup, before []v1alpha1.SQLStatus) {
 	for _, is := range g.Status.SQL {
 		if slices.ContainsFunc(before, func(was v1alpha1.SQLStatus) bool {
 			return was.Name == is.Name && was.Revision == is.Revision && was.State == is.State
@@ -159,7 +168,7 @@ func (r *Reconciler) tellSQL(g *v1alpha1.TiDBGroup, before []v1alpha1.SQLStatus)
 }
 
 // announce tells people how far TiDB has been told of an upgrade.
-func (r *Reconciler) announce(g *v1alpha1.TiDBGroup, p groupPlan) {
+func (r *steps) announce(g *v1alpha1.TiDBGroup, p groupPlan) {
 	before, after := g.Status.Upgrade, p.Upgrade
 	switch {
 	case before != nil && after == nil:

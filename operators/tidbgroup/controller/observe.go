@@ -34,7 +34,7 @@ type snapshot struct {
 }
 
 // observe reads everything that plan and report decide from.
-func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiDBGroup) (snapshot, error) {
+func (r *steps) observe(ctx context.Context, g *v1alpha1.TiDBGroup) (snapshot, error) {
 	common, err := reading.Observe(ctx, r.Env, g)
 	if err != nil {
 		return snapshot{}, err
@@ -52,7 +52,7 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiDBGroup) (snapsh
 
 // jobs reads the Jobs of spec.sql and, of those whose failure is new, what their pods
 // said. Pods are in no cache here.
-func (r *Reconciler) jobs(ctx context.Context, g *v1alpha1.TiDBGroup) ([]*batchv1.Job, map[string]sqljob.End, error) {
+func (r *steps) jobs(ctx context.Context, g *v1alpha1.TiDBGroup) ([]*batchv1.Job, map[string]sqljob.End, error) {
 	var list batchv1.JobList
 	if err := r.Client.List(ctx, &list, client.InNamespace(g.Namespace), client.MatchingLabels(sqljob.Selector(g))); err != nil {
 		return nil, nil, fmt.Errorf("list Jobs of TiDBGroup %s: %w", g.Name, err)
@@ -75,7 +75,7 @@ func (r *Reconciler) jobs(ctx context.Context, g *v1alpha1.TiDBGroup) ([]*batchv
 
 // bootstrapSQL looks the user's ConfigMap up before the first pod would hang on
 // it without a word. It is not the suite's own and therefore not in the cache.
-func (r *Reconciler) bootstrapSQL(ctx context.Context, g *v1alpha1.TiDBGroup) (sql, missing string, err error) {
+func (r *steps) bootstrapSQL(ctx context.Context, g *v1alpha1.TiDBGroup) (sql, missing string, err error) {
 	ref := g.Spec.BootstrapSQL
 	var c corev1.ConfigMap
 	err = r.Live.Get(ctx, types.NamespacedName{Namespace: g.Namespace, Name: ref.Name}, &c)

@@ -54,6 +54,8 @@ type groupPlan struct {
 	Registered map[string]bool
 	// SQL is what to do about spec.sql. Nothing else waits for it.
 	SQL sqljob.Plan
+	// SQLOutcome is how it went to make and delete Jobs of spec.sql.
+	SQLOutcome step.Outcome
 }
 
 // plan decides what to do about a TiDBGroup. It is pure.

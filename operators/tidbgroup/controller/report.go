@@ -43,6 +43,15 @@ func report(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, outcome step.Outcome
 	return status, set
 }
 
+// end says how the reconcile ends.
+func end(p groupPlan, acted step.Outcome) step.Outcome {
+	out := step.Worst(acted, p.Outcome, p.SQLOutcome)
+	if p.SQL.Wake > 0 {
+		out = step.Worst(out, step.After(p.SQL.Wake, "", ""))
+	}
+	return out
+}
+
 // endpoint is where MySQL clients connect to: the load balancer's address if
 // there is one, else the Service's name.
 func endpoint(g *v1alpha1.TiDBGroup, s snapshot) string {

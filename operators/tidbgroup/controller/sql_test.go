@@ -200,7 +200,7 @@ func TestDB10NoJobIsMadeFromAnOldVersionOfTheGroup(t *testing.T) {
 	w.operator.Stop()
 	old := w.Get()
 	w.Touch("newer")
-	r := &Reconciler{}
+	r := &steps{}
 	r.Client, r.Live, r.Now = w.Client, w.Client, time.Now
 	start := sqljob.Make(func() *v1alpha1.TiDBGroup {
 		g := old.DeepCopy()

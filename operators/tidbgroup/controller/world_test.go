@@ -82,7 +82,7 @@ func (w *world) operate() (*stage.Operator, *labelled) {
 	labels := &labelled{}
 	definition := Definition()
 	definition.Setup = func(ctx context.Context, env operator.Env) error {
-		return newReconciler(ctx, env, labels.set, labels.order, statusport.Settings{}, sweeps()).setup()
+		return newSteps(ctx, env, statusPorts{labels.set, labels.order, statusport.Settings{}}, sweeps()).component().Setup(env)
 	}
 	return w.Operate(definition, func(f *operator.Flags) { f.Image = ownImage }), labels
 }

@@ -20,7 +20,7 @@ const rulesDeadline = 5 * time.Second
 
 // act carries a plan out and nothing else. What PD refuses does not keep the
 // children from being applied.
-func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan) step.Outcome {
+func (r *steps) act(ctx context.Context, g *v1alpha1.TiFlashGroup, s observation.Snapshot, p *groupPlan) step.Outcome {
 	children := execution.Act(ctx, r.Env, g, s, p.Plan)
 	rules := step.Done()
 	if p.EnablePlacementRules {
@@ -29,7 +29,7 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiFlashGroup, s observ
 	return step.Worst(children, rules, store.SetLabels(ctx, r.Env, g, p.Labels))
 }
 
-func (r *Reconciler) enablePlacementRules(ctx context.Context, g *v1alpha1.TiFlashGroup) step.Outcome {
+func (r *steps) enablePlacementRules(ctx context.Context, g *v1alpha1.TiFlashGroup) step.Outcome {
 	key := types.NamespacedName{Namespace: g.Namespace, Name: g.PDGroupName()}
 	client, err := r.PD.Client(key)
 	if err != nil {

@@ -2,112 +2,77 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tiflashgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/execution"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
-	"github.com/tidb-groups/tidb-groups/shared/reading"
+	"github.com/tidb-groups/tidb-groups/shared/reconciler"
 	"github.com/tidb-groups/tidb-groups/shared/step"
-	"github.com/tidb-groups/tidb-groups/shared/watch"
 )
 
-// +kubebuilder:rbac:groups=groups.tidb.dev,resources=tiflashgroups,verbs=get;list;watch
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=tiflashgroups/status,verbs=patch
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=tiflashgroups/finalizers,verbs=update
-// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;tikvgroups;tidbgroups,verbs=get;list;watch
-// +kubebuilder:rbac:groups=groups.tidb.dev,resources=instances,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=groups.tidb.dev,resources=instances/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=services;configmaps,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
-// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 // pdDeadline is after how long the operator looks again by itself whether PD
 // has answered for the first time.
 const pdDeadline = 5 * time.Second
 
-// Reconciler reconciles TiFlashGroups.
-type Reconciler struct {
+// steps are those of the reconcile of a TiFlashGroup.
+type steps struct {
 	operator.Env
 	stores *statusport.Stores
 }
 
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
-	return operator.Definition{
-		Name: "tiflashgroup", Kind: v1alpha1.KindTiFlashGroup, Dialer: pdclient.Open,
-		List: list,
-		Setup: func(ctx context.Context, env operator.Env) error {
-			return newReconciler(ctx, env, statusport.HTTP).setup()
+	out := reconciler.Definition(v1alpha1.KindTiFlashGroup, func(ctx context.Context, env operator.Env) error {
+		return newSteps(ctx, env, statusport.HTTP).component().Setup(env)
+	})
+	out.Dialer = pdclient.Open
+	return out
+}
+
+func newSteps(ctx context.Context, env operator.Env, ask statusport.Ask) *steps {
+	return &steps{env, statusport.New(ctx, ask, env.Now)}
+}
+
+func (r *steps) component() reconciler.Component[*v1alpha1.TiFlashGroup, observation.Snapshot, groupPlan, v1alpha1.TiFlashGroupStatus] {
+	return reconciler.Component[*v1alpha1.TiFlashGroup, observation.Snapshot, groupPlan, v1alpha1.TiFlashGroupStatus]{
+		Kind:     v1alpha1.KindTiFlashGroup,
+		StatusOf: func(g *v1alpha1.TiFlashGroup) *v1alpha1.TiFlashGroupStatus { return &g.Status },
+		Observe:  r.observe,
+		Pending:  pending,
+		Plan: func(_ context.Context, g *v1alpha1.TiFlashGroup, s *observation.Snapshot) (groupPlan, error) {
+			return plan(g, *s)
+		},
+		Act: r.act,
+		Report: func(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, acted step.Outcome, now time.Time) execution.Findings[v1alpha1.TiFlashGroupStatus] {
+			status, set, end := report(g, s, p, acted, now)
+			return execution.Findings[v1alpha1.TiFlashGroupStatus]{Status: status, Set: set, Members: members(g, s, p, now), Changes: p.Changes, End: end}
+		},
+		Forget: r.stores.Forget,
+		AsksPD: asksPD,
+		Watch: func(b *builder.Builder) *builder.Builder {
+			return b.WatchesRawSource(source.Channel(r.stores.Answers(), &handler.EnqueueRequestForObject{}))
 		},
 	}
 }
 
-func newReconciler(ctx context.Context, env operator.Env, ask statusport.Ask) *Reconciler {
-	return &Reconciler{env, statusport.New(ctx, ask, env.Now)}
-}
-
-func list() client.ObjectList { return &v1alpha1.TiFlashGroupList{} }
-
-func (r *Reconciler) setup() error {
-	b := ctrl.NewControllerManagedBy(r.Manager).
-		For(&v1alpha1.TiFlashGroup{}, builder.WithPredicates(watch.Own())).
-		WatchesRawSource(r.PD.Events(watch.GroupsOf(r.Client, list, watch.ByName))).
-		WatchesRawSource(source.Channel(r.stores.Answers(), &handler.EnqueueRequestForObject{})).
-		WithOptions(r.Controller)
-	if err := reading.Watches(b, r.Env, v1alpha1.KindTiFlashGroup, v1alpha1.ComponentTiFlash, list).Complete(r.Env.Fair(r)); err != nil {
-		return fmt.Errorf("build controller: %w", err)
-	}
-	return nil
-}
-
-// Reconcile brings one TiFlashGroup closer to its spec.
-func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	g := &v1alpha1.TiFlashGroup{}
-	if err := r.Client.Get(ctx, request.NamespacedName, g); err != nil {
-		if client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, err
-		}
-		r.stores.Forget(request.NamespacedName)
-		return ctrl.Result{}, reading.StopPolling(ctx, r.Env, request.Namespace, list())
-	}
-	s, err := r.observe(ctx, g)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
+// pending waits for the first answers of PD and of the stores.
+func pending(s observation.Snapshot) step.Outcome {
 	switch {
 	case s.PDPending:
-		return step.Wait("PD", pdDeadline, v1alpha1.ReasonPDUnreachable, "PD is being asked").Result()
+		return step.Wait("PD", pdDeadline, v1alpha1.ReasonPDUnreachable, "PD is being asked")
 	case s.StatusPortsPending:
-		return step.Wait("status port", statusport.Patience, v1alpha1.ReasonRecovering, "stores are being asked").Result()
+		return step.Wait("status port", statusport.Patience, v1alpha1.ReasonRecovering, "stores are being asked")
 	}
-	p, err := plan(g, s)
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("plan TiFlashGroup %s: %w", g.Name, err)
-	}
-	r.Outcomes.Count("plan", p.Outcome)
-
-	outcome := r.Outcomes.Count("act", r.act(ctx, g, s, p))
-
-	status, set, end := report(g, s, p, outcome, r.Now())
-	result, err := execution.Conclude(ctx, r.Env, g, &g.Status, execution.Findings[v1alpha1.TiFlashGroupStatus]{Status: status, Set: set, Members: members(g, s, p, r.Now()), Changes: p.Changes, End: end})
-	if err != nil || !asksPD(g, s) {
-		return result, err
-	}
-	return result, reading.AdjustPolling(ctx, r.Env, g, list())
+	return step.Done()
 }

@@ -29,7 +29,7 @@ var rig *stage.Rig // what TestMain hands to the tests
 func TestMain(m *testing.M) {
 	definition := Definition()
 	definition.Setup = func(ctx context.Context, env operator.Env) error {
-		return newReconciler(ctx, env, voices.ask).setup()
+		return newSteps(ctx, env, voices.ask).component().Setup(env)
 	}
 	options := stage.Options{Options: controlplane.Options{CRDPaths: []string{"../../../deploy/crds"}}, Everywhere: &definition}
 	os.Exit(stage.Main(m, options, func(r *stage.Rig) { rig = r }))

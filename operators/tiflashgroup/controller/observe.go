@@ -12,12 +12,12 @@ import (
 )
 
 // observe reads everything that plan and report decide from.
-func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiFlashGroup) (observation.Snapshot, error) {
+func (r *steps) observe(ctx context.Context, g *v1alpha1.TiFlashGroup) (observation.Snapshot, error) {
 	s, err := reading.Observe(ctx, r.Env, g)
 	if err != nil || !asksPD(g, s) {
 		return s, err
 	}
-	moving, err := reading.IsAnyProgressing(ctx, r.Env, g, list())
+	moving, err := reading.IsAnyProgressing(ctx, r.Env, g, &v1alpha1.TiFlashGroupList{})
 	if err != nil {
 		return s, err
 	}

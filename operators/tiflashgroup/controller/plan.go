@@ -8,10 +8,12 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/placement"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
 // groupPlan is a group.Plan and what TiFlash alone adds to it.
@@ -25,7 +27,7 @@ type groupPlan struct {
 	// EnablePlacementRules says to turn them on in PD.
 	EnablePlacementRules bool
 	// Labels to set in PD.
-	Labels []store.LabelChange
+	Labels []placement.LabelChange
 }
 
 // plan decides what to do about a TiFlashGroup. It is pure.
@@ -42,7 +44,7 @@ func planWith(g *v1alpha1.TiFlashGroup, s observation.Snapshot, r component.Rend
 	r.Gate, r.GateReason = p.Start.Result, p.Start.Reason
 	r.ReadinessGates = []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy}
 	r.ClaimLoss = v1alpha1.HoldOnClaimLoss
-	r.Component, r.DatabaseUnknown, r.Extra = members, members.Silence != "", members.Extra()
+	r.Component, r.DatabaseUnknown, r.Extra = members, members.WhyUnknown != "", members.ExtraMembers()
 	r.Spread = members.Spread(&r.Template, g.Spec.StoreLabels)
 	r.ComponentFor = func(now pd.View) component.Component {
 		later := s
@@ -55,12 +57,12 @@ func planWith(g *v1alpha1.TiFlashGroup, s observation.Snapshot, r component.Rend
 	if err != nil || g.DeletionTimestamp != nil {
 		return p, err
 	}
-	p.Outcome = members.Failover(step.Worst(p.Outcome, store.Problem(members.Stores)))
+	p.Outcome = members.ReportFailover(step.Worst(p.Outcome, storestate.Problem(members.Stores)))
 	if !g.Spec.Paused && p.Outcome.Kind != step.KindStall {
-		_, silence := store.Distrust(g, s)
+		_, silence := storestate.DistrustPD(g, s)
 		p.EnablePlacementRules = p.Dependencies.Open && silence == "" && !s.PD.PlacementRules && g.GetReplicas() > 0
-		p.Labels = store.LabelChanges(s, members.Stores, g.Spec.StoreLabels, nil)
-		p.Outcome = step.Worst(p.Outcome, store.LabelsPending(p.Labels))
+		p.Labels = placement.LabelChanges(s, members.Stores, g.Spec.StoreLabels, nil)
+		p.Outcome = step.Worst(p.Outcome, placement.LabelsPending(p.Labels))
 	}
 	return p, nil
 }
@@ -78,7 +80,7 @@ func start(g *v1alpha1.TiFlashGroup, s observation.Snapshot, dependencies store.
 	if !dependencies.Open {
 		return dependencies
 	}
-	reason, silence := store.Distrust(g, s)
+	reason, silence := storestate.DistrustPD(g, s)
 	switch {
 	case silence != "":
 		return store.Gate{Result: gate.Result{Message: "PD has not said whether placement rules are on: " + silence}, Reason: reason}

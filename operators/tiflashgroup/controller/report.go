@@ -9,6 +9,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
 // report computes the status of a TiFlashGroup and how the reconcile ends. It is
@@ -21,8 +22,8 @@ func report(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, outco
 	store.PutHealth(g, s, matches, p.Start, set)
 	store.PutHolding(g, s, matches, set)
 	status.Stores = g.Status.Stores
-	if _, silence := store.Distrust(g, s); silence == "" || len(s.Instances) == 0 {
-		status.Stores = store.Statuses(matches)
+	if _, silence := storestate.DistrustPD(g, s); silence == "" || len(s.Instances) == 0 {
+		status.Stores = storestate.Statuses(matches)
 	}
 	serving, unsure := store.Serves(g, s, set, now)
 	p.Outcome = groupstatus.WithDeadline(g, p.Outcome, unsure)
@@ -33,5 +34,5 @@ func report(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, outco
 // members reports every Instance's store as PD lists it. While PD cannot be
 // asked nothing new is known, and what was reported last is left standing.
 func members(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, now time.Time) []groupstatus.Member {
-	return store.Members(storesOf(g, s).Stores, p.Drained, p.Waiting, now)
+	return storestate.Members(storesOf(g, s).Stores, p.Drained, p.Waiting, now)
 }

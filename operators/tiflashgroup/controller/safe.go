@@ -37,9 +37,9 @@ func storesOf(g *v1alpha1.TiFlashGroup, s observation.Snapshot) stores {
 // no table wants more replicas than would be left (FL-05).
 func (c stores) WhyUnsafe(d component.Disruption) string {
 	if d.Verb == member.Remove {
-		return c.Removable(d.Instance)
+		return c.WhyNotRemovable(d.Instance)
 	}
-	return cmp.Or(c.Unsafe(d.Instance), c.idle(d.Instance))
+	return cmp.Or(c.WhyOthersUnhealthy(d.Instance), c.idle(d.Instance))
 }
 
 // WhyNotYet implements group.Component.

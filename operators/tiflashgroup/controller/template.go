@@ -10,8 +10,8 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/placement"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
-	"github.com/tidb-groups/tidb-groups/shared/store"
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
@@ -47,7 +47,7 @@ func dataPath(n int) string { return fmt.Sprintf("/data%d", n) }
 // render renders the pod and the configuration files of a member.
 func render(g *v1alpha1.TiFlashGroup) (corev1.PodTemplateSpec, map[string]string, []string) {
 	c, problems := config(g)
-	problems = append(problems, store.CheckLabels(g.Spec.StoreLabels)...)
+	problems = append(problems, placement.CheckLabels(g.Spec.StoreLabels)...)
 	tailers, more := logTailers(g, c.logs)
 	problems = append(problems, more...)
 	configMap, err := rollout.ConfigMapName(g.Name, c.files)

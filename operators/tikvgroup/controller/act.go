@@ -15,7 +15,7 @@ import (
 
 // act carries a plan out and nothing else. What PD or a store refuses does
 // not keep the children from being applied.
-func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiKVGroup, s observation.Snapshot, p groupPlan) step.Outcome {
+func (r *steps) act(ctx context.Context, g *v1alpha1.TiKVGroup, s observation.Snapshot, p *groupPlan) step.Outcome {
 	children := execution.Act(ctx, r.Env, g, s, p.Plan)
 	for _, order := range p.Flushes {
 		r.stores.Begin(order)
@@ -27,7 +27,7 @@ func (r *Reconciler) act(ctx context.Context, g *v1alpha1.TiKVGroup, s observati
 
 // tell says how a store's log backups were written out. That it failed keeps
 // nothing from going on; that there are none is not worth a word.
-func (r *Reconciler) tell(o logbackup.Order, backups int, err error) {
+func (r *steps) tell(o logbackup.Order, backups int, err error) {
 	switch {
 	case err != nil:
 		r.Recorder.Eventf(o.Group, nil, corev1.EventTypeWarning, "LogBackupNotFlushed", "FlushLogBackups", "Store %s (Instance %s) is restarted although its log backups were not written out: %s", o.StoreID, o.Instance, err)

@@ -13,7 +13,7 @@ import (
 )
 
 // observe reads everything that plan and report decide from.
-func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (observation.Snapshot, error) {
+func (r *steps) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (observation.Snapshot, error) {
 	s, err := reading.Observe(ctx, r.Env, g)
 	if err != nil {
 		return s, err
@@ -23,7 +23,7 @@ func (r *Reconciler) observe(ctx context.Context, g *v1alpha1.TiKVGroup) (observ
 	if !asksPD(g, s) {
 		return s, nil
 	}
-	moving, err := reading.IsAnyProgressing(ctx, r.Env, g, list())
+	moving, err := reading.IsAnyProgressing(ctx, r.Env, g, &v1alpha1.TiKVGroupList{})
 	if err != nil {
 		return s, err
 	}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,11 @@ func TestKV13ARegionThatIsInTheWayForTooLongIsNamedWithTheWayOut(t *testing.T) {
 	assert.Contains(t, p.Outcome.Message, "kubectl -n shop annotate instance basic-tikv-0 groups.tidb.dev/stop-anyway=pod-1 --overwrite")
 	assert.NotZero(t, p.Outcome.After, "nothing wakes it when the region is well")
 	assert.Nil(t, p.Lease.Take, "nothing is stopped because time has passed")
+	told := regexp.MustCompile(`kubectl -n shop annotate instance basic-tikv-0 (\S+)=(\S+) --overwrite$`).FindStringSubmatch(p.Outcome.Message)
+	require.Len(t, told, 3, p.Outcome.Message)
+	s.Instances[0].Annotations[told[1]] = told[2]
+	assert.NotNil(t, at(t, g, &s, 10*time.Minute+time.Second, ill("8"), ill("9")).Lease.Take, "what the message tells helps")
+	delete(s.Instances[0].Annotations, told[1])
 
 	p = at(t, g, &s, 11*time.Minute)
 	assert.NotNil(t, p.Lease.Take, "it goes on when the region is well")

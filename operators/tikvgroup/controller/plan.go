@@ -12,11 +12,13 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/group"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/placement"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
 // groupPlan is a group.Plan and what TiKV alone adds to it.
@@ -25,7 +27,7 @@ type groupPlan struct {
 	// Start is what the first pod, and each that is added, waits for.
 	Start store.Gate
 	// Labels to set in PD.
-	Labels []store.LabelChange
+	Labels []placement.LabelChange
 	// Flushes are the stores that are to write their log backups out.
 	Flushes []logbackup.Order
 	// Hold is for how long a restart has not been safe.
@@ -55,9 +57,9 @@ func plan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) {
 			later.PD = now
 			return storesOf(g, later)
 		},
-		DatabaseUnknown: members.Silence != "",
+		DatabaseUnknown: members.WhyUnknown != "",
 		RollGate:        rollout.RollGate(g, s), SuspendWait: rollout.SuspendWait(g, s), Budget: budget.SharedBudget(g, s),
-		Extra: members.Extra(), Spread: members.Spread(&template, g.Spec.StoreLabels),
+		Extra: members.ExtraMembers(), Spread: members.Spread(&template, g.Spec.StoreLabels),
 	})
 	p := groupPlan{Plan: children, Start: start}
 	p.Calls, p.Flushes = flushes(g, s, p.Calls)
@@ -65,15 +67,15 @@ func plan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) {
 	if err != nil || g.DeletionTimestamp != nil {
 		return p, err
 	}
-	p.Outcome = members.Failover(step.Worst(p.Outcome, store.Problem(members.Stores)))
+	p.Outcome = members.ReportFailover(step.Worst(p.Outcome, storestate.Problem(members.Stores)))
 	if !g.Spec.Paused && p.Outcome.Kind != step.KindStall {
-		p.Labels = store.LabelChanges(s, members.Stores, g.Spec.StoreLabels, store.Placement(g))
-		p.Outcome = step.Worst(p.Outcome, store.LabelsPending(p.Labels))
+		p.Labels = placement.LabelChanges(s, members.Stores, g.Spec.StoreLabels, placement.OperatorLabels(g))
+		p.Outcome = step.Worst(p.Outcome, placement.LabelsPending(p.Labels))
 	}
 	p.Orders = judge.Orders(p.ConfigUpdates)
 	p.Outcome = members.Overdue(p.Unsafe, step.Worst(p.Outcome, p.ConfigOutcome, p.EvictionOutcome))
 	if p.Unsafe != nil {
-		p.Hold = s.Hold.Next(s.Now, p.Unsafe.Instance.Name, members.Sick(p.Unsafe.Instance))
+		p.Hold = s.Hold.Next(s.Now, p.Unsafe.Instance.Name, members.RegionsAtRisk(p.Unsafe.Instance))
 	}
 	return p, nil
 }
@@ -81,7 +83,7 @@ func plan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) {
 // sweep has PD forget what was begun with a member that is gone. The Lease stays as it
 // is until PD has, also while the group is paused: somebody else may do it meanwhile.
 func sweep(g *v1alpha1.TiKVGroup, members stores, p *planning.Plan) {
-	calls, unknown := members.Orphans()
+	calls, unknown := members.UndoOrphaned()
 	if g.DeletionTimestamp != nil || len(calls) == 0 && !unknown {
 		return
 	}

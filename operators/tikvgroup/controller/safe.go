@@ -11,6 +11,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/safety"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
@@ -55,22 +56,22 @@ func storesOf(g *v1alpha1.TiKVGroup, s observation.Snapshot) stores {
 // store may leave if the cluster can do without it.
 func (c stores) WhyUnsafe(d component.Disruption) string {
 	if d.Verb == member.Remove {
-		return c.Removable(d.Instance)
+		return c.WhyNotRemovable(d.Instance)
 	}
-	if store.Overridden(d.Instance) {
-		return c.Trusted(d.Instance)
+	if safety.IsOverridden(d.Instance) {
+		return c.WhyUntrusted(d.Instance)
 	}
-	return c.Unsafe(d.Instance)
+	return c.WhyOthersUnhealthy(d.Instance)
 }
 
 // WhyNotYet implements group.Component: every region that has a voter on the store
 // keeps a majority without it. PD calls the peers of a region pending until they have
 // answered its new leader, and those that the store has given away have one.
 func (c stores) WhyNotYet(d component.Disruption) string {
-	if d.Verb == member.Remove || store.Overridden(d.Instance) {
+	if d.Verb == member.Remove || safety.IsOverridden(d.Instance) {
 		return ""
 	}
-	return c.Endangered(d.Instance)
+	return c.WhyRegionAtRisk(d.Instance)
 }
 
 // Prepare implements group.Component: the leaders go first. A store that has none
@@ -80,10 +81,10 @@ func (c stores) Prepare(d component.Disruption, begun time.Time) component.Prepa
 	if d.Verb == member.Remove {
 		return c.Leave(d, begun)
 	}
-	p := c.Vacate(d, begun)
+	p := c.EvictLeaders(d, begun)
 	i := d.Instance
 	ended, asked := c.Snapshot.Flushed[i.Status.PodUID]
-	if !p.Ready || !c.flushes || i.Status.PodIP == "" || !c.Vacated(i) || asked && ended.Equal(begun) {
+	if !p.Ready || !c.flushes || i.Status.PodIP == "" || !c.HasNoLeaders(i) || asked && ended.Equal(begun) {
 		return p
 	}
 	id := i.Status.Member.ID
@@ -95,9 +96,9 @@ func (c stores) Prepare(d component.Disruption, begun time.Time) component.Prepa
 }
 
 // PlanEviction implements group.Leading.
-func (c stores) PlanEviction(i *v1alpha1.Instance) component.Eviction { return c.Shun(i) }
+func (c stores) PlanEviction(i *v1alpha1.Instance) component.Eviction { return c.KeepLeadersAway(i) }
 
 // Recover implements group.Component: the leaders come back.
 func (c stores) Recover(i *v1alpha1.Instance, held lease.State) component.Preparation {
-	return c.Readmit(i, held)
+	return c.RestoreLeaders(i, held)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/placement"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
-	"github.com/tidb-groups/tidb-groups/shared/store"
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
@@ -53,7 +53,7 @@ func inputs(g *v1alpha1.TiKVGroup) any {
 // operator.
 func render(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[string]string, []string) {
 	files, problems := config(g)
-	problems = append(problems, store.CheckLabels(g.Spec.StoreLabels)...)
+	problems = append(problems, placement.CheckLabels(g.Spec.StoreLabels)...)
 	configMap, err := rollout.ConfigMapName(g.Name, files)
 	if err != nil {
 		problems = append(problems, err.Error())

@@ -21,7 +21,7 @@ func (c *checker) parts(conditions []metav1.Condition) {
 			}
 		}
 		ready := c.count("status", "readyReplicas")
-		if slices.Contains([]string{groups.KindTiKVGroup, groups.KindTiFlashGroup}, c.obj.GetKind()) && ready != nil && *ready == 0 {
+		if component, _ := groups.LookupComponent(c.obj.GetKind()); component.Stores && ready != nil && *ready == 0 {
 			c.report("Ready is True although no Instance is")
 		}
 	}

@@ -21,7 +21,7 @@ func (s *Stage) Versions() map[string]string {
 	s.Helper()
 	out := map[string]string{}
 	for version, kinds := range map[schema.GroupVersion][]string{
-		v1alpha1.GroupVersion():   {"TidbCluster", "PDGroup", "TiKVGroup", "TiDBGroup", "TiFlashGroup", "Instance"},
+		v1alpha1.GroupVersion():   v1alpha1.Kinds(),
 		corev1.SchemeGroupVersion: {"Service", "ConfigMap"},
 		appsv1.SchemeGroupVersion: {"ControllerRevision"},
 	} {

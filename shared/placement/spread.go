@@ -1,4 +1,4 @@
-package store
+package placement
 
 import (
 	"fmt"
@@ -17,6 +17,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/scaling"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
 	"github.com/tidb-groups/tidb-groups/shared/topology"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
@@ -24,102 +25,99 @@ import (
 // Spread tells how the members lie over the places that spec.rebalance names, of those
 // that pods of a template may come to (KV-19). Places are told apart by PD's
 // location-labels as in a scale-in, whose order says who would leave.
-func (c Component) Spread(template *corev1.PodTemplateSpec, storeLabels map[string]v1alpha1.StoreLabelValue) component.Spread {
+func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels map[string]v1alpha1.StoreLabelValue) component.Spread {
 	out := component.Spread{By: c.Group.GetStoreSpec().Rebalance}
 	if out.By == "" {
 		return out
 	}
-	if out.Unknown = c.silent(); out.Unknown != "" {
+	if out.Unknown = storestate.WhyPDUnknown(c); out.Unknown != "" {
 		return out
 	}
 	labels, known := c.Snapshot.PD.LocationLabels, "are "+strings.Join(c.Snapshot.PD.LocationLabels, ",")
 	if len(labels) == 0 {
 		labels, known = nodePlaces(), "say nothing, so that only zone and host of the nodes count"
 	}
-	level := at(labels, out.By)
+	level := LevelOf(labels, out.By)
 	field := origin.Of(c.Group).Either("rebalance")
 	switch {
 	case level < 0:
-		out.Unknown = fmt.Sprintf("%s is %s, and PD's location-labels %s: name one of these, or give PD all labels with %s in its place, from the largest to the smallest: %s config set location-labels LABEL,LABEL", field, out.By, known, out.By, ctl(c.Group))
+		out.Unknown = fmt.Sprintf("%s is %s, and PD's location-labels %s: name one of these, or give PD all labels with %s in its place, from the largest to the smallest: %s config set location-labels LABEL,LABEL", field, out.By, known, out.By, storestate.PDCtl(c.Group))
 		return out
 	case c.Snapshot.SchedulableNodes == nil:
 		out.Unknown = fmt.Sprintf("%s is %s, and this installation reads no nodes, which only one for all namespaces does: take it away, and add and remove stores yourself", field, out.By)
 		return out
 	}
 	labels = labels[:level+1]
-	open := openPlaces(c.Snapshot.SchedulableNodes, template, labels, own(storeLabels))
+	open := openPlaces(c.Snapshot.SchedulableNodes, template, labels, LabelTexts(storeLabels))
 	if len(open) == 0 {
 		out.Unknown = fmt.Sprintf("%s is %s, and no node that the pods may run on has all of the labels %s: kubectl get nodes -L %s", field, out.By, strings.Join(labels, ","), topology.NodeLabel(out.By))
 		return out
 	}
-	newcomer := scaling.RebalanceSurplus(c.Group, c.Snapshot.Instances)
-	var members, before []resident
+	added := scaling.RebalanceSurplus(c.Group, c.Snapshot.Instances)
+	var members, before []place
 	for _, m := range c.Stores {
 		if m.Instance.DeletionTimestamp != nil || !workload.IsOwned(c.Group, m.Instance) {
 			continue
 		}
-		lies, isNew := c.whereabouts(m), newcomer != nil && m.Instance.Name == newcomer.Name
+		lies, isNew := PlacesOf(c, m), added != nil && m.Instance.Name == added.Name
 		if len(lies) <= level || slices.ContainsFunc(lies[:level+1], unnamed) {
 			out.Unknown = fmt.Sprintf("%s is %s, and Instance %s does not have all of the labels %s: %s store, kubectl get nodes -L %s",
-				field, out.By, m.Instance.Name, strings.Join(labels, ","), ctl(c.Group), topology.NodeLabel(out.By))
+				field, out.By, m.Instance.Name, strings.Join(labels, ","), storestate.PDCtl(c.Group), topology.NodeLabel(out.By))
 			if !isNew {
 				return out
 			}
 			continue
 		}
-		members = append(members, resident{m.Instance.Name, lies[:level+1]})
+		members = append(members, place{m.Instance.Name, lies[:level+1]})
 		if !isNew {
 			before = append(before, members[len(members)-1])
 		}
 	}
-	out.Unneeded = newcomer != nil && uneven(before, open, labels) == ""
+	out.Unneeded = added != nil && uneven(before, open, labels) == ""
 	if out.Unknown != "" {
 		return out
 	}
 	out.Uneven = uneven(members, open, labels)
-	if newcomer != nil {
-		out.NoGain = c.fruitless(members, before, newcomer, labels)
+	if added != nil {
+		out.NoGain = whyNoGain(c, members, before, added, labels)
 	}
 	return out
 }
 
-// resident is a member and where it is, from the largest place to the smallest.
-type resident struct {
+// place is a member and where it is, from the largest place to the smallest.
+type place struct {
 	name   string
 	places []string
 }
 
-// unnamed reports whether the last label of a place has no value.
-func unnamed(place string) bool { return strings.HasSuffix(place, "/") }
-
-// fruitless says that the group would lie no more evenly without the one that would
-// leave than it did before the newcomer, or that the one may not leave; empty if it
+// whyNoGain says that the group would lie no more evenly without the one that would
+// leave than it did before the new member, or that the one may not leave; empty if it
 // would, and may.
-func (c Component) fruitless(members, before []resident, newcomer *v1alpha1.Instance, labels []string) string {
-	leaver := slices.MinFunc(members, func(a, b resident) int { return c.order[a.name] - c.order[b.name] })
-	after := slices.DeleteFunc(slices.Clone(members), func(m resident) bool { return m.name == leaver.name })
+func whyNoGain(c storestate.State, members, before []place, added *v1alpha1.Instance, labels []string) string {
+	leaver := slices.MinFunc(members, func(a, b place) int { return c.Order[a.name] - c.Order[b.name] })
+	after := slices.DeleteFunc(slices.Clone(members), func(m place) bool { return m.name == leaver.name })
 	i := c.Snapshot.Instance(leaver.name)
-	if slices.Compare(crowding(after, len(labels)), crowding(before, len(labels))) < 0 {
-		if needed := c.Needed(i); needed != "" {
-			return fmt.Sprintf("Instance %s was added so that Instance %s may leave, which may not: %s", newcomer.Name, leaver.name, needed)
+	if slices.Compare(imbalance(after, len(labels)), imbalance(before, len(labels))) < 0 {
+		if needed := WhyNeeded(c, i); needed != "" {
+			return fmt.Sprintf("Instance %s was added so that Instance %s may leave, which may not: %s", added.Name, leaver.name, needed)
 		}
 		return ""
 	}
 	if member.IsRemovedFirst(i) {
 		return fmt.Sprintf("Instance %s was added so that another one may leave, and its annotation %s has Instance %s leave, which does not help: kubectl -n %s annotate instance %s %s-",
-			newcomer.Name, v1alpha1.AnnotationRemoveFirst, leaver.name, i.Namespace, i.Name, v1alpha1.AnnotationRemoveFirst)
+			added.Name, v1alpha1.AnnotationRemoveFirst, leaver.name, i.Namespace, i.Name, v1alpha1.AnnotationRemoveFirst)
 	}
-	where := members[slices.IndexFunc(members, func(m resident) bool { return m.name == newcomer.Name })].places
+	where := members[slices.IndexFunc(members, func(m place) bool { return m.name == added.Name })].places
 	key := labels[len(labels)-1]
 	return fmt.Sprintf("Instance %s was added so that another one may leave, and came to %s, where it does not help: make room in the emptiest %s, spread the pods with topologySpreadConstraints by %s, "+
 		"and remove the one that has come: kubectl -n %s delete instance %s",
-		newcomer.Name, called(labels, where), key, topology.NodeLabel(key), c.Group.GetNamespace(), newcomer.Name)
+		added.Name, DescribePlace(labels, where), key, topology.NodeLabel(key), c.Group.GetNamespace(), added.Name)
 }
 
-// crowding is how unevenly members lie, from the largest places to the smallest: the
+// imbalance is how unevenly members lie, from the largest places to the smallest: the
 // smaller, the more evenly. Sums of squares grow when one moves from a place to one
 // that has as many or more.
-func crowding(members []resident, levels int) []int {
+func imbalance(members []place, levels int) []int {
 	out := make([]int, levels)
 	for level := range levels {
 		full := map[string]int{}
@@ -145,7 +143,7 @@ func openPlaces(nodes []corev1.Node, template *corev1.PodTemplateSpec, labels []
 		if _, off := scheduling.FindMatchingUntoleratedTaint(logr.Discard(), nodes[n].Spec.Taints, template.Spec.Tolerations, keepsOff, false); off {
 			continue
 		}
-		lies := places(&pd.Store{Labels: topology.StoreLabels(nodes[n].Labels, labels, own)}, labels)
+		lies := LabelPlaces(&pd.Store{Labels: topology.StoreLabels(nodes[n].Labels, labels, own)}, labels)
 		if !slices.ContainsFunc(lies, unnamed) {
 			out = append(out, lies)
 		}
@@ -155,7 +153,7 @@ func openPlaces(nodes []corev1.Node, template *corev1.PodTemplateSpec, labels []
 
 // uneven names two places side by side of which one has at least two members more
 // than the other, to which one could come; empty if there are none.
-func uneven(members []resident, open [][]string, labels []string) string {
+func uneven(members []place, open [][]string, labels []string) string {
 	for level := range labels {
 		full, parent, among := map[string]int{}, map[string]string{}, map[string][]string{}
 		enter := func(lies []string, n int) {
@@ -187,23 +185,9 @@ func uneven(members []resident, open [][]string, labels []string) string {
 				}
 			}
 			if emptiest != "" && full[fullest]-full[emptiest] > 1 {
-				return fmt.Sprintf("%s has %s of the group, %s has %d", title(labels[level], fullest, above), count(full[fullest], "store"), title(labels[level], emptiest, above), full[emptiest])
+				return fmt.Sprintf("%s has %s of the group, %s has %d", placeTitle(labels[level], fullest, above), storestate.Count(full[fullest], "store"), placeTitle(labels[level], emptiest, above), full[emptiest])
 			}
 		}
 	}
 	return ""
-}
-
-// called names a place by all its labels.
-func called(labels, lies []string) string {
-	parts, above := make([]string, len(lies)), ""
-	for level, place := range lies {
-		parts[level], above = title(labels[level], place, above), place
-	}
-	return strings.Join(parts, ", ")
-}
-
-// title names a place by its own label, without those of the place above.
-func title(label, place, above string) string {
-	return label + " " + strings.TrimPrefix(place, above+"/")
 }

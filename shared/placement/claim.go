@@ -1,4 +1,4 @@
-package store
+package placement
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
 // claim is the rules of one group for one range of keys. A region in it has as many
@@ -13,8 +14,8 @@ import (
 // fit serves one of them only.
 type claim []pd.Rule
 
-// claims returns the rules of a PD by group and range, in PD's order.
-func claims(rules []pd.Rule) []claim {
+// Claims returns the rules of a PD by group and range, in PD's order.
+func Claims(rules []pd.Rule) []claim {
 	type of struct{ group, start, end string }
 	at := map[of]int{}
 	var out []claim
@@ -41,8 +42,8 @@ func (c claim) asks() string {
 	return out.String()
 }
 
-// voters is how many voters a region of the claim has.
-func (c claim) voters() int {
+// Voters is how many voters a region of the claim has.
+func (c claim) Voters() int {
 	n := 0
 	for _, r := range c {
 		if r.Role != "learner" {
@@ -52,8 +53,8 @@ func (c claim) voters() int {
 	return n
 }
 
-// takers returns the stores that a voter of the claim may lie on.
-func (c claim) takers(stores []pd.Store) []pd.Store {
+// Takers returns the stores that a voter of the claim may lie on.
+func (c claim) Takers(stores []pd.Store) []pd.Store {
 	var out []pd.Store
 	for _, s := range stores {
 		if slices.ContainsFunc(c, func(r pd.Rule) bool { return r.Role != "learner" && fits(r, s) }) {
@@ -84,8 +85,8 @@ func (c claim) place(stores []pd.Store) (placed int, short []pd.Rule, among int)
 	return placed, short, among
 }
 
-// give finds a store for one more peer of a rule, and another one for whoever has
-// to make room. It never takes back what has been placed.
+// give finds a store for one more peer of a rule, and another one for the peer that
+// has to make room. It never takes back what has been placed.
 func (c claim) give(r int, stores []pd.Store, holder []int, tried []bool) bool {
 	for n := range stores {
 		if tried[n] || !fits(c[r], stores[n]) {
@@ -119,8 +120,8 @@ func (c claim) rivals(r int, holder []int, tried []bool) (rules []pd.Rule, store
 	return rules, stores
 }
 
-// subject names whose rules they are.
-func subject(rules []pd.Rule) string {
+// describeOwner names whose rules they are.
+func describeOwner(rules []pd.Rule) string {
 	first := rules[0]
 	switch id, policy := strings.CutPrefix(first.Group, policyRules); {
 	case policy:
@@ -131,11 +132,11 @@ func subject(rules []pd.Rule) string {
 	return fmt.Sprintf("PD's placement rule %s/%s", first.Group, first.ID)
 }
 
-// remedy says how to have the rules ask for less.
-func (c Component) remedy(rules []pd.Rule) string {
+// remedyForRules says how to have the rules ask for less.
+func remedyForRules(c storestate.State, rules []pd.Rule) string {
 	id, policy := strings.CutPrefix(rules[0].Group, policyRules)
 	if !policy {
-		return "change the rule: " + ctl(c.Group) + " config placement-rules show"
+		return "change the rule: " + storestate.PDCtl(c.Group) + " config placement-rules show"
 	}
 	return fmt.Sprintf("have its owner change the policy: ALTER PLACEMENT POLICY ... (which: SELECT table_schema, table_name, tidb_placement_policy_name FROM information_schema.tables WHERE tidb_table_id = %s, or the same of information_schema.partitions WHERE tidb_partition_id = %s)", id, id)
 }

@@ -1,14 +1,15 @@
-package store
+package placement
 
 import (
 	"slices"
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
-// fitting counts the stores that a placement rule may place a peer on.
-func fitting(r pd.Rule, stores []pd.Store) int {
+// countFitting counts the stores that a placement rule may place a peer on.
+func countFitting(r pd.Rule, stores []pd.Store) int {
 	n := 0
 	for _, s := range stores {
 		if fits(r, s) {
@@ -23,42 +24,42 @@ func fitting(r pd.Rule, stores []pd.Store) int {
 // names.
 func fits(r pd.Rule, s pd.Store) bool {
 	for key := range s.Labels {
-		if exclusive(key) && !slices.ContainsFunc(r.Constraints, func(c pd.Constraint) bool { return strings.EqualFold(c.Key, key) }) {
+		if isExclusiveLabel(key) && !slices.ContainsFunc(r.Constraints, func(c pd.Constraint) bool { return strings.EqualFold(c.Key, key) }) {
 			return false
 		}
 	}
 	return !slices.ContainsFunc(r.Constraints, func(c pd.Constraint) bool { return !fulfils(s, c) })
 }
 
-// exclusive reports whether a label keeps the peers of a rule away that does not
+// isExclusiveLabel reports whether a label keeps the peers of a rule away that does not
 // name it. PD has two such keys by name, and all that begin with $.
-func exclusive(key string) bool {
-	return strings.HasPrefix(key, "$") || strings.EqualFold(key, engineLabel) || strings.EqualFold(key, "exclusive")
+func isExclusiveLabel(key string) bool {
+	return strings.HasPrefix(key, "$") || strings.EqualFold(key, storestate.EngineLabel) || strings.EqualFold(key, "exclusive")
 }
 
-// secluded reports whether PD keeps ordinary regions away from a store that is no
+// IsKeptEmpty reports whether PD keeps ordinary regions away from a store that is no
 // TiFlash: only rules that name one of its labels place regions there (KV-26).
-func (c Component) secluded(s pd.Store) bool {
+func IsKeptEmpty(c storestate.State, s pd.Store) bool {
 	if !c.Snapshot.PD.PlacementRules {
 		return false // PD looks at such labels for the sake of its rules only
 	}
 	for key := range s.Labels {
-		if exclusive(key) && !strings.EqualFold(key, engineLabel) {
+		if isExclusiveLabel(key) && !strings.EqualFold(key, storestate.EngineLabel) {
 			return true
 		}
 	}
 	return false
 }
 
-// ordinary returns the stores that are not secluded.
-func (c Component) ordinary(stores []pd.Store) []pd.Store {
-	return slices.DeleteFunc(slices.Clone(stores), c.secluded)
+// ordinaryStores returns the stores that are not secluded.
+func ordinaryStores(c storestate.State, stores []pd.Store) []pd.Store {
+	return slices.DeleteFunc(slices.Clone(stores), func(s pd.Store) bool { return IsKeptEmpty(c, s) })
 }
 
 // fulfils reports whether a store fulfils a constraint. PD refuses rules with
 // other operators than these four.
 func fulfils(s pd.Store, c pd.Constraint) bool {
-	value := label(s, c.Key)
+	value := LabelOf(s, c.Key)
 	switch c.Op {
 	case "in":
 		return value != "" && slices.Contains(c.Values, value)
@@ -72,8 +73,8 @@ func fulfils(s pd.Store, c pd.Constraint) bool {
 	return true
 }
 
-// where says in words what a rule asks of its stores.
-func where(r pd.Rule) string {
+// describeConstraints says in words what a rule asks of its stores.
+func describeConstraints(r pd.Rule) string {
 	var out []string
 	for _, c := range r.Constraints {
 		text := c.Key + " " + c.Op
@@ -88,9 +89,9 @@ func where(r pd.Rule) string {
 	return " with " + strings.Join(out, " and ")
 }
 
-// label returns the value of a store's label; PD does not tell upper from lower
+// LabelOf returns the value of a store's label; PD does not tell upper from lower
 // case in keys.
-func label(s pd.Store, key string) string {
+func LabelOf(s pd.Store, key string) string {
 	for k, value := range s.Labels {
 		if strings.EqualFold(k, key) {
 			return value

@@ -1,4 +1,4 @@
-package store
+package storestate
 
 import (
 	"fmt"
@@ -7,10 +7,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 )
 
-// Distrust says why what PD answered says nothing about the stores of a group;
+// DistrustPD says why what PD answered says nothing about the stores of a group;
 // both are empty if it may be used. The answer must come from the very PD that
 // the PDGroup stands for.
-func Distrust(g v1alpha1.Group, s observation.Snapshot) (reason, message string) {
+func DistrustPD(g v1alpha1.Group, s observation.Snapshot) (reason, message string) {
 	switch {
 	case s.PDGroup == nil:
 		return v1alpha1.ReasonWaitingForPDGroup, fmt.Sprintf("PDGroup %s does not exist", g.PDGroupName())

@@ -1,10 +1,14 @@
-package store
+package storestate
 
 import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
@@ -23,7 +27,7 @@ type Match struct {
 	// Store as PD lists it, nil if it does not.
 	Store *pd.Store
 	// Problem says that the store is not the one that it should be, and what a
-	// person may do; empty if it is.
+	// user may do; empty if it is.
 	Problem string
 }
 
@@ -38,14 +42,14 @@ func Matches(g v1alpha1.Group, s observation.Snapshot, port int32) []Match {
 	}
 	owner := map[string]string{} // Instance by recorded ID
 	for _, i := range s.Instances {
-		if id := recorded(i); id != "" {
+		if id := RecordedID(i); id != "" {
 			owner[id] = i.Name
 		}
 	}
 	out := make([]Match, 0, len(s.Instances))
 	for _, i := range s.Instances {
 		m := Match{
-			Instance: i, Recorded: recorded(i),
+			Instance: i, Recorded: RecordedID(i),
 			Address: fmt.Sprintf("%s:%d", names.PodHost(i.Name, g.GetName(), g.GetNamespace(), g.GetComponentSpec().ClusterDomain), port),
 		}
 		if m.Recorded == "" {
@@ -61,7 +65,7 @@ func Matches(g v1alpha1.Group, s observation.Snapshot, port int32) []Match {
 // adopt takes the store at the Instance's address for its own, for the first
 // time.
 func (m *Match) adopt(here []pd.Store, owner map[string]string) {
-	candidates := serving(here)
+	candidates := notLeaving(here)
 	if len(candidates) == 0 {
 		candidates = here
 	}
@@ -79,7 +83,7 @@ func (m *Match) adopt(here []pd.Store, owner map[string]string) {
 // verify finds the store that the Instance is known to be, and makes sure that
 // no other one has taken its place.
 func (m *Match) verify(g v1alpha1.Group, view pd.View, here []pd.Store, port int32) {
-	for _, other := range serving(here) {
+	for _, other := range notLeaving(here) {
 		if other.ID != m.Recorded {
 			m.Problem = fmt.Sprintf("Instance %s is store %s, but at its address PD lists store %s: its data was lost or replaced; restore its claims, or delete the Instance (kubectl -n %s delete instance %s) to go on with store %s",
 				m.Instance.Name, m.Recorded, other.ID, m.Instance.Namespace, m.Instance.Name, other.ID)
@@ -108,9 +112,9 @@ func Problem(matches []Match) step.Outcome {
 	return step.Done()
 }
 
-// serving leaves out stores that are being removed: a new one may take their
+// notLeaving leaves out stores that are being removed: a new one may take their
 // address before they are gone.
-func serving(stores []pd.Store) []pd.Store {
+func notLeaving(stores []pd.Store) []pd.Store {
 	var out []pd.Store
 	for _, s := range stores {
 		if s.State != pd.StateOffline {
@@ -133,9 +137,80 @@ func podOf(g v1alpha1.Group, store pd.Store, port int32) string {
 	return pod
 }
 
-func recorded(i *v1alpha1.Instance) string {
+func RecordedID(i *v1alpha1.Instance) string {
 	if i.Status.Member == nil {
 		return ""
 	}
 	return i.Status.Member.ID
+}
+
+// Judge tells what PD's answer means for an Instance.
+func (m Match) Judge() Verdict {
+	switch {
+	case m.Problem != "":
+		return Verdict{Reason: v1alpha1.ReasonStoreMismatch, Message: m.Problem}
+	case m.Store == nil && m.Recorded == "":
+		return Verdict{Reason: v1alpha1.ReasonMemberNotListed, Message: "PD lists no store at " + m.Address}
+	case m.Store == nil:
+		return Verdict{Reason: v1alpha1.ReasonMemberNotListed, Message: fmt.Sprintf("PD does not list store %s any more: it has been removed", m.Recorded)}
+	}
+	name := "store " + m.Store.ID
+	switch {
+	case m.Store.State == pd.StateUp:
+		return Verdict{Joined: true, Healthy: true, Reason: v1alpha1.ReasonMemberHealthy, Message: name + " is Up"}
+	case m.Store.State == pd.StateDisconnected && m.Was(v1alpha1.ConditionHealthy):
+		// After a change of PD's leader every store is Disconnected until its
+		// next heartbeat. A pod that really died is not ready either way.
+		return Verdict{Joined: true, Healthy: true, Reason: v1alpha1.ReasonMemberHealthy, Message: name + " was Up when PD last heard of it"}
+	case !m.Store.Started && m.Store.State != pd.StateOffline:
+		return Verdict{Joined: true, Reason: v1alpha1.ReasonRegistering, Message: name + " has registered and not sent a heartbeat yet"}
+	}
+	return Verdict{Joined: true, Reason: v1alpha1.ReasonMemberUnhealthy, Message: name + " is " + m.Store.State}
+}
+
+// Was reports whether the Instance carries a condition at True.
+func (m Match) Was(condition string) bool {
+	return meta.IsStatusConditionTrue(m.Instance.Status.Conditions, condition)
+}
+
+// putDrained sets Drained of a member that leaves, has left, or was deleted and
+// waits. A member that has left stays so, but for one that PD has never listed: it
+// may start again.
+func (m Match) putDrained(set *conditions.Set, left bool, waits string) {
+	leaves := m.Instance.Spec.Retire || MarkOf(m.Instance) == member.Remove
+	switch {
+	case left && m.Recorded == "":
+		set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, "the pod has stopped and PD has never listed a store of it")
+	case left, m.Was(v1alpha1.ConditionDrained) && m.Store == nil && m.Recorded != "":
+		set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, fmt.Sprintf("PD does not list store %s any more", m.Recorded))
+	case waits != "":
+		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, waits)
+	case leaves && m.Store != nil && m.Store.State == pd.StateOffline:
+		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is Offline and has %s left", m.Store.ID, RegionCount(m.Store.Regions)))
+	case leaves && m.Store != nil:
+		set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, fmt.Sprintf("store %s is %s and is to leave", m.Store.ID, m.Store.State))
+	}
+}
+
+// status returns the member's status. The recorded ID outlives everything that
+// PD says: it is what tells the store from another one at its address.
+func (m Match) status() *v1alpha1.MemberStatus {
+	switch {
+	case m.Problem != "" || (m.Store == nil && m.Recorded == ""):
+		return m.Instance.Status.Member
+	case m.Store == nil:
+		gone := *m.Instance.Status.Member
+		gone.State = pd.StateTombstone
+		return &gone
+	}
+	return &v1alpha1.MemberStatus{ID: m.Store.ID, Name: m.Instance.Name, State: m.Store.State, Address: m.Store.Address}
+}
+
+// Absent reports whether a member's store does not serve. One that PD has only lost
+// sight of for a moment has a pod that is ready.
+func (m Match) Absent() bool {
+	if m.Store == nil || m.Store.State == pd.StateDown {
+		return true
+	}
+	return m.Store.State == pd.StateDisconnected && member.PodStateOf(m.Instance) != member.PodReady
 }

@@ -1,11 +1,9 @@
-package rollout_test
+package scaling
 
 import (
 	"fmt"
 	"slices"
 	"testing"
-
-	"github.com/tidb-groups/tidb-groups/shared/rollout"
 )
 
 // slotsEnumerated bounds the slots whose every combination is planned.
@@ -24,7 +22,7 @@ func TestEveryCombinationOfSlots(t *testing.T) {
 			}
 			for want := int32(0); want <= slotsEnumerated; want++ {
 				checked++
-				if wrong := wrongSlots(filled, want, skip, rollout.PlanSlots(filled, want, skip)); wrong != "" {
+				if wrong := wrongSlots(filled, want, skip, freeSlots(filled, want, skip)); wrong != "" {
 					t.Fatalf("filled %v, want %d, skip %v: %s", filled, want, skip, wrong)
 				}
 			}
@@ -43,16 +41,13 @@ func slotsOf(bits int) []int32 {
 	return out
 }
 
-// wrongSlots says what is wrong with a plan, empty if nothing is.
-func wrongSlots(filled []int32, want int32, skip map[int32]bool, plan rollout.Slots) string {
+// wrongSlots says what is wrong with the slots to fill, empty if nothing is.
+func wrongSlots(filled []int32, want int32, skip map[int32]bool, free []int32) string {
 	missing := int(want) - len(filled)
-	switch {
-	case len(plan.Create) != max(0, missing):
-		return fmt.Sprintf("%d slots are filled, not %d", len(plan.Create), max(0, missing))
-	case len(plan.Surplus) != max(0, -missing):
-		return fmt.Sprintf("%d slots are surplus, not %d", len(plan.Surplus), max(0, -missing))
+	if len(free) != max(0, missing) {
+		return fmt.Sprintf("%d slots are filled, not %d", len(free), max(0, missing))
 	}
-	for at, slot := range plan.Create {
+	for at, slot := range free {
 		switch {
 		case skip[slot]:
 			return fmt.Sprintf("slot %d is filled, which is to be skipped", slot)
@@ -61,14 +56,9 @@ func wrongSlots(filled []int32, want int32, skip map[int32]bool, plan rollout.Sl
 		}
 		// It is the lowest that was left.
 		for lower := range slot {
-			if !skip[lower] && !slices.Contains(filled, lower) && !slices.Contains(plan.Create[:at], lower) {
+			if !skip[lower] && !slices.Contains(filled, lower) && !slices.Contains(free[:at], lower) {
 				return fmt.Sprintf("slot %d is filled before slot %d", slot, lower)
 			}
-		}
-	}
-	for at, slot := range plan.Surplus {
-		if slot != filled[len(filled)-1-at] {
-			return fmt.Sprintf("slot %d is surplus before a higher one", slot)
 		}
 	}
 	return ""

@@ -1,0 +1,119 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Group is implemented by every kind of group.
+// +kubebuilder:object:generate=false
+type Group interface {
+	metav1.Object
+	runtime.Object
+	// GroupKind returns the kind's name.
+	GroupKind() string
+	// Component returns the value of LabelComponent.
+	Component() string
+	// PDGroupName returns the PDGroup that the group belongs to; a PDGroup
+	// answers its own name.
+	PDGroupName() string
+	// GetReplicas returns the number of members asked for.
+	GetReplicas() int32
+	// GetComponentSpec returns the part of the spec that all groups share.
+	GetComponentSpec() *ComponentSpec
+	// GetGroupStatus returns the part of the status that all groups share.
+	GetGroupStatus() *GroupStatus
+}
+
+// GroupList is implemented by the list of every kind of group.
+// +kubebuilder:object:generate=false
+type GroupList interface {
+	metav1.ListInterface
+	runtime.Object
+	// Groups returns the groups of the list, which they stay part of.
+	Groups() []Group
+}
+
+// ComponentInfo is what has to be known of a component outside its own operator.
+// +kubebuilder:object:generate=false
+type ComponentInfo struct {
+	// Kind of its groups.
+	Kind string
+	// Component is the value of LabelComponent, and the field of a TidbCluster's spec.
+	Component string
+	// Resource is the plural by which the API server knows the kind.
+	Resource string
+	// Rollout is the place in the order in which the components of a cluster get a new
+	// version, smallest first, as TiDB's documentation has it. They are suspended in
+	// reverse.
+	Rollout int
+	// Stores says that its members are stores of PD, which hold regions.
+	Stores bool
+	// New returns an empty group, and NewList an empty list of them.
+	New     func() Group
+	NewList func() GroupList
+	// Entries are the groups that a TidbCluster asks for, of the PDGroup that is given.
+	Entries func(c *TidbClusterSpec, pd LocalReference) []Entry
+}
+
+// Entry is a group as an entry of a TidbCluster describes it.
+// +kubebuilder:object:generate=false
+type Entry struct {
+	// Name of the entry; empty for the main one.
+	Name string
+	// Group has the entry's spec and nothing else.
+	Group Group
+}
+
+// ComponentTable returns every component, in the order of the documents. It is the one
+// place that lists them.
+func ComponentTable() []ComponentInfo {
+	return []ComponentInfo{pdComponent(), tikvComponent(), tidbComponent(), tiflashComponent()}
+}
+
+// LookupComponent returns the component whose groups are of a kind.
+func LookupComponent(kind string) (ComponentInfo, bool) {
+	for _, c := range ComponentTable() {
+		if c.Kind == kind {
+			return c, true
+		}
+	}
+	return ComponentInfo{}, false
+}
+
+// GroupKinds returns the kinds of groups that are wanted, in the order of the documents.
+func GroupKinds(wanted func(ComponentInfo) bool) []string {
+	var out []string
+	for _, c := range ComponentTable() {
+		if wanted(c) {
+			out = append(out, c.Kind)
+		}
+	}
+	return out
+}
+
+// Kinds returns every kind of the API group, in the order of the documents.
+func Kinds() []string {
+	out := append([]string{KindTidbCluster}, GroupKinds(func(ComponentInfo) bool { return true })...)
+	return append(out, KindInstance)
+}
+
+// GroupsIn returns the groups of a list, none if it is one of something else.
+func GroupsIn(list runtime.Object) []Group {
+	if groups, ok := list.(GroupList); ok {
+		return groups.Groups()
+	}
+	return nil
+}
+
+// groupsOf returns pointers to the items of a list as groups.
+func groupsOf[T any, P interface {
+	*T
+	Group
+}](items []T) []Group {
+	var out []Group
+	for i := range items {
+		out = append(out, P(&items[i]))
+	}
+	return out
+}

@@ -1,0 +1,181 @@
+package failover
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+const (
+	// failoverAfter is spec.failover.after where it is not set; TiDB Operator waits
+	// as long.
+	failoverAfter = 5 * time.Minute
+	// failoverMax is spec.failover.max where it is not set, likewise.
+	failoverMax = 3
+)
+
+// failoverPolicy returns what is to be done about dead stores.
+func failoverPolicy(c storestate.State) v1alpha1.FailoverPolicy {
+	if f := c.Group.GetStoreSpec().Failover; f != nil {
+		return cmp.Or(f.Policy, v1alpha1.NoFailover)
+	}
+	return v1alpha1.NoFailover
+}
+
+// downFor returns for how long a member has been without a ready pod and its store
+// not Up; zero if it is not dead by any measure. Another member has to run what it
+// is to run: otherwise it is the spec that keeps it from working, and a new member would
+// not work either. In a group that is suspended no member is dead.
+func downFor(c storestate.State, i *v1alpha1.Instance) time.Duration {
+	m := storestate.StoreOf(c, i)
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	switch {
+	case storestate.WhyPDUnknown(c) != "" || c.Group.GetComponentSpec().Suspended:
+		return 0
+	case m.Problem != "" || m.Store == nil || !slices.Contains([]string{pd.StateDown, pd.StateDisconnected}, m.Store.State):
+		return 0
+	case pod == nil || pod.Status == metav1.ConditionTrue || i.Spec.Suspended || i.Spec.Retire || !revisionWorks(c, i):
+		return 0
+	}
+	return c.Snapshot.Now.Sub(pod.LastTransitionTime.Time)
+}
+
+// revisionWorks reports whether what an Instance is to run works: a store that is Up runs
+// it. A group of TiFlash is often one store, of which nothing is missing elsewhere,
+// so that a new one helps although no other is left: there it is enough that all
+// members have run it once (FL-07).
+func revisionWorks(c storestate.State, i *v1alpha1.Instance) bool {
+	if !c.HasLeaders && i.Spec.Revision == c.Group.GetGroupStatus().CurrentRevision {
+		return true
+	}
+	return slices.ContainsFunc(c.Stores, func(m storestate.Match) bool {
+		return m.Store != nil && m.Store.State == pd.StateUp && m.Instance.Status.Revision == i.Spec.Revision
+	})
+}
+
+// isDead reports whether a member has been down for as long as spec.failover says.
+func isDead(c storestate.State, i *v1alpha1.Instance) bool {
+	return failoverPolicy(c) != v1alpha1.NoFailover && downFor(c, i) >= FailoverDelay(c)
+}
+
+// FailoverDelay returns spec.failover.after.
+func FailoverDelay(c storestate.State) time.Duration {
+	if f := c.Group.GetStoreSpec().Failover; f != nil && f.After != nil {
+		return f.After.Duration
+	}
+	return failoverAfter
+}
+
+// deadStores returns the members that are dead, and whether there are no more of
+// them than spec.failover.max.
+func deadStores(c storestate.State) ([]*v1alpha1.Instance, bool) {
+	var out []*v1alpha1.Instance
+	for _, m := range c.Stores {
+		if workload.IsOwned(c.Group, m.Instance) && isDead(c, m.Instance) {
+			out = append(out, m.Instance)
+		}
+	}
+	return out, len(out) <= failoverLimit(c)
+}
+
+// failoverLimit returns spec.failover.max.
+func failoverLimit(c storestate.State) int {
+	if f := c.Group.GetStoreSpec().Failover; f != nil {
+		return int(ptr.Deref(f.Max, failoverMax))
+	}
+	return failoverMax
+}
+
+// ExtraMembers is how many members there are to be beyond spec.replicas (KV-20): one for
+// each dead one that is to come back. When it does there is one too many, and that
+// leaves like any other (KV-21), dead ones first. While there are more dead ones than
+// spec.failover.max nothing is added, and nothing that has been added leaves.
+func ExtraMembers(c storestate.State) int32 {
+	if failoverPolicy(c) != v1alpha1.AddOnFailover {
+		return 0
+	}
+	lost, few := deadStores(c)
+	extra := len(slices.DeleteFunc(Staying(lost), func(i *v1alpha1.Instance) bool { return member.ReplacementReason(c.Group, i) != "" }))
+	if !few {
+		extra = min(CountMembers(c)-int(c.Group.GetReplicas()), failoverLimit(c))
+	}
+	return int32(max(extra, 0)) //nolint:gosec // no more than spec.failover.max
+}
+
+// CountMembers counts the members of the group that are not being deleted.
+func CountMembers(c storestate.State) int {
+	n := 0
+	for _, i := range c.Snapshot.Instances {
+		if i.DeletionTimestamp == nil && workload.IsOwned(c.Group, i) {
+			n++
+		}
+	}
+	return n
+}
+
+// Staying returns the members that are not being deleted.
+func Staying(members []*v1alpha1.Instance) []*v1alpha1.Instance {
+	return slices.DeleteFunc(slices.Clone(members), func(i *v1alpha1.Instance) bool { return i.DeletionTimestamp != nil })
+}
+
+// IsReplaceable reports whether a member is dead and is to be replaced for good
+// (KV-22).
+func IsReplaceable(c storestate.State, i *v1alpha1.Instance) bool {
+	if failoverPolicy(c) != v1alpha1.ReplaceOnFailover || !isDead(c, i) {
+		return false
+	}
+	_, few := deadStores(c)
+	return few
+}
+
+// Explain adds what is done about dead stores to what a plan waits for, and has
+// the operator look again when the next one counts as dead.
+func Explain(c storestate.State, o step.Outcome) step.Outcome {
+	if failoverPolicy(c) == v1alpha1.NoFailover || c.Group.GetComponentSpec().Paused {
+		return o
+	}
+	if due := nextDeath(c); due > 0 && o.Kind == step.KindWait {
+		o.After = min(o.After, due)
+	}
+	lost, few := deadStores(c)
+	living := Staying(lost)
+	if len(living) == 0 {
+		return o // how far a replacement is, is told elsewhere
+	}
+	what := "it is replaced by another one, for good"
+	switch {
+	case !few:
+		what = fmt.Sprintf("nothing is added or taken away, for %d stores are, more than spec.failover.max: find out what they have in common: kubectl -n %s get instances", len(lost), c.Group.GetNamespace())
+	case failoverPolicy(c) == v1alpha1.AddOnFailover:
+		what = "there is another one in its place until it is back"
+	}
+	i := living[0]
+	return step.Worst(step.Wait("PD", time.Minute, v1alpha1.ReasonReplacing,
+		fmt.Sprintf("store %s of Instance %s has been down for spec.failover.after (%s): %s", storestate.StoreOf(c, i).Store.ID, i.Name, FailoverDelay(c), what)), o)
+}
+
+// nextDeath is after how long a member that is down now counts as dead; zero if none
+// ever will.
+func nextDeath(c storestate.State) time.Duration {
+	next := time.Duration(0)
+	for _, m := range c.Stores {
+		down := downFor(c, m.Instance)
+		// A second more, because the API keeps whole ones.
+		if left := FailoverDelay(c) - down + time.Second; down > 0 && left > time.Second && (next == 0 || left < next) {
+			next = left
+		}
+	}
+	return next
+}

@@ -1,0 +1,147 @@
+package removal
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/departure"
+	"github.com/tidb-groups/tidb-groups/shared/failover"
+	"github.com/tidb-groups/tidb-groups/shared/leaders"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/placement"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
+)
+
+// MaxConcurrentRemovals implements component.Component (KV-06).
+func MaxConcurrentRemovals(c storestate.State) int {
+	return int(ptr.Deref(c.Group.GetStoreSpec().ScaleInParallelism, 1))
+}
+
+// Leave takes a member out of its cluster (KV-04, FL-04): its leaders move away,
+// then its regions, and it has left when it is a tombstone, which PD does not
+// list. Nothing is stopped until then. begun is when the Lease was taken.
+//
+// The Lease is held until PD knows that the store is to go: whether the cluster
+// can do without it is decided by one at a time. No other member waits while its
+// regions move; TiKV stores that are to be restarted meanwhile see it in PD.
+//
+// A member whose Instance was deleted and which is to stay does not leave: it is
+// recreated in the same slot, with its data. One that serves is restarted; it never
+// comes here.
+func Leave(c storestate.State, d component.Disruption, begun time.Time) component.Preparation {
+	i := d.Instance
+	m := storestate.StoreOf(c, i)
+	switch {
+	case !departure.MustLeave(c, i):
+		return releaseToReturn(c, d)
+	case c.WhyUnknown != "":
+		return storestate.Waiting(v1alpha1.ReasonPDUnreachable, "Instance %s stays for now (%s): %s", i.Name, d.Why, c.WhyUnknown)
+	case m.Problem != "":
+		return storestate.Waiting(v1alpha1.ReasonStoreMismatch, "%s", m.Problem)
+	case departure.HasLeft(c, m):
+		return finishRemoval(c, d, m)
+	case m.Store == nil && m.Recorded != "":
+		return storestate.Waiting(v1alpha1.ReasonDraining, "Instance %s stays for now (%s): PD lists no store at all", i.Name, d.Why)
+	case m.Store == nil:
+		return unregistered(d)
+	case m.Store.State == pd.StateOffline:
+		return awaitOffline(c, d, m)
+	}
+	if c.HasLeaders {
+		if p := leaders.Evict(c, d, begun); !p.Ready {
+			p.Wait.Reason = v1alpha1.ReasonDraining
+			return p
+		}
+	}
+	p := storestate.Waiting(v1alpha1.ReasonDraining, "store %s of Instance %s (%s) is to give its regions away", m.Store.ID, i.Name, d.Why)
+	p.Calls = []component.Call{{Verb: component.DeleteStore, Target: m.Store.ID, Instance: i.Name}}
+	return p
+}
+
+// finishRemoval ends a removal. A store that left fast leaves its name in the scheduler that
+// has moved its leaders.
+func finishRemoval(c storestate.State, d component.Disruption, m storestate.Match) component.Preparation {
+	if !c.Snapshot.PD.Evicts(m.Recorded) {
+		return component.Preparation{Ready: true}
+	}
+	p := storestate.Waiting(v1alpha1.ReasonDraining, "store %s of Instance %s (%s) has left, and PD is to forget about its leaders", m.Recorded, d.Instance.Name, d.Why)
+	p.Calls = []component.Call{{Verb: component.StopEvictingLeaders, Target: m.Recorded, Instance: d.Instance.Name}}
+	return p
+}
+
+// releaseToReturn lets a member's Instance go without its store, once nothing of an
+// earlier preparation is left in PD.
+func releaseToReturn(c storestate.State, d component.Disruption) component.Preparation {
+	if c.WhyUnknown != "" && storestate.MarkOf(d.Instance) != "" {
+		p := storestate.Waiting(v1alpha1.ReasonPDUnreachable, "Instance %s (%s) stays until it is known what was done to its store: %s", d.Instance.Name, d.Why, c.WhyUnknown)
+		p.Stays = true
+		return p
+	}
+	if calls := leaders.UndoPreparation(c, d.Instance); len(calls) > 0 {
+		p := storestate.Waiting(v1alpha1.ReasonRecovering, "the store of Instance %s (%s) is to lead again", d.Instance.Name, d.Why)
+		p.Calls, p.Stays = calls, true
+		return p
+	}
+	return component.Preparation{Ready: true, Stays: true}
+}
+
+// awaitOffline waits for PD to move the regions of a store away.
+func awaitOffline(c storestate.State, d component.Disruption, m storestate.Match) component.Preparation {
+	text := fmt.Sprintf("store %s of Instance %s (%s) is Offline and has %s left", m.Store.ID, d.Instance.Name, d.Why, storestate.RegionCount(m.Store.Regions))
+	if why := placement.WhyStuck(c, *m.Store); why != "" && m.Store.Regions > 0 {
+		text += ": " + why
+	}
+	p := storestate.Waiting(v1alpha1.ReasonDraining, "%s", text)
+	p.Wait.After = storestate.LookLater // the operator is woken when PD says something else of the store
+	p.Calls = leaders.StopEvicting(c, d.Instance)
+	return p
+}
+
+// unregistered removes a member that PD has never listed (KV-08): once its pod
+// has stopped for good it never will be.
+func unregistered(d component.Disruption) component.Preparation {
+	i := d.Instance
+	if i.Spec.Suspended && i.Status.PodUID == "" && i.Status.ObservedGeneration == i.Generation {
+		return component.Preparation{Ready: true, Suspend: true}
+	}
+	return component.Preparation{Suspend: true, Wait: step.Wait("Instance", time.Minute, v1alpha1.ReasonDraining,
+		fmt.Sprintf("Instance %s (%s) has never registered with PD and is being stopped", i.Name, d.Why))}
+}
+
+// WhyDead implements component.Component: a store that has left when its removal was
+// taken back never returns, and one that is dead is not waited for if the user
+// says so.
+func WhyDead(c storestate.State, i *v1alpha1.Instance) string {
+	m := storestate.StoreOf(c, i)
+	switch {
+	case storestate.MarkOf(i) == member.Remove && departure.HasLeft(c, m):
+		return fmt.Sprintf("store %s had left PD before its removal was taken back", m.Recorded)
+	case failover.IsReplaceable(c, i):
+		return fmt.Sprintf("store %s has been down for spec.failover.after (%s)", m.Store.ID, failover.FailoverDelay(c))
+	}
+	return ""
+}
+
+// WhyRefused implements component.Component.
+func WhyRefused(c storestate.State, victims []*v1alpha1.Instance) string {
+	if storestate.WhyPDUnknown(c) != "" {
+		return "" // it is asked again before each begins to leave
+	}
+	why := placement.WhyNeeded(c, victims...)
+	if why == "" {
+		return ""
+	}
+	if asked := member.ReplacementReason(c.Group, victims[0]); asked != "" && len(victims) == 1 {
+		return fmt.Sprintf("Instance %s stays (%s): %s", victims[0].Name, asked, why)
+	}
+	edit := origin.Of(c.Group)
+	return fmt.Sprintf("%s is %d, and nothing is removed: %s; to set it back: %s",
+		edit.Field("replicas"), c.Group.GetReplicas(), why, edit.Scale(int(c.Group.GetReplicas())+len(victims)))
+}

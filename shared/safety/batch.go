@@ -1,0 +1,262 @@
+package safety
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/placement"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
+)
+
+// ChooseBatch implements component.BatchRestarter: members of the same zone, or whatever place
+// the group names, are restarted at the same time where PD keeps every two peers of
+// a region in different ones.
+func ChooseBatch(c storestate.State, first *v1alpha1.Instance, others []*v1alpha1.Instance) (with []*v1alpha1.Instance, alone string) {
+	m := storestate.StoreOf(c, first)
+	if c.RestartTogether == "" || c.WhyUnknown != "" || m.Store == nil || len(others) == 0 {
+		return nil, ""
+	}
+	if reason := whyNotIsolated(c, nil); reason != "" {
+		return nil, reason
+	}
+	for _, i := range others {
+		if other := storestate.StoreOf(c, i); other.Store != nil && other.Problem == "" && zoneOf(c, *other.Store) == zoneOf(c, *m.Store) {
+			with = append(with, i)
+		}
+	}
+	return with, ""
+}
+
+// WhyBatchUnsafe implements component.BatchRestarter: PD is told to keep the peers of every
+// region in different zones, the members are of one, and every other TiKV of the
+// cluster works.
+func WhyBatchUnsafe(c storestate.State, all []*v1alpha1.Instance) string {
+	stopped, where := map[string]bool{}, ""
+	if reason := storestate.WhyPDUnknown(c); reason != "" {
+		return reason
+	}
+	for _, i := range all {
+		m := storestate.StoreOf(c, i)
+		if m.Problem != "" {
+			return m.Problem
+		}
+		if m.Store == nil {
+			continue
+		}
+		if zone := zoneOf(c, *m.Store); len(stopped) > 0 && zone != where {
+			return fmt.Sprintf("store %s (%s) is not in the same %s any more", m.Store.ID, i.Name, c.RestartTogether)
+		}
+		where, stopped[m.Store.ID] = zoneOf(c, *m.Store), true
+	}
+	return cmp.Or(whyNotIsolated(c, stopped), otherUnhealthyStore(c, stopped))
+}
+
+// otherUnhealthyStore names a store that does not work beside those that are stopped.
+func otherUnhealthyStore(c storestate.State, stopped map[string]bool) string {
+	for _, other := range tikvStores(c) {
+		if stopped[other.ID] {
+			continue
+		}
+		if reason := whyUnhealthy(c, other, member.PodReady, false); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// WhyBatchNotYet implements component.BatchRestarter: one of the regions that lack something
+// would lose its majority with the members' zone. No member is stopped before PD was asked
+// about them.
+func WhyBatchNotYet(c storestate.State, all []*v1alpha1.Instance) string {
+	s := c.Snapshot
+	switch _, zone := batchStores(c, all); {
+	case s.RegionsErr != nil:
+		return s.RegionsErr.Error()
+	case !s.RegionsKnown && slices.ContainsFunc(all, s.Lease.HeldBy):
+		return "PD has not been asked about its regions yet"
+	case slices.ContainsFunc(s.Regions, func(r pd.Region) bool { return losesMajority(c, r, zone) }):
+		return fmt.Sprintf("a region lacks a peer, or has one that is down or pending, and may need the whole zone: %s region check miss-peer (likewise down-peer, pending-peer)", storestate.PDCtl(c.Group))
+	}
+	return ""
+}
+
+// BatchQuestion implements component.BatchRestarter: whether a region of the members' stores would
+// be left without a majority.
+func BatchQuestion(c storestate.State, all []*v1alpha1.Instance) observation.RegionQuestion {
+	ids, zone := batchStores(c, all)
+	return observation.RegionQuestion{Stores: ids, Sought: func(r pd.Region) bool { return losesMajority(c, r, zone) }}
+}
+
+// batchStores returns the stores of members that are stopped together, by ID, and all
+// stores of the zone that they are in.
+func batchStores(c storestate.State, all []*v1alpha1.Instance) (ids []string, zone map[string]bool) {
+	where := ""
+	for _, i := range all {
+		if m := storestate.StoreOf(c, i); m.Store != nil {
+			ids, where = append(ids, m.Store.ID), zoneOf(c, *m.Store)
+		}
+	}
+	return ids, storesInZone(c, where)
+}
+
+// WhyAnswerUnsafe implements component.BatchRestarter.
+func WhyAnswerUnsafe(c storestate.State, a observation.RegionAnswer) string {
+	switch {
+	case a.Err != nil:
+		return "the regions of the stores could not be read: " + a.Err.Error()
+	case a.Found != nil && a.Found.LeaderStore == "":
+		return fmt.Sprintf("PD has not heard of the leader of region %s since its own has changed", a.Found.ID)
+	case a.Found != nil:
+		return fmt.Sprintf("region %s may need more than one peer of the same %s, from which PD moves it away: %s region %s", a.Found.ID, c.RestartTogether, storestate.PDCtl(c.Group), a.Found.ID)
+	}
+	return ""
+}
+
+// losesMajority reports whether a region would be left without a majority of its voters if
+// all stores of a zone stopped now, or soon: PD does not know of it, and may make a
+// voter there of a new peer or of a learner. Two peers in the zone, of whatever kind,
+// may be voters at any moment: PD scatters regions peer by peer, without regard to
+// isolation. Of a joint configuration PD tells not which voter is in which half; all
+// that are lost may be in the same one. Of a region whose leader PD has not heard of
+// nothing is known.
+func losesMajority(c storestate.State, r pd.Region, zone map[string]bool) bool {
+	left, voters, within, comes := 0, 0, 0, r.Missing
+	for _, p := range r.Peers {
+		if zone[p.StoreID] {
+			within++
+		}
+		s, listed := c.Snapshot.PD.Store(p.StoreID)
+		switch {
+		case !p.Voter:
+			comes = comes || zone[p.StoreID]
+			continue
+		case !zone[p.StoreID] && !p.Down && !p.Pending && listed && s.State == pd.StateUp:
+			left++
+		}
+		voters++
+	}
+	comes = comes || voters < replicas(c)
+	half := min(voters, replicas(c))
+	return r.LeaderStore == "" || within > 1 || voters-left > half-pd.Majority(half) || comes && left < pd.Majority(voters+1)
+}
+
+// whyNotIsolated says what of PD's configuration does not keep the peers of every region
+// in different zones, with what to type; empty if all does. stopped are stores that
+// may be down on purpose.
+func whyNotIsolated(c storestate.State, stopped map[string]bool) string {
+	v, label, order := c.Snapshot.PD, c.RestartTogether, storestate.PDCtl(c.Group)
+	labels, isolation := v.LocationLabels, v.IsolationLevel
+	if label == "" {
+		return "spec.restartTogether has been taken away"
+	}
+	if placement.LevelOf(labels, label) < 0 {
+		return fmt.Sprintf("spec.restartTogether is %s, and PD's location-labels are %q: %s config set location-labels %s", label, strings.Join(labels, ","), order, strings.Join(append(slices.Clone(labels), label), ","))
+	}
+	if !isIsolated(c, labels, isolation) {
+		return fmt.Sprintf("PD's isolation-level is %q, and regions may have several peers in the same %s: %s config set isolation-level %s", isolation, label, order, label)
+	}
+	if v.PlacementRules {
+		rule, reason := onlyVoterRule(c)
+		if reason != "" {
+			return reason
+		}
+		labels, isolation = rule.LocationLabels, rule.IsolationLevel
+		if !isIsolated(c, labels, isolation) {
+			return fmt.Sprintf("PD's placement rule %s/%s has the isolation level %q, and regions may have several peers in the same %s: %s config placement-rules rule-bundle get %s, and give it location_labels with %s and isolation_level %s",
+				rule.Group, rule.ID, isolation, label, order, rule.Group, label, label)
+		}
+	}
+	if n := replicas(c); n < minVoters {
+		return fmt.Sprintf("PD keeps %d replicas of every region, which cannot do without one: %s config set max-replicas 3", n, order)
+	}
+	return whyTooFewZones(c, labels, isolation, stopped)
+}
+
+// isIsolated reports whether a level of isolation keeps peers out of the same zone:
+// that level itself, or a larger place.
+func isIsolated(c storestate.State, labels []string, isolation string) bool {
+	level, zone := placement.LevelOf(labels, isolation), placement.LevelOf(labels, c.RestartTogether)
+	return level >= 0 && zone >= 0 && level <= zone
+}
+
+// onlyVoterRule returns the one rule that places voters. What several place together may
+// share a zone, though each by itself does not.
+func onlyVoterRule(c storestate.State) (pd.Rule, string) {
+	var out *pd.Rule
+	for _, r := range c.Snapshot.PD.Rules {
+		if r.Role == "learner" {
+			continue
+		}
+		if out != nil || len(r.Constraints) > 0 || r.Role != "voter" {
+			return r, fmt.Sprintf("PD's placement rule %s/%s says where voters are, beside or instead of one rule for all, and they may share a %s: %s config placement-rules show", r.Group, r.ID, c.RestartTogether, storestate.PDCtl(c.Group))
+		}
+		out = &r
+	}
+	if out == nil {
+		return pd.Rule{}, fmt.Sprintf("PD has no placement rule for voters: %s config placement-rules show", storestate.PDCtl(c.Group))
+	}
+	return *out, ""
+}
+
+// replicas is how many voters PD keeps of a region.
+func replicas(c storestate.State) int {
+	if c.Snapshot.PD.PlacementRules {
+		if rule, reason := onlyVoterRule(c); reason == "" {
+			return rule.Count
+		}
+	}
+	return c.Snapshot.PD.MaxReplicas
+}
+
+// whyTooFewZones compares the places that PD keeps peers in with the number of
+// replicas. Every store has to be in one.
+func whyTooFewZones(c storestate.State, labels []string, isolation string, stopped map[string]bool) string {
+	level, found := placement.LevelOf(labels, isolation), map[string]bool{}
+	for _, s := range tikvStores(c) {
+		for _, key := range []string{c.RestartTogether, isolation} {
+			if placement.LabelOf(s, key) == "" {
+				return fmt.Sprintf("store %s (%s) has no label %s: it comes from a label of its node, or %s store label %s %s=VALUE", s.ID, storestate.PodName(s), key, storestate.PDCtl(c.Group), s.ID, key)
+			}
+		}
+		if (s.State == pd.StateUp || stopped[s.ID]) && !placement.IsKeptEmpty(c, s) {
+			found[placement.LabelPlaces(&s, labels)[level]] = true
+		}
+	}
+	if n := replicas(c); len(found) < n {
+		return fmt.Sprintf("stores are Up in %s, and PD keeps %d replicas of every region in as many: add stores elsewhere", storestate.Count(len(found), isolation), n)
+	}
+	return ""
+}
+
+// tikvStores returns the stores of the cluster that have voters.
+func tikvStores(c storestate.State) []pd.Store {
+	return slices.DeleteFunc(slices.Clone(c.Snapshot.PD.Stores), storestate.IsTiFlash)
+}
+
+// zoneOf names the place of a store that the group restarts together: hosts of two
+// zones may have the same name.
+func zoneOf(c storestate.State, s pd.Store) string {
+	labels := c.Snapshot.PD.LocationLabels
+	level := placement.LevelOf(labels, c.RestartTogether)
+	if level < 0 {
+		return ""
+	}
+	return placement.LabelPlaces(&s, labels)[level]
+}
+
+// storesInZone returns the stores of a place, by ID.
+func storesInZone(c storestate.State, where string) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range tikvStores(c) {
+		if zoneOf(c, s) == where {
+			out[s.ID] = true
+		}
+	}
+	return out
+}

@@ -1,0 +1,149 @@
+package safety
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/storestate"
+)
+
+// NotServing implements component.Component: a member adds nothing if it has no pod on a
+// node, or if PD does not count on it and its process does not run. A process
+// that runs without being ready may only have lost its way to PD for a moment.
+//
+// KV-14: such a member is restarted without a check of the others, so that every mistake
+// can be undone.
+func NotServing(c storestate.State, i *v1alpha1.Instance) bool {
+	if i.Status.PodUID == "" || i.Status.NodeName == "" {
+		return true
+	}
+	m := storestate.StoreOf(c, i)
+	switch {
+	case c.WhyUnknown != "", m.Problem != "":
+		return false
+	case m.Store == nil:
+		return true
+	case m.Store.State == pd.StateUp, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady):
+		return false
+	}
+	return m.Store.State == pd.StateDown || member.IsBroken(i)
+}
+
+// WhyOthersUnhealthy says why a member must not be stopped as long as PD or another store of
+// its kind, of whatever group, does not work; empty if all do.
+func WhyOthersUnhealthy(c storestate.State, i *v1alpha1.Instance) string {
+	m := storestate.StoreOf(c, i)
+	if reason := WhyUntrusted(c, i); reason != "" {
+		return reason
+	}
+	for _, other := range storestate.OtherStores(c, m) {
+		if reason := whyUnhealthy(c, other, member.PodStateOf(i), storestate.KnowsRegions(m)); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// WhyUntrusted says why nothing is done to a member whatever a user says, because PD or
+// its store is not known; empty if both are.
+func WhyUntrusted(c storestate.State, i *v1alpha1.Instance) string {
+	return cmp.Or(storestate.WhyPDUnknown(c), storestate.StoreOf(c, i).Problem)
+}
+
+// whyUnhealthy says why a store does not work, or is about not to, when one that stands so
+// is stopped; empty if it does. One without regions does not matter once PD knows
+// which regions lie where.
+func whyUnhealthy(c storestate.State, other pd.Store, than member.PodState, informed bool) string {
+	if other.State == pd.StateUp && other.Regions > 0 {
+		if reason := whyUnsteady(c, other, than); reason != "" {
+			return reason
+		}
+	}
+	if other.State == pd.StateUp && other.Started || other.Regions == 0 && informed {
+		return ""
+	}
+	name := storestate.PodName(other)
+	switch suspended := storestate.WhySuspended(c, other); {
+	case storestate.IsAbandoned(c.Snapshot, other):
+		return storestate.DescribeLeftBehind(other)
+	case suspended != "":
+		return fmt.Sprintf("store %s (%s) is %s, for %s", other.ID, name, other.State, suspended)
+	case other.State == pd.StateOffline:
+		return fmt.Sprintf("store %s (%s) is being removed and still holds regions", other.ID, name)
+	case other.State == pd.StateDown:
+		return fmt.Sprintf("store %s (%s) is Down: bring it back, or replace it: kubectl -n %s delete instance %s", other.ID, name, c.Group.GetNamespace(), name)
+	}
+	return fmt.Sprintf("store %s (%s) is %s", other.ID, name, other.State)
+}
+
+// whyUnsteady says why a store that PD calls Up does not count when a member that
+// stands so is stopped; empty if it does. Of members that stand no better than each
+// other either may be restarted: what is pending may be what makes them ready.
+func whyUnsteady(c storestate.State, store pd.Store, than member.PodState) string {
+	name := storestate.PodName(store)
+	other := c.Snapshot.Find(name)
+	switch {
+	case other == nil:
+		return ""
+	case member.IsStopping(other):
+		return fmt.Sprintf("the pod of Instance %s is being stopped or recreated, and PD still takes store %s for Up", name, store.ID)
+	case member.PodStateOf(other) > than:
+		return fmt.Sprintf("the pod of Instance %s is not ready, or stops again and again, and PD still takes store %s for Up: kubectl -n %s describe instance %s", name, store.ID, c.Group.GetNamespace(), name)
+	}
+	return ""
+}
+
+// IsOverridden reports whether a user has decided that the pod of a member is stopped
+// although that is not safe (KV-13). It counts for the pod that is named, and for no later
+// one.
+func IsOverridden(i *v1alpha1.Instance) bool {
+	return i.Status.PodUID != "" && i.Annotations[v1alpha1.AnnotationStopAnyway] == string(i.Status.PodUID)
+}
+
+// OverrideCommand is the command by which a user decides that.
+func OverrideCommand(i *v1alpha1.Instance) string {
+	return fmt.Sprintf("kubectl -n %s annotate instance %s %s=%s --overwrite", i.Namespace, i.Name, v1alpha1.AnnotationStopAnyway, i.Status.PodUID)
+}
+
+// Overdue turns a restart that has been held back for too long into something that a
+// user must repair. A region that has been in the way all the time is named, and one
+// that PD is about to replicate is not: while PD works these are others at every
+// moment. Nothing is ever stopped because time has passed.
+func Overdue(c storestate.State, d *component.Disruption, o step.Outcome) step.Outcome {
+	hold, now := c.Snapshot.Hold, c.Snapshot.Now
+	if d == nil || o.Reason != v1alpha1.ReasonUnsafe || o.Kind != step.KindWait || hold.Instance == "" || d.Verb != member.Restart || storestate.WhyPDUnknown(c) != "" {
+		return o
+	}
+	unsafe := WhyOthersUnhealthy(c, d.Instance)
+	regions := hold.OlderThan(now, unsafeTimeout)
+	if unsafe == "" && len(regions) == 0 || unsafe != "" && now.Sub(hold.Since) < unsafeTimeout {
+		return o
+	}
+	if unsafe == "" {
+		named := strings.Join(regions[:min(len(regions), namedRegions)], ", ")
+		if more := len(regions) - namedRegions; more > 0 {
+			named += fmt.Sprintf(" and %d more", more)
+		}
+		unsafe = fmt.Sprintf("for more than %s PD has not replicated region %s: %s region %s", unsafeTimeout, named, storestate.PDCtl(c.Group), regions[0])
+	}
+	out := step.Stall(v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not restarted (%s): %s; mend that, or have this pod stopped all the same, by which regions may be without a majority until it is back: %s",
+		d.Instance.Name, d.Why, unsafe, OverrideCommand(d.Instance)))
+	out.After = o.After
+	return out
+}
+
+const (
+	// unsafeTimeout is after how long a restart that is held back is Stalled.
+	unsafeTimeout = 10 * time.Minute
+	// namedRegions is how many regions a message names.
+	namedRegions = 3
+)

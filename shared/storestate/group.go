@@ -1,0 +1,127 @@
+package storestate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// A group that is deleted takes nothing out of PD: its stores stay there as they
+// are when their pods have stopped. As long as they do no other one of their kind is
+// restarted, and no operator is left that owns them. So those that are left name them.
+
+// IsAbandoned reports whether PD lists a store that it does not hear of and that no
+// Instance of the cluster is. An Instance that is being recreated is there.
+func IsAbandoned(s observation.Snapshot, store pd.Store) bool {
+	if store.State != pd.StateDown && store.State != pd.StateDisconnected {
+		return false
+	}
+	name := PodName(store)
+	return s.Lease.Holder.Instance != name && s.Find(name) == nil
+}
+
+// IsAnnotated reports whether a member of the Lease holder's batch is there of which an
+// annotation tells that its restart has begun.
+func IsAnnotated(c State, name string) bool {
+	i := c.Snapshot.Find(name)
+	return name != c.Snapshot.Lease.Holder.Instance && i != nil && MarkOf(i) != ""
+}
+
+// WhySuspended says that a member's group is suspended, and how to resume it; empty if it
+// is not.
+func WhySuspended(c State, store pd.Store) string {
+	i := c.Snapshot.Find(PodName(store))
+	if i == nil {
+		return ""
+	}
+	for _, g := range c.Snapshot.Groups {
+		if g.GroupKind() == c.Group.GroupKind() && g.GetName() == i.Spec.Group.Name && g.GetComponentSpec().Suspended {
+			return fmt.Sprintf("%s %s is suspended: to resume it, set its spec.suspended to false", g.GroupKind(), g.GetName())
+		}
+	}
+	return ""
+}
+
+// GroupNameOf is what the group of a store was called, by its pod.
+func GroupNameOf(store pd.Store) string {
+	pod := PodName(store)
+	if at := strings.LastIndex(pod, "-"); at > 0 {
+		return pod[:at]
+	}
+	return pod
+}
+
+// WhyRegionsUnavailable says that regions have lost their majority with stores that do not run,
+// of whatever owner, and what brings them back; empty if none has. A leader of PD that
+// is new misses stores that run.
+func WhyRegionsUnavailable(g v1alpha1.Group, s observation.Snapshot) string {
+	if _, silence := DistrustPD(g, s); silence != "" || !s.PD.MajorityLost || g.GroupKind() != v1alpha1.KindTiKVGroup {
+		return ""
+	}
+	var dead []pd.Store
+	for _, store := range s.PD.Missed() {
+		if i := s.Find(PodName(store)); i == nil || !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady) {
+			dead = append(dead, store)
+		}
+	}
+	if len(dead) < s.PD.Fatal() {
+		return ""
+	}
+	var named []string
+	for _, store := range dead[:min(len(dead), 3)] {
+		named = append(named, fmt.Sprintf("%s (%s)", store.ID, PodName(store)))
+	}
+	if more := len(dead) - len(named); more > 0 {
+		named = append(named, fmt.Sprintf("%d more", more))
+	}
+	say := "regions have lost their majority and do not serve: these stores have them and do not run: " + strings.Join(named, ", ") + ": "
+	if at := slices.IndexFunc(dead, func(store pd.Store) bool { return IsAbandoned(s, store) }); at >= 0 {
+		return say + fmt.Sprintf("their group is gone: make the group %s again, which takes its claims", GroupNameOf(dead[at]))
+	}
+	return say + fmt.Sprintf("kubectl -n %s describe instance %s", g.GetNamespace(), PodName(dead[0]))
+}
+
+// Outage waits while regions are without a majority: nothing that depends on them
+// should go on.
+func Outage(g v1alpha1.Group, s observation.Snapshot) step.Outcome {
+	why := WhyRegionsUnavailable(g, s)
+	if why == "" || g.GetComponentSpec().Suspended || len(s.Instances) == 0 {
+		return step.Done()
+	}
+	return step.Wait("PD", outageDeadline, v1alpha1.ReasonRegionsUnavailable, why)
+}
+
+// outageDeadline is after how long a group looks again whether regions are back.
+const outageDeadline = time.Minute
+
+// DescribeLeftBehind names an abandoned store and what a user may do.
+func DescribeLeftBehind(store pd.Store) string {
+	return fmt.Sprintf("store %s (%s) does not run and its group is gone: make the group %s again, which takes its claims, and to be rid of it scale it to 0; if its claims are gone for good: see delete.md",
+		store.ID, PodName(store), GroupNameOf(store))
+}
+
+// DescribeAbandoned names the first abandoned store of a group's kind, and how many there are;
+// empty if there is none.
+func DescribeAbandoned(g v1alpha1.Group, s observation.Snapshot) string {
+	var all []pd.Store
+	for _, store := range s.PD.Stores {
+		if IsTiFlash(store) == (g.GroupKind() == v1alpha1.KindTiFlashGroup) && IsAbandoned(s, store) {
+			all = append(all, store)
+		}
+	}
+	switch len(all) {
+	case 0:
+		return ""
+	case 1:
+		return "; " + DescribeLeftBehind(all[0])
+	}
+	return fmt.Sprintf("; %s; and %d more", DescribeLeftBehind(all[0]), len(all)-1)
+}

@@ -1,0 +1,68 @@
+package storestate
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// PDCtl is the command that begins an order to the PD of a group.
+func PDCtl(g v1alpha1.Group) string {
+	return fmt.Sprintf("kubectl -n %s exec svc/%s -- /pd-ctl", g.GetNamespace(), g.PDGroupName())
+}
+
+// LookSoon is how soon PD is looked at again for something that no watch tells.
+const LookSoon = 500 * time.Millisecond
+
+// Waiting returns a Preparation that waits for PD.
+func Waiting(reason, format string, args ...any) component.Preparation {
+	return component.Preparation{Wait: step.Wait("PD", LookSoon, reason, fmt.Sprintf(format, args...))}
+}
+
+// Count writes a number of things.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// ListIDs names stores by their IDs.
+func ListIDs(stores []pd.Store) string {
+	if len(stores) == 0 {
+		return "none"
+	}
+	out := make([]string, len(stores))
+	for n, s := range stores {
+		out[n] = "store " + s.ID
+	}
+	return strings.Join(out, ", ")
+}
+
+// LookLater is how soon an operator looks again by itself at what a change of PD's View
+// should have told it.
+const LookLater = 10 * time.Second
+
+// RoundCount rounds a number of regions: to tens below 100, to two digits above. Each
+// change of it is a write, and the exact number helps no one.
+func RoundCount(n int) string {
+	if n < 10 {
+		return fmt.Sprint(n)
+	}
+	unit := math.Pow10(max(1, int(math.Log10(float64(n)))-1))
+	return fmt.Sprintf("about %d", int(math.Round(float64(n)/unit)*unit))
+}
+
+// RegionCount writes a number of regions as RoundCount does.
+func RegionCount(n int) string {
+	if n == 1 {
+		return "1 region"
+	}
+	return RoundCount(n) + " regions"
+}
