@@ -274,7 +274,8 @@ func (b *beside) work(ctx context.Context) error {
 	return nil
 }
 
-// scale gives each TiDBGroup of the victims a server more, and takes it away again.
+// scale gives each TiDBGroup of the victims a server more, and takes it away again. An edit
+// reaches that server too: one that came before it may do so later, when machines are slow.
 func (b *beside) scale(ctx context.Context) error {
 	for _, key := range b.mine() {
 		if key.Kind != v1alpha1.KindTiDBGroup {
@@ -286,10 +287,14 @@ func (b *beside) scale(ctx context.Context) error {
 				replicas = replicasOf(now)
 			}
 		})
-		for _, n := range []int64{replicas + 1, replicas} {
-			if err := b.scaleTo(ctx, key, n); err != nil {
-				return err
-			}
+		if err := b.scaleTo(ctx, key, replicas+1); err != nil {
+			return err
+		}
+		if _, err := b.edit(ctx, key); err != nil {
+			return err
+		}
+		if err := b.scaleTo(ctx, key, replicas); err != nil {
+			return err
 		}
 	}
 	return nil
