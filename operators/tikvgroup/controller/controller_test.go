@@ -28,7 +28,9 @@ var rig *stage.Rig // what TestMain hands to the tests
 
 func TestMain(m *testing.M) {
 	definition := Definition()
-	definition.Setup = func(ctx context.Context, env operator.Env) error { return newSteps(ctx, env, storePorts).component().Setup(env) }
+	definition.Setup = func(ctx context.Context, env operator.Env) error {
+		return newSteps(ctx, env, storePorts).component().Setup(env)
+	}
 	options := stage.Options{Options: controlplane.Options{CRDPaths: []string{"../../../deploy/crds"}}, Everywhere: &definition}
 	os.Exit(stage.Main(m, options, func(r *stage.Rig) { rig = r }))
 }
