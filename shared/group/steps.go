@@ -63,7 +63,9 @@ func planMembers(task planning.Task) error {
 func (m *members) suspended() bool { return m.task.Group.GetComponentSpec().Suspended }
 
 // wanted is how many members there are to be.
-func (m *members) wanted() int32 { return m.task.Group.GetReplicas() + m.task.Rendering.Extra + m.surge }
+func (m *members) wanted() int32 {
+	return m.task.Group.GetReplicas() + m.task.Rendering.Extra + m.surge
+}
 
 // compare compares every Instance with what the spec asks for.
 func (m *members) compare() error {

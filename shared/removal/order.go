@@ -58,7 +58,7 @@ func Order(c storestate.State) map[string]int {
 // candidate is a member that may have to leave.
 type candidate struct {
 	instance *v1alpha1.Instance
-	priority   int
+	priority int
 	places   []string
 }
 
