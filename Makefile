@@ -13,7 +13,7 @@ IMAGES   ?= real
 # The package whose rights every operator of groups has beside its own.
 LOOP = github.com/tidb-groups/tidb-groups/shared/reconciler
 # What "generate" writes.
-GENERATED      = apis/groups/*/zz_generated.*.go deploy/crds deploy/bases/*/role.yaml docs/conditions.md docs/parity.md
+GENERATED      = apis/groups/*/zz_generated.*.go deploy/crds deploy/bases/*/role.yaml docs/conditions.md docs/reference/api.md docs/parity.md
 
 SHELL = /bin/bash -o pipefail
 TOOL  = go -C shared run ./testkit/binaries/cmd/toolbin
@@ -23,7 +23,7 @@ export CGO_ENABLED = 0
 export GOFLAGS = -trimpath -buildvcs=false
 export PROVIDER IMAGES FULL
 .DEFAULT_GOAL = help
-.PHONY: help build generate verify lint vulncheck test check conformance campaign mutants rig e2e demo demo-down images release tidy
+.PHONY: help build generate verify lint vulncheck test check conformance campaign mutants rig e2e demo demo-down images release docs tidy
 
 # $(call each,what,commands) runs the commands inside every module that has packages.
 each = @set -e; for module in $(MODULES); do ( cd $$module; [ -n "$$(go list ./... 2>/dev/null)" ] || exit 0; echo "$(1) $$module"; $(2) ); done
@@ -101,6 +101,11 @@ images: ## Build the images of the operators and of the stand-ins
 
 release: ## Write images, files to install, SBOMs and checksums into dist/; VERSION=v0.1.0, DRY=1 only tries
 	@go -C e2e run -tags grpcnotrace ./cmd/release $(if $(DRY),--dry) "$(VERSION)"
+
+docs: ## Build the pages of docs into bin/docs; fails on a broken link or anchor
+	@command -v mkdocs >/dev/null || { echo "mkdocs is missing; on Debian: apt-get update && apt-get install -y --no-install-recommends mkdocs" >&2; exit 1; }
+	go -C deploy test -count=1 ./docs
+	mkdocs build --strict --quiet --clean -f - <docs/mkdocs.yml
 
 tidy: ## Tidy the go.mod of every module
 	$(call each,tidy,go mod tidy)

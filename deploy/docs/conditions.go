@@ -15,13 +15,13 @@ func Conditions() string {
 
 # Conditions
 
-Spec flows down, conditions flow up: every ordering rule of the database is a condition that one operator sets and another one waits for.
-The core conditions stand on every kind and mean the same everywhere. ` + "`Reconciling`" + `, ` + "`Stalled`" + ` and ` + "`Paused`" + ` are present only while they
-are True, and the first two never together, so that kstatus, Flux and ` + "`kubectl wait`" + ` understand every object without plug-ins. Argo CD
-takes any custom resource for Healthy unless it is given a check: ` + "[`deploy/argocd`](../deploy/argocd/argocd-cm.yaml)" + ` has one for every kind.
+A spec flows down, conditions flow up: one operator sets a condition, and another operator waits for it.
+` + "`Reconciling`, `Stalled` and `Paused`" + ` are present only while they are True, and the first two never together, so kstatus, Flux and
+` + "`kubectl wait`" + ` understand every object. Argo CD calls every custom resource Healthy unless it has a check: ` + "`deploy/argocd/argocd-cm.yaml`" + `
+has one for every kind.
 
-Each condition carries the generation that it was computed for (` + "`observedGeneration`" + `); a gate accepts only a current one. The message
-names the object that is waited for and who must act. Reasons come from the closed sets below.
+Each condition carries the generation that it was computed for (` + "`observedGeneration`" + `). A gate accepts only a current one. The message names the
+object that is waited for and who must act. [Troubleshooting](troubleshooting.md) says what each reason means and what to type.
 
 `)
 	common := inAll()
@@ -40,17 +40,8 @@ names the object that is waited for and who must act. Reasons come from the clos
 		writeTable(&b, own)
 	}
 	b.WriteString("\n## Reasons\n\n")
-	b.WriteString("What keeps an object from its goal is one list for the conditions of every kind: they repeat the most pressing reason.\n\n")
-	b.WriteString("| reason | may stand on |\n|---|---|\n")
-	for _, reason := range reasons() {
-		var on []string
-		for _, c := range v1alpha1.ConditionTable() {
-			if c.Has(reason) {
-				on = append(on, "`"+c.Type+"`")
-			}
-		}
-		fmt.Fprintf(&b, "| `%s` | %s |\n", reason, strings.Join(on, ", "))
-	}
+	b.WriteString("`Ready`, `UpToDate`, `Reconciling` and `Stalled` repeat the most pressing reason of all below them. A reason that says that a condition is True stands on that condition only.\n\n")
+	b.WriteString("`" + strings.Join(reasons(), "`, `") + "`\n")
 	return b.String()
 }
 
@@ -61,10 +52,11 @@ func inAll() []v1alpha1.ConditionInfo {
 	})
 }
 
-// reasons returns every reason once, in the order of the alphabet.
+// reasons returns every reason of the conditions of every kind once, in the order of
+// the alphabet.
 func reasons() []string {
 	var all []string
-	for _, c := range v1alpha1.ConditionTable() {
+	for _, c := range inAll() {
 		all = append(all, c.Reasons...)
 	}
 	slices.Sort(all)

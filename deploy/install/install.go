@@ -30,7 +30,7 @@ func Overlays(deploy string) ([]string, error) {
 }
 
 // Render builds an overlay with the operators' images at a version. It does what a
-// user does who writes a kustomization of his own: see docs/operations/operators.md.
+// user does who writes a kustomization of his own: see docs/tasks/install.md.
 func Render(deploy, overlay, version string) ([]byte, error) {
 	top, err := os.MkdirTemp("", "tidb-groups-install-")
 	if err != nil {

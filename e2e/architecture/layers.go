@@ -50,8 +50,8 @@ func layers() []layer {
 // hold in the head.
 const maxLayer = 1200
 
-// drawing is the picture of the layers in docs/architecture.md. An arrow that follows
-// from others is left out.
+// drawing is the picture of the layers in docs/architecture.md. An arrow points to what is
+// imported; one that follows from others is left out.
 func drawing(all []layer) string {
 	at := map[string]layer{}
 	for _, l := range all {
@@ -62,16 +62,13 @@ func drawing(all []layer) string {
 		return slices.ContainsFunc(at[name].uses, func(u string) bool { return u == sought || below(u, sought) })
 	}
 	var out strings.Builder
-	out.WriteString("```mermaid\nflowchart TD\n")
+	out.WriteString("```text\n")
 	for _, l := range slices.Backward(all) {
-		fmt.Fprintf(&out, "  %s[\"%s<br/>%s\"]\n", l.name, l.name, l.does)
-	}
-	for _, l := range slices.Backward(all) {
-		for _, u := range l.uses {
-			if !slices.ContainsFunc(l.uses, func(other string) bool { return other != u && below(other, u) }) {
-				fmt.Fprintf(&out, "  %s --> %s\n", l.name, u)
-			}
-		}
+		direct := slices.DeleteFunc(slices.Clone(l.uses), func(u string) bool {
+			return slices.ContainsFunc(l.uses, func(other string) bool { return other != u && below(other, u) })
+		})
+		row := fmt.Sprintf("%-13s %-36s --> %s", l.name, l.does, strings.Join(direct, ", "))
+		fmt.Fprintln(&out, strings.TrimRight(row, "-> "))
 	}
 	out.WriteString("```\n")
 	return out.String()

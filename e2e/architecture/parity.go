@@ -213,7 +213,7 @@ func Page(all []Behaviour, tests Places) (string, error) {
 
 What TiDB Operator does, in either of its versions, is ` + fmt.Sprint(len(all)) + ` behaviours, and this is how much of each the suite has: it **works** as the row says, some of it does (**partly**), or nothing of it (**absent**).
 Evidence are tests and scenarios that fail without it. Unless a scenario begins with ` + "`real-`" + `, the database is a model or a stand-in there:
-[what is real in which test](development.md#what-is-real-in-which-test).
+[what is real in which test](contributing/testing.md#what-is-real-in-which-test).
 
 | | works | partly | absent | all |
 |---|---|---|---|---|
@@ -237,15 +237,13 @@ Evidence are tests and scenarios that fail without it. Unless a scenario begins 
 func evidence(b Behaviour, tests Places) (string, error) {
 	var parts []string
 	for _, name := range b.Tests {
-		place, err := tests.Find(name)
-		if err != nil {
+		if _, err := tests.Find(name); err != nil {
 			return "", fmt.Errorf("%s: %w", b.ID, err)
 		}
-		_, short := cutLast(name)
-		parts = append(parts, fmt.Sprintf("[%s](../%s)", short, place.File))
+		parts = append(parts, "`"+name+"`")
 	}
 	for _, name := range b.Scenarios {
-		parts = append(parts, fmt.Sprintf("scenario [%s](../e2e/scenarios/%s.yaml)", name, name))
+		parts = append(parts, "scenario `"+name+"`")
 	}
 	if b.Lacks != "" {
 		word := ""

@@ -232,25 +232,36 @@ func (b *beside) patch(ctx context.Context, key objects.Key, format string, args
 	return object, nil
 }
 
-// edit changes a label of an object, and returns how long its operator took to say
-// something about it.
-func (b *beside) edit(ctx context.Context, key objects.Key) (time.Duration, error) {
+// edited is how long an edit took: until a watch of the API server showed it, and until its
+// operator had said something about it. What is slow about the first is no operator's doing.
+type edited struct{ seen, answered time.Duration }
+
+// edit changes a label of an object, and returns how long that took.
+func (b *beside) edit(ctx context.Context, key objects.Key) (edited, error) {
 	ctx, cancel := patient(ctx, answered, fmt.Errorf("an edit of the victims' %s has no answer within %s", key, answered))
 	defer cancel()
 	b.round++
 	begin := time.Now()
 	object, err := b.patch(ctx, key, `{"spec":{"labels":{%q:"%d"}}}`, roundLabel, b.round)
 	if err != nil {
-		return 0, err
+		return edited{}, err
 	}
-	err = b.victims.Await(ctx, func(o objects.Set) error {
-		now := o.Get(key.Kind, key.Name)
-		if now == nil || now.GetGeneration() < object.GetGeneration() || !spokenOf(now) {
-			return fmt.Errorf("%s at generation %d", key, object.GetGeneration())
-		}
-		return nil
-	})
-	return time.Since(begin), err
+	await := func(arrived func(now *unstructured.Unstructured) bool) error {
+		return b.victims.Await(ctx, func(o objects.Set) error {
+			if now := o.Get(key.Kind, key.Name); now == nil || now.GetGeneration() < object.GetGeneration() || !arrived(now) {
+				return fmt.Errorf("%s at generation %d", key, object.GetGeneration())
+			}
+			return nil
+		})
+	}
+	var out edited
+	if err := await(func(*unstructured.Unstructured) bool { return true }); err != nil {
+		return out, err
+	}
+	out.seen = time.Since(begin)
+	err = await(spokenOf)
+	out.answered = time.Since(begin)
+	return out, err
 }
 
 // work edits each of the victims' objects once.
@@ -263,7 +274,8 @@ func (b *beside) work(ctx context.Context) error {
 	return nil
 }
 
-// scale gives each TiDBGroup of the victims a server more, and takes it away again.
+// scale gives each TiDBGroup of the victims a server more, and takes it away again. An edit
+// reaches that server too: one that came before it may do so later, when machines are slow.
 func (b *beside) scale(ctx context.Context) error {
 	for _, key := range b.mine() {
 		if key.Kind != v1alpha1.KindTiDBGroup {
@@ -275,10 +287,14 @@ func (b *beside) scale(ctx context.Context) error {
 				replicas = replicasOf(now)
 			}
 		})
-		for _, n := range []int64{replicas + 1, replicas} {
-			if err := b.scaleTo(ctx, key, n); err != nil {
-				return err
-			}
+		if err := b.scaleTo(ctx, key, replicas+1); err != nil {
+			return err
+		}
+		if _, err := b.edit(ctx, key); err != nil {
+			return err
+		}
+		if err := b.scaleTo(ctx, key, replicas); err != nil {
+			return err
 		}
 	}
 	return nil

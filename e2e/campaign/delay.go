@@ -27,6 +27,10 @@ type Measured struct {
 	// Quiet is beside a neighbour that means no harm, and Beside beside one that does.
 	Quiet  Waits `json:"quiet"`
 	Beside Waits `json:"beside"`
+	// SeenQuiet and SeenBeside are for how much of that the API server had not shown the
+	// edit: what no operator can help.
+	SeenQuiet  Waits `json:"seenQuiet"`
+	SeenBeside Waits `json:"seenBeside"`
 	// Machine on which it was measured.
 	Machine string `json:"machine"`
 }
@@ -87,9 +91,9 @@ func (h *hostiles) delay(ctx context.Context, a Attempt) (Record, error) {
 			return err
 		}
 		before := h.world.look()
-		measured, struck, worked, err := h.world.measure(ctx, harm, func(quiet, beside []time.Duration) {
+		measured, struck, worked, err := h.world.measure(ctx, harm, func(quiet, beside []edited) {
 			if h.c.options.Verbose {
-				h.c.print("%s: quiet %v, beside it %v\n", a.Fault, rounded(quiet), rounded(beside))
+				h.c.print("%s: quiet %v, beside it %v\n", a.Fault, rounded(answerTimes(quiet)), rounded(answerTimes(beside)))
 			}
 		})
 		if err == nil {
@@ -138,8 +142,8 @@ func (h *hostiles) harm(who, what string) (func(context.Context, *beside) func(c
 
 // measure times edits of the victims beside a neighbour that means no harm, and beside
 // one that does, in turns. worked is why an edit had no answer at all.
-func (b *beside) measure(ctx context.Context, harm func(context.Context, *beside) func(context.Context) (bool, error), tell func(quiet, beside []time.Duration)) (m Measured, struck bool, worked, err error) {
-	var quiet, beside []time.Duration
+func (b *beside) measure(ctx context.Context, harm func(context.Context, *beside) func(context.Context) (bool, error), tell func(quiet, beside []edited)) (m Measured, struck bool, worked, err error) {
+	var quiet, beside []edited
 	// The neighbour's own edits are as many as the victims' are quick.
 	b.busy = true
 	for range rounds {
@@ -157,12 +161,15 @@ func (b *beside) measure(ctx context.Context, harm func(context.Context, *beside
 			return m, struck, worked, err
 		}
 	}
-	return Measured{Quiet: waits(quiet), Beside: waits(beside), Machine: machine()}, struck, nil, nil
+	return Measured{
+		Quiet: waits(answerTimes(quiet)), Beside: waits(answerTimes(beside)),
+		SeenQuiet: waits(seenTimes(quiet)), SeenBeside: waits(seenTimes(beside)), Machine: machine(),
+	}, struck, nil, nil
 }
 
 // time edits the victims' objects in turns, while the neighbour edits his, and adds how
 // long each took.
-func (b *beside) time(ctx context.Context, to []time.Duration) ([]time.Duration, error) {
+func (b *beside) time(ctx context.Context, to []edited) ([]edited, error) {
 	mine := b.mine()
 	for n := range edits {
 		if n%10 == 0 {
@@ -177,6 +184,24 @@ func (b *beside) time(ctx context.Context, to []time.Duration) ([]time.Duration,
 		to = append(to, took)
 	}
 	return to, nil
+}
+
+// answerTimes are how long each edit waited for its operator.
+func answerTimes(all []edited) []time.Duration {
+	out := make([]time.Duration, 0, len(all))
+	for _, e := range all {
+		out = append(out, e.answered)
+	}
+	return out
+}
+
+// seenTimes are how long each edit was on its way through the API server.
+func seenTimes(all []edited) []time.Duration {
+	out := make([]time.Duration, 0, len(all))
+	for _, e := range all {
+		out = append(out, e.seen)
+	}
+	return out
 }
 
 // rounded are times in milliseconds, for a person.

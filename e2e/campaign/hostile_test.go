@@ -119,7 +119,7 @@ func TestWaitsAreSummedUp(t *testing.T) {
 		all = append(all, time.Duration(n)*time.Millisecond)
 	}
 	assert.Equal(t, Waits{Edits: 200, Median: 100 * time.Millisecond, P99: 198 * time.Millisecond, Most: 200 * time.Millisecond}, waits(all))
-	table := Tables([]Sum{{Campaign: Delay, Scenario: small, Commit: "abc", Measured: map[string]Measured{"pd/hangs": {Quiet: waits(all), Beside: waits(all), Machine: "2 × A"}}}})
-	assert.Contains(t, table, "| pd/hangs | 200 | 100 ms | 100 ms | 198 ms | 198 ms | 1.00 | 2 × A | abc |")
+	table := Tables([]Sum{{Campaign: Delay, Scenario: small, Commit: "abc", Measured: map[string]Measured{"pd/hangs": {Quiet: waits(all), Beside: waits(all), SeenQuiet: waits(all), SeenBeside: waits(all), Machine: "2 × A"}}}})
+	assert.Contains(t, table, "| pd/hangs | 200 | 100 ms | 100 ms | 198 ms | 198 ms | 1.00 | 198 ms | 198 ms | 1.00 | 2 × A | abc |")
 	assert.NotContains(t, Tables([]Sum{{Campaign: Crash, Scenario: small, Commit: "abc"}}), "p99")
 }

@@ -154,13 +154,13 @@ func delayTable(sums []Sum) string {
 	for _, s := range sums {
 		for _, what := range sorted(s.Measured) {
 			if out.Len() == 0 {
-				out.WriteString("\nHow long an edit of somebody else waits for its operator's word in status, beside a neighbour that means no harm and beside the same one that does, in turns:\n\n" +
-					"| neighbour | edits of each | median | median beside it | p99 | p99 beside it | ratio of p99 | machine | commit |\n|---|---|---|---|---|---|---|---|---|\n")
+				out.WriteString("\nHow long an edit of another namespace waits for its operator's answer in status, beside a neighbour that does no harm and beside the same one that does, in turns; and for how much of that (p99) the API server, which all share, had not shown the edit:\n\n" +
+					"| neighbour | edits of each | median | median beside it | p99 | p99 beside it | ratio | API server | API server beside it | ratio | machine | commit |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 			}
 			m := s.Measured[what]
-			fmt.Fprintf(&out, "| %s | %d | %d ms | %d ms | %d ms | %d ms | %.2f | %s | %s |\n", what, m.Beside.Edits,
-				m.Quiet.Median.Milliseconds(), m.Beside.Median.Milliseconds(), m.Quiet.P99.Milliseconds(), m.Beside.P99.Milliseconds(),
-				m.Beside.P99.Seconds()/m.Quiet.P99.Seconds(), m.Machine, s.Commit)
+			fmt.Fprintf(&out, "| %s | %d | %d ms | %d ms | %d ms | %d ms | %.2f | %d ms | %d ms | %.2f | %s | %s |\n", what, m.Beside.Edits,
+				m.Quiet.Median.Milliseconds(), m.Beside.Median.Milliseconds(), m.Quiet.P99.Milliseconds(), m.Beside.P99.Milliseconds(), m.Beside.P99.Seconds()/m.Quiet.P99.Seconds(),
+				m.SeenQuiet.P99.Milliseconds(), m.SeenBeside.P99.Milliseconds(), m.SeenBeside.P99.Seconds()/m.SeenQuiet.P99.Seconds(), m.Machine, s.Commit)
 		}
 	}
 	return out.String()

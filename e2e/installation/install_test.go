@@ -51,7 +51,7 @@ type installed struct {
 
 // install applies kustomizations as a user does: files, by their names below the
 // directory that kubectl is given. DEPLOY in them is the directory deploy. What another
-// test has installed loses its rights before, as docs/operations/operators.md says.
+// test has installed loses its rights before, as docs/tasks/install.md says.
 func install(t *testing.T, files map[string]string) *installed {
 	t.Helper()
 	c, err := client.New(plane.Config, client.Options{})

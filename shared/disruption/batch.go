@@ -21,30 +21,30 @@ import (
 // askAboutBatch says why members must not be stopped at the same time, by trecreated regions;
 // empty if they may. If PD was not asked about exactly these, the plan asks and goes no
 // further.
-func askAboutBatch(p *planning.Plan, s observation.Snapshot, t component.BatchRestarter, all []*v1alpha1.Instance) (reason string, known bool) {
+func askAboutBatch(task planning.Task, t component.BatchRestarter, all []*v1alpha1.Instance) (reason string, known bool) {
 	q := t.BatchQuestion(all)
-	if s.Answer == nil || !slices.Equal(s.Answer.Stores, q.Stores) {
-		p.Question = &q
+	if task.Snapshot.Answer == nil || !slices.Equal(task.Snapshot.Answer.Stores, q.Stores) {
+		task.Question = &q
 		return "", false
 	}
-	return t.WhyAnswerUnsafe(*s.Answer), true
+	return t.WhyAnswerUnsafe(*task.Snapshot.Answer), true
 }
 
 // chooseBatch chooses the members that are restarted together with the one that is next.
 // If there are none, alone says why; wait says what is waited for first.
-func chooseBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, first component.Disruption, work []component.Disruption) (with []lease.BatchMember, alone string, wait step.Outcome) {
-	t, able := r.Component.(component.BatchRestarter)
-	if !able || !canJoinBatch(s, first) {
+func chooseBatch(task planning.Task, first component.Disruption, work []component.Disruption) (with []lease.BatchMember, alone string, wait step.Outcome) {
+	t, able := task.Rendering.Component.(component.BatchRestarter)
+	if !able || !canJoinBatch(task.Snapshot, first) {
 		return nil, "", step.Done()
 	}
 	var others []*v1alpha1.Instance
 	for _, d := range work {
-		if d.Instance.Name != first.Instance.Name && canJoinBatch(s, d) && checkStart(plan, g, s, r, d).Kind == step.KindDone {
+		if d.Instance.Name != first.Instance.Name && canJoinBatch(task.Snapshot, d) && checkStart(task, d).Kind == step.KindDone {
 			others = append(others, d.Instance)
 		}
 	}
 	chosen, alone := t.ChooseBatch(first.Instance, others)
-	chosen = limitToCanary(g, plan.WithPlannedRevisions(s), first, chosen)
+	chosen = limitToCanary(task.Group, task.WithPlannedRevisions(task.Snapshot), first, chosen)
 	if len(chosen) == 0 {
 		return nil, alone, step.Done()
 	}
@@ -53,19 +53,19 @@ func chooseBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, 
 		return nil, reason, step.Done()
 	}
 	if reason := t.WhyBatchNotYet(all); reason != "" {
-		if !mayWaitLonger(plan, s, first) {
+		if !mayWaitLonger(task, first) {
 			return nil, reason, step.Done()
 		}
 		return nil, "", step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is next (%s), and waits: %s", first.Instance.Name, first.Why, reason))
 	}
-	switch reason, known := askAboutBatch(plan, s, t, all); {
+	switch reason, known := askAboutBatch(task, t, all); {
 	case !known:
 		return nil, "", step.Wait("PD", unsafeDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is next: %s", first.Instance.Name, first.Why))
 	case reason != "":
 		return nil, reason, step.Done()
 	}
 	for _, i := range chosen {
-		with = append(with, lease.BatchMember{Instance: i.Name, Leaders: r.Component.LeaderCount(i)})
+		with = append(with, lease.BatchMember{Instance: i.Name, Leaders: task.Rendering.Component.LeaderCount(i)})
 	}
 	return with, "", step.Done()
 }
@@ -97,77 +97,77 @@ func limitToCanary(g v1alpha1.Group, s observation.Snapshot, first component.Dis
 
 // continueBatch continues the restart of the holder of the Lease and its batch until all
 // serve again.
-func continueBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
+func continueBatch(task planning.Task, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	var due, others []component.Disruption
 	for _, d := range work {
-		if s.Lease.Covers(d.Instance) && d.Verb == member.Restart && d.Instance.DeletionTimestamp == nil {
+		if task.Snapshot.Lease.Covers(d.Instance) && d.Verb == member.Restart && d.Instance.DeletionTimestamp == nil {
 			due = append(due, d)
 		} else {
 			others = append(others, d)
 		}
 	}
 	for _, d := range due {
-		plan.Disrupted[d.Instance.Name] = member.Restart // they count for a canary
+		task.Disrupted[d.Instance.Name] = member.Restart // they count for a canary
 	}
-	_, held := restartNotServing(plan, g, s, r, slices.DeleteFunc(others, func(d component.Disruption) bool { return s.Lease.Covers(d.Instance) }))
-	all := slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.Instance) bool { return !s.Lease.Covers(i) })
-	back := awaitReturn(plan, s, r, all, due, leaving)
-	if lost := releaseHolder(plan, g, s, r, holder, due); lost.Kind != step.KindDone {
+	_, held := restartNotServing(task, slices.DeleteFunc(others, func(d component.Disruption) bool { return task.Snapshot.Lease.Covers(d.Instance) }))
+	all := slices.DeleteFunc(slices.Clone(task.Snapshot.Instances), func(i *v1alpha1.Instance) bool { return !task.Snapshot.Lease.Covers(i) })
+	back := awaitReturn(task, all, due, leaving)
+	if lost := releaseHolder(task, holder, due); lost.Kind != step.KindDone {
 		return step.Worst(held, lost)
 	}
 	if len(due) > 0 {
-		return step.Worst(held, stopBatch(plan, g, s, r, holder, all, due, back))
+		return step.Worst(held, stopBatch(task, batch{holder: holder, all: all, due: due, back: back}))
 	}
 	if back.Kind != step.KindDone {
 		return step.Worst(held, back)
 	}
 	for _, i := range all {
-		if _, under := plan.Disrupted[i.Name]; under {
-			delete(plan.Disrupted, i.Name)
-			recheckRecovery(plan, r, i, s.Lease.Of(i))
+		if _, under := task.Disrupted[i.Name]; under {
+			delete(task.Disrupted, i.Name)
+			recheckRecovery(task, i, task.Snapshot.Lease.Of(i))
 		}
 	}
-	return step.Worst(held, releaseLease(plan, work, holder, "it and its batch serve again"))
+	return step.Worst(held, releaseLease(task.Plan, work, holder, "it and its batch serve again"))
 }
 
 // releaseHolder lets the Instance of a holder go that was deleted and does not serve, so
 // that it is created again, whether or not the others of its batch are back. The Lease
 // records that first, and stays with the Instance that is created. No other member stops
 // meanwhile.
-func releaseHolder(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, due []component.Disruption) step.Outcome {
-	if holder.DeletionTimestamp == nil || !member.HasMemberFinalizer(holder) || !r.Component.RestartsWhenDeleted(holder) || !r.Component.NotServing(holder) {
+func releaseHolder(task planning.Task, holder *v1alpha1.Instance, due []component.Disruption) step.Outcome {
+	if holder.DeletionTimestamp == nil || !member.HasMemberFinalizer(holder) || !task.Rendering.Component.RestartsWhenDeleted(holder) || !task.Rendering.Component.NotServing(holder) {
 		return step.Done()
 	}
 	for _, d := range due {
-		plan.Disrupted[d.Instance.Name] = member.Restart
-		if r.Component.NotServing(d.Instance) {
-			plan.PermitStop(d.Instance)
-			recheckNotServing(plan, r, d.Instance)
+		task.Disrupted[d.Instance.Name] = member.Restart
+		if task.Rendering.Component.NotServing(d.Instance) {
+			task.PermitStop(d.Instance)
+			recheckNotServing(task, d.Instance)
 		}
 	}
-	d := component.Disruption{Instance: holder, Verb: member.Restart, Why: planning.ReasonDeleted, Revision: plan.Target.Hash}
-	plan.Disrupted[holder.Name] = member.Restart
-	if s.Lease.Recreating != recreatingGroup(g, d) {
-		return keepLease(plan, g, s, d)
+	d := component.Disruption{Instance: holder, Verb: member.Restart, Why: planning.ReasonDeleted, Revision: task.Target.Hash}
+	task.Disrupted[holder.Name] = member.Restart
+	if task.Snapshot.Lease.Recreating != recreatingGroup(task.Group, d) {
+		return keepLease(task, d)
 	}
-	plan.PermitStop(holder)
-	recheckNotServing(plan, r, holder)
+	task.PermitStop(holder)
+	recheckNotServing(task, holder)
 	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s was deleted and is being made anew", holder.Name))
 }
 
 // awaitReturn waits for those of all that have been stopped and are not due any more.
-func awaitReturn(plan *planning.Plan, s observation.Snapshot, r component.Rendering, all []*v1alpha1.Instance, due []component.Disruption, leaving planning.Removal) step.Outcome {
+func awaitReturn(task planning.Task, all []*v1alpha1.Instance, due []component.Disruption, leaving planning.Removal) step.Outcome {
 	worst := step.Done()
 	wait := func(o step.Outcome) {
 		if worst.Kind == step.KindDone {
 			worst = o
 		}
 	}
-	for _, c := range s.Lease.Batch {
+	for _, c := range task.Snapshot.Lease.Batch {
 		// A member whose Instance has gone comes back under its name, or leaves. PD may
 		// call its store Up for a while.
 		up := func(st pd.Store) bool { return st.State == pd.StateUp && strings.HasPrefix(st.Address, c.Instance+".") }
-		if s.Instance(c.Instance) == nil && slices.ContainsFunc(s.PD.Stores, up) {
+		if task.Snapshot.Instance(c.Instance) == nil && slices.ContainsFunc(task.Snapshot.PD.Stores, up) {
 			wait(step.Wait("PD", time.Second, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s has gone, and PD still takes its store for Up", c.Instance)))
 		}
 	}
@@ -178,20 +178,20 @@ func awaitReturn(plan *planning.Plan, s observation.Snapshot, r component.Render
 		}
 		here := member.HasRestarted(i)
 		if !member.PreparationStarted(i) && here {
-			if isRecreatedMember(s, r, i) {
+			if isRecreatedMember(task.Snapshot, task.Rendering, i) {
 				// The annotation comes first: by it the store may lead again.
-				plan.Disrupted[i.Name] = member.Restart
+				task.Disrupted[i.Name] = member.Restart
 				wait(step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRecovering, "Instance "+i.Name+" has been made anew"))
 			}
 			continue // nothing has been done to it
 		}
-		plan.Disrupted[i.Name] = member.Restart
+		task.Disrupted[i.Name] = member.Restart
 		if !here {
 			wait(step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, "Instance "+i.Name+" is being restarted"))
 			continue
 		}
-		p := r.Component.Recover(i, s.Lease.Of(i))
-		plan.Calls = append(plan.Calls, p.Calls...)
+		p := task.Rendering.Component.Recover(i, task.Snapshot.Lease.Of(i))
+		task.Calls = append(task.Calls, p.Calls...)
 		if !p.Ready {
 			wait(p.Wait)
 		}
@@ -210,9 +210,9 @@ func isRecreatedMember(s observation.Snapshot, r component.Rendering, i *v1alpha
 
 // WithSingleRestartReason adds to an outcome why the holder of the Lease is restarted
 // alone although its group asks for batches.
-func WithSingleRestartReason(plan *planning.Plan, s observation.Snapshot, o step.Outcome) step.Outcome {
-	alone := cmp.Or(plan.Lease.BatchBlocked, s.Lease.BatchBlocked)
-	if alone != "" && o.Kind == step.KindWait && (plan.Lease.Take != nil || observation.HolderOf(s) != nil && !plan.Lease.Release) && !strings.Contains(o.Message, alone) {
+func WithSingleRestartReason(task planning.Task, o step.Outcome) step.Outcome {
+	alone := cmp.Or(task.Lease.BatchBlocked, task.Snapshot.Lease.BatchBlocked)
+	if alone != "" && o.Kind == step.KindWait && (task.Lease.Take != nil || observation.HolderOf(task.Snapshot) != nil && !task.Lease.Release) && !strings.Contains(o.Message, alone) {
 		o.Message += "; one at a time: " + alone
 	}
 	return o

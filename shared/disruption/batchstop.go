@@ -9,39 +9,49 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/member"
-	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
+// batch is a batch under way.
+type batch struct {
+	// holder of the Lease, and all members of the batch, the holder among them.
+	holder *v1alpha1.Instance
+	all    []*v1alpha1.Instance
+	// due are those that are still to be stopped.
+	due []component.Disruption
+	// back says whether those that have been stopped are back.
+	back step.Outcome
+}
+
 // stopBatch stops those of the batch that are due, all at once, when all are ready for it.
-// back says whether those that have been stopped are back.
-func stopBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, all []*v1alpha1.Instance, due []component.Disruption, back step.Outcome) step.Outcome {
-	t, able := r.Component.(component.BatchRestarter)
+func stopBatch(task planning.Task, b batch) step.Outcome {
+	holder, due := b.holder, b.due
+	t, able := task.Rendering.Component.(component.BatchRestarter)
 	if !able || holder.DeletionTimestamp != nil {
-		return shrinkBatch(plan, s, r, holder, due, back, "Instance "+holder.Name+" was deleted")
+		return shrinkBatch(task, b, "Instance "+holder.Name+" was deleted")
 	}
 	for _, d := range due {
-		if reason := whyNotComingBack(g, s, d); reason != "" {
-			return shrinkBatch(plan, s, r, holder, due, back, reason)
+		if reason := whyNotComingBack(task.Group, task.Snapshot, d); reason != "" {
+			return shrinkBatch(task, b, reason)
 		}
 	}
-	if reason := whyOutOfTurn(g, s, r, due...); reason != "" {
-		return abandonBatch(plan, s, r, holder, all, due, back, reason)
+	if reason := whyOutOfTurn(task.Group, task.Snapshot, task.Rendering, due...); reason != "" {
+		return abandonBatch(task, b, reason)
 	}
-	if reason := t.WhyBatchUnsafe(all); reason != "" {
-		return shrinkBatch(plan, s, r, holder, due, back, reason)
+	if reason := t.WhyBatchUnsafe(b.all); reason != "" {
+		return shrinkBatch(task, b, reason)
 	}
 	waits, ready := step.Done(), true
 	for _, d := range due {
-		plan.Disrupted[d.Instance.Name] = member.Restart
-		if r.Component.NotServing(d.Instance) {
-			plan.PermitStop(d.Instance)
-			recheckNotServing(plan, r, d.Instance)
+		task.Disrupted[d.Instance.Name] = member.Restart
+		if task.Rendering.Component.NotServing(d.Instance) {
+			task.PermitStop(d.Instance)
+			recheckNotServing(task, d.Instance)
 			continue
 		}
-		p := r.Component.Prepare(d, s.Lease.Since)
-		plan.Calls = append(plan.Calls, p.Calls...)
+		p := task.Rendering.Component.Prepare(d, task.Snapshot.Lease.Since)
+		task.Calls = append(task.Calls, p.Calls...)
 		if !p.Ready && ready || waits.Kind == step.KindDone && p.Wait.Kind != "" {
 			waits = p.Wait
 		}
@@ -50,25 +60,25 @@ func stopBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r 
 	if !ready {
 		return waits
 	}
-	if reason := t.WhyBatchNotYet(all); reason != "" {
-		if !mayWaitLonger(plan, s, due[0]) {
-			return shrinkBatch(plan, s, r, holder, due, back, reason)
+	if reason := t.WhyBatchNotYet(b.all); reason != "" {
+		if !mayWaitLonger(task, due[0]) {
+			return shrinkBatch(task, b, reason)
 		}
 		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s and its batch are ready to be stopped (%s), and wait: %s", holder.Name, due[0].Why, reason))
 	}
-	switch reason, known := askAboutBatch(plan, s, t, all); {
+	switch reason, known := askAboutBatch(task, t, b.all); {
 	case !known:
 		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is being prepared", holder.Name))
 	case reason != "":
-		return shrinkBatch(plan, s, r, holder, due, back, reason)
+		return shrinkBatch(task, b, reason)
 	}
 	var named []string
 	for _, d := range due {
-		plan.PermitStop(d.Instance)
+		task.PermitStop(d.Instance)
 		named = append(named, d.Instance.Name)
 	}
-	recheckBatch(plan, r, all, due, s.Lease.Since)
-	plan.Notes = append(plan.Notes, fmt.Sprintf("restart Instances %s together: %s", strings.Join(named, ", "), due[0].Why))
+	recheckBatch(task, b.all, due, task.Snapshot.Lease.Since)
+	task.Notes = append(task.Notes, fmt.Sprintf("restart Instances %s together: %s", strings.Join(named, ", "), due[0].Why))
 	if waits.Kind != step.KindDone {
 		return waits
 	}
@@ -77,39 +87,39 @@ func stopBatch(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r 
 
 // abandonBatch releases the Lease if none has been stopped yet. Otherwise the holder goes
 // on alone.
-func abandonBatch(plan *planning.Plan, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, all []*v1alpha1.Instance, due []component.Disruption, back step.Outcome, why string) step.Outcome {
-	o := shrinkBatch(plan, s, r, holder, due, back, why)
-	notServing := func(d component.Disruption) bool { return r.Component.NotServing(d.Instance) }
-	if len(due) < len(all) || back.Kind != step.KindDone || slices.ContainsFunc(due, notServing) {
+func abandonBatch(task planning.Task, b batch, why string) step.Outcome {
+	o := shrinkBatch(task, b, why)
+	notServing := func(d component.Disruption) bool { return task.Rendering.Component.NotServing(d.Instance) }
+	if len(b.due) < len(b.all) || b.back.Kind != step.KindDone || slices.ContainsFunc(b.due, notServing) {
 		return o
 	}
-	delete(plan.Disrupted, holder.Name)
-	plan.Lease = planning.LeaseChange{Release: true, Why: why}
-	return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s and its batch are not disrupted (%s): %s", holder.Name, due[0].Why, why))
+	delete(task.Disrupted, b.holder.Name)
+	task.Lease = planning.LeaseChange{Release: true, Why: why}
+	return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s and its batch are not disrupted (%s): %s", b.holder.Name, b.due[0].Why, why))
 }
 
 // shrinkBatch lets the holder go on alone, once those that have been stopped are back. The
 // others are not stopped for now.
-func shrinkBatch(plan *planning.Plan, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, due []component.Disruption, back step.Outcome, why string) step.Outcome {
-	plan.Calls = slices.DeleteFunc(plan.Calls, func(c component.Call) bool {
-		return slices.ContainsFunc(due, func(d component.Disruption) bool { return d.Instance.Name == c.Instance })
+func shrinkBatch(task planning.Task, b batch, why string) step.Outcome {
+	task.Calls = slices.DeleteFunc(task.Calls, func(c component.Call) bool {
+		return slices.ContainsFunc(b.due, func(d component.Disruption) bool { return d.Instance.Name == c.Instance })
 	})
-	for _, d := range due {
-		delete(plan.Disrupted, d.Instance.Name)
-		if d.Instance.Name == holder.Name {
-			plan.Disrupted[holder.Name] = member.Restart
+	for _, d := range b.due {
+		delete(task.Disrupted, d.Instance.Name)
+		if d.Instance.Name == b.holder.Name {
+			task.Disrupted[b.holder.Name] = member.Restart
 		}
-		if r.Component.NotServing(d.Instance) {
+		if task.Rendering.Component.NotServing(d.Instance) {
 			// It does not serve, and is restarted in any case.
-			plan.Disrupted[d.Instance.Name] = member.Restart
-			plan.PermitStop(d.Instance)
-			recheckNotServing(plan, r, d.Instance)
+			task.Disrupted[d.Instance.Name] = member.Restart
+			task.PermitStop(d.Instance)
+			recheckNotServing(task, d.Instance)
 		}
 	}
-	if back.Kind != step.KindDone {
-		return back
+	if b.back.Kind != step.KindDone {
+		return b.back
 	}
-	d := component.Disruption{Instance: holder, Verb: member.Restart, Why: why}
-	plan.Lease = planning.LeaseChange{Take: &d, Leaders: s.Lease.Leaders, Since: s.Lease.Since, Recreating: s.Lease.Recreating, BatchBlocked: why, Why: why}
-	return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s goes on alone: %s", holder.Name, why))
+	d := component.Disruption{Instance: b.holder, Verb: member.Restart, Why: why}
+	task.Lease = planning.LeaseChange{Take: &d, Leaders: task.Snapshot.Lease.Leaders, Since: task.Snapshot.Lease.Since, Recreating: task.Snapshot.Lease.Recreating, BatchBlocked: why, Why: why}
+	return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s goes on alone: %s", b.holder.Name, why))
 }

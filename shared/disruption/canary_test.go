@@ -40,14 +40,14 @@ func TestMembersThatStartCountForTheCanary(t *testing.T) {
 	r := component.Rendering{Component: starting{}, RollGate: gate.Result{Open: true}}
 
 	beside := planning.Plan{Target: plan.Target, StopPermitted: map[string]bool{}, Disrupted: map[string]member.Verb{"kv-0": member.Restart}}
-	_, held := restartNotServing(&beside, g, s, r, work[1:])
+	_, held := restartNotServing(planning.Task{Plan: &beside, Group: g, Snapshot: s, Rendering: r}, work[1:])
 	assert.Equal(t, v1alpha1.ReasonUpdateHeld, held.Reason)
 	assert.Empty(t, beside.StopPermitted, "the Lease's holder is to have the new revision")
 
-	serving, held := restartNotServing(&plan, g, s, r, work)
+	serving, held := restartNotServing(planning.Task{Plan: &plan, Group: g, Snapshot: s, Rendering: r}, work)
 
 	assert.Empty(t, serving)
 	assert.Equal(t, map[string]bool{"kv-0": true}, plan.StopPermitted)
 	assert.Equal(t, v1alpha1.ReasonUpdateHeld, held.Reason)
-	assert.Equal(t, v1alpha1.ReasonUpdateHeld, checkStart(&plan, g, s, r, work[1]).Reason)
+	assert.Equal(t, v1alpha1.ReasonUpdateHeld, checkStart(planning.Task{Plan: &plan, Group: g, Snapshot: s, Rendering: r}, work[1]).Reason)
 }

@@ -22,26 +22,26 @@ import (
 
 // mayWaitLonger records that a disruption is held back by something that passes by itself,
 // and reports whether that has not taken too long yet.
-func mayWaitLonger(p *planning.Plan, s observation.Snapshot, d component.Disruption) bool {
-	p.Unsafe = &d
-	return s.Hold.Instance == "" || s.Now.Sub(s.Hold.Since) < transientTimeout
+func mayWaitLonger(task planning.Task, d component.Disruption) bool {
+	task.Unsafe = &d
+	return task.Snapshot.Hold.Instance == "" || task.Snapshot.Now.Sub(task.Snapshot.Hold.Since) < transientTimeout
 }
 
 // checkStart says why a disruption may not begin, whoever holds the Lease; Done if it may.
-func checkStart(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, d component.Disruption) step.Outcome {
-	if hold := rollout.CheckUserHolds(g, plan.WithPlannedRevisions(s), r, d, plan.Target.Hash); hold.Kind != step.KindDone {
+func checkStart(task planning.Task, d component.Disruption) step.Outcome {
+	if hold := rollout.CheckUserHolds(task.Group, task.WithPlannedRevisions(task.Snapshot), task.Rendering, d, task.Target.Hash); hold.Kind != step.KindDone {
 		return hold
 	}
-	if reason := whyNotComingBack(g, s, d); reason != "" {
+	if reason := whyNotComingBack(task.Group, task.Snapshot, d); reason != "" {
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", d.Instance.Name, d.Why, reason))
 	}
-	if reason := cmp.Or(r.Component.WhyUnsafe(d), r.Component.WhyNotYet(d)); reason != "" {
-		if plan.Unsafe == nil {
-			plan.Unsafe = &d
+	if reason := cmp.Or(task.Rendering.Component.WhyUnsafe(d), task.Rendering.Component.WhyNotYet(d)); reason != "" {
+		if task.Unsafe == nil {
+			task.Unsafe = &d
 		}
 		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted yet (%s): %s", d.Instance.Name, d.Why, reason))
 	}
-	if name := s.UnfinishedBatchMember(d.Instance); name != "" && r.Component.NeedsLease(d) {
+	if name := task.Snapshot.UnfinishedBatchMember(d.Instance); name != "" && task.Rendering.Component.NeedsLease(d) {
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for Instance %s, which was restarted together with one that is gone", d.Instance.Name, d.Why, name))
 	}
 	return step.Done()

@@ -8,7 +8,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/member"
-	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -19,32 +18,32 @@ import (
 // operators who keep leaders off that store, and off those of its batch (KV-15). A
 // TiKVGroup does so by itself, if one is left and not paused. PD may take the Lease while
 // PD does not answer: it may be what has to be repaired.
-func undoForLostHolder(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, d component.Disruption) step.Outcome {
-	held := s.Lease
-	if !s.HolderLost || held.Holder.Kind != v1alpha1.KindTiKVGroup || held.Holder.Kind == g.GroupKind() {
+func undoForLostHolder(task planning.Task, d component.Disruption) step.Outcome {
+	held := task.Snapshot.Lease
+	if !task.Snapshot.HolderLost || held.Holder.Kind != v1alpha1.KindTiKVGroup || held.Holder.Kind == task.Group.GroupKind() {
 		return step.Done()
 	}
-	if s.PD.Err != nil && g.GroupKind() != v1alpha1.KindPDGroup {
-		return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for PD to say whether it keeps leaders away from the store of %s, which is gone: %v", d.Instance.Name, d.Why, held.Holder, s.PD.Err))
+	if task.Snapshot.PD.Err != nil && task.Group.GroupKind() != v1alpha1.KindPDGroup {
+		return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for PD to say whether it keeps leaders away from the store of %s, which is gone: %v", d.Instance.Name, d.Why, held.Holder, task.Snapshot.PD.Err))
 	}
-	calls := Leftovers(s.PD, held)
+	calls := Leftovers(task.Snapshot.PD, held)
 	if len(calls) == 0 {
-		RecheckLostHolder(plan, s)
+		RecheckLostHolder(task)
 		return step.Done()
 	}
-	plan.Calls = append(plan.Calls, calls...)
+	task.Calls = append(task.Calls, calls...)
 	return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for store %s (%s) to be let lead again: %s, which was disrupted, is gone", d.Instance.Name, d.Why, calls[0].Target, calls[0].Instance, held.Holder))
 }
 
 // RecheckLostHolder records that PD keeps leaders off no store of a Lease whose holder is
 // gone: the last order may be younger than the last poll. If PD is known to, it is told to
 // stop, and that must not wait.
-func RecheckLostHolder(p *planning.Plan, s observation.Snapshot) {
-	held := s.Lease
-	if held.Holder.Kind != v1alpha1.KindTiKVGroup || s.PD.Err != nil || len(Leftovers(s.PD, held)) > 0 {
+func RecheckLostHolder(task planning.Task) {
+	held := task.Snapshot.Lease
+	if held.Holder.Kind != v1alpha1.KindTiKVGroup || task.Snapshot.PD.Err != nil || len(Leftovers(task.Snapshot.PD, held)) > 0 {
 		return
 	}
-	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: held.Holder.Instance, Still: func(now pd.View) string {
+	task.Rechecks = append(task.Rechecks, planning.Recheck{Instance: held.Holder.Instance, Still: func(now pd.View) string {
 		if now.Err != nil {
 			return fmt.Sprintf("PD does not say whether it keeps leaders away from its store: %v", now.Err)
 		}

@@ -59,7 +59,7 @@ func TestKV15NobodyTakesTheLeaseFromALostStoreThatPDKeepsLeadersFrom(t *testing.
 			s.PD.Stores = []pd.Store{{ID: "4", Address: "kv-1.kv-peer.ns.svc:20160"}, {ID: "5", Address: "kv-2.kv-peer.ns.svc:20160"}, {ID: "6", Address: "kv-11.kv-peer.ns.svc:20160"}}
 			c.change(&s)
 			var plan planning.Plan
-			o := beginDisruption(&plan, c.group, s, component.Rendering{Component: leased{}}, []component.Disruption{{Instance: instancetest.Instance(0, "a"), Verb: member.Restart, Why: "it is old"}}, planning.Removal{})
+			o := beginDisruption(planning.Task{Plan: &plan, Group: c.group, Snapshot: s, Rendering: component.Rendering{Component: leased{}}}, []component.Disruption{{Instance: instancetest.Instance(0, "a"), Verb: member.Restart, Why: "it is old"}}, planning.Removal{})
 			assert.Equal(t, c.calls, plan.Calls)
 			assert.Equal(t, c.takes, plan.Lease.Take != nil, o.Message)
 			if !c.takes {
@@ -86,7 +86,7 @@ func TestKV15WhatPDStillHasToBeToldIsNotWaitedForFirst(t *testing.T) {
 			s.PD.EvictLeader = []string{"4"}
 		}
 		var plan planning.Plan
-		RecheckLostHolder(&plan, s)
+		RecheckLostHolder(planning.Task{Plan: &plan, Snapshot: s})
 		assert.Equal(t, evicts, len(plan.Rechecks) == 0)
 	}
 }

@@ -18,34 +18,34 @@ import (
 // to be restarted or removed and need the Lease for it, in no order; leaving are all that
 // are removed. It fills the plan's Lease, calls and permissions, and returns why the rest
 // has to wait.
-func PlanDisruptions(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, work []component.Disruption, leaving planning.Removal) step.Outcome {
-	if holder := observation.HolderOf(s); holder != nil {
-		return continueDisruption(plan, g, s, r, holder, work, leaving)
+func PlanDisruptions(task planning.Task, work []component.Disruption, leaving planning.Removal) step.Outcome {
+	if holder := observation.HolderOf(task.Snapshot); holder != nil {
+		return continueDisruption(task, holder, work, leaving)
 	}
-	serving, held := restartNotServing(plan, g, s, r, work)
-	if s.AwaitsRecreation(g) {
-		return step.Worst(held, resumeForRecreated(plan, g, s))
+	serving, held := restartNotServing(task, work)
+	if task.Snapshot.AwaitsRecreation(task.Group) {
+		return step.Worst(held, resumeForRecreated(task))
 	}
-	return step.Worst(held, beginDisruption(plan, g, s, r, serving, leaving))
+	return step.Worst(held, beginDisruption(task, serving, leaving))
 }
 
 // restartNotServing permits members that do not serve to stop at once. It returns the work
 // that is left, and why some of it has to wait.
-func restartNotServing(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, work []component.Disruption) ([]component.Disruption, step.Outcome) {
+func restartNotServing(task planning.Task, work []component.Disruption) ([]component.Disruption, step.Outcome) {
 	var serving []component.Disruption
 	held := step.Done()
 	for _, d := range work {
-		if d.Verb != member.Restart || !r.Component.NotServing(d.Instance) {
+		if d.Verb != member.Restart || !task.Rendering.Component.NotServing(d.Instance) {
 			serving = append(serving, d)
 			continue
 		}
-		if hold := rollout.HoldForStart(g, plan.WithPlannedRevisions(s), r, d, plan.Target.Hash); hold.Kind != step.KindDone {
+		if hold := rollout.HoldForStart(task.Group, task.WithPlannedRevisions(task.Snapshot), task.Rendering, d, task.Target.Hash); hold.Kind != step.KindDone {
 			held = step.Worst(held, hold)
 			continue
 		}
-		plan.StopPermitted[d.Instance.Name] = true
-		recheckNotServing(plan, r, d.Instance)
-		plan.Notes = append(plan.Notes, fmt.Sprintf("replace the pod of Instance %s, which does not serve: %s", d.Instance.Name, d.Why))
+		task.StopPermitted[d.Instance.Name] = true
+		recheckNotServing(task, d.Instance)
+		task.Notes = append(task.Notes, fmt.Sprintf("replace the pod of Instance %s, which does not serve: %s", d.Instance.Name, d.Why))
 	}
 	return serving, held
 }
@@ -53,36 +53,36 @@ func restartNotServing(plan *planning.Plan, g v1alpha1.Group, s observation.Snap
 // beginDisruption chooses which member is disrupted next and takes the Lease for it. A
 // restart without the Lease is never planned together with a removal: what is safe is
 // judged by the members that stay.
-func beginDisruption(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, work []component.Disruption, leaving planning.Removal) step.Outcome {
+func beginDisruption(task planning.Task, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	slices.SortStableFunc(work, func(a, b component.Disruption) int {
-		return cmp.Or(cmp.Compare(r.Component.Rank(a), r.Component.Rank(b)), member.BySlot(a.Instance, b.Instance))
+		return cmp.Or(cmp.Compare(task.Rendering.Component.Rank(a), task.Rendering.Component.Rank(b)), member.BySlot(a.Instance, b.Instance))
 	})
 	blocked := step.Done()
 	for _, d := range work {
-		if o := checkStart(plan, g, s, r, d); o.Kind != step.KindDone {
+		if o := checkStart(task, d); o.Kind != step.KindDone {
 			blocked = step.Worst(blocked, o)
 			continue
 		}
-		if other := beginsWith(&leaving, r); other != "" && !r.Component.NeedsLease(d) {
+		if other := beginsWith(&leaving, task.Rendering); other != "" && !task.Rendering.Component.NeedsLease(d) {
 			return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestartPending, fmt.Sprintf("Instance %s (%s) is restarted when Instance %s is known to leave", d.Instance.Name, d.Why, other))
 		}
-		if !r.Component.NeedsLease(d) {
-			plan.StopPermitted[d.Instance.Name] = true
-			plan.Notes = append(plan.Notes, fmt.Sprintf("restart Instance %s: %s", d.Instance.Name, d.Why))
+		if !task.Rendering.Component.NeedsLease(d) {
+			task.StopPermitted[d.Instance.Name] = true
+			task.Notes = append(task.Notes, fmt.Sprintf("restart Instance %s: %s", d.Instance.Name, d.Why))
 			return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", d.Instance.Name, d.Why))
 		}
-		if o := checkLease(g, s, d); o.Kind != step.KindDone {
+		if o := checkLease(task.Group, task.Snapshot, d); o.Kind != step.KindDone {
 			return o
 		}
-		if o := undoForLostHolder(plan, g, s, d); o.Kind != step.KindDone {
+		if o := undoForLostHolder(task, d); o.Kind != step.KindDone {
 			return o
 		}
-		with, alone, wait := chooseBatch(plan, g, s, r, d, work)
+		with, alone, wait := chooseBatch(task, d, work)
 		if wait.Kind != step.KindDone {
 			return wait
 		}
-		plan.Lease = planning.LeaseChange{Take: &d, Leaders: r.Component.LeaderCount(d.Instance), Batch: with, BatchBlocked: alone, Recreating: recreatingGroup(g, d), Why: d.Why}
-		plan.Notes = append(plan.Notes, fmt.Sprintf("take the disruption Lease for Instance %s: %s", d.Instance.Name, d.Why))
+		task.Lease = planning.LeaseChange{Take: &d, Leaders: task.Rendering.Component.LeaderCount(d.Instance), Batch: with, BatchBlocked: alone, Recreating: recreatingGroup(task.Group, d), Why: d.Why}
+		task.Notes = append(task.Notes, fmt.Sprintf("take the disruption Lease for Instance %s: %s", d.Instance.Name, d.Why))
 		return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is next: %s", d.Instance.Name, d.Why))
 	}
 	return blocked

@@ -21,23 +21,23 @@ func irreversibleVerbs() []component.CallVerb {
 // addRecheck records what a step about an Instance rests on: still says, by the component
 // as PD answers right before, why the step must not be done after all. A component that
 // does not depend on PD is not asked again.
-func addRecheck(p *planning.Plan, r component.Rendering, instance string, still func(now component.Component) string) {
-	if r.ComponentFor == nil {
+func addRecheck(task planning.Task, instance string, still func(now component.Component) string) {
+	if task.Rendering.ComponentFor == nil {
 		return
 	}
-	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: instance, Still: func(now pd.View) string { return still(r.ComponentFor(now)) }})
+	task.Rechecks = append(task.Rechecks, planning.Recheck{Instance: instance, Still: func(now pd.View) string { return still(task.Rendering.ComponentFor(now)) }})
 }
 
 // recheckPreparation records what a preparation rests on, if what follows from it cannot
 // be undone: the permission to stop, the report that a member has left, or an order to
 // remove it.
-func recheckPreparation(p *planning.Plan, r component.Rendering, d component.Disruption, begun time.Time, planned component.Preparation) {
+func recheckPreparation(task planning.Task, d component.Disruption, begun time.Time, planned component.Preparation) {
 	stops := planned.Suspend || planned.Ready && (d.Verb == member.Restart || !planned.Stays && !member.IsDrained(d.Instance))
 	removes := slices.ContainsFunc(planned.Calls, func(c component.Call) bool { return slices.Contains(irreversibleVerbs(), c.Verb) })
 	if !stops && !removes {
 		return
 	}
-	addRecheck(p, r, d.Instance.Name, func(now component.Component) string {
+	addRecheck(task, d.Instance.Name, func(now component.Component) string {
 		if reason := cmp.Or(now.WhyUnsafe(d), now.WhyNotYet(d)); reason != "" && now.NeedsLease(d) {
 			return reason
 		}
@@ -49,8 +49,8 @@ func recheckPreparation(p *planning.Plan, r component.Rendering, d component.Dis
 }
 
 // recheckRecovery records that a member has recovered: the next disruption depends on it.
-func recheckRecovery(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance, held lease.State) {
-	addRecheck(p, r, i.Name, func(now component.Component) string {
+func recheckRecovery(task planning.Task, i *v1alpha1.Instance, held lease.State) {
+	addRecheck(task, i.Name, func(now component.Component) string {
 		if !now.Recover(i, held).Ready {
 			return "it has not recovered yet"
 		}
@@ -60,8 +60,8 @@ func recheckRecovery(p *planning.Plan, r component.Rendering, i *v1alpha1.Instan
 
 // recheckWithdrawnRemoval records that nothing is left to undo of a removal that was
 // withdrawn.
-func recheckWithdrawnRemoval(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance) {
-	addRecheck(p, r, i.Name, func(now component.Component) string {
+func recheckWithdrawnRemoval(task planning.Task, i *v1alpha1.Instance) {
+	addRecheck(task, i.Name, func(now component.Component) string {
 		if HasLeftovers(now, i) {
 			return "its removal is still to be taken back"
 		}
@@ -71,12 +71,12 @@ func recheckWithdrawnRemoval(p *planning.Plan, r component.Rendering, i *v1alpha
 
 // RecheckUndone records that nothing is left in PD of what was prepared for a member. Its
 // annotation goes, and the last answer of PD may be older than the last order to it.
-func RecheckUndone(p *planning.Plan, g v1alpha1.Group, r component.Rendering, i *v1alpha1.Instance) {
-	if r.ComponentFor == nil || g.GroupKind() == v1alpha1.KindPDGroup {
+func RecheckUndone(task planning.Task, i *v1alpha1.Instance) {
+	if task.Rendering.ComponentFor == nil || task.Group.GroupKind() == v1alpha1.KindPDGroup {
 		return // PD leaves nothing of a member, and is not to be waited for
 	}
-	p.Rechecks = append(p.Rechecks, planning.Recheck{Instance: i.Name, Still: func(now pd.View) string {
-		if now.Err != nil || HasLeftovers(r.ComponentFor(now), i) {
+	task.Rechecks = append(task.Rechecks, planning.Recheck{Instance: i.Name, Still: func(now pd.View) string {
+		if now.Err != nil || HasLeftovers(task.Rendering.ComponentFor(now), i) {
 			return "what was begun with it is still to be taken back"
 		}
 		return ""
@@ -85,8 +85,8 @@ func RecheckUndone(p *planning.Plan, g v1alpha1.Group, r component.Rendering, i 
 
 // recheckNotServing records that a member does not serve and is stopped for that alone: it
 // may have come back since.
-func recheckNotServing(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance) {
-	addRecheck(p, r, i.Name, func(now component.Component) string {
+func recheckNotServing(task planning.Task, i *v1alpha1.Instance) {
+	addRecheck(task, i.Name, func(now component.Component) string {
 		if !now.NotServing(i) {
 			return "it works again"
 		}
@@ -95,8 +95,8 @@ func recheckNotServing(p *planning.Plan, r component.Rendering, i *v1alpha1.Inst
 }
 
 // recheckDead records that a member never comes back.
-func recheckDead(p *planning.Plan, r component.Rendering, i *v1alpha1.Instance) {
-	addRecheck(p, r, i.Name, func(now component.Component) string {
+func recheckDead(task planning.Task, i *v1alpha1.Instance) {
+	addRecheck(task, i.Name, func(now component.Component) string {
 		if now.WhyDead(i) == "" {
 			return "it is not dead after all"
 		}
@@ -111,8 +111,8 @@ func HasLeftovers(c component.Component, i *v1alpha1.Instance) bool {
 }
 
 // recheckBatch records what the permission for a batch to stop rests on.
-func recheckBatch(p *planning.Plan, r component.Rendering, all []*v1alpha1.Instance, due []component.Disruption, begun time.Time) {
-	addRecheck(p, r, all[0].Name, func(now component.Component) string {
+func recheckBatch(task planning.Task, all []*v1alpha1.Instance, due []component.Disruption, begun time.Time) {
+	addRecheck(task, all[0].Name, func(now component.Component) string {
 		t, able := now.(component.BatchRestarter)
 		if !able {
 			return "it is not restarted with others"

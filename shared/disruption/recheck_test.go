@@ -73,31 +73,35 @@ func TestWhatCannotBeTakenBackRestsOnWhatPDSaysNow(t *testing.T) {
 		says string
 	}{
 		"a stop that is still safe": {func(p *planning.Plan) {
-			recheckPreparation(p, rendering, restart, time.Time{}, then.Prepare(restart, time.Time{}))
+			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, restart, time.Time{}, then.Prepare(restart, time.Time{}))
 		}, pd.View{Leader: "b"}, ""},
 		"a stop of who leads by now": {func(p *planning.Plan) {
-			recheckPreparation(p, rendering, restart, time.Time{}, then.Prepare(restart, time.Time{}))
+			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, restart, time.Time{}, then.Prepare(restart, time.Time{}))
 		}, pd.View{Leader: "a"}, "PD says something else by now"},
 		"a stop when PD has fallen silent": {func(p *planning.Plan) {
-			recheckPreparation(p, rendering, restart, time.Time{}, then.Prepare(restart, time.Time{}))
+			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, restart, time.Time{}, then.Prepare(restart, time.Time{}))
 		}, pd.View{Err: errors.New("refused")}, "PD does not answer"},
 		"a removal of who leads by now": {func(p *planning.Plan) {
-			recheckPreparation(p, rendering, remove, time.Time{}, then.Prepare(remove, time.Time{}))
+			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, remove, time.Time{}, then.Prepare(remove, time.Time{}))
 		}, pd.View{Leader: "a"}, "PD says something else by now"},
 		"a removal that is still safe": {func(p *planning.Plan) {
-			recheckPreparation(p, rendering, remove, time.Time{}, then.Prepare(remove, time.Time{}))
+			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, remove, time.Time{}, then.Prepare(remove, time.Time{}))
 		}, pd.View{Leader: "b"}, ""},
 		"the move of a leader, which can be taken back": {func(p *planning.Plan) {
-			recheckPreparation(p, rendering, restart, time.Time{}, led{view: pd.View{Leader: "a"}}.Prepare(restart, time.Time{}))
+			recheckPreparation(planning.Task{Plan: p, Rendering: rendering}, restart, time.Time{}, led{view: pd.View{Leader: "a"}}.Prepare(restart, time.Time{}))
 		}, pd.View{}, ""},
-		"a member that has recovered":       {func(p *planning.Plan) { recheckRecovery(p, rendering, a, lease.State{}) }, pd.View{Leader: "b"}, ""},
-		"a member that has been lost again": {func(p *planning.Plan) { recheckRecovery(p, rendering, a, lease.State{}) }, pd.View{}, "it has not recovered yet"},
-		"a member that adds nothing":        {func(p *planning.Plan) { recheckNotServing(p, rendering, a) }, pd.View{Leader: "b"}, ""},
-		"a member that works again":         {func(p *planning.Plan) { recheckNotServing(p, rendering, a) }, pd.View{Leader: "a"}, "it works again"},
-		"a member that is dead":             {func(p *planning.Plan) { recheckDead(p, rendering, a) }, pd.View{Leader: "b"}, ""},
-		"a member that was taken for dead":  {func(p *planning.Plan) { recheckDead(p, rendering, a) }, pd.View{Leader: "a"}, "it is not dead after all"},
+		"a member that has recovered": {func(p *planning.Plan) {
+			recheckRecovery(planning.Task{Plan: p, Rendering: rendering}, a, lease.State{})
+		}, pd.View{Leader: "b"}, ""},
+		"a member that has been lost again": {func(p *planning.Plan) {
+			recheckRecovery(planning.Task{Plan: p, Rendering: rendering}, a, lease.State{})
+		}, pd.View{}, "it has not recovered yet"},
+		"a member that adds nothing":       {func(p *planning.Plan) { recheckNotServing(planning.Task{Plan: p, Rendering: rendering}, a) }, pd.View{Leader: "b"}, ""},
+		"a member that works again":        {func(p *planning.Plan) { recheckNotServing(planning.Task{Plan: p, Rendering: rendering}, a) }, pd.View{Leader: "a"}, "it works again"},
+		"a member that is dead":            {func(p *planning.Plan) { recheckDead(planning.Task{Plan: p, Rendering: rendering}, a) }, pd.View{Leader: "b"}, ""},
+		"a member that was taken for dead": {func(p *planning.Plan) { recheckDead(planning.Task{Plan: p, Rendering: rendering}, a) }, pd.View{Leader: "a"}, "it is not dead after all"},
 		"a component that does not depend on PD is let be": {func(p *planning.Plan) {
-			recheckPreparation(p, component.Rendering{Component: then}, restart, time.Time{}, component.Preparation{Ready: true})
+			recheckPreparation(planning.Task{Plan: p, Rendering: component.Rendering{Component: then}}, restart, time.Time{}, component.Preparation{Ready: true})
 		}, pd.View{Leader: "a"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

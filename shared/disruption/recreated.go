@@ -7,7 +7,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/member"
-	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -28,62 +27,62 @@ func recreatingGroup(g v1alpha1.Group, d component.Disruption) string {
 
 // resumeForRecreated hands the Lease to the Instance that was created in its holder's
 // place. The annotation comes first: by it the store of the new Instance may lead again.
-func resumeForRecreated(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot) step.Outcome {
-	recreated := s.Instance(s.Lease.Holder.Instance)
-	if slot, _ := s.RecreatedSlot(g); s.RetiredSlots[slot] {
-		plan.Lease = planning.LeaseChange{Release: true, Why: "its claim is retired, and nobody comes in its place"}
+func resumeForRecreated(task planning.Task) step.Outcome {
+	recreated := task.Snapshot.Instance(task.Snapshot.Lease.Holder.Instance)
+	if slot, _ := task.Snapshot.RecreatedSlot(task.Group); task.Snapshot.RetiredSlots[slot] {
+		task.Lease = planning.LeaseChange{Release: true, Why: "its claim is retired, and nobody comes in its place"}
 		return step.Done()
 	}
 	if recreated == nil || recreated.DeletionTimestamp != nil && !member.HasMemberFinalizer(recreated) {
-		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s was deleted and is being made anew", s.Lease.Holder.Instance))
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s was deleted and is being made anew", task.Snapshot.Lease.Holder.Instance))
 	}
-	d := component.Disruption{Instance: recreated, Verb: member.Restart, Why: planning.ReasonDeleted, Revision: plan.Target.Hash}
-	plan.Disrupted[recreated.Name] = member.Restart
+	d := component.Disruption{Instance: recreated, Verb: member.Restart, Why: planning.ReasonDeleted, Revision: task.Target.Hash}
+	task.Disrupted[recreated.Name] = member.Restart
 	if !member.PreparationStarted(recreated) {
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s has been made anew", recreated.Name))
 	}
-	return keepLease(plan, g, s, d)
+	return keepLease(task, d)
 }
 
 // PlanRecreated creates the Instance in place of a deleted one although its group is
 // suspended. It has no pod until the group is resumed, and the cluster does not wait for
 // it. Without it the slot would be forgotten with the Lease.
-func PlanRecreated(plan *planning.Plan, g v1alpha1.Group, r component.Rendering, slot int32) error {
-	recreated, err := component.NewInstance(g, r, plan.Target, slot)
+func PlanRecreated(task planning.Task, slot int32) error {
+	recreated, err := component.NewInstance(task.Group, task.Rendering, task.Target, slot)
 	if err != nil {
 		return err
 	}
-	plan.Instances = append(plan.Instances, planning.InstanceChange{Desired: recreated})
-	plan.Notes = append(plan.Notes, fmt.Sprintf("create Instance %s, which was deleted and is suspended", recreated.Name))
-	plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonCreating, fmt.Sprintf("Instance %s was deleted and is being made anew", recreated.Name)))
+	task.Instances = append(task.Instances, planning.InstanceChange{Desired: recreated})
+	task.Notes = append(task.Notes, fmt.Sprintf("create Instance %s, which was deleted and is suspended", recreated.Name))
+	task.Outcome = step.Worst(task.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonCreating, fmt.Sprintf("Instance %s was deleted and is being made anew", recreated.Name)))
 	return nil
 }
 
 // keepLease has the Lease record what is done now and to which member, without releasing
 // it in between.
-func keepLease(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, d component.Disruption) step.Outcome {
-	plan.Lease = planning.LeaseChange{Take: &d, Leaders: s.Lease.Leaders, Since: s.Lease.Since, Batch: s.Lease.Batch, BatchBlocked: s.Lease.BatchBlocked, Recreating: recreatingGroup(g, d), Why: d.Why}
-	return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s keeps the Lease %s: %s", d.Instance.Name, lease.Name(g.PDGroupName()), d.Why))
+func keepLease(task planning.Task, d component.Disruption) step.Outcome {
+	task.Lease = planning.LeaseChange{Take: &d, Leaders: task.Snapshot.Lease.Leaders, Since: task.Snapshot.Lease.Since, Batch: task.Snapshot.Lease.Batch, BatchBlocked: task.Snapshot.Lease.BatchBlocked, Recreating: recreatingGroup(task.Group, d), Why: d.Why}
+	return step.Wait("Lease", member.WaitDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s keeps the Lease %s: %s", d.Instance.Name, lease.Name(task.Group.PDGroupName()), d.Why))
 }
 
 // ExplainWaiting records why deleted members that need the Lease have not been released
 // yet.
-func ExplainWaiting(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, work []component.Disruption) {
+func ExplainWaiting(task planning.Task, work []component.Disruption) {
 	for _, d := range work {
 		i := d.Instance
-		if i.DeletionTimestamp == nil || plan.Released[i.Name] {
+		if i.DeletionTimestamp == nil || task.Released[i.Name] {
 			continue
 		}
-		o := checkStart(plan, g, s, r, d)
+		o := checkStart(task, d)
 		switch {
-		case s.Lease.HeldBy(i):
-			o = r.Component.Prepare(d, s.Lease.Since).Wait
+		case task.Snapshot.Lease.HeldBy(i):
+			o = task.Rendering.Component.Prepare(d, task.Snapshot.Lease.Since).Wait
 		case o.Kind == step.KindDone:
-			o = checkLease(g, s, d)
+			o = checkLease(task.Group, task.Snapshot, d)
 		}
 		if o.Message == "" {
 			o.Message = fmt.Sprintf("Instance %s is next (%s)", i.Name, d.Why)
 		}
-		plan.Waiting[i.Name] = o.Message
+		task.Waiting[i.Name] = o.Message
 	}
 }

@@ -71,8 +71,8 @@ func TestADeletedMemberIsRestartedStepByStep(t *testing.T) {
 			}
 			plan := planning.Plan{Disrupted: map[string]member.Verb{}, StopPermitted: map[string]bool{}, Released: map[string]bool{}, Waiting: map[string]string{}}
 			r := component.Rendering{Component: componenttest.Needed{}}
-			PlanDisruptions(&plan, g, s, r, due, planning.Removal{})
-			ExplainWaiting(&plan, g, s, r, due)
+			PlanDisruptions(planning.Task{Plan: &plan, Group: g, Snapshot: s, Rendering: r}, due, planning.Removal{})
+			ExplainWaiting(planning.Task{Plan: &plan, Group: g, Snapshot: s, Rendering: r}, due)
 			if c.holder == "" {
 				assert.Nil(t, plan.Lease.Take)
 			} else if assert.NotNil(t, plan.Lease.Take) {

@@ -8,7 +8,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/member"
-	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -26,15 +25,15 @@ func beginsWith(out *planning.Removal, r component.Rendering) string {
 
 // ContinueRemovals continues the removals that need no Lease, and releases the Instances
 // of members that have left.
-func ContinueRemovals(plan *planning.Plan, r component.Rendering, out planning.Removal) {
+func ContinueRemovals(task planning.Task, out planning.Removal) {
 	for _, i := range slices.SortedFunc(planning.InstancesOf(out.Candidates), member.BySlot) {
 		d := out.Candidates[i.Name]
-		if r.Component.NeedsLease(d) {
+		if task.Rendering.Component.NeedsLease(d) {
 			continue
 		}
-		p := r.Component.Prepare(d, zeroTime)
-		recheckPreparation(plan, r, d, zeroTime, p)
-		continueRemoval(plan, p, d)
+		p := task.Rendering.Component.Prepare(d, zeroTime)
+		recheckPreparation(task, d, zeroTime, p)
+		continueRemoval(task.Plan, p, d)
 	}
 }
 
@@ -75,19 +74,19 @@ var zeroTime time.Time
 // ReplaceDead deletes the Instance of a member that never comes back, one at a time, so
 // that it is replaced. A member whose Instance a user has deleted may be waiting for
 // exactly that.
-func ReplaceDead(plan *planning.Plan, s observation.Snapshot, r component.Rendering, leaving planning.Removal) {
-	if leaving.ScalesIn() || len(plan.Deletes) > 0 {
+func ReplaceDead(task planning.Task, leaving planning.Removal) {
+	if leaving.ScalesIn() || len(task.Deletes) > 0 {
 		return
 	}
-	for _, i := range s.Instances {
-		if i.DeletionTimestamp != nil || plan.StopPermitted[i.Name] {
+	for _, i := range task.Snapshot.Instances {
+		if i.DeletionTimestamp != nil || task.StopPermitted[i.Name] {
 			continue // it is just being restarted
 		}
-		if why := r.Component.WhyDead(i); why != "" {
-			plan.Deletes = append(plan.Deletes, i)
-			recheckDead(plan, r, i)
-			plan.Notes = append(plan.Notes, fmt.Sprintf("replace Instance %s: %s", i.Name, why))
-			plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonReplacing, fmt.Sprintf("Instance %s is replaced: %s", i.Name, why)))
+		if why := task.Rendering.Component.WhyDead(i); why != "" {
+			task.Deletes = append(task.Deletes, i)
+			recheckDead(task, i)
+			task.Notes = append(task.Notes, fmt.Sprintf("replace Instance %s: %s", i.Name, why))
+			task.Outcome = step.Worst(task.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonReplacing, fmt.Sprintf("Instance %s is replaced: %s", i.Name, why)))
 			return
 		}
 	}

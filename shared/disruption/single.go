@@ -17,53 +17,53 @@ import (
 
 // continueDisruption continues the disruption of the holder of the Lease. No other member
 // of the group is disrupted meanwhile, except those that do not serve.
-func continueDisruption(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
-	if len(s.Lease.Batch) > 0 {
-		return continueBatch(plan, g, s, r, holder, work, leaving)
+func continueDisruption(task planning.Task, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
+	if len(task.Snapshot.Lease.Batch) > 0 {
+		return continueBatch(task, holder, work, leaving)
 	}
 	at := slices.IndexFunc(work, func(d component.Disruption) bool { return d.Instance.Name == holder.Name })
 	// What a removal has begun is undone before anything else begins: the annotation
 	// tells that there is something.
 	if at < 0 || work[at].Verb == member.Restart && member.Verb(holder.Annotations[v1alpha1.AnnotationDisruption]) == member.Remove {
-		_, held := restartNotServing(plan, g, s, r, work)
-		return step.Worst(held, finishDisruption(plan, s, r, holder, work, leaving))
+		_, held := restartNotServing(task, work)
+		return step.Worst(held, finishDisruption(task, holder, work, leaving))
 	}
 	d := work[at]
-	plan.Disrupted[holder.Name] = d.Verb // it counts for a canary
-	restartNotServing(plan, g, s, r, slices.Delete(slices.Clone(work), at, at+1))
-	if s.Lease.Recreating != recreatingGroup(g, d) {
-		return keepLease(plan, g, s, d)
+	task.Disrupted[holder.Name] = d.Verb // it counts for a canary
+	restartNotServing(task, slices.Delete(slices.Clone(work), at, at+1))
+	if task.Snapshot.Lease.Recreating != recreatingGroup(task.Group, d) {
+		return keepLease(task, d)
 	}
-	if d.Verb == member.Restart && r.Component.NotServing(holder) {
-		plan.PermitStop(holder)
-		recheckNotServing(plan, r, holder)
+	if d.Verb == member.Restart && task.Rendering.Component.NotServing(holder) {
+		task.PermitStop(holder)
+		recheckNotServing(task, holder)
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", holder.Name, d.Why))
 	}
-	p := r.Component.Prepare(d, s.Lease.Since)
+	p := task.Rendering.Component.Prepare(d, task.Snapshot.Lease.Since)
 	if d.Verb == member.Remove && p.Ready {
-		continueRemoval(plan, p, d)
+		continueRemoval(task.Plan, p, d)
 		return step.Done()
 	}
-	unsafe, lost := r.Component.WhyUnsafe(d), whyNotComingBack(g, s, d)
+	unsafe, lost := task.Rendering.Component.WhyUnsafe(d), whyNotComingBack(task.Group, task.Snapshot, d)
 	if unsafe != "" && lost == "" && member.IsStopPending(holder) {
 		// By an earlier permission its pod may be stopped at any moment, so no other may.
 		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted for a new reason (%s), and keeps the Lease until its pod is what its spec asks for already: %s", holder.Name, d.Why, unsafe))
 	}
-	if reason := cmp.Or(lost, whyOutOfTurn(g, s, r, d), unsafe); reason != "" {
-		return releaseUnsafe(plan, d, reason)
+	if reason := cmp.Or(lost, whyOutOfTurn(task.Group, task.Snapshot, task.Rendering, d), unsafe); reason != "" {
+		return releaseUnsafe(task.Plan, d, reason)
 	}
 	if p.Ready {
-		if reason := r.Component.WhyNotYet(d); reason != "" {
-			return waitForTransient(plan, s, d, reason)
+		if reason := task.Rendering.Component.WhyNotYet(d); reason != "" {
+			return waitForTransient(task, d, reason)
 		}
 	}
-	plan.Calls = append(plan.Calls, p.Calls...)
-	recheckPreparation(plan, r, d, s.Lease.Since, p)
+	task.Calls = append(task.Calls, p.Calls...)
+	recheckPreparation(task, d, task.Snapshot.Lease.Since, p)
 	if !p.Ready {
 		return p.Wait
 	}
-	plan.PermitStop(holder)
-	plan.Notes = append(plan.Notes, fmt.Sprintf("restart Instance %s: %s", holder.Name, d.Why))
+	task.PermitStop(holder)
+	task.Notes = append(task.Notes, fmt.Sprintf("restart Instance %s: %s", holder.Name, d.Why))
 	if p.Wait.Kind != "" && p.Wait.Kind != step.KindDone {
 		return p.Wait
 	}
@@ -82,9 +82,9 @@ func releaseUnsafe(plan *planning.Plan, d component.Disruption, reason string) s
 // waitForTransient keeps the Lease of a member that is ready to be stopped, until what is
 // in the way has passed or has taken too long. To begin again would cause the same once
 // more. A member that may be stopped at any moment keeps it in any case.
-func waitForTransient(plan *planning.Plan, s observation.Snapshot, d component.Disruption, reason string) step.Outcome {
-	if !mayWaitLonger(plan, s, d) && !member.IsStopPending(d.Instance) {
-		return releaseUnsafe(plan, d, reason)
+func waitForTransient(task planning.Task, d component.Disruption, reason string) step.Outcome {
+	if !mayWaitLonger(task, d) && !member.IsStopPending(d.Instance) {
+		return releaseUnsafe(task.Plan, d, reason)
 	}
 	return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is ready to be stopped (%s), and waits: %s", d.Instance.Name, d.Why, reason))
 }
@@ -92,74 +92,74 @@ func waitForTransient(plan *planning.Plan, s observation.Snapshot, d component.D
 // finishDisruption waits for a member that holds the Lease and has nothing left to be done
 // to it, and releases the Lease. work is what is to be done to others, leaving are the
 // members that are removed.
-func finishDisruption(plan *planning.Plan, s observation.Snapshot, r component.Rendering, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
+func finishDisruption(task planning.Task, holder *v1alpha1.Instance, work []component.Disruption, leaving planning.Removal) step.Outcome {
 	if _, leaves := leaving.Candidates[holder.Name]; leaves {
-		return releaseLease(plan, work, holder, "it goes on leaving without it")
+		return releaseLease(task.Plan, work, holder, "it goes on leaving without it")
 	}
 	if holder.DeletionTimestamp != nil && !member.HasMemberFinalizer(holder) {
 		if member.IsDrained(holder) {
 			// Its pod may take indefinitely to stop, and takes nothing away any more.
-			return releaseLease(plan, work, holder, "its member has left")
+			return releaseLease(task.Plan, work, holder, "its member has left")
 		}
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+holder.Name+" is being deleted")
 	}
 	switch verb := member.Verb(holder.Annotations[v1alpha1.AnnotationDisruption]); {
 	case verb == "", verb == member.Evict && !member.IsStopPending(holder):
 		// The annotation is written before anything is done. That it leads nothing goes on.
-		return releaseLease(plan, work, holder, "nothing has been done to it")
+		return releaseLease(task.Plan, work, holder, "nothing has been done to it")
 	case verb == member.Remove:
-		return withdrawRemoval(plan, r, holder, work)
+		return withdrawRemoval(task, holder, work)
 	}
-	plan.Disrupted[holder.Name] = member.Restart
+	task.Disrupted[holder.Name] = member.Restart
 	stays := member.IsStopBlocked(holder)
 	if !stays && (!member.IsReady(holder) && !member.IsClaimTerminating(holder) || holder.Status.Revision != holder.Spec.Revision || holder.Status.PodUID == holder.Spec.StopPod) {
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, "Instance "+holder.Name+" is being restarted")
 	}
-	p := r.Component.Recover(holder, s.Lease)
-	plan.Calls = append(plan.Calls, p.Calls...)
+	p := task.Rendering.Component.Recover(holder, task.Snapshot.Lease)
+	task.Calls = append(task.Calls, p.Calls...)
 	if !p.Ready {
 		return p.Wait
 	}
-	delete(plan.Disrupted, holder.Name)
-	recheckRecovery(plan, r, holder, s.Lease)
+	delete(task.Disrupted, holder.Name)
+	recheckRecovery(task, holder, task.Snapshot.Lease)
 	if stays {
-		return releaseLease(plan, work, holder, "its pod is not stopped, for a claim of it is being deleted")
+		return releaseLease(task.Plan, work, holder, "its pod is not stopped, for a claim of it is being deleted")
 	}
-	return releaseLease(plan, work, holder, "it serves again")
+	return releaseLease(task.Plan, work, holder, "it serves again")
 }
 
 // withdrawRemoval ends a removal that is not wanted any more. Nothing has been stopped, so
 // the Lease is released as soon as nothing of the removal is left in the database,
 // whatever state the member is in.
-func withdrawRemoval(plan *planning.Plan, r component.Rendering, holder *v1alpha1.Instance, work []component.Disruption) step.Outcome {
-	if calls := r.Component.UndoPreparation(holder); r.DatabaseUnknown || len(calls) > 0 {
-		plan.Disrupted[holder.Name] = member.Remove
-		plan.Calls = append(plan.Calls, calls...)
+func withdrawRemoval(task planning.Task, holder *v1alpha1.Instance, work []component.Disruption) step.Outcome {
+	if calls := task.Rendering.Component.UndoPreparation(holder); task.Rendering.DatabaseUnknown || len(calls) > 0 {
+		task.Disrupted[holder.Name] = member.Remove
+		task.Calls = append(task.Calls, calls...)
 		return step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonRecovering, fmt.Sprintf("the removal of Instance %s is being taken back", holder.Name))
 	}
-	recheckWithdrawnRemoval(plan, r, holder)
-	return releaseLease(plan, work, holder, "its removal has been taken back")
+	recheckWithdrawnRemoval(task, holder)
+	return releaseLease(task.Plan, work, holder, "its removal has been taken back")
 }
 
 // ReleaseWhileSuspended releases the Lease for a member of a suspended group that has
 // stopped, or whose Instance was deleted and created again without a pod. Others may be
 // restarted meanwhile, and PD has to be when it is rebuilt. The annotation of the member
 // stays and tells what was begun.
-func ReleaseWhileSuspended(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering) {
-	i := observation.HolderOf(s)
-	if s.AwaitsRecreation(g) {
-		if slot, ok := names.Slot(g.GetName(), s.Lease.Holder.Instance); ok && s.RetiredSlots[slot] {
-			plan.Lease = planning.LeaseChange{Release: true, Why: "the claim of its holder is retired, and none comes in its place"}
+func ReleaseWhileSuspended(task planning.Task) {
+	i := observation.HolderOf(task.Snapshot)
+	if task.Snapshot.AwaitsRecreation(task.Group) {
+		if slot, ok := names.Slot(task.Group.GetName(), task.Snapshot.Lease.Holder.Instance); ok && task.Snapshot.RetiredSlots[slot] {
+			task.Lease = planning.LeaseChange{Release: true, Why: "the claim of its holder is retired, and none comes in its place"}
 			return
 		}
-		i = s.Instance(s.Lease.Holder.Instance)
+		i = task.Snapshot.Instance(task.Snapshot.Lease.Holder.Instance)
 		if i != nil && i.DeletionTimestamp == nil && i.Annotations[v1alpha1.AnnotationDisruption] == "" {
-			plan.Disrupted[i.Name] = member.Restart // the annotation tells what is to be undone
+			task.Disrupted[i.Name] = member.Restart // the annotation tells what is to be undone
 			return
 		}
 	}
-	if i != nil && i.Status.PodUID == "" && !r.DatabaseUnknown && len(r.Component.UndoPreparation(i)) == 0 {
-		plan.Lease = planning.LeaseChange{Release: true, Why: "its group is suspended"}
+	if i != nil && i.Status.PodUID == "" && !task.Rendering.DatabaseUnknown && len(task.Rendering.Component.UndoPreparation(i)) == 0 {
+		task.Lease = planning.LeaseChange{Release: true, Why: "its group is suspended"}
 	}
 }
 

@@ -37,7 +37,7 @@ func TestASuspendedGroupGivesTheLeaseBackWhenItsHolderHasStopped(t *testing.T) {
 				s.Lease = lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: i.Name, UID: types.UID(c.holder)}}
 			}
 			plan := planning.Plan{}
-			ReleaseWhileSuspended(&plan, &v1alpha1.TiKVGroup{}, s, component.Rendering{Component: c.component, DatabaseUnknown: c.silent})
+			ReleaseWhileSuspended(planning.Task{Plan: &plan, Group: &v1alpha1.TiKVGroup{}, Snapshot: s, Rendering: component.Rendering{Component: c.component, DatabaseUnknown: c.silent}})
 			assert.Equal(t, c.gives, plan.Lease.Release)
 		})
 	}

@@ -23,18 +23,18 @@ import (
 
 // compareInstances compares every Instance that belongs to the group with its spec. One
 // that is being deleted can only be released.
-func compareInstances(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering) ([]planning.InstanceDiff, error) {
+func compareInstances(task planning.Task) ([]planning.InstanceDiff, error) {
 	var living []planning.InstanceDiff
-	for _, i := range s.Instances {
+	for _, i := range task.Snapshot.Instances {
 		switch {
-		case !workload.IsOwned(g, i):
+		case !workload.IsOwned(task.Group, i):
 		case i.DeletionTimestamp == nil:
-			m, err := compareInstance(plan, g, s, r, i)
+			m, err := compareInstance(task, i)
 			if err != nil {
 				return nil, err
 			}
 			living = append(living, m)
-		case member.HasMemberFinalizer(i) && r.Component.RestartsWhenDeleted(i):
+		case member.HasMemberFinalizer(i) && task.Rendering.Component.RestartsWhenDeleted(i):
 			living = append(living, planning.InstanceDiff{Live: i, RestartReason: planning.ReasonDeleted})
 		case member.HasMemberFinalizer(i):
 			living = append(living, planning.InstanceDiff{Live: i})
@@ -44,47 +44,47 @@ func compareInstances(plan *planning.Plan, g v1alpha1.Group, s observation.Snaps
 }
 
 // pendingDisruptions returns what would stop members: restarts and removals.
-func pendingDisruptions(plan *planning.Plan, r component.Rendering, living []planning.InstanceDiff, leaving planning.Removal) []component.Disruption {
+func pendingDisruptions(task planning.Task, living []planning.InstanceDiff, leaving planning.Removal) []component.Disruption {
 	var out []component.Disruption
 	for _, m := range living {
 		candidate, leaves := leaving.Candidates[m.Live.Name]
-		if leaves && r.Component.NeedsLease(candidate) {
+		if leaves && task.Rendering.Component.NeedsLease(candidate) {
 			out = append(out, candidate)
 		}
-		if m.RestartReason != "" && (!leaves || r.Component.NotServing(m.Live)) {
-			out = append(out, component.Disruption{Instance: m.Live, Verb: member.Restart, Why: m.RestartReason, Revision: plan.Target.Hash})
+		if m.RestartReason != "" && (!leaves || task.Rendering.Component.NotServing(m.Live)) {
+			out = append(out, component.Disruption{Instance: m.Live, Verb: member.Restart, Why: m.RestartReason, Revision: task.Target.Hash})
 		}
 	}
 	return out
 }
 
 // compareInstance compares an Instance with what it is to be.
-func compareInstance(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, live *v1alpha1.Instance) (planning.InstanceDiff, error) {
-	wanted, err := component.NewInstance(g, r, plan.Target, live.Spec.Slot)
+func compareInstance(task planning.Task, live *v1alpha1.Instance) (planning.InstanceDiff, error) {
+	wanted, err := component.NewInstance(task.Group, task.Rendering, task.Target, live.Spec.Slot)
 	if err != nil {
 		return planning.InstanceDiff{}, err
 	}
 	preserveAnnotations(wanted, live)
-	wanted.Spec.VolumeClaimTemplates = scaling.WithoutShrinking(scaling.KeepClaims(g, wanted.Spec.VolumeClaimTemplates, live), live)
-	deferSuspension(wanted, live, r)
+	wanted.Spec.VolumeClaimTemplates = scaling.WithoutShrinking(scaling.KeepClaims(task.Group, wanted.Spec.VolumeClaimTemplates, live), live)
+	deferSuspension(wanted, live, task.Rendering)
 	m := planning.InstanceDiff{Live: live, Kept: wanted, Wanted: wanted}
-	if live.Spec.Revision != plan.Target.Hash {
-		if err := compareRevision(&m, plan, g, s, r); err != nil {
+	if live.Spec.Revision != task.Target.Hash {
+		if err := compareRevision(&m, task); err != nil {
 			return m, err
 		}
 	}
-	if err := onlineconfig.KeepConfig(&m, plan, s, r); err != nil {
+	if err := onlineconfig.KeepConfig(&m, task); err != nil {
 		return m, err
 	}
-	plan.ApplyingConfig = plan.ApplyingConfig || m.ApplyingConfig
-	if why := observation.RestartRequest(s, live); m.RestartReason == "" && why != "" && live.Status.PodUID != "" {
+	task.ApplyingConfig = task.ApplyingConfig || m.ApplyingConfig
+	if why := observation.RestartRequest(task.Snapshot, live); m.RestartReason == "" && why != "" && live.Status.PodUID != "" {
 		// The pod is restarted as it is.
 		m.RestartReason, m.RestartOnly = why, true
 		m.Wanted = m.Kept.DeepCopy()
 		m.Wanted.Spec.StopPod = live.Status.PodUID
 	}
-	if m.RestartReason == "" && observation.IsRestartWithdrawn(s, live) {
-		plan.Notes = append(plan.Notes, fmt.Sprintf("keep the pod of Instance %s: nobody asks any more for it to be started anew", live.Name))
+	if m.RestartReason == "" && observation.IsRestartWithdrawn(task.Snapshot, live) {
+		task.Notes = append(task.Notes, fmt.Sprintf("keep the pod of Instance %s: nobody asks any more for it to be started anew", live.Name))
 		m.Kept.Spec.StopPod = ""
 	}
 	if answer := live.Annotations[v1alpha1.AnnotationRestart]; answer != "" && m.RestartReason != "" {
@@ -94,18 +94,18 @@ func compareInstance(plan *planning.Plan, g v1alpha1.Group, s observation.Snapsh
 }
 
 // compareRevision finds out whether another revision needs a restart.
-func compareRevision(m *planning.InstanceDiff, plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering) error {
+func compareRevision(m *planning.InstanceDiff, task planning.Task) error {
 	live := m.Live
 	var old corev1.PodTemplateSpec
 	if err := json.Unmarshal(live.Spec.PodTemplate.Raw, &old); err != nil {
 		return fmt.Errorf("decode template of Instance %s: %w", live.Name, err)
 	}
-	wanted, kept := plan.Target.Template.DeepCopy(), live.Spec.PodTemplate
-	if r.AdjustTemplate != nil {
+	wanted, kept := task.Target.Template.DeepCopy(), live.Spec.PodTemplate
+	if task.Rendering.AdjustTemplate != nil {
 		// What makes no revision is no reason for a restart either, and is
 		// changed while a restart is pending too.
-		r.AdjustTemplate(live.Spec.Slot, wanted)
-		r.AdjustTemplate(live.Spec.Slot, &old)
+		task.Rendering.AdjustTemplate(live.Spec.Slot, wanted)
+		task.Rendering.AdjustTemplate(live.Spec.Slot, &old)
 		var err error
 		if kept.Raw, err = json.Marshal(old); err != nil {
 			return fmt.Errorf("encode template of Instance %s: %w", live.Name, err)
@@ -113,7 +113,7 @@ func compareRevision(m *planning.InstanceDiff, plan *planning.Plan, g v1alpha1.G
 	}
 	change := revision.Difference(&old, wanted)
 	if !change.Restart {
-		plan.Notes = append(plan.Notes, fmt.Sprintf("change Instance %s in place: %s", live.Name, change.Text))
+		task.Notes = append(task.Notes, fmt.Sprintf("change Instance %s in place: %s", live.Name, change.Text))
 		return nil
 	}
 	// Until then the member keeps what it runs.
@@ -130,37 +130,37 @@ func compareRevision(m *planning.InstanceDiff, plan *planning.Plan, g v1alpha1.G
 		member.SetAnnotation(m.Wanted, v1alpha1.AnnotationAppliedConfig, strings.Join(append([]string{string(live.Status.PodUID)}, append(member.AppliedRevisions(live), live.Spec.Revision)...), " "))
 	}
 	var err error
-	m.RestartReason, err = onlineconfig.ApplyOnline(m, plan, g, s, r, &old, wanted, change.Text)
+	m.RestartReason, err = onlineconfig.ApplyOnline(m, task, &old, wanted, change.Text)
 	return err
 }
 
 // instanceChange is what becomes of an Instance by what the plan has decided.
-func instanceChange(m planning.InstanceDiff, plan *planning.Plan, g v1alpha1.Group, r component.Rendering, leaving planning.Removal, marked map[string]bool) planning.InstanceChange {
+func instanceChange(m planning.InstanceDiff, task planning.Task, leaving planning.Removal, marked map[string]bool) planning.InstanceChange {
 	name := m.Live.Name
-	eviction := planEviction(plan, g, r, m.Live)
+	eviction := planEviction(task, m.Live)
 	if m.Live.DeletionTimestamp != nil {
-		stops := plan.Released[name] && plan.Disrupted[name] == member.Restart && !r.Component.NotServing(m.Live)
-		return planning.InstanceChange{Live: m.Live, Desired: deletingInstance(m.Live, plan, g, r, eviction), Stops: stops}
+		stops := task.Released[name] && task.Disrupted[name] == member.Restart && !task.Rendering.Component.NotServing(m.Live)
+		return planning.InstanceChange{Live: m.Live, Desired: deletingInstance(m.Live, task, eviction), Stops: stops}
 	}
 	out := planning.InstanceChange{Live: m.Live, Desired: m.Kept}
-	if plan.StopPermitted[name] {
-		out.Desired, out.Stops = m.Wanted, !r.Component.NotServing(m.Live)
+	if task.StopPermitted[name] {
+		out.Desired, out.Stops = m.Wanted, !task.Rendering.Component.NotServing(m.Live)
 		out.Rolls = out.Stops && m.Live.Spec.Revision != m.Wanted.Spec.Revision
 	} else if m.RestartReason != "" {
-		plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestartPending, fmt.Sprintf("Instance %s needs a restart: %s", name, m.RestartReason)))
+		task.Outcome = step.Worst(task.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestartPending, fmt.Sprintf("Instance %s needs a restart: %s", name, m.RestartReason)))
 	}
-	recordDisruption(out.Desired, m.Live, plan, r, eviction)
+	recordDisruption(out.Desired, m.Live, task, eviction)
 	recordEviction(out.Desired, m.Live, eviction)
 	if m.Live.Annotations[v1alpha1.AnnotationDisruption] != "" && out.Desired.Annotations[v1alpha1.AnnotationDisruption] == "" {
-		disruption.RecheckUndone(plan, g, r, m.Live)
+		disruption.RecheckUndone(task, m.Live)
 	}
 	if marked[name] {
 		member.SetAnnotation(out.Desired, v1alpha1.AnnotationSurge, member.SurgeValue)
 	}
-	if d, leaves := leaving.Candidates[name]; leaves && (!r.Component.NeedsLease(d) || plan.Disrupted[name] == member.Remove) {
+	if d, leaves := leaving.Candidates[name]; leaves && (!task.Rendering.Component.NeedsLease(d) || task.Disrupted[name] == member.Remove) {
 		out.Desired.Spec.Retire = true
 	} else if m.Live.Spec.Retire {
-		plan.Notes = append(plan.Notes, fmt.Sprintf("keep Instance %s: it is not to leave any more", name))
+		task.Notes = append(task.Notes, fmt.Sprintf("keep Instance %s: it is not to leave any more", name))
 	}
 	return out
 }
@@ -181,7 +181,7 @@ func updateSuspended(plan *planning.Plan, living []planning.InstanceDiff) {
 // Only its finalizer changes, when its member has left, and whether its pod runs: a
 // suspended group stops it like the others, and the member leaves when the group is
 // resumed.
-func deletingInstance(live *v1alpha1.Instance, plan *planning.Plan, g v1alpha1.Group, r component.Rendering, eviction component.Eviction) *v1alpha1.Instance {
+func deletingInstance(live *v1alpha1.Instance, task planning.Task, eviction component.Eviction) *v1alpha1.Instance {
 	desired := &v1alpha1.Instance{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: live.Namespace, Name: live.Name, Labels: live.Labels, OwnerReferences: live.OwnerReferences,
@@ -189,10 +189,10 @@ func deletingInstance(live *v1alpha1.Instance, plan *planning.Plan, g v1alpha1.G
 		},
 		Spec: *live.Spec.DeepCopy(),
 	}
-	desired.Spec.Suspended = g.GetComponentSpec().Suspended
-	deferSuspension(desired, live, r)
-	recordDisruption(desired, live, plan, r, eviction)
-	if plan.Released[live.Name] {
+	desired.Spec.Suspended = task.Group.GetComponentSpec().Suspended
+	deferSuspension(desired, live, task.Rendering)
+	recordDisruption(desired, live, task, eviction)
+	if task.Released[live.Name] {
 		desired.Finalizers = nil
 	}
 	return desired
@@ -202,10 +202,10 @@ func deletingInstance(live *v1alpha1.Instance, plan *planning.Plan, g v1alpha1.G
 // record of what is still to be undone. A pod that has to stop before its member is known
 // to have left is suspended. The record of a member that is to lead nothing stays after
 // its disruption has ended: it tells later what to undo.
-func recordDisruption(desired, live *v1alpha1.Instance, plan *planning.Plan, r component.Rendering, eviction component.Eviction) {
+func recordDisruption(desired, live *v1alpha1.Instance, task planning.Task, eviction component.Eviction) {
 	before := member.Verb(live.Annotations[v1alpha1.AnnotationDisruption])
-	left := before != "" && (r.DatabaseUnknown || disruption.HasLeftovers(r.Component, live))
-	switch verb, under := plan.Disrupted[live.Name]; {
+	left := before != "" && (task.Rendering.DatabaseUnknown || disruption.HasLeftovers(task.Rendering.Component, live))
+	switch verb, under := task.Disrupted[live.Name]; {
 	case under:
 		member.SetAnnotation(desired, v1alpha1.AnnotationDisruption, string(verb))
 	case eviction.Marked && (!left || before != member.Remove):
@@ -213,7 +213,7 @@ func recordDisruption(desired, live *v1alpha1.Instance, plan *planning.Plan, r c
 	case left:
 		member.SetAnnotation(desired, v1alpha1.AnnotationDisruption, string(before))
 	}
-	desired.Spec.Suspended = desired.Spec.Suspended || plan.Suspended[live.Name]
+	desired.Spec.Suspended = desired.Spec.Suspended || task.Suspended[live.Name]
 }
 
 // preserveAnnotations keeps what earlier plans have written on an Instance.

@@ -13,28 +13,28 @@ import (
 // planEviction takes over how far a member is on its way to lead nothing. A member that
 // leaves has given its leaders away already; one that is being restarted does so by
 // itself.
-func planEviction(p *planning.Plan, g v1alpha1.Group, r component.Rendering, i *v1alpha1.Instance) component.Eviction {
-	leading, able := r.Component.(component.LeaderEvictor)
+func planEviction(task planning.Task, i *v1alpha1.Instance) component.Eviction {
+	leading, able := task.Rendering.Component.(component.LeaderEvictor)
 	if !able {
 		return component.Eviction{}
 	}
 	e := leading.PlanEviction(i)
-	verb, under := p.Disrupted[i.Name]
-	if g.GetComponentSpec().Suspended || verb == member.Remove {
+	verb, under := task.Disrupted[i.Name]
+	if task.Group.GetComponentSpec().Suspended || verb == member.Remove {
 		return component.Eviction{Marked: e.Marked && i.Annotations[v1alpha1.AnnotationDisruption] != ""}
 	}
 	// A member that has just been chosen to be disrupted must not get the leaders of others.
-	if !under && p.Lease.Take == nil {
-		p.Evictions = append(p.Evictions, e.Calls...)
+	if !under && task.Lease.Take == nil {
+		task.Evictions = append(task.Evictions, e.Calls...)
 	}
 	request, asked := member.EvictionRequest(i)
 	answered := asked && i.Annotations[v1alpha1.AnnotationLeadersEvicted] == request
 	if !answered || e.Blocked {
 		// Once it was so, a leader that comes and is sent away is no deviation.
-		p.EvictionOutcome = step.Worst(p.EvictionOutcome, e.Wait)
+		task.EvictionOutcome = step.Worst(task.EvictionOutcome, e.Wait)
 	}
-	if p.UnansweredEviction == "" && (asked && e.Done && !answered || !asked && i.Annotations[v1alpha1.AnnotationLeadersEvicted] != "") {
-		p.UnansweredEviction = i.Name
+	if task.UnansweredEviction == "" && (asked && e.Done && !answered || !asked && i.Annotations[v1alpha1.AnnotationLeadersEvicted] != "") {
+		task.UnansweredEviction = i.Name
 	}
 	return e
 }

@@ -61,7 +61,7 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 			return plan, err
 		}
 	}
-	if err := planMembers(&plan, g, s, r); err != nil {
+	if err := planMembers(planning.Task{Plan: &plan, Group: g, Snapshot: s, Rendering: r}); err != nil {
 		return plan, err
 	}
 	plan.Prune = rollout.Prune(g, s, target)
@@ -110,21 +110,21 @@ func mostImportant(members, disruptions, volumes step.Outcome) step.Outcome {
 }
 
 // groupOutcome says why the group is not yet what its spec asks for.
-func groupOutcome(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, creating string) step.Outcome {
+func groupOutcome(task planning.Task, creating string) step.Outcome {
 	wait := func(source, reason, message string) step.Outcome {
 		return step.Wait(source, member.WaitDeadline, reason, message)
 	}
-	if creating != "" && !r.Gate.Open {
-		return wait("PDGroup", r.GateReason, r.Gate.Message)
+	if creating != "" && !task.Rendering.Gate.Open {
+		return wait("PDGroup", task.Rendering.GateReason, task.Rendering.Gate.Message)
 	}
-	if o := notReadyOutcome(plan, g, s, r); o.Kind != step.KindDone {
+	if o := notReadyOutcome(task); o.Kind != step.KindDone {
 		return o
 	}
 	if creating != "" {
 		return wait("Instance", v1alpha1.ReasonCreating, creating)
 	}
-	if plan.Target.NewRendering != "" {
-		return wait(g.GroupKind(), v1alpha1.ReasonNewRendering, "this operator would render pods or Services differently, and leaves them as they are until the spec changes: "+plan.Target.NewRendering)
+	if task.Target.NewRendering != "" {
+		return wait(task.Group.GroupKind(), v1alpha1.ReasonNewRendering, "this operator would render pods or Services differently, and leaves them as they are until the spec changes: "+task.Target.NewRendering)
 	}
 	return step.Done()
 }
@@ -132,13 +132,13 @@ func groupOutcome(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot,
 // notReadyOutcome is the most specific reason of an Instance that is not Ready. How far a
 // member is on its way to leave is reported elsewhere. An Instance of another group that
 // had the same name blocks its slot until it has gone.
-func notReadyOutcome(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering) step.Outcome {
-	if g.GetComponentSpec().Suspended {
-		for _, i := range s.Instances {
+func notReadyOutcome(task planning.Task) step.Outcome {
+	if task.Group.GetComponentSpec().Suspended {
+		for _, i := range task.Snapshot.Instances {
 			switch {
 			case i.Status.PodUID == "":
-			case r.SuspendWait != "" && !i.Spec.Suspended:
-				return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("pod %s still runs: %s", i.Name, r.SuspendWait))
+			case task.Rendering.SuspendWait != "" && !i.Spec.Suspended:
+				return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("pod %s still runs: %s", i.Name, task.Rendering.SuspendWait))
 			default:
 				return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("pod %s is still stopping", i.Name))
 			}
@@ -146,14 +146,14 @@ func notReadyOutcome(plan *planning.Plan, g v1alpha1.Group, s observation.Snapsh
 		return step.Done()
 	}
 	worst := step.Done()
-	for _, i := range s.Instances {
-		own := workload.IsOwned(g, i)
-		if own && (i.Spec.Retire || i.DeletionTimestamp != nil && member.HasMemberFinalizer(i)) || plan.Disrupted[i.Name] == member.Remove || slices.Contains(plan.Deletes, i) {
+	for _, i := range task.Snapshot.Instances {
+		own := workload.IsOwned(task.Group, i)
+		if own && (i.Spec.Retire || i.DeletionTimestamp != nil && member.HasMemberFinalizer(i)) || task.Disrupted[i.Name] == member.Remove || slices.Contains(task.Deletes, i) {
 			continue
 		}
 		o := member.OutcomeOf(i)
 		if o.Reason == v1alpha1.ReasonWaitingForInstances {
-			if o.After = gate.Patience; s.Overdue[i.UID] {
+			if o.After = gate.Patience; task.Snapshot.Overdue[i.UID] {
 				o.After, o.Message = member.WaitDeadline, o.Message+": is it running?"
 			}
 		}

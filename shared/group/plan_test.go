@@ -58,7 +58,7 @@ func TestAMarkGoesWhenPDSaysNowThatNothingIsLeft(t *testing.T) {
 			r := component.Rendering{Component: swept{}, ComponentFor: func(now pd.View) component.Component { return swept{view: now} }}
 			plan := planning.Plan{Disrupted: map[string]member.Verb{}, StopPermitted: map[string]bool{}}
 
-			change := instanceChange(planning.InstanceDiff{Live: i, Kept: instancetest.Instance(0, "a")}, &plan, g, r, planning.Removal{}, nil)
+			change := instanceChange(planning.InstanceDiff{Live: i, Kept: instancetest.Instance(0, "a")}, planning.Task{Plan: &plan, Group: g, Rendering: r}, planning.Removal{}, nil)
 
 			assert.Empty(t, change.Desired.Annotations[v1alpha1.AnnotationDisruption])
 			said := ""

@@ -139,7 +139,7 @@ func TestAPodThatMayRunWithAnotherConfigurationSaysSo(t *testing.T) {
 	require.NoError(t, err)
 	live.Spec.InPlaceFrom, live.Status.PodUID, live.Status.Revision = target.Hash, "pod", target.Hash
 
-	m, err := compareInstance(&planning.Plan{Target: target}, g, observation.Snapshot{}, r, live)
+	m, err := compareInstance(planning.Task{Plan: &planning.Plan{Target: target}, Group: g, Snapshot: observation.Snapshot{}, Rendering: r}, live)
 
 	require.NoError(t, err)
 	assert.EqualValues(t, "pod", m.Wanted.Spec.StopPod)

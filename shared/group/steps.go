@@ -5,10 +5,8 @@ import (
 	"slices"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/disruption"
 	"github.com/tidb-groups/tidb-groups/shared/member"
-	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/scaling"
@@ -17,11 +15,7 @@ import (
 
 // members is what the steps of a plan for the members of a group share.
 type members struct {
-	plan      *planning.Plan
-	group     v1alpha1.Group
-	snapshot  observation.Snapshot
-	rendering component.Rendering
-
+	task planning.Task
 	// diffs are the Instances that the group has a say in, by compare.
 	diffs []planning.InstanceDiff
 	// added is how many members there are to be so that another one may leave a fuller
@@ -56,8 +50,8 @@ func (m *members) steps() []func() error {
 
 // planMembers decides for every slot: create, keep, change in place, restart, remove, or
 // say what is pending.
-func planMembers(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering) error {
-	m := &members{plan: plan, group: g, snapshot: s, rendering: r}
+func planMembers(task planning.Task) error {
+	m := &members{task: task}
 	for _, run := range m.steps() {
 		if err := run(); err != nil {
 			return err
@@ -66,25 +60,25 @@ func planMembers(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, 
 	return nil
 }
 
-func (m *members) suspended() bool { return m.group.GetComponentSpec().Suspended }
+func (m *members) suspended() bool { return m.task.Group.GetComponentSpec().Suspended }
 
 // wanted is how many members there are to be.
-func (m *members) wanted() int32 { return m.group.GetReplicas() + m.rendering.Extra + m.surge }
+func (m *members) wanted() int32 { return m.task.Group.GetReplicas() + m.task.Rendering.Extra + m.surge }
 
 // compare compares every Instance with what the spec asks for.
 func (m *members) compare() error {
 	var err error
-	m.diffs, err = compareInstances(m.plan, m.group, m.snapshot, m.rendering)
+	m.diffs, err = compareInstances(m.task)
 	return err
 }
 
 // size decides how many members there are to be beyond spec.replicas, and who leaves.
 func (m *members) size() error {
-	m.rendering.Extra += scaling.PlanReplacements(m.group, m.snapshot, m.rendering)
-	m.added, m.keepMark, m.rebalancing = scaling.PlanRebalance(m.group, m.snapshot, m.rendering, m.diffs, m.plan.Target.Hash)
-	m.rendering.Extra += m.added
-	m.surge = scaling.PlanSurge(m.plan, m.group, m.snapshot, m.rendering, m.diffs)
-	m.leaving = scaling.PlanRemoval(m.group, m.snapshot, m.rendering, m.surge, m.plan.Target.Hash)
+	m.task.Rendering.Extra += scaling.PlanReplacements(m.task.Group, m.task.Snapshot, m.task.Rendering)
+	m.added, m.keepMark, m.rebalancing = scaling.PlanRebalance(m.task.Group, m.task.Snapshot, m.task.Rendering, m.diffs, m.task.Target.Hash)
+	m.task.Rendering.Extra += m.added
+	m.surge = scaling.PlanSurge(m.task, m.diffs)
+	m.leaving = scaling.PlanRemoval(m.task.Group, m.task.Snapshot, m.task.Rendering, m.surge, m.task.Target.Hash)
 	return nil
 }
 
@@ -94,19 +88,19 @@ func (m *members) disrupt() error {
 	if m.suspended() {
 		return nil
 	}
-	due := pendingDisruptions(m.plan, m.rendering, m.diffs, m.leaving)
-	o := disruption.PlanDisruptions(m.plan, m.group, m.snapshot, m.rendering, due, m.leaving)
-	m.plan.Outcome = step.Worst(m.plan.Outcome, disruption.WithSingleRestartReason(m.plan, m.snapshot, o), m.leaving.Waiting)
-	disruption.ExplainWaiting(m.plan, m.group, m.snapshot, m.rendering, due)
+	due := pendingDisruptions(m.task, m.diffs, m.leaving)
+	o := disruption.PlanDisruptions(m.task, due, m.leaving)
+	m.task.Outcome = step.Worst(m.task.Outcome, disruption.WithSingleRestartReason(m.task, o), m.leaving.Waiting)
+	disruption.ExplainWaiting(m.task, due)
 	return nil
 }
 
 // remove carries on the removals that need no Lease, and gives up a member that never
 // comes back.
 func (m *members) remove() error {
-	disruption.ContinueRemovals(m.plan, m.rendering, m.leaving)
+	disruption.ContinueRemovals(m.task, m.leaving)
 	if !m.suspended() {
-		disruption.ReplaceDead(m.plan, m.snapshot, m.rendering, m.leaving)
+		disruption.ReplaceDead(m.task, m.leaving)
 	}
 	return nil
 }
@@ -115,8 +109,8 @@ func (m *members) remove() error {
 // Lease for one that has.
 func (m *members) suspend() error {
 	if m.suspended() {
-		updateSuspended(m.plan, m.diffs)
-		disruption.ReleaseWhileSuspended(m.plan, m.group, m.snapshot, m.rendering)
+		updateSuspended(m.task.Plan, m.diffs)
+		disruption.ReleaseWhileSuspended(m.task)
 	}
 	return nil
 }
@@ -124,19 +118,19 @@ func (m *members) suspend() error {
 // change writes down what becomes of every Instance, and takes back what was prepared for
 // those that are not disrupted any more.
 func (m *members) change() error {
-	surge := scaling.SurgeMembers(m.group, m.snapshot, m.rendering, m.surge, m.leaving)
+	surge := scaling.SurgeMembers(m.task.Group, m.task.Snapshot, m.task.Rendering, m.surge, m.leaving)
 	for _, diff := range m.diffs {
-		change := instanceChange(diff, m.plan, m.group, m.rendering, m.leaving, surge)
+		change := instanceChange(diff, m.task, m.leaving, surge)
 		if by := diff.Live.Annotations[v1alpha1.AnnotationRebalance]; by != "" && m.keepMark {
 			member.SetAnnotation(change.Desired, v1alpha1.AnnotationRebalance, by)
 		}
-		m.plan.Instances = append(m.plan.Instances, change)
-		switch _, under := m.plan.Disrupted[diff.Live.Name]; {
+		m.task.Instances = append(m.task.Instances, change)
+		switch _, under := m.task.Disrupted[diff.Live.Name]; {
 		case under:
 		case member.PreparationStarted(diff.Live):
-			m.plan.Calls = append(m.plan.Calls, m.rendering.Component.UndoPreparation(diff.Live)...)
+			m.task.Calls = append(m.task.Calls, m.task.Rendering.Component.UndoPreparation(diff.Live)...)
 		default:
-			m.plan.Evictions = append(m.plan.Evictions, m.rendering.Component.UndoPreparation(diff.Live)...)
+			m.task.Evictions = append(m.task.Evictions, m.task.Rendering.Component.UndoPreparation(diff.Live)...)
 		}
 	}
 	return nil
@@ -144,10 +138,10 @@ func (m *members) change() error {
 
 // release gives back the Lease of a holder that is gone, unless another member takes it.
 func (m *members) release() error {
-	s := m.snapshot
-	if s.HolderLost && s.Lease.Holder.Kind == m.group.GroupKind() && m.plan.Lease.Take == nil && s.UnfinishedBatchMember(nil) == "" {
-		m.plan.Lease = planning.LeaseChange{Release: true, Why: "its holder is gone"}
-		disruption.RecheckLostHolder(m.plan, s)
+	s := m.task.Snapshot
+	if s.HolderLost && s.Lease.Holder.Kind == m.task.Group.GroupKind() && m.task.Lease.Take == nil && s.UnfinishedBatchMember(nil) == "" {
+		m.task.Lease = planning.LeaseChange{Release: true, Why: "its holder is gone"}
+		disruption.RecheckLostHolder(m.task)
 	}
 	return nil
 }
@@ -155,10 +149,10 @@ func (m *members) release() error {
 // create fills slots, as many at once as the component allows. A suspended group fills
 // only the slot for which the Lease is kept.
 func (m *members) create() error {
-	slots, surge := scaling.PlanSlots(m.group, m.snapshot, m.rendering, m.surge)
+	slots, surge := scaling.PlanSlots(m.task.Group, m.task.Snapshot, m.task.Rendering, m.surge)
 	if m.suspended() {
-		if slot, awaited := m.snapshot.RecreatedSlot(m.group); awaited && slices.Contains(slots, slot) {
-			return disruption.PlanRecreated(m.plan, m.group, m.rendering, slot)
+		if slot, awaited := m.task.Snapshot.RecreatedSlot(m.task.Group); awaited && slices.Contains(slots, slot) {
+			return disruption.PlanRecreated(m.task, slot)
 		}
 		return nil
 	}
@@ -167,11 +161,11 @@ func (m *members) create() error {
 		return nil
 	}
 	m.creating = fmt.Sprintf("creating %d of %d Instances", len(all), m.wanted())
-	if !m.rendering.Gate.Open {
+	if !m.task.Rendering.Gate.Open {
 		return nil
 	}
-	if m.rendering.CreateLimit != nil {
-		if limit, limited := m.rendering.CreateLimit(); limit < len(all) {
+	if m.task.Rendering.CreateLimit != nil {
+		if limit, limited := m.task.Rendering.CreateLimit(); limit < len(all) {
 			all, m.creating = all[:limit], m.creating+": "+limited
 		}
 	}
@@ -180,29 +174,29 @@ func (m *members) create() error {
 
 // render renders the Instances of slots, of which some are for a surge.
 func (m *members) render(slots, surge []int32) error {
-	old, err := rollout.CurrentTarget(m.plan, m.group, m.snapshot)
+	old, err := rollout.CurrentTarget(m.task)
 	if err != nil {
 		return err
 	}
-	ahead := m.plan.WithPlannedRevisions(m.snapshot)
+	ahead := m.task.WithPlannedRevisions(m.task.Snapshot)
 	for _, slot := range slots {
-		desired, err := scaling.RenderNewInstance(m.plan, m.group, ahead, m.rendering, old, slot, slices.Contains(surge, slot))
+		desired, err := scaling.RenderNewInstance(m.task.With(ahead), old, slot, slices.Contains(surge, slot))
 		if err != nil {
 			return err
 		}
-		if m.added > 0 && scaling.RebalanceSurplus(m.group, ahead.Instances) == nil {
-			member.SetAnnotation(desired, v1alpha1.AnnotationRebalance, m.rendering.Spread.By)
+		if m.added > 0 && scaling.RebalanceSurplus(m.task.Group, ahead.Instances) == nil {
+			member.SetAnnotation(desired, v1alpha1.AnnotationRebalance, m.task.Rendering.Spread.By)
 		}
 		ahead.Instances = append(ahead.Instances, desired)
-		m.plan.Instances = append(m.plan.Instances, planning.InstanceChange{Desired: desired, Rolls: old != nil && desired.Spec.Revision == m.plan.Target.Hash})
-		m.plan.Notes = append(m.plan.Notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(m.snapshot.Instances), m.wanted()))
+		m.task.Instances = append(m.task.Instances, planning.InstanceChange{Desired: desired, Rolls: old != nil && desired.Spec.Revision == m.task.Target.Hash})
+		m.task.Notes = append(m.task.Notes, fmt.Sprintf("create Instance %s: %d of %d exist", desired.Name, len(m.task.Snapshot.Instances), m.wanted()))
 	}
 	return nil
 }
 
 // explain says why the group is not what its spec asks for.
 func (m *members) explain() error {
-	beside := step.Worst(scaling.VolumeOutcome(m.group, m.snapshot, m.rendering), scaling.ReplacementOutcome(m.group, m.snapshot, m.rendering), m.rebalancing)
-	m.plan.Outcome = mostImportant(groupOutcome(m.plan, m.group, m.snapshot, m.rendering, m.creating), m.plan.Outcome, beside)
+	beside := step.Worst(scaling.VolumeOutcome(m.task.Group, m.task.Snapshot, m.task.Rendering), scaling.ReplacementOutcome(m.task.Group, m.task.Snapshot, m.task.Rendering), m.rebalancing)
+	m.task.Outcome = mostImportant(groupOutcome(m.task, m.creating), m.task.Outcome, beside)
 	return nil
 }

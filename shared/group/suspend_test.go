@@ -67,7 +67,7 @@ func TestAPodThatRunsOnSaysForWhom(t *testing.T) {
 	i := instancetest.Instance(1, "uid")
 	i.Status.PodUID = "pod"
 	says := func(r component.Rendering) string {
-		return notReadyOutcome(&planning.Plan{}, g, observation.Snapshot{Instances: []*v1alpha1.Instance{i}}, r).Message
+		return notReadyOutcome(planning.Task{Plan: &planning.Plan{}, Group: g, Snapshot: observation.Snapshot{Instances: []*v1alpha1.Instance{i}}, Rendering: r}).Message
 	}
 	assert.Equal(t, "pod kv-1 still runs: TiDBGroup db has to stop first", says(component.Rendering{SuspendWait: "TiDBGroup db has to stop first"}))
 	i.Spec.Suspended = true
@@ -90,7 +90,7 @@ func TestADeletedMemberStopsWithItsGroup(t *testing.T) {
 	i := instancetest.Deleted(instancetest.Instance(1, "uid"))
 	open := component.Rendering{Component: componenttest.Clean{}, Gate: gate.Result{Open: true}}
 	stops := func(r component.Rendering) bool {
-		return deletingInstance(i, &planning.Plan{}, g, r, component.Eviction{}).Spec.Suspended
+		return deletingInstance(i, planning.Task{Plan: &planning.Plan{}, Group: g, Rendering: r}, component.Eviction{}).Spec.Suspended
 	}
 	assert.False(t, stops(open))
 	g.Spec.Suspended = true

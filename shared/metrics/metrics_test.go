@@ -184,7 +184,7 @@ func TestASecondOperatorOfOneProcessTakesTheMetricsOver(t *testing.T) {
 }
 
 func TestEveryMetricAboutAnObjectNamesItAndIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operations/metrics.md")
+	page, err := os.ReadFile("../../docs/reference/metrics.md")
 	require.NoError(t, err)
 	assert.Contains(t, string(page), metrics.Markdown(), "the table of the page is to be:\n%s", metrics.Markdown())
 	for _, m := range metrics.Table() {

@@ -48,7 +48,7 @@ func Table() []Metric {
 		{members, "gauge", object("state"), "Members of a group by state: desired, existing, ready, updated (at the revision that the spec asks for).", "of groups"},
 		{memberState, "gauge", object("member", "state"), "1 for the state in which the database has a member of a group: of PD Leader, Follower, Removed; of a store Up, Disconnected, Down, Offline, Tombstone; of TiDB Serving, Starting.", "of groups"},
 		{regionsLeft, "gauge", object("member"), "Regions on a store that is leaving; as old as the store's last heartbeat.", "tikvgroup, tiflashgroup"},
-		{disruption, "gauge", object("member_kind", "member"), "For how many seconds a member has held the right to be disrupted in the cluster of a PDGroup; no series while nobody has it.", "pdgroup"},
+		{disruption, "gauge", object("member_kind", "member"), "For how many seconds a member has held the right to be disrupted in the cluster of a PDGroup; no series while no member has it.", "pdgroup"},
 		{claimDays, "gauge", object("member"), "Days until the claim of a member that has left is deleted; no series for one that stays for good.", "instance"},
 		{outcomes, "counter", []string{"kind", "step", "outcome"}, "Ends of reconciling, by step (plan, act, report) and outcome (Done, Wait, After, Fail, Stall).", "all"},
 		{calls, "histogram", []string{"operator", "call", "code"}, "How long PD took to answer a call, in seconds, by call and HTTP status; none if it did not answer.", "of groups"},
@@ -68,7 +68,7 @@ func lookup(name string) Metric {
 	panic("no metric " + name) // a mistake in this package, found by its tests
 }
 
-// Markdown is the Table as docs/operations/metrics.md shows it.
+// Markdown is the Table as docs/reference/metrics.md shows it.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| metric | type | operators | meaning |\n|---|---|---|---|\n")

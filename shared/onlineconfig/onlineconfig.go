@@ -10,7 +10,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/member"
-	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
@@ -42,23 +41,23 @@ func addConfigUpdate(m *planning.InstanceDiff, plan *planning.Plan, lacks compon
 // shown that it has all of it: until then a pod that is made anew gets the files
 // that are known to be good. It says why the pod has to be restarted all the same;
 // empty if it has not.
-func ApplyOnline(m *planning.InstanceDiff, plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, old, wanted *corev1.PodTemplateSpec, why string) (string, error) {
-	live, target := m.Live, plan.Target
-	if r.OnlineConfig == nil || g.GetComponentSpec().Suspended {
+func ApplyOnline(m *planning.InstanceDiff, task planning.Task, old, wanted *corev1.PodTemplateSpec, why string) (string, error) {
+	live, target := m.Live, task.Target
+	if task.Rendering.OnlineConfig == nil || task.Group.GetComponentSpec().Suspended {
 		return why, nil
 	}
-	files, err := plan.LoadStoredFiles(s)
+	files, err := task.LoadStoredFiles(task.Snapshot)
 	if err != nil || files[live.Spec.Revision] == nil {
 		return why, err
 	}
-	mounted, err := remounted(g, wanted, target.Files, files[live.Spec.Revision])
-	if err != nil || revision.Difference(old, mounted).Restart || r.OnlineConfig.WhyRestart(files[live.Spec.Revision], target.Files) != "" {
+	mounted, err := remounted(task.Group, wanted, target.Files, files[live.Spec.Revision])
+	if err != nil || revision.Difference(old, mounted).Restart || task.Rendering.OnlineConfig.WhyRestart(files[live.Spec.Revision], target.Files) != "" {
 		return why, err
 	}
 	marks := member.AppliedRevisions(live)
 	if _, ready := member.ReadySince(live); !ready || live.Status.Revision != live.Spec.Revision || live.Status.PodUID == live.Spec.StopPod {
-		left := rollout.StartTimeLeft(s, live)
-		if left <= 0 && r.Component.NotServing(live) {
+		left := rollout.StartTimeLeft(task.Snapshot, live)
+		if left <= 0 && task.Rendering.Component.NotServing(live) {
 			return why, nil
 		}
 		wait := step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonConfigPending, "Instance "+live.Name+" is given its changed configuration when its pod is ready")
@@ -67,11 +66,11 @@ func ApplyOnline(m *planning.InstanceDiff, plan *planning.Plan, g v1alpha1.Group
 		}
 		m.ApplyingConfig = true
 		keepAppliedRevisions(m, marks)
-		plan.ConfigOutcome = step.Worst(plan.ConfigOutcome, wait)
+		task.ConfigOutcome = step.Worst(task.ConfigOutcome, wait)
 		return "", nil
 	}
 	others := files.Others(append(marks, live.Spec.Revision, live.Status.MadeFrom)...)
-	lacks := r.OnlineConfig.Progress(live, others, target.Files)
+	lacks := task.Rendering.OnlineConfig.Progress(live, others, target.Files)
 	switch {
 	case lacks.Stuck != "":
 		keepAppliedRevisions(m, marks)
@@ -79,16 +78,16 @@ func ApplyOnline(m *planning.InstanceDiff, plan *planning.Plan, g v1alpha1.Group
 	case lacks.Outcome.Kind == step.KindDone:
 		m.Wanted.Spec.InPlaceFrom = live.Spec.Revision
 		m.Kept = m.Wanted
-		plan.Notes = append(plan.Notes, fmt.Sprintf("change Instance %s in place: its member runs with the changed configuration", live.Name))
+		task.Notes = append(task.Notes, fmt.Sprintf("change Instance %s in place: its member runs with the changed configuration", live.Name))
 		return "", nil
 	case !slices.Contains(marks, target.Hash):
 		// The mark is written before anything is done.
 		marks, lacks.Apply = append(marks, target.Hash), false
-		plan.Notes = append(plan.Notes, "mark Instance "+live.Name+": its member is given a changed configuration")
+		task.Notes = append(task.Notes, "mark Instance "+live.Name+": its member is given a changed configuration")
 	}
 	m.ApplyingConfig = true
 	keepAppliedRevisions(m, marks)
-	addConfigUpdate(m, plan, lacks, component.ConfigUpdate{Others: others, Wanted: target.Files})
+	addConfigUpdate(m, task.Plan, lacks, component.ConfigUpdate{Others: others, Wanted: target.Files})
 	return "", nil
 }
 
@@ -114,12 +113,12 @@ func remounted(g v1alpha1.Group, template *corev1.PodTemplateSpec, has, wanted m
 // KeepConfig sees to it that a member which may run with something else than its
 // revision says runs with that: its process may have been started anew with the
 // files of an older revision, or a change may have been taken back half way.
-func KeepConfig(m *planning.InstanceDiff, plan *planning.Plan, s observation.Snapshot, r component.Rendering) error {
+func KeepConfig(m *planning.InstanceDiff, task planning.Task) error {
 	live, marks := m.Live, member.AppliedRevisions(m.Live)
-	if r.OnlineConfig == nil || m.ApplyingConfig || !member.MayRunOtherConfig(live) {
+	if task.Rendering.OnlineConfig == nil || m.ApplyingConfig || !member.MayRunOtherConfig(live) {
 		return nil
 	}
-	files, err := plan.LoadStoredFiles(s)
+	files, err := task.LoadStoredFiles(task.Snapshot)
 	if err != nil {
 		return err
 	}
@@ -129,7 +128,7 @@ func KeepConfig(m *planning.InstanceDiff, plan *planning.Plan, s observation.Sna
 		return nil
 	}
 	others := files.Others(append(slices.Clone(marks), live.Status.MadeFrom)...)
-	lacks := r.OnlineConfig.Progress(live, others, own)
+	lacks := task.Rendering.OnlineConfig.Progress(live, others, own)
 	if lacks.Stuck != "" && m.RestartReason == "" {
 		m.RestartReason, m.RestartOnly = lacks.Stuck, true
 		m.Wanted = m.Kept.DeepCopy()
@@ -137,7 +136,7 @@ func KeepConfig(m *planning.InstanceDiff, plan *planning.Plan, s observation.Sna
 	}
 	if lacks.Outcome.Kind != step.KindDone || lacks.Stuck != "" {
 		keepAppliedRevisions(m, marks)
-		addConfigUpdate(m, plan, lacks, component.ConfigUpdate{Others: others, Wanted: own})
+		addConfigUpdate(m, task.Plan, lacks, component.ConfigUpdate{Others: others, Wanted: own})
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 )
 
-// Flags are the command line of every operator. docs/development.md lists them.
+// Flags are the command line of every operator. docs/reference/operators.md lists them.
 type Flags struct {
 	// Namespaces to watch, comma-separated; empty means all.
 	Namespaces string

@@ -42,6 +42,25 @@ func (p *Plan) WithPlannedRevisions(s observation.Snapshot) observation.Snapshot
 	return s
 }
 
+// Task is the making of a plan: for which group, from what, and how its members are to be.
+// The steps of the plan hand it on.
+type Task struct {
+	// Plan that is being made.
+	*Plan
+	// Group that is planned for.
+	Group v1alpha1.Group
+	// Snapshot of what there is.
+	Snapshot observation.Snapshot
+	// Rendering of the members.
+	Rendering component.Rendering
+}
+
+// With returns the task with another Snapshot.
+func (t Task) With(s observation.Snapshot) Task {
+	t.Snapshot = s
+	return t
+}
+
 // Plan is what the operator of a group will do, and why.
 type Plan struct {
 	// Services, ConfigMap and Revision to apply, in this order; ConfigMap and

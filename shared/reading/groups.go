@@ -14,9 +14,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 )
 
-// ObserveGroups reads the groups that make the cluster.
+// ObserveGroups reads the groups that make the cluster, in the order in which they get a new
+// version: whoever names the first that is waited for names the right one.
 func ObserveGroups(ctx context.Context, c client.Reader, g v1alpha1.Group, s *observation.Snapshot) error {
-	for _, component := range v1alpha1.ComponentTable() {
+	for _, component := range v1alpha1.RolloutOrder() {
 		found, err := groupsOf(ctx, c, g, component.NewList())
 		if err != nil {
 			return err

@@ -18,20 +18,20 @@ import (
 
 // CurrentTarget returns the revision that all members last had in common, if it is not the
 // wanted one and some members still have it; else nil.
-func CurrentTarget(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot) (*revision.Target, error) {
-	current := g.GetGroupStatus().CurrentRevision
-	if current == "" || current == plan.Target.Hash {
+func CurrentTarget(task planning.Task) (*revision.Target, error) {
+	current := task.Group.GetGroupStatus().CurrentRevision
+	if current == "" || current == task.Target.Hash {
 		return nil, nil
 	}
 	// If all have left, for example because all were deleted at once, it is theirs.
-	stays := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return workload.IsOwned(g, i) && !member.HasLeft(i) })
+	stays := slices.ContainsFunc(task.Snapshot.Instances, func(i *v1alpha1.Instance) bool { return workload.IsOwned(task.Group, i) && !member.HasLeft(i) })
 	in := func(i *v1alpha1.Instance) bool {
-		return workload.IsOwned(g, i) && (!member.HasLeft(i) || !stays) && i.Spec.Revision == current
+		return workload.IsOwned(task.Group, i) && (!member.HasLeft(i) || !stays) && i.Spec.Revision == current
 	}
-	if !slices.ContainsFunc(s.Instances, in) {
+	if !slices.ContainsFunc(task.Snapshot.Instances, in) {
 		return nil, nil
 	}
-	for _, stored := range s.Revisions {
+	for _, stored := range task.Snapshot.Revisions {
 		record, err := revision.Decode(stored)
 		if err != nil {
 			return nil, err

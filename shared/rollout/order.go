@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,10 +15,8 @@ import (
 // Order is the order in which the kinds of a cluster get a new version or configuration.
 // They are suspended in reverse.
 func Order() []string {
-	all := v1alpha1.ComponentTable()
-	slices.SortStableFunc(all, func(a, b v1alpha1.ComponentInfo) int { return cmp.Compare(a.Rollout, b.Rollout) })
 	var out []string
-	for _, c := range all {
+	for _, c := range v1alpha1.RolloutOrder() {
 		out = append(out, c.Kind)
 	}
 	return out

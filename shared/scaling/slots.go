@@ -18,21 +18,21 @@ import (
 // RenderNewInstance renders an Instance for an empty slot. While a roll is held back it
 // gets the revision that the others run, so that a scale-out or a replacement breaks
 // neither the order of an upgrade nor the limit of a canary.
-func RenderNewInstance(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, old *revision.Target, slot int32, surge bool) (*v1alpha1.Instance, error) {
+func RenderNewInstance(task planning.Task, old *revision.Target, slot int32, surge bool) (*v1alpha1.Instance, error) {
 	if surge {
-		desired, err := component.NewInstance(g, r, plan.Target, slot)
+		desired, err := component.NewInstance(task.Group, task.Rendering, task.Target, slot)
 		if err == nil {
 			member.SetAnnotation(desired, v1alpha1.AnnotationSurge, member.SurgeValue)
 		}
 		return desired, err
 	}
 	if old != nil {
-		desired, err := component.NewInstance(g, r, *old, slot)
-		if err != nil || plan.ApplyingConfig || rollout.CheckUserHolds(g, s, r, component.Disruption{Instance: desired, Verb: member.Restart}, plan.Target.Hash).Kind != step.KindDone {
+		desired, err := component.NewInstance(task.Group, task.Rendering, *old, slot)
+		if err != nil || task.ApplyingConfig || rollout.CheckUserHolds(task.Group, task.Snapshot, task.Rendering, component.Disruption{Instance: desired, Verb: member.Restart}, task.Target.Hash).Kind != step.KindDone {
 			return desired, err
 		}
 	}
-	return component.NewInstance(g, r, plan.Target, slot)
+	return component.NewInstance(task.Group, task.Rendering, task.Target, slot)
 }
 
 // PlanSlots finds the slots to fill, and those for a surge, which come after all others. A

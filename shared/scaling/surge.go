@@ -17,8 +17,8 @@ import (
 // PlanSurge returns how many more members there are to be so that none is missed while
 // others are restarted: from before the first is stopped until all are back. An annotation
 // on the additional members records that a surge is on.
-func PlanSurge(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r component.Rendering, living []planning.InstanceDiff) int32 {
-	if r.Surge <= 0 || g.GetComponentSpec().Suspended {
+func PlanSurge(task planning.Task, living []planning.InstanceDiff) int32 {
+	if task.Rendering.Surge <= 0 || task.Group.GetComponentSpec().Suspended {
 		return 0
 	}
 	var due, on, parting int32
@@ -35,7 +35,7 @@ func PlanSurge(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r 
 			away = true
 		}
 		d := component.Disruption{Instance: m.Live, Verb: member.Restart, Why: m.RestartReason}
-		if m.RestartReason != "" && !r.Component.NotServing(m.Live) && rollout.CheckUserHolds(g, s, r, d, plan.Target.Hash).Kind == step.KindDone {
+		if m.RestartReason != "" && !task.Rendering.Component.NotServing(m.Live) && rollout.CheckUserHolds(task.Group, task.Snapshot, task.Rendering, d, task.Target.Hash).Kind == step.KindDone {
 			due++
 		}
 	}
@@ -44,7 +44,7 @@ func PlanSurge(plan *planning.Plan, g v1alpha1.Group, s observation.Snapshot, r 
 	if due == 0 && (on == 0 || !away) {
 		return 0
 	}
-	return min(r.Surge, max(due, on))
+	return min(task.Rendering.Surge, max(due, on))
 }
 
 // SurgeMembers names the members that are there for a surge: the newest of those beyond

@@ -118,7 +118,7 @@ type ComponentSpec struct {
 	// +optional
 	SecurityContext *runtime.RawExtension `json:"securityContext,omitempty"`
 	// TerminationGracePeriodSeconds of the pods, in seconds. Default: PD 30,
-	// TiKV 60, TiFlash 60, TiDB shutdown.delaySeconds + drainSeconds + 20.
+	// TiKV 120, TiFlash 60, TiDB shutdown.delaySeconds + drainSeconds + 20.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
@@ -385,7 +385,7 @@ const (
 // persistentVolumeClaimRetentionPolicy.
 type ClaimRetention struct {
 	// WhenDeleted applies when the group itself is deleted, or an Instance of it by
-	// a person.
+	// a user.
 	// +kubebuilder:default=Retain
 	// +optional
 	WhenDeleted ClaimPolicy `json:"whenDeleted,omitempty"`
@@ -394,7 +394,7 @@ type ClaimRetention struct {
 	// +optional
 	WhenScaled ClaimPolicy `json:"whenScaled,omitempty"`
 	// RetainFor is for how long a claim that is kept is kept after its member has
-	// left its cluster, such as 168h; then it is deleted. Unset: until somebody
+	// left its cluster, such as 168h; then it is deleted. Unset: until a user
 	// deletes it. Claims that are retired already keep what was said then.
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
 	// +kubebuilder:validation:Type=string

@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"cmp"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -69,6 +72,13 @@ type Entry struct {
 // place that lists them.
 func ComponentTable() []ComponentInfo {
 	return []ComponentInfo{pdComponent(), tikvComponent(), tidbComponent(), tiflashComponent()}
+}
+
+// RolloutOrder returns the components in the order in which they get a new version.
+func RolloutOrder() []ComponentInfo {
+	out := ComponentTable()
+	slices.SortStableFunc(out, func(a, b ComponentInfo) int { return cmp.Compare(a.Rollout, b.Rollout) })
+	return out
 }
 
 // LookupComponent returns the component whose groups are of a kind.

@@ -18,7 +18,7 @@ const (
 	// ConditionReconciling is set by the operator of the object's kind while it
 	// works towards the spec, and removed when it has arrived or stalled.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is set by the operator of the object's kind when a person
+	// ConditionStalled is set by the operator of the object's kind when a user
 	// must act before it can go on, and removed when it can.
 	ConditionStalled = "Stalled"
 	// ConditionPaused is set by the operator of the object's kind while
@@ -277,7 +277,7 @@ func ConditionTable() []ConditionInfo {
 		{Type: ConditionReconciling, Kinds: Kinds(), Polarity: NegativePolarity, SetBy: own, Reasons: with(),
 			Meaning: "The operator works towards the spec or waits for another object; the message names it."},
 		{Type: ConditionStalled, Kinds: Kinds(), Polarity: NegativePolarity, SetBy: own, Reasons: with(),
-			Meaning: "A person must act; the message says what to do. Nothing has been touched."},
+			Meaning: "A user must act; the message says what to do. Nothing has been touched."},
 		{Type: ConditionPaused, Kinds: Kinds(), Polarity: NegativePolarity, SetBy: own, Reasons: []string{ReasonPaused},
 			Meaning: "spec.paused keeps the operator from acting."},
 		{Type: ConditionDependenciesReady, Kinds: GroupKinds(func(c ComponentInfo) bool { return c.Kind != KindPDGroup }), Polarity: PositivePolarity,
@@ -292,7 +292,7 @@ func ConditionTable() []ConditionInfo {
 			Meaning: "PD has a leader and a majority of its members is healthy."},
 		{Type: ConditionStoresHealthy, Kinds: stores, Polarity: PositivePolarity, SetBy: strings.ToLower(strings.Join(stores, ", ")),
 			Reasons: []string{ReasonStoresHealthy, ReasonStoresUnhealthy, ReasonRegionsUnavailable, ReasonRegistering, ReasonStoreMismatch, ReasonPDUnreachable, ReasonNoInstances, ReasonSuspended, ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup},
-			Meaning: "Every store of the group is Up, and no region of TiKV has lost its majority, whoever owns its stores."},
+			Meaning: "Every store of the group is Up, and no region of TiKV has lost its majority, on stores of any group."},
 		{Type: ConditionHoldsRegions, Kinds: stores, Polarity: NegativePolarity, SetBy: strings.ToLower(strings.Join(stores, ", ")),
 			Reasons: []string{ReasonRegionsLeft},
 			Meaning: "The group's entry is gone from its TidbCluster, and its stores have regions; the message says how many."},

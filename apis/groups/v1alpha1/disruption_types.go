@@ -13,7 +13,7 @@ type Disruption struct {
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 	// UpdateAtMost is how many members get a new revision before the operator
-	// waits for a person: a canary. Unset: all.
+	// waits for a user: a canary. Unset: all.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	UpdateAtMost *int32 `json:"updateAtMost,omitempty"`

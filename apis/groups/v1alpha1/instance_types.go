@@ -45,12 +45,12 @@ type InstanceSpec struct {
 	// taken back until the Instance is deleted.
 	// +optional
 	Retire bool `json:"retire,omitempty"`
-	// StopPod is the UID of a pod that is to be stopped and made anew although
-	// nothing of it changes: to leave a node, or because a person asked. Any
+	// StopPod is the UID of a pod that is to be stopped and created again although
+	// nothing of it changes: to leave a node, or because a user asked. Any
 	// other pod is left alone.
 	// +optional
 	StopPod types.UID `json:"stopPod,omitempty"`
-	// InPlaceFrom is a revision whose pod becomes this one without being made anew,
+	// InPlaceFrom is a revision whose pod becomes this one without being replaced,
 	// although the difference would need it: the group's operator has given the
 	// running member what differs. A pod of any other revision is compared with
 	// PodTemplate.

@@ -67,7 +67,7 @@ type PDGroupStatus struct {
 	// +optional
 	Leader string `json:"leader,omitempty"`
 	// Founders are the Instances that found the cluster, until its ID is known. A
-	// founder that is gone without having been let go is never started anew: it
+	// founder that is gone without having been released is never started again: it
 	// could found a second cluster.
 	// +listType=map
 	// +listMapKey=name
@@ -126,7 +126,7 @@ const (
 	// alone, with the same cluster ID.
 	RecoveryForcing PDRecoveryPhase = "Forcing"
 	// RecoveryRestarting runs the survivor without the flag again: another start
-	// with it would throw out whoever has joined.
+	// with it would throw out members that have joined.
 	RecoveryRestarting PDRecoveryPhase = "Restarting"
 	// RecoveryRetiring lets the discarded Instances go. Their claims stay, marked as
 	// retired.

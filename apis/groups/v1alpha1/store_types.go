@@ -5,8 +5,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // StoreSpec is what groups of stores, TiKV and TiFlash, let a user say about the
 // life of their members beside ComponentSpec.
 type StoreSpec struct {
-	// ScaleInParallelism is how many stores a scale-in may have on their way out
-	// at a time. Default: 1.
+	// ScaleInParallelism is how many stores a scale-in may remove at a time.
+	// Default: 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
@@ -32,7 +32,7 @@ type StoreSpec struct {
 type FailoverPolicy string
 
 const (
-	// NoFailover leaves dead stores to a person.
+	// NoFailover leaves dead stores to a user.
 	NoFailover FailoverPolicy = "None"
 	// AddOnFailover adds a store for each dead one, and removes one again when
 	// the dead one is back.

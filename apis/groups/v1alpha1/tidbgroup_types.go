@@ -53,7 +53,7 @@ type TiDBTemplate struct {
 	// +optional
 	BootstrapSQL *KeyReference `json:"bootstrapSQL,omitempty"`
 	// Initialization is what TiDB does itself when the first server of the cluster
-	// starts, before anybody can connect, and before bootstrapSQL. v6.5.1 or later.
+	// starts, before a client can connect, and before bootstrapSQL. v6.5.1 or later.
 	// +optional
 	Initialization *Initialization `json:"initialization,omitempty"`
 	// ServerLabels are set on every server, beside zone, which comes from its
@@ -89,7 +89,7 @@ type SQLRun struct {
 	// +kubebuilder:validation:MaxLength=30
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
-	// Revision is raised by a person to have it run again. A changed Secret or
+	// Revision is raised by a user to have it run again. A changed Secret or
 	// ConfigMap alone runs nothing.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:default=1
@@ -135,7 +135,7 @@ type TiDBEntry struct {
 	Name         string `json:"name"`
 	TiDBTemplate `json:",inline"`
 	// Replicas is the number of servers. Left out, the group begins with two, and
-	// whoever scales it has the say: kubectl scale, or a HorizontalPodAutoscaler.
+	// it is scaled from outside: by kubectl scale, or a HorizontalPodAutoscaler.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional

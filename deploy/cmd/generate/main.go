@@ -1,6 +1,6 @@
 // Command generate writes what "make generate" derives inside this module: it
-// finishes the CRDs that controller-gen wrote, and writes docs/conditions.md. It
-// runs in the module's directory.
+// finishes the CRDs that controller-gen wrote, and writes docs/conditions.md and
+// docs/reference/api.md. It runs in the module's directory.
 package main
 
 import (
@@ -22,8 +22,14 @@ func run() error {
 	if err := schema.FinishDir("crds"); err != nil {
 		return err
 	}
-	if err := os.WriteFile("../docs/conditions.md", []byte(docs.Conditions()), 0o644); err != nil { //nolint:gosec // a file of the repository
-		return fmt.Errorf("write document: %w", err)
+	api, err := docs.API("crds")
+	if err != nil {
+		return fmt.Errorf("write reference: %w", err)
+	}
+	for path, text := range map[string]string{"../docs/conditions.md": docs.Conditions(), "../docs/reference/api.md": api} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // a file of the repository
+			return fmt.Errorf("write document: %w", err)
+		}
 	}
 	return nil
 }
