@@ -23,7 +23,7 @@ export CGO_ENABLED = 0
 export GOFLAGS = -trimpath -buildvcs=false
 export PROVIDER IMAGES FULL
 .DEFAULT_GOAL = help
-.PHONY: help build generate verify lint vulncheck test conformance campaign mutants rig e2e demo demo-down images docs tidy
+.PHONY: help build generate verify lint vulncheck test check conformance campaign mutants rig e2e demo demo-down images release docs tidy
 
 # $(call each,what,commands) runs the commands inside every module that has packages.
 each = @set -e; for module in $(MODULES); do ( cd $$module; [ -n "$$(go list ./... 2>/dev/null)" ] || exit 0; echo "$(1) $$module"; $(2) ); done
@@ -69,6 +69,9 @@ test: ## Run every test that needs neither root nor containers
 	$(call each,test,go test -timeout 20m ./...)
 	go -C $(APART) test -ldflags=-checklinkname=0 -timeout 15m ./...
 
+check: ## Test a package and what depends on it, without what needs a control plane; PKG=./shared/store
+	@go -C shared run ./testkit/affected/cmd/check "$(PKG)" $(MODULES)
+
 conformance: ## Hold the stand-ins for PD and a real PD, which is built once, to recorded answers
 	CONFORMANCE=real go -C e2e test -count=1 -timeout 30m ./conformance
 
@@ -95,6 +98,9 @@ demo-down: ## Stop what "make demo" started
 
 images: ## Build the images of the operators and of the stand-ins
 	TIDB_GROUPS_VERSION=$(VERSION) go -C e2e run ./images/cmd/images base operators standins
+
+release: ## Write images, files to install, SBOMs and checksums into dist/; VERSION=v0.1.0, DRY=1 only tries
+	@go -C e2e run -tags grpcnotrace ./cmd/release $(if $(DRY),--dry) "$(VERSION)"
 
 docs: ## Build the pages of docs into bin/docs; fails on a broken link or anchor
 	@command -v mkdocs >/dev/null || { echo "mkdocs is missing; on Debian: apt-get update && apt-get install -y --no-install-recommends mkdocs" >&2; exit 1; }

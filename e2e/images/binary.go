@@ -46,19 +46,37 @@ func Binaries(ctx context.Context, root, cache string, packages ...string) (dir 
 			return "", fmt.Errorf("find main package %s: %w", p, err)
 		}
 	}
+	return dir, compile(ctx, root, Target{Dir: dir, Version: os.Getenv(versionVariable)}, packages)
+}
+
+// Target says what programs are compiled as, and where they go.
+type Target struct {
+	// Dir that holds each program under the last element of its package's path.
+	Dir string
+	// Version that operators tell when they are asked; empty for none.
+	Version string
+	// Arch of the machine that runs them, as Go names it; empty for this one.
+	Arch string
+}
+
+// compile builds main packages of this repository, each in its own module.
+func compile(ctx context.Context, root string, t Target, packages []string) error {
 	for _, m := range modulesOf(packages) {
-		cmd := exec.CommandContext(ctx, "go", buildArgs(dir, os.Getenv(versionVariable), m.packages)...)
+		cmd := exec.CommandContext(ctx, "go", buildArgs(t.Dir, t.Version, m.packages)...)
 		cmd.Dir = filepath.Join(root, m.dir)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
-		progress := binaries.Watch(os.Stderr, "programs of "+m.dir, 0)
+		if t.Arch != "" {
+			cmd.Env = append(cmd.Env, "GOOS=linux", "GOARCH="+t.Arch)
+		}
+		progress := binaries.Watch(os.Stderr, strings.TrimSpace("programs of "+m.dir+" "+t.Arch), 0)
 		cmd.Stderr = progress
-		err = cmd.Run()
+		err := cmd.Run()
 		progress.Stop()
 		if err != nil {
-			return "", fmt.Errorf("build %s of %s: %w\n%s", strings.Join(m.packages, " "), m.dir, err, progress.Complaints())
+			return fmt.Errorf("build %s of %s: %w\n%s", strings.Join(m.packages, " "), m.dir, err, progress.Complaints())
 		}
 	}
-	return dir, nil
+	return nil
 }
 
 // buildArgs are the arguments of the go tool that compile packages into a directory.

@@ -123,7 +123,7 @@ func removeOthers(pattern, keep string) error {
 
 // packFormat is part of every key, so that archives written by an older
 // version of the packing code are not taken for current ones.
-const packFormat = "1"
+const packFormat = "2"
 
 // contentKey hashes a spec and the contents of its files. Where the files lie
 // on this machine does not matter.

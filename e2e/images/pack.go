@@ -3,6 +3,7 @@ package images
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -50,6 +52,12 @@ type Spec struct {
 	User string
 	// Env as in an image config, NAME=value.
 	Env []string
+	// Arch of the machine that runs it, as Go names it; empty for this one.
+	Arch string `json:",omitempty"`
+	// Labels as in an image config.
+	Labels map[string]string `json:",omitempty"`
+	// Compressed images travel; the others never leave this machine's disk.
+	Compressed bool `json:",omitempty"`
 }
 
 // epoch is the timestamp of everything in an image: reproducibility needs a
@@ -62,17 +70,23 @@ func Pack(spec Spec) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pack image %s: %w", spec.Ref, err)
 	}
+	packed, err := packLayer(content, spec.Compressed)
+	if err != nil {
+		return nil, fmt.Errorf("pack image %s: %w", spec.Ref, err)
+	}
 	img := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	img = mutate.ConfigMediaType(img, types.OCIConfigJSON)
 	img, err = mutate.ConfigFile(img, &v1.ConfigFile{
-		Architecture: runtime.GOARCH,
+		Architecture: cmp.Or(spec.Arch, runtime.GOARCH),
 		OS:           "linux",
 		Created:      v1.Time{Time: epoch},
+		RootFS:       v1.RootFS{Type: "layers"}, // the only type, and it must be told
 		Config: v1.Config{
 			Entrypoint: spec.Entrypoint,
 			Cmd:        spec.Cmd,
 			User:       spec.User,
 			Env:        spec.Env,
+			Labels:     spec.Labels,
 			WorkingDir: "/",
 		},
 	})
@@ -80,14 +94,22 @@ func Pack(spec Spec) (v1.Image, error) {
 		return nil, fmt.Errorf("set config of image %s: %w", spec.Ref, err)
 	}
 	img, err = mutate.Append(img, mutate.Addendum{
-		// Uncompressed: the archive never travels further than this machine's disk.
-		Layer:   static.NewLayer(content, types.OCIUncompressedLayer),
+		Layer:   packed,
 		History: v1.History{Created: v1.Time{Time: epoch}, CreatedBy: "tidb-groups e2e/images"},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("append layer of image %s: %w", spec.Ref, err)
 	}
 	return img, nil
+}
+
+// packLayer makes a layer of a tar.
+func packLayer(content []byte, compressed bool) (v1.Layer, error) {
+	if !compressed {
+		return static.NewLayer(content, types.OCIUncompressedLayer), nil
+	}
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
 }
 
 // layer renders files as an uncompressed tar with fixed times and owners.

@@ -39,7 +39,7 @@ func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Grou
 	if found.Once {
 		write = env.Status.WriteSeen
 	}
-	switch err := write(ctx, g, *status, found.Status, found.Set.Transitions()); {
+	switch err := write(ctx, g, status, &found.Status, found.Set.Transitions()); {
 	case apierrors.IsConflict(err): // so it may be of a group that is being deleted, too
 		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
 	case err != nil:

@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -23,11 +24,17 @@ type Writer struct {
 	Owner string
 	// Recorder of Events.
 	Recorder events.EventRecorder
+	// Version of the operator, which every status that it writes says.
+	Version string
 }
 
-// Write applies the whole status of an object whose only writer this is.
-// before is the status that the object carries. Transitions become Events once
-// the status has been written.
+// Versioned is a pointer to a status that says which version of the operator wrote it.
+type Versioned interface{ SetOperatorVersion(version string) }
+
+// Write applies the whole status of an object whose only writer this is. before
+// points to the status that the object carries, after to the new one, a [Versioned],
+// which gets the operator's version. Transitions become Events once the status has
+// been written.
 func (w Writer) Write(ctx context.Context, object client.Object, before, after any, transitions []metav1.Condition) error {
 	return w.write(ctx, apply.Status, object, before, after, transitions)
 }
@@ -42,6 +49,11 @@ func (w Writer) WriteSeen(ctx context.Context, object client.Object, before, aft
 type send func(ctx context.Context, c client.Client, owner string, live client.Object, status any) (apply.Result, error)
 
 func (w Writer) write(ctx context.Context, send send, object client.Object, before, after any, transitions []metav1.Condition) error {
+	versioned, ok := after.(Versioned)
+	if !ok {
+		return fmt.Errorf("status.Writer: a %T does not say which version of the operator wrote it", after)
+	}
+	versioned.SetOperatorVersion(w.Version)
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}

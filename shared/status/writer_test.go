@@ -2,6 +2,7 @@ package status_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -77,7 +78,7 @@ func TestOPS02EveryTransitionIsAnEvent(t *testing.T) {
 			g := group()
 			d := newDesk(t, g)
 			after := v1alpha1.PDGroupStatus{ClusterID: "1"}
-			require.NoError(t, d.Write(t.Context(), g, g.Status, after, []metav1.Condition{c.condition}))
+			require.NoError(t, d.Write(t.Context(), g, &g.Status, &after, []metav1.Condition{c.condition}))
 			var want []string
 			if c.event != "" {
 				want = []string{c.event}
@@ -90,7 +91,7 @@ func TestOPS02EveryTransitionIsAnEvent(t *testing.T) {
 func TestAStatusThatIsAsBeforeIsNotWrittenNorTold(t *testing.T) {
 	g := group()
 	d := newDesk(t, g)
-	require.NoError(t, d.Write(t.Context(), g, g.Status, g.Status, []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")}))
+	require.NoError(t, d.Write(t.Context(), g, &g.Status, g.Status.DeepCopy(), []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")}))
 	assert.Zero(t, d.sent)
 	assert.Empty(t, d.events())
 }
@@ -99,9 +100,35 @@ func TestWhatCouldNotBeWrittenIsNotTold(t *testing.T) {
 	g := group()
 	d := newDesk(t, g)
 	d.refuse = errors.New("refused")
-	err := d.Write(t.Context(), g, g.Status, v1alpha1.PDGroupStatus{ClusterID: "1"}, []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")})
+	err := d.Write(t.Context(), g, &g.Status, &v1alpha1.PDGroupStatus{ClusterID: "1"}, []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")})
 	require.ErrorIs(t, err, d.refuse)
 	assert.Empty(t, d.events())
+}
+
+// Only an upgrade of the operator writes a status anew for its version's sake.
+func TestEveryStatusSaysWhichVersionOfTheOperatorWroteIt(t *testing.T) {
+	for _, status := range []status.Versioned{
+		&v1alpha1.TidbClusterStatus{}, &v1alpha1.PDGroupStatus{}, &v1alpha1.TiKVGroupStatus{}, &v1alpha1.TiDBGroupStatus{}, &v1alpha1.TiFlashGroupStatus{},
+	} {
+		status.SetOperatorVersion("v0.1.0")
+		text, err := json.Marshal(status)
+		require.NoError(t, err)
+		assert.Contains(t, string(text), `"operatorVersion":"v0.1.0"`, "%T", status)
+	}
+	g := group()
+	d := newDesk(t, g)
+	for _, c := range []struct {
+		version string
+		sent    int
+	}{{"v0.1.0", 1}, {"v0.1.0", 1}, {"v0.2.0", 2}, {"v0.2.0", 2}} {
+		d.Version = c.version
+		require.NoError(t, d.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g))
+		require.NoError(t, d.Write(t.Context(), g, &g.Status, &v1alpha1.PDGroupStatus{ClusterID: "1"}, nil))
+		require.NoError(t, d.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g))
+		assert.Equal(t, c.version, g.Status.OperatorVersion)
+		assert.Equal(t, c.sent, d.sent)
+	}
+	require.ErrorContains(t, d.Write(t.Context(), g, &g.Status, g.Status, nil), "does not say which version")
 }
 
 // A removal that is taken back leaves no word of it on the Instance.

@@ -510,6 +510,11 @@ type GroupStatus struct {
 	// ObservedGeneration is the generation that this status was computed for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// OperatorVersion is the version of the operator that wrote this status. It is not
+	// written by itself but once after that operator was upgraded.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	OperatorVersion string `json:"operatorVersion,omitempty"`
 	// Conditions, by type. docs/conditions.md explains each.
 	// +listType=map
 	// +listMapKey=type
@@ -554,6 +559,9 @@ type GroupStatus struct {
 	// +optional
 	Volumes []RequestedVolume `json:"volumes,omitempty"`
 }
+
+// SetOperatorVersion says which version of the operator writes the status.
+func (s *GroupStatus) SetOperatorVersion(version string) { s.OperatorVersion = version }
 
 // RequestedVolume is how much storage the claims of a volume ask for.
 type RequestedVolume struct {

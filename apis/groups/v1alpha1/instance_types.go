@@ -124,6 +124,11 @@ type InstanceStatus struct {
 	// this status for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// OperatorVersion is the version of the instance operator that wrote its part of
+	// this status. It is not written by itself but once after that operator was upgraded.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	OperatorVersion string `json:"operatorVersion,omitempty"`
 	// Conditions, by type. docs/conditions.md explains each.
 	// +listType=map
 	// +listMapKey=type

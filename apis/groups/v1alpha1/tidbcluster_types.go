@@ -69,6 +69,11 @@ type TidbClusterStatus struct {
 	// ObservedGeneration is the generation that this status was computed for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// OperatorVersion is the version of the operator that wrote this status. It is not
+	// written by itself but once after that operator was upgraded.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	OperatorVersion string `json:"operatorVersion,omitempty"`
 	// Conditions, by type. docs/conditions.md explains each.
 	// +listType=map
 	// +listMapKey=type
@@ -106,6 +111,9 @@ type TidbClusterStatus struct {
 	// +optional
 	Groups []GroupSummary `json:"groups,omitempty"`
 }
+
+// SetOperatorVersion says which version of the operator writes the status.
+func (s *TidbClusterStatus) SetOperatorVersion(version string) { s.OperatorVersion = version }
 
 // GroupSummary mirrors one group.
 type GroupSummary struct {

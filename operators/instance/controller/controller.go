@@ -86,7 +86,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	found := report(s, p, acted, r.Now())
-	if err := r.Status.Write(ctx, s.instance, found.before, found.after, found.transitions); err != nil {
+	if err := r.Status.Write(ctx, s.instance, &found.before, &found.after, found.transitions); err != nil {
 		if apierrors.IsConflict(err) {
 			return reconcile.Result{RequeueAfter: step.ConflictDelay}, nil
 		}

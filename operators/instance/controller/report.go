@@ -23,6 +23,7 @@ import (
 // part is what the instance operator owns in the status of an Instance.
 type part struct {
 	ObservedGeneration int64                   `json:"observedGeneration,omitempty"`
+	OperatorVersion    string                  `json:"operatorVersion,omitempty"`
 	Conditions         []metav1.Condition      `json:"conditions,omitempty"`
 	Reason             string                  `json:"reason,omitempty"`
 	Message            string                  `json:"message,omitempty"`
@@ -33,6 +34,9 @@ type part struct {
 	MadeFrom           string                  `json:"madeFrom,omitempty"`
 	Volumes            []v1alpha1.VolumeStatus `json:"volumes,omitempty"`
 }
+
+// SetOperatorVersion says which version of the operator writes the status.
+func (p *part) SetOperatorVersion(version string) { p.OperatorVersion = version }
 
 // finding is what a reconcile has found out.
 type finding struct {
@@ -166,7 +170,7 @@ func own() []string {
 func partOf(instance *v1alpha1.Instance) part {
 	status := instance.Status
 	out := part{
-		ObservedGeneration: status.ObservedGeneration, Reason: status.Reason, Message: status.Message, PodUID: status.PodUID, PodIP: status.PodIP, NodeName: status.NodeName,
+		ObservedGeneration: status.ObservedGeneration, OperatorVersion: status.OperatorVersion, Reason: status.Reason, Message: status.Message, PodUID: status.PodUID, PodIP: status.PodIP, NodeName: status.NodeName,
 		Revision: status.Revision, MadeFrom: status.MadeFrom, Volumes: slices.Clone(status.Volumes),
 	}
 	table, types := v1alpha1.ConditionTable(), own()

@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, c, p))
 
 	status, set := report(c, s, p, outcome, r.Now())
-	switch err := r.Status.Write(ctx, c, c.Status, status, set.Transitions()); {
+	switch err := r.Status.Write(ctx, c, &c.Status, &status, set.Transitions()); {
 	case apierrors.IsConflict(err): // of one that is being deleted
 		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
 	case err != nil:

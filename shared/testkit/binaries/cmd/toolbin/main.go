@@ -13,7 +13,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 )
@@ -44,6 +46,9 @@ func run(ctx context.Context) error {
 		flag.Usage()
 		return errors.New("name a program, or --all")
 	}
+	if err := announce(names); err != nil {
+		return err
+	}
 	if *dir {
 		path, err := binaries.Dir(ctx, names...)
 		if err != nil {
@@ -59,5 +64,21 @@ func run(ctx context.Context) error {
 	for _, name := range names {
 		fmt.Println(paths[name])
 	}
+	return nil
+}
+
+// announce says how long several builds take together: each tells its own share when
+// it begins.
+func announce(names []string) error {
+	builds, err := binaries.Missing(names...)
+	if err != nil || len(builds) < 2 {
+		return err
+	}
+	var programs []string
+	var total time.Duration
+	for _, b := range builds {
+		programs, total = append(programs, b.Programs...), total+b.Estimate
+	}
+	fmt.Fprintf(os.Stderr, "the cache has no %s: they are built from source, once, in about %s on two cores\n", strings.Join(programs, ", "), binaries.Duration(total))
 	return nil
 }

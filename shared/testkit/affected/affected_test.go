@@ -1,0 +1,56 @@
+package affected
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	store   = repository + "shared/store"
+	group   = repository + "shared/group"
+	rig     = repository + "e2e/rig"
+	budget  = repository + "shared/budget"
+	listing = store + " fmt\n" +
+		store + ".test " + store + " [" + store + ".test],fmt,testing\n" +
+		store + " [" + store + ".test] fmt,testing\n" +
+		budget + ".test " + budget + ",testing\n" +
+		group + ".test " + group + "," + store + "\n" +
+		rig + ".test " + controlPlane + "," + store + "\n"
+)
+
+func TestATestIsRunIfItUsesThePackageAndNoControlPlane(t *testing.T) {
+	for name, c := range map[string]struct {
+		changed   string
+		run, left []string
+	}{
+		"others use it":        {store, []string{store, group}, []string{rig}},
+		"nobody uses it":       {budget, []string{budget}, nil},
+		"it has no test":       {controlPlane, nil, []string{rig}},
+		"nobody knows it":      {repository + "shared/stor", nil, nil},
+		"it starts a plane":    {rig, nil, []string{rig}},
+		"a package of Go's":    {"testing", []string{store, budget}, nil},
+		"its test uses itself": {group, []string{group}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, left := Split(parse(listing), c.changed)
+			assert.Equal(t, c.run, run)
+			assert.Equal(t, c.left, left)
+		})
+	}
+}
+
+func TestAPackageIsNamedFromTheRoot(t *testing.T) {
+	const root = "../../.."
+	for _, name := range []string{"./shared/budget", "shared/budget", "shared/budget/"} {
+		path, err := ImportPath(root, name)
+		require.NoError(t, err)
+		assert.Equal(t, budget, path)
+	}
+	for _, name := range []string{"", ".", "/tmp", "../shared/budget", "shared/nothing", "docs", "./..."} {
+		_, err := ImportPath(root, name)
+		require.ErrorContains(t, err, "PKG="+name+" ")
+		require.ErrorContains(t, err, "PKG=./shared/store")
+	}
+}
