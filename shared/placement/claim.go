@@ -9,16 +9,16 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
-// claim is the rules of one group for one range of keys. A region in it has as many
+// Claim is the rules of one group for one range of keys. A region in it has as many
 // peers as they count together, each on a store of its own: a store that two rules
 // fit serves one of them only.
-type claim []pd.Rule
+type Claim []pd.Rule
 
 // Claims returns the rules of a PD by group and range, in PD's order.
-func Claims(rules []pd.Rule) []claim {
+func Claims(rules []pd.Rule) []Claim {
 	type of struct{ group, start, end string }
 	at := map[of]int{}
-	var out []claim
+	var out []Claim
 	for _, r := range rules {
 		key := of{r.Group, r.Start, r.End}
 		n, known := at[key]
@@ -34,7 +34,7 @@ func Claims(rules []pd.Rule) []claim {
 
 // asks writes down what a claim asks for. Claims that ask for the same find places
 // alike, and there may be one for each of thousands of tables.
-func (c claim) asks() string {
+func (c Claim) asks() string {
 	var out strings.Builder
 	for _, r := range c {
 		fmt.Fprintf(&out, "%d %q;", r.Count, r.Constraints)
@@ -43,7 +43,7 @@ func (c claim) asks() string {
 }
 
 // Voters is how many voters a region of the claim has.
-func (c claim) Voters() int {
+func (c Claim) Voters() int {
 	n := 0
 	for _, r := range c {
 		if r.Role != "learner" {
@@ -54,7 +54,7 @@ func (c claim) Voters() int {
 }
 
 // Takers returns the stores that a voter of the claim may lie on.
-func (c claim) Takers(stores []pd.Store) []pd.Store {
+func (c Claim) Takers(stores []pd.Store) []pd.Store {
 	var out []pd.Store
 	for _, s := range stores {
 		if slices.ContainsFunc(c, func(r pd.Rule) bool { return r.Role != "learner" && fits(r, s) }) {
@@ -67,7 +67,7 @@ func (c claim) Takers(stores []pd.Store) []pd.Store {
 // place finds stores for the peers of a region. It returns for how many it has, and
 // if that is not all, a set of rules that have fewer stores between them than they
 // count, and how many these are (Hall's condition).
-func (c claim) place(stores []pd.Store) (placed int, short []pd.Rule, among int) {
+func (c Claim) place(stores []pd.Store) (placed int, short []pd.Rule, among int) {
 	holder := make([]int, len(stores)) // the rule that has the store, plus 1
 	for r := range c {
 		for range c[r].Count {
@@ -87,7 +87,7 @@ func (c claim) place(stores []pd.Store) (placed int, short []pd.Rule, among int)
 
 // give finds a store for one more peer of a rule, and another one for the peer that
 // has to make room. It never takes back what has been placed.
-func (c claim) give(r int, stores []pd.Store, holder []int, tried []bool) bool {
+func (c Claim) give(r int, stores []pd.Store, holder []int, tried []bool) bool {
 	for n := range stores {
 		if tried[n] || !fits(c[r], stores[n]) {
 			continue
@@ -103,7 +103,7 @@ func (c claim) give(r int, stores []pd.Store, holder []int, tried []bool) bool {
 
 // rivals returns a rule that found no place and all that share the stores which it
 // has tried, and how many stores these are.
-func (c claim) rivals(r int, holder []int, tried []bool) (rules []pd.Rule, stores int) {
+func (c Claim) rivals(r int, holder []int, tried []bool) (rules []pd.Rule, stores int) {
 	in := make([]bool, len(c))
 	in[r] = true
 	for n := range tried {

@@ -137,6 +137,8 @@ func podOf(g v1alpha1.Group, store pd.Store, port int32) string {
 	return pod
 }
 
+// RecordedID is the ID of the store that an Instance is known to be; empty if it has not
+// registered yet.
 func RecordedID(i *v1alpha1.Instance) string {
 	if i.Status.Member == nil {
 		return ""
