@@ -886,7 +886,7 @@ func manual(c client.Client) (*reconciler, *events.FakeRecorder) {
 	recorder := events.NewFakeRecorder(1000)
 	return &reconciler{Env: operator.Env{
 		Name: "instance", Client: c, Live: c, Recorder: recorder, Now: time.Now,
-		Status: status.Writer{Client: c, Owner: "instance", Recorder: recorder},
+		Status: status.Writer{Client: c, Owner: "instance", Recorder: recorder, Version: operator.Version()},
 	}}, recorder
 }
 
