@@ -28,7 +28,7 @@ func layers() []layer {
 		{name: "planning", does: "the plan", uses: []string{"component", "member", "observation"}, pure: true},
 		{name: "rollout", does: "which revision, and when", uses: []string{"component", "member", "observation", "planning"}, pure: true},
 		{name: "budget", does: "the PodDisruptionBudget", uses: []string{"observation"}, pure: true},
-		{name: "onlineconfig", does: "configuration without a restart", uses: []string{"component", "member", "observation", "planning", "rollout"}, pure: true},
+		{name: "onlineconfig", does: "configuration without a restart", uses: []string{"component", "member", "planning", "rollout"}, pure: true},
 		{name: "disruption", does: "who may be stopped now", uses: []string{"component", "member", "observation", "planning", "rollout"}, pure: true},
 		{name: "scaling", does: "which members there are", uses: []string{"component", "member", "observation", "planning", "rollout"}, pure: true},
 		{name: "group", does: "the steps of a plan", uses: []string{"component", "disruption", "member", "observation", "onlineconfig", "planning", "rollout", "scaling"}, pure: true},
