@@ -4,7 +4,6 @@
 package origin
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -142,5 +141,9 @@ func (o Origin) Scale(replicas int) string {
 	if o.entry != "" && o.scaled == "" {
 		return fmt.Sprintf("set %s to %d: %s", o.Field("replicas"), replicas, o.Edit())
 	}
-	return fmt.Sprintf("kubectl -n %s scale %s --replicas=%d", o.Namespace, cmp.Or(o.scaled, o.Kind+" "+o.Name), replicas)
+	kind, name := o.Kind, o.Name
+	if o.scaled != "" {
+		kind, name, _ = strings.Cut(o.scaled, " ")
+	}
+	return fmt.Sprintf("kubectl -n %s scale %s %s --replicas=%d", o.Namespace, kind, name, replicas)
 }
