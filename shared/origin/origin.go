@@ -20,9 +20,9 @@ type Origin struct {
 	// entry is the path of the group's own part in the spec of a TidbCluster, empty
 	// for a group that stands alone.
 	entry string
-	// scaled is the group as kubectl takes it, if the TidbCluster does not name it any
-	// more: its replicas are a person's, and its entry must be back for all else.
-	scaled string
+	// scaled is the group, if the TidbCluster does not name it any more: its replicas are
+	// a user's, and its entry must be back for all else. Nil otherwise.
+	scaled *Origin
 }
 
 // Of returns the origin of a group. One that its TidbCluster does not name any more is
@@ -30,13 +30,18 @@ type Origin struct {
 func Of(g v1alpha1.Group) Origin {
 	owner := metav1.GetControllerOf(g)
 	if owner == nil || owner.Kind != v1alpha1.KindTidbCluster {
-		return Origin{Namespace: g.GetNamespace(), Kind: strings.ToLower(g.GroupKind()), Name: g.GetName()}
+		return *alone(g)
 	}
 	o := entry(g.GetNamespace(), owner.Name, g.GroupKind(), g.GetName(), g.Component())
 	if g.GetAnnotations()[v1alpha1.AnnotationEntryRemoved] == owner.Name {
-		o.scaled = strings.ToLower(g.GroupKind()) + " " + g.GetName()
+		o.scaled = alone(g)
 	}
 	return o
+}
+
+// alone is a group that is edited itself.
+func alone(g v1alpha1.Group) *Origin {
+	return &Origin{Namespace: g.GetNamespace(), Kind: strings.ToLower(g.GroupKind()), Name: g.GetName()}
 }
 
 // OfInstance returns the origin of what the template of an Instance says: it carries
@@ -85,7 +90,7 @@ const instance = "instance"
 // Instance has of it is in its template, but for a few fields of its own.
 func (o Origin) Field(name string) string {
 	switch {
-	case o.entry != "" && (o.scaled == "" || name != "replicas"):
+	case o.entry != "" && (o.scaled == nil || name != "replicas"):
 		return o.entry + "." + name
 	case o.Kind != instance, name == "paused", name == "suspended":
 		return "spec." + name
@@ -98,7 +103,7 @@ func (o Origin) Field(name string) string {
 // Either returns the path of a field that a TidbCluster has for all its groups,
 // too, such as paused.
 func (o Origin) Either(name string) string {
-	if o.entry == "" || o.scaled != "" {
+	if o.entry == "" || o.scaled != nil {
 		return o.Field(name)
 	}
 	return "spec." + name + " or " + o.Field(name)
@@ -123,7 +128,7 @@ func (o Origin) Set(field string, value bool) string {
 
 // Edit returns the command by which it is edited, and what has to be done first.
 func (o Origin) Edit() string {
-	if o.scaled != "" {
+	if o.scaled != nil {
 		return o.PutBack()
 	}
 	return o.edit()
@@ -138,12 +143,11 @@ func (o Origin) edit() string {
 
 // Scale returns what to do to have a number of members.
 func (o Origin) Scale(replicas int) string {
-	if o.entry != "" && o.scaled == "" {
+	if o.scaled != nil {
+		return o.scaled.Scale(replicas)
+	}
+	if o.entry != "" {
 		return fmt.Sprintf("set %s to %d: %s", o.Field("replicas"), replicas, o.Edit())
 	}
-	kind, name := o.Kind, o.Name
-	if o.scaled != "" {
-		kind, name, _ = strings.Cut(o.scaled, " ")
-	}
-	return fmt.Sprintf("kubectl -n %s scale %s %s --replicas=%d", o.Namespace, kind, name, replicas)
+	return fmt.Sprintf("kubectl -n %s scale %s %s --replicas=%d", o.Namespace, o.Kind, o.Name, replicas)
 }
