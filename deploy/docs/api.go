@@ -74,7 +74,7 @@ func API(dir string) (string, error) {
 Every field, with its type, default and limits. ` + "`kubectl explain`" + ` shows the same texts, for example ` + "`kubectl explain tikvgroup.spec.failover`" + `.
 Paths stand below ` + "`spec`" + ` or ` + "`status`" + `. The page of each kind says how the fields work together.
 `)
-	groups := []string{v1alpha1.KindPDGroup, v1alpha1.KindTiKVGroup, v1alpha1.KindTiDBGroup, v1alpha1.KindTiFlashGroup}
+	groups := v1alpha1.GroupKinds(func(v1alpha1.ComponentInfo) bool { return true })
 	of := specs[v1alpha1.KindTidbCluster] // of the groups below it says nothing else
 	specs[v1alpha1.KindTidbCluster] = slices.DeleteFunc(of, func(r row) bool { return strings.Contains(r.path, ".") && slices.Contains(common(specs, groups), r) })
 	for _, s := range []struct {
@@ -82,7 +82,7 @@ Paths stand below ` + "`spec`" + ` or ` + "`status`" + `. The page of each kind 
 		kinds       []string
 	}{
 		{"Fields of every group", "Of PDGroup, TiKVGroup, TiDBGroup and TiFlashGroup, and of their entries in a TidbCluster.", groups},
-		{"Fields of stores", "Of TiKVGroup and TiFlashGroup.", []string{v1alpha1.KindTiKVGroup, v1alpha1.KindTiFlashGroup}},
+		{"Fields of stores", "Of TiKVGroup and TiFlashGroup.", v1alpha1.GroupKinds(func(c v1alpha1.ComponentInfo) bool { return c.Stores })},
 		{"Fields of the Service", "Of PDGroup and TiDBGroup.", []string{v1alpha1.KindPDGroup, v1alpha1.KindTiDBGroup}},
 	} {
 		spec, state := common(specs, s.kinds), common(states, s.kinds)
@@ -111,12 +111,10 @@ Paths stand below ` + "`spec`" + ` or ` + "`status`" + `. The page of each kind 
 // ofAnEntry says that a field lies within an entry of a TidbCluster, which has the
 // fields of the group that it becomes.
 func ofAnEntry(r row) bool {
-	for _, entry := range []string{"pd.", "tikv[].", "tidb[].", "tiflash[]."} {
-		if rest, ok := strings.CutPrefix(r.path, entry); ok && rest != "name" {
-			return true
-		}
-	}
-	return false
+	entry, rest, nested := strings.Cut(r.path, ".")
+	return nested && rest != "name" && slices.ContainsFunc(v1alpha1.ComponentTable(), func(c v1alpha1.ComponentInfo) bool {
+		return c.Component == strings.TrimSuffix(entry, "[]")
+	})
 }
 
 // common returns the rows that all kinds have, in the same words.
