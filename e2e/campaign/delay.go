@@ -188,18 +188,18 @@ func (b *beside) time(ctx context.Context, to []edited) ([]edited, error) {
 
 // answerTimes are how long each edit waited for its operator.
 func answerTimes(all []edited) []time.Duration {
-	out := make([]time.Duration, 0, len(all))
-	for _, e := range all {
-		out = append(out, e.answered)
-	}
-	return out
+	return times(all, func(e edited) time.Duration { return e.answered })
 }
 
 // seenTimes are how long each edit was on its way through the API server.
 func seenTimes(all []edited) []time.Duration {
+	return times(all, func(e edited) time.Duration { return e.seen })
+}
+
+func times(all []edited, of func(edited) time.Duration) []time.Duration {
 	out := make([]time.Duration, 0, len(all))
 	for _, e := range all {
-		out = append(out, e.seen)
+		out = append(out, of(e))
 	}
 	return out
 }
