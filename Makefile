@@ -40,6 +40,7 @@ build: ## Build every module; programs go into bin/
 generate: ## Write deepcopy code, CRDs, RBAC and generated documents
 	@set -e; gen="$$($(TOOL) controller-gen)"; mkdir -p deploy/crds; cd apis; \
 		"$$gen" object paths=./...; "$$gen" crd paths=./... output:crd:artifacts:config=../deploy/crds
+	@go -C deploy run ./cmd/lists
 	@set -e; gen="$$($(TOOL) controller-gen)"; cd operators; for name in $(OPERATORS); do mkdir -p ../deploy/bases/$$name; \
 		grep -q $(LOOP) $$name/controller/controller.go && loop=paths=$(LOOP) || loop=; \
 		"$$gen" rbac:roleName=$$name-operator paths=./$$name/controller $$loop output:rbac:artifacts:config=../deploy/bases/$$name; done

@@ -19,7 +19,7 @@ func TestTheDatabasesPoliciesOpenWhatIsMeant(t *testing.T) {
 	text, err := os.ReadFile("components/networkpolicy/databases.yaml")
 	require.NoError(t, err)
 	ports, all := map[string][]int32{}, strings.Split(string(text), "---\n")
-	require.Len(t, all, 3)
+	require.Len(t, all, 4)
 	for _, one := range all {
 		var p networkingv1.NetworkPolicy
 		require.NoError(t, yaml.UnmarshalStrict([]byte(one), &p))
@@ -37,6 +37,7 @@ func TestTheDatabasesPoliciesOpenWhatIsMeant(t *testing.T) {
 	}
 	assert.Equal(t, map[string][]int32{
 		"tidb-groups-mysql":      {v1alpha1.PortTiDB},
-		"tidb-groups-monitoring": {v1alpha1.PortPDClient, v1alpha1.PortTiKVStatus, v1alpha1.PortTiDBStatus, v1alpha1.PortTiFlashMetrics, v1alpha1.PortTiFlashProxyState},
+		"tidb-groups-tiproxy":    {v1alpha1.PortTiProxy},
+		"tidb-groups-monitoring": {v1alpha1.PortPDClient, v1alpha1.PortTiKVStatus, v1alpha1.PortTiDBStatus, v1alpha1.PortTiFlashMetrics, v1alpha1.PortTiFlashProxyState, v1alpha1.PortTiProxyAPI, v1alpha1.PortTiCDC},
 	}, ports)
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
@@ -114,6 +115,8 @@ func (w tenants) object(kind, name string, labels map[string]string) *unstructur
 		"TiKVGroup":             `{apiVersion: groups.tidb.dev/v1alpha1, spec: {version: v8.5.7, pdGroup: {name: basic-pd}, volumes: [{name: tikv, storage: 1Gi}]}}`,
 		"TiDBGroup":             `{apiVersion: groups.tidb.dev/v1alpha1, spec: {version: v8.5.7, pdGroup: {name: basic-pd}}}`,
 		"TiFlashGroup":          `{apiVersion: groups.tidb.dev/v1alpha1, spec: {version: v8.5.7, pdGroup: {name: basic-pd}, volumes: [{name: data0, storage: 1Gi}]}}`,
+		"TiProxyGroup":          `{apiVersion: groups.tidb.dev/v1alpha1, spec: {version: v1.3.0, pdGroup: {name: basic-pd}}}`,
+		"TiCDCGroup":            `{apiVersion: groups.tidb.dev/v1alpha1, spec: {version: v8.5.7, pdGroup: {name: basic-pd}}}`,
 		"TidbCluster":           `{apiVersion: groups.tidb.dev/v1alpha1, spec: {version: v8.5.7, pd: {volumes: [{name: pd, storage: 1Gi}]}, tikv: [{volumes: [{name: tikv, storage: 1Gi}]}]}}`,
 		"PersistentVolumeClaim": `{apiVersion: v1, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`,
 	}[kind]
@@ -151,7 +154,7 @@ func TestP12WhoMakesPodsByWayOfAGroupMayMakePods(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return alice.Create(t.Context(), w.object("PDGroup", "probe", nil), client.DryRunAll) == nil
 	}, waitFor, tick)
-	for _, kind := range []string{"Instance", "PDGroup", "TiKVGroup", "TiDBGroup", "TiFlashGroup", "TidbCluster"} {
+	for _, kind := range v1alpha1.Kinds() {
 		t.Run(kind, func(t *testing.T) {
 			err := mallory.Create(t.Context(), w.object(kind, "a", nil))
 			require.True(t, forbidden(err, "may not create pods in namespace "+w.namespace), "%v", err)
@@ -189,7 +192,8 @@ func TestP12OperatorsWriteOnlyWhatIsTheirs(t *testing.T) {
 	w := withPolicies(t)
 	const sentence = "writes only what carries the label"
 	stranger, own := w.stored(w.object("ConfigMap", "coredns", nil)), w.stored(w.object("ConfigMap", "ours", ours()))
-	for _, name := range []string{"pdgroup", "tikvgroup", "tidbgroup", "tiflashgroup"} {
+	for _, name := range groups("") {
+		name = strings.TrimSuffix(name, "s")
 		operator := w.operator(name, installed)
 		require.Eventually(t, func() bool { return w.patch(operator, own, `{"data":{"a":"c"}}`) == nil }, waitFor, tick)
 		for what, err := range map[string]error{
@@ -276,6 +280,7 @@ func TestWhatHasAnOwnerIsEditedInTheOwner(t *testing.T) {
 		{"TiKVGroup", "basic-tikv-hot", "tikv", "basic", "TidbCluster", "basic", "edit spec.tikv[hot] of the TidbCluster: kubectl -n %s edit tidbcluster basic"},
 		{"TiDBGroup", "basic-tidb-a-b", "tidb", "basic", "TidbCluster", "basic", "edit spec.tidb[a-b] of the TidbCluster: kubectl -n %s edit tidbcluster basic"},
 		{"TiFlashGroup", "basic-tiflash", "tiflash", "basic", "TidbCluster", "basic", "edit spec.tiflash[] of the TidbCluster: kubectl -n %s edit tidbcluster basic"},
+		{"TiProxyGroup", "basic-tiproxy", "tiproxy", "basic", "TidbCluster", "basic", "edit spec.tiproxy[] of the TidbCluster: kubectl -n %s edit tidbcluster basic"},
 		{"Instance", "basic-tikv-hot-0", "tikv", "basic", "TiKVGroup", "basic-tikv-hot", "edit spec.tikv[hot] of the TidbCluster: kubectl -n %s edit tidbcluster basic"},
 		{"Instance", "alone-tikv-0", "tikv", "", "TiKVGroup", "alone-tikv", "edit the group: kubectl -n %s edit tikvgroup alone-tikv"},
 	} {
@@ -331,7 +336,7 @@ func TestViewEditAndAdminKnowTheKinds(t *testing.T) {
 	want := map[string]map[string]string{"view": {}, "edit": {}, "admin": {}}
 	for role, may := range want {
 		may["instances"] = read
-		for _, kind := range []string{"pdgroups", "tidbclusters", "tidbgroups", "tiflashgroups", "tikvgroups"} {
+		for _, kind := range append(groups(""), "tidbclusters") {
 			may[kind] = read
 			if role == "view" {
 				continue

@@ -22,13 +22,32 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
 // installed is the namespace that the overlays install into.
 const installed = "tidb-groups-system"
 
+// operators returns the names of all operators, sorted.
 func operators() []string {
-	return []string{"instance", "pdgroup", "tidbcluster", "tidbgroup", "tiflashgroup", "tikvgroup"}
+	var out []string
+	for _, kind := range v1alpha1.Kinds() {
+		out = append(out, strings.ToLower(kind))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// groups returns the plurals of all kinds of groups but one.
+func groups(but string) []string {
+	var out []string
+	for _, c := range v1alpha1.ComponentTable() {
+		if c.Resource != but {
+			out = append(out, c.Resource)
+		}
+	}
+	return out
 }
 
 func components() []string {
@@ -144,7 +163,7 @@ func TestOverlaysInstallWhatTheySay(t *testing.T) {
 			assert.Equal(t, policies, names(objects, "ValidatingAdmissionPolicyBinding"))
 			assert.Equal(t, leaders, names(objects, "Role"))
 			assert.Equal(t, leaders, names(objects, "RoleBinding"))
-			assert.Len(t, names(objects, "CustomResourceDefinition"), 6)
+			assert.Len(t, names(objects, "CustomResourceDefinition"), len(v1alpha1.Kinds()))
 			assert.Equal(t, []string{installed}, names(objects, "Namespace"))
 			for _, o := range objects {
 				assert.Equal(t, "tidb-groups", o.GetLabels()["app.kubernetes.io/part-of"], "%s %s", o.GetKind(), o.GetName())
@@ -256,7 +275,7 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 	})
 	t.Run("high-availability runs two of each on two nodes", func(t *testing.T) {
 		deployments := every[appsv1.Deployment](t, with(t, "high-availability"), "Deployment")
-		require.Len(t, deployments, 6)
+		require.Len(t, deployments, len(operators()))
 		for name, d := range deployments {
 			assert.EqualValues(t, 2, *d.Spec.Replicas, name)
 			terms := d.Spec.Template.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
@@ -273,7 +292,7 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 		assert.Empty(t, names(objects, "ClusterRoleBinding"))
 		assert.Empty(t, names(objects, "ValidatingAdmissionPolicy"))
 		assert.Empty(t, names(objects, "ValidatingAdmissionPolicyBinding"))
-		assert.Len(t, names(objects, "Role"), 12)
+		assert.Len(t, names(objects, "Role"), 2*len(operators()))
 		bindingsHold(t, objects)
 		for _, o := range objects {
 			if kind := o.GetKind(); kind == "Role" || kind == "RoleBinding" {
@@ -293,7 +312,7 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 	t.Run("namespaces leaves rights in those that are named", func(t *testing.T) {
 		objects := render(t, "overlays/namespaces")
 		bindings := every[rbacv1.ClusterRoleBinding](t, objects, "ClusterRoleBinding")
-		require.Len(t, bindings, 6)
+		require.Len(t, bindings, len(operators()))
 		for name, b := range bindings {
 			assert.Equal(t, "tidb-groups-no-namespace", b.RoleRef.Name, name)
 		}
@@ -430,6 +449,9 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 			"policy/poddisruptionbudgets: create get list patch watch",
 			"services: " + own,
 		}, more...)
+		for _, other := range groups(name) {
+			out = append(out, "groups.tidb.dev/"+other+": "+read)
+		}
 		slices.Sort(out)
 		return out
 	}
@@ -439,10 +461,6 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 			"groups.tidb.dev/instances/finalizers: update",
 			"groups.tidb.dev/instances/status: patch",
 			"groups.tidb.dev/instances: get list patch watch",
-			"groups.tidb.dev/pdgroups: get",
-			"groups.tidb.dev/tidbgroups: get",
-			"groups.tidb.dev/tiflashgroups: get",
-			"groups.tidb.dev/tikvgroups: get",
 			"nodes: get",
 			"persistentvolumeclaims: " + own,
 			"persistentvolumes: get",
@@ -450,21 +468,22 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 			"storage.k8s.io/storageclasses: " + read,
 			"storage.k8s.io/volumeattributesclasses: get",
 		},
-		"pdgroup":   group("pdgroups", "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tidbgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
-		"tikvgroup": group("tikvgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tidbgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read),
-		"tidbgroup": group("tidbgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tiflashgroups: "+read, "secrets: create",
-			"batch/jobs: create delete get list watch", "pods: list"),
-		"tiflashgroup": group("tiflashgroups", "groups.tidb.dev/pdgroups: "+read, "groups.tidb.dev/tikvgroups: "+read, "groups.tidb.dev/tidbgroups: "+read),
+		"pdgroup":      group("pdgroups"),
+		"tikvgroup":    group("tikvgroups"),
+		"tidbgroup":    group("tidbgroups", "secrets: create", "batch/jobs: create delete get list watch", "pods: list"),
+		"tiflashgroup": group("tiflashgroups"),
+		"tiproxygroup": group("tiproxygroups"),
+		"ticdcgroup":   group("ticdcgroups"),
 		"tidbcluster": {
 			events,
-			"groups.tidb.dev/pdgroups: " + own,
 			"groups.tidb.dev/tidbclusters/finalizers: update",
 			"groups.tidb.dev/tidbclusters/status: patch",
 			"groups.tidb.dev/tidbclusters: " + read,
-			"groups.tidb.dev/tidbgroups: " + own,
-			"groups.tidb.dev/tiflashgroups: " + own,
-			"groups.tidb.dev/tikvgroups: " + own,
 		},
+	}
+	for _, resource := range groups("") {
+		golden["instance"] = append(golden["instance"], "groups.tidb.dev/"+resource+": get")
+		golden["tidbcluster"] = append(golden["tidbcluster"], "groups.tidb.dev/"+resource+": "+own)
 	}
 	objects := render(t, "overlays/default")
 	roles := every[rbacv1.ClusterRole](t, objects, "ClusterRole")
@@ -478,7 +497,7 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 				"events.k8s.io/events: create patch",
 				"events: create patch",
 			}
-			if slices.Contains([]string{"pdgroup", "tikvgroup", "tidbgroup"}, name) {
+			if slices.Contains([]string{"pdgroup", "tikvgroup", "tidbgroup", "tiproxygroup", "ticdcgroup"}, name) {
 				own = append(own, "pods: get") // its own, for the image that it runs from
 			}
 			assert.Equal(t, own, rights(local[name+"-operator-leader-election"].Rules), "only its own leader lease")
@@ -499,6 +518,9 @@ func TestWhatNoOperatorOrOnlyOneMayDo(t *testing.T) {
 				assert.NotContains(t, append(slices.Clone(rule.Verbs), resource), "*", "%s asks for everything", name)
 				assert.NotContains(t, rule.APIGroups, "*", "%s asks for every group", name)
 				assert.NotContains(t, []string{"pods/exec", "pods/eviction", "serviceaccounts", "roles", "clusterroles", "rolebindings"}, resource, name)
+				if slices.Contains(groups(""), resource) && writes {
+					assert.Equal(t, "tidb-groups-tidbcluster-operator", name, "only the umbrella writes %s", resource)
+				}
 				switch resource {
 				case "secrets":
 					assert.Equal(t, "tidb-groups-tidbgroup-operator", name, "only the tidbgroup operator makes a password")
@@ -514,10 +536,6 @@ func TestWhatNoOperatorOrOnlyOneMayDo(t *testing.T) {
 				case "persistentvolumeclaims":
 					if writes {
 						assert.Equal(t, "tidb-groups-instance-operator", name, "only the instance operator writes %s", resource)
-					}
-				case "pdgroups", "tikvgroups", "tidbgroups", "tiflashgroups":
-					if writes {
-						assert.Equal(t, "tidb-groups-tidbcluster-operator", name, "only the umbrella writes %s", resource)
 					}
 				case "nodes", "storageclasses", "volumeattributesclasses", "persistentvolumes":
 					assert.False(t, writes, "%s may only look at %s", name, resource)

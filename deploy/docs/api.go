@@ -75,31 +75,39 @@ Every field, with its type, default and limits. ` + "`kubectl explain`" + ` show
 Paths stand below ` + "`spec`" + ` or ` + "`status`" + `. The page of each kind says how the fields work together.
 `)
 	groups := v1alpha1.GroupKinds(func(v1alpha1.ComponentInfo) bool { return true })
+	stores := v1alpha1.GroupKinds(func(c v1alpha1.ComponentInfo) bool { return c.Stores })
+	services := v1alpha1.GroupKinds(func(c v1alpha1.ComponentInfo) bool {
+		return slices.ContainsFunc(specs[c.Kind], func(r row) bool { return r.path == "service.type" })
+	})
 	of := specs[v1alpha1.KindTidbCluster] // of the groups below it says nothing else
 	specs[v1alpha1.KindTidbCluster] = slices.DeleteFunc(of, func(r row) bool { return strings.Contains(r.path, ".") && slices.Contains(common(specs, groups), r) })
 	for _, s := range []struct {
-		title, note string
+		title, more string
 		kinds       []string
 	}{
-		{"Fields of every group", "Of PDGroup, TiKVGroup, TiDBGroup and TiFlashGroup, and of their entries in a TidbCluster.", groups},
-		{"Fields of stores", "Of TiKVGroup and TiFlashGroup.", v1alpha1.GroupKinds(func(c v1alpha1.ComponentInfo) bool { return c.Stores })},
-		{"Fields of the Service", "Of PDGroup and TiDBGroup.", []string{v1alpha1.KindPDGroup, v1alpha1.KindTiDBGroup}},
+		{"Fields of every group", ", and of their entries in a TidbCluster", groups},
+		{"Fields of stores", "", stores},
+		{"Fields of the Service", "", services},
 	} {
 		spec, state := common(specs, s.kinds), common(states, s.kinds)
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n", s.title, s.note)
+		last := len(s.kinds) - 1
+		fmt.Fprintf(&b, "\n## %s\n\nOf %s and %s%s.\n", s.title, strings.Join(s.kinds[:last], ", "), s.kinds[last], s.more)
 		write(&b, "spec", spec)
 		write(&b, "status", state)
 		for _, kind := range s.kinds {
 			specs[kind], states[kind] = without(specs[kind], spec), without(states[kind], state)
 		}
 	}
-	beside := map[string]string{
-		v1alpha1.KindPDGroup: "[service](#fields-of-the-service)", v1alpha1.KindTiDBGroup: "[service](#fields-of-the-service)",
-		v1alpha1.KindTiKVGroup: "[stores](#fields-of-stores)", v1alpha1.KindTiFlashGroup: "[stores](#fields-of-stores)",
-	}
 	for _, kind := range v1alpha1.Kinds() {
 		fmt.Fprintf(&b, "\n## %s\n", kind)
-		if link, ok := beside[kind]; ok {
+		link := ""
+		switch {
+		case slices.Contains(stores, kind):
+			link = "[stores](#fields-of-stores)"
+		case slices.Contains(services, kind):
+			link = "[service](#fields-of-the-service)"
+		}
+		if link != "" {
 			fmt.Fprintf(&b, "\nBeside the fields of [every group](#fields-of-every-group) and %s:\n", link)
 		}
 		write(&b, "spec", specs[kind])

@@ -30,7 +30,7 @@ func TestTheReferenceHasEveryFieldWithItsDefault(t *testing.T) {
 	for _, row := range []string{
 		"| `version` | string, at most 64 characters |", // of every group, once
 		"| `replaceAfter` | duration | 30m |",
-		"| `maxSurge` | integer, 0 to 100 | `1` |",
+		"| `maxSurge` | integer, 0 to 100 | `1` | MaxSurge is how many servers",
 		"| `tikv[]` | list, at most 16 |",
 	} {
 		assert.Equal(t, 1, strings.Count(text, row), row)

@@ -9,9 +9,9 @@ import (
 )
 
 // MaxBytes is the largest that a CRD may be as Kubernetes keeps it, in JSON:
-// client-side "kubectl apply" keeps a copy of the object in an annotation, which
-// may hold 256 KiB, and the API server stores the object next to that copy.
-const MaxBytes = 120 << 10
+// client-side "kubectl apply" keeps a copy of the object in an annotation, and all
+// annotations together may have 256 KiB.
+const MaxBytes = 240 << 10
 
 // node is one schema, or any other object of a CRD.
 type node = map[string]any

@@ -18,6 +18,8 @@ const (
 	tikv    = v1alpha1.KindTiKVGroup
 	tidb    = v1alpha1.KindTiDBGroup
 	tiflash = v1alpha1.KindTiFlashGroup
+	tiproxy = v1alpha1.KindTiProxyGroup
+	ticdc   = v1alpha1.KindTiCDCGroup
 	inst    = v1alpha1.KindInstance
 	cluster = v1alpha1.KindTidbCluster
 )
@@ -62,6 +64,14 @@ func badInputs() []badInput {
 
 		{"a PD group without volumes", pd, one("spec.volumes", ""), []string{"volumes must have exactly one data volume", "/var/lib/pd"}},
 		{"a TiKV group without volumes", tikv, one("spec.volumes", ""), []string{"volumes must have exactly one data volume", "/var/lib/tikv"}},
+		{"a TiProxy group with a data volume", tiproxy, one("spec.volumes", "[{name: data, storage: 1Gi}]"), []string{"volumes of a TiProxyGroup must have mounts"}},
+		{"a port of TiProxy that there is not", tiproxy, one("spec.service", "{ports: [{name: client, port: 1}]}"), []string{"may only name mysql and status"}},
+		{"a TiProxy group without a version", tiproxy, one("spec.version", ""), []string{"spec.version must be set", "v1.3.0"}},
+		{"a TiProxy group of a cluster without a version", cluster, one("spec.tiproxy[0].version", ""), []string{"spec.tiproxy[0]", "releases of its own", "v1.3.0"}},
+		{"a TiCDC group with a data volume", ticdc, one("spec.volumes", "[{name: data, storage: 1Gi}]"), []string{"volumes of a TiCDCGroup must have mounts", "/var/lib/ticdc"}},
+		{"a Secret of a sink twice", ticdc, one("spec.sinkSecrets", "[a, a]"), []string{"spec.sinkSecrets[1]", "Duplicate value"}},
+		{"a Secret of a sink with a path for a name", ticdc, one("spec.sinkSecrets", "[../x]"), []string{"spec.sinkSecrets[0]", "../x"}},
+		{"a drain of more than a day", tiproxy, one("spec.shutdown", "{drainSeconds: 86401}"), []string{"spec.shutdown.drainSeconds", "86400"}},
 		{"a TiFlash group without volumes", tiflash, one("spec.volumes", ""), []string{"volumes must have at least one data volume", "/data0"}},
 		{"two data volumes of TiKV", tikv, one("spec.volumes[1]", "{name: more, storage: 1Gi}"), []string{"volumes must have exactly one data volume"}},
 		{"a data volume of TiDB, which has no data", tidb, one("spec.volumes", "[{name: data, storage: 1Gi}]"), []string{"volumes of a TiDBGroup must have mounts"}},
@@ -240,6 +250,8 @@ func TestGoodInputIsAccepted(t *testing.T) {
 		{"the smallest TiKVGroup", tikv, nil},
 		{"the smallest TiDBGroup", tidb, nil},
 		{"the smallest TiFlashGroup", tiflash, nil},
+		{"the smallest TiProxyGroup", tiproxy, nil},
+		{"the smallest TiCDCGroup", ticdc, nil},
 		{"the smallest Instance", inst, nil},
 		{"the smallest TidbCluster", cluster, nil},
 		{"a single PD member", pd, one("spec.replicas", "1")},

@@ -83,7 +83,7 @@ func TestKubectlExplainsEveryField(t *testing.T) {
 
 func TestKubectlFindsKindsByShortNameAndCategory(t *testing.T) {
 	c, namespace := newClient(t), newNamespace(t)
-	short := map[string]string{pd: "tgpd", tikv: "tgkv", tidb: "tgdb", tiflash: "tgfl", inst: "tgi", cluster: "tgc"}
+	short := map[string]string{pd: "tgpd", tikv: "tgkv", tidb: "tgdb", tiflash: "tgfl", tiproxy: "tgpx", ticdc: "tgcdc", inst: "tgi", cluster: "tgc"}
 	for _, kind := range v1alpha1.Kinds() {
 		require.NoError(t, c.Create(t.Context(), valid(t, kind, namespace)))
 		assert.Equal(t, strings.ToLower(kind)+".groups.tidb.dev/basic\n", kubectl(t, namespace, "get", short[kind], "--output=name"))
@@ -94,8 +94,8 @@ func TestKubectlFindsKindsByShortNameAndCategory(t *testing.T) {
 	// The API server sorts the kinds of a group by name, so that in a category of
 	// several the clusters never come first: they have one of their own.
 	assert.Equal(t, "tidbcluster.groups.tidb.dev/basic\n", kubectl(t, namespace, "get", "tidb", "--output=name"), "the clusters alone")
-	assert.Equal(t, 5, lines("tidb-groups"), "what a user writes: all but Instances")
-	assert.Equal(t, 6, lines("tidb-all"), "everything of a cluster")
+	assert.Equal(t, len(v1alpha1.Kinds())-1, lines("tidb-groups"), "what a user writes: all but Instances")
+	assert.Equal(t, len(v1alpha1.Kinds()), lines("tidb-all"), "everything of a cluster")
 }
 
 // What must be seen at a glance (U 4): that it is refused, held or stuck, how far it
@@ -117,6 +117,8 @@ func TestKubectlPrintsWhatAPersonLooksFor(t *testing.T) {
 		{tikv, counts + state, columns, row, []string{"2", "3", "basic-pd"}},
 		{tidb, counts + "endpoint: 'basic-tidb.ns.svc:4000', " + state, columns, row, []string{"2", "2", "basic-tidb.ns.svc:4000"}},
 		{tiflash, counts + state, columns, row, []string{"2", "1", "basic-pd"}},
+		{tiproxy, counts + "endpoint: 'basic-tiproxy.ns.svc:6000', " + state, columns, row, []string{"2", "2", "basic-tiproxy.ns.svc:6000"}},
+		{ticdc, counts + state, columns, row, []string{"2", "2", "basic-pd"}},
 		{inst, "nodeName: node-1, member: {state: Leader}, " + strings.Replace(state, "version: v8.5.6, ", "", 1),
 			[]string{"NAME", "READY", "UP-TO-DATE", "REASON", "MEMBER", "NODE", "AGE"}, []string{"basic", "True", "False", "ScaleInRefused", "Leader", "node-1"}, []string{"basic-pd"}},
 		{cluster, `updated: "1/3", endpoint: 'basic-tidb.ns.svc:4000', ` + state, columns, row, []string{"basic-tidb.ns.svc:4000"}},
@@ -139,7 +141,7 @@ func TestKubectlPrintsWhatAPersonLooksFor(t *testing.T) {
 
 func TestGroupsScaleThroughTheirSubresource(t *testing.T) {
 	c, namespace := newClient(t), newNamespace(t)
-	for _, kind := range []string{pd, tikv, tidb, tiflash} {
+	for _, kind := range v1alpha1.GroupKinds(func(v1alpha1.ComponentInfo) bool { return true }) {
 		t.Run(kind, func(t *testing.T) {
 			o := valid(t, kind, namespace)
 			require.NoError(t, c.Create(t.Context(), o))

@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 // crdFiles lists the CRDs; their directory also holds a kustomization.
 func crdFiles() []string {
 	var files []string
-	for _, plural := range []string{"instances", "pdgroups", "tidbclusters", "tidbgroups", "tiflashgroups", "tikvgroups"} {
-		files = append(files, "../crds/groups.tidb.dev_"+plural+".yaml")
+	for _, kind := range v1alpha1.Kinds() {
+		files = append(files, "../crds/groups.tidb.dev_"+strings.ToLower(kind)+"s.yaml")
 	}
 	return files
 }
@@ -61,9 +61,11 @@ func valid(t *testing.T, kind, namespace string) *unstructured.Unstructured {
 		v1alpha1.KindTiKVGroup:    `{version: v8.5.7, pdGroup: {name: basic-pd}, volumes: [{name: tikv, storage: 1Gi}]}`,
 		v1alpha1.KindTiDBGroup:    `{version: v8.5.7, pdGroup: {name: basic-pd}}`,
 		v1alpha1.KindTiFlashGroup: `{version: v8.5.7, pdGroup: {name: basic-pd}, volumes: [{name: data0, storage: 1Gi}]}`,
+		v1alpha1.KindTiProxyGroup: `{version: v1.3.0, pdGroup: {name: basic-pd}}`,
+		v1alpha1.KindTiCDCGroup:   `{version: v8.5.7, pdGroup: {name: basic-pd}}`,
 		v1alpha1.KindInstance:     `{group: {kind: PDGroup, name: basic-pd}, slot: 0, revision: r1, podTemplate: {spec: {containers: []}}}`,
 		v1alpha1.KindTidbCluster: `{version: v8.5.7, pd: {volumes: [{name: pd, storage: 1Gi}]}, tikv: [{volumes: [{name: tikv, storage: 1Gi}]}],
-			tidb: [{replicas: 2}], tiflash: [{volumes: [{name: data0, storage: 1Gi}]}]}`,
+			tidb: [{replicas: 2}], tiflash: [{volumes: [{name: data0, storage: 1Gi}]}], tiproxy: [{version: v1.3.0}], ticdc: [{}]}`,
 	}
 	var spec map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(specs[kind], "\t", " ")), &spec))

@@ -59,6 +59,8 @@ func TestTransitions(t *testing.T) {
 
 		{name: "a cluster domain added later", kind: pd, after: one("spec.clusterDomain", "cluster.local"), refused: []string{"spec", "clusterDomain is part of the addresses by which PD knows the members", "leave it as it was"}},
 		{name: "a cluster domain changed later", kind: tikv, before: one("spec.clusterDomain", "cluster.local"), after: one("spec.clusterDomain", "k8s.example.com"), refused: []string{"clusterDomain is part of the addresses"}},
+		{name: "another PDGroup for a TiProxyGroup", kind: tiproxy, after: one("spec.pdGroup.name", "other"), refused: []string{"spec.pdGroup", "pdGroup is immutable"}},
+		{name: "another PDGroup for a TiCDCGroup", kind: ticdc, after: one("spec.pdGroup.name", "other"), refused: []string{"spec.pdGroup", "pdGroup is immutable"}},
 		{name: "a cluster domain taken away later", kind: tiflash, before: one("spec.clusterDomain", "cluster.local"), after: one("spec.clusterDomain", ""), refused: []string{"clusterDomain is part of the addresses"}},
 		{name: "a cluster domain kept through another edit", kind: tidb, before: one("spec.clusterDomain", "cluster.local"), after: one("spec.replicas", "3")},
 		{name: "a cluster domain added to a cluster", kind: cluster, after: one("spec.clusterDomain", "cluster.local"), refused: []string{"clusterDomain is part of the addresses"}},
@@ -156,6 +158,8 @@ func TestTheSchemaFillsInTheDefaults(t *testing.T) {
 		{tidb, map[string]string{"replicas": "2", "imagePullPolicy": "IfNotPresent", "persistentVolumeClaimRetentionPolicy": retain, "service": "{type: ClusterIP}",
 			"readiness": "{type: HTTP}", "shutdown": "{delaySeconds: 10, drainSeconds: 15}", "slowLog": "{image: 'busybox:1.37.0'}"}},
 		{tiflash, map[string]string{"replicas": "1", "imagePullPolicy": "IfNotPresent", "persistentVolumeClaimRetentionPolicy": retain, "logTailer": "{image: 'busybox:1.37.0'}"}},
+		{tiproxy, map[string]string{"replicas": "2", "maxSurge": "1", "imagePullPolicy": "IfNotPresent", "service": "{type: ClusterIP}", "shutdown": "{delaySeconds: 10, drainSeconds: 60, closeSeconds: 15}"}},
+		{ticdc, map[string]string{"replicas": "2", "imagePullPolicy": "IfNotPresent", "drainSeconds": "600"}},
 		{inst, map[string]string{"claimRetention": retain, "claimLoss": "Hold"}},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
@@ -175,7 +179,7 @@ func TestTheSchemaFillsInTheDefaults(t *testing.T) {
 		o := apply(t, valid(t, cluster, namespace), change{"spec.tidb[1]", "{name: more}"})
 		require.NoError(t, k.Create(t.Context(), o))
 		replicas := map[string]int64{}
-		for _, list := range []string{"tikv", "tidb", "tiflash"} {
+		for _, list := range []string{"tikv", "tidb", "tiflash", "tiproxy", "ticdc"} {
 			entries, _, err := unstructured.NestedSlice(o.Object, "spec", list)
 			require.NoError(t, err)
 			for _, e := range entries {
@@ -188,7 +192,7 @@ func TestTheSchemaFillsInTheDefaults(t *testing.T) {
 				}
 			}
 		}
-		assert.Equal(t, map[string]int64{"tikv/": 3, "tidb/": 2, "tiflash/": 1}, replicas, "those of an entry of TiDB that says none are somebody else's")
+		assert.Equal(t, map[string]int64{"tikv/": 3, "tidb/": 2, "tiflash/": 1, "tiproxy/": 2, "ticdc/": 2}, replicas, "those of an entry of TiDB that says none are somebody else's")
 	})
 }
 

@@ -77,9 +77,11 @@ type recipe struct {
 // tools are the programs beside an operator that its image brings into pods.
 func tools() map[string][]string {
 	return map[string][]string{
-		"pdgroup":   {"./operators/pdgroup/cmd/resign"},
-		"tikvgroup": {"./operators/tikvgroup/cmd/handover"},
-		"tidbgroup": {"./operators/tidbgroup/cmd/sql"},
+		"pdgroup":      {"./operators/pdgroup/cmd/resign"},
+		"tikvgroup":    {"./operators/tikvgroup/cmd/handover"},
+		"tidbgroup":    {"./operators/tidbgroup/cmd/sql"},
+		"tiproxygroup": {"./operators/tiproxygroup/cmd/drain"},
+		"ticdcgroup":   {"./operators/ticdcgroup/cmd/drain"},
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
 func binary(t *testing.T, content string) string {
@@ -150,7 +152,7 @@ func TestChoose(t *testing.T) {
 	assert.Equal(t, []string{"pingcap/pd:v8.5.0", "pingcap/tidb:v8.5.0", "pingcap/tikv:v8.5.0", "pingcap/tiflash:v8.5.0"}, refs(SetReal))
 	assert.Equal(t, []string{"pingcap/pd:v8.1.0", "pingcap/tidb:v8.1.0", "pingcap/tikv:v8.1.0", "pingcap/tiflash:v8.1.0"}, refs(SetOlder))
 	assert.Equal(t, []string{BusyboxRef}, refs(BusyboxRef))
-	assert.Len(t, refs(SetOperators), 6)
+	assert.Len(t, refs(SetOperators), len(v1alpha1.Kinds()))
 	assert.Equal(t, Refs(), refs())
 	_, err := choose([]string{"nothing"})
 	require.ErrorContains(t, err, `"nothing": unknown`)

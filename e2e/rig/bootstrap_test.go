@@ -104,7 +104,7 @@ func TestTheSuiteAddsLittleToThePodsOwnTime(t *testing.T) {
 	}
 }
 
-// memory is what the process has resident and on its heap: six operators, the
+// memory is what the process has resident and on its heap: all operators, the
 // simulated world and the tests.
 func memory() string {
 	var m runtime.MemStats

@@ -92,6 +92,8 @@ func (d *Databases) List() []*Database {
 type Database struct {
 	// Servers of TiDB.
 	Servers model.Servers
+	// Captures of TiCDC.
+	Captures model.Captures
 
 	ctx     context.Context
 	shape   scenario.Database
@@ -556,6 +558,13 @@ func (d *Database) Alarms() []model.Alarm {
 		out = append(out, d.pd.Alarms()...)
 	}
 	return out
+}
+
+// Raise raises an alarm.
+func (d *Database) Raise(kind model.AlarmKind, message string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.raise(kind, message)
 }
 
 func (d *Database) raise(kind model.AlarmKind, message string) {

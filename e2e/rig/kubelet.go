@@ -27,7 +27,7 @@ type process struct {
 	node string
 	ip   string
 	stop func() error
-	// handover runs a command of the hooks of a PD or a TiKV; nil for others.
+	// handover runs a command of the hooks of a PD, a TiKV, a TiProxy or a TiCDC; nil for others.
 	handover func(context.Context, *corev1.LifecycleHandler) error
 	// config that the process runs with, nil if nobody asks.
 	config *settings.Config
@@ -131,70 +131,10 @@ func (a *actor) start(ctx context.Context, pod *corev1.Pod) (running *process, f
 		return nil, nil, err
 	}
 	running = &process{pod: pod.UID, node: pod.Spec.NodeName, stop: func() error { return nil }}
-	switch args := arguments(pod); pod.Labels[v1alpha1.LabelComponent] {
-	case v1alpha1.ComponentPD:
-		settings, err := a.settings(ctx, pod)
-		if err != nil {
+	if begin := a.starters()[pod.Labels[v1alpha1.LabelComponent]]; begin != nil {
+		if failed, err = begin(ctx, launch{pod: pod, db: db, claim: claim, process: running}); err != nil {
 			return nil, nil, err
 		}
-		failed = db.StartMember(Member{Name: pod.Name, Claim: claim, InitialCluster: founders(args["--initial-cluster"]), Force: args["--force-new-cluster"] == "true", Config: settings})
-		running.stop = func() error { return db.StopMember(pod.Name) }
-		running.handover = a.hook(pod, db, claim)
-	case v1alpha1.ComponentTiKV:
-		if failed, err = a.configure(ctx, pod, running, settings.NewTiKV); failed != nil || err != nil {
-			return nil, failed, err
-		}
-		status, err := openStatusPort(ctx, a.addresses, pod.Status.PodIP, v1alpha1.PortTiKVStatus, tikvPort(running.config))
-		if err != nil {
-			return nil, nil, err
-		}
-		failed = db.StartStore(Store{Claim: claim, Address: args["--advertise-addr"], Version: version(pod)})
-		if failed != nil {
-			status.close()
-			break
-		}
-		port, err := openStorePort(ctx, a.addresses, status.ip, db, claim)
-		if err == nil && port.ip != status.ip {
-			port.close()
-			err = errors.New("another process has the store's port")
-		}
-		if err != nil {
-			status.close()
-			db.StopStore(claim)
-			return nil, nil, err
-		}
-		running.ip = port.ip
-		running.stop = func() error { status.close(); port.close(); db.StopStore(claim); return nil }
-		running.handover = a.hook(pod, db, claim)
-		if failed = running.handover(ctx, postStart(pod)); failed != nil {
-			return nil, failed, running.stop() // as the kubelet does
-		}
-	case v1alpha1.ComponentTiFlash:
-		status, err := openStatusPort(ctx, a.addresses, pod.Status.PodIP, v1alpha1.PortTiFlashProxyState, tiflashPort(db, claim))
-		if err != nil {
-			return nil, nil, err
-		}
-		failed = db.StartStore(Store{Claim: claim, Address: args["--flash.service_addr"], Version: version(pod), TiFlash: true})
-		if failed != nil {
-			status.close()
-			break
-		}
-		running.ip = status.ip
-		running.stop = func() error { status.close(); db.StopStore(claim); return nil }
-	case v1alpha1.ComponentTiDB:
-		if !db.Serves() {
-			return nil, errNoPD, nil
-		}
-		if failed, err = a.configure(ctx, pod, running, settings.NewTiDB); failed != nil || err != nil {
-			return nil, failed, err
-		}
-		port, err := openStatusPort(ctx, a.addresses, pod.Status.PodIP, v1alpha1.PortTiDBStatus, tidbPort(&db.Servers, running.config))
-		if err != nil {
-			return nil, nil, err
-		}
-		db.Servers.Start(pod.Name, version(pod))
-		running.ip = port.ip
-		running.stop = func() error { port.close(); db.Servers.Stop(pod.Name); return nil }
 	}
 	if failed != nil {
 		return nil, failed, nil

@@ -15,10 +15,12 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	instance "github.com/tidb-groups/tidb-groups/operators/instance/controller"
 	pdgroup "github.com/tidb-groups/tidb-groups/operators/pdgroup/controller"
+	ticdcgroup "github.com/tidb-groups/tidb-groups/operators/ticdcgroup/controller"
 	tidbcluster "github.com/tidb-groups/tidb-groups/operators/tidbcluster/controller"
 	tidbgroup "github.com/tidb-groups/tidb-groups/operators/tidbgroup/controller"
 	tiflashgroup "github.com/tidb-groups/tidb-groups/operators/tiflashgroup/controller"
 	tikvgroup "github.com/tidb-groups/tidb-groups/operators/tikvgroup/controller"
+	tiproxygroup "github.com/tidb-groups/tidb-groups/operators/tiproxygroup/controller"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
@@ -28,7 +30,7 @@ import (
 func Definitions() []operator.Definition {
 	return []operator.Definition{
 		instance.Definition(), pdgroup.Definition(), tikvgroup.Definition(),
-		tidbgroup.Definition(), tiflashgroup.Definition(), tidbcluster.Definition(),
+		tidbgroup.Definition(), tiflashgroup.Definition(), tiproxygroup.Definition(), ticdcgroup.Definition(), tidbcluster.Definition(),
 	}
 }
 

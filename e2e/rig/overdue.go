@@ -152,8 +152,8 @@ func (w *Watcher) tikvGroups() map[string][]Key {
 func needsOf(group *unstructured.Unstructured, tikv map[string][]Key) needs {
 	name := pdOf(group)
 	out := needs{pd: Key{Kind: v1alpha1.KindPDGroup, Name: name}}
-	if group.GetKind() == v1alpha1.KindTiKVGroup {
-		return out
+	if slices.Contains([]string{v1alpha1.KindTiKVGroup, v1alpha1.KindTiProxyGroup}, group.GetKind()) {
+		return out // PD is enough
 	}
 	out.tikv = append([]Key{}, tikv[name]...)
 	return out

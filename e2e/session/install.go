@@ -13,7 +13,7 @@ import (
 // Namespace that the operators run in.
 const Namespace = "tidb-groups-system"
 
-// overlay is the kustomization of all six operators.
+// overlay is the kustomization of all operators.
 const overlay = "deploy/overlays/default"
 
 // Install applies the operators as the README says. With a registry, their

@@ -106,10 +106,9 @@ func whyOutOfTurn(g v1alpha1.Group, s observation.Snapshot, r component.Renderin
 // isEarlierGroupWaiting reports whether a group that comes before this one waits for the
 // Lease.
 func isEarlierGroupWaiting(g v1alpha1.Group, s observation.Snapshot) bool {
-	at := slices.Index(rollout.Order(), g.GroupKind())
 	return slices.ContainsFunc(s.Groups, func(other v1alpha1.Group) bool {
 		c := meta.FindStatusCondition(other.GetGroupStatus().Conditions, v1alpha1.ConditionUpToDate)
-		return slices.Index(rollout.Order(), other.GroupKind()) < at && other.GetDeletionTimestamp() == nil &&
+		return rollout.IsBefore(other.GroupKind(), g.GroupKind()) && other.GetDeletionTimestamp() == nil &&
 			c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonWaitingForLease
 	})
 }

@@ -15,9 +15,9 @@ import (
 const RetryPeriod = time.Minute
 
 // BudgetName is the name of the PodDisruptionBudget of a group's component in its
-// cluster. Every TiDBGroup has one of its own.
+// cluster. A group of stateless members has one of its own.
 func BudgetName(g v1alpha1.Group) string {
-	if g.GroupKind() == v1alpha1.KindTiDBGroup {
+	if info, _ := v1alpha1.LookupComponent(g.GroupKind()); info.Stateless {
 		return g.GetName() + "-" + g.Component()
 	}
 	return g.PDGroupName() + "-" + g.Component()

@@ -2,7 +2,7 @@ package reconciler
 
 // Rights of every operator of groups, beside those to write its own kind: see make generate.
 //
-// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;tikvgroups;tidbgroups;tiflashgroups,verbs=get;list;watch
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;ticdcgroups;tidbgroups;tiflashgroups;tikvgroups;tiproxygroups,verbs=get;list;watch
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=instances,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=instances/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=services;configmaps,verbs=get;list;watch;create;patch;delete

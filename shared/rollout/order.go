@@ -13,21 +13,30 @@ import (
 )
 
 // Order is the order in which the kinds of a cluster get a new version or configuration.
-// They are suspended in reverse.
+// They are suspended in reverse. Kinds whose releases are their own have no place in it.
 func Order() []string {
 	var out []string
 	for _, c := range v1alpha1.RolloutOrder() {
-		out = append(out, c.Kind)
+		if !c.OwnReleases {
+			out = append(out, c.Kind)
+		}
 	}
 	return out
+}
+
+// IsBefore reports whether groups of one kind get a new version or configuration before
+// those of another.
+func IsBefore(kind, other string) bool {
+	order := Order()
+	at := slices.Index(order, kind)
+	return at >= 0 && at < slices.Index(order, other)
 }
 
 // RollGate opens when all groups of the cluster that come before a group have arrived at
 // their specs.
 func RollGate(g v1alpha1.Group, s observation.Snapshot) gate.Result {
-	at := slices.Index(Order(), g.GroupKind())
 	for _, other := range s.Groups {
-		if slices.Index(Order(), other.GroupKind()) >= at || other.GetDeletionTimestamp() != nil {
+		if !IsBefore(other.GroupKind(), g.GroupKind()) || other.GetDeletionTimestamp() != nil {
 			continue
 		}
 		status := other.GetGroupStatus()
@@ -66,9 +75,8 @@ func IsIndependentOfRoll(reason string) bool {
 // SuspendWait says which group of the cluster has to stop before the pods of a group may;
 // empty if none has. Groups that are not suspended are not waited for.
 func SuspendWait(g v1alpha1.Group, s observation.Snapshot) string {
-	at := slices.Index(Order(), g.GroupKind())
 	for _, other := range s.Groups {
-		if slices.Index(Order(), other.GroupKind()) <= at || !other.GetComponentSpec().Suspended || other.GetDeletionTimestamp() != nil {
+		if !IsBefore(g.GroupKind(), other.GroupKind()) || !other.GetComponentSpec().Suspended || other.GetDeletionTimestamp() != nil {
 			continue
 		}
 		c := gate.Current(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)

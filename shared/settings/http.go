@@ -116,8 +116,17 @@ func (p Port) read(ctx context.Context, host, path string, most int64) ([]byte, 
 // Post posts a body, if it has a type, and returns what the member answers if it
 // refuses it.
 func (p Port) Post(ctx context.Context, host, path, contentType, body string) (string, error) {
-	url := p.URL(host, path)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	return p.send(ctx, http.MethodPost, p.URL(host, path), contentType, body)
+}
+
+// Put puts a body, and returns what the member answers if it refuses it.
+func (p Port) Put(ctx context.Context, host, path, contentType, body string) (string, error) {
+	return p.send(ctx, http.MethodPut, p.URL(host, path), contentType, body)
+}
+
+// send sends a body, if it has a type.
+func (Port) send(ctx context.Context, method, url, contentType, body string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return "", fmt.Errorf("build request to %s: %w", url, err)
 	}
@@ -127,7 +136,7 @@ func (p Port) Post(ctx context.Context, host, path, contentType, body string) (s
 	response, answer, err := do(request, maxDocument) //nolint:bodyclose // do has read and closed it
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("post to %s: %w", url, err)
+		return "", fmt.Errorf("%s to %s: %w", strings.ToLower(method), url, err)
 	case response.StatusCode == http.StatusOK:
 		return "", nil
 	case len(answer) == 0:

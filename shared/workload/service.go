@@ -72,6 +72,20 @@ func ServicePortNumber(spec *v1alpha1.ServiceSpec, port Port) int32 {
 	return port.Number
 }
 
+// Endpoint is where clients of a group connect to, host:port: the load balancer's address
+// if the Service has one, else its name. live is nil while there is no Service.
+func Endpoint(g v1alpha1.Group, spec *v1alpha1.ServiceSpec, port Port, live *corev1.Service) string {
+	number := ServicePortNumber(spec, port)
+	if live != nil && live.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		for _, in := range live.Status.LoadBalancer.Ingress {
+			if host := in.Hostname + in.IP; host != "" {
+				return names.HostPort(host, number)
+			}
+		}
+	}
+	return names.HostPort(names.ServiceHost(g.GetName(), g.GetNamespace(), g.GetComponentSpec().ClusterDomain), number)
+}
+
 func servicePorts(ports []Port, overrides []v1alpha1.ServicePort) []corev1.ServicePort {
 	out := make([]corev1.ServicePort, 0, len(ports))
 	for _, p := range ports {

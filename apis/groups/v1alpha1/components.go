@@ -28,6 +28,14 @@ type Group interface {
 	GetGroupStatus() *GroupStatus
 }
 
+// ClientGroup is a group that MySQL clients connect to.
+// +kubebuilder:object:generate=false
+type ClientGroup interface {
+	Group
+	// GetEndpoint returns where they do, host:port, as the group's status says.
+	GetEndpoint() string
+}
+
 // GroupList is implemented by the list of every kind of group.
 // +kubebuilder:object:generate=false
 type GroupList interface {
@@ -50,8 +58,14 @@ type ComponentInfo struct {
 	// version, smallest first, as TiDB's documentation has it. They are suspended in
 	// reverse.
 	Rollout int
+	// OwnReleases says that its versions are not those of the cluster. Then it has no place
+	// in the order: it waits for no other group, and none waits for it.
+	OwnReleases bool
 	// Stores says that its members are stores of PD, which hold regions.
 	Stores bool
+	// Stateless says that its members keep nothing that another one needs: a group of them
+	// may be deleted at once, and has a PodDisruptionBudget of its own.
+	Stateless bool
 	// New returns an empty group, and NewList an empty list of them.
 	New     func() Group
 	NewList func() GroupList
@@ -71,13 +85,22 @@ type Entry struct {
 // ComponentTable returns every component, in the order of the documents. It is the one
 // place that lists them.
 func ComponentTable() []ComponentInfo {
-	return []ComponentInfo{pdComponent(), tikvComponent(), tidbComponent(), tiflashComponent()}
+	return []ComponentInfo{pdComponent(), tikvComponent(), tidbComponent(), tiflashComponent(), tiproxyComponent(), ticdcComponent()}
 }
 
-// RolloutOrder returns the components in the order in which they get a new version.
+// RolloutOrder returns the components in the order in which they get a new version. Those
+// that have no place in it come last.
 func RolloutOrder() []ComponentInfo {
 	out := ComponentTable()
-	slices.SortStableFunc(out, func(a, b ComponentInfo) int { return cmp.Compare(a.Rollout, b.Rollout) })
+	slices.SortStableFunc(out, func(a, b ComponentInfo) int {
+		switch {
+		case a.OwnReleases == b.OwnReleases:
+			return cmp.Compare(a.Rollout, b.Rollout)
+		case b.OwnReleases:
+			return -1
+		}
+		return 1
+	})
 	return out
 }
 

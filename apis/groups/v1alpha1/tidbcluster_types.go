@@ -15,26 +15,12 @@ type TidbClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!(self.lowerAscii() in ['latest', 'nightly', 'stable', 'master', 'main'])",messageExpression="self + ' is another release every other day: name one, such as v8.5.7'"
 	Version string `json:"version"`
 	// PD becomes PDGroup <name>-pd.
-	PD PDEntry `json:"pd"`
-	// TiKV groups: <name>-tikv for the one without a name, <name>-tikv-<group>
-	// for the others.
-	// +kubebuilder:validation:MaxItems=16
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	TiKV []TiKVEntry `json:"tikv,omitempty"`
-	// TiDB groups, named likewise with -tidb.
-	// +kubebuilder:validation:MaxItems=16
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	TiDB []TiDBEntry `json:"tidb,omitempty"`
-	// TiFlash groups, named likewise with -tiflash.
-	// +kubebuilder:validation:MaxItems=16
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	TiFlash []TiFlashEntry `json:"tiflash,omitempty"`
+	PD             PDEntry `json:"pd"`
+	TiKVEntries    `json:",inline"`
+	TiDBEntries    `json:",inline"`
+	TiFlashEntries `json:",inline"`
+	TiProxyEntries `json:",inline"`
+	TiCDCEntries   `json:",inline"`
 	// Paused is handed to every group.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
@@ -94,16 +80,18 @@ type TidbClusterStatus struct {
 	// +optional
 	Updated string `json:"updated,omitempty"`
 	// Version that the groups run, as they report it; several, separated by commas,
-	// while or because they differ.
+	// while or because they differ. Of those whose releases are their own, such as
+	// TiProxy, it says nothing.
 	// +optional
 	Version string `json:"version,omitempty"`
 	// ClusterID of PD.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
-	// Endpoint that MySQL clients connect to, host:port.
+	// Endpoint that MySQL clients connect to, host:port: that of the first TiProxyGroup, or
+	// of the first TiDBGroup if there is none.
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
-	// Groups, one per entry of the spec, in the order pd, tikv, tidb, tiflash; and
+	// Groups, one per entry of the spec, in the order pd, tikv, tidb, tiflash, tiproxy, ticdc; and
 	// behind them those that the spec does not name any more and that are still there.
 	// +listType=map
 	// +listMapKey=name

@@ -125,6 +125,16 @@ type SQLRun struct {
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 }
 
+// TiDBEntries are the TiDB groups of a TidbCluster.
+type TiDBEntries struct {
+	// TiDB groups, named likewise with -tidb.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	TiDB []TiDBEntry `json:"tidb,omitempty"`
+}
+
 // TiDBEntry is one TiDB group of a TidbCluster.
 type TiDBEntry struct {
 	// Name of the group within the cluster; empty for the main one.
@@ -400,13 +410,16 @@ func (g *TiDBGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.Component
 // GetGroupStatus implements Group.
 func (g *TiDBGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
 
+// GetEndpoint implements ClientGroup.
+func (g *TiDBGroup) GetEndpoint() string { return g.Status.Endpoint }
+
 // Groups implements GroupList.
 func (l *TiDBGroupList) Groups() []Group { return groupsOf(l.Items) }
 
 // tidbComponent is the component's row of ComponentTable.
 func tidbComponent() ComponentInfo {
 	return ComponentInfo{
-		Kind: KindTiDBGroup, Component: ComponentTiDB, Resource: "tidbgroups", Rollout: 4,
+		Kind: KindTiDBGroup, Component: ComponentTiDB, Resource: "tidbgroups", Rollout: 4, Stateless: true,
 		New:     func() Group { return &TiDBGroup{} },
 		NewList: func() GroupList { return &TiDBGroupList{} },
 		Entries: func(c *TidbClusterSpec, pd LocalReference) []Entry {

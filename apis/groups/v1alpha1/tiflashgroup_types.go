@@ -47,6 +47,16 @@ type TiFlashTemplate struct {
 	LogTailer *Sidecar `json:"logTailer,omitempty"`
 }
 
+// TiFlashEntries are the TiFlash groups of a TidbCluster.
+type TiFlashEntries struct {
+	// TiFlash groups, named likewise with -tiflash.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	TiFlash []TiFlashEntry `json:"tiflash,omitempty"`
+}
+
 // TiFlashEntry is one TiFlash group of a TidbCluster.
 type TiFlashEntry struct {
 	// Name of the group within the cluster; empty for the main one.

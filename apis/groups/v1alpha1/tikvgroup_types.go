@@ -81,6 +81,17 @@ type StorePlacement struct {
 	Exclusive bool `json:"exclusive,omitempty"`
 }
 
+// TiKVEntries are the TiKV groups of a TidbCluster.
+type TiKVEntries struct {
+	// TiKV groups: <name>-tikv for the one without a name, <name>-tikv-<group>
+	// for the others.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	TiKV []TiKVEntry `json:"tikv,omitempty"`
+}
+
 // TiKVEntry is one TiKV group of a TidbCluster.
 type TiKVEntry struct {
 	// Name of the group within the cluster; empty for the main one.

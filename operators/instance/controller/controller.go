@@ -24,7 +24,7 @@ import (
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=instances,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=instances/status,verbs=patch
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=instances/finalizers,verbs=update
-// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;tikvgroups;tidbgroups;tiflashgroups,verbs=get
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;ticdcgroups;tidbgroups;tiflashgroups;tikvgroups;tiproxygroups,verbs=get
 // +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get

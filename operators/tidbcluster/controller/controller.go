@@ -20,7 +20,7 @@ import (
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=tidbclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=tidbclusters/status,verbs=patch
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=tidbclusters/finalizers,verbs=update
-// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;tikvgroups;tidbgroups;tiflashgroups,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;ticdcgroups;tidbgroups;tiflashgroups;tikvgroups;tiproxygroups,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create

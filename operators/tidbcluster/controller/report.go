@@ -39,15 +39,11 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 				unready = whyUnready(g, live)
 			}
 		}
-		switch live := live.(type) {
-		case *v1alpha1.PDGroup:
-			status.ClusterID = live.Status.ClusterID
-		case *v1alpha1.TiDBGroup:
-			if status.Endpoint == "" {
-				status.Endpoint = live.Status.Endpoint
-			}
+		if pd, ok := live.(*v1alpha1.PDGroup); ok {
+			status.ClusterID = pd.Status.ClusterID
 		}
 	}
+	status.Endpoint = endpoint(c, s, wanted)
 	entries := len(status.Groups)
 	for _, g := range removed(c, s, wanted) {
 		if len(status.Groups) == maxGroups {
@@ -73,6 +69,19 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 	status.Reason, status.Message = set.Headline()
 	status.Updated, status.Version = progress(c, s)
 	return status, set
+}
+
+// endpoint is where clients connect to: the first group of the last kind that they may
+// connect to, so that a TiProxyGroup comes before the TiDBGroups behind it.
+func endpoint(c *v1alpha1.TidbCluster, s snapshot, wanted []v1alpha1.Group) string {
+	out, kind := "", ""
+	for _, g := range wanted {
+		live, ok := s.groups[keyOf(g)].(v1alpha1.ClientGroup)
+		if ok && ours(c, live) && (out == "" || kind != live.GroupKind()) && live.GetEndpoint() != "" {
+			out, kind = live.GetEndpoint(), live.GroupKind()
+		}
+	}
+	return out
 }
 
 // here tells how a flag of the cluster's own is set back.
@@ -127,6 +136,9 @@ func progress(c *v1alpha1.TidbCluster, s snapshot) (updated, version string) {
 		// What a group counts at an older spec may not be what is asked for now.
 		if live.GetGroupStatus().ObservedGeneration == live.GetGeneration() {
 			done += live.GetGroupStatus().UpdatedReplicas
+		}
+		if info, _ := v1alpha1.LookupComponent(g.GroupKind()); info.OwnReleases {
+			continue
 		}
 		if v := live.GetGroupStatus().Version; v != "" && !slices.Contains(versions, v) {
 			versions = append(versions, v)

@@ -41,16 +41,13 @@ func removed(c *v1alpha1.TidbCluster, s snapshot, wanted []v1alpha1.Group) []v1a
 // only one that is to have no members and has none is known to make none any more.
 func keeps(g v1alpha1.Group) string {
 	status := g.GetGroupStatus()
-	switch live := g.(type) {
-	case *v1alpha1.TiDBGroup:
-		return ""
-	case *v1alpha1.PDGroup:
+	if live, ok := g.(*v1alpha1.PDGroup); ok {
 		if n := len(live.Status.Members); n > 0 {
 			return fmt.Sprintf("its PD has %d members", n)
 		}
 		return "its members are PD's data"
 	}
-	if empty(g) {
+	if info, _ := v1alpha1.LookupComponent(g.GroupKind()); info.Stateless || empty(g) {
 		return ""
 	}
 	if holds := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionHoldsRegions); holds != nil {

@@ -88,7 +88,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
 	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	r.OnlineConfig = judge
-	r.Component = servers{group: g, seen: s.Instances, open: open}
+	r.Component = servers(g, s, open)
 	r.Surge, r.Extra = maxSurge(g), missing.count
 	r.RollGate, r.SuspendWait, r.Budget = rollout.RollGate(g, s.Snapshot), rollout.SuspendWait(g, s.Snapshot), budget.OwnBudget(g)
 	if g.Spec.Initialization != nil && g.Status.CurrentRevision == "" && !slices.ContainsFunc(s.Instances, member.WasReady) {

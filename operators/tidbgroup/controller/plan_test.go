@@ -347,7 +347,7 @@ func TestEndpoint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := open()
 			s.Services = map[string]*corev1.Service{"basic-tidb": c.service}
-			assert.Equal(t, c.want, endpoint(stored(c.edit), s))
+			assert.Equal(t, c.want, endpoint(t, stored(c.edit), s))
 		})
 	}
 }
@@ -358,4 +358,11 @@ func TestAServerThatDoesNotServeIsReplacedAtOnce(t *testing.T) {
 	assert.NotEqual(t, p.Target.Hash, p.Instances[0].Desired.Spec.Revision)
 	assert.Equal(t, p.Target.Hash, p.Instances[1].Desired.Spec.Revision)
 	assert.Equal(t, v1alpha1.RecreateLostClaim, p.Instances[0].Desired.Spec.ClaimLoss)
+}
+
+// endpoint is where a group's status says that clients connect to.
+func endpoint(t *testing.T, g *v1alpha1.TiDBGroup, s snapshot) string {
+	t.Helper()
+	status, _ := report(g, s, mustPlan(t, g, s), step.Done(), clock())
+	return status.Endpoint
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/reconciler"
+	"github.com/tidb-groups/tidb-groups/shared/statusports"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -28,7 +29,7 @@ const pdDeadline = 5 * time.Second
 // steps are those of the reconcile of a TiFlashGroup.
 type steps struct {
 	operator.Env
-	stores *statusport.Stores
+	stores *statusports.Members
 }
 
 // Definition describes the operator to operator.Main.
@@ -40,8 +41,8 @@ func Definition() operator.Definition {
 	return out
 }
 
-func newSteps(ctx context.Context, env operator.Env, ask statusport.Ask) *steps {
-	return &steps{env, statusport.New(ctx, ask, env.Now)}
+func newSteps(ctx context.Context, env operator.Env, ask statusports.Ask) *steps {
+	return &steps{env, statusports.New(ctx, ask, statusport.IsFinal, env.Now)}
 }
 
 func (r *steps) component() reconciler.Component[*v1alpha1.TiFlashGroup, observation.Snapshot, groupPlan, v1alpha1.TiFlashGroupStatus] {
@@ -72,7 +73,7 @@ func pending(s observation.Snapshot) step.Outcome {
 	case s.PDPending:
 		return step.Wait("PD", pdDeadline, v1alpha1.ReasonPDUnreachable, "PD is being asked")
 	case s.StatusPortsPending:
-		return step.Wait("status port", statusport.Patience, v1alpha1.ReasonRecovering, "stores are being asked")
+		return step.Wait("status port", statusports.Patience, v1alpha1.ReasonRecovering, "stores are being asked")
 	}
 	return step.Done()
 }

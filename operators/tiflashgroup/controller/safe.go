@@ -13,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/statusports"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
 )
@@ -111,13 +112,13 @@ func (c stores) Recover(i *v1alpha1.Instance, held lease.State) component.Prepar
 	left := since.Add(silence).Sub(c.Snapshot.Now)
 	switch {
 	case c.idles(i):
-		return recovering(statusport.AskAgain, "store %s of Instance %s says %q after its restart, and others wait until it says %s: %s", s.ID, i.Name, said.State, statusport.Running, c.logs(i))
+		return recovering(statusports.AskAgain, "store %s of Instance %s says %q after its restart, and others wait until it says %s: %s", s.ID, i.Name, said.State, statusport.Running, c.logs(i))
 	case !asked: // it is by now, and answers or does not in a moment
-		return recovering(statusport.AskAgain, "store %s of Instance %s is being asked whether it serves after its restart", s.ID, i.Name)
+		return recovering(statusports.AskAgain, "store %s of Instance %s is being asked whether it serves after its restart", s.ID, i.Name)
 	case said.Err == nil, left <= 0:
 		return p
 	}
-	return recovering(min(statusport.AskAgain, left), "store %s of Instance %s does not say whether it serves after its restart, and PD's word for it counts %s after its pod became ready (%v): %s", s.ID, i.Name, silence, said.Err, c.logs(i))
+	return recovering(min(statusports.AskAgain, left), "store %s of Instance %s does not say whether it serves after its restart, and PD's word for it counts %s after its pod became ready (%v): %s", s.ID, i.Name, silence, said.Err, c.logs(i))
 }
 
 // recovering returns a Preparation that waits for what a store says.

@@ -37,7 +37,7 @@ type voice struct {
 
 var voices = &voice{states: map[types.NamespacedName]string{}, until: map[types.NamespacedName]types.UID{}, asked: map[types.NamespacedName]int{}}
 
-// ask is a statusport.Ask. A store whose state is "mute" does not answer.
+// ask is a statusports.Ask. A store whose state is "mute" does not answer.
 func (v *voice) ask(ctx context.Context, host string) (string, error) {
 	var list v1alpha1.InstanceList
 	if err := rig.Client.List(ctx, &list); err != nil {

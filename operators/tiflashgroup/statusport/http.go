@@ -13,6 +13,9 @@ import (
 // Running is what a store says that serves.
 const Running = "Running"
 
+// IsFinal reports whether a store that says a state goes on saying it until it ends.
+func IsFinal(state string) bool { return state == Running }
+
 // words are all that a store says: Running, and on its way there and back the others.
 // What else is answered is no store's, and nothing for a status that many can read.
 func words() []string { return []string{Running, "Idle", "Ready", "Stopping", "Terminated"} }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tiflashgroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/statusports"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
@@ -67,7 +68,7 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 		p := &play{states: map[string]string{"10.0.0.1": "Running", "10.0.0.2": "Idle", "10.0.0.4": "mute"}, asked: map[string]int{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		m := statusport.New(ctx, p.ask, time.Now)
+		m := statusports.New(ctx, p.ask, statusport.IsFinal, time.Now)
 		key, all := types.NamespacedName{Namespace: "shop", Name: "flash"}, stores(4) // the third does not tell
 		said, pending := m.Look(key, all)
 		assert.Empty(t, said)
@@ -81,7 +82,7 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 		assert.Equal(t, "Idle", said["flash-1"].State)
 		assert.Empty(t, said["flash-2"].State)
 
-		<-time.After(statusport.Patience)
+		<-time.After(statusports.Patience)
 		synctest.Wait()
 		said, pending = m.Look(key, all)
 		assert.False(t, pending)
@@ -93,7 +94,7 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 		for len(m.Answers()) > 0 {
 			<-m.Answers()
 		}
-		<-time.After(statusport.Patience)
+		<-time.After(statusports.Patience)
 		m.Look(key, all)
 		synctest.Wait()
 		assert.Empty(t, m.Answers(), "what is said again wakes nobody")

@@ -1,4 +1,4 @@
-package statusport
+package statusports
 
 import (
 	"context"
@@ -15,41 +15,45 @@ import (
 )
 
 const (
-	// callTimeout bounds one request to a store.
+	// callTimeout bounds one request to a member.
 	callTimeout = 2 * time.Second
-	// Patience is for how long a group waits at most for the first answers of stores
+	// Patience is for how long a group waits at most for the first answers of members
 	// before it goes on without: the call, and a little.
 	Patience = callTimeout + time.Second/2
-	// AskAgain is how soon a store that does not serve yet, or did not answer, is asked
-	// again: as often as PD while something moves.
+	// AskAgain is how soon a member is asked again whose state is not final, or that did
+	// not answer: as often as PD while something moves.
 	AskAgain = time.Second
-	// callsAtOnce bounds how many stores of all groups are asked at the same time.
+	// callsAtOnce bounds how many members of all groups are asked at the same time.
 	callsAtOnce = 64
 )
 
-// Ask asks the store on a host for its state; empty if its version does not tell.
+// Ask asks the member on a host for its state; empty if its version does not tell.
 type Ask func(ctx context.Context, host string) (string, error)
 
-// Stores remembers what the running stores of groups on the move said of themselves.
+// IsFinal reports whether a member that says a state is not to be asked again while its
+// process lives.
+type IsFinal func(state string) bool
+
+// Members remembers what the running members of groups on the move said of themselves.
 // They are asked beside the reconciles, none of which waits for an answer: the group is
-// woken up when there is one. A process that serves is not asked again, and nobody is
-// asked whose group is at rest.
-type Stores struct {
+// woken up when there is one. A process whose state is final is not asked again.
+type Members struct {
 	ctx   context.Context
 	ask   Ask
+	final IsFinal
 	now   func() time.Time
 	wake  chan event.GenericEvent
 	slots chan struct{}
 
 	mu   sync.Mutex
-	seen map[types.NamespacedName]map[string]*store
+	seen map[types.NamespacedName]map[string]*process
 	// held says since when groups wait for first answers.
 	held map[types.NamespacedName]time.Time
 }
 
-// store is one process of a store. Another one has another, so that an answer that
+// process is one process of a member. Another one has another, so that an answer that
 // comes late is no answer for it.
-type store struct {
+type process struct {
 	member.StatusPortAnswer
 	// tried is when it was asked last, known says that it has answered then, or has
 	// not in time.
@@ -59,33 +63,33 @@ type store struct {
 	busy bool
 }
 
-// New returns an empty memory. Stores are asked until ctx ends.
-func New(ctx context.Context, ask Ask, now func() time.Time) *Stores {
-	return &Stores{
-		ctx: ctx, ask: ask, now: now, wake: make(chan event.GenericEvent, 64), slots: make(chan struct{}, callsAtOnce),
-		seen: map[types.NamespacedName]map[string]*store{}, held: map[types.NamespacedName]time.Time{},
+// New returns an empty memory. Members are asked until ctx ends.
+func New(ctx context.Context, ask Ask, final IsFinal, now func() time.Time) *Members {
+	return &Members{
+		ctx: ctx, ask: ask, final: final, now: now, wake: make(chan event.GenericEvent, 64), slots: make(chan struct{}, callsAtOnce),
+		seen: map[types.NamespacedName]map[string]*process{}, held: map[types.NamespacedName]time.Time{},
 	}
 }
 
 // Answers tells which groups have an answer.
-func (s *Stores) Answers() <-chan event.GenericEvent { return s.wake }
+func (s *Members) Answers() <-chan event.GenericEvent { return s.wake }
 
 // Forget forgets what was said for a group.
-func (s *Stores) Forget(g types.NamespacedName) {
+func (s *Members) Forget(g types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, g)
 	delete(s.held, g)
 }
 
-// Look returns what the stores of Instances said for a group, by Instance, and has
-// those asked that have not said Running. Pending says that some are being asked for
+// Look returns what the members of Instances said for a group, by Instance, and has those
+// asked whose state is not final. Pending says that some are being asked for
 // the first time: nothing should be made of the rest before they have answered, or
 // Patience is over.
-func (s *Stores) Look(g types.NamespacedName, instances []*v1alpha1.Instance) (said map[string]member.StatusPortAnswer, pending bool) {
+func (s *Members) Look(g types.NamespacedName, instances []*v1alpha1.Instance) (said map[string]member.StatusPortAnswer, pending bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, after, unknown := s.seen[g], map[string]*store{}, false
+	before, after, unknown := s.seen[g], map[string]*process{}, false
 	said = map[string]member.StatusPortAnswer{}
 	for _, i := range instances {
 		since, ready := member.ReadySince(i)
@@ -94,10 +98,10 @@ func (s *Stores) Look(g types.NamespacedName, instances []*v1alpha1.Instance) (s
 		}
 		one := before[i.Name]
 		if one == nil || !one.By(i) {
-			one = &store{StatusPortAnswer: member.StatusPortAnswer{Pod: i.Status.PodUID, Since: since}}
+			one = &process{StatusPortAnswer: member.StatusPortAnswer{Pod: i.Status.PodUID, Since: since}}
 		}
 		after[i.Name] = one
-		if !one.busy && (!one.known || !one.settled() && s.now().Sub(one.tried) >= AskAgain) {
+		if !one.busy && (!one.known || !s.settled(one) && s.now().Sub(one.tried) >= AskAgain) {
 			one.busy = true
 			go s.run(g, i.Status.PodIP, one)
 		}
@@ -111,7 +115,7 @@ func (s *Stores) Look(g types.NamespacedName, instances []*v1alpha1.Instance) (s
 }
 
 // waits reports whether a group is still to wait for first answers.
-func (s *Stores) waits(g types.NamespacedName, unknown bool) bool {
+func (s *Members) waits(g types.NamespacedName, unknown bool) bool {
 	if !unknown {
 		delete(s.held, g)
 		return false
@@ -124,14 +128,14 @@ func (s *Stores) waits(g types.NamespacedName, unknown bool) bool {
 	return s.now().Sub(held) < Patience
 }
 
-// settled reports whether a process says nothing new if it is asked again: it serves,
-// until it ends, or its version does not tell.
-func (one *store) settled() bool {
-	return one.known && one.Err == nil && (one.State == Running || one.State == "")
+// settled reports whether a process says nothing new if it is asked again: its state is
+// final, or its version does not tell.
+func (s *Members) settled(one *process) bool {
+	return one.known && one.Err == nil && (one.State == "" || s.final(one.State))
 }
 
-// run asks a store. That it says the same as before wakes nobody.
-func (s *Stores) run(g types.NamespacedName, host string, one *store) {
+// run asks a member. That it says the same as before wakes nobody.
+func (s *Members) run(g types.NamespacedName, host string, one *process) {
 	select {
 	case s.slots <- struct{}{}:
 	case <-s.ctx.Done():

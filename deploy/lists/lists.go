@@ -1,0 +1,182 @@
+package lists
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// forms are the ways in which a list may name a group.
+func forms() []func(v1alpha1.ComponentInfo) string {
+	return []func(v1alpha1.ComponentInfo) string{
+		func(c v1alpha1.ComponentInfo) string { return c.Resource },
+		func(c v1alpha1.ComponentInfo) string { return c.Resource + "/scale" },
+		func(c v1alpha1.ComponentInfo) string { return "'" + strings.ToLower(c.Kind) + "'" },
+		func(c v1alpha1.ComponentInfo) string { return strings.ToLower(c.Kind) + "-operator" },
+	}
+}
+
+// complete adds the groups that a list lacks, if it names the first three of the table. The
+// result is sorted; other lists are left as they are.
+func complete(items []string) []string {
+	table := v1alpha1.ComponentTable()
+	for _, form := range forms() {
+		if !slices.Contains(items, form(table[0])) || !slices.Contains(items, form(table[1])) || !slices.Contains(items, form(table[2])) {
+			continue
+		}
+		out := slices.Clone(items)
+		for _, c := range table {
+			if !slices.Contains(out, form(c)) {
+				out = append(out, form(c))
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	return items
+}
+
+// Manifest returns a manifest whose lists on one line are complete.
+func Manifest(text string) string {
+	return regexp.MustCompile(`\[[^\[\]\n]*\]`).ReplaceAllStringFunc(text, func(list string) string {
+		return "[" + strings.Join(complete(strings.Split(strings.Trim(list, "[]"), ", ")), ", ") + "]"
+	})
+}
+
+// Markers returns a Go file whose RBAC markers are complete.
+func Markers(text string) string {
+	const before = "resources="
+	return regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:groups=groups\.tidb\.dev,`+before+`[^,]*`).ReplaceAllStringFunc(text, func(marker string) string {
+		head, list, _ := strings.Cut(marker, before)
+		return head + before + strings.Join(complete(strings.Split(list, ";")), ";")
+	})
+}
+
+// CRDs returns the kustomization of all CRDs.
+func CRDs() (string, error) {
+	return fill(`# All kinds. They are installed together: a kind whose operator is not installed simply has
+# no status. Made by make generate.
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+{{- range .}}
+- groups.tidb.dev_{{.}}s.yaml
+{{- end}}
+labels:
+- pairs:
+    app.kubernetes.io/part-of: tidb-groups
+`)
+}
+
+// RoleBindings returns the bindings of all operators in a namespace.
+func RoleBindings() (string, error) {
+	return fill(`{{range $n, $name := .}}{{if $n}}---
+{{else}}# Made by make generate.
+{{end}}apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: tidb-groups-{{$name}}-operator
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: tidb-groups-{{$name}}-operator
+subjects:
+- {kind: ServiceAccount, name: {{$name}}-operator, namespace: tidb-groups-system}
+{{end}}`)
+}
+
+// fill fills the names of all operators, sorted, into a template.
+func fill(text string) (string, error) {
+	var names []string
+	for _, kind := range v1alpha1.Kinds() {
+		names = append(names, strings.ToLower(kind))
+	}
+	slices.Sort(names)
+	t, err := template.New("").Parse(text)
+	if err != nil {
+		return "", fmt.Errorf("parse template: %w", err)
+	}
+	var out strings.Builder
+	if err := t.Execute(&out, names); err != nil {
+		return "", fmt.Errorf("fill template: %w", err)
+	}
+	return out.String(), nil
+}
+
+// ArgoCD returns Argo CD's settings with the check of an object's health, once for each kind.
+func ArgoCD(script string) string {
+	var b strings.Builder
+	b.WriteString(`# Health checks of tidb-groups for Argo CD. Merge it into Argo CD's own settings:
+#   kubectl -n argocd patch configmap argocd-cm --patch-file deploy/argocd/argocd-cm.yaml
+# Made by make generate from health.lua.
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: argocd-cm
+data:
+`)
+	for _, kind := range v1alpha1.Kinds() {
+		fmt.Fprintf(&b, "  resource.customizations.health.%s_%s: |\n", v1alpha1.GroupName, kind)
+		for line := range strings.Lines(script) {
+			b.WriteString(strings.TrimRight("    "+line, " "))
+		}
+	}
+	return b.String()
+}
+
+// WriteAll completes every list below the root of the repository.
+func WriteAll(root string) error {
+	health, err := os.ReadFile(filepath.Join(root, "deploy/argocd/health.lua")) //nolint:gosec // a file of the repository
+	if err != nil {
+		return fmt.Errorf("read check: %w", err)
+	}
+	argocd := func() (string, error) { return ArgoCD(string(health)), nil }
+	for path, make := range map[string]func() (string, error){"deploy/crds/kustomization.yaml": CRDs, "deploy/bases/namespace/role_bindings.yaml": RoleBindings, "deploy/argocd/argocd-cm.yaml": argocd} {
+		text, err := make()
+		if err == nil {
+			err = os.WriteFile(filepath.Join(root, path), []byte(text), 0o644) //nolint:gosec // a file of the repository
+		}
+		if err != nil {
+			return fmt.Errorf("write %s: %w", path, err)
+		}
+	}
+	for pattern, change := range map[string]func(string) string{
+		"deploy/components/*/*.yaml":  Manifest,
+		"deploy/bases/access/*.yaml":  Manifest,
+		"operators/*/controller/*.go": Markers,
+		"shared/reconciler/rbac.go":   Markers,
+	} {
+		paths, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			return fmt.Errorf("find files: %w", err)
+		}
+		for _, path := range paths {
+			if err := rewrite(path, change); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rewrite changes a file if it is to be different.
+func rewrite(path string, change func(string) string) error {
+	text, err := os.ReadFile(path) //nolint:gosec // a file of the repository
+	if err != nil {
+		return fmt.Errorf("read list: %w", err)
+	}
+	after := change(string(text))
+	if after == string(text) {
+		return nil
+	}
+	if err := os.WriteFile(path, []byte(after), 0o644); err != nil { //nolint:gosec // a file of the repository
+		return fmt.Errorf("write list: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package lists_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/deploy/lists"
+)
+
+func TestAListThatNamesTheFirstGroupsNamesAll(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"resources":        {"resources: [instances, pdgroups, tidbgroups, tikvgroups]", "resources: [instances, pdgroups, ticdcgroups, tidbgroups, tiflashgroups, tikvgroups, tiproxygroups]"},
+		"scale":            {"- [pdgroups/scale, tidbgroups/scale, tikvgroups/scale]", "- [pdgroups/scale, ticdcgroups/scale, tidbgroups/scale, tiflashgroups/scale, tikvgroups/scale, tiproxygroups/scale]"},
+		"quoted names":     {"x in ['instance', 'pdgroup', 'tikvgroup', 'tidbgroup'] && y[0]", "x in ['instance', 'pdgroup', 'ticdcgroup', 'tidbgroup', 'tiflashgroup', 'tikvgroup', 'tiproxygroup'] && y[0]"},
+		"names of pods":    {"[tikvgroup-operator, pdgroup-operator, tidbgroup-operator]", "[pdgroup-operator, ticdcgroup-operator, tidbgroup-operator, tiflashgroup-operator, tikvgroup-operator, tiproxygroup-operator]"},
+		"a list of others": {"[pdgroups, tidbclusters]", "[pdgroups, tidbclusters]"},
+		"no list":          {"pdgroups, tikvgroups, tidbgroups", "pdgroups, tikvgroups, tidbgroups"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, c.want, lists.Manifest(c.text))
+			assert.Equal(t, c.want, lists.Manifest(c.want), "and is left alone then")
+		})
+	}
+}
+
+func TestAMarkerThatNamesTheFirstGroupsNamesAll(t *testing.T) {
+	const marker = "// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;"
+	assert.Equal(t, marker+"ticdcgroups;tidbgroups;tiflashgroups;tikvgroups;tiproxygroups,verbs=get\nx", lists.Markers(marker+"tikvgroups;tidbgroups,verbs=get\nx"))
+	assert.Equal(t, marker+",verbs=get", lists.Markers(marker+",verbs=get"))
+}
+
+func TestEveryKindIsInstalledAndEveryOperatorBound(t *testing.T) {
+	crds, err := lists.CRDs()
+	require.NoError(t, err)
+	bindings, err := lists.RoleBindings()
+	require.NoError(t, err)
+	for _, name := range []string{"instance", "pdgroup", "tidbcluster", "tidbgroup", "tiflashgroup", "tikvgroup", "tiproxygroup", "ticdcgroup"} {
+		assert.Contains(t, crds, "\n- groups.tidb.dev_"+name+"s.yaml\n")
+		assert.Contains(t, bindings, "- {kind: ServiceAccount, name: "+name+"-operator, namespace: tidb-groups-system}\n")
+	}
+}

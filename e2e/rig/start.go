@@ -1,0 +1,112 @@
+package rig
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/model/settings"
+)
+
+// launch is what the process of a pod is started with.
+type launch struct {
+	pod *corev1.Pod
+	db  *Database
+	// claim that its data is on, empty if it keeps none.
+	claim types.UID
+	// process is filled in.
+	process *process
+}
+
+// starter starts the process of a pod. failed is what the process ends with.
+type starter func(ctx context.Context, l launch) (failed, err error)
+
+// starters are how the process of each component is started.
+func (a *actor) starters() map[string]starter {
+	return map[string]starter{
+		v1alpha1.ComponentPD:      a.startPD,
+		v1alpha1.ComponentTiKV:    a.startTiKV,
+		v1alpha1.ComponentTiFlash: a.startTiFlash,
+		v1alpha1.ComponentTiDB:    a.startTiDB,
+		v1alpha1.ComponentTiProxy: a.startTiProxy,
+		v1alpha1.ComponentTiCDC:   a.startTiCDC,
+	}
+}
+
+func (a *actor) startPD(ctx context.Context, l launch) (failed, err error) {
+	args := arguments(l.pod)
+	config, err := a.settings(ctx, l.pod)
+	if err != nil {
+		return nil, err
+	}
+	l.process.stop = func() error { return l.db.StopMember(l.pod.Name) }
+	l.process.handover = a.hook(l.pod, l.db, l.claim)
+	return l.db.StartMember(Member{
+		Name: l.pod.Name, Claim: l.claim, InitialCluster: founders(args["--initial-cluster"]), Force: args["--force-new-cluster"] == "true", Config: config,
+	}), nil
+}
+
+func (a *actor) startTiKV(ctx context.Context, l launch) (failed, err error) {
+	if failed, err = a.configure(ctx, l.pod, l.process, settings.NewTiKV); failed != nil || err != nil {
+		return failed, err
+	}
+	status, err := openStatusPort(ctx, a.addresses, l.pod.Status.PodIP, v1alpha1.PortTiKVStatus, tikvPort(l.process.config))
+	if err != nil {
+		return nil, err
+	}
+	if failed = l.db.StartStore(Store{Claim: l.claim, Address: arguments(l.pod)["--advertise-addr"], Version: version(l.pod)}); failed != nil {
+		status.close()
+		return failed, nil
+	}
+	port, err := openStorePort(ctx, a.addresses, status.ip, l.db, l.claim)
+	if err == nil && port.ip != status.ip {
+		port.close()
+		err = errors.New("another process has the store's port")
+	}
+	if err != nil {
+		status.close()
+		l.db.StopStore(l.claim)
+		return nil, err
+	}
+	l.process.ip = port.ip
+	l.process.stop = func() error { status.close(); port.close(); l.db.StopStore(l.claim); return nil }
+	l.process.handover = a.hook(l.pod, l.db, l.claim)
+	if failed = l.process.handover(ctx, postStart(l.pod)); failed != nil {
+		return failed, l.process.stop() // as the kubelet does
+	}
+	return nil, nil
+}
+
+func (a *actor) startTiFlash(ctx context.Context, l launch) (failed, err error) {
+	status, err := openStatusPort(ctx, a.addresses, l.pod.Status.PodIP, v1alpha1.PortTiFlashProxyState, tiflashPort(l.db, l.claim))
+	if err != nil {
+		return nil, err
+	}
+	if failed = l.db.StartStore(Store{Claim: l.claim, Address: arguments(l.pod)["--flash.service_addr"], Version: version(l.pod), TiFlash: true}); failed != nil {
+		status.close()
+		return failed, nil
+	}
+	l.process.ip = status.ip
+	l.process.stop = func() error { status.close(); l.db.StopStore(l.claim); return nil }
+	return nil, nil
+}
+
+func (a *actor) startTiDB(ctx context.Context, l launch) (failed, err error) {
+	if !l.db.Serves() {
+		return errNoPD, nil
+	}
+	if failed, err = a.configure(ctx, l.pod, l.process, settings.NewTiDB); failed != nil || err != nil {
+		return failed, err
+	}
+	port, err := openStatusPort(ctx, a.addresses, l.pod.Status.PodIP, v1alpha1.PortTiDBStatus, tidbPort(&l.db.Servers, l.process.config))
+	if err != nil {
+		return nil, err
+	}
+	l.db.Servers.Start(l.pod.Name, version(l.pod))
+	l.process.ip = port.ip
+	l.process.stop = func() error { port.close(); l.db.Servers.Stop(l.pod.Name); return nil }
+	return nil, nil
+}

@@ -1,0 +1,65 @@
+package rig
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/model/settings"
+	"github.com/tidb-groups/tidb-groups/operators/tiproxygroup/drain"
+)
+
+// clientsAnnotation is by which a scenario says how many clients are connected to the
+// TiProxy of a pod; without it none is.
+const clientsAnnotation = "rig.groups.tidb.dev/clients"
+
+// startTiProxy starts the process of a TiProxy. It needs nobody to start.
+func (a *actor) startTiProxy(ctx context.Context, l launch) (failed, err error) {
+	if failed, err = a.configure(ctx, l.pod, l.process, settings.NewTiProxy); failed != nil || err != nil {
+		return failed, err
+	}
+	port, err := openStatusPort(ctx, a.addresses, l.pod.Status.PodIP, v1alpha1.PortTiProxyAPI, a.tiproxyPort(client.ObjectKeyFromObject(l.pod), l.process.config))
+	if err != nil {
+		return nil, err
+	}
+	l.process.ip = port.ip
+	l.process.stop = func() error { port.close(); return nil }
+	l.process.handover = func(ctx context.Context, handler *corev1.LifecycleHandler) error {
+		if handler == nil || handler.Exec == nil || filepath.Base(handler.Exec.Command[0]) != "drain" {
+			return nil
+		}
+		command, err := drain.Parse(handler.Exec.Command[1:], nil)
+		if err != nil {
+			return err
+		}
+		command.Job.Metrics = fmt.Sprintf("http://%s:%d/metrics", port.ip, v1alpha1.PortTiProxyAPI)
+		command.Job.Delay = a.delays.seconds(int64(command.Job.Delay / time.Second))
+		command.Job.Within = a.delays.seconds(int64(command.Job.Within / time.Second))
+		command.Job.Poll = hookPoll
+		return command.Run(ctx, nil)
+	}
+	return nil, nil
+}
+
+// tiproxyPort is what the TiProxy of a pod answers about itself.
+func (a *actor) tiproxyPort(pod client.ObjectKey, config *settings.Config) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/api/admin/config/", config.TiProxy)
+	mux.HandleFunc("GET /api/debug/health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		var now corev1.Pod
+		if err := a.live.Get(r.Context(), pod, &now); err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		_, _ = fmt.Fprintf(w, "tiproxy_server_connections %s\n", cmp.Or(now.Annotations[clientsAnnotation], "0")) // nobody listens if it fails
+	})
+	return mux
+}

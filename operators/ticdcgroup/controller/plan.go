@@ -1,0 +1,47 @@
+package controller
+
+import (
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/budget"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+)
+
+// groupPlan is a planning.Plan and what TiCDC alone adds to it.
+type groupPlan struct {
+	planning.Plan
+	// Dependencies is the gate that the group stands before.
+	Dependencies gate.Result
+	// DependencyReason names which dependency is missing.
+	DependencyReason string
+}
+
+// plan decides what to do about a TiCDCGroup. It is pure.
+func plan(g *v1alpha1.TiCDCGroup, s observation.Snapshot) (groupPlan, error) {
+	template, files, problems := render(g, s.Image)
+	return planWith(g, s, component.Rendering{Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g)})
+}
+
+// planWith is plan for pods that are rendered already.
+func planWith(g *v1alpha1.TiCDCGroup, s observation.Snapshot, r component.Rendering) (groupPlan, error) {
+	open, reason := dependencies(g, s)
+	r.Gate, r.GateReason = open, reason
+	r.ClaimLoss = v1alpha1.RecreateLostClaim
+	r.Component = capturesOf(g, s, open)
+	r.RollGate, r.SuspendWait, r.Budget = rollout.RollGate(g, s), rollout.SuspendWait(g, s), budget.OwnBudget(g)
+	children, err := group.MakePlan(g, s, r)
+	return groupPlan{Plan: children, Dependencies: open, DependencyReason: reason}, err
+}
+
+// dependencies is what TiCDC needs before it can start: PD, where it keeps its changefeeds,
+// and a store whose changes it copies.
+func dependencies(g *v1alpha1.TiCDCGroup, s observation.Snapshot) (gate.Result, string) {
+	if pd := gate.PDGroup(g.PDGroupName(), s.PDGroup); !pd.Open {
+		return pd, v1alpha1.ReasonWaitingForPDGroup
+	}
+	return gate.AnyTiKVGroup(g.PDGroupName(), s.TiKVGroups), v1alpha1.ReasonWaitingForTiKVGroup
+}

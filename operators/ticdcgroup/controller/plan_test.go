@@ -1,0 +1,176 @@
+package controller
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/ticdcgroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/group/grouptest"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
+)
+
+// clock is a time of whole seconds, as the API keeps it.
+func clock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+// pdGroup is the PDGroup of the sample. It is Ready.
+func pdGroup() *v1alpha1.PDGroup {
+	pd := stage.PDGroup("shop")
+	pd.Generation = 1
+	set := conditions.New(nil, 1, clock())
+	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "it serves")
+	pd.Status.Conditions = set.List()
+	return pd
+}
+
+// tikvGroup is a TiKVGroup of the PDGroup. It is Ready.
+func tikvGroup() *v1alpha1.TiKVGroup {
+	tikv := stage.TiKVGroup("shop")
+	tikv.Generation = 1
+	set := conditions.New(nil, 1, clock())
+	set.True(v1alpha1.ConditionReady, v1alpha1.ReasonReady, "it serves")
+	tikv.Status.Conditions = set.List()
+	return tikv
+}
+
+// scene is a TiCDCGroup in memory, with all that is around it.
+type scene struct {
+	*grouptest.Stage
+	t   *testing.T
+	own *v1alpha1.TiCDCGroup
+	pd  *v1alpha1.PDGroup
+	// owner is the capture that owns.
+	owner string
+	// fewest is how many captures have served at least since the scene came to rest.
+	fewest int
+}
+
+// running is a scene with all captures at work.
+func running(t *testing.T, changes ...func(*v1alpha1.TiCDCGroup)) *scene {
+	t.Helper()
+	own := sample(changes...)
+	s := &scene{Stage: grouptest.New(own), t: t, own: own, pd: pdGroup()}
+	s.converge()
+	s.fewest = s.Serving()
+	return s
+}
+
+func (s *scene) edit(change func(*v1alpha1.TiCDCGroup)) {
+	change(s.own)
+	s.own.Generation++
+}
+
+// step is one reconcile.
+func (s *scene) step() groupPlan {
+	seen := s.Snapshot()
+	seen.PDGroup, seen.Image = s.pd, ownImage
+	seen.TiKVGroups, seen.StatusPorts = []*v1alpha1.TiKVGroup{tikvGroup()}, s.says()
+	p, err := plan(s.own, seen)
+	require.NoError(s.t, err)
+	s.Carry(seen, p.Plan)
+	s.Report(seen, p.Plan)
+	return p
+}
+
+// converge reconciles until nothing is left to do, and returns the last outcome.
+func (s *scene) converge() step.Outcome {
+	s.t.Helper()
+	var out step.Outcome
+	for range 80 {
+		s.Now = s.Now.Add(10 * time.Second)
+		out = s.step().Outcome
+		s.fewest = min(s.fewest, s.Serving())
+		for _, name := range s.Names() {
+			s.Operate(name)
+			s.fewest = min(s.fewest, s.Serving())
+		}
+		s.Advance()
+	}
+	return out
+}
+
+// says is what the captures say of themselves.
+func (s *scene) says() map[string]member.StatusPortAnswer {
+	out := map[string]member.StatusPortAnswer{}
+	for _, name := range s.Names() {
+		out[name] = member.StatusPortAnswer{State: statusport.Capture}
+		if name == s.owner {
+			out[name] = member.StatusPortAnswer{State: statusport.Owner}
+		}
+	}
+	return out
+}
+
+func TestCapturesWaitForPDAndAStore(t *testing.T) {
+	for name, c := range map[string]struct {
+		seen  observation.Snapshot
+		count int
+		says  string
+	}{
+		"no PDGroup":      {observation.Snapshot{}, 0, "PDGroup basic-pd does not exist"},
+		"no TiKVGroup":    {observation.Snapshot{PDGroup: pdGroup()}, 0, "no TiKVGroup names PDGroup basic-pd"},
+		"both, and Ready": {observation.Snapshot{PDGroup: pdGroup(), TiKVGroups: []*v1alpha1.TiKVGroup{tikvGroup()}}, 3, "PDGroup basic-pd and a TiKVGroup of it are Ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.seen.Now = clock()
+			p, err := plan(sample(), c.seen)
+			require.NoError(t, err)
+			assert.Len(t, p.Instances, c.count)
+			status, _ := report(sample(), c.seen, p, step.Done(), clock())
+			at := slices.IndexFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionDependenciesReady })
+			require.GreaterOrEqual(t, at, 0)
+			assert.Contains(t, status.Conditions[at].Message, c.says)
+		})
+	}
+}
+
+func TestCDC01OneCaptureAtATimeIsRestartedInPlace(t *testing.T) {
+	s := running(t)
+	s.edit(func(g *v1alpha1.TiCDCGroup) { g.Spec.Version = "v8.5.8" })
+	s.converge()
+	assert.Equal(t, []string{"basic-ticdc-0", "basic-ticdc-1", "basic-ticdc-2"}, s.Names())
+	assert.Equal(t, 2, s.fewest)
+}
+
+func TestCDC02TheOwnerIsRestartedLast(t *testing.T) {
+	for _, owner := range []string{"basic-ticdc-0", "basic-ticdc-1", "basic-ticdc-2"} {
+		s := running(t)
+		s.owner = owner
+		var stopped []string
+		s.OnStop = func(p grouptest.Pod, _ int) { stopped = append(stopped, p.Name) }
+		s.edit(func(g *v1alpha1.TiCDCGroup) { g.Spec.Version = "v8.5.8" })
+		s.converge()
+		require.Len(t, stopped, 3)
+		assert.Equal(t, owner, stopped[2])
+	}
+}
+
+func TestCDC01AScaleInRemovesOneCaptureAtATimeAndTheOwnerLast(t *testing.T) {
+	s := running(t)
+	s.owner = "basic-ticdc-2"
+	s.edit(func(g *v1alpha1.TiCDCGroup) { g.Spec.Replicas = ptr.To[int32](1) })
+	for range 20 {
+		before := len(s.Names())
+		s.step()
+		deleted := 0
+		for _, i := range s.Instances() {
+			if i.DeletionTimestamp != nil {
+				deleted++
+			}
+		}
+		assert.LessOrEqual(t, deleted, 1)
+		s.Advance()
+		assert.LessOrEqual(t, before-len(s.Names()), 1)
+	}
+	assert.Equal(t, []string{"basic-ticdc-2"}, s.Names())
+}

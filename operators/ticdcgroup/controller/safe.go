@@ -1,0 +1,42 @@
+package controller
+
+import (
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/ticdcgroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/stateless"
+)
+
+// captures answers what the planner asks about the captures of a group. They are stopped
+// one at a time, in place: what one copies goes to the others, and twice if there were a
+// capture more for a while.
+type captures struct {
+	stateless.Members
+	snapshot observation.Snapshot
+}
+
+var _ component.Component = captures{}
+
+// capturesOf returns the captures of a group. open says that one which is started now can
+// serve.
+func capturesOf(g *v1alpha1.TiCDCGroup, s observation.Snapshot, open gate.Result) captures {
+	return captures{stateless.Members{Group: g, Seen: s.Instances, Open: open}, s}
+}
+
+// afterAll is behind every rank of stateless.Members.
+const afterAll = 1 << 20
+
+// Rank implements component.Component: the owner is last, so that the one that takes over
+// is updated already, or stays (CDC-02).
+func (c captures) Rank(d component.Disruption) int {
+	rank := c.Members.Rank(d)
+	if c.snapshot.StatusPorts[d.Instance.Name].State == statusport.Owner {
+		return rank + afterAll
+	}
+	return rank
+}
+
+// MaxConcurrentRemovals implements component.Component: TiCDC drains one capture at a time.
+func (captures) MaxConcurrentRemovals() int { return 1 }

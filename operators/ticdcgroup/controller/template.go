@@ -1,0 +1,125 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+const (
+	configDir  = "/etc/ticdc"
+	configFile = "ticdc.toml"
+	dataDir    = "/var/lib/ticdc"
+	dataVolume = "tidb-groups-data"
+	secretsDir = "/var/lib/sink-secrets" //nolint:gosec // no secret
+	// closing is how long a capture that has handed over may take to end, in seconds.
+	closing = 30
+	// defaultDrain is how long it may take to hand over by default, in seconds.
+	defaultDrain = 600
+)
+
+// ports returns TiCDC's port.
+func ports() []workload.Port {
+	return []workload.Port{{Name: "ticdc", Number: v1alpha1.PortTiCDC}}
+}
+
+// services returns the group's Service, which gives every capture its name.
+func services(g *v1alpha1.TiCDCGroup) []*corev1.Service {
+	return []*corev1.Service{workload.PeerService(g, ports())}
+}
+
+// inputs returns the part of the spec that a capture is rendered from.
+func inputs(g *v1alpha1.TiCDCGroup) any {
+	return rollout.Inputs(g, map[string]any{"sinkSecrets": g.Spec.SinkSecrets, "drainSeconds": g.Spec.DrainSeconds})
+}
+
+// ownedKeys returns the configuration keys that the operator sets by flag.
+func ownedKeys() []string {
+	return []string{"addr", "advertise-addr", "data-dir", "log-file"}
+}
+
+// render renders the pod and the configuration file of a capture. image is the operator's,
+// which has the program that hands over; empty if the operator does not know it.
+func render(g *v1alpha1.TiCDCGroup, image string) (corev1.PodTemplateSpec, map[string]string, []string) {
+	files, problems := config(g)
+	configMap, err := rollout.ConfigMapName(g.Name, files)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	drain := ptr.Deref(g.Spec.DrainSeconds, defaultDrain)
+	m := workload.Main{
+		Repository: "pingcap/ticdc",
+		Command:    []string{"/cdc", "server"},
+		Args: []string{
+			"--addr=" + names.HostPort(workload.ListenHost(g), v1alpha1.PortTiCDC),
+			"--advertise-addr=" + names.HostPort(names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortTiCDC),
+			fmt.Sprintf("--pd=http://%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient),
+			"--data-dir=" + dataDir,
+			"--config=" + configDir + "/" + configFile,
+		},
+		Ports:        ports(),
+		ConfigDir:    configDir,
+		ConfigMap:    configMap,
+		Readiness:    readiness(),
+		GraceSeconds: drain + closing,
+		MetricsPort:  v1alpha1.PortTiCDC,
+	}
+	if !mountsData(g) {
+		m.Mounts = append(m.Mounts, corev1.VolumeMount{Name: dataVolume, MountPath: dataDir})
+		m.Volumes = append(m.Volumes, corev1.Volume{Name: dataVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	}
+	for n, secret := range slices.Sorted(slices.Values(g.Spec.SinkSecrets)) {
+		volume := fmt.Sprintf("tidb-groups-sink-%d", n)
+		m.Mounts = append(m.Mounts, corev1.VolumeMount{Name: volume, MountPath: secretsDir + "/" + secret, ReadOnly: true})
+		m.Volumes = append(m.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}})
+	}
+	if image != "" && drain > 0 {
+		program := workload.BringProgram(g, &m, image, "drain")
+		m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
+			program, "stop", fmt.Sprintf("--api=http://localhost:%d", v1alpha1.PortTiCDC), fmt.Sprintf("--within=%ds", drain),
+		}}}}
+	}
+	template, more := workload.Template(g, m)
+	return template, files, append(problems, more...)
+}
+
+// mountsData reports whether the spec mounts a volume at the data directory itself.
+func mountsData(g *v1alpha1.TiCDCGroup) bool {
+	return slices.ContainsFunc(g.Spec.Volumes, func(v v1alpha1.Volume) bool {
+		return slices.ContainsFunc(v.Mounts, func(m v1alpha1.VolumeMount) bool { return m.MountPath == dataDir })
+	})
+}
+
+// config renders ticdc.toml: the user's.
+func config(g *v1alpha1.TiCDCGroup) (map[string]string, []string) {
+	user, err := tomlconfig.Parse("spec.config", g.Spec.Config)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	var problems []string
+	for _, key := range tomlconfig.Conflicts(user, ownedKeys()) {
+		problems = append(problems, tomlconfig.OwnedMessage("spec.config", key))
+	}
+	text, err := tomlconfig.Render(user)
+	if err != nil {
+		return nil, append(problems, "spec.config: "+err.Error())
+	}
+	return map[string]string{configFile: text}, problems
+}
+
+// readiness asks the capture itself.
+func readiness() *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/status", Port: intstr.FromString("ticdc"), Scheme: corev1.URISchemeHTTP}},
+		PeriodSeconds: 1, TimeoutSeconds: 2, FailureThreshold: 3, SuccessThreshold: 1,
+	}
+}

@@ -1,0 +1,143 @@
+package drain
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// play are captures of which one is asked, the others take over as a test says.
+type play struct {
+	mu       sync.Mutex
+	others   int
+	owner    bool
+	tables   int
+	answers  map[string][]int // statuses, by call, before it does what it is told
+	calls    []string
+	stubborn bool
+}
+
+func (p *play) serve(t *testing.T) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		call := r.Method + " " + r.URL.Path
+		p.calls = append(p.calls, call)
+		if left := p.answers[call]; len(left) > 0 {
+			p.answers[call] = left[1:]
+			w.WriteHeader(left[0])
+			return
+		}
+		switch call {
+		case "GET /api/v1/status":
+			_, _ = fmt.Fprintf(w, `{"id": "me", "is_owner": %t}`, p.owner)
+		case "GET /api/v1/captures":
+			list := slices.Repeat([]byte(`{"id": "x"},`), p.others)
+			_, _ = fmt.Fprintf(w, `[%s{"id": "me"}]`, list)
+		case "POST /api/v1/owner/resign":
+			p.owner = p.stubborn
+			w.WriteHeader(http.StatusAccepted)
+		case "PUT /api/v1/captures/drain":
+			w.WriteHeader(http.StatusAccepted)
+			_, _ = fmt.Fprintf(w, `{"current_table_count": %d}`, p.tables)
+			if !p.stubborn && p.tables > 0 {
+				p.tables--
+			}
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func (p *play) count(call string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, c := range p.calls {
+		if c == call {
+			n++
+		}
+	}
+	return n
+}
+
+const (
+	resign = "POST /api/v1/owner/resign"
+	drain  = "PUT /api/v1/captures/drain"
+	status = "GET /api/v1/status"
+)
+
+func TestCDC01ACaptureHandsOverBeforeItStops(t *testing.T) {
+	for name, c := range map[string]struct {
+		play            *play
+		resigns, drains int
+		says            string
+	}{
+		"one that owns and copies":           {&play{others: 1, owner: true, tables: 2}, 1, 3, ""},
+		"one that copies":                    {&play{others: 2, tables: 1}, 0, 2, ""},
+		"one that does nothing":              {&play{others: 2}, 0, 1, ""},
+		"one that is alone":                  {&play{owner: true, tables: 5}, 0, 0, ""},
+		"one beside another that is drained": {&play{others: 2, answers: map[string][]int{drain: {503, 503}}}, 0, 3, ""},
+		"one without an owner for a while":   {&play{others: 2, answers: map[string][]int{status: {503}}}, 0, 1, ""},
+		"one that fails for a while":         {&play{others: 1, tables: 1, answers: map[string][]int{drain: {500, 500}}}, 0, 4, ""},
+		"one of a version without the call":  {&play{others: 1, tables: 1, answers: map[string][]int{drain: {404}}}, 0, 1, "cannot be drained"},
+		"one that always fails":              {&play{others: 1, answers: map[string][]int{status: slices.Repeat([]int{500}, 99)}}, 0, 0, "500 Internal Server Error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := Job{API: c.play.serve(t), Within: time.Minute, Poll: time.Millisecond}.Stop(t.Context())
+			if c.says == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.says)
+			}
+			assert.Equal(t, c.resigns, c.play.count(resign), "resigns")
+			assert.Equal(t, c.drains, c.play.count(drain), "drains")
+		})
+	}
+}
+
+func TestCDC01WhatIsLeftAtTheBoundIsSaid(t *testing.T) {
+	for want, p := range map[string]*play{
+		"it is still the owner":    {others: 1, owner: true, stubborn: true},
+		"it still copies 4 tables": {others: 1, tables: 4, stubborn: true},
+	} {
+		err := Job{API: p.serve(t), Within: 50 * time.Millisecond, Poll: time.Millisecond}.Stop(t.Context())
+		require.EqualError(t, err, "the capture stops after 50ms: "+want)
+	}
+}
+
+func TestTheCommandLine(t *testing.T) {
+	for line, c := range map[string]struct {
+		args []string
+		want Command
+		says string
+	}{
+		"install":          {[]string{"install", "/d/drain"}, Command{Verb: "install", Into: "/d/drain"}, ""},
+		"stop":             {[]string{"stop", "--api=u", "--within=60s"}, Command{Verb: "stop", Job: Job{API: "u", Within: time.Minute}}, ""},
+		"nothing":          {nil, Command{}, "want install or stop"},
+		"no place":         {[]string{"install"}, Command{}, "the place to install to"},
+		"another verb":     {[]string{"start"}, Command{}, `"start" is none of`},
+		"no address":       {[]string{"stop"}, Command{}, "stop wants"},
+		"an unknown flag":  {[]string{"stop", "--x"}, Command{}, "read flags"},
+		"an argument more": {[]string{"stop", "--api=u", "y"}, Command{}, `unexpected argument "y"`},
+	} {
+		t.Run(line, func(t *testing.T) {
+			got, err := Parse(c.args, nil)
+			if c.says != "" {
+				require.ErrorContains(t, err, c.says)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, c.want, got)
+		})
+	}
+}

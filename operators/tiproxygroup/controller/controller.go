@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tiproxygroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/execution"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/reconciler"
+	"github.com/tidb-groups/tidb-groups/shared/settings"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=tiproxygroups/status,verbs=patch
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=tiproxygroups/finalizers,verbs=update
+
+// steps are those of the reconcile of a TiProxyGroup.
+type steps struct {
+	operator.Env
+	members *settings.Members
+}
+
+// Definition describes the operator to operator.Main.
+func Definition() operator.Definition {
+	out := reconciler.Definition(v1alpha1.KindTiProxyGroup, func(ctx context.Context, env operator.Env) error {
+		return newSteps(ctx, env, statusport.Settings{}).component().Setup(env)
+	})
+	out.Tools = true
+	return out
+}
+
+func newSteps(ctx context.Context, env operator.Env, api settings.API) *steps {
+	return &steps{env, settings.NewMembers(statusport.Table(), api, settings.Beside(ctx), env.Now)}
+}
+
+func (r *steps) component() reconciler.Component[*v1alpha1.TiProxyGroup, observation.Snapshot, groupPlan, v1alpha1.TiProxyGroupStatus] {
+	return reconciler.Component[*v1alpha1.TiProxyGroup, observation.Snapshot, groupPlan, v1alpha1.TiProxyGroupStatus]{
+		Kind:     v1alpha1.KindTiProxyGroup,
+		StatusOf: func(g *v1alpha1.TiProxyGroup) *v1alpha1.TiProxyGroupStatus { return &g.Status },
+		Observe:  r.observe,
+		Pending: func(s observation.Snapshot) step.Outcome {
+			if s.RunningPending {
+				return step.Wait("status port", settings.Patience, v1alpha1.ReasonConfigPending, "proxies are being asked")
+			}
+			return step.Done()
+		},
+		Plan: func(_ context.Context, g *v1alpha1.TiProxyGroup, s *observation.Snapshot) (groupPlan, error) {
+			return plan(g, *s)
+		},
+		Act: r.act,
+		Report: func(g *v1alpha1.TiProxyGroup, s observation.Snapshot, p groupPlan, acted step.Outcome, now time.Time) execution.Findings[v1alpha1.TiProxyGroupStatus] {
+			status, set := report(g, s, p, acted, now)
+			return execution.Findings[v1alpha1.TiProxyGroupStatus]{
+				Status: status, Set: set, Members: members(g, s, p, now), Changes: p.Changes, End: step.Worst(acted, p.Outcome),
+			}
+		},
+		Watch: func(b *builder.Builder) *builder.Builder {
+			return b.WatchesRawSource(source.Channel(r.members.Answers(), &handler.EnqueueRequestForObject{}))
+		},
+	}
+}

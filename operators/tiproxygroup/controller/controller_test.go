@@ -1,0 +1,149 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
+)
+
+// rig is what TestMain hands to the tests: an API server with the CRDs. Each test runs
+// the operator in a namespace of its own, and plays everybody else.
+var rig *stage.Rig
+
+func TestMain(m *testing.M) {
+	options := stage.Options{Options: controlplane.Options{CRDPaths: []string{"../../../deploy/crds"}}}
+	os.Exit(stage.Main(m, options, func(r *stage.Rig) { rig = r }))
+}
+
+// runningConfig is what every proxy of a test runs with, and takes.
+type runningConfig struct {
+	mu     sync.Mutex
+	level  string
+	refuse string
+}
+
+func (c *runningConfig) Show(context.Context, string) (map[string]any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return map[string]any{"log": map[string]any{"level": c.level}}, nil
+}
+
+func (c *runningConfig) Take(_ context.Context, _ string, items map[string]string) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(items) != 1 || items["log.level"] == "" {
+		return "", errors.New("it is told more than its level")
+	}
+	if c.refuse == "" {
+		c.level = items["log.level"]
+	}
+	return c.refuse, nil
+}
+
+func (c *runningConfig) get() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.level
+}
+
+// world is the stage of a TiProxyGroup.
+type world struct {
+	stage.Subject[*v1alpha1.TiProxyGroup]
+	config *runningConfig
+}
+
+// begin makes a world with an instance operator and a PDGroup, and starts the operator.
+func begin(t *testing.T) *world {
+	t.Helper()
+	w := &world{Subject: stage.Try(rig.Stage(t), "basic-tiproxy", func() *v1alpha1.TiProxyGroup { return &v1alpha1.TiProxyGroup{} }), config: &runningConfig{level: "info"}}
+	definition := Definition()
+	definition.Setup = func(ctx context.Context, env operator.Env) error {
+		return newSteps(ctx, env, w.config).component().Setup(env)
+	}
+	w.Operate(definition, func(f *operator.Flags) { f.Image = ownImage })
+	w.PlayInstances(nil)
+	w.Follow(&v1alpha1.TiProxyGroupList{}, nil)
+	return w
+}
+
+// create creates a TiProxyGroup.
+func (w *world) create(changes ...func(*v1alpha1.TiProxyGroup)) {
+	w.Helper()
+	g := sample(changes...)
+	g.ObjectMeta = w.Meta("basic-tiproxy")
+	w.Create(g)
+}
+
+func TestProxiesStartTheMomentThatPDIsReady(t *testing.T) {
+	w := begin(t)
+	w.create()
+	g := w.Within(stage.Promptly, v1alpha1.ConditionDependenciesReady, "False/WaitingForPDGroup")
+	assert.Contains(t, stage.Message(g, v1alpha1.ConditionReady), "PDGroup basic-pd does not exist")
+	assert.Empty(t, w.Instances())
+	pd := w.PDGroup()
+	w.Create(pd)
+	w.Say(pd, step.Done())
+	g = w.Converged()
+	assert.Len(t, w.Instances(), 2)
+	assert.Equal(t, "basic-tiproxy."+w.Namespace+".svc:6000", g.Status.Endpoint)
+	assert.Equal(t, "Serving", w.Instances()[0].Status.Member.State)
+}
+
+func TestPX01TheServiceChangesInPlace(t *testing.T) {
+	w := begin(t)
+	w.Create(w.PDGroup())
+	w.Say(w.PDGroup(), step.Done())
+	w.create()
+	w.Converged()
+	w.Change(func(g *v1alpha1.TiProxyGroup) {
+		g.Spec.Service = &v1alpha1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []v1alpha1.ServicePort{{Name: "mysql", Port: 3306}}}
+	})
+	var s corev1.Service
+	require.Eventually(t, func() bool {
+		err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "basic-tiproxy"}, &s)
+		return err == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.Ports[0].Port == 3306
+	}, stage.Patience, stage.Tick)
+	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.7"}}
+	require.NoError(t, w.Client.Status().Update(w.Context(), &s))
+	require.Eventually(t, func() bool { return w.Get().Status.Endpoint == "192.0.2.7:3306" }, stage.Patience, stage.Tick)
+}
+
+func TestPX03ARunningProxyTakesAChangedConfiguration(t *testing.T) {
+	w := begin(t)
+	w.Create(w.PDGroup())
+	w.Say(w.PDGroup(), step.Done())
+	w.create(func(g *v1alpha1.TiProxyGroup) {
+		g.Spec.ConfigUpdate, g.Spec.Config = v1alpha1.ConfigOnline, "[log]\nlevel = \"info\"\n"
+	})
+	w.Converged()
+	before := w.Instances()[0].Status.PodUID
+	w.Change(func(g *v1alpha1.TiProxyGroup) { g.Spec.Config = "[log]\nlevel = \"warn\"\n" })
+	require.Eventually(t, func() bool { return w.config.get() == "warn" }, stage.Patience, stage.Tick)
+	w.Converged()
+	assert.Equal(t, before, w.Instances()[0].Status.PodUID)
+}
+
+func TestTheGroupIsScaledThroughItsScaleSubresource(t *testing.T) {
+	w := begin(t)
+	w.Create(w.PDGroup())
+	w.Say(w.PDGroup(), step.Done())
+	w.create()
+	w.Converged()
+	w.Change(func(g *v1alpha1.TiProxyGroup) { g.Spec.Replicas = ptr.To[int32](1) })
+	w.Converged()
+	assert.Len(t, w.Instances(), 1)
+}

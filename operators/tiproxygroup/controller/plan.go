@@ -1,0 +1,52 @@
+package controller
+
+import (
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tiproxygroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/budget"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/group"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/rollout"
+	"github.com/tidb-groups/tidb-groups/shared/settings"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// groupPlan is a planning.Plan and what TiProxy alone adds to it.
+type groupPlan struct {
+	planning.Plan
+	// Dependencies is the gate that the group stands before.
+	Dependencies gate.Result
+	// Configure is what running proxies are to take of a changed configuration.
+	Configure []settings.Order
+}
+
+// plan decides what to do about a TiProxyGroup. It is pure.
+func plan(g *v1alpha1.TiProxyGroup, s observation.Snapshot) (groupPlan, error) {
+	template, files, problems := render(g, s.Image)
+	return planWith(g, s, component.Rendering{
+		Template: template, Problems: problems, Files: files, Inputs: inputs(g), Services: services(g), ServiceInputs: g.Spec.Service,
+	})
+}
+
+// planWith is plan for pods that are rendered already.
+func planWith(g *v1alpha1.TiProxyGroup, s observation.Snapshot, r component.Rendering) (groupPlan, error) {
+	open := gate.PDGroup(g.PDGroupName(), s.PDGroup)
+	r.Gate, r.GateReason = open, v1alpha1.ReasonWaitingForPDGroup
+	if s.PDGroup != nil && g.Status.CurrentRevision != "" {
+		// Proxies that are added beside others that have served are wanted all the more
+		// while PD does not answer: those that run know the servers.
+		r.Gate = gate.Result{Open: true}
+	}
+	r.ClaimLoss = v1alpha1.RecreateLostClaim
+	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
+	r.OnlineConfig = judge
+	r.Component, r.Surge = proxies(g, s, open), maxSurge(g)
+	r.RollGate, r.SuspendWait, r.Budget = rollout.RollGate(g, s), rollout.SuspendWait(g, s), budget.OwnBudget(g)
+	children, err := group.MakePlan(g, s, r)
+	p := groupPlan{Plan: children, Dependencies: open, Configure: judge.Orders(children.ConfigUpdates)}
+	p.Outcome = step.Worst(p.Outcome, p.ConfigOutcome)
+	return p, err
+}

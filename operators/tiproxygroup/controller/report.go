@@ -1,0 +1,36 @@
+package controller
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/stateless"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// report computes the status of a TiProxyGroup. It is pure.
+func report(g *v1alpha1.TiProxyGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiProxyGroupStatus, *conditions.Set) {
+	set := conditions.New(g.Status.Conditions, g.Generation, now)
+	if p.Dependencies.Open || p.Dependencies.Lagging && set.Was(v1alpha1.ConditionDependenciesReady) {
+		set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonDependenciesReady, "PDGroup "+g.PDGroupName()+" is Ready")
+	} else {
+		set.False(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonWaitingForPDGroup, p.Dependencies.Message)
+	}
+	// One proxy that answers is a service; how many do is for UpToDate.
+	serving := slices.ContainsFunc(s.Instances, member.WasReady)
+	return v1alpha1.TiProxyGroupStatus{
+		GroupStatus: groupstatus.Report(g, s, p.Plan, outcome, set, serving),
+		Endpoint:    workload.Endpoint(g, g.Spec.Service, ports()[0], s.Services[g.Name]),
+	}, set
+}
+
+// members reports every Instance's proxy.
+func members(g *v1alpha1.TiProxyGroup, s observation.Snapshot, p groupPlan, now time.Time) []groupstatus.Member {
+	return stateless.Report(g, s.Instances, p.Drained, v1alpha1.PortTiProxy, now)
+}

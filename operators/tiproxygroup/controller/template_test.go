@@ -1,0 +1,125 @@
+package controller
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
+)
+
+// updateGolden makes the tests write the files that they compare with.
+const updateGolden = "UPDATE_GOLDEN"
+
+// ownImage is the image that the operator runs from.
+const ownImage = "tidb-groups/tiproxygroup-operator:v7"
+
+// sample is the TiProxyGroup that the tests begin with, as the API server would return it.
+func sample(changes ...func(*v1alpha1.TiProxyGroup)) *v1alpha1.TiProxyGroup {
+	g := &v1alpha1.TiProxyGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tiproxy", Namespace: "shop", UID: "uid", Generation: 1}}
+	g.Spec.ComponentSpec = stage.Component()
+	g.Spec.Version = "v1.3.0"
+	g.Spec.PDGroup.Name, g.Spec.Replicas = "basic-pd", ptr.To[int32](2)
+	for _, change := range changes {
+		change(g)
+	}
+	return g
+}
+
+func golden(t *testing.T, file string, value any) {
+	t.Helper()
+	text, err := json.MarshalIndent(value, "", "  ")
+	require.NoError(t, err)
+	text = append(text, '\n')
+	if os.Getenv(updateGolden) != "" {
+		require.NoError(t, os.WriteFile(file, text, 0o600))
+	}
+	want, err := os.ReadFile(file) //nolint:gosec // the test names it
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(text), "run with %s=1 if the difference is meant", updateGolden)
+}
+
+func TestRenderedPodIsTheRecordedOne(t *testing.T) {
+	g := sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.Config = "[log]\nlevel = \"warn\"\n" })
+	template, files, problems := render(g, ownImage)
+	require.Empty(t, problems)
+	golden(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": services(g), "inputs": inputs(g)})
+}
+
+func TestPX02AStopWaitsForClientsWithinABound(t *testing.T) {
+	shorter := func(g *v1alpha1.TiProxyGroup) {
+		g.Spec.Shutdown = &v1alpha1.TiProxyShutdown{DelaySeconds: ptr.To[int64](0), DrainSeconds: ptr.To[int64](600), CloseSeconds: ptr.To[int64](7)}
+	}
+	for name, c := range map[string]struct {
+		image  string
+		change func(*v1alpha1.TiProxyGroup)
+		hook   *corev1.LifecycleHandler
+		grace  int64
+		file   string
+	}{
+		"by default": {ownImage, func(*v1alpha1.TiProxyGroup) {}, &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
+			"/tidb-groups/drain", "stop", "--metrics=http://localhost:3080/metrics", "--delay=10s", "--within=60s"}}}, 90, "graceful-close-conn-timeout = 15"},
+		"as the spec says": {ownImage, shorter, &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
+			"/tidb-groups/drain", "stop", "--metrics=http://localhost:3080/metrics", "--delay=0s", "--within=600s"}}}, 612, "graceful-close-conn-timeout = 7"},
+		"by an operator that does not know its image": {"", func(*v1alpha1.TiProxyGroup) {}, &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}, 90, "graceful-close-conn-timeout = 15"},
+		"by such an operator without a delay":         {"", shorter, nil, 612, "graceful-close-conn-timeout = 7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template, files, problems := render(sample(c.change), c.image)
+			require.Empty(t, problems)
+			if c.hook == nil {
+				assert.Nil(t, template.Spec.Containers[0].Lifecycle)
+			} else {
+				assert.Equal(t, c.hook, template.Spec.Containers[0].Lifecycle.PreStop)
+			}
+			assert.Equal(t, c.grace, *template.Spec.TerminationGracePeriodSeconds)
+			assert.Contains(t, files["tiproxy.toml"], c.file)
+			assert.Contains(t, files["tiproxy.toml"], "graceful-wait-before-shutdown = 0")
+		})
+	}
+}
+
+func TestPX01TheServiceIsShapedByTheUser(t *testing.T) {
+	g := sample(func(g *v1alpha1.TiProxyGroup) {
+		g.Spec.Service = &v1alpha1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []v1alpha1.ServicePort{{Name: "mysql", Port: 3306}}}
+	})
+	service := services(g)[0]
+	assert.Equal(t, "basic-tiproxy", service.Name)
+	assert.Equal(t, corev1.ServiceTypeLoadBalancer, service.Spec.Type)
+	assert.EqualValues(t, 3306, service.Spec.Ports[0].Port)
+	assert.Equal(t, "basic-tiproxy-peer", services(g)[1].Name)
+	assert.Equal(t, corev1.ServiceTypeClusterIP, services(sample())[0].Spec.Type)
+}
+
+func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
+	_, files, problems := render(sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.ClusterDomain = "k8s.example.com" }), "")
+	require.Empty(t, problems)
+	assert.Contains(t, files["tiproxy.toml"], "pd-addrs = 'basic-pd.shop.svc.k8s.example.com:2379'")
+}
+
+func TestPreferIPv6ListensEverywhere(t *testing.T) {
+	_, files, problems := render(sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.PreferIPv6 = true }), "")
+	require.Empty(t, problems)
+	assert.Contains(t, files["tiproxy.toml"], "addr = '[::]:6000'")
+	assert.Contains(t, files["tiproxy.toml"], "addr = '[::]:3080'")
+}
+
+func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {
+	_, _, problems := render(sample(func(g *v1alpha1.TiProxyGroup) {
+		g.Spec.Config = "workdir = \"/x\"\n[proxy]\naddr = \"y\"\npd-addrs = \"z\"\n"
+	}), "")
+	require.Len(t, problems, 3)
+	for n, key := range []string{"workdir", "proxy.addr", "proxy.pd-addrs"} {
+		assert.Contains(t, problems[n], key)
+	}
+	_, _, problems = render(sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.Config = "a = " }), "")
+	require.Len(t, problems, 1)
+	assert.Contains(t, problems[0], "spec.config")
+}

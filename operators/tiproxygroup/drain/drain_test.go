@@ -1,0 +1,107 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// proxy is a TiProxy that shows what clients are connected, one text for each look; the
+// last one stays.
+func proxy(t *testing.T, shows ...string) (url string, looks *atomic.Int32) {
+	looks = &atomic.Int32{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		text := shows[min(int(looks.Add(1)), len(shows))-1]
+		if text == "" {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		_, err := fmt.Fprint(w, text)
+		assert.NoError(t, err)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/metrics", looks
+}
+
+func clients(n int) string { return fmt.Sprintf("# TYPE x gauge\ntiproxy_server_connections %d\n", n) }
+
+func TestPX02AProxyIsStoppedWhenItsLastClientHasGone(t *testing.T) {
+	for name, c := range map[string]struct {
+		shows []string
+		looks int32
+		says  string
+	}{
+		"nobody is connected":             {[]string{clients(0)}, 1, ""},
+		"clients close their connections": {[]string{clients(2), clients(1), clients(0)}, 3, ""},
+		"a look fails":                    {[]string{clients(2), "", clients(0)}, 3, ""},
+		"every look fails":                {[]string{""}, patience, "502"},
+		"the metric is not there":         {[]string{"tiproxy_server_connections_total 9\n"}, 1, "does not show"},
+		"it has labels":                   {[]string{"tiproxy_server_connections{a=\"} 7\"} 1\ntiproxy_server_connections{a=\"y\"} 2\n", "tiproxy_server_connections{a=\"x\"} 0\n"}, 2, ""},
+		"another metric begins like it":   {[]string{"tiproxy_server_connections_sum 5\n" + clients(0)}, 1, ""},
+		"the value is none":               {[]string{"tiproxy_server_connections many\n"}, patience, "invalid syntax"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, looks := proxy(t, c.shows...)
+			err := Job{Metrics: url, Within: time.Minute, Poll: time.Millisecond}.Stop(t.Context())
+			if c.says == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.says)
+			}
+			assert.Equal(t, c.looks, looks.Load())
+		})
+	}
+}
+
+func TestPX02ClientsAreWaitedForWithinABound(t *testing.T) {
+	url, _ := proxy(t, clients(3))
+	begun := time.Now()
+	err := Job{Metrics: url, Within: 50 * time.Millisecond, Poll: time.Millisecond}.Stop(t.Context())
+	require.EqualError(t, err, "clients have not closed 3 connections within 50ms")
+	assert.GreaterOrEqual(t, time.Since(begun), 50*time.Millisecond)
+}
+
+func TestPX02TheDelayNeverEndsEarly(t *testing.T) {
+	url, looks := proxy(t, clients(0))
+	begun := time.Now()
+	require.NoError(t, Job{Metrics: url, Delay: 30 * time.Millisecond, Within: time.Minute}.Stop(t.Context()))
+	assert.GreaterOrEqual(t, time.Since(begun), 30*time.Millisecond)
+	assert.EqualValues(t, 1, looks.Load())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, Job{Metrics: url, Delay: time.Hour}.Stop(ctx), context.Canceled)
+}
+
+func TestTheCommandLine(t *testing.T) {
+	for line, c := range map[string]struct {
+		args []string
+		want Command
+		says string
+	}{
+		"install":          {[]string{"install", "/d/drain"}, Command{Verb: "install", Into: "/d/drain"}, ""},
+		"stop":             {[]string{"stop", "--metrics=u", "--delay=10s", "--within=60s"}, Command{Verb: "stop", Job: Job{Metrics: "u", Delay: 10 * time.Second, Within: time.Minute}}, ""},
+		"nothing":          {nil, Command{}, "want install or stop"},
+		"no place":         {[]string{"install"}, Command{}, "the place to install to"},
+		"another verb":     {[]string{"start"}, Command{}, `"start" is none of`},
+		"no metrics":       {[]string{"stop"}, Command{}, "stop wants"},
+		"an unknown flag":  {[]string{"stop", "--x"}, Command{}, "read flags"},
+		"an argument more": {[]string{"stop", "--metrics=u", "y"}, Command{}, `unexpected argument "y"`},
+	} {
+		t.Run(line, func(t *testing.T) {
+			got, err := Parse(c.args, nil)
+			if c.says != "" {
+				require.ErrorContains(t, err, c.says)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, c.want, got)
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package statusport
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/settings"
+	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
+)
+
+// File of TiProxy's configuration.
+const File = "tiproxy.toml"
+
+// port is where TiProxy answers about itself.
+const port = settings.Port(v1alpha1.PortTiProxyAPI)
+
+// path of the configuration in TiProxy's HTTP API.
+const path = "/api/admin/config/"
+
+// Table returns the items of tiproxy.toml that TiProxy takes while it runs, by its
+// documentation of the configuration file ("Support hot-reload: yes", v1.3). Left out are
+// the items of TLS, and labels, whose names a user chooses.
+func Table() settings.Table {
+	return settings.Table{File: File, Items: []settings.Item{
+		{Key: "log.level", Kind: settings.Text},
+		{Key: "log.log-file.filename", Kind: settings.Text},
+		{Key: "log.log-file.max-size", Kind: settings.Number},
+		{Key: "log.log-file.max-days", Kind: settings.Number},
+		{Key: "log.log-file.max-backups", Kind: settings.Number},
+		{Key: "proxy.max-connections", Kind: settings.Number},
+		{Key: "proxy.conn-buffer-size", Kind: settings.Number},
+		{Key: "proxy.proxy-protocol", Kind: settings.Text},
+		{Key: "balance.label-name", Kind: settings.Text},
+		{Key: "balance.policy", Kind: settings.Text},
+		{Key: "security.require-backend-tls", Kind: settings.Bool},
+	}}
+}
+
+// Settings is what TiProxy's HTTP API says of its configuration.
+type Settings struct{}
+
+var _ settings.API = Settings{}
+
+// Show implements settings.API: GET /api/admin/config/ as JSON. Items that are 0, false or
+// empty are not in it.
+func (Settings) Show(ctx context.Context, host string) (map[string]any, error) {
+	return port.Get(ctx, host, path+"?format=json")
+}
+
+// Take implements settings.API: PUT /api/admin/config/, a part of the file; what it does
+// not name stays as it is.
+func (Settings) Take(ctx context.Context, host string, items map[string]string) (string, error) {
+	typed := map[string]any{}
+	for key, text := range items {
+		typed[key] = value(key, text)
+	}
+	body, err := tomlconfig.Render(tomlconfig.Merge(nil, typed))
+	if err != nil {
+		return "", fmt.Errorf("write items as TOML: %w", err)
+	}
+	return port.Put(ctx, host, path, "application/toml", body)
+}
+
+// value gives a text the type that its item has in the file. What is no value of the kind
+// stays a text: TiProxy will say what it thinks of it.
+func value(key, text string) any {
+	item, _ := Table().Item(key)
+	switch item.Kind {
+	case settings.Number:
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return n
+		}
+	case settings.Bool:
+		if b, err := strconv.ParseBool(text); err == nil {
+			return b
+		}
+	case settings.Text, settings.Size, settings.Duration:
+	}
+	return text
+}

@@ -1,0 +1,88 @@
+package statusport_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/operators/tiproxygroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
+)
+
+// serve answers on TiProxy's port at an address of its own, which it returns.
+func serve(t *testing.T, answer http.HandlerFunc) string {
+	t.Helper()
+	host := loopback.Host(t)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "3080"))
+	require.NoError(t, err)
+	server := &httptest.Server{Listener: listener, Config: &http.Server{ReadHeaderTimeout: time.Second, Handler: answer}}
+	server.Start()
+	t.Cleanup(server.Close)
+	return host
+}
+
+func TestPX03AProxyIsGivenAPartOfItsFile(t *testing.T) {
+	var got string
+	host := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		got = r.Method + " " + r.URL.String() + "\n" + string(body)
+	})
+	refusal, err := statusport.Settings{}.Take(t.Context(), host, map[string]string{
+		"log.level": "warn", "proxy.max-connections": "100", "security.require-backend-tls": "true", "log.log-file.max-days": "many",
+	})
+	require.NoError(t, err)
+	assert.Empty(t, refusal)
+	assert.Equal(t, `PUT /api/admin/config/
+[log]
+level = 'warn'
+
+[log.log-file]
+max-days = 'many'
+
+[proxy]
+max-connections = 100
+
+[security]
+require-backend-tls = true
+`, got)
+}
+
+func TestPX03WhatAProxyRefusesIsPassedOn(t *testing.T) {
+	host := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		_, err := io.WriteString(w, "conn-buffer-size must be between 1K and 16M")
+		assert.NoError(t, err)
+	})
+	refusal, err := statusport.Settings{}.Take(t.Context(), host, map[string]string{"proxy.conn-buffer-size": "1"})
+	require.NoError(t, err)
+	assert.Equal(t, "500 Internal Server Error: conn-buffer-size must be between 1K and 16M", refusal)
+	_, err = statusport.Settings{}.Show(t.Context(), host)
+	require.ErrorContains(t, err, "500 Internal Server Error")
+}
+
+func TestPX03AProxyShowsWhatItRunsWith(t *testing.T) {
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "/api/admin/config/?format=json", r.URL.String())
+		_, err := io.WriteString(w, `{"log": {"level": "info"}}`)
+		assert.NoError(t, err)
+	})
+	shown, err := statusport.Settings{}.Show(t.Context(), host)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"log": map[string]any{"level": "info"}}, shown)
+}
+
+func TestPX03ItemsOfEachKindAreListedOnce(t *testing.T) {
+	seen := map[string]bool{}
+	for _, item := range statusport.Table().Items {
+		assert.False(t, seen[item.Key], item.Key)
+		seen[item.Key] = true
+		assert.NotEmpty(t, item.Kind, item.Key)
+	}
+}

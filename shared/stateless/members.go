@@ -1,0 +1,141 @@
+package stateless
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+)
+
+// Members is the component.Component of members that keep nothing which another one
+// needs. No Lease is taken for them: it is enough that as many serve as are asked for.
+// Connections are drained by the pod itself, before it ends.
+type Members struct {
+	// Group of the members.
+	Group v1alpha1.Group
+	// Seen are its Instances.
+	Seen []*v1alpha1.Instance
+	// MaxSurge is how many members there may be beyond spec.replicas while others are
+	// restarted.
+	MaxSurge int32
+	// Open says that a member which is started now can serve.
+	Open gate.Result
+}
+
+var _ component.Component = Members{}
+
+// NotServing implements component.Component: a member that does not serve. One on a node
+// that does not answer may serve all the same, and if more than one is missed so all may:
+// their kubelets have lost the API server.
+func (c Members) NotServing(i *v1alpha1.Instance) bool {
+	switch {
+	case member.WasReady(i):
+		return false
+	case !member.IsUnreachable(i):
+		return true
+	}
+	others := int32(0)
+	for _, other := range c.Seen {
+		if other.Name != i.Name && other.DeletionTimestamp == nil && !other.Spec.Retire && member.WasReady(other) {
+			others++
+		}
+	}
+	return others >= max(c.Group.GetReplicas()-1, 1)
+}
+
+// Rank implements component.Component. The newest is restarted first, so that a member
+// beyond spec.replicas comes before those that stay. Who is removed first is missed
+// least: see spareness.
+func (Members) Rank(d component.Disruption) int {
+	if d.Verb == member.Remove {
+		return spareness(d.Instance, d.Revision)
+	}
+	return -int(d.Instance.Spec.Slot)
+}
+
+// spareness orders members of which some are to be removed, the lowest is first: one
+// that has no pod, whose node does not answer, that is not ready; of those that
+// serve one that is there for a roll only, and one that would have to be restarted
+// for the wanted revision.
+func spareness(i *v1alpha1.Instance, wanted string) int {
+	serves := member.WasReady(i)
+	for rank, holds := range []bool{
+		!serves && i.Status.PodUID == "",
+		!serves && member.IsUnreachable(i),
+		!serves,
+		i.Annotations[v1alpha1.AnnotationSurge] != "",
+		i.Spec.Revision != wanted,
+	} {
+		if holds {
+			return rank
+		}
+	}
+	return 5
+}
+
+// NeedsLease implements component.Component.
+func (Members) NeedsLease(component.Disruption) bool { return false }
+
+// WhyUnsafe implements component.Component: without the victim there are as many members
+// as are asked for, or one less if there is to be no surge, and a member that is
+// started again finds what it needs. Who has been told to leave is not counted on.
+func (c Members) WhyUnsafe(d component.Disruption) string {
+	if !c.Open.Open {
+		return "a server that starts now would not serve: " + c.Open.Message
+	}
+	serving, needed := 0, int(c.Group.GetReplicas())
+	for _, i := range c.Seen {
+		if i.Name != d.Instance.Name && i.DeletionTimestamp == nil && !i.Spec.Retire && member.IsSettled(i) {
+			serving++
+		}
+	}
+	if c.MaxSurge == 0 {
+		needed = max(needed-1, 0)
+	}
+	if serving < needed {
+		return fmt.Sprintf("%d other servers serve, %d have to: kubectl -n %s get instances", serving, needed, c.Group.GetNamespace())
+	}
+	return ""
+}
+
+// WhyNotYet implements component.Component.
+func (Members) WhyNotYet(component.Disruption) string { return "" }
+
+// Prepare implements component.Component: the database keeps no membership that one
+// would have to leave.
+func (Members) Prepare(component.Disruption, time.Time) component.Preparation {
+	return component.Preparation{Ready: true}
+}
+
+// Recover implements component.Component.
+func (Members) Recover(*v1alpha1.Instance, lease.State) component.Preparation {
+	return component.Preparation{Ready: true}
+}
+
+// UndoPreparation implements component.Component.
+func (Members) UndoPreparation(*v1alpha1.Instance) []component.Call { return nil }
+
+// LeaderCount implements component.Component.
+func (Members) LeaderCount(*v1alpha1.Instance) int { return 0 }
+
+// WhyRefused implements component.Component: any number is enough, none too.
+func (Members) WhyRefused([]*v1alpha1.Instance) string { return "" }
+
+// MaxConcurrentRemovals implements component.Component: those that stay are enough.
+func (Members) MaxConcurrentRemovals() int { return math.MaxInt }
+
+// RestartsWhenDeleted implements component.Component: another member takes its place.
+func (Members) RestartsWhenDeleted(*v1alpha1.Instance) bool { return false }
+
+// ReplacedWhenDeleted implements component.Component: another member starts while this one
+// drains its connections.
+func (Members) ReplacedWhenDeleted(*v1alpha1.Instance) bool { return true }
+
+// WhyDead implements component.Component: a member that forgets everything is as
+// good as before.
+func (Members) WhyDead(*v1alpha1.Instance) string { return "" }

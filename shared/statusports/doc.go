@@ -1,0 +1,6 @@
+// Package statusports asks running members of groups on the move what they say of themselves
+// on their status ports, and remembers it.
+//
+// In: the Instances of a group, how a member is asked, and which states are final. Out: the
+// answers by Instance, and an event when one is new.
+package statusports
