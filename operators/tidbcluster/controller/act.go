@@ -17,7 +17,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
-	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -30,11 +29,13 @@ import (
 // else's, none is made.
 func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p clusterPlan) step.Outcome {
 	worst := step.Done()
-	for _, kind := range slices.Backward(rollout.Order()) {
-		worst = step.Worst(worst, r.applyKind(ctx, c, p, kind, suspends))
+	kinds := v1alpha1.RolloutOrder()
+	for _, kind := range slices.Backward(kinds) {
+		worst = step.Worst(worst, r.applyKind(ctx, c, p, kind.Kind, suspends))
 	}
 	noPD := false
-	for _, kind := range rollout.Order() {
+	for _, component := range kinds {
+		kind := component.Kind
 		goesOn := worst.Kind == step.KindDone || worst.Kind == step.KindWait
 		o := r.applyKind(ctx, c, p, kind, func(change groupChange) bool {
 			return !suspends(change) && (goesOn || !upgrades(change)) && (!noPD || change.live != nil)

@@ -114,7 +114,7 @@ func TestAnEditReachesItsGroupAlone(t *testing.T) {
 }
 
 // DB-18: an entry without replicas leaves them to an autoscaler, whatever else of it
-// changes; one that names them again has the say.
+// changes; one that names them again decides.
 func TestDB18AnEntryWithoutReplicasLeavesThemToWhoScalesTheGroup(t *testing.T) {
 	w := created(t)
 	tidb := func() v1alpha1.Group { return w.groups()["TiDBGroup basic-tidb"] }

@@ -31,7 +31,8 @@ func begin(t *testing.T) *world {
 func (w *world) groups() map[string]v1alpha1.Group {
 	w.Helper()
 	out := map[string]v1alpha1.Group{}
-	for _, list := range []client.ObjectList{&v1alpha1.PDGroupList{}, &v1alpha1.TiKVGroupList{}, &v1alpha1.TiDBGroupList{}, &v1alpha1.TiFlashGroupList{}} {
+	for _, component := range v1alpha1.ComponentTable() {
+		list := component.NewList()
 		require.NoError(w, w.Client.List(w.Context(), list, client.InNamespace(w.Namespace)))
 		for _, g := range v1alpha1.GroupsIn(list) {
 			out[g.GroupKind()+" "+g.GetName()] = g
