@@ -1,6 +1,7 @@
 package images
 
 import (
+	"path"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,4 +18,17 @@ func TestProgramsAreCompiledInTheirOwnModule(t *testing.T) {
 func TestAnImageThatGoesElsewhereTellsItsVersion(t *testing.T) {
 	assert.Contains(t, buildArgs("/out", "v1.2.3", []string{"./pdgroup"}), "-ldflags=-s -w -X github.com/tidb-groups/tidb-groups/shared/operator.version=v1.2.3")
 	assert.Contains(t, buildArgs("/out", "", []string{"./pdgroup"}), "-ldflags=-s -w", "a commit that changes nothing makes no new image")
+}
+
+// All programs of a module get into one folder.
+func TestNoTwoProgramsHaveOneName(t *testing.T) {
+	names := map[string]string{}
+	for _, r := range catalog() {
+		for _, pkg := range append([]string{r.pkg}, r.extra...) {
+			if other, taken := names[r.module+path.Base(pkg)]; pkg != "" && taken {
+				assert.Equal(t, other, pkg, "they would get the same file name")
+			}
+			names[r.module+path.Base(pkg)] = pkg
+		}
+	}
 }

@@ -20,6 +20,9 @@ import (
 // says which it runs.
 const DefaultVersion = "v8.5.7"
 
+// TiProxyVersion is the tag of the stand-in for TiProxy, whose source cannot be had here.
+const TiProxyVersion = "v1.3.0"
+
 // Names of the images that every node needs before the first pod can run.
 const (
 	PauseRef   = "tidb-groups/pause:dev"
@@ -80,8 +83,8 @@ func tools() map[string][]string {
 		"pdgroup":      {"./operators/pdgroup/cmd/resign"},
 		"tikvgroup":    {"./operators/tikvgroup/cmd/handover"},
 		"tidbgroup":    {"./operators/tidbgroup/cmd/sql"},
-		"tiproxygroup": {"./operators/tiproxygroup/cmd/drain"},
-		"ticdcgroup":   {"./operators/ticdcgroup/cmd/drain"},
+		"tiproxygroup": {"./operators/tiproxygroup/cmd/drain-clients"},
+		"ticdcgroup":   {"./operators/ticdcgroup/cmd/drain-capture"},
 	}
 }
 
@@ -113,6 +116,7 @@ func catalog() []recipe {
 		})
 	}
 	recipes = append(recipes, real(SetReal, binaries.Release, "")...)
+	recipes = append(recipes, recipe{set: SetReal, ref: "pingcap/tiproxy:" + TiProxyVersion, pkg: "./e2e/standin/cmd/tiproxy", path: "/bin/tiproxy"})
 	return append(recipes, real(SetOlder, binaries.OlderRelease, "-older")...)
 }
 

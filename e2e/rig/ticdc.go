@@ -33,7 +33,7 @@ func (a *actor) startTiCDC(ctx context.Context, l launch) (failed, err error) {
 		return nil
 	}
 	l.process.handover = func(ctx context.Context, handler *corev1.LifecycleHandler) error {
-		if handler == nil || handler.Exec == nil || filepath.Base(handler.Exec.Command[0]) != "drain" {
+		if handler == nil || handler.Exec == nil || filepath.Base(handler.Exec.Command[0]) != "drain-capture" {
 			return nil
 		}
 		command, err := drain.Parse(handler.Exec.Command[1:], nil)

@@ -32,7 +32,7 @@ func (a *actor) startTiProxy(ctx context.Context, l launch) (failed, err error) 
 	l.process.ip = port.ip
 	l.process.stop = func() error { port.close(); return nil }
 	l.process.handover = func(ctx context.Context, handler *corev1.LifecycleHandler) error {
-		if handler == nil || handler.Exec == nil || filepath.Base(handler.Exec.Command[0]) != "drain" {
+		if handler == nil || handler.Exec == nil || filepath.Base(handler.Exec.Command[0]) != "drain-clients" {
 			return nil
 		}
 		command, err := drain.Parse(handler.Exec.Command[1:], nil)

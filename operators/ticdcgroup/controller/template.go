@@ -83,7 +83,7 @@ func render(g *v1alpha1.TiCDCGroup, image string) (corev1.PodTemplateSpec, map[s
 		m.Volumes = append(m.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}})
 	}
 	if image != "" && drain > 0 {
-		program := workload.BringProgram(g, &m, image, "drain")
+		program := workload.BringProgram(g, &m, image, "drain-capture")
 		m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
 			program, "stop", fmt.Sprintf("--api=http://localhost:%d", v1alpha1.PortTiCDC), fmt.Sprintf("--within=%ds", drain),
 		}}}}

@@ -61,8 +61,8 @@ func TestCDC01AStopHandsOverWithinABound(t *testing.T) {
 		hook  []string
 		grace int64
 	}{
-		"by default":       {ownImage, nil, []string{"/tidb-groups/drain", "stop", "--api=http://localhost:8301", "--within=600s"}, 630},
-		"as the spec says": {ownImage, ptr.To[int64](7), []string{"/tidb-groups/drain", "stop", "--api=http://localhost:8301", "--within=7s"}, 37},
+		"by default":       {ownImage, nil, []string{"/tidb-groups/drain-capture", "stop", "--api=http://localhost:8301", "--within=600s"}, 630},
+		"as the spec says": {ownImage, ptr.To[int64](7), []string{"/tidb-groups/drain-capture", "stop", "--api=http://localhost:8301", "--within=7s"}, 37},
 		"not at all":       {ownImage, ptr.To[int64](0), nil, 30},
 		"by an operator that does not know its image": {"", nil, nil, 630},
 	} {

@@ -64,7 +64,7 @@ func render(g *v1alpha1.TiProxyGroup, image string) (corev1.PodTemplateSpec, map
 	}
 	switch {
 	case image != "":
-		drain := workload.BringProgram(g, &m, image, "drain")
+		drain := workload.BringProgram(g, &m, image, "drain-clients")
 		m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
 			drain, "stop", fmt.Sprintf("--metrics=http://localhost:%d/metrics", v1alpha1.PortTiProxyAPI),
 			fmt.Sprintf("--delay=%ds", stop.delay), fmt.Sprintf("--within=%ds", stop.drain),

@@ -65,9 +65,9 @@ func TestPX02AStopWaitsForClientsWithinABound(t *testing.T) {
 		file   string
 	}{
 		"by default": {ownImage, func(*v1alpha1.TiProxyGroup) {}, &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
-			"/tidb-groups/drain", "stop", "--metrics=http://localhost:3080/metrics", "--delay=10s", "--within=60s"}}}, 90, "graceful-close-conn-timeout = 15"},
+			"/tidb-groups/drain-clients", "stop", "--metrics=http://localhost:3080/metrics", "--delay=10s", "--within=60s"}}}, 90, "graceful-close-conn-timeout = 15"},
 		"as the spec says": {ownImage, shorter, &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
-			"/tidb-groups/drain", "stop", "--metrics=http://localhost:3080/metrics", "--delay=0s", "--within=600s"}}}, 612, "graceful-close-conn-timeout = 7"},
+			"/tidb-groups/drain-clients", "stop", "--metrics=http://localhost:3080/metrics", "--delay=0s", "--within=600s"}}}, 612, "graceful-close-conn-timeout = 7"},
 		"by an operator that does not know its image": {"", func(*v1alpha1.TiProxyGroup) {}, &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}, 90, "graceful-close-conn-timeout = 15"},
 		"by such an operator without a delay":         {"", shorter, nil, 612, "graceful-close-conn-timeout = 7"},
 	} {

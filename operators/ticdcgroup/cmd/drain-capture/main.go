@@ -1,4 +1,4 @@
-// Command drain hands over what a TiCDC capture owns and copies, before its process stops.
+// Command drain-capture hands over what a TiCDC capture owns and copies, before its process stops.
 // A hook of every TiCDC pod calls it; an init container of the operator's image copies it
 // there.
 package main
@@ -8,4 +8,4 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
-func main() { hook.Main("drain", drain.Parse) }
+func main() { hook.Main("drain-capture", drain.Parse) }

@@ -1,4 +1,4 @@
-// Command drain waits until no client is connected to a TiProxy any more, before its
+// Command drain-clients waits until no client is connected to a TiProxy any more, before its
 // process stops. A hook of every TiProxy pod calls it; an init container of the operator's
 // image copies it there.
 package main
@@ -8,4 +8,4 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
-func main() { hook.Main("drain", drain.Parse) }
+func main() { hook.Main("drain-clients", drain.Parse) }
