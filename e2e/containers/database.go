@@ -30,9 +30,19 @@ const (
 	answerSize = 16 << 20
 )
 
-// Address is where the Service of a TiDBGroup listens, as this machine reaches it.
-func (w *World) Address(ctx context.Context, tidbGroup string) (string, error) {
-	return w.service(ctx, tidbGroup, v1alpha1.PortTiDB)
+// Address is where the Service of a TiDBGroup, or of a TiProxyGroup, listens for MySQL, as
+// this machine reaches it.
+func (w *World) Address(ctx context.Context, group string) (string, error) {
+	var service corev1.Service
+	if err := w.session.Client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: group}, &service); err != nil {
+		return "", fmt.Errorf("find Service %s: %w", group, err)
+	}
+	for _, port := range service.Spec.Ports {
+		if port.Name == "mysql" {
+			return w.service(ctx, group, port.Port)
+		}
+	}
+	return "", fmt.Errorf("find port mysql of Service %s", group)
 }
 
 func (w *World) service(ctx context.Context, name string, port int32) (string, error) {

@@ -155,7 +155,7 @@ type Replicate struct {
 
 // Login is who asks through the Service of a TiDBGroup.
 type Login struct {
-	// TiDBGroup that is asked.
+	// TiDBGroup that is asked, or the TiProxyGroup through which one is.
 	TiDBGroup string `json:"tidbGroup,omitempty"`
 	// User who asks; root if empty.
 	User string `json:"user,omitempty"`

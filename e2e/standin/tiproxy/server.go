@@ -1,0 +1,61 @@
+package tiproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/tidb-groups/tidb-groups/e2e/model/settings"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process"
+)
+
+// Run is a TiProxy until ctx ends.
+func Run(ctx context.Context, log *slog.Logger, c *Config) error {
+	config, err := settings.NewTiProxy(c.Document)
+	if err != nil {
+		return fmt.Errorf("read configuration: %w", err)
+	}
+	servers, err := newDirectory(ctx, log, c.Proxy.PD)
+	if err != nil {
+		return err
+	}
+	clients, err := process.Listen(ctx, c.Proxy.Addr)
+	if err != nil {
+		return err
+	}
+	api, err := process.Listen(ctx, c.API.Addr)
+	if err != nil {
+		return errors.Join(err, clients.Close())
+	}
+	proxy, stopping := NewProxy(log, servers), &atomic.Bool{}
+	// The servers are known, and the API answers, until the last client has gone.
+	last, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	return process.All(ctx,
+		func(context.Context) error { return servers.run(last) },
+		func(context.Context) error { return process.ServeHTTP(last, api, handler(proxy, config, stopping)) },
+		func(ctx context.Context) error {
+			defer end()
+			context.AfterFunc(ctx, func() { stopping.Store(true) })
+			return proxy.Serve(ctx, clients, c.closing())
+		})
+}
+
+// handler answers TiProxy's HTTP API.
+func handler(p *Proxy, config *settings.Config, stopping *atomic.Bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/api/admin/config/", config.TiProxy)
+	mux.HandleFunc("GET /api/debug/health", func(w http.ResponseWriter, _ *http.Request) {
+		if stopping.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+		_, _ = fmt.Fprint(w, `{"config_checksum":1}`) // who asked may have gone
+	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, "# TYPE tiproxy_server_connections gauge\ntiproxy_server_connections %d\n", p.Clients()) // who asked may have gone
+	})
+	return mux
+}

@@ -1,0 +1,118 @@
+package tiproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
+)
+
+// connectTimeout bounds a connection to a server, in milliseconds.
+const connectTimeout = 5000
+
+var errNoServer = errors.New("no TiDB server serves")
+
+// session is a client's connection, and that to the server which serves it now.
+type session struct {
+	mu      sync.Mutex
+	user    string
+	db      string
+	server  *mysql.Conn // nil before the first statement, and when the server has gone
+	address string
+	// inTransaction says that the session cannot be moved now.
+	inTransaction bool
+	closed        bool
+}
+
+// query runs a statement, on another server if the session's own is about to stop. A
+// statement that was sent is never sent again.
+func (s *session) query(ctx context.Context, p *Proxy, text string) (*sqltypes.Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.settle(ctx, p); err != nil {
+		return nil, err
+	}
+	result, err := s.server.ExecuteFetch(text, -1, true)
+	if err != nil && mysql.IsConnErr(err) {
+		s.leave()
+		return nil, err
+	}
+	switch word, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(text)), " "); {
+	case err != nil:
+	case word == "BEGIN" || strings.HasPrefix(strings.ToUpper(text), "START TRANSACTION"):
+		s.inTransaction = true
+	case word == "COMMIT" || word == "ROLLBACK":
+		s.inTransaction = false
+	}
+	return result, err
+}
+
+// settle connects the session to a server that serves, unless it has one or must stay.
+func (s *session) settle(ctx context.Context, p *Proxy) error {
+	if s.server != nil && (s.inTransaction || p.servers.Healthy()[s.address]) {
+		return nil
+	}
+	to := p.choose(s.address)
+	if to == "" {
+		if s.server != nil {
+			return nil // it still serves those that it has
+		}
+		return errNoServer
+	}
+	host, port, err := net.SplitHostPort(to)
+	if err != nil {
+		return fmt.Errorf("read address of a server: %w", err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		return fmt.Errorf("read port of a server: %w", err)
+	}
+	server, err := mysql.Connect(ctx, &mysql.ConnParams{Host: host, Port: number, Uname: s.user, DbName: s.db, ConnectTimeoutMs: connectTimeout, SslMode: "disabled"})
+	if err != nil {
+		if s.server != nil {
+			return nil
+		}
+		return fmt.Errorf("connect to %s: %w", to, err)
+	}
+	if s.server != nil {
+		p.log.Info("a connection is moved", "from", s.address, "to", to)
+	}
+	s.leave()
+	s.server, s.address = server, to
+	return nil
+}
+
+// leave ends the connection to the server.
+func (s *session) leave() {
+	if s.server != nil {
+		s.server.Close()
+	}
+	s.server, s.address, s.inTransaction = nil, "", false
+}
+
+// move moves a session that is idle off a server that is about to stop.
+func (s *session) move(ctx context.Context, p *Proxy) {
+	if !s.mu.TryLock() {
+		return // its next statement moves it
+	}
+	defer s.mu.Unlock()
+	if s.closed || s.server == nil {
+		return
+	}
+	if err := s.settle(ctx, p); err != nil {
+		p.log.Warn("a connection is not moved", "error", err)
+	}
+}
+
+// on is the server that a session is served by.
+func (s *session) on() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.address
+}
