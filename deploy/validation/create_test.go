@@ -98,7 +98,7 @@ func badInputs() []badInput {
 		{"a window's duration that no clock bears", tiflash, one("spec.disruption", "{windows: [{schedule: 0 3 * * *, duration: 99999h99999h99999h99999h99999h}]}"), []string{"spec.disruption.windows[0].duration", "should match"}},
 		{"a time until a store counts as dead that is no duration", tikv, one("spec.failover", "{after: soon}"), []string{"spec.failover.after", "soon", "should match"}},
 		{"something to be done about dead stores that nobody can do", tiflash, one("spec.failover", "{policy: Panic}"), []string{"spec.failover.policy", "Panic", `"None", "Add", "Replace"`}},
-		{"dead stores made up for by none", tiflash, one("spec.failover", "{policy: Add, max: 0}"), []string{"spec.failover.max", "0"}},
+		{"dead stores replaced by none", tiflash, one("spec.failover", "{policy: Add, max: 0}"), []string{"spec.failover.max", "0"}},
 		{"an exclusive placement that is no yes or no", tikv, one("spec.placement", "{exclusive: always}"), []string{"spec.placement.exclusive", "must be of type boolean"}},
 		{"a store label that only spec.placement may set", tikv, one("spec.storeLabels", `{"$k/exclusive": "yes"}`), []string{"storeLabels may not set"}},
 		{"a time to evict leaders that is a bare number", tikv, one("spec.evictLeaderTimeout", `"10"`), []string{"spec.evictLeaderTimeout", "10", "should match"}},

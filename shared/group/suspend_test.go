@@ -22,7 +22,7 @@ import (
 
 // P5: the Lease of a member that was deleted and comes back does not wait for the
 // group to be resumed.
-func TestAnHeirThatASuspendedGroupWaitsForGivesTheLeaseBack(t *testing.T) {
+func TestARecreatedMemberThatASuspendedGroupWaitsForGivesTheLeaseBack(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns"}}
 	g.Spec.PDGroup.Name, g.Spec.Suspended, g.Spec.Replicas = "pd", true, ptr.To(int32(1))
 	s := observation.Snapshot{HolderRecreated: true, Lease: lease.State{Holder: lease.Holder{Kind: v1alpha1.KindTiKVGroup, Instance: "kv-2", UID: "old"}, Recreating: "kv"}}

@@ -19,7 +19,7 @@ import (
 )
 
 // So do those that are restarted at the same time.
-func TestCompanionsCountForTheCanary(t *testing.T) {
+func TestAWholeBatchCountsForTheCanary(t *testing.T) {
 	s := observation.Snapshot{Instances: []*v1alpha1.Instance{instancetest.Instance(0, "a"), instancetest.Instance(1, "b"), instancetest.Instance(2, "c")}}
 	plan := planning.Plan{Target: revision.Target{Hash: "new"}, Lease: planning.LeaseChange{
 		Take: &component.Disruption{Instance: s.Instances[0], Verb: member.Restart}, Batch: []lease.BatchMember{{Instance: "kv-2"}},

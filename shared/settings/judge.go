@@ -164,12 +164,12 @@ func (j Judge) kept(seen observation.RunningConfig, key string, values []Value) 
 	return slices.ContainsFunc(values, func(v Value) bool { return v.Plain == has })
 }
 
-// Orders returns what the members have to be given for the gifts of a plan.
-func (j Judge) Orders(gifts []component.ConfigUpdate) []Order {
+// Orders returns what the members have to be given for the updates of a plan.
+func (j Judge) Orders(updates []component.ConfigUpdate) []Order {
 	var out []Order
-	for _, gift := range gifts {
-		seen := j.Running[gift.Instance.Name]
-		out = append(out, Order{Instance: gift.Instance, Items: j.lacks(seen, j.Table.differing(gift.Others, gift.Wanted))})
+	for _, update := range updates {
+		seen := j.Running[update.Instance.Name]
+		out = append(out, Order{Instance: update.Instance, Items: j.lacks(seen, j.Table.differing(update.Others, update.Wanted))})
 	}
 	return out
 }

@@ -92,7 +92,7 @@ func (m *Members) Answers() <-chan event.GenericEvent { return m.wake }
 // that run with their files. Pending says that some have just begun to be asked:
 // nothing should be made of the rest before they have answered, or Patience is over.
 func (m *Members) Look(g v1alpha1.Group, instances []*v1alpha1.Instance) (running map[string]observation.RunningConfig, pending bool) {
-	for _, ask := range m.survey(g, instances) {
+	for _, ask := range m.unasked(g, instances) {
 		m.begin(ask)
 	}
 	m.mu.Lock()
@@ -120,9 +120,9 @@ func (m *Members) Look(g v1alpha1.Group, instances []*v1alpha1.Instance) (runnin
 	return running, unknown && m.now().Sub(held) < Patience
 }
 
-// survey notes which processes there are, and returns the work of asking those
+// unasked notes which processes there are, and returns the work of asking those
 // that are to be asked now.
-func (m *Members) survey(g v1alpha1.Group, instances []*v1alpha1.Instance) []func(context.Context) {
+func (m *Members) unasked(g v1alpha1.Group, instances []*v1alpha1.Instance) []func(context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, after := m.seen[name(g)], map[string]*runningMember{}

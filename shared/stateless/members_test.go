@@ -89,7 +89,7 @@ func TestServersOnSilentNodesAreNotAllStoppedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		replicas int32
 		are      []func(*v1alpha1.Instance)
-		spare    bool
+		idle    bool
 	}{
 		"one of three":           {3, []func(*v1alpha1.Instance){silent, serves, serves}, true},
 		"two of three":           {3, []func(*v1alpha1.Instance){silent, silent, serves}, false},
@@ -107,7 +107,7 @@ func TestServersOnSilentNodesAreNotAllStoppedAtOnce(t *testing.T) {
 				be(i)
 				seen = append(seen, i)
 			}
-			assert.Equal(t, c.spare, stateless.Members{Group: g, Seen: seen}.NotServing(seen[0]))
+			assert.Equal(t, c.idle, stateless.Members{Group: g, Seen: seen}.NotServing(seen[0]))
 		})
 	}
 }

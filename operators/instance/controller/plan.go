@@ -418,7 +418,7 @@ func claimsOf(s *snapshot) []*corev1.PersistentVolumeClaim {
 
 // planRetention deletes, retires or leaves a claim of a deleted Instance. One that
 // somebody has put in the place of a lost one is not the Instance's to delete: no
-// pod of it has ever used it, and neither is one that no operator has made. A member that was on its way out when its group was
+// pod of it has ever used it, and neither is one that no operator has made. A member that was leaving when its group was
 // deleted has not left: nobody has taken it out of its cluster, and its data is that
 // of a deleted group.
 func planRetention(s *snapshot, claim *corev1.PersistentVolumeClaim, p *plan) {

@@ -40,7 +40,7 @@ func pod(s *observation.Snapshot, slot int, status metav1.ConditionStatus, reaso
 // P1: while PD is of no help, no member is stopped whose pod may run, whatever is
 // seen of the others: when the kubelets lose the API server, every pod is not Ready
 // and PD is silent, and it works all the same. What is seen not to run is mended.
-func TestAMemberThatNobodySeesIsNotSpareWhilePDIsSilent(t *testing.T) {
+func TestAMemberThatPDDoesNotListIsNotStoppedWhilePDDoesNotAnswer(t *testing.T) {
 	row, known := v1alpha1.LookupCondition(v1alpha1.ConditionPodReady)
 	require.True(t, known)
 	type seen struct {

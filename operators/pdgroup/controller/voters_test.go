@@ -321,7 +321,7 @@ func check(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) []string {
 		m := listed(c.Live)
 		if v.NotServing(c.Live) {
 			if m.Healthy {
-				say("%s is taken for spare although it is healthy", c.Live.Name)
+				say("%s is taken for one that does not serve although it is healthy", c.Live.Name)
 			}
 			continue
 		}

@@ -34,7 +34,7 @@ type seat struct {
 	drained   bool // said in status
 	letGo     bool // without the finalizer
 	retired   bool // its claim is marked
-	heir      bool // made after the recovery
+	remade      bool // made after the recovery
 	seen      bool // its operator has seen its spec
 	runs      bool
 	flag      bool // what runs was started with
@@ -149,8 +149,8 @@ func (w seats) observe(t *testing.T) (*v1alpha1.PDGroup, observation.Snapshot) {
 func (w seats) instance(t *testing.T, g *v1alpha1.PDGroup, n int) *v1alpha1.Instance {
 	m := w.m[n]
 	i := instance(t, g, int32(n), m.runs) //nolint:gosec // three
-	if m.heir {
-		i.UID = "heir"
+	if m.remade {
+		i.UID = "remade"
 	}
 	i.Spec.Suspended = m.suspended
 	require.NoError(t, force(i, m.forced))
@@ -252,9 +252,9 @@ func (w seats) ordinary(step func(func(*seats))) {
 			case m.there && (m.suspended || m.forced):
 				m.suspended, m.forced, m.seen = false, false, false
 			case !m.there && v.HasQuorum() && !w.listed[n] && m.knows == lost:
-				*m = seat{there: true, heir: true, knows: joined}
+				*m = seat{there: true, remade: true, knows: joined}
 			case !m.there && v.HasQuorum() && !w.listed[n] && !m.retired:
-				m.there, m.heir = true, true // on the claim that is left
+				m.there, m.remade = true, true // on the claim that is left
 			}
 		})
 	}
@@ -353,7 +353,7 @@ func (w seats) broken() string {
 			flags++
 			forced = n
 		}
-		if m.heir && m.retired {
+		if m.remade && m.retired {
 			return "a new member has the claim of an old one"
 		}
 	}
@@ -367,10 +367,10 @@ func (w seats) broken() string {
 		return "a store runs beside a member with the flag"
 	}
 	for n, m := range w.m {
-		if flags > 0 && n != forced && (m.runs || m.heir) {
+		if flags > 0 && n != forced && (m.runs || m.remade) {
 			return "a member runs or joins beside one with the flag"
 		}
-		if m.heir && w.m[0].forced {
+		if m.remade && w.m[0].forced {
 			return "a member joins one that the next start makes forget it"
 		}
 	}

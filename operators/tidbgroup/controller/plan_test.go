@@ -23,6 +23,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // clock is a time of whole seconds, as the API keeps it.
@@ -345,9 +346,7 @@ func TestEndpoint(t *testing.T) {
 		"is the Service's name until there is either": {balancer, service(), "basic-tidb.ns.svc:3306"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open()
-			s.Services = map[string]*corev1.Service{"basic-tidb": c.service}
-			assert.Equal(t, c.want, endpoint(t, stored(c.edit), s))
+			assert.Equal(t, c.want, endpoint(stored(c.edit), c.service))
 		})
 	}
 }
@@ -360,9 +359,7 @@ func TestAServerThatDoesNotServeIsReplacedAtOnce(t *testing.T) {
 	assert.Equal(t, v1alpha1.RecreateLostClaim, p.Instances[0].Desired.Spec.ClaimLoss)
 }
 
-// endpoint is where a group's status says that clients connect to.
-func endpoint(t *testing.T, g *v1alpha1.TiDBGroup, s snapshot) string {
-	t.Helper()
-	status, _ := report(g, s, mustPlan(t, g, s), step.Done(), clock())
-	return status.Endpoint
+// endpoint is where clients of a group connect to.
+func endpoint(g *v1alpha1.TiDBGroup, service *corev1.Service) string {
+	return workload.Endpoint(g, g.Spec.Service, ports()[0], service)
 }

@@ -167,7 +167,7 @@ func (b *scenery) follow(st state) (end string, steps int, missed []string) {
 	return "it goes round in circles", enough, missed
 }
 
-// lowest is how many stores there were that are not on their way out.
+// lowest is how many stores there were that are not leaving.
 func lowest(st state) (n int) {
 	for _, m := range st.slots {
 		if m.is == "serves" || m.is == "forgotten" || m.is == "restarts" {
@@ -216,7 +216,7 @@ func (th *theatre) idle() string {
 	return ""
 }
 
-// columns counts the TiFlash stores that are not on their way out.
+// columns counts the TiFlash stores that are not leaving.
 func (th *theatre) columns() (n int) {
 	for _, s := range th.view.Stores {
 		if s.Labels["engine"] == "tiflash" && s.State != pd.StateOffline {

@@ -328,9 +328,9 @@ func TestOPS01OneThatIsMadeAnewLeads(t *testing.T) {
 	assert.Empty(t, wanted(p, "basic-tikv-0").Finalizers, "it is let go with its leaders away")
 	assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 
-	heir := s.Instances[0].DeepCopy()
-	heir.UID, heir.DeletionTimestamp, heir.Annotations = "new", nil, nil
-	s.Instances[0], s.HolderRecreated = heir, true
+	recreated := s.Instances[0].DeepCopy()
+	recreated.UID, recreated.DeletionTimestamp, recreated.Annotations = "new", nil, nil
+	s.Instances[0], s.HolderRecreated = recreated, true
 	for range 3 {
 		if p, err = plan(g, s); p.Lease.Take != nil {
 			returns := s.Lease
@@ -348,7 +348,7 @@ func TestOPS01OneThatIsMadeAnewLeads(t *testing.T) {
 	assert.Empty(t, wanted(p, "basic-tikv-0").Annotations[theMark])
 }
 
-// And an heir that is annotated at once has the Lease until it is back, and its eviction
+// And a recreated Instance that is annotated at once has the Lease until it is back, and its eviction
 // is ours to be taken back.
 func TestOPS01OneThatIsMadeAnewIsAskedAtOnce(t *testing.T) {
 	for _, mark := range []string{"", "Evict"} {
@@ -379,16 +379,16 @@ func TestOPS01OneThatIsMadeAnewIsAskedAtOnce(t *testing.T) {
 		assert.Empty(t, slices.Concat(p.Calls, p.Evictions))
 		assert.Equal(t, "Evict", wanted(p, "basic-tikv-0").Annotations[theMark])
 	}
-	// So does one that comes in the place of a companion.
+	// So does one that comes in the place of a member of the batch.
 	g, s := zones(t)
 	s = taken(s, decided(t, g, s, nil))
 	s = evicted(follow(s, decided(t, g, s, nil)), 0, 3)
 	s = follow(s, decided(t, g, s, nil))
-	heir := s.Instances[3].DeepCopy()
-	heir.UID, heir.CreationTimestamp, heir.Annotations = "new", metav1.NewTime(s.Lease.Since), map[string]string{request: "x"}
-	s.Instances[3] = heir
+	recreated := s.Instances[3].DeepCopy()
+	recreated.UID, recreated.CreationTimestamp, recreated.Annotations = "new", metav1.NewTime(s.Lease.Since), map[string]string{request: "x"}
+	s.Instances[3] = recreated
 	p := decided(t, g, returned(s), nil)
-	assert.Equal(t, "Restart", wanted(p, heir.Name).Annotations[theMark])
+	assert.Equal(t, "Restart", wanted(p, recreated.Name).Annotations[theMark])
 }
 
 // KV-04: it leaves like any other, and PD keeps nothing of it.

@@ -112,9 +112,9 @@ const (
 	// handoverRecord is the file by which it knows what it has told PD. TiKV leaves
 	// files that it does not know alone.
 	handoverRecord = dataDir + "/.tidb-groups-handover"
-	// readmitSeconds is for how long a store that has just been started may not get
+	// restoreSeconds is for how long a store that has just been started may not get
 	// through to PD before it is started again. Without PD it does not serve anyway.
-	readmitSeconds = 60
+	restoreSeconds = 60
 )
 
 // handOver has a store give its leaders away before it is stopped, whoever stops it,
@@ -131,7 +131,7 @@ func handOver(g *v1alpha1.TiKVGroup, m *workload.Main, image string) {
 		return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: append([]string{handover}, command...)}}
 	}
 	m.Lifecycle = &corev1.Lifecycle{
-		PostStart: hook("start", pd, "--record="+handoverRecord, fmt.Sprintf("--within=%ds", readmitSeconds)),
+		PostStart: hook("start", pd, "--record="+handoverRecord, fmt.Sprintf("--within=%ds", restoreSeconds)),
 		PreStop: hook("stop", pd, "--record="+handoverRecord, "--within="+within.String(),
 			fmt.Sprintf("--address=%s:%d", names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortTiKV)),
 	}

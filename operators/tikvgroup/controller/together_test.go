@@ -258,7 +258,7 @@ func TestWhereItIsNotProvenOneIsRestartedAfterTheOther(t *testing.T) {
 }
 
 // A canary counts all that are restarted at the same time.
-func TestACanaryCountsCompanions(t *testing.T) {
+func TestACanaryCountsTheWholeBatch(t *testing.T) {
 	for most, want := range map[int32]int{1: 0, 2: 1, 3: 1} {
 		g, s := zones(t)
 		g.Spec.Disruption = &v1alpha1.Disruption{UpdateAtMost: &most}
@@ -354,7 +354,7 @@ func desired(t *testing.T, p groupPlan, name string) *v1alpha1.Instance {
 }
 
 // P5: who does not come back is replaced as the message says, by deleting its
-// Instance, and the Lease goes on to the one that comes with all companions.
+// Instance, and the Lease goes on to the one that comes with the whole batch.
 func TestADeletedHolderOfAZonesRestartIsMadeAnew(t *testing.T) {
 	g, s := halted(t)
 	s.PD.Stores[0].State = pd.StateDown
@@ -373,15 +373,15 @@ func TestADeletedHolderOfAZonesRestartIsMadeAnew(t *testing.T) {
 	s.Instances, s.HolderRecreated = s.Instances[1:], true
 	p = decided(t, g, s, nil)
 	assert.False(t, p.Lease.Release)
-	heir := desired(t, p, "basic-tikv-0").DeepCopy()
-	heir.UID, heir.Generation = "heir", 1
-	s.Instances = append([]*v1alpha1.Instance{heir}, s.Instances...)
+	recreated := desired(t, p, "basic-tikv-0").DeepCopy()
+	recreated.UID, recreated.Generation = "recreated", 1
+	s.Instances = append([]*v1alpha1.Instance{recreated}, s.Instances...)
 	marked := desired(t, decided(t, g, s, nil), "basic-tikv-0")
 	assert.Equal(t, string(member.Restart), marked.Annotations[v1alpha1.AnnotationDisruption])
-	heir.Annotations = marked.Annotations
+	recreated.Annotations = marked.Annotations
 	p = decided(t, g, s, nil)
 	require.NotNil(t, p.Lease.Take)
-	assert.Equal(t, types.UID("heir"), p.Lease.Take.Instance.UID)
+	assert.Equal(t, types.UID("recreated"), p.Lease.Take.Instance.UID)
 	assert.Len(t, p.Lease.Batch, 1)
 	s = taken(s, p)
 	s.HolderRecreated = false
@@ -390,8 +390,8 @@ func TestADeletedHolderOfAZonesRestartIsMadeAnew(t *testing.T) {
 	assert.Equal(t, string(member.Restart), desired(t, p, "basic-tikv-3").Annotations[v1alpha1.AnnotationDisruption], "both are waited for")
 }
 
-// P5: a companion likewise. PD forgets first what was begun with it.
-func TestADeletedCompanionIsMadeAnew(t *testing.T) {
+// P5: another member of the batch likewise. PD forgets first what was begun with it.
+func TestADeletedMemberOfABatchIsMadeAnew(t *testing.T) {
 	g, s := halted(t)
 	s.PD.Stores[3].State = pd.StateDown
 	s.Instances[3].DeletionTimestamp = ptr.To(metav1.NewTime(s.Now))
@@ -418,7 +418,7 @@ func TestACompanionThatHasComeUnmarkedLeadsAgain(t *testing.T) {
 	assert.Contains(t, decided(t, g, s, nil).Calls, component.Call{Verb: component.StopEvictingLeaders, Target: "4", Instance: "basic-tikv-3"})
 }
 
-// P5: when the holder is lost, a companion that is not what it is to be does not wait
+// P5: when the holder is lost, a member of the batch that is not what it is to be does not wait
 // for itself.
 func TestACompanionOfALostHolderIsRestartedAgain(t *testing.T) {
 	g, s := halted(t)

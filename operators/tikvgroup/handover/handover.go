@@ -92,16 +92,16 @@ func (j Job) step(ctx context.Context, pd pdServer) (done bool, leaders int, err
 		return false, 0, err
 	}
 	var own *store
-	heirs, silent := 0, 0
+	others, disconnectedOthers := 0, 0
 	for _, s := range stores {
 		switch {
 		case s.Address == j.Address:
 			own = &s
 		case s.TiFlash || evicted[s.ID]:
 		case s.State == up:
-			heirs++
+			others++
 		case s.State == disconnected:
-			silent++
+			disconnectedOthers++
 		}
 	}
 	switch {
@@ -110,9 +110,9 @@ func (j Job) step(ctx context.Context, pd pdServer) (done bool, leaders int, err
 		return false, own.Leaders, fmt.Errorf("PD has not heard of store %d", own.ID)
 	case own == nil, own.State != up, own.Leaders == 0 && (own.Regions == 0 || evicted[own.ID]):
 		return true, 0, nil
-	case heirs == 0 && silent > 0 && own.Leaders > 0:
+	case others == 0 && disconnectedOthers > 0 && own.Leaders > 0:
 		return false, own.Leaders, errors.New("PD has not heard of any other store that could lead")
-	case heirs == 0:
+	case others == 0:
 		if own.Leaders == 0 {
 			return true, 0, nil
 		}
@@ -137,7 +137,7 @@ func (j Job) Start(ctx context.Context) error {
 	}
 	pd := pdServer{hook.NewPD(j.PD)}
 	for {
-		if err = pd.readmit(ctx, id); err == nil {
+		if err = pd.restoreLeaders(ctx, id); err == nil {
 			break
 		}
 		if !hook.Pause(ctx, cmp.Or(j.Poll, poll)) {

@@ -84,8 +84,8 @@ func (p pdServer) evict(ctx context.Context, id uint64) error {
 	return nil
 }
 
-// readmit lets a store lead again; harmless if it may.
-func (p pdServer) readmit(ctx context.Context, id uint64) error {
+// restoreLeaders lets a store lead again; harmless if it may.
+func (p pdServer) restoreLeaders(ctx context.Context, id uint64) error {
 	err := p.Call(ctx, http.MethodDelete, fmt.Sprintf("/pd/api/v1/schedulers/%s-%d", scheduler, id), nil, nil)
 	if err != nil && !hook.IsNotFound(err) {
 		return fmt.Errorf("let store %d lead again: %w", id, err)

@@ -172,7 +172,7 @@ func (p *PD) DeleteStore(_ context.Context, id string) error {
 		}
 		s.State = pd.StateOffline
 		if p.slow == 0 {
-			p.bury(id)
+			p.makeTombstone(id)
 			return nil
 		}
 		p.leaving[id] = p.slow
@@ -195,8 +195,8 @@ func (p *PD) RestoreStore(_ context.Context, id string) error {
 	})
 }
 
-// bury makes a store a tombstone, which no View lists.
-func (p *PD) bury(id string) {
+// makeTombstone makes a store a tombstone, which no View lists.
+func (p *PD) makeTombstone(id string) {
 	delete(p.leaving, id)
 	p.gone = append(p.gone, id)
 	p.view.Stores = slices.DeleteFunc(p.view.Stores, func(s pd.Store) bool { return s.ID == id })

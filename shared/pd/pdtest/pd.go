@@ -139,7 +139,7 @@ func (p *PD) View(context.Context) (pd.View, error) {
 	}
 	for id, left := range p.leaving {
 		if p.leaving[id] = left - 1; left <= 0 {
-			p.bury(id)
+			p.makeTombstone(id)
 		}
 	}
 	v := p.view
