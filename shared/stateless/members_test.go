@@ -89,7 +89,7 @@ func TestServersOnSilentNodesAreNotAllStoppedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		replicas int32
 		are      []func(*v1alpha1.Instance)
-		idle    bool
+		idle     bool
 	}{
 		"one of three":           {3, []func(*v1alpha1.Instance){silent, serves, serves}, true},
 		"two of three":           {3, []func(*v1alpha1.Instance){silent, silent, serves}, false},

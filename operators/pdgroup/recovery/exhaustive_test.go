@@ -34,7 +34,7 @@ type seat struct {
 	drained   bool // said in status
 	letGo     bool // without the finalizer
 	retired   bool // its claim is marked
-	remade      bool // made after the recovery
+	remade    bool // made after the recovery
 	seen      bool // its operator has seen its spec
 	runs      bool
 	flag      bool // what runs was started with
