@@ -50,19 +50,19 @@ func (c Members) NotServing(i *v1alpha1.Instance) bool {
 
 // Rank implements component.Component. The newest is restarted first, so that a member
 // beyond spec.replicas comes before those that stay. Who is removed first is missed
-// least: see spareness.
+// least: see removalRank.
 func (Members) Rank(d component.Disruption) int {
 	if d.Verb == member.Remove {
-		return spareness(d.Instance, d.Revision)
+		return removalRank(d.Instance, d.Revision)
 	}
 	return -int(d.Instance.Spec.Slot)
 }
 
-// spareness orders members of which some are to be removed, the lowest is first: one
+// removalRank orders members of which some are to be removed, the lowest is first: one
 // that has no pod, whose node does not answer, that is not ready; of those that
 // serve one that is there for a roll only, and one that would have to be restarted
 // for the wanted revision.
-func spareness(i *v1alpha1.Instance, wanted string) int {
+func removalRank(i *v1alpha1.Instance, wanted string) int {
 	serves := member.WasReady(i)
 	for rank, holds := range []bool{
 		!serves && i.Status.PodUID == "",
