@@ -5,6 +5,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/ticdcgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/stateless"
 )
@@ -28,11 +29,12 @@ func capturesOf(g *v1alpha1.TiCDCGroup, s observation.Snapshot, open gate.Result
 // afterAll is behind every rank of stateless.Members.
 const afterAll = 1 << 20
 
-// Rank implements component.Component: the owner is last, so that the one that takes over
-// is updated already, or stays (CDC-02).
+// Rank implements component.Component: the owner is restarted last, so that the one that
+// takes over is updated already (CDC-02). Which one is removed must not depend on it: what
+// captures say changes by itself, and two looks at one state of the cache would remove two.
 func (c captures) Rank(d component.Disruption) int {
 	rank := c.Members.Rank(d)
-	if c.snapshot.StatusPorts[d.Instance.Name].State == statusport.Owner {
+	if d.Verb != member.Remove && c.snapshot.StatusPorts[d.Instance.Name].State == statusport.Owner {
 		return rank + afterAll
 	}
 	return rank
