@@ -67,7 +67,7 @@ vulncheck: ## Look for known vulnerabilities that code can reach; fails if the d
 
 test: ## Run every test that needs neither root nor containers
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
-	$(call each,test,go test -timeout 20m ./...)
+	$(call each,test,go test -timeout 30m ./...)
 	go -C $(APART) test -ldflags=-checklinkname=0 -timeout 15m ./...
 
 check: ## Test a package and what depends on it, without what needs a control plane; PKG=./shared/store
