@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/resign"
+	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
 func TestAMembersPodHandsOverByItself(t *testing.T) {
@@ -45,7 +46,7 @@ func TestAMembersPodHandsOverByItself(t *testing.T) {
 			assert.Equal(t, installs.Into, pd.Lifecycle.PreStop.Exec.Command[0])
 			stop, err := resign.Parse(pd.Lifecycle.PreStop.Exec.Command[1:], env)
 			require.NoError(t, err)
-			assert.Equal(t, resign.Command{Within: c.within, Job: resign.Job{PD: "http://localhost:2379", Name: "basic-pd-1"}}, stop)
+			assert.Equal(t, resign.Command{Line: hook.Line{Verb: "stop"}, Within: c.within, Job: resign.Job{PD: "http://localhost:2379", Name: "basic-pd-1"}}, stop)
 		})
 	}
 }

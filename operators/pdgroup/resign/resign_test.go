@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
 // fakePD is what a member answers.
@@ -110,10 +112,10 @@ func TestTheCommandLine(t *testing.T) {
 	env := func(name string) string { return map[string]string{"POD_NAME": "b-0", "NAMESPACE": "shop"}[name] }
 	c, err := Parse([]string{"stop", "--pd=http://127.0.0.1:2379", "--name=$(POD_NAME)", "--within=15s"}, env)
 	require.NoError(t, err)
-	assert.Equal(t, Command{Within: 15 * time.Second, Job: Job{PD: "http://127.0.0.1:2379", Name: "b-0"}}, c)
+	assert.Equal(t, Command{Line: hook.Line{Verb: "stop"}, Within: 15 * time.Second, Job: Job{PD: "http://127.0.0.1:2379", Name: "b-0"}}, c)
 	c, err = Parse([]string{"install", "/tools/resign"}, env)
 	require.NoError(t, err)
-	assert.Equal(t, Command{Into: "/tools/resign"}, c)
+	assert.Equal(t, Command{Line: hook.Line{Verb: "install", Into: "/tools/resign"}}, c)
 	for _, wrong := range [][]string{nil, {"install"}, {"go"}, {"stop"}, {"stop", "--pd=x", "--name=y"}, {"stop", "--pd=x", "--name=z", "--within=1s", "more"}} {
 		_, err := Parse(wrong, env)
 		assert.Error(t, err, "%v", wrong)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
 // play are captures of which one is asked, the others take over as a test says.
@@ -121,8 +123,8 @@ func TestTheCommandLine(t *testing.T) {
 		want Command
 		says string
 	}{
-		"install":          {[]string{"install", "/d/drain"}, Command{Verb: "install", Into: "/d/drain"}, ""},
-		"stop":             {[]string{"stop", "--api=u", "--within=60s"}, Command{Verb: "stop", Job: Job{API: "u", Within: time.Minute}}, ""},
+		"install":          {[]string{"install", "/d/drain"}, Command{Line: hook.Line{Verb: "install", Into: "/d/drain"}}, ""},
+		"stop":             {[]string{"stop", "--api=u", "--within=60s"}, Command{Line: hook.Line{Verb: "stop"}, Job: Job{API: "u", Within: time.Minute}}, ""},
 		"nothing":          {nil, Command{}, "want install or stop"},
 		"no place":         {[]string{"install"}, Command{}, "the place to install to"},
 		"another verb":     {[]string{"start"}, Command{}, `"start" is none of`},

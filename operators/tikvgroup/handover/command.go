@@ -2,10 +2,8 @@ package handover
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/shared/hook"
@@ -13,10 +11,8 @@ import (
 
 // Command is a command line of the program, and what is changed of it.
 type Command struct {
-	// Verb is install, stop or start.
-	Verb string
-	// Into is where install copies the program.
-	Into string
+	// Line has the verb, install, stop or start.
+	hook.Line
 	// Job of stop and start.
 	Job Job
 	// Within bounds stop and start.
@@ -25,32 +21,17 @@ type Command struct {
 
 // Parse reads a command line, without the program's name. env fills in $(NAME) in the
 // address: Kubernetes does not in the commands of hooks.
-func Parse(args []string, env func(string) string) (Command, error) {
-	c := Command{}
-	if len(args) == 0 {
-		return c, errors.New("want install, stop or start")
+func Parse(args []string, env func(string) string) (c Command, err error) {
+	c.Line, err = hook.ParseLine(args, []string{"stop", "start"}, func(set *flag.FlagSet) {
+		set.StringVar(&c.Job.PD, "pd", "", "base URL of PD")
+		set.StringVar(&c.Job.Address, "address", "", "address that the store advertises; $(NAME) stands for a variable")
+		set.StringVar(&c.Job.Record, "record", "", "file that tells that leaders were given away")
+		set.DurationVar(&c.Within, "within", 0, "for how long")
+	})
+	if err != nil || c.Into != "" {
+		return c, err
 	}
-	c.Verb = args[0]
-	set := flag.NewFlagSet(c.Verb, flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	set.StringVar(&c.Job.PD, "pd", "", "base URL of PD")
-	set.StringVar(&c.Job.Address, "address", "", "address that the store advertises; $(NAME) stands for a variable")
-	set.StringVar(&c.Job.Record, "record", "", "file that tells that leaders were given away")
-	set.DurationVar(&c.Within, "within", 0, "for how long")
-	if err := set.Parse(args[1:]); err != nil {
-		return c, fmt.Errorf("read flags: %w", err)
-	}
-	switch {
-	case c.Verb == "install" && set.NArg() == 1:
-		c.Into = set.Arg(0)
-		return c, nil
-	case c.Verb == "install":
-		return c, errors.New("install wants the place to install to")
-	case c.Verb != "stop" && c.Verb != "start":
-		return c, fmt.Errorf("%q is none of install, stop and start", c.Verb)
-	case set.NArg() > 0:
-		return c, fmt.Errorf("unexpected argument %q", set.Arg(0))
-	case c.Job.PD == "" || c.Job.Record == "" || c.Within <= 0 || c.Verb == "stop" && c.Job.Address == "":
+	if c.Job.PD == "" || c.Job.Record == "" || c.Within <= 0 || c.Verb == "stop" && c.Job.Address == "" {
 		return c, fmt.Errorf("%s wants --pd, --address, --record and --within", c.Verb)
 	}
 	c.Job.Address = hook.Expand(c.Job.Address, env)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
 // fakePD is what a PD answers. It moves a leader with every look at the stores.
@@ -182,7 +184,7 @@ func TestAStoreIsStoppedWithItsLeadersWhen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pd, job := stage(t)
 			c.change(pd)
-			command := Command{Verb: "stop", Job: job, Within: 300 * time.Millisecond}
+			command := Command{Line: hook.Line{Verb: "stop"}, Job: job, Within: 300 * time.Millisecond}
 			assert.ErrorContains(t, command.Run(t.Context(), nil), c.says)
 		})
 	}
@@ -192,7 +194,7 @@ func TestAStoreIsStartedAgainUntilPDLetsItLead(t *testing.T) {
 	pd, job := stage(t)
 	require.NoError(t, job.Stop(t.Context()))
 	pd.broken = true
-	command := Command{Verb: "start", Job: job, Within: 50 * time.Millisecond}
+	command := Command{Line: hook.Line{Verb: "start"}, Job: job, Within: 50 * time.Millisecond}
 	require.Error(t, command.Run(t.Context(), nil))
 	assert.FileExists(t, job.Record)
 	pd.broken = false
@@ -210,7 +212,7 @@ func TestTheCommandLine(t *testing.T) {
 	env := func(name string) string { return map[string]string{"POD_NAME": "b-0", "NAMESPACE": "shop"}[name] }
 	c, err := Parse([]string{"stop", "--pd=http://a:2379", "--address=$(POD_NAME).b.$(NAMESPACE).svc:20160", "--record=/data/r", "--within=30s"}, env)
 	require.NoError(t, err)
-	assert.Equal(t, Command{Verb: "stop", Within: 30 * time.Second, Job: Job{PD: "http://a:2379", Address: "b-0.b.shop.svc:20160", Record: "/data/r"}}, c)
+	assert.Equal(t, Command{Line: hook.Line{Verb: "stop"}, Within: 30 * time.Second, Job: Job{PD: "http://a:2379", Address: "b-0.b.shop.svc:20160", Record: "/data/r"}}, c)
 	for _, wrong := range [][]string{nil, {"install"}, {"go"}, {"stop"}, {"stop", "--pd=x", "--address=y", "--record=z"}, {"start", "--pd=x", "--record=z", "--within=1s", "more"}} {
 		_, err := Parse(wrong, env)
 		assert.Error(t, err, "%v", wrong)

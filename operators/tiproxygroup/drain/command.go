@@ -4,56 +4,34 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"io"
 
 	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
 // Command is a command line of the program.
 type Command struct {
-	// Verb is install or stop.
-	Verb string
-	// Into is where install copies the program.
-	Into string
+	// Line has the verb, install or stop.
+	hook.Line
 	// Job of stop.
 	Job Job
 }
 
 // Parse reads a command line, without the program's name.
-func Parse(args []string, _ func(string) string) (Command, error) {
-	c := Command{}
-	if len(args) == 0 {
-		return c, errors.New("want install or stop")
-	}
-	c.Verb = args[0]
-	set := flag.NewFlagSet(c.Verb, flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	set.StringVar(&c.Job.Metrics, "metrics", "", "URL of TiProxy's metrics")
-	set.DurationVar(&c.Job.Delay, "delay", 0, "for how long new connections are still taken")
-	set.DurationVar(&c.Job.Within, "within", 0, "for how long clients may then close theirs, at most")
-	if err := set.Parse(args[1:]); err != nil {
-		return c, fmt.Errorf("read flags: %w", err)
-	}
-	switch {
-	case c.Verb == "install" && set.NArg() == 1:
-		c.Into = set.Arg(0)
-		return c, nil
-	case c.Verb == "install":
-		return c, errors.New("install wants the place to install to")
-	case c.Verb != "stop":
-		return c, fmt.Errorf("%q is none of install and stop", c.Verb)
-	case set.NArg() > 0:
-		return c, fmt.Errorf("unexpected argument %q", set.Arg(0))
-	case c.Job.Metrics == "" || c.Job.Delay < 0 || c.Job.Within < 0:
+func Parse(args []string, _ func(string) string) (c Command, err error) {
+	c.Line, err = hook.ParseLine(args, []string{"stop"}, func(set *flag.FlagSet) {
+		set.StringVar(&c.Job.Metrics, "metrics", "", "URL of TiProxy's metrics")
+		set.DurationVar(&c.Job.Delay, "delay", 0, "for how long new connections are still taken")
+		set.DurationVar(&c.Job.Within, "within", 0, "for how long clients may then close theirs, at most")
+	})
+	if err == nil && c.Verb == "stop" && (c.Job.Metrics == "" || c.Job.Delay < 0 || c.Job.Within < 0) {
 		return c, errors.New("stop wants --metrics, --delay and --within")
 	}
-	return c, nil
+	return c, err
 }
 
 // Run implements hook.Command.
 func (c Command) Run(ctx context.Context, say hook.Say) error {
-	if c.Verb == "install" {
+	if c.Into != "" {
 		return hook.Install(c.Into)
 	}
 	c.Job.Say = say

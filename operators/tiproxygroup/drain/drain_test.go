@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
 // proxy is a TiProxy that shows what clients are connected, one text for each look; the
@@ -85,8 +87,8 @@ func TestTheCommandLine(t *testing.T) {
 		want Command
 		says string
 	}{
-		"install":          {[]string{"install", "/d/drain"}, Command{Verb: "install", Into: "/d/drain"}, ""},
-		"stop":             {[]string{"stop", "--metrics=u", "--delay=10s", "--within=60s"}, Command{Verb: "stop", Job: Job{Metrics: "u", Delay: 10 * time.Second, Within: time.Minute}}, ""},
+		"install":          {[]string{"install", "/d/drain"}, Command{Line: hook.Line{Verb: "install", Into: "/d/drain"}}, ""},
+		"stop":             {[]string{"stop", "--metrics=u", "--delay=10s", "--within=60s"}, Command{Line: hook.Line{Verb: "stop"}, Job: Job{Metrics: "u", Delay: 10 * time.Second, Within: time.Minute}}, ""},
 		"nothing":          {nil, Command{}, "want install or stop"},
 		"no place":         {[]string{"install"}, Command{}, "the place to install to"},
 		"another verb":     {[]string{"start"}, Command{}, `"start" is none of`},
