@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/shared/cause"
@@ -18,8 +19,12 @@ var ErrNotBootstrapped = errors.New("no store has registered with PD yet")
 // lasts, the quorum is lost. PD's own health and ready calls do not tell.
 var ErrNoLeader = errors.New("PD has no leader")
 
-// noLeader is how PD spells ErrNoLeader.
-const noLeader = "[PD:apiutil:ErrRedirect]"
+// noLeader returns how PD spells ErrNoLeader: v8.5 says the first; members of a newer one
+// that have not led the second; and who was asked on behalf of another member the third,
+// while the leader changes.
+func noLeader() []string {
+	return []string{"[PD:apiutil:ErrRedirect]", "no leader", "redirect to not leader"}
+}
 
 // notBootstrapped is how PD spells ErrNotBootstrapped.
 const notBootstrapped = "[PD:cluster:ErrNotBootstrapped]"
@@ -66,7 +71,7 @@ func (e *Refused) Error() string {
 // work.
 func (e *Refused) Is(target error) bool {
 	return target == ErrNotBootstrapped && strings.Contains(e.Body, notBootstrapped) ||
-		target == ErrNoLeader && strings.Contains(e.Body, noLeader)
+		target == ErrNoLeader && slices.ContainsFunc(noLeader(), func(text string) bool { return strings.HasPrefix(e.Body, text) })
 }
 
 // Malformed means that PD answered 200 with something that must not be used.

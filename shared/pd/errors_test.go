@@ -14,3 +14,14 @@ func TestAPDThatDoesNotAnswerIsNamedWithTheCause(t *testing.T) {
 	assert.EqualError(t, err, "PD at http://x:2379 does not answer: the connection was closed")
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
+
+func TestEverySpellingOfNoLeaderIsKnown(t *testing.T) {
+	for _, answer := range []pd.Refused{
+		{Call: "members", Status: 500, Body: "[PD:apiutil:ErrRedirect]redirect failed"},
+		{Call: "members", Status: 503, Body: "no leader"},
+		{Call: "rules", Status: 500, Body: "redirect to not leader"},
+	} {
+		assert.ErrorIs(t, &answer, pd.ErrNoLeader)
+	}
+	assert.NotErrorIs(t, &pd.Refused{Call: "rules", Status: 500, Body: "region 7 has no leader"}, pd.ErrNoLeader)
+}

@@ -249,6 +249,13 @@ func (p *Poller) ask(ctx context.Context, w *watch) View {
 	ctx, cancel := context.WithTimeout(ctx, p.timing.Deadline)
 	defer cancel()
 	view, err := client.View(ctx)
+	if errors.Is(err, ErrNoLeader) {
+		select {
+		case <-time.After(p.timing.Handover):
+			view, err = client.View(ctx)
+		case <-ctx.Done():
+		}
+	}
 	if err != nil {
 		return View{Err: err}
 	}

@@ -261,6 +261,28 @@ func TestOneLateAnswerIsNotBelieved(t *testing.T) {
 	})
 }
 
+func TestAHandoverOfTheLeaderIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		f := b.fakes[basic]
+		f.set(view("a"))
+		b.Watch(basic, false)
+		pass(9 * time.Second)
+		b.woken()
+		f.set(pd.View{Err: &pd.Refused{Call: "rules", Status: 500, Body: "redirect to not leader"}})
+		pass(1100 * time.Millisecond)
+		f.set(view("a"))
+		pass(time.Second)
+		assert.Equal(t, seconds(0, 10, 10.3), f.take(), "it is asked once more")
+		assert.Empty(t, b.woken())
+
+		f.set(pd.View{Err: pd.ErrNoLeader})
+		assert.ErrorIs(t, b.Ask(t.Context(), basic).Err, pd.ErrNoLeader, "one that lasts is told")
+		assert.Len(t, f.take(), 2)
+	})
+}
+
 func TestAPDThatTakesLongIsAskedLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

@@ -25,6 +25,9 @@ type Timing struct {
 	// Late is how many polls in a row may miss the Deadline, after one that was
 	// answered, before PD counts as silent. They are repeated after Fast.
 	Late int
+	// Handover is after how long a poll that met no leader asks once more. A leader
+	// that hands over leaves the members without one for some milliseconds.
+	Handover time.Duration
 }
 
 // DefaultTiming polls every 10 s when steady and, while something moves, from
@@ -40,6 +43,7 @@ func DefaultTiming() Timing {
 		Breaker:  5,
 		Ease:     1,
 		Late:     1,
+		Handover: 300 * time.Millisecond,
 	}
 }
 
