@@ -33,19 +33,11 @@ const (
 // Address is where the Service of a TiDBGroup, or of a TiProxyGroup, listens for MySQL, as
 // this machine reaches it.
 func (w *World) Address(ctx context.Context, group string) (string, error) {
-	var service corev1.Service
-	if err := w.session.Client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: group}, &service); err != nil {
-		return "", fmt.Errorf("find Service %s: %w", group, err)
-	}
-	for _, port := range service.Spec.Ports {
-		if port.Name == "mysql" {
-			return w.service(ctx, group, port.Port)
-		}
-	}
-	return "", fmt.Errorf("find port mysql of Service %s", group)
+	return w.service(ctx, group, "mysql")
 }
 
-func (w *World) service(ctx context.Context, name string, port int32) (string, error) {
+// service is where a named port of a Service listens.
+func (w *World) service(ctx context.Context, name, port string) (string, error) {
 	if w.provider.Name() != provider.Local {
 		return "", scenario.ErrNotHere // Services are reached from the host only there
 	}
@@ -53,7 +45,12 @@ func (w *World) service(ctx context.Context, name string, port int32) (string, e
 	if err := w.session.Client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, &service); err != nil {
 		return "", fmt.Errorf("find Service %s: %w", name, err)
 	}
-	return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(port))), nil
+	for _, p := range service.Spec.Ports {
+		if p.Name == port {
+			return net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(p.Port))), nil
+		}
+	}
+	return "", fmt.Errorf("find port %s of Service %s", port, name)
 }
 
 // Login implements scenario.World.
@@ -147,7 +144,7 @@ func (w *World) eachPD(ctx context.Context, do func(address string) error) error
 		return fmt.Errorf("list PDGroups: %w", err)
 	}
 	for _, g := range groups.Items {
-		address, err := w.service(ctx, g.Name, v1alpha1.PortPDClient)
+		address, err := w.service(ctx, g.Name, "client")
 		if err == nil {
 			err = do(address)
 		}

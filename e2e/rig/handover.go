@@ -25,6 +25,29 @@ type handing struct {
 	done  chan struct{}
 }
 
+// program is a program that a hook calls, with its arguments.
+type program func(ctx context.Context, args []string) error
+
+// hooks returns what runs the hooks of a pod that has these programs, by name; what else a
+// hook calls does nothing.
+func hooks(programs map[string]program) func(context.Context, *corev1.LifecycleHandler) error {
+	return func(ctx context.Context, handler *corev1.LifecycleHandler) error {
+		if handler == nil || handler.Exec == nil {
+			return nil
+		}
+		args := handler.Exec.Command
+		if run := programs[filepath.Base(args[0])]; run != nil {
+			return run(ctx, args[1:])
+		}
+		return nil
+	}
+}
+
+// faster is how long a hook's time is here.
+func (a *actor) faster(d time.Duration) time.Duration {
+	return a.delays.seconds(int64(d / time.Second))
+}
+
 // hook returns what runs the hooks of a pod of PD or TiKV: the programs' own code, which
 // asks the simulated PD. That of TiKV writes its record beside the data on the claim.
 func (a *actor) hook(pod *corev1.Pod, db *Database, claim types.UID) func(context.Context, *corev1.LifecycleHandler) error {
@@ -32,32 +55,27 @@ func (a *actor) hook(pod *corev1.Pod, db *Database, claim types.UID) func(contex
 		return map[string]string{"POD_NAME": pod.Name, "NAMESPACE": pod.Namespace}[name]
 	}
 	url := "http://" + db.Address()
-	faster := func(d time.Duration) time.Duration { return a.delays.seconds(int64(d / time.Second)) }
-	return func(ctx context.Context, handler *corev1.LifecycleHandler) error {
-		if handler == nil || handler.Exec == nil {
-			return nil
-		}
-		switch args := handler.Exec.Command; filepath.Base(args[0]) {
-		case "handover":
-			command, err := handover.Parse(args[1:], env)
+	return hooks(map[string]program{
+		"handover": func(ctx context.Context, args []string) error {
+			command, err := handover.Parse(args, env)
 			if err != nil {
 				return err
 			}
 			command.Job.PD, command.Job.Poll = url, hookPoll
 			command.Job.Record = filepath.Join(a.records, string(claim)+"-"+strings.TrimPrefix(filepath.Base(command.Job.Record), "."))
-			command.Within = faster(command.Within)
+			command.Within = a.faster(command.Within)
 			return command.Run(ctx, nil)
-		case "resign":
-			command, err := resign.Parse(args[1:], env)
+		},
+		"resign": func(ctx context.Context, args []string) error {
+			command, err := resign.Parse(args, env)
 			if err != nil {
 				return err
 			}
 			command.Job.PD, command.Job.Poll = url, hookPoll
-			command.Within = faster(command.Within)
+			command.Within = a.faster(command.Within)
 			return command.Run(ctx, nil)
-		}
-		return nil
-	}
+		},
+	})
 }
 
 // handOver runs the preStop hook of a pod, and says for how long it may go on:

@@ -3,10 +3,6 @@ package rig
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/model"
@@ -32,18 +28,14 @@ func (a *actor) startTiCDC(ctx context.Context, l launch) (failed, err error) {
 		}
 		return nil
 	}
-	l.process.handover = func(ctx context.Context, handler *corev1.LifecycleHandler) error {
-		if handler == nil || handler.Exec == nil || filepath.Base(handler.Exec.Command[0]) != "drain-capture" {
-			return nil
-		}
-		command, err := drain.Parse(handler.Exec.Command[1:], nil)
+	l.process.handover = hooks(map[string]program{"drain-capture": func(ctx context.Context, args []string) error {
+		command, err := drain.Parse(args, nil)
 		if err != nil {
 			return err
 		}
 		command.Job.API = fmt.Sprintf("http://%s:%d", port.ip, v1alpha1.PortTiCDC)
-		command.Job.Within = a.delays.seconds(int64(command.Job.Within / time.Second))
-		command.Job.Poll = hookPoll
+		command.Job.Within, command.Job.Poll = a.faster(command.Job.Within), hookPoll
 		return command.Run(ctx, nil)
-	}
+	}})
 	return nil, nil
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"path/filepath"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,20 +29,16 @@ func (a *actor) startTiProxy(ctx context.Context, l launch) (failed, err error) 
 	}
 	l.process.ip = port.ip
 	l.process.stop = func() error { port.close(); return nil }
-	l.process.handover = func(ctx context.Context, handler *corev1.LifecycleHandler) error {
-		if handler == nil || handler.Exec == nil || filepath.Base(handler.Exec.Command[0]) != "drain-clients" {
-			return nil
-		}
-		command, err := drain.Parse(handler.Exec.Command[1:], nil)
+	l.process.handover = hooks(map[string]program{"drain-clients": func(ctx context.Context, args []string) error {
+		command, err := drain.Parse(args, nil)
 		if err != nil {
 			return err
 		}
 		command.Job.Metrics = fmt.Sprintf("http://%s:%d/metrics", port.ip, v1alpha1.PortTiProxyAPI)
-		command.Job.Delay = a.delays.seconds(int64(command.Job.Delay / time.Second))
-		command.Job.Within = a.delays.seconds(int64(command.Job.Within / time.Second))
+		command.Job.Delay, command.Job.Within = a.faster(command.Job.Delay), a.faster(command.Job.Within)
 		command.Job.Poll = hookPoll
 		return command.Run(ctx, nil)
-	}
+	}})
 	return nil, nil
 }
 

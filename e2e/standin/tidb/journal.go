@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdetcd"
 )
 
 // Keys of the stand-in's own in PD's etcd.
@@ -54,7 +55,7 @@ func (j *journal) initialize(ctx context.Context, script string) error {
 }
 
 func (j *journal) mark(ctx context.Context, script string) error {
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pdetcd.Timeout)
 	defer cancel()
 	ops := []clientv3.Op{clientv3.OpPut(initKey, j.server)}
 	if script != "" {
@@ -76,7 +77,7 @@ func (j *journal) mark(ctx context.Context, script string) error {
 
 // append logs a statement that this server has run.
 func (j *journal) append(ctx context.Context, database, sql string) error {
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pdetcd.Timeout)
 	defer cancel()
 	text, err := json.Marshal(entry{Server: j.server, Database: database, SQL: sql})
 	if err != nil {
@@ -93,7 +94,7 @@ func (j *journal) append(ctx context.Context, database, sql string) error {
 // which that was.
 func (j *journal) replay(ctx context.Context, after int64) (int64, error) {
 	for {
-		all, cancel := context.WithTimeout(ctx, etcdTimeout)
+		all, cancel := context.WithTimeout(ctx, pdetcd.Timeout)
 		res, err := j.etcd.Get(all, journalPrefix, clientv3.WithPrefix(), clientv3.WithMinModRev(after+1),
 			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend))
 		cancel()

@@ -16,9 +16,9 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
-	"go.uber.org/zap"
 
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdetcd"
 )
 
 // Keys in PD's etcd, as TiDB names them.
@@ -27,7 +27,6 @@ const (
 	topologyPrefix = "/topology/tidb/"
 	stateKey       = "/tidb/server/global_state"
 	leaseSeconds   = 45
-	etcdTimeout    = 3 * time.Second
 )
 
 // serverInfo is one server as /info and /info/all show it, and as its key in
@@ -67,15 +66,11 @@ type topology struct {
 	lease clientv3.LeaseID // 0 while not registered
 }
 
-// newTopology connects to etcd behind PD's client ports. The connection
-// outlives ctx until close, so that the keys can be taken back.
+// newTopology connects to PD's etcd, until close.
 func newTopology(ctx context.Context, log *slog.Logger, pd *process.PD, c *Config) (*topology, error) {
-	etcd, err := clientv3.New(clientv3.Config{
-		Context: context.WithoutCancel(ctx), Endpoints: pd.Endpoints(), DialTimeout: etcdTimeout, DialKeepAliveTime: 10 * time.Second,
-		DialKeepAliveTimeout: 3 * time.Second, AutoSyncInterval: 30 * time.Second, Logger: zap.NewNop(),
-	})
+	etcd, err := pdetcd.Connect(ctx, pd.Endpoints())
 	if err != nil {
-		return nil, fmt.Errorf("connect to PD's etcd: %w", err)
+		return nil, err
 	}
 	var id [16]byte
 	// crypto/rand's Read ends the process rather than return an error.
@@ -135,7 +130,7 @@ func (t *topology) run(ctx context.Context) error {
 // publish writes this server's keys. All but one end with its lease: who looks at
 // the topology finds the server there when it has long been gone, as with TiDB.
 func (t *topology) publish(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pdetcd.Timeout)
 	defer cancel()
 	s := t.snapshot()
 	t.mu.Lock()
@@ -178,7 +173,7 @@ func (t *topology) setLabels(ctx context.Context, labels map[string]string) erro
 // servers lists all registered servers by ID. The owner, which TiDB elects, is
 // the one that has been registered longest.
 func (t *topology) servers(ctx context.Context) (all map[string]serverInfo, owner string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pdetcd.Timeout)
 	defer cancel()
 	res, err := t.etcd.Get(ctx, infoPrefix, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 	if err != nil {
@@ -204,7 +199,7 @@ var errSameState = errors.New("the cluster is in that state already")
 
 // upgrading reads whether the cluster has been told that it is being upgraded.
 func (t *topology) upgrading(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pdetcd.Timeout)
 	defer cancel()
 	res, err := t.etcd.Get(ctx, stateKey)
 	if err != nil {
@@ -226,7 +221,7 @@ func (t *topology) setUpgrading(ctx context.Context, on bool) error {
 	if on {
 		state = `{"state":"upgrading"}`
 	}
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pdetcd.Timeout)
 	defer cancel()
 	if _, err := t.etcd.Put(ctx, stateKey, state); err != nil {
 		return fmt.Errorf("write the cluster's state: %w", err)

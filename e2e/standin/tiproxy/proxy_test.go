@@ -64,7 +64,9 @@ func on(t *testing.T, p *Proxy) string {
 	t.Helper()
 	all := p.all()
 	require.Len(t, all, 1)
-	return all[0].on()
+	all[0].mu.Lock()
+	defer all[0].mu.Unlock()
+	return all[0].address
 }
 
 func answers(t *testing.T, conn *sql.Conn) {

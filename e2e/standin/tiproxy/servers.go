@@ -14,16 +14,15 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/tidb-groups/tidb-groups/e2e/standin/process"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process/pdetcd"
 )
 
 const (
 	// topologyPrefix is where TiDB servers register in PD's etcd: ADDRESS/info and, for as
 	// long as they live, ADDRESS/ttl.
 	topologyPrefix = "/topology/tidb/"
-	etcdTimeout    = 3 * time.Second
 	// lookEvery is how often servers are looked for, and asked.
 	lookEvery = 250 * time.Millisecond
 	// healthTimeout bounds the question to one server.
@@ -46,12 +45,9 @@ type directory struct {
 }
 
 func newDirectory(ctx context.Context, log *slog.Logger, pd string) (*directory, error) {
-	etcd, err := clientv3.New(clientv3.Config{
-		Context: context.WithoutCancel(ctx), Endpoints: strings.Split(pd, ","), DialTimeout: etcdTimeout, DialKeepAliveTime: 10 * time.Second,
-		DialKeepAliveTimeout: 3 * time.Second, AutoSyncInterval: 30 * time.Second, Logger: zap.NewNop(),
-	})
+	etcd, err := pdetcd.Connect(ctx, strings.Split(pd, ","))
 	if err != nil {
-		return nil, fmt.Errorf("connect to PD's etcd: %w", err)
+		return nil, err
 	}
 	return &directory{log: log, etcd: etcd, http: &http.Client{Timeout: healthTimeout}, healthy: map[string]bool{}}, nil
 }
@@ -87,7 +83,7 @@ func (d *directory) run(ctx context.Context) error {
 
 // list returns the status address of each server that is registered and lives.
 func (d *directory) list(ctx context.Context) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pdetcd.Timeout)
 	defer cancel()
 	answer, err := d.etcd.Get(ctx, topologyPrefix, clientv3.WithPrefix())
 	if err != nil {

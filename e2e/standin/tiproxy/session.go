@@ -39,18 +39,19 @@ func (s *session) query(ctx context.Context, p *Proxy, text string) (*sqltypes.R
 		return nil, err
 	}
 	result, err := s.server.ExecuteFetch(text, -1, true)
-	if err != nil && mysql.IsConnErr(err) {
-		s.leave()
+	if err != nil {
+		if mysql.IsConnErr(err) {
+			s.leave()
+		}
 		return nil, err
 	}
-	switch word, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(text)), " "); {
-	case err != nil:
-	case word == "BEGIN" || strings.HasPrefix(strings.ToUpper(text), "START TRANSACTION"):
+	switch upper := strings.ToUpper(strings.TrimSpace(text)); {
+	case strings.HasPrefix(upper, "BEGIN"), strings.HasPrefix(upper, "START TRANSACTION"):
 		s.inTransaction = true
-	case word == "COMMIT" || word == "ROLLBACK":
+	case strings.HasPrefix(upper, "COMMIT"), strings.HasPrefix(upper, "ROLLBACK"):
 		s.inTransaction = false
 	}
-	return result, err
+	return result, nil
 }
 
 // settle connects the session to a server that serves, unless it has one or must stay.
@@ -108,11 +109,4 @@ func (s *session) move(ctx context.Context, p *Proxy) {
 	if err := s.settle(ctx, p); err != nil {
 		p.log.Warn("a connection is not moved", "error", err)
 	}
-}
-
-// on is the server that a session is served by.
-func (s *session) on() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.address
 }
