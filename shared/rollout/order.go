@@ -27,9 +27,9 @@ func Order() []string {
 // IsBefore reports whether groups of one kind get a new version or configuration before
 // those of another.
 func IsBefore(kind, other string) bool {
-	order := Order()
-	at := slices.Index(order, kind)
-	return at >= 0 && at < slices.Index(order, other)
+	a, known := v1alpha1.LookupComponent(kind)
+	b, also := v1alpha1.LookupComponent(other)
+	return known && also && !a.OwnReleases && !b.OwnReleases && a.Rollout < b.Rollout
 }
 
 // RollGate opens when all groups of the cluster that come before a group have arrived at

@@ -10,6 +10,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
@@ -51,7 +52,7 @@ func TestStoresThatADeletedGroupHasLeftBehindAreNamed(t *testing.T) {
 				c.change(&s)
 			}
 			set := conditions.New(nil, 1, now())
-			store.PutHealth(g, s, storestate.Matches(g, s, v1alpha1.PortTiKV), store.Gate{}, set)
+			store.PutHealth(g, s, storestate.Matches(g, s, v1alpha1.PortTiKV), gate.Dependencies{}, set)
 			got := set.Get(v1alpha1.ConditionStoresHealthy)
 			assert.Equal(t, c.says, got.Message)
 			assert.Equal(t, v1alpha1.ReasonStoresHealthy, got.Reason, "the group's own are well")
@@ -87,7 +88,7 @@ func TestAGroupIsNotReadyWhileRegionsAreWithoutAMajority(t *testing.T) {
 			s.PD.Stores = append(s.PD.Stores, gone("0"), gone("1"))
 			c.change(&s)
 			set := conditions.New(nil, 1, now())
-			store.PutHealth(g, s, storestate.Matches(g, s, v1alpha1.PortTiKV), store.Gate{}, set)
+			store.PutHealth(g, s, storestate.Matches(g, s, v1alpha1.PortTiKV), gate.Dependencies{}, set)
 			got := set.Get(v1alpha1.ConditionStoresHealthy)
 			assert.Contains(t, got.Message, c.says)
 			assert.NotContains(t, got.Message, "store delete")

@@ -19,26 +19,9 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
-// Gate is what a group waits for before its first pod starts.
-type Gate struct {
-	gate.Result
-	// Reason of the wait.
-	Reason string
-}
-
-// PutDependencies sets DependenciesReady: whether the groups that this one
-// waits for are Ready. ready is the message when they are.
-func PutDependencies(needs Gate, ready string, set *conditions.Set) {
-	if needs.Open || needs.Lagging && set.Was(v1alpha1.ConditionDependenciesReady) {
-		set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonDependenciesReady, ready)
-		return
-	}
-	set.False(v1alpha1.ConditionDependenciesReady, needs.Reason, needs.Message)
-}
-
 // PutHealth sets StoresHealthy: whether every store of the group is Up, and no region
 // has lost its majority with stores of others.
-func PutHealth(g v1alpha1.Group, s observation.Snapshot, matches []storestate.Match, start Gate, set *conditions.Set) {
+func PutHealth(g v1alpha1.Group, s observation.Snapshot, matches []storestate.Match, start gate.Dependencies, set *conditions.Set) {
 	const condition = v1alpha1.ConditionStoresHealthy
 	reason, silence := storestate.DistrustPD(g, s)
 	counts := rollout.Count(s, "")

@@ -205,8 +205,8 @@ func TestStoresHealthyAndServing(t *testing.T) {
 		return []*v1alpha1.Instance{storeInstance(0, "1", served()...), storeInstance(1, "2", served()...), storeInstance(2, "3", third...)}
 	}
 	up := []pd.Store{at(0, "1", "Up"), at(1, "2", "Up"), at(2, "3", "Up")}
-	closed := store.Gate{Result: gate.Result{Message: "PDGroup pd is not Ready"}, Reason: v1alpha1.ReasonWaitingForPDGroup}
-	open := store.Gate{Result: gate.Result{Open: true}}
+	closed := gate.Dependencies{Result: gate.Result{Message: "PDGroup pd is not Ready"}, Reason: v1alpha1.ReasonWaitingForPDGroup}
+	open := gate.Dependencies{Result: gate.Result{Open: true}}
 	for name, c := range map[string]struct {
 		replicas  int32
 		suspended bool
@@ -214,7 +214,7 @@ func TestStoresHealthyAndServing(t *testing.T) {
 		instances []*v1alpha1.Instance
 		stores    []pd.Store
 		err       error
-		start     store.Gate
+		start     gate.Dependencies
 		status    metav1.ConditionStatus
 		reason    string
 		serves    bool

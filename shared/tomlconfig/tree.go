@@ -95,6 +95,38 @@ func Check(field string, tree Tree, owned []string) error {
 	return nil
 }
 
+// ParseUser parses the text of a user's field. problems are what is wrong with it: that it
+// is no TOML, and then the Tree is nil, or keys that it sets and that are owned.
+func ParseUser(field, text string, owned []string) (user Tree, problems []string) {
+	user, err := Parse(field, text)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	for _, key := range Conflicts(user, owned) {
+		problems = append(problems, OwnedMessage(field, key))
+	}
+	return user, problems
+}
+
+// File renders the configuration file of a component: the text of the user's spec.config
+// with the operator's values put in, if it has any. owned are the keys that a user may not
+// set. There is no file if it cannot be rendered.
+func File(name, text string, owned []string, operator map[string]any) (files map[string]string, problems []string) {
+	const field = "spec.config"
+	user, problems := ParseUser(field, text, owned)
+	if user == nil {
+		return nil, problems
+	}
+	if operator != nil {
+		user = Merge(user, operator)
+	}
+	rendered, err := Render(user)
+	if err != nil {
+		return nil, append(problems, field+": "+err.Error())
+	}
+	return map[string]string{name: rendered}, problems
+}
+
 // Merge returns the user's Tree with the operator's values put in; these win.
 // The operator's keys may be dotted, and its values tables, which are merged
 // key by key, arrays or scalars of any Go type that TOML can say. Neither

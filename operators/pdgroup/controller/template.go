@@ -128,19 +128,7 @@ func logLevel(g *v1alpha1.PDGroup) []string {
 // config renders pd.toml: the user's, and the token that keeps the members of
 // different groups from ever founding one cluster together.
 func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
-	user, err := tomlconfig.Parse("spec.config", g.Spec.Config)
-	if err != nil {
-		return nil, []string{err.Error()}
-	}
-	var problems []string
-	for _, key := range tomlconfig.Conflicts(user, ownedKeys()) {
-		problems = append(problems, tomlconfig.OwnedMessage("spec.config", key))
-	}
-	text, err := tomlconfig.Render(tomlconfig.Merge(user, map[string]any{"initial-cluster-token": string(g.UID)}))
-	if err != nil {
-		return nil, append(problems, "spec.config: "+err.Error())
-	}
-	return map[string]string{configFile: text}, problems
+	return tomlconfig.File(configFile, g.Spec.Config, ownedKeys(), map[string]any{"initial-cluster-token": string(g.UID)})
 }
 
 // foundOrJoin changes a template into one that founds the cluster, in which

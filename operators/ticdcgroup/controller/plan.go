@@ -15,9 +15,7 @@ import (
 type groupPlan struct {
 	planning.Plan
 	// Dependencies is the gate that the group stands before.
-	Dependencies gate.Result
-	// DependencyReason names which dependency is missing.
-	DependencyReason string
+	Dependencies gate.Dependencies
 }
 
 // plan decides what to do about a TiCDCGroup. It is pure.
@@ -28,20 +26,12 @@ func plan(g *v1alpha1.TiCDCGroup, s observation.Snapshot) (groupPlan, error) {
 
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiCDCGroup, s observation.Snapshot, r component.Rendering) (groupPlan, error) {
-	open, reason := dependencies(g, s)
-	r.Gate, r.GateReason = open, reason
+	// PD keeps the changefeeds, and a store has the changes that are copied.
+	open := gate.OnTiKV(g.PDGroupName(), s.PDGroup, s.TiKVGroups)
+	r.Gate, r.GateReason = open.Result, open.Reason
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
-	r.Component = capturesOf(g, s, open)
+	r.Component = capturesOf(g, s, open.Result)
 	r.RollGate, r.SuspendWait, r.Budget = rollout.RollGate(g, s), rollout.SuspendWait(g, s), budget.OwnBudget(g)
 	children, err := group.MakePlan(g, s, r)
-	return groupPlan{Plan: children, Dependencies: open, DependencyReason: reason}, err
-}
-
-// dependencies is what TiCDC needs before it can start: PD, where it keeps its changefeeds,
-// and a store whose changes it copies.
-func dependencies(g *v1alpha1.TiCDCGroup, s observation.Snapshot) (gate.Result, string) {
-	if pd := gate.PDGroup(g.PDGroupName(), s.PDGroup); !pd.Open {
-		return pd, v1alpha1.ReasonWaitingForPDGroup
-	}
-	return gate.AnyTiKVGroup(g.PDGroupName(), s.TiKVGroups), v1alpha1.ReasonWaitingForTiKVGroup
+	return groupPlan{Plan: children, Dependencies: open}, err
 }

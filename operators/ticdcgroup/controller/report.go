@@ -16,11 +16,7 @@ import (
 // report computes the status of a TiCDCGroup. It is pure.
 func report(g *v1alpha1.TiCDCGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiCDCGroupStatus, *conditions.Set) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
-	if p.Dependencies.Open || p.Dependencies.Lagging && set.Was(v1alpha1.ConditionDependenciesReady) {
-		set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonDependenciesReady, "PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready")
-	} else {
-		set.False(v1alpha1.ConditionDependenciesReady, p.DependencyReason, p.Dependencies.Message)
-	}
+	p.Dependencies.Put("PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
 	// One capture copies what all would; how many do is for UpToDate.
 	serving := slices.ContainsFunc(s.Instances, member.WasReady)
 	return v1alpha1.TiCDCGroupStatus{GroupStatus: groupstatus.Report(g, s, p.Plan, outcome, set, serving)}, set

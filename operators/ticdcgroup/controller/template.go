@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -60,7 +59,7 @@ func render(g *v1alpha1.TiCDCGroup, image string) (corev1.PodTemplateSpec, map[s
 		Repository: "pingcap/ticdc",
 		Command:    []string{"/cdc", "server"},
 		Args: []string{
-			"--addr=" + names.HostPort(workload.ListenHost(g), v1alpha1.PortTiCDC),
+			"--addr=" + workload.ListenAddress(g, v1alpha1.PortTiCDC),
 			"--advertise-addr=" + names.HostPort(names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortTiCDC),
 			fmt.Sprintf("--pd=http://%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient),
 			"--data-dir=" + dataDir,
@@ -69,7 +68,7 @@ func render(g *v1alpha1.TiCDCGroup, image string) (corev1.PodTemplateSpec, map[s
 		Ports:        ports(),
 		ConfigDir:    configDir,
 		ConfigMap:    configMap,
-		Readiness:    readiness(),
+		Readiness:    workload.Readiness(workload.HTTPGet("/status", "ticdc")),
 		GraceSeconds: drain + closing,
 		MetricsPort:  v1alpha1.PortTiCDC,
 	}
@@ -101,25 +100,5 @@ func mountsData(g *v1alpha1.TiCDCGroup) bool {
 
 // config renders ticdc.toml: the user's.
 func config(g *v1alpha1.TiCDCGroup) (map[string]string, []string) {
-	user, err := tomlconfig.Parse("spec.config", g.Spec.Config)
-	if err != nil {
-		return nil, []string{err.Error()}
-	}
-	var problems []string
-	for _, key := range tomlconfig.Conflicts(user, ownedKeys()) {
-		problems = append(problems, tomlconfig.OwnedMessage("spec.config", key))
-	}
-	text, err := tomlconfig.Render(user)
-	if err != nil {
-		return nil, append(problems, "spec.config: "+err.Error())
-	}
-	return map[string]string{configFile: text}, problems
-}
-
-// readiness asks the capture itself.
-func readiness() *corev1.Probe {
-	return &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/status", Port: intstr.FromString("ticdc"), Scheme: corev1.URISchemeHTTP}},
-		PeriodSeconds: 1, TimeoutSeconds: 2, FailureThreshold: 3, SuccessThreshold: 1,
-	}
+	return tomlconfig.File(configFile, g.Spec.Config, ownedKeys(), nil)
 }

@@ -35,9 +35,7 @@ const lookAgain = 2 * time.Second
 type groupPlan struct {
 	planning.Plan
 	// Dependencies is the gate that the group stands before.
-	Dependencies gate.Result
-	// DependencyReason names which dependency is missing.
-	DependencyReason string
+	Dependencies gate.Dependencies
 	// Labels to give to running servers.
 	Labels []statusport.Labelling
 	// Upgrade that TiDB is told of, nil for none; Order is what it is to be told
@@ -74,9 +72,9 @@ func served(g *v1alpha1.TiDBGroup, s snapshot) bool {
 
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPlan, error) {
-	open, reason := dependencies(g, s)
+	open := gate.OnTiKV(g.PDGroupName(), s.PDGroup, s.TiKVGroups)
 	missing := missed(g, s)
-	r.Gate, r.GateReason = open, reason
+	r.Gate, r.GateReason = open.Result, open.Reason
 	if s.PDGroup != nil && served(g, s) {
 		// Servers that are added to a database that works, or will again, need no other
 		// group to be whole: one store of many that is not may be why they are wanted.
@@ -88,7 +86,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
 	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	r.OnlineConfig = judge
-	r.Component = servers(g, s, open)
+	r.Component = servers(g, s, open.Result)
 	r.Surge, r.Extra = maxSurge(g), missing.count
 	r.RollGate, r.SuspendWait, r.Budget = rollout.RollGate(g, s.Snapshot), rollout.SuspendWait(g, s.Snapshot), budget.OwnBudget(g)
 	if g.Spec.Initialization != nil && g.Status.CurrentRevision == "" && !slices.ContainsFunc(s.Instances, member.WasReady) {
@@ -101,7 +99,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 		r.Gate, r.GateReason = gate.Result{Message: s.BootstrapSQL}, v1alpha1.ReasonMissingReference
 	}
 	children, err := group.MakePlan(g, s.Snapshot, r)
-	p := groupPlan{Plan: children, Dependencies: open, DependencyReason: reason}
+	p := groupPlan{Plan: children, Dependencies: open}
 	if noSQL && p.Outcome.Kind == step.KindWait && p.Outcome.Reason == v1alpha1.ReasonMissingReference {
 		p.Outcome = step.After(lookAgain, p.Outcome.Reason, p.Outcome.Message)
 	}
@@ -273,15 +271,6 @@ func registered(s snapshot) map[string]bool {
 		out[i.Name] = true
 	}
 	return out
-}
-
-// dependencies is what TiDB needs before it can start: PD, and a store to keep
-// its data on.
-func dependencies(g *v1alpha1.TiDBGroup, s snapshot) (gate.Result, string) {
-	if pd := gate.PDGroup(g.PDGroupName(), s.PDGroup); !pd.Open {
-		return pd, v1alpha1.ReasonWaitingForPDGroup
-	}
-	return gate.AnyTiKVGroup(g.PDGroupName(), s.TiKVGroups), v1alpha1.ReasonWaitingForTiKVGroup
 }
 
 // labels finds the running servers that do not have the labels they should.

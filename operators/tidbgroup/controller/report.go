@@ -16,11 +16,7 @@ import (
 // report computes the status of a TiDBGroup. It is pure.
 func report(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiDBGroupStatus, *conditions.Set) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
-	if p.Dependencies.Open || p.Dependencies.Lagging && set.Was(v1alpha1.ConditionDependenciesReady) {
-		set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonDependenciesReady, "PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready")
-	} else {
-		set.False(v1alpha1.ConditionDependenciesReady, p.DependencyReason, p.Dependencies.Message)
-	}
+	p.Dependencies.Put("PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
 	// One server that answers is a service; how many do is for UpToDate.
 	serving := slices.ContainsFunc(s.Instances, member.WasReady)
 	status := v1alpha1.TiDBGroupStatus{

@@ -159,20 +159,8 @@ func rootSecret(g *v1alpha1.TiDBGroup, password, sql string) *corev1.Secret {
 
 // config renders tidb.toml.
 func config(g *v1alpha1.TiDBGroup) (map[string]string, []string) {
-	user, err := tomlconfig.Parse("spec.config", g.Spec.Config)
-	if err != nil {
-		return nil, []string{err.Error()}
-	}
-	var problems []string
-	for _, key := range tomlconfig.Conflicts(user, ownedKeys()) {
-		problems = append(problems, tomlconfig.OwnedMessage("spec.config", key))
-	}
 	_, drain := shutdown(g)
-	text, err := tomlconfig.Render(tomlconfig.Merge(user, map[string]any{"graceful-wait-before-shutdown": drain}))
-	if err != nil {
-		return nil, append(problems, "spec.config: "+err.Error())
-	}
-	return map[string]string{configFile: text}, problems
+	return tomlconfig.File(configFile, g.Spec.Config, ownedKeys(), map[string]any{"graceful-wait-before-shutdown": drain})
 }
 
 // shutdown returns how long a server that has left the Service is left alone, and
@@ -193,18 +181,18 @@ func shutdown(g *v1alpha1.TiDBGroup) (delay, drain int64) {
 
 // readiness returns the probe that the user chose; the status port by default.
 func readiness(r *v1alpha1.Readiness) *corev1.Probe {
-	probe := &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 2, FailureThreshold: 3, SuccessThreshold: 1}
 	kind := v1alpha1.ReadinessHTTP
 	if r != nil && r.Type != "" {
 		kind = r.Type
 	}
+	handler := corev1.ProbeHandler{}
 	switch kind {
 	case v1alpha1.ReadinessTCP:
-		probe.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromString("mysql")}
+		handler.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromString("mysql")}
 	case v1alpha1.ReadinessCommand:
-		probe.Exec = &corev1.ExecAction{Command: r.Command}
+		handler.Exec = &corev1.ExecAction{Command: r.Command}
 	case v1alpha1.ReadinessHTTP:
-		probe.HTTPGet = &corev1.HTTPGetAction{Path: "/status", Port: intstr.FromString("status"), Scheme: corev1.URISchemeHTTP}
+		handler = workload.HTTPGet("/status", "status")
 	}
-	return probe
+	return workload.Readiness(handler)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
-	"github.com/tidb-groups/tidb-groups/shared/store"
 	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
@@ -20,10 +19,10 @@ import (
 type groupPlan struct {
 	planning.Plan
 	// Dependencies are the groups that this one waits for.
-	Dependencies store.Gate
+	Dependencies gate.Dependencies
 	// Start is what the first pod, and each that is added, waits for: the
 	// dependencies and PD's placement rules.
-	Start store.Gate
+	Start gate.Dependencies
 	// EnablePlacementRules says to turn them on in PD.
 	EnablePlacementRules bool
 	// Labels to set in PD.
@@ -39,7 +38,7 @@ func plan(g *v1alpha1.TiFlashGroup, s observation.Snapshot) (groupPlan, error) {
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiFlashGroup, s observation.Snapshot, r component.Rendering) (groupPlan, error) {
 	members := storesOf(g, s)
-	p := groupPlan{Dependencies: dependencies(g, s)}
+	p := groupPlan{Dependencies: gate.OnTiKV(g.PDGroupName(), s.PDGroup, s.TiKVGroups)}
 	p.Start = start(g, s, p.Dependencies)
 	r.Gate, r.GateReason = p.Start.Result, p.Start.Reason
 	r.ReadinessGates = []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy}
@@ -67,25 +66,17 @@ func planWith(g *v1alpha1.TiFlashGroup, s observation.Snapshot, r component.Rend
 	return p, nil
 }
 
-// dependencies opens when PD and some TiKV serve.
-func dependencies(g *v1alpha1.TiFlashGroup, s observation.Snapshot) store.Gate {
-	if pd := gate.PDGroup(g.PDGroupName(), s.PDGroup); !pd.Open {
-		return store.Gate{Result: pd, Reason: v1alpha1.ReasonWaitingForPDGroup}
-	}
-	return store.Gate{Result: gate.AnyTiKVGroup(g.PDGroupName(), s.TiKVGroups), Reason: v1alpha1.ReasonWaitingForTiKVGroup}
-}
-
 // start opens when the dependencies are met and PD's placement rules are on.
-func start(g *v1alpha1.TiFlashGroup, s observation.Snapshot, dependencies store.Gate) store.Gate {
+func start(g *v1alpha1.TiFlashGroup, s observation.Snapshot, dependencies gate.Dependencies) gate.Dependencies {
 	if !dependencies.Open {
 		return dependencies
 	}
 	reason, silence := storestate.DistrustPD(g, s)
 	switch {
 	case silence != "":
-		return store.Gate{Result: gate.Result{Message: "PD has not said whether placement rules are on: " + silence}, Reason: reason}
+		return gate.Dependencies{Result: gate.Result{Message: "PD has not said whether placement rules are on: " + silence}, Reason: reason}
 	case !s.PD.PlacementRules:
-		return store.Gate{Result: gate.Result{Message: "turning PD's placement rules on (replication.enable-placement-rules), which TiFlash needs"}, Reason: v1alpha1.ReasonProgressing}
+		return gate.Dependencies{Result: gate.Result{Message: "turning PD's placement rules on (replication.enable-placement-rules), which TiFlash needs"}, Reason: v1alpha1.ReasonProgressing}
 	}
-	return store.Gate{Result: gate.Result{Open: true}}
+	return gate.Dependencies{Result: gate.Result{Open: true}}
 }

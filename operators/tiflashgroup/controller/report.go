@@ -17,7 +17,7 @@ import (
 func report(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiFlashGroupStatus, *conditions.Set, step.Outcome) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
 	status := v1alpha1.TiFlashGroupStatus{}
-	store.PutDependencies(p.Dependencies, "PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
+	p.Dependencies.Put("PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
 	matches := storesOf(g, s).Stores
 	store.PutHealth(g, s, matches, p.Start, set)
 	store.PutHolding(g, s, matches, set)

@@ -173,8 +173,8 @@ type configuration struct {
 // config renders tiflash.toml and proxy.toml: the user's with the operator's
 // keys put in. All members share them.
 func config(g *v1alpha1.TiFlashGroup) (configuration, []string) {
-	flash, problems := parse("spec.config", g.Spec.Config, ownedKeys())
-	proxy, more := parse("spec.proxyConfig", g.Spec.ProxyConfig, ownedProxyKeys())
+	flash, problems := tomlconfig.ParseUser("spec.config", g.Spec.Config, ownedKeys())
+	proxy, more := tomlconfig.ParseUser("spec.proxyConfig", g.Spec.ProxyConfig, ownedProxyKeys())
 	if problems = append(problems, more...); len(problems) > 0 {
 		return configuration{}, problems
 	}
@@ -229,19 +229,6 @@ func logger(flash tomlconfig.Tree, key string) any {
 		return nil
 	}
 	return table[strings.TrimPrefix(key, "logger.")]
-}
-
-// parse reads one of the user's files and refuses keys that are not his.
-func parse(field, text string, owned []string) (tomlconfig.Tree, []string) {
-	tree, err := tomlconfig.Parse(field, text)
-	if err != nil {
-		return nil, []string{err.Error()}
-	}
-	var problems []string
-	for _, key := range tomlconfig.Conflicts(tree, owned) {
-		problems = append(problems, tomlconfig.OwnedMessage(field, key))
-	}
-	return tree, problems
 }
 
 // storageDirs returns where the data lies, one directory on each data volume.

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
@@ -13,12 +12,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/golden"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
 )
-
-// updateGolden makes the tests write the files that they compare with.
-const updateGolden = "UPDATE_GOLDEN"
 
 func sample() *v1alpha1.TiFlashGroup {
 	g := &v1alpha1.TiFlashGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tiflash", Namespace: "shop", UID: "uid", Generation: 1}}
@@ -31,23 +28,10 @@ func sample() *v1alpha1.TiFlashGroup {
 	return g
 }
 
-func golden(t *testing.T, file string, value any) {
-	t.Helper()
-	text, err := json.MarshalIndent(value, "", "  ")
-	require.NoError(t, err)
-	text = append(text, '\n')
-	if os.Getenv(updateGolden) != "" {
-		require.NoError(t, os.WriteFile(file, text, 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), string(text), "run with %s=1 if the difference is meant", updateGolden)
-}
-
 func TestRenderedPodIsTheRecordedOne(t *testing.T) {
 	template, files, problems := render(sample())
 	require.Empty(t, problems)
-	golden(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": services(sample())})
+	golden.JSON(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": services(sample())})
 }
 
 // FL-08: no init container rewrites a file: what differs between members is on

@@ -17,7 +17,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
-	"github.com/tidb-groups/tidb-groups/shared/store"
 	"github.com/tidb-groups/tidb-groups/shared/storestate"
 )
 
@@ -25,7 +24,7 @@ import (
 type groupPlan struct {
 	planning.Plan
 	// Start is what the first pod, and each that is added, waits for.
-	Start store.Gate
+	Start gate.Dependencies
 	// Labels to set in PD.
 	Labels []placement.LabelChange
 	// Flushes are the stores that are to write their log backups out.
@@ -40,7 +39,7 @@ type groupPlan struct {
 func plan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) {
 	template, files, problems := render(g, s.Image)
 	members := storesOf(g, s)
-	start := store.Gate{Result: gate.PDGroup(g.PDGroupName(), s.PDGroup), Reason: v1alpha1.ReasonWaitingForPDGroup}
+	start := gate.OnPD(g.PDGroupName(), s.PDGroup)
 	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	children, err := group.MakePlan(g, s, component.Rendering{
 		Template: template, Problems: problems, Files: files,

@@ -17,7 +17,7 @@ import (
 func report(g *v1alpha1.TiKVGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiKVGroupStatus, *conditions.Set, step.Outcome) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
 	status := v1alpha1.TiKVGroupStatus{}
-	store.PutDependencies(p.Start, "PDGroup "+g.PDGroupName()+" is Ready", set)
+	p.Start.Put("PDGroup "+g.PDGroupName()+" is Ready", set)
 	matches := storesOf(g, s).Stores
 	store.PutHealth(g, s, matches, p.Start, set)
 	store.PutHolding(g, s, matches, set)

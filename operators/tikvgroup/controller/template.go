@@ -93,19 +93,7 @@ func render(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[st
 
 // config renders tikv.toml: the user's, less what the operator sets by flag.
 func config(g *v1alpha1.TiKVGroup) (map[string]string, []string) {
-	user, err := tomlconfig.Parse("spec.config", g.Spec.Config)
-	if err != nil {
-		return nil, []string{err.Error()}
-	}
-	var problems []string
-	for _, key := range tomlconfig.Conflicts(user, ownedKeys()) {
-		problems = append(problems, tomlconfig.OwnedMessage("spec.config", key))
-	}
-	text, err := tomlconfig.Render(user)
-	if err != nil {
-		return nil, append(problems, "spec.config: "+err.Error())
-	}
-	return map[string]string{configFile: text}, problems
+	return tomlconfig.File(configFile, g.Spec.Config, ownedKeys(), nil)
 }
 
 const (

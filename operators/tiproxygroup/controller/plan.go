@@ -18,7 +18,7 @@ import (
 type groupPlan struct {
 	planning.Plan
 	// Dependencies is the gate that the group stands before.
-	Dependencies gate.Result
+	Dependencies gate.Dependencies
 	// Configure is what running proxies are to take of a changed configuration.
 	Configure []settings.Order
 }
@@ -33,8 +33,8 @@ func plan(g *v1alpha1.TiProxyGroup, s observation.Snapshot) (groupPlan, error) {
 
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiProxyGroup, s observation.Snapshot, r component.Rendering) (groupPlan, error) {
-	open := gate.PDGroup(g.PDGroupName(), s.PDGroup)
-	r.Gate, r.GateReason = open, v1alpha1.ReasonWaitingForPDGroup
+	open := gate.OnPD(g.PDGroupName(), s.PDGroup)
+	r.Gate, r.GateReason = open.Result, open.Reason
 	if s.PDGroup != nil && g.Status.CurrentRevision != "" {
 		// Proxies that are added beside others that have served are wanted all the more
 		// while PD does not answer: those that run know the servers.
@@ -43,7 +43,7 @@ func planWith(g *v1alpha1.TiProxyGroup, s observation.Snapshot, r component.Rend
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
 	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	r.OnlineConfig = judge
-	r.Component, r.Surge = proxies(g, s, open), maxSurge(g)
+	r.Component, r.Surge = proxies(g, s, open.Result), maxSurge(g)
 	r.RollGate, r.SuspendWait, r.Budget = rollout.RollGate(g, s), rollout.SuspendWait(g, s), budget.OwnBudget(g)
 	children, err := group.MakePlan(g, s, r)
 	p := groupPlan{Plan: children, Dependencies: open, Configure: judge.Orders(children.ConfigUpdates)}

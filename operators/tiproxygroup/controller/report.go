@@ -17,11 +17,7 @@ import (
 // report computes the status of a TiProxyGroup. It is pure.
 func report(g *v1alpha1.TiProxyGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.TiProxyGroupStatus, *conditions.Set) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
-	if p.Dependencies.Open || p.Dependencies.Lagging && set.Was(v1alpha1.ConditionDependenciesReady) {
-		set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonDependenciesReady, "PDGroup "+g.PDGroupName()+" is Ready")
-	} else {
-		set.False(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonWaitingForPDGroup, p.Dependencies.Message)
-	}
+	p.Dependencies.Put("PDGroup "+g.PDGroupName()+" is Ready", set)
 	// One proxy that answers is a service; how many do is for UpToDate.
 	serving := slices.ContainsFunc(s.Instances, member.WasReady)
 	return v1alpha1.TiProxyGroupStatus{

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -56,7 +55,7 @@ func render(g *v1alpha1.TiProxyGroup, image string) (corev1.PodTemplateSpec, map
 		Ports:        ports(),
 		ConfigDir:    configDir,
 		ConfigMap:    configMap,
-		Readiness:    readiness(),
+		Readiness:    workload.Readiness(workload.HTTPGet("/api/debug/health", "status")),
 		GraceSeconds: stop.delay + stop.drain + stop.closing + closing,
 		MetricsPort:  v1alpha1.PortTiProxyAPI,
 		Mounts:       []corev1.VolumeMount{{Name: workVolume, MountPath: workDir}},
@@ -78,28 +77,15 @@ func render(g *v1alpha1.TiProxyGroup, image string) (corev1.PodTemplateSpec, map
 
 // config renders tiproxy.toml: the user's, and what the operator sets.
 func config(g *v1alpha1.TiProxyGroup) (map[string]string, []string) {
-	user, err := tomlconfig.Parse("spec.config", g.Spec.Config)
-	if err != nil {
-		return nil, []string{err.Error()}
-	}
-	own := map[string]any{
+	return tomlconfig.File(statusport.File, g.Spec.Config, ownedKeys(), map[string]any{
 		"workdir":        workDir,
-		"api.addr":       names.HostPort(workload.ListenHost(g), v1alpha1.PortTiProxyAPI),
-		"proxy.addr":     names.HostPort(workload.ListenHost(g), v1alpha1.PortTiProxy),
+		"api.addr":       workload.ListenAddress(g, v1alpha1.PortTiProxyAPI),
+		"proxy.addr":     workload.ListenAddress(g, v1alpha1.PortTiProxy),
 		"proxy.pd-addrs": names.HostPort(names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient),
 		// Before it is told to stop, load balancers have noticed.
 		"proxy.graceful-wait-before-shutdown": int64(0),
 		"proxy.graceful-close-conn-timeout":   shutdown(g).closing,
-	}
-	var problems []string
-	for _, key := range tomlconfig.Conflicts(user, ownedKeys()) {
-		problems = append(problems, tomlconfig.OwnedMessage("spec.config", key))
-	}
-	text, err := tomlconfig.Render(tomlconfig.Merge(user, own))
-	if err != nil {
-		return nil, append(problems, "spec.config: "+err.Error())
-	}
-	return map[string]string{statusport.File: text}, problems
+	})
 }
 
 // ownedKeys returns the configuration keys that the operator sets.
@@ -115,12 +101,4 @@ type times struct{ delay, drain, closing int64 }
 func shutdown(g *v1alpha1.TiProxyGroup) times {
 	s := ptr.Deref(g.Spec.Shutdown, v1alpha1.TiProxyShutdown{})
 	return times{delay: ptr.Deref(s.DelaySeconds, 10), drain: ptr.Deref(s.DrainSeconds, 60), closing: ptr.Deref(s.CloseSeconds, 15)}
-}
-
-// readiness asks TiProxy itself. It says no while it stops.
-func readiness() *corev1.Probe {
-	return &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/api/debug/health", Port: intstr.FromString("status"), Scheme: corev1.URISchemeHTTP}},
-		PeriodSeconds: 1, TimeoutSeconds: 2, FailureThreshold: 3, SuccessThreshold: 1,
-	}
 }

@@ -1,8 +1,6 @@
 package controller
 
 import (
-	"encoding/json"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,11 +10,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/golden"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
-
-// updateGolden makes the tests write the files that they compare with.
-const updateGolden = "UPDATE_GOLDEN"
 
 // ownImage is the image that the operator runs from.
 const ownImage = "tidb-groups/tiproxygroup-operator:v7"
@@ -33,24 +29,11 @@ func sample(changes ...func(*v1alpha1.TiProxyGroup)) *v1alpha1.TiProxyGroup {
 	return g
 }
 
-func golden(t *testing.T, file string, value any) {
-	t.Helper()
-	text, err := json.MarshalIndent(value, "", "  ")
-	require.NoError(t, err)
-	text = append(text, '\n')
-	if os.Getenv(updateGolden) != "" {
-		require.NoError(t, os.WriteFile(file, text, 0o600))
-	}
-	want, err := os.ReadFile(file) //nolint:gosec // the test names it
-	require.NoError(t, err)
-	assert.Equal(t, string(want), string(text), "run with %s=1 if the difference is meant", updateGolden)
-}
-
 func TestRenderedPodIsTheRecordedOne(t *testing.T) {
 	g := sample(func(g *v1alpha1.TiProxyGroup) { g.Spec.Config = "[log]\nlevel = \"warn\"\n" })
 	template, files, problems := render(g, ownImage)
 	require.Empty(t, problems)
-	golden(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": services(g), "inputs": inputs(g)})
+	golden.JSON(t, "testdata/basic.json", map[string]any{"template": template, "files": files, "services": services(g), "inputs": inputs(g)})
 }
 
 func TestPX02AStopWaitsForClientsWithinABound(t *testing.T) {
