@@ -41,6 +41,8 @@ type runner struct {
 	proof remedy.Proof
 	// pasted are the messages whose commands were pasted.
 	pasted []string
+	// needed are the names of the scenario's operators.
+	needed []string
 	// clusterWide are objects outside the namespace, which have to be removed.
 	clusterWide []*unstructured.Unstructured
 }
@@ -59,7 +61,11 @@ func Run(ctx context.Context, w World, s Scenario) (result Result, err error) {
 	if !s.RunsIn(w.Kind()) {
 		return Result{Scenario: s.Name}, fmt.Errorf("run scenario %s: it does not run in the world %q", s.Name, w.Kind())
 	}
-	err = w.StartOperators(ctx, s.started()...)
+	if r.needed, err = s.Needed(); err != nil {
+		return Result{Scenario: s.Name}, err
+	}
+	absent := r.operators(s.Options.Absent)
+	err = w.StartOperators(ctx, slices.DeleteFunc(slices.Clone(r.needed), func(name string) bool { return slices.Contains(absent, name) })...)
 	if err == nil {
 		err = r.steps(ctx, "scenario "+s.Name, s.Steps)
 	}
@@ -108,6 +114,14 @@ func (r *runner) tidy(ctx context.Context) error {
 	return nil
 }
 
+// operators resolves a list of operators.
+func (r *runner) operators(names []string) []string {
+	if slices.Contains(names, All) {
+		return r.needed
+	}
+	return names
+}
+
 // steps carries steps out until one fails.
 func (r *runner) steps(ctx context.Context, of string, steps []Step) error {
 	for i, step := range steps {
@@ -143,14 +157,14 @@ func (r *runner) step(ctx context.Context, s Step) error {
 	case s.Paste != nil:
 		return r.paste(ctx, *s.Paste)
 	case s.Start != nil:
-		return r.world.StartOperators(ctx, operators(s.Start)...)
+		return r.world.StartOperators(ctx, r.operators(s.Start)...)
 	case s.Stop != nil:
-		return r.world.StopOperators(ctx, operators(s.Stop)...)
+		return r.world.StopOperators(ctx, r.operators(s.Stop)...)
 	case s.Restart != nil:
-		if err := r.world.StopOperators(ctx, operators(s.Restart)...); err != nil {
+		if err := r.world.StopOperators(ctx, r.operators(s.Restart)...); err != nil {
 			return err
 		}
-		return r.world.StartOperators(ctx, operators(s.Restart)...)
+		return r.world.StartOperators(ctx, r.operators(s.Restart)...)
 	case s.Await != nil:
 		return r.await(ctx, *s.Await)
 	case s.Expect != nil:

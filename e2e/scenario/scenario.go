@@ -1,8 +1,13 @@
 package scenario
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -121,19 +126,48 @@ func Operators() []string {
 	return out
 }
 
-// operators resolves a list of operators.
-func operators(names []string) []string {
-	if slices.Contains(names, All) {
-		return Operators()
+// Needed returns the names of the operators that the scenario needs: those of
+// Instances, and of the kinds that its steps, or what they apply, name. The others
+// would cost a scenario time and show nothing.
+func (s Scenario) Needed() ([]string, error) {
+	text, err := s.text()
+	if err != nil {
+		return nil, fmt.Errorf("find out which operators scenario %s needs: %w", s.Name, err)
 	}
-	return names
+	return slices.DeleteFunc(Operators(), func(name string) bool {
+		component := strings.TrimSuffix(name, "group") // so a TidbCluster names it
+		return name != strings.ToLower(v1alpha1.KindInstance) && !strings.Contains(text, component)
+	}), nil
 }
 
-// started returns the operators that run from the beginning.
-func (s Scenario) started() []string {
-	absent := operators(s.Options.Absent)
-	return slices.DeleteFunc(Operators(), func(name string) bool { return slices.Contains(absent, name) })
+// text returns in lower case what the steps say, with all that they apply.
+func (s Scenario) text() (string, error) {
+	steps, err := json.Marshal([]any{s.Options, s.Steps})
+	if err != nil {
+		return "", fmt.Errorf("write steps: %w", err)
+	}
+	var applied []any
+	for name, manifest := range s.Manifests {
+		if bytes.Contains(steps, []byte(strconv.Quote(name))) {
+			applied = append(applied, manifest)
+		}
+	}
+	for _, name := range sampleNames.FindAllString(string(steps), -1) {
+		objects, err := sample(strings.Trim(name, `"`))
+		if err != nil {
+			return "", err
+		}
+		applied = append(applied, objects)
+	}
+	manifests, err := json.Marshal(applied)
+	if err != nil {
+		return "", fmt.Errorf("write manifests: %w", err)
+	}
+	return strings.ToLower(strings.ReplaceAll(string(steps)+string(manifests), v1alpha1.GroupName, "")), nil
 }
+
+// sampleNames finds the names of samples in steps.
+var sampleNames = regexp.MustCompile(`"[^" ]+\.yaml"`)
 
 // within is how long a wait may take that says so, or does not.
 func (s Scenario) within(said time.Duration) time.Duration {

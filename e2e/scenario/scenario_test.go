@@ -140,3 +140,32 @@ func TestDifferencesOfOutcomesAreNamed(t *testing.T) {
 	assert.Equal(t, []string{"replacements of pod a-0: 1, undisturbed 0", "PD clusters born for a: 2, undisturbed 1"},
 		again.Differences(scenario.Result{Births: map[string]int{"a": 1}}))
 }
+
+func TestAScenarioHasTheOperatorsOfWhatItNames(t *testing.T) {
+	pd := scenario.Manifest{"apiVersion": "groups.tidb.dev/v1alpha1", "kind": "PDGroup", "metadata": map[string]any{"name": "a"}}
+	cluster := scenario.Manifest{"kind": "TidbCluster", "spec": map[string]any{"tiproxy": []any{map[string]any{"name": "x"}}}}
+	for name, c := range map[string]struct {
+		scenario scenario.Scenario
+		want     []string
+	}{
+		"what is applied": {
+			scenario.Scenario{Manifests: map[string]scenario.Manifest{"pd": pd, "cluster": cluster}, Steps: []scenario.Step{{Apply: []string{"pd"}}}},
+			[]string{"pdgroup", "instance"},
+		},
+		"entries of a TidbCluster": {
+			scenario.Scenario{Manifests: map[string]scenario.Manifest{"cluster": cluster}, Steps: []scenario.Step{{Apply: []string{"cluster"}}}},
+			[]string{"tidbgroup", "tiproxygroup", "instance", "tidbcluster"},
+		},
+		"samples, also of an operation": {
+			scenario.Scenario{Steps: []scenario.Step{{Operation: &scenario.Operation{Steps: []scenario.Step{{Apply: []string{"basic.yaml"}}}}}}},
+			[]string{"pdgroup", "tikvgroup", "tidbgroup", "tiflashgroup", "instance", "tidbcluster"},
+		},
+		"who is stopped": {
+			scenario.Scenario{Steps: []scenario.Step{{Stop: []string{"ticdcgroup"}}}}, []string{"ticdcgroup", "instance"},
+		},
+	} {
+		got, err := c.scenario.Needed()
+		require.NoError(t, err, name)
+		assert.ElementsMatch(t, c.want, got, name)
+	}
+}
