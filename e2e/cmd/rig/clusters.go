@@ -73,6 +73,12 @@ func (o options) manyClusters(ctx context.Context, plane *controlplane.ControlPl
 	if o.requests {
 		printRequests(seen.Requests)
 	}
+	if o.changes {
+		changes := r.Watcher.Changes()
+		for _, change := range rig.MostOften(changes) {
+			fmt.Printf("%5d  %-20s %s\n", changes[change], change.Kind, change.Fields)
+		}
+	}
 	err = errors.Join(err, r.StopOperators(context.WithoutCancel(ctx), r.Running()...))
 	for _, bad := range slices.Concat(seen.Alarms, seen.Violations) {
 		err = errors.Join(err, errors.New(bad))

@@ -30,6 +30,7 @@ type options struct {
 	all      bool
 	list     bool
 	requests bool
+	changes  bool
 	errors   bool
 	remedies bool
 	parallel int
@@ -45,6 +46,7 @@ func run() int {
 	flag.BoolVar(&o.all, "all", false, "run every order of the scenarios that have many, not a sample")
 	flag.BoolVar(&o.list, "list", false, "print the scenarios and what they show, and end")
 	flag.BoolVar(&o.requests, "requests", false, "print every kind of request")
+	flag.BoolVar(&o.changes, "changes", false, "with -clusters, print what the versions of all objects changed")
 	flag.BoolVar(&o.errors, "errors", false, "print the errors that operators log")
 	flag.BoolVar(&o.remedies, "remedies", false, "print every message of a status with a command to paste")
 	flag.IntVar(&o.parallel, "parallel", 4, "how many scenarios run at the same time")
