@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,11 +36,15 @@ type Findings[Status any] struct {
 // Instances and the rest into the status of the group, which g carries afterwards.
 func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Group, status *Status, found Findings[Status]) (ctrl.Result, error) {
 	end := step.Worst(found.End, env.Outcomes.Count("report", WriteMembers(ctx, env, found.Members)))
-	write, was := env.Status.Write, *g.GetGroupStatus()
+	was := *g.GetGroupStatus()
+	var again time.Duration
+	var err error
 	if found.Once {
-		write = env.Status.WriteSeen
+		err = env.Status.WriteSeen(ctx, g, status, &found.Status, found.Set.Transitions())
+	} else {
+		again, err = env.Status.Write(ctx, g, status, &found.Status, found.Set.Transitions())
 	}
-	switch err := write(ctx, g, status, &found.Status, found.Set.Transitions()); {
+	switch {
 	case apierrors.IsConflict(err): // so it may be of a group that is being deleted, too
 		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
 	case err != nil:
@@ -47,7 +52,8 @@ func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Grou
 	}
 	*status = found.Status
 	tellRollout(env, g, was, found.Changes)
-	return end.Result()
+	result, err := end.Result()
+	return step.Sooner(result, again), err
 }
 
 // tellRollout records an Event when a group's members begin to get another revision, and

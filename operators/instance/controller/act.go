@@ -92,7 +92,8 @@ func (r *reconciler) createClaim(ctx context.Context, s *snapshot, c claimCreati
 		return o
 	}
 	s.volumes[c.index].claim = created
-	r.tell(s, created, "ClaimCreated", "created claim %s", created.Name)
+	// Kubernetes' own Events tell how it gets its volume.
+	status.Note(ctrl.LoggerFrom(ctx), s.instance, created, "ClaimCreated", "created claim %s", created.Name)
 	return step.Done()
 }
 

@@ -86,7 +86,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	found := report(s, p, acted, r.Now())
-	if err := r.Status.Write(ctx, s.instance, &found.before, &found.after, found.transitions); err != nil {
+	paced, err := r.Status.Write(ctx, s.instance, &found.before, &found.after, found.transitions)
+	if err != nil {
 		if apierrors.IsConflict(err) {
 			return reconcile.Result{RequeueAfter: step.ConflictDelay}, nil
 		}
@@ -96,10 +97,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if found.outcome.Kind == step.KindStall {
 		result, err = reconcile.Result{RequeueAfter: found.outcome.After}, nil
 	}
-	if again := found.lookAgain(); err == nil && again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
-		result.RequeueAfter = again
+	if err != nil {
+		return result, err
 	}
-	return result, err
+	return step.Sooner(step.Sooner(result, found.lookAgain()), paced), nil
 }
 
 // instanceOf returns the Instance that a pod or claim belongs to, by its

@@ -19,8 +19,8 @@
 // that is being deleted. Drained at True, or spec.retire, makes it mark the
 // claims that it retains as retired.
 //
-// Events, on the Instance: PodCreated, PodDeleted (with the difference that
-// made a restart necessary), PodUpdated, ClaimCreated, ClaimUpdated,
+// Events, on the Instance: PodDeleted (with the difference that
+// made a restart necessary), PodUpdated, ClaimUpdated,
 // ClaimDeleted, ClaimRetired, and a transition of each condition.
 //
 // A claim that a pod is to use is recorded in status.volumes, by UID, before

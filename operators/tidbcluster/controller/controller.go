@@ -88,11 +88,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, c, p))
 
 	status, set := report(c, s, p, outcome, r.Now())
-	switch err := r.Status.Write(ctx, c, &c.Status, &status, set.Transitions()); {
+	again, err := r.Status.Write(ctx, c, &c.Status, &status, set.Transitions())
+	switch {
 	case apierrors.IsConflict(err): // of one that is being deleted
 		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return step.Worst(outcome, p.Outcome).Result()
+	result, err := step.Worst(outcome, p.Outcome).Result()
+	return step.Sooner(result, again), err
 }
