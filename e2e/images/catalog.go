@@ -47,10 +47,15 @@ const (
 	SetReal = "real"
 	// SetOlder is the same as an older release, for upgrades.
 	SetOlder = "older"
+	// SetTiProxy is a stand-in of TiProxy, of which no source can be had here, and which
+	// no demo needs.
+	SetTiProxy = "tiproxy"
 )
 
 // Sets returns the names of all sets.
-func Sets() []string { return []string{SetBase, SetOperators, SetReal, SetOlder, SetStandins} }
+func Sets() []string {
+	return []string{SetBase, SetOperators, SetReal, SetOlder, SetStandins, SetTiProxy}
+}
 
 // recipe makes one image. Exactly one of the sources is set.
 type recipe struct {
@@ -116,7 +121,7 @@ func catalog() []recipe {
 		})
 	}
 	recipes = append(recipes, real(SetReal, binaries.Release, "")...)
-	recipes = append(recipes, recipe{set: SetReal, ref: "pingcap/tiproxy:" + TiProxyVersion, pkg: "./e2e/standin/cmd/tiproxy", path: "/bin/tiproxy"})
+	recipes = append(recipes, recipe{set: SetTiProxy, ref: "pingcap/tiproxy:" + TiProxyVersion, pkg: "./e2e/standin/cmd/tiproxy", path: "/bin/tiproxy"})
 	return append(recipes, real(SetOlder, binaries.OlderRelease, "-older")...)
 }
 
