@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -252,21 +253,62 @@ func integer(v any) any {
 // well have no other value. So does an empty selector, which selects everything
 // where one that is left out selects nothing.
 func Hash(v any) (string, error) {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return "", fmt.Errorf("encode for hashing: %w", err)
-	}
-	var tree any
-	if err := json.Unmarshal(raw, &tree); err != nil {
-		return "", fmt.Errorf("decode for hashing: %w", err)
+	tree, ok := asJSON(v)
+	if !ok {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return "", fmt.Errorf("encode for hashing: %w", err)
+		}
+		if err := json.Unmarshal(raw, &tree); err != nil {
+			return "", fmt.Errorf("decode for hashing: %w", err)
+		}
 	}
 	tree, _ = prune(tree)
-	raw, err = json.Marshal(tree)
+	raw, err := json.Marshal(tree)
 	if err != nil {
 		return "", fmt.Errorf("encode for hashing: %w", err)
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:5]), nil
+}
+
+// asJSON returns a copy of a value as it would be decoded from JSON: numbers become
+// float64. It knows the types that objects are encoded with, and saves them the way
+// through text.
+func asJSON(v any) (any, bool) {
+	switch x := v.(type) {
+	case nil, bool, float64:
+		return x, true
+	case string:
+		return x, utf8.ValidString(x) // text replaces what is none
+	case int64:
+		return float64(x), true
+	case map[string]any:
+		if x == nil {
+			return nil, true
+		}
+		out := make(map[string]any, len(x))
+		for key, value := range x {
+			var ok bool
+			if out[key], ok = asJSON(value); !ok || !utf8.ValidString(key) {
+				return nil, false
+			}
+		}
+		return out, true
+	case []any:
+		if x == nil {
+			return nil, true
+		}
+		out := make([]any, len(x))
+		for i, value := range x {
+			var ok bool
+			if out[i], ok = asJSON(value); !ok {
+				return nil, false
+			}
+		}
+		return out, true
+	}
+	return nil, false
 }
 
 // prune drops nulls, empty maps and empty lists, and reports whether anything is left.

@@ -1,6 +1,9 @@
 package apply_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -56,5 +59,43 @@ func TestHolds(t *testing.T) {
 		"a map is not held by a text":              {"a", m{"a": int64(1)}, false},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.holds, apply.Holds(c.have, c.want)) })
+	}
+}
+
+// The hash of a tree is the hash of its text: it names ConfigMaps and revisions.
+func TestATreeHasTheHashOfItsText(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that can be repeated
+	keys := []string{"a", "b", "selector", "nodeSelector", "list"}
+	var value func(depth int) any
+	value = func(depth int) any {
+		scalars := []any{nil, "", "x<y>\u2028", "\xff", true, false, int64(0), int64(-7), int64(1) << 60, 1.5, 1e21, map[string]any(nil), []any(nil)}
+		kind := random.IntN(4)
+		switch {
+		case depth > 0 && kind == 0:
+			out := map[string]any{}
+			for _, key := range keys[:random.IntN(len(keys)+1)] {
+				out[key] = value(depth - 1)
+			}
+			return out
+		case depth > 0 && kind == 1:
+			out := []any{}
+			for range random.IntN(3) {
+				out = append(out, value(depth-1))
+			}
+			return out
+		}
+		return scalars[random.IntN(len(scalars))]
+	}
+	for range 5000 {
+		tree := map[string]any{"a": value(4), "b": value(4)}
+		text, err := json.Marshal(tree)
+		require.NoError(t, err)
+		want, err := apply.Hash(json.RawMessage(text))
+		require.NoError(t, err)
+		before := fmt.Sprintf("%#v", tree)
+		got, err := apply.Hash(tree)
+		require.NoError(t, err)
+		require.Equal(t, want, got, "%s", text)
+		require.Equal(t, before, fmt.Sprintf("%#v", tree), "it is left as it is")
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -71,38 +72,43 @@ type Target struct {
 // Resolve decides which rendering is wanted: the stored one of the same inputs
 // if there is one, the newest of several, else the new one.
 func Resolve(rendered Record, stored []appsv1.ControllerRevision) (Target, error) {
-	hash, err := rendered.Hash()
-	if err != nil {
-		return Target{}, err
-	}
-	target := Target{Record: rendered, Hash: hash, Number: 1}
 	newestFirst := slices.Clone(stored)
 	slices.SortFunc(newestFirst, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
-	if len(newestFirst) > 0 {
-		target.Number = newestFirst[0].Revision + 1
-	}
 	for _, s := range newestFirst {
 		old, err := Decode(s)
 		if err != nil {
 			return Target{}, err
 		}
-		if old.Inputs != rendered.Inputs {
-			continue
+		if old.Inputs == rendered.Inputs {
+			return keep(old, s.Revision, rendered.withTools(old))
 		}
-		oldHash, err := old.Hash()
-		if err != nil {
-			return Target{}, err
-		}
-		target.Record, target.Stored, target.Number = old, true, s.Revision
-		now := rendered.withTools(old)
-		if hash, err = now.Hash(); err != nil {
-			return Target{}, err
-		}
-		if oldHash != hash {
-			target.NewRendering = firstDifference(old, now)
-		}
-		target.Hash = oldHash
-		return target, nil
+	}
+	hash, err := rendered.Hash()
+	if err != nil {
+		return Target{}, err
+	}
+	target := Target{Record: rendered, Hash: hash, Number: 1}
+	if len(newestFirst) > 0 {
+		target.Number = newestFirst[0].Revision + 1
+	}
+	return target, nil
+}
+
+// keep returns the stored rendering, and how what would be rendered now differs from it.
+func keep(old Record, number int64, now Record) (Target, error) {
+	hash, err := old.Hash()
+	if err != nil {
+		return Target{}, err
+	}
+	target := Target{Record: old, Hash: hash, Stored: true, Number: number}
+	if equality.Semantic.DeepEqual(old, now) {
+		return target, nil // nearly always, and cheaper than a hash
+	}
+	if hash, err = now.Hash(); err != nil {
+		return Target{}, err
+	}
+	if hash != target.Hash {
+		target.NewRendering = firstDifference(old, now)
 	}
 	return target, nil
 }

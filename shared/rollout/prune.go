@@ -31,6 +31,10 @@ type storedRevision struct {
 // Instance runs, and the ConfigMaps that only they need. What cannot be read is
 // left alone.
 func Prune(g v1alpha1.Group, s observation.Snapshot, target revision.Target) []client.Object {
+	limit := int(ptr.Deref(g.GetComponentSpec().RevisionHistoryLimit, historyLimit))
+	if len(s.Revisions) <= limit {
+		return nil // which is so nearly always, and needs none of them decoded
+	}
 	used := map[string]bool{target.Hash: true}
 	for _, i := range s.Instances {
 		used[i.Spec.Revision], used[i.Status.Revision] = true, true
@@ -63,7 +67,6 @@ func Prune(g v1alpha1.Group, s observation.Snapshot, target revision.Target) []c
 		}
 		idle = append(idle, r)
 	}
-	limit := int(ptr.Deref(g.GetComponentSpec().RevisionHistoryLimit, historyLimit))
 	if len(idle) <= limit {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
@@ -51,8 +52,10 @@ func KeptServices(g v1alpha1.Group, s observation.Snapshot, r component.Renderin
 		if err != nil {
 			return nil, "", fmt.Errorf("encode Service %s: %w", rendered.Name, err)
 		}
-		if d := revision.FirstDifference(record, wanted); d != "" && difference == "" {
-			difference = "Service " + rendered.Name + ": " + d
+		if difference == "" && !equality.Semantic.DeepEqual(record, wanted) {
+			if d := revision.FirstDifference(record, wanted); d != "" {
+				difference = "Service " + rendered.Name + ": " + d
+			}
 		}
 		kept := rendered.DeepCopy()
 		kept.Labels, kept.Annotations, kept.Spec = record.Labels, map[string]string{v1alpha1.AnnotationRendering: string(text)}, record.Spec
