@@ -31,7 +31,7 @@ func TestAStatusThatMeetsANewerVersionIsWrittenAnew(t *testing.T) {
 	scheme, err := operator.NewScheme()
 	require.NoError(t, err)
 	newer := apierrors.NewConflict(schema.GroupResource{}, "kv", nil)
-	env := operator.Env{Status: status.Writer{Owner: "tikvgroup", Pace: &status.Pace{}, Now: time.Now, Recorder: events.NewFakeRecorder(9), Client: fake.NewClientBuilder().WithScheme(scheme).
+	env := operator.Env{Status: status.Writer{Owner: "tikvgroup", Recorder: events.NewFakeRecorder(9), Client: fake.NewClientBuilder().WithScheme(scheme).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
 			return newer
 		}}).Build()}}

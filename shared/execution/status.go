@@ -2,7 +2,6 @@ package execution
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,15 +35,11 @@ type Findings[Status any] struct {
 // Instances and the rest into the status of the group, which g carries afterwards.
 func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Group, status *Status, found Findings[Status]) (ctrl.Result, error) {
 	end := step.Worst(found.End, env.Outcomes.Count("report", WriteMembers(ctx, env, found.Members)))
-	was := *g.GetGroupStatus()
-	var again time.Duration
-	var err error
+	write, was := env.Status.Write, *g.GetGroupStatus()
 	if found.Once {
-		err = env.Status.WriteSeen(ctx, g, status, &found.Status, found.Set.Transitions())
-	} else {
-		again, err = env.Status.Write(ctx, g, status, &found.Status, found.Set.Transitions())
+		write = env.Status.WriteSeen
 	}
-	switch {
+	switch err := write(ctx, g, status, &found.Status, found.Set.Transitions()); {
 	case apierrors.IsConflict(err): // so it may be of a group that is being deleted, too
 		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
 	case err != nil:
@@ -52,8 +47,7 @@ func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Grou
 	}
 	*status = found.Status
 	tellRollout(env, g, was, found.Changes)
-	result, err := end.Result()
-	return step.Sooner(result, again), err
+	return end.Result()
 }
 
 // tellRollout records an Event when a group's members begin to get another revision, and

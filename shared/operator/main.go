@@ -181,7 +181,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 		Waits: &gate.Waits{},
 		Now:   time.Now,
 	}
-	env.Status = status.Writer{Client: env.Client, Owner: definition.Name, Recorder: env.Recorder, Version: Version(), Pace: &status.Pace{}, Now: env.Now}
+	env.Status = status.Writer{Client: env.Client, Owner: definition.Name, Recorder: env.Recorder, Version: Version()}
 	if env.Outcomes, err = newOutcomes(ctrlmetrics.Registry, definition.Kind); err != nil {
 		return nil, err
 	}

@@ -110,8 +110,7 @@ func (r *toy) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result,
 	set.Finish(conditions.Verdict{Serving: true, Summary: "it serves", Outcome: r.Outcomes.Count("plan", step.Done())})
 	status := g.Status
 	status.Conditions = set.List()
-	_, err := r.Status.Write(ctx, g, &g.Status, &status, set.Transitions())
-	return ctrl.Result{}, err
+	return ctrl.Result{}, r.Status.Write(ctx, g, &g.Status, &status, set.Transitions())
 }
 
 func (r *toy) definition(name string) Definition {

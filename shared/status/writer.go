@@ -3,7 +3,6 @@ package status
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -27,10 +26,6 @@ type Writer struct {
 	Recorder events.EventRecorder
 	// Version of the operator, which every status that it writes says.
 	Version string
-	// Pace of the writes.
-	Pace *Pace
-	// Now is the clock.
-	Now func() time.Time
 }
 
 // Versioned is a pointer to a status that says which version of the operator wrote it.
@@ -39,50 +34,32 @@ type Versioned interface{ SetOperatorVersion(version string) }
 // Write applies the whole status of an object whose only writer this is. before
 // points to the status that the object carries, after to the new one, a [Versioned],
 // which gets the operator's version. Transitions become Events once the status has
-// been written. One that differs in wording only is not written within two seconds of the
-// last: then Write returns after how long to come again.
-func (w Writer) Write(ctx context.Context, object client.Object, before, after any, transitions []metav1.Condition) (time.Duration, error) {
-	if err := w.stamp(after); err != nil || equality.Semantic.DeepEqual(before, after) {
-		return 0, err
-	}
-	if left := w.Pace.left(object.GetUID(), w.Now()); left > 0 {
-		switch only, err := differsInWording(before, after); {
-		case err != nil:
-			return 0, fmt.Errorf("compare statuses of %T %s: %w", object, object.GetName(), err)
-		case only:
-			return left, nil
-		}
-	}
-	return 0, w.write(ctx, apply.Status, object, after, transitions)
+// been written.
+func (w Writer) Write(ctx context.Context, object client.Object, before, after any, transitions []metav1.Condition) error {
+	return w.write(ctx, apply.Status, object, before, after, transitions)
 }
 
 // WriteSeen is Write that is refused with a conflict if the object is not the
-// newest version any more: for statuses that hold what is written once. It never waits.
+// newest version any more: for statuses that hold what is written once.
 func (w Writer) WriteSeen(ctx context.Context, object client.Object, before, after any, transitions []metav1.Condition) error {
-	if err := w.stamp(after); err != nil || equality.Semantic.DeepEqual(before, after) {
-		return err
-	}
-	return w.write(ctx, apply.SeenStatus, object, after, transitions)
-}
-
-// stamp writes the operator's version into a status.
-func (w Writer) stamp(status any) error {
-	versioned, ok := status.(Versioned)
-	if !ok {
-		return fmt.Errorf("status.Writer: a %T does not say which version of the operator wrote it", status)
-	}
-	versioned.SetOperatorVersion(w.Version)
-	return nil
+	return w.write(ctx, apply.SeenStatus, object, before, after, transitions)
 }
 
 // send applies a status.
 type send func(ctx context.Context, c client.Client, owner string, live client.Object, status any) (apply.Result, error)
 
-func (w Writer) write(ctx context.Context, send send, object client.Object, after any, transitions []metav1.Condition) error {
+func (w Writer) write(ctx context.Context, send send, object client.Object, before, after any, transitions []metav1.Condition) error {
+	versioned, ok := after.(Versioned)
+	if !ok {
+		return fmt.Errorf("status.Writer: a %T does not say which version of the operator wrote it", after)
+	}
+	versioned.SetOperatorVersion(w.Version)
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
 	if _, err := send(ctx, w.Client, w.Owner, object, after); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	w.Pace.note(object.GetUID(), w.Now())
 	for _, c := range transitions {
 		w.transition(ctx, object, c)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -42,7 +41,7 @@ func newDesk(t *testing.T, objects ...client.Object) *desk {
 			d.sent++
 			return c.SubResource(sub).Apply(ctx, o, opts...)
 		}}).Build()
-	d.Writer = status.Writer{Client: c, Owner: "pdgroup", Pace: &status.Pace{}, Now: time.Now, Recorder: d.told}
+	d.Writer = status.Writer{Client: c, Owner: "pdgroup", Recorder: d.told}
 	return d
 }
 
@@ -54,9 +53,6 @@ func (d *desk) events() []string {
 	}
 	return out
 }
-
-// written leaves out after how long to come again.
-func written(_ time.Duration, err error) error { return err }
 
 func group() *v1alpha1.PDGroup {
 	return &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
@@ -82,7 +78,7 @@ func TestOPS02EveryTransitionIsAnEvent(t *testing.T) {
 			g := group()
 			d := newDesk(t, g)
 			after := v1alpha1.PDGroupStatus{ClusterID: "1"}
-			require.NoError(t, written(d.Write(t.Context(), g, &g.Status, &after, []metav1.Condition{c.condition})))
+			require.NoError(t, d.Write(t.Context(), g, &g.Status, &after, []metav1.Condition{c.condition}))
 			var want []string
 			if c.event != "" {
 				want = []string{c.event}
@@ -95,7 +91,7 @@ func TestOPS02EveryTransitionIsAnEvent(t *testing.T) {
 func TestAStatusThatIsAsBeforeIsNotWrittenNorTold(t *testing.T) {
 	g := group()
 	d := newDesk(t, g)
-	require.NoError(t, written(d.Write(t.Context(), g, &g.Status, g.Status.DeepCopy(), []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")})))
+	require.NoError(t, d.Write(t.Context(), g, &g.Status, g.Status.DeepCopy(), []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")}))
 	assert.Zero(t, d.sent)
 	assert.Empty(t, d.events())
 }
@@ -104,7 +100,7 @@ func TestWhatCouldNotBeWrittenIsNotTold(t *testing.T) {
 	g := group()
 	d := newDesk(t, g)
 	d.refuse = errors.New("refused")
-	err := written(d.Write(t.Context(), g, &g.Status, &v1alpha1.PDGroupStatus{ClusterID: "1"}, []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")}))
+	err := d.Write(t.Context(), g, &g.Status, &v1alpha1.PDGroupStatus{ClusterID: "1"}, []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")})
 	require.ErrorIs(t, err, d.refuse)
 	assert.Empty(t, d.events())
 }
@@ -127,12 +123,12 @@ func TestEveryStatusSaysWhichVersionOfTheOperatorWroteIt(t *testing.T) {
 	}{{"v0.1.0", 1}, {"v0.1.0", 1}, {"v0.2.0", 2}, {"v0.2.0", 2}} {
 		d.Version = c.version
 		require.NoError(t, d.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g))
-		require.NoError(t, written(d.Write(t.Context(), g, &g.Status, &v1alpha1.PDGroupStatus{ClusterID: "1"}, nil)))
+		require.NoError(t, d.Write(t.Context(), g, &g.Status, &v1alpha1.PDGroupStatus{ClusterID: "1"}, nil))
 		require.NoError(t, d.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g))
 		assert.Equal(t, c.version, g.Status.OperatorVersion)
 		assert.Equal(t, c.sent, d.sent)
 	}
-	require.ErrorContains(t, written(d.Write(t.Context(), g, &g.Status, g.Status, nil)), "does not say which version")
+	require.ErrorContains(t, d.Write(t.Context(), g, &g.Status, g.Status, nil), "does not say which version")
 }
 
 // A removal that is taken back leaves no word of it on the Instance.
@@ -156,53 +152,4 @@ func TestAMembersConditionThatIsNotSaidAnyMoreGoes(t *testing.T) {
 	sent := d.sent
 	write(joined)
 	assert.Equal(t, sent, d.sent, "and then nothing is written")
-}
-
-func TestWordsAreWrittenOnceInTwoSecondsAndFactsAtOnce(t *testing.T) {
-	g := group()
-	g.UID = "1"
-	d := newDesk(t, g)
-	now := time.Now()
-	d.Now = func() time.Time { return now }
-	ready := func(is metav1.ConditionStatus, message string) []metav1.Condition {
-		return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: is, Reason: message, Message: message}}
-	}
-	write := func(change func(*v1alpha1.PDGroupStatus)) time.Duration {
-		require.NoError(t, d.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g))
-		after := g.Status.DeepCopy()
-		change(after)
-		again, err := d.Write(t.Context(), g, &g.Status, after, nil)
-		require.NoError(t, err)
-		return again
-	}
-	words := func(message string) func(*v1alpha1.PDGroupStatus) {
-		return func(s *v1alpha1.PDGroupStatus) {
-			s.Message, s.Reason, s.Updated, s.Replicas, s.Conditions = message, message, message, int32(len(message)), ready("True", message)
-		}
-	}
-	require.Zero(t, write(words("a")))
-	for name, c := range map[string]func(*v1alpha1.PDGroupStatus){
-		"the status of a condition": func(s *v1alpha1.PDGroupStatus) { s.Conditions = ready("False", "a") },
-		"a generation":              func(s *v1alpha1.PDGroupStatus) { s.Conditions[0].ObservedGeneration++ },
-		"what is recorded":          func(s *v1alpha1.PDGroupStatus) { s.ClusterID = "7" },
-		"who serves":                func(s *v1alpha1.PDGroupStatus) { s.ReadyReplicas++ },
-	} {
-		before := d.sent
-		assert.Zero(t, write(c), name)
-		assert.Equal(t, before+1, d.sent, name)
-	}
-	require.Zero(t, write(func(s *v1alpha1.PDGroupStatus) { s.Conditions = ready("True", "a") }))
-
-	before := d.sent
-	now = now.Add(300 * time.Millisecond)
-	assert.Equal(t, 1700*time.Millisecond, write(words("b")), "it comes again")
-	assert.Equal(t, before, d.sent)
-	now = now.Add(1700 * time.Millisecond)
-	assert.Zero(t, write(words("c")))
-	assert.Equal(t, before+1, d.sent)
-	require.NoError(t, d.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g))
-	assert.Equal(t, "c", g.Status.Message)
-
-	require.NoError(t, d.WriteSeen(t.Context(), g, &g.Status, &v1alpha1.PDGroupStatus{}, nil))
-	assert.Equal(t, before+2, d.sent, "what is written once never waits")
 }

@@ -126,11 +126,3 @@ func (o Outcome) Result() (ctrl.Result, error) {
 	}
 	return ctrl.Result{}, nil
 }
-
-// Sooner returns a result that comes again after a time at the latest, if it is not 0.
-func Sooner(result ctrl.Result, after time.Duration) ctrl.Result {
-	if after > 0 && (result.RequeueAfter == 0 || after < result.RequeueAfter) {
-		result.RequeueAfter = after
-	}
-	return result
-}

@@ -86,8 +86,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	found := report(s, p, acted, r.Now())
-	paced, err := r.Status.Write(ctx, s.instance, &found.before, &found.after, found.transitions)
-	if err != nil {
+	if err := r.Status.Write(ctx, s.instance, &found.before, &found.after, found.transitions); err != nil {
 		if apierrors.IsConflict(err) {
 			return reconcile.Result{RequeueAfter: step.ConflictDelay}, nil
 		}
@@ -97,10 +96,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if found.outcome.Kind == step.KindStall {
 		result, err = reconcile.Result{RequeueAfter: found.outcome.After}, nil
 	}
-	if err != nil {
-		return result, err
+	if again := found.lookAgain(); err == nil && again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+		result.RequeueAfter = again
 	}
-	return step.Sooner(step.Sooner(result, found.lookAgain()), paced), nil
+	return result, err
 }
 
 // instanceOf returns the Instance that a pod or claim belongs to, by its

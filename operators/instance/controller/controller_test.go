@@ -350,7 +350,7 @@ func TestReadyWaitsForTheGatesOfTheGroupsOperator(t *testing.T) {
 	s.run(pod)
 	i := s.reason(v1alpha1.ConditionReady, v1alpha1.ReasonGatesPending)
 
-	group := status.Writer{Client: api, Owner: "pdgroup", Pace: &status.Pace{}, Now: time.Now}
+	group := status.Writer{Client: api, Owner: "pdgroup"}
 	healthy := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMemberHealthy, Message: "healthy", ObservedGeneration: i.Generation, LastTransitionTime: metav1.Now()}
 	require.NoError(t, group.WriteMember(t.Context(), i, &v1alpha1.MemberStatus{ID: "1", State: "Leader"}, []metav1.Condition{healthy}))
 	i = s.reason(v1alpha1.ConditionReady, v1alpha1.ReasonReady)
@@ -886,7 +886,7 @@ func manual(c client.Client) (*reconciler, *events.FakeRecorder) {
 	recorder := events.NewFakeRecorder(1000)
 	return &reconciler{Env: operator.Env{
 		Name: "instance", Client: c, Live: c, Recorder: recorder, Now: time.Now,
-		Status: status.Writer{Client: c, Owner: "instance", Pace: &status.Pace{}, Now: time.Now, Recorder: recorder, Version: operator.Version()},
+		Status: status.Writer{Client: c, Owner: "instance", Recorder: recorder, Version: operator.Version()},
 	}}, recorder
 }
 

@@ -88,13 +88,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, c, p))
 
 	status, set := report(c, s, p, outcome, r.Now())
-	again, err := r.Status.Write(ctx, c, &c.Status, &status, set.Transitions())
-	switch {
+	switch err := r.Status.Write(ctx, c, &c.Status, &status, set.Transitions()); {
 	case apierrors.IsConflict(err): // of one that is being deleted
 		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	result, err := step.Worst(outcome, p.Outcome).Result()
-	return step.Sooner(result, again), err
+	return step.Worst(outcome, p.Outcome).Result()
 }
