@@ -230,13 +230,19 @@ func TestABlackHoleDelaysNobodyElse(t *testing.T) {
 	})
 }
 
+// answered watches a PD that answers, and returns it.
+func (b *bench) answered() *fake {
+	f := b.fakes[basic]
+	f.set(view("a"))
+	b.Watch(basic, false)
+	return f
+}
+
 func TestOneLateAnswerIsNotBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.stop()
-		f := b.fakes[basic]
-		f.set(view("a"))
-		b.Watch(basic, false)
+		f := b.answered()
 		pass(5 * time.Second)
 		b.woken()
 		f.stall(true)
@@ -265,9 +271,7 @@ func TestAHandoverOfTheLeaderIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.stop()
-		f := b.fakes[basic]
-		f.set(view("a"))
-		b.Watch(basic, false)
+		f := b.answered()
 		pass(9 * time.Second)
 		b.woken()
 		f.set(pd.View{Err: &pd.Refused{Call: "rules", Status: 500, Body: "redirect to not leader"}})
@@ -302,9 +306,7 @@ func TestABrokenPDIsAskedLessAndLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.stop()
-		f := b.fakes[basic]
-		f.set(view("a"))
-		b.Watch(basic, false)
+		f := b.answered()
 		pass(5 * time.Second)
 		f.set(pd.View{Err: errors.New("down")})
 		pass(45 * time.Second)
