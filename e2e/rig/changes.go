@@ -44,7 +44,15 @@ func (w *Watcher) compare(event watch.EventType, before, after *unstructured.Uns
 	w.tally[change]++
 }
 
-// Changes returns what the versions of all objects changed, and how often.
+// CountChanges counts from now on what versions change. It compares every one with the one
+// before, so nobody pays for it who does not ask.
+func (w *Watcher) CountChanges() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tally = map[Change]int{}
+}
+
+// Changes returns what the versions of all objects changed since CountChanges, and how often.
 func (w *Watcher) Changes() map[Change]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

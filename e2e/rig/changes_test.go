@@ -26,7 +26,8 @@ func TestAChangeIsNamedByItsFields(t *testing.T) {
 		"members":    []any{map[string]any{"name": "a-0", "healthy": false}},
 		"leader":     "a-0",
 	}
-	w := &Watcher{tally: map[Change]int{}}
+	w := &Watcher{}
+	w.CountChanges()
 	w.compare(watch.Added, nil, object("1", first))
 	w.compare(watch.Modified, object("1", first), object("2", second))
 	w.compare(watch.Modified, object("2", second), object("3", first))

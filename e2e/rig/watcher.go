@@ -78,7 +78,7 @@ type Watcher struct {
 
 	mu         sync.Mutex
 	objects    map[Key]*unstructured.Unstructured
-	tally      map[Change]int
+	tally      map[Change]int // nil unless changes are counted
 	versions   int
 	changed    chan struct{} // closed and renewed at every event
 	violations []string
@@ -114,7 +114,7 @@ func watchNamespace(ctx context.Context, cfg *rest.Config, namespace string, pat
 	}
 	w := &Watcher{
 		client: client, namespace: namespace, patience: patience,
-		objects: map[Key]*unstructured.Unstructured{}, tally: map[Change]int{}, changed: make(chan struct{}),
+		objects: map[Key]*unstructured.Unstructured{}, changed: make(chan struct{}),
 		timeline: map[string]time.Time{}, silent: map[Key]*silence{},
 		operators: map[string]bool{}, consent: map[string]bool{}, uids: map[Key][]types.UID{}, history: newHistory(),
 	}
@@ -230,7 +230,9 @@ func (w *Watcher) see(ctx context.Context, all ...arrival) {
 func (w *Watcher) take(event watch.EventType, object *unstructured.Unstructured) {
 	key := Key{Kind: object.GetKind(), Name: object.GetName()}
 	w.versions++
-	w.compare(event, w.objects[key], object)
+	if w.tally != nil {
+		w.compare(event, w.objects[key], object)
+	}
 	if event == watch.Deleted {
 		delete(w.objects, key)
 	} else {

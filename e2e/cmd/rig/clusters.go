@@ -34,6 +34,9 @@ func (o options) manyClusters(ctx context.Context, plane *controlplane.ControlPl
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
+	if o.changes {
+		r.Watcher.CountChanges()
+	}
 	if err := r.StartOperators(ctx, rig.Operators()...); err != nil {
 		return err
 	}
