@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/pprof"
 	"slices"
 	"sync"
 	"time"
@@ -64,6 +65,9 @@ type Process struct {
 // stopTimeout bounds the graceful stop of an operator.
 const stopTimeout = 20 * time.Second
 
+// ProfileLabel is the label of a processor profile that holds an operator's name.
+const ProfileLabel = "operator"
+
 // running is an operator that was started.
 type running struct {
 	cancel context.CancelFunc
@@ -112,7 +116,9 @@ func (r *Rig) launch(name string) error {
 	r.mu.Lock()
 	r.operators[name] = out
 	r.mu.Unlock()
-	go func() { out.done <- manager.Start(ctx) }()
+	// Every goroutine that an operator starts carries its name, so that a profile of the
+	// process tells which operator used the processor.
+	go pprof.Do(ctx, pprof.Labels(ProfileLabel, name), func(ctx context.Context) { out.done <- manager.Start(ctx) })
 	if !manager.GetCache().WaitForCacheSync(ctx) {
 		out.cancel()
 		r.mu.Lock()

@@ -108,7 +108,9 @@ func applyInstance(ctx context.Context, env operator.Env, g v1alpha1.Group, chan
 	if change.Live != nil {
 		live = change.Live
 	}
-	result, err := apply.Seen(ctx, env.Client, env.Name, change.Desired, live)
+	result, err := env.Applied.Unless(change.Desired, live, func() (apply.Result, error) {
+		return apply.Seen(ctx, env.Client, env.Name, change.Desired, live)
+	})
 	switch {
 	case err != nil:
 	case result == apply.Created:
@@ -143,7 +145,9 @@ func describeChange(change planning.InstanceChange) string {
 
 // applyOne applies any other object.
 func applyOne(ctx context.Context, env operator.Env, desired, live client.Object) step.Outcome {
-	result, err := apply.Object(ctx, env.Client, env.Name, desired, live)
+	result, err := env.Applied.Unless(desired, live, func() (apply.Result, error) {
+		return apply.Object(ctx, env.Client, env.Name, desired, live)
+	})
 	if err == nil && result != apply.Unchanged {
 		status.Note(ctrl.LoggerFrom(ctx), desired, nil, string(result), "%s %s", result, desired.GetName())
 	}

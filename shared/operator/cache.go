@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"maps"
+	"reflect"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -47,6 +49,7 @@ func cacheOptions(namespaces []string, cached map[client.Object]cache.ByObject, 
 		&corev1.Node{}:                  {Transform: stripNode},
 	}
 	for object, options := range cached {
+		maps.DeleteFunc(byObject, func(held client.Object, _ cache.ByObject) bool { return reflect.TypeOf(held) == reflect.TypeOf(object) })
 		byObject[object] = options
 	}
 	out := cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields(), NewInformer: relisting(relist)}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/status"
@@ -31,8 +32,8 @@ type Definition struct {
 	// Expires returns when a claim of a former member is deleted, false if never, for
 	// metrics; nil for an operator that looks after no claims.
 	Expires func(claim *corev1.PersistentVolumeClaim) (time.Time, bool)
-	// Cached says which objects the cache holds besides the suite's own kinds,
-	// and by which selector.
+	// Cached says which objects the cache holds besides the suite's own kinds, and by
+	// which selector; it may narrow those of a kind that every cache holds.
 	Cached map[client.Object]cache.ByObject
 	// Dialer reaches PD by a URL template, whose names it looks up in the cluster's
 	// domain, and registers the metrics of the calls; nil for an operator that never
@@ -58,6 +59,8 @@ type Env struct {
 	Scheme *runtime.Scheme
 	// Status writes status as the operator.
 	Status status.Writer
+	// Applied remembers which objects need no write.
+	Applied *apply.Memory
 	// Recorder of Events.
 	Recorder events.EventRecorder
 	// PD polls PD; nil unless the Definition has a Dialer.

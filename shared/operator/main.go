@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 	"github.com/tidb-groups/tidb-groups/shared/metrics"
@@ -178,8 +179,9 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 		},
 		PerNamespace: flags.perNamespace(),
 
-		Waits: &gate.Waits{},
-		Now:   time.Now,
+		Waits:   &gate.Waits{},
+		Applied: &apply.Memory{},
+		Now:     time.Now,
 	}
 	env.Status = status.Writer{Client: env.Client, Owner: definition.Name, Recorder: env.Recorder, Version: Version()}
 	if env.Outcomes, err = newOutcomes(ctrlmetrics.Registry, definition.Kind); err != nil {

@@ -7,9 +7,12 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -62,7 +65,14 @@ type Component[G v1alpha1.Group, S any, P Planned, Status any] struct {
 // Definition describes the operator of a kind of groups to operator.Main.
 func Definition(kind string, setup func(ctx context.Context, env operator.Env) error) operator.Definition {
 	info, _ := v1alpha1.LookupComponent(kind) // a kind without a row fails in Setup
-	return operator.Definition{Name: strings.ToLower(kind), Kind: kind, List: list(info), Setup: setup}
+	return operator.Definition{Name: strings.ToLower(kind), Kind: kind, List: list(info), Setup: setup, Cached: children(info)}
+}
+
+// children keeps what belongs to other components out of the cache: each version of an
+// Instance that another component's member goes through would be decoded for nothing.
+func children(info v1alpha1.ComponentInfo) map[client.Object]cache.ByObject {
+	own := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelComponent: info.Component})}
+	return map[client.Object]cache.ByObject{&v1alpha1.Instance{}: own, &appsv1.ControllerRevision{}: own}
 }
 
 // list returns how an empty list of a component's groups is made.
@@ -88,7 +98,7 @@ func (c Component[G, S, P, Status]) Setup(env operator.Env) error {
 	if c.Watch != nil {
 		b = c.Watch(b)
 	}
-	if err := reading.Watches(b, env, info).Complete(env.Fair(&loop[G, S, P, Status]{env: env, info: info, component: c})); err != nil {
+	if err := reading.Watches(b, env, info).Complete(env.Fair(operator.Paced(&loop[G, S, P, Status]{env: env, info: info, component: c}))); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil

@@ -37,6 +37,7 @@ func Definition() operator.Definition {
 		return (&steps{env}).component().Setup(env)
 	})
 	out.Dialer, out.Tools = pdclient.OpenWithConfig, true
+	out.Cached = nil // a recovery waits for the pods of everything that PD serves
 	return out
 }
 

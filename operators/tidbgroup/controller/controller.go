@@ -47,7 +47,7 @@ func Definition() operator.Definition {
 		return newSteps(ctx, env, statusPorts{statusport.HTTP, statusport.Post, statusport.Settings{}}, registry.DefaultTiming()).component().Setup(env)
 	})
 	out.Dialer, out.Tools = pdclient.Open, true
-	out.Cached = map[client.Object]cache.ByObject{&batchv1.Job{}: {Label: operator.Managed()}}
+	out.Cached[&batchv1.Job{}] = cache.ByObject{Label: operator.Managed()}
 	return out
 }
 

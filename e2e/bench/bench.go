@@ -1,0 +1,180 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/objects"
+	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+)
+
+// clusterTime is how long one cluster may take on a slow machine when many come
+// up at once: their number bounds the whole.
+const clusterTime = 15 * time.Second
+
+// ready is how long a pod takes from the moment it is scheduled until it is Ready. It
+// is the same for every suite that is measured, so that what is compared is the operators.
+const ready = time.Second
+
+// Case is what is measured.
+type Case struct {
+	// Clusters that are created at once, each of 3 PD, 3 TiKV and 2 TiDB.
+	Clusters int
+	// Idle is for how long the operators are watched when nothing is left to do; zero
+	// for not at all.
+	Idle time.Duration
+	// Restart has the operators stopped and started again in the end.
+	Restart bool
+}
+
+// Result is what a case has cost.
+type Result struct {
+	// Clusters of the case.
+	Clusters int `json:"clusters"`
+	// Took is the time from the first cluster's creation until all were Ready and nothing
+	// was left to do.
+	Took time.Duration `json:"took"`
+	// Start, Idle and Restart are what was asked and used in each phase.
+	Start   Cost  `json:"start"`
+	Idle    *Cost `json:"idle,omitempty"`
+	Restart *Cost `json:"restart,omitempty"`
+	// Changes are what the versions of objects changed during the start.
+	Changes map[rig.Change]int `json:"-"`
+}
+
+// Cost is what the operators asked of the API server and used of the processor.
+type Cost struct {
+	// Requests by operator, verb and resource.
+	Requests map[rig.Request]int `json:"-"`
+	// Writes of all operators.
+	Writes int `json:"writes"`
+	// Reads of all operators: gets, lists, and watches that were begun.
+	Reads int `json:"reads"`
+	// Reconciles by operator.
+	Reconciles map[string]int `json:"reconciles"`
+	// PodsReplaced is how many pods were deleted and made again.
+	PodsReplaced int `json:"podsReplaced"`
+	// Processor time by operator; what the simulated world used has no name.
+	Processor map[string]time.Duration `json:"processor"`
+	// Functions are the operators' time by the function that was running, the most first.
+	Functions []Function `json:"-"`
+	// Profile of the processor, for go tool pprof.
+	Profile []byte `json:"-"`
+}
+
+// Operators is the processor time of all operators.
+func (c Cost) Operators() time.Duration {
+	var out time.Duration
+	for name, spent := range c.Processor {
+		if name != "" && name != collector {
+			out += spent
+		}
+	}
+	return out
+}
+
+// Measure runs a case on a control plane.
+func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (result Result, err error) {
+	ctx, cancel := context.WithTimeout(ctx, rig.Patience+time.Duration(c.Clusters)*clusterTime+c.Idle)
+	defer cancel()
+	r, err := rig.Open(ctx, plane, rig.Options{
+		Name: "bench", ClusterWide: true, Delays: rig.Delays{Ready: ready}, Silence: time.Duration(c.Clusters) * clusterTime,
+	})
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if err := r.StartOperators(ctx, rig.Operators()...); err != nil {
+		return result, err
+	}
+	m := meter{rig: r}
+	result.Clusters = c.Clusters
+	r.Watcher.CountChanges()
+	began := time.Now()
+	result.Start, err = m.measure(func() error { return bringUp(ctx, r, c.Clusters) })
+	result.Took, result.Changes = time.Since(began), r.Watcher.Changes()
+	if err == nil && c.Idle > 0 {
+		result.Idle, err = optional(m.measure(func() error { return idle(ctx, c.Idle) }))
+	}
+	if err == nil && c.Restart {
+		result.Restart, err = optional(m.measure(func() error { return restart(ctx, r) }))
+	}
+	seen := r.Observed()
+	err = errors.Join(err, r.StopOperators(context.WithoutCancel(ctx), r.Running()...))
+	for _, bad := range append(seen.Alarms, seen.Violations...) {
+		err = errors.Join(err, errors.New(bad))
+	}
+	return result, err
+}
+
+func optional(c Cost, err error) (*Cost, error) { return &c, err }
+
+// bringUp creates clusters and waits until all are Ready and nothing is left to do.
+func bringUp(ctx context.Context, r *rig.Rig, clusters int) error {
+	var keys []objects.Key
+	for at := range clusters {
+		c := cluster(fmt.Sprintf("c%d", at), r.Namespace())
+		keys = append(keys, objects.Key{Kind: v1alpha1.KindTidbCluster, Name: c.Name})
+		if err := r.User().Create(ctx, c, client.FieldOwner("user")); err != nil {
+			return fmt.Errorf("create TidbCluster %s: %w", c.Name, err)
+		}
+	}
+	converged := 0 // the first so many are; what became of them later is looked at in the end
+	return r.Await(ctx, func(o rig.Objects) error {
+		for ; converged < len(keys); converged++ {
+			if err := o.Converged(keys[converged].Kind, keys[converged].Name); err != nil {
+				return err
+			}
+		}
+		return o.AllConverged()
+	})
+}
+
+// idle waits while nothing changes.
+func idle(ctx context.Context, period time.Duration) error {
+	timer := time.NewTimer(period)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// settled is for how long restarted operators are watched after they have filled
+// their caches and queued every object.
+const settled = 10 * time.Second
+
+// restart stops all operators and starts them again.
+func restart(ctx context.Context, r *rig.Rig) error {
+	if err := r.StopOperators(ctx, rig.Operators()...); err != nil {
+		return err
+	}
+	if err := r.StartOperators(ctx, rig.Operators()...); err != nil {
+		return err
+	}
+	return idle(ctx, settled)
+}
+
+// cluster returns a TidbCluster of 3 PD, 3 TiKV and 2 TiDB.
+func cluster(name, namespace string) *v1alpha1.TidbCluster {
+	data := []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
+	c := &v1alpha1.TidbCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
+	c.Spec.Version = "v8.5.7"
+	c.Spec.PD.Replicas, c.Spec.PD.Volumes = ptr.To[int32](3), data
+	tikv, tidb := v1alpha1.TiKVEntry{}, v1alpha1.TiDBEntry{}
+	tikv.Replicas, tikv.Volumes = ptr.To[int32](3), data
+	tidb.Replicas = ptr.To[int32](2)
+	c.Spec.TiKV, c.Spec.TiDB = []v1alpha1.TiKVEntry{tikv}, []v1alpha1.TiDBEntry{tidb}
+	return c
+}

@@ -1,0 +1,124 @@
+// Command bench measures what the operators cost, see package bench.
+//
+//	bench                     1, 20 and 100 clusters
+//	bench -clusters 1 -idle 1m -restart -functions 40
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/e2e/bench"
+	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+)
+
+func main() { os.Exit(run()) }
+
+// options are the command line.
+type options struct {
+	clusters  string
+	idle      time.Duration
+	restart   bool
+	requests  bool
+	changes   bool
+	functions int
+	profile   string
+}
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var o options
+	flag.StringVar(&o.clusters, "clusters", "1,20,100", "how many clusters are created at once, for each run")
+	flag.DurationVar(&o.idle, "idle", 0, "watch the operators for so long when nothing is left to do")
+	flag.BoolVar(&o.restart, "restart", false, "stop the operators and start them again in the end")
+	flag.BoolVar(&o.requests, "requests", false, "print every kind of request")
+	flag.BoolVar(&o.changes, "changes", false, "print what the versions of all objects changed")
+	flag.IntVar(&o.functions, "functions", 0, "print so many functions of the operators by their processor time")
+	flag.StringVar(&o.profile, "profile", "", "write the start's profile of the processor to this file, for go tool pprof -tagfocus=operator=tikvgroup")
+	flag.Parse()
+	if err := o.do(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: FAILED:", err)
+		return 1
+	}
+	return 0
+}
+
+func (o options) do(ctx context.Context) (err error) {
+	rig.NewJournal(nil)
+	for field := range strings.SplitSeq(o.clusters, ",") {
+		n, err := strconv.Atoi(field)
+		if err != nil || n < 1 {
+			return fmt.Errorf("-clusters %q: %q is no number of clusters: try -clusters 1,20", o.clusters, field)
+		}
+		result, err := measure(ctx, bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart})
+		if err != nil {
+			return err
+		}
+		o.print(result)
+		if o.profile != "" {
+			if err := os.WriteFile(o.profile, result.Start.Profile, 0o600); err != nil {
+				return fmt.Errorf("write profile: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// measure runs a case on a control plane of its own.
+func measure(ctx context.Context, c bench.Case) (result bench.Result, err error) {
+	planeOptions, err := rig.PlaneOptions()
+	if err != nil {
+		return result, err
+	}
+	plane, err := controlplane.Start(ctx, planeOptions)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, plane.Stop()) }()
+	return bench.Measure(ctx, plane, c)
+}
+
+func (o options) print(r bench.Result) {
+	n := time.Duration(r.Clusters)
+	fmt.Printf("%d clusters Ready in %s: per cluster %.1f writes, %.1f reads, %s of processor time\n",
+		r.Clusters, r.Took.Round(100*time.Millisecond), float64(r.Start.Writes)/float64(n), float64(r.Start.Reads)/float64(n), (r.Start.Operators() / n).Round(time.Millisecond))
+	for _, name := range slices.Sorted(maps.Keys(r.Start.Processor)) {
+		fmt.Printf("  %-18s %8s %5d reconciles\n", name, r.Start.Processor[name].Round(time.Millisecond), r.Start.Reconciles[name])
+	}
+	phase("idle", r.Idle)
+	phase("restart", r.Restart)
+	if o.requests {
+		for _, request := range slices.SortedFunc(maps.Keys(r.Start.Requests), func(a, b rig.Request) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
+			fmt.Printf("%6d × %s %s %s\n", r.Start.Requests[request], request.Operator, request.Verb, request.Resource)
+		}
+	}
+	if o.changes {
+		for _, change := range rig.MostOften(r.Changes) {
+			fmt.Printf("%5d  %-20s %s\n", r.Changes[change], change.Kind, change.Fields)
+		}
+	}
+	for at, f := range r.Start.Functions {
+		if at == o.functions {
+			break
+		}
+		fmt.Printf("%10s  %s\n", f.Spent, f.Name)
+	}
+}
+
+func phase(name string, c *bench.Cost) {
+	if c != nil {
+		fmt.Printf("  %s: %d writes, %d reads, %d pods replaced, %s of processor time\n", name, c.Writes, c.Reads, c.PodsReplaced, c.Operators().Round(time.Millisecond))
+	}
+}

@@ -1,0 +1,95 @@
+package apply_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/apply"
+)
+
+// What neither was changed nor is desired differently is compared once.
+func TestWhatNeededNoWriteIsNotComparedAgain(t *testing.T) {
+	group := func(change func(*v1alpha1.TiKVGroup)) *v1alpha1.TiKVGroup {
+		g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: "10", Generation: 3, Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"}, Finalizers: []string{"f"}}}
+		g.Spec.Replicas = ptr.To[int32](3)
+		change(g)
+		return g
+	}
+	same := func(*v1alpha1.TiKVGroup) {}
+	for name, c := range map[string]struct {
+		desired, live func(*v1alpha1.TiKVGroup)
+		compared      bool
+	}{
+		"nothing":                   {same, same, false},
+		"the status":                {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Status.Replicas = "11", 2 }, false},
+		"the spec":                  {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Generation = "11", 4 }, true},
+		"a label":                   {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Labels["l"] = "11", "2" }, true},
+		"an annotation":             {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Annotations = "11", nil }, true},
+		"a finalizer":               {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Finalizers = "11", nil }, true},
+		"the owner":                 {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.OwnerReferences = "11", []metav1.OwnerReference{{UID: "o"}} }, true},
+		"it is being deleted":       {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.DeletionTimestamp = "11", &metav1.Time{Time: time.Unix(1, 0)} }, true},
+		"a kind without generation": {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Generation = "11", 0 }, true},
+		"what is desired":           {func(g *v1alpha1.TiKVGroup) { g.Spec.Replicas = ptr.To[int32](5) }, same, true},
+		"another object":            {same, func(g *v1alpha1.TiKVGroup) { g.UID = "2" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &apply.Memory{}
+			assert.True(t, compares(m, group(same), group(same), apply.Unchanged, nil), "the first time")
+			assert.Equal(t, c.compared, compares(m, group(c.desired), group(c.live), apply.Unchanged, nil))
+		})
+	}
+	t.Run("what was written is compared again", func(t *testing.T) {
+		m := &apply.Memory{}
+		compares(m, group(same), group(same), apply.Unchanged, nil)
+		other := func(g *v1alpha1.TiKVGroup) { g.Spec.Replicas = ptr.To[int32](5) }
+		compares(m, group(other), group(same), apply.Updated, nil)
+		assert.True(t, compares(m, group(same), group(same), apply.Unchanged, nil))
+	})
+	t.Run("what failed is tried again", func(t *testing.T) {
+		m := &apply.Memory{}
+		compares(m, group(same), group(same), apply.Unchanged, errors.New("no"))
+		assert.True(t, compares(m, group(same), group(same), apply.Unchanged, nil))
+	})
+	t.Run("nothing is known of what there is not", func(t *testing.T) {
+		m := &apply.Memory{}
+		assert.True(t, compares(m, group(same), nil, apply.Created, nil))
+		assert.True(t, compares(m, group(same), nil, apply.Unchanged, nil))
+		assert.True(t, compares(nil, group(same), group(same), apply.Unchanged, nil))
+	})
+	t.Run("what nobody asks for is forgotten", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			m := &apply.Memory{}
+			compares(m, group(same), group(same), apply.Unchanged, nil)
+			for range 3 {
+				time.Sleep(9 * time.Minute)
+				assert.False(t, compares(m, group(same), group(same), apply.Unchanged, nil), "it is asked for")
+			}
+			time.Sleep(21 * time.Minute)
+			compares(m, group(func(g *v1alpha1.TiKVGroup) { g.UID = "2" }), group(func(g *v1alpha1.TiKVGroup) { g.UID = "2" }), apply.Unchanged, nil)
+			time.Sleep(11 * time.Minute)
+			assert.True(t, compares(m, group(same), group(same), apply.Unchanged, nil))
+		})
+	})
+}
+
+// compares reports whether the objects had to be compared.
+func compares(m *apply.Memory, desired *v1alpha1.TiKVGroup, live *v1alpha1.TiKVGroup, result apply.Result, err error) bool {
+	compared := false
+	var there client.Object
+	if live != nil {
+		there = live
+	}
+	_, _ = m.Unless(desired, there, func() (apply.Result, error) { // what it returns is what is given
+		compared = true
+		return result, err
+	})
+	return compared
+}

@@ -1,0 +1,67 @@
+package operator
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+const (
+	// pace is how soon an object is reconciled again. What happens to the members of a
+	// group comes in bursts, and each reconcile reads all of them.
+	pace = 100 * time.Millisecond
+	// pruneEvery is how often those are forgotten that were not reconciled of late.
+	pruneEvery = time.Minute
+)
+
+// paced makes one reconcile of a burst of events: the first event is acted on at once,
+// what follows within pace of that is acted on together.
+type paced struct {
+	inner reconcile.Reconciler
+
+	lock   sync.Mutex
+	ended  map[reconcile.Request]time.Time
+	pruned time.Time
+}
+
+// Paced returns a reconciler that reconciles no object twice within a tenth of a second.
+func Paced(inner reconcile.Reconciler) reconcile.Reconciler {
+	return &paced{inner: inner, ended: map[reconcile.Request]time.Time{}}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (p *paced) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if left := p.left(request, time.Now()); left > 0 {
+		return reconcile.Result{RequeueAfter: left}, nil
+	}
+	defer func() { p.end(request, time.Now()) }()
+	return p.inner.Reconcile(ctx, request)
+}
+
+// left is for how long an object still has to wait.
+func (p *paced) left(request reconcile.Request, now time.Time) time.Duration {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	ended, known := p.ended[request]
+	if !known {
+		return 0
+	}
+	return ended.Add(pace).Sub(now)
+}
+
+func (p *paced) end(request reconcile.Request, now time.Time) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.ended[request] = now
+	if now.Sub(p.pruned) < pruneEvery {
+		return
+	}
+	p.pruned = now
+	for of, ended := range p.ended {
+		if now.Sub(ended) >= pace {
+			delete(p.ended, of)
+		}
+	}
+}
