@@ -3,26 +3,28 @@ package apply
 import (
 	"maps"
 	"reflect"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// forgetAfter is for how long it is remembered at least that an object is as desired.
-const forgetAfter = 10 * time.Minute
+const (
+	// remembered is how many objects are remembered at most: the children of some
+	// thousands of groups.
+	remembered = 1 << 14
+	// rememberedFor is after how long an object is compared once more in any case.
+	rememberedFor = time.Hour
+)
 
 // Memory remembers which objects were found to be as desired, so that they are not
-// encoded and compared again while neither they nor what is desired has changed. The
-// zero value remembers nothing yet; nil never remembers.
-type Memory struct {
-	lock sync.Mutex
-	// recent are those that were asked for since begun, former those of the time before.
-	recent, former map[types.UID]found
-	begun          time.Time
-}
+// encoded and compared again while neither they nor what is desired has changed. Nil
+// remembers nothing.
+type Memory struct{ found *cache.LRUExpireCache }
+
+// NewMemory returns a Memory that remembers nothing yet.
+func NewMemory() *Memory { return &Memory{cache.NewLRUExpireCache(remembered)} }
 
 // found is an object that needed no write: what was desired, and what there was.
 type found struct{ desired, live client.Object }
@@ -34,35 +36,18 @@ func (m *Memory) Unless(desired, live client.Object, write func() (Result, error
 	if m == nil || live == nil {
 		return write()
 	}
-	if last, known := m.look(live.GetUID(), time.Now()); known && sameSaid(last.live, live) && reflect.DeepEqual(last.desired, desired) {
-		return Unchanged, nil
-	}
-	result, err := write()
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	if err == nil && result == Unchanged {
-		m.recent[live.GetUID()] = found{desired, live}
-	} else {
-		delete(m.recent, live.GetUID())
-	}
-	return result, err
-}
-
-// look returns what is known of an object, and forgets what nobody has asked for.
-func (m *Memory) look(uid types.UID, now time.Time) (found, bool) {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	if m.recent == nil || now.Sub(m.begun) >= forgetAfter {
-		m.former, m.recent, m.begun = m.recent, map[types.UID]found{}, now
-	}
-	last, known := m.recent[uid]
-	if !known {
-		if last, known = m.former[uid]; known {
-			m.recent[uid] = last
-			delete(m.former, uid)
+	if value, known := m.found.Get(live.GetUID()); known {
+		if last, ok := value.(found); ok && sameSaid(last.live, live) && reflect.DeepEqual(last.desired, desired) {
+			return Unchanged, nil
 		}
 	}
-	return last, known
+	result, err := write()
+	if err == nil && result == Unchanged {
+		m.found.Add(live.GetUID(), found{desired, live}, rememberedFor)
+	} else {
+		m.found.Remove(live.GetUID())
+	}
+	return result, err
 }
 
 // sameSaid reports whether two versions of an object say the same but for their status.

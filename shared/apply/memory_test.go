@@ -28,53 +28,53 @@ func TestWhatNeededNoWriteIsNotComparedAgain(t *testing.T) {
 		desired, live func(*v1alpha1.TiKVGroup)
 		compared      bool
 	}{
-		"nothing":                   {same, same, false},
-		"the status":                {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Status.Replicas = "11", 2 }, false},
-		"the spec":                  {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Generation = "11", 4 }, true},
-		"a label":                   {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Labels["l"] = "11", "2" }, true},
-		"an annotation":             {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Annotations = "11", nil }, true},
-		"a finalizer":               {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Finalizers = "11", nil }, true},
-		"the owner":                 {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.OwnerReferences = "11", []metav1.OwnerReference{{UID: "o"}} }, true},
-		"it is being deleted":       {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.DeletionTimestamp = "11", &metav1.Time{Time: time.Unix(1, 0)} }, true},
+		"nothing":       {same, same, false},
+		"the status":    {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Status.Replicas = "11", 2 }, false},
+		"the spec":      {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Generation = "11", 4 }, true},
+		"a label":       {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Labels["l"] = "11", "2" }, true},
+		"an annotation": {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Annotations = "11", nil }, true},
+		"a finalizer":   {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Finalizers = "11", nil }, true},
+		"the owner": {same, func(g *v1alpha1.TiKVGroup) {
+			g.ResourceVersion, g.OwnerReferences = "11", []metav1.OwnerReference{{UID: "o"}}
+		}, true},
+		"it is being deleted": {same, func(g *v1alpha1.TiKVGroup) {
+			g.ResourceVersion, g.DeletionTimestamp = "11", &metav1.Time{Time: time.Unix(1, 0)}
+		}, true},
 		"a kind without generation": {same, func(g *v1alpha1.TiKVGroup) { g.ResourceVersion, g.Generation = "11", 0 }, true},
 		"what is desired":           {func(g *v1alpha1.TiKVGroup) { g.Spec.Replicas = ptr.To[int32](5) }, same, true},
 		"another object":            {same, func(g *v1alpha1.TiKVGroup) { g.UID = "2" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &apply.Memory{}
+			m := apply.NewMemory()
 			assert.True(t, compares(m, group(same), group(same), apply.Unchanged, nil), "the first time")
 			assert.Equal(t, c.compared, compares(m, group(c.desired), group(c.live), apply.Unchanged, nil))
 		})
 	}
 	t.Run("what was written is compared again", func(t *testing.T) {
-		m := &apply.Memory{}
+		m := apply.NewMemory()
 		compares(m, group(same), group(same), apply.Unchanged, nil)
 		other := func(g *v1alpha1.TiKVGroup) { g.Spec.Replicas = ptr.To[int32](5) }
 		compares(m, group(other), group(same), apply.Updated, nil)
 		assert.True(t, compares(m, group(same), group(same), apply.Unchanged, nil))
 	})
 	t.Run("what failed is tried again", func(t *testing.T) {
-		m := &apply.Memory{}
+		m := apply.NewMemory()
 		compares(m, group(same), group(same), apply.Unchanged, errors.New("no"))
 		assert.True(t, compares(m, group(same), group(same), apply.Unchanged, nil))
 	})
 	t.Run("nothing is known of what there is not", func(t *testing.T) {
-		m := &apply.Memory{}
+		m := apply.NewMemory()
 		assert.True(t, compares(m, group(same), nil, apply.Created, nil))
 		assert.True(t, compares(m, group(same), nil, apply.Unchanged, nil))
 		assert.True(t, compares(nil, group(same), group(same), apply.Unchanged, nil))
 	})
-	t.Run("what nobody asks for is forgotten", func(t *testing.T) {
+	t.Run("it is compared again after an hour", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			m := &apply.Memory{}
+			m := apply.NewMemory()
 			compares(m, group(same), group(same), apply.Unchanged, nil)
-			for range 3 {
-				time.Sleep(9 * time.Minute)
-				assert.False(t, compares(m, group(same), group(same), apply.Unchanged, nil), "it is asked for")
-			}
-			time.Sleep(21 * time.Minute)
-			compares(m, group(func(g *v1alpha1.TiKVGroup) { g.UID = "2" }), group(func(g *v1alpha1.TiKVGroup) { g.UID = "2" }), apply.Unchanged, nil)
-			time.Sleep(11 * time.Minute)
+			time.Sleep(time.Hour - time.Second)
+			assert.False(t, compares(m, group(same), group(same), apply.Unchanged, nil))
+			time.Sleep(2 * time.Second)
 			assert.True(t, compares(m, group(same), group(same), apply.Unchanged, nil))
 		})
 	})

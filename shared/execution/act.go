@@ -51,7 +51,7 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.
 			return o
 		}
 	}
-	changed, taken := make([]bool, len(plan.Instances)), make([]string, len(plan.Instances))
+	results, taken := make([]apply.Result, len(plan.Instances)), make([]string, len(plan.Instances))
 	var second []func() step.Outcome
 	for i, change := range plan.Instances {
 		second = append(second, func() step.Outcome {
@@ -62,13 +62,15 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.
 			if taken[i], err = retiredClaim(ctx, env, g, change); err != nil || taken[i] != "" {
 				return outcomeOfError(err)
 			}
-			result, o := applyInstance(ctx, env, g, change)
-			changed[i] = o.Kind == step.KindDone && result != apply.Unchanged
+			var o step.Outcome
+			results[i], o = applyInstance(ctx, env, g, change)
 			return o
 		})
 	}
-	if o := step.Parallel(second...); o.Kind != step.KindDone {
-		return o
+	applied := step.Parallel(second...)
+	tellCreated(env, g, plan.Instances, results)
+	if applied.Kind != step.KindDone {
+		return applied
 	}
 	if o := step.Worst(callPD(ctx, env, g, plan.Calls), deleteObjects(ctx, env, g, plan)); o.Kind != step.KindDone {
 		return o
@@ -86,7 +88,7 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.
 		return step.Wait("PersistentVolumeClaim", time.Second, v1alpha1.ReasonCreating,
 			fmt.Sprintf("Instance %s is not made, for claim %s is that of a member that has left: another slot is taken as soon as the operator sees that", plan.Instances[at].Desired.Name, taken[at]))
 	}
-	if at := slices.Index(changed, true); at >= 0 && plan.Outcome.Kind == step.KindDone {
+	if at := slices.IndexFunc(results, func(r apply.Result) bool { return r == apply.Created || r == apply.Updated }); at >= 0 && plan.Outcome.Kind == step.KindDone {
 		// The plan was made from what the Instances said of their old specs.
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonProgressing, "Instance "+plan.Instances[at].Desired.Name+" has just been changed")
 	}

@@ -100,9 +100,8 @@ func nameTaken(g v1alpha1.Group, kind, name string) step.Outcome {
 	return o
 }
 
-// applyInstance applies an Instance and tells a person about it. Its spec is a
-// permission to stop its pod: what an outdated version of it says must not be
-// written again.
+// applyInstance applies an Instance. Its spec is a permission to stop its pod: what an
+// outdated version of it says must not be written again.
 func applyInstance(ctx context.Context, env operator.Env, g v1alpha1.Group, change planning.InstanceChange) (apply.Result, step.Outcome) {
 	var live client.Object
 	if change.Live != nil {
@@ -111,14 +110,28 @@ func applyInstance(ctx context.Context, env operator.Env, g v1alpha1.Group, chan
 	result, err := env.Applied.Unless(change.Desired, live, func() (apply.Result, error) {
 		return apply.Seen(ctx, env.Client, env.Name, change.Desired, live)
 	})
-	switch {
-	case err != nil:
-	case result == apply.Created:
-		env.Recorder.Eventf(g, change.Desired, corev1.EventTypeNormal, string(result), "Apply", "%s Instance %s", result, change.Desired.Name)
-	case result == apply.Updated:
+	if err == nil && result == apply.Updated {
 		status.Note(ctrl.LoggerFrom(ctx), g, change.Desired, string(result), "changed Instance %s: %s", change.Desired.Name, describeChange(change))
 	}
 	return result, applyOutcome(change.Desired, err)
+}
+
+// tellCreated records the Instances that were made together in one Event.
+func tellCreated(env operator.Env, g v1alpha1.Group, changes []planning.InstanceChange, results []apply.Result) {
+	var made []*v1alpha1.Instance
+	var names []string
+	for i, change := range changes {
+		if results[i] == apply.Created {
+			made, names = append(made, change.Desired), append(names, change.Desired.Name)
+		}
+	}
+	switch len(made) {
+	case 0:
+	case 1:
+		env.Recorder.Eventf(g, made[0], corev1.EventTypeNormal, string(apply.Created), "Apply", "Created Instance %s", names[0])
+	default:
+		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, string(apply.Created), "Apply", "Created Instances %s", strings.Join(names, ", "))
+	}
 }
 
 // describeChange says what of an Instance is changed, as far as it matters to its pod.

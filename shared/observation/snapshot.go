@@ -14,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
 )
 
 // Snapshot is what an operator reads before it decides.
@@ -33,6 +34,8 @@ type Snapshot struct {
 	ConfigMaps map[string]bool
 	// Revisions of the group.
 	Revisions []appsv1.ControllerRevision
+	// Records remembers what they store; nil remembers nothing.
+	Records *revision.Memory
 	// Claims that exist, by the Instance that they are labelled with.
 	Claims map[string][]metav1.ObjectMeta
 	// ForeignClaims have names that the first PD members would use, and are not known to

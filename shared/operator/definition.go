@@ -17,6 +17,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/status"
 )
 
@@ -61,6 +62,8 @@ type Env struct {
 	Status status.Writer
 	// Applied remembers which objects need no write.
 	Applied *apply.Memory
+	// Records remembers what ControllerRevisions store.
+	Records *revision.Memory
 	// Recorder of Events.
 	Recorder events.EventRecorder
 	// PD polls PD; nil unless the Definition has a Dialer.

@@ -29,6 +29,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 	"github.com/tidb-groups/tidb-groups/shared/metrics"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/status"
 )
 
@@ -180,7 +181,8 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 		PerNamespace: flags.perNamespace(),
 
 		Waits:   &gate.Waits{},
-		Applied: &apply.Memory{},
+		Applied: apply.NewMemory(),
+		Records: revision.NewMemory(),
 		Now:     time.Now,
 	}
 	env.Status = status.Writer{Client: env.Client, Owner: definition.Name, Recorder: env.Recorder, Version: Version()}

@@ -22,7 +22,7 @@ import (
 
 // Observe reads the Snapshot of a group.
 func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (observation.Snapshot, error) {
-	s := observation.Snapshot{Now: env.Now(), Image: env.Image}
+	s := observation.Snapshot{Now: env.Now(), Image: env.Image, Records: env.Records}
 	var err error
 	if s.Instances, err = Instances(ctx, env.Client, g); err != nil {
 		return s, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -48,6 +49,15 @@ func (r Record) withTools(of Record) Record {
 	return r
 }
 
+// copy returns a copy that shares nothing.
+func (r Record) copy() Record {
+	out := Record{Inputs: r.Inputs, Template: *r.Template.DeepCopy(), Files: maps.Clone(r.Files)}
+	for _, c := range r.Claims {
+		out.Claims = append(out.Claims, *c.DeepCopy())
+	}
+	return out
+}
+
 // Hash returns the short digest that names the rendering. Inputs do not count:
 // two spellings of one thing are one revision.
 func (r Record) Hash() (string, error) {
@@ -71,16 +81,16 @@ type Target struct {
 
 // Resolve decides which rendering is wanted: the stored one of the same inputs
 // if there is one, the newest of several, else the new one.
-func Resolve(rendered Record, stored []appsv1.ControllerRevision) (Target, error) {
+func (m *Memory) Resolve(rendered Record, stored []appsv1.ControllerRevision) (Target, error) {
 	newestFirst := slices.Clone(stored)
 	slices.SortFunc(newestFirst, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
 	for _, s := range newestFirst {
-		old, err := Decode(s)
+		old, hash, err := m.decode(s)
 		if err != nil {
 			return Target{}, err
 		}
 		if old.Inputs == rendered.Inputs {
-			return keep(old, s.Revision, rendered.withTools(old))
+			return keep(Target{Record: old, Hash: hash, Stored: true, Number: s.Revision}, rendered.withTools(old))
 		}
 	}
 	hash, err := rendered.Hash()
@@ -95,20 +105,16 @@ func Resolve(rendered Record, stored []appsv1.ControllerRevision) (Target, error
 }
 
 // keep returns the stored rendering, and how what would be rendered now differs from it.
-func keep(old Record, number int64, now Record) (Target, error) {
-	hash, err := old.Hash()
+func keep(target Target, now Record) (Target, error) {
+	if equality.Semantic.DeepEqual(target.Record, now) {
+		return target, nil // nearly always, and cheaper than a hash
+	}
+	hash, err := now.Hash()
 	if err != nil {
 		return Target{}, err
 	}
-	target := Target{Record: old, Hash: hash, Stored: true, Number: number}
-	if equality.Semantic.DeepEqual(old, now) {
-		return target, nil // nearly always, and cheaper than a hash
-	}
-	if hash, err = now.Hash(); err != nil {
-		return Target{}, err
-	}
 	if hash != target.Hash {
-		target.NewRendering = firstDifference(old, now)
+		target.NewRendering = firstDifference(target.Record, now)
 	}
 	return target, nil
 }

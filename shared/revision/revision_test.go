@@ -21,7 +21,7 @@ func record(inputs, image string) revision.Record {
 
 func store(t *testing.T, number int64, r revision.Record) appsv1.ControllerRevision {
 	t.Helper()
-	target, err := revision.Resolve(r, nil)
+	target, err := revision.NewMemory().Resolve(r, nil)
 	require.NoError(t, err)
 	target.Number = number
 	object, err := target.Object("basic-pd", "default", nil)
@@ -31,7 +31,7 @@ func store(t *testing.T, number int64, r revision.Record) appsv1.ControllerRevis
 
 func TestAnUpgradedOperatorKeepsTheStoredRendering(t *testing.T) {
 	old := store(t, 3, record("same", "pd:1"))
-	target, err := revision.Resolve(record("same", "pd:2"), []appsv1.ControllerRevision{old})
+	target, err := revision.NewMemory().Resolve(record("same", "pd:2"), []appsv1.ControllerRevision{old})
 	require.NoError(t, err)
 	assert.True(t, target.Stored)
 	assert.Equal(t, "pd:1", target.Template.Spec.Containers[0].Image)
@@ -49,22 +49,22 @@ func TestAnUpgradedOperatorIsNoNewRenderingByItsImageAlone(t *testing.T) {
 	}
 	old := store(t, 3, with("pd:1", "operator:1"))
 	now := with("pd:1", "operator:2")
-	target, err := revision.Resolve(now, []appsv1.ControllerRevision{old})
+	target, err := revision.NewMemory().Resolve(now, []appsv1.ControllerRevision{old})
 	require.NoError(t, err)
 	assert.Empty(t, target.NewRendering)
 	assert.Equal(t, "operator:1", target.Template.Spec.InitContainers[0].Image, "the pods stay as they are")
 	assert.Equal(t, "operator:2", now.Template.Spec.InitContainers[0].Image, "what was rendered is not touched")
-	target, err = revision.Resolve(with("pd:2", "operator:2"), []appsv1.ControllerRevision{old})
+	target, err = revision.NewMemory().Resolve(with("pd:2", "operator:2"), []appsv1.ControllerRevision{old})
 	require.NoError(t, err)
 	assert.Equal(t, "spec.containers[pd].image: pd:1 → pd:2", target.NewRendering)
-	target, err = revision.Resolve(with("pd:1", "operator:2"), []appsv1.ControllerRevision{store(t, 3, record("same", "pd:1"))})
+	target, err = revision.NewMemory().Resolve(with("pd:1", "operator:2"), []appsv1.ControllerRevision{store(t, 3, record("same", "pd:1"))})
 	require.NoError(t, err)
 	assert.Contains(t, target.NewRendering, "spec.initContainers")
 }
 
 func TestAChangedSpecMakesANewRevision(t *testing.T) {
 	old := store(t, 3, record("one", "pd:1"))
-	target, err := revision.Resolve(record("two", "pd:2"), []appsv1.ControllerRevision{old})
+	target, err := revision.NewMemory().Resolve(record("two", "pd:2"), []appsv1.ControllerRevision{old})
 	require.NoError(t, err)
 	assert.False(t, target.Stored)
 	assert.Empty(t, target.NewRendering)
@@ -75,7 +75,7 @@ func TestAChangedSpecMakesANewRevision(t *testing.T) {
 // GRP-10.
 func TestRevertingASpecFindsItsOldRevision(t *testing.T) {
 	one, two := store(t, 1, record("one", "pd:1")), store(t, 2, record("two", "pd:2"))
-	target, err := revision.Resolve(record("one", "pd:1"), []appsv1.ControllerRevision{two, one})
+	target, err := revision.NewMemory().Resolve(record("one", "pd:1"), []appsv1.ControllerRevision{two, one})
 	require.NoError(t, err)
 	assert.True(t, target.Stored)
 	assert.EqualValues(t, 1, target.Number)
@@ -118,4 +118,32 @@ func TestDifferenceSaysWhatNeedsARestart(t *testing.T) {
 			assert.Equal(t, c.restart, back.Restart, "and taken back: %s", back.Text)
 		})
 	}
+}
+
+// What a ControllerRevision stores is decoded once, and is the caller's to change.
+func TestWhatIsRememberedOfARevisionIsNobodysToChange(t *testing.T) {
+	stored := store(t, 2, record("one", "pd:1"))
+	stored.UID, stored.ResourceVersion = "u", "1"
+	m := revision.NewMemory()
+	first, err := m.Resolve(record("one", "pd:1"), []appsv1.ControllerRevision{stored})
+	require.NoError(t, err)
+	first.Template.Spec.Containers[0].Image = "changed"
+	for file := range first.Files {
+		first.Files[file] = "changed"
+	}
+
+	unreadable := stored
+	unreadable.Data.Raw = []byte("no JSON")
+	again, err := m.Resolve(record("one", "pd:1"), []appsv1.ControllerRevision{unreadable})
+	require.NoError(t, err, "it is not decoded again")
+	fresh, err := revision.NewMemory().Resolve(record("one", "pd:1"), []appsv1.ControllerRevision{stored})
+	require.NoError(t, err)
+	assert.Equal(t, fresh, again)
+
+	unreadable.ResourceVersion = "2"
+	_, err = m.Resolve(record("one", "pd:1"), []appsv1.ControllerRevision{unreadable})
+	require.Error(t, err, "another version is")
+	unreadable.UID = ""
+	_, err = m.Resolve(record("one", "pd:1"), []appsv1.ControllerRevision{unreadable})
+	require.Error(t, err, "what has no identity is not remembered")
 }

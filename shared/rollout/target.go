@@ -68,7 +68,7 @@ func ResolveTarget(s observation.Snapshot, r component.Rendering) (revision.Targ
 	if err != nil {
 		return revision.Target{}, err
 	}
-	return revision.Resolve(revision.Record{Inputs: inputs, Template: r.Template, Files: r.Files}, s.Revisions)
+	return s.Records.Resolve(revision.Record{Inputs: inputs, Template: r.Template, Files: r.Files}, s.Revisions)
 }
 
 // NewConfigMap returns the ConfigMap of a target unless it exists already. It is

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
@@ -42,11 +41,21 @@ func Arg(i *v1alpha1.Instance) string {
 // Start returns what Arg does, and whether the member has its argument from an
 // annotation of its pod.
 func Start(i *v1alpha1.Instance) (arg string, asks bool) {
-	var template corev1.PodTemplateSpec
+	// Of a template only what is looked at is decoded: it is asked for all the time.
+	var template struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+		Spec struct {
+			Containers []struct {
+				Args []string `json:"args"`
+			} `json:"containers"`
+		} `json:"spec"`
+	}
 	if err := json.Unmarshal(i.Spec.PodTemplate.Raw, &template); err != nil {
 		return "", false // the planner fails on it with a better word
 	}
-	start := template.Annotations[v1alpha1.AnnotationStart]
+	start := template.Metadata.Annotations[v1alpha1.AnnotationStart]
 	asks = start != ""
 	if strings.HasPrefix(start, Flag) {
 		return start, asks

@@ -48,7 +48,7 @@ func (r *Reconciler) setup() error {
 	for _, component := range v1alpha1.ComponentTable() {
 		b = b.Watches(component.New(), wants, changed)
 	}
-	if err := b.Complete(r.Env.Fair(r)); err != nil {
+	if err := b.Complete(r.Env.Fair(operator.Paced(r))); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil
