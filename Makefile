@@ -23,7 +23,7 @@ export CGO_ENABLED = 0
 export GOFLAGS = -trimpath -buildvcs=false
 export PROVIDER IMAGES FULL
 .DEFAULT_GOAL = help
-.PHONY: help build generate verify lint vulncheck test check conformance campaign mutants rig e2e demo demo-down images release docs tidy
+.PHONY: help build generate verify lint vulncheck test check conformance campaign mutants rig bench e2e demo demo-down images release docs tidy
 
 # $(call each,what,commands) runs the commands inside every module that has packages.
 each = @set -e; for module in $(MODULES); do ( cd $$module; [ -n "$$(go list ./... 2>/dev/null)" ] || exit 0; echo "$(1) $$module"; $(2) ); done
@@ -79,6 +79,10 @@ conformance: ## Hold the stand-ins for PD and a real PD, which is built once, to
 rig: ## Run every scenario of the simulated world; RIG='flags and scenarios', see RIG=-help
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
 	@go -C e2e run ./cmd/rig $(RIG)
+
+bench: ## Measure what the operators write, ask and use; BENCH='flags', see BENCH=-help
+	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
+	@go -C e2e run -tags grpcnotrace ./cmd/bench $(BENCH)
 
 campaign: ## Try to break every promise at every point; CAMPAIGN="-help" lists the flags
 	go -C e2e run -tags grpcnotrace ./cmd/campaign $(CAMPAIGN)

@@ -53,6 +53,8 @@ type Result struct {
 
 // Cost is what the operators asked of the API server and used of the processor.
 type Cost struct {
+	// Took is how long the phase was.
+	Took time.Duration `json:"took"`
 	// Requests by operator, verb and resource.
 	Requests map[rig.Request]int `json:"-"`
 	// Writes of all operators.
@@ -112,6 +114,13 @@ func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (res
 	err = errors.Join(err, r.StopOperators(context.WithoutCancel(ctx), r.Running()...))
 	for _, bad := range append(seen.Alarms, seen.Violations...) {
 		err = errors.Join(err, errors.New(bad))
+	}
+	births := 0
+	for _, n := range seen.Births {
+		births += n
+	}
+	if err == nil && births != c.Clusters {
+		err = fmt.Errorf("%d cluster IDs were born for %d clusters", births, c.Clusters)
 	}
 	return result, err
 }

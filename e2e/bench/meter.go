@@ -35,9 +35,10 @@ func (m meter) measure(do func() error) (Cost, error) {
 	if err := pprof.StartCPUProfile(&profiled); err != nil {
 		return Cost{}, fmt.Errorf("profile the processor: %w", err)
 	}
+	began := time.Now()
 	err := do()
 	pprof.StopCPUProfile()
-	cost := Cost{Requests: m.rig.Requests.Since(before), PodsReplaced: m.replaced() - replaced}
+	cost := Cost{Took: time.Since(began), Requests: m.rig.Requests.Since(before), PodsReplaced: m.replaced() - replaced}
 	cost.Reconciles = map[string]int{}
 	for name, n := range reconciles() {
 		cost.Reconciles[name] = n - reconciled[name]

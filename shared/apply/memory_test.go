@@ -72,9 +72,9 @@ func TestWhatNeededNoWriteIsNotComparedAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := apply.NewMemory()
 			compares(m, group(same), group(same), apply.Unchanged, nil)
-			time.Sleep(time.Hour - time.Second)
+			<-time.After(time.Hour - time.Second)
 			assert.False(t, compares(m, group(same), group(same), apply.Unchanged, nil))
-			time.Sleep(2 * time.Second)
+			<-time.After(2 * time.Second)
 			assert.True(t, compares(m, group(same), group(same), apply.Unchanged, nil))
 		})
 	})

@@ -26,17 +26,17 @@ func TestABurstOfEventsIsOneMoreReconcile(t *testing.T) {
 		}
 
 		assert.Equal(t, time.Hour, event("a"))
-		time.Sleep(pace / 4)
+		<-time.After(pace / 4)
 		assert.Equal(t, pace*3/4, event("a"))
 		assert.Equal(t, time.Hour, event("b"), "others do not wait")
-		time.Sleep(pace / 4)
+		<-time.After(pace / 4)
 		assert.Equal(t, pace/2, event("a"))
 		assert.Equal(t, map[string]int{"a": 1, "b": 1}, runs)
-		time.Sleep(pace / 2)
+		<-time.After(pace / 2)
 		assert.Equal(t, time.Hour, event("a"))
 		assert.Equal(t, map[string]int{"a": 2, "b": 1}, runs)
 
-		time.Sleep(pruneEvery)
+		<-time.After(pruneEvery)
 		event("b")
 		assert.Len(t, p.(*paced).ended, 1, "what is not reconciled is forgotten")
 	})

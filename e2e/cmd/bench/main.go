@@ -1,6 +1,7 @@
 // Command bench measures what the operators cost, see package bench.
 //
-//	bench                     1, 20 and 100 clusters
+//	bench                                   1, 8 and 20 clusters
+//	bench -record "statuses are compared"   the same, and its figures go into docs/performance.md
 //	bench -clusters 1 -idle 1m -restart -functions 40
 package main
 
@@ -12,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +21,7 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/e2e/bench"
+	"github.com/tidb-groups/tidb-groups/e2e/document"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
@@ -34,19 +37,21 @@ type options struct {
 	changes   bool
 	functions int
 	profile   string
+	record    string
 }
 
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var o options
-	flag.StringVar(&o.clusters, "clusters", "1,20,100", "how many clusters are created at once, for each run")
+	flag.StringVar(&o.clusters, "clusters", "1,8,20", "how many clusters are created at once, for each run")
 	flag.DurationVar(&o.idle, "idle", 0, "watch the operators for so long when nothing is left to do")
 	flag.BoolVar(&o.restart, "restart", false, "stop the operators and start them again in the end")
 	flag.BoolVar(&o.requests, "requests", false, "print every kind of request")
 	flag.BoolVar(&o.changes, "changes", false, "print what the versions of all objects changed")
 	flag.IntVar(&o.functions, "functions", 0, "print so many functions of the operators by their processor time")
 	flag.StringVar(&o.profile, "profile", "", "write the start's profile of the processor to this file, for go tool pprof -tagfocus=operator=tikvgroup")
+	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")
 	flag.Parse()
 	if err := o.do(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: FAILED:", err)
@@ -55,8 +60,15 @@ func run() int {
 	return 0
 }
 
-func (o options) do(ctx context.Context) (err error) {
+func (o options) do(ctx context.Context) error {
 	rig.NewJournal(nil)
+	run, err := describe(ctx, o.record)
+	if err != nil {
+		return err
+	}
+	if run.Loaded() {
+		fmt.Printf("%.1f processes want a processor already: times will be too long, only counts can be compared\n", run.Load)
+	}
 	for field := range strings.SplitSeq(o.clusters, ",") {
 		n, err := strconv.Atoi(field)
 		if err != nil || n < 1 {
@@ -67,13 +79,30 @@ func (o options) do(ctx context.Context) (err error) {
 			return err
 		}
 		o.print(result)
+		run.Results = append(run.Results, result)
 		if o.profile != "" {
 			if err := os.WriteFile(o.profile, result.Start.Profile, 0o600); err != nil {
 				return fmt.Errorf("write profile: %w", err)
 			}
 		}
 	}
-	return nil
+	if o.record == "" {
+		return nil
+	}
+	return bench.Record(filepath.Join(root, "docs"), run)
+}
+
+// root is the top of the repository, seen from the folder of this module.
+const root = ".."
+
+// describe says what is measured, and where.
+func describe(ctx context.Context, what string) (bench.Run, error) {
+	commit, err := document.Commit(ctx, root)
+	if err != nil {
+		return bench.Run{}, err
+	}
+	machine, load, err := bench.Describe()
+	return bench.Run{What: what, Commit: commit, Machine: machine, Load: load}, err
 }
 
 // measure runs a case on a control plane of its own.

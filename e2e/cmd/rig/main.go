@@ -30,11 +30,9 @@ type options struct {
 	all      bool
 	list     bool
 	requests bool
-	changes  bool
 	errors   bool
 	remedies bool
 	parallel int
-	clusters int
 	speed    bool
 	names    []string
 }
@@ -46,11 +44,9 @@ func run() int {
 	flag.BoolVar(&o.all, "all", false, "run every order of the scenarios that have many, not a sample")
 	flag.BoolVar(&o.list, "list", false, "print the scenarios and what they show, and end")
 	flag.BoolVar(&o.requests, "requests", false, "print every kind of request")
-	flag.BoolVar(&o.changes, "changes", false, "with -clusters, print what the versions of all objects changed")
 	flag.BoolVar(&o.errors, "errors", false, "print the errors that operators log")
 	flag.BoolVar(&o.remedies, "remedies", false, "print every message of a status with a command to paste")
 	flag.IntVar(&o.parallel, "parallel", 4, "how many scenarios run at the same time")
-	flag.IntVar(&o.clusters, "clusters", 0, "bring up so many clusters at once instead of running scenarios")
 	flag.BoolVar(&o.speed, "speed", false, "measure how long the operators themselves take, instead of running scenarios")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: rig [flags] [scenario...]")
@@ -82,10 +78,7 @@ func (o options) do(ctx context.Context) error {
 	}
 	journal := rig.NewJournal(loud)
 	return withPlane(ctx, func(plane *controlplane.ControlPlane) error {
-		switch {
-		case o.clusters > 0:
-			return o.manyClusters(ctx, plane)
-		case o.speed:
+		if o.speed {
 			return speed(ctx, plane)
 		}
 		failed := o.runAll(ctx, plane, selected)

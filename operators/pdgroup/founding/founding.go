@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 

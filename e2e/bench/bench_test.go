@@ -1,0 +1,132 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+)
+
+// plane is the control plane of this package's tests.
+var plane *controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	journal := rig.NewJournal(nil)
+	options, err := rig.PlaneOptions()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := controlplane.Main(m, options, func(cp *controlplane.ControlPlane) { plane = cp })
+	for _, p := range journal.Panics() {
+		fmt.Fprintln(os.Stderr, "an operator panicked:", p)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// A new write has to be put into the budget, with what it is for.
+func TestTheStartOfAClusterStaysWithinItsBudget(t *testing.T) {
+	result, err := Measure(t.Context(), plane, Case{Clusters: 1, Idle: 15 * time.Second, Restart: true})
+	require.NoError(t, err)
+	assert.Empty(t, Excess(result.Start.Requests))
+	assert.Positive(t, result.Start.Operators())
+	assert.Less(t, result.Start.Operators(), result.Took*4)
+
+	assert.Zero(t, result.Idle.Writes, "nothing is written when nothing happens")
+	assert.Zero(t, result.Idle.Reads, "nothing is read either")
+	assert.Zero(t, result.Restart.Writes, "a restart of the operators changes nothing")
+	assert.Zero(t, result.Restart.PodsReplaced)
+}
+
+func TestWhatIsNotBudgetedIsNamed(t *testing.T) {
+	requests := map[rig.Request]int{{Operator: "tikvgroup", Verb: "list", Resource: "pods"}: 7}
+	for _, w := range Budget() {
+		request := rig.Request{Operator: w.Operator, Verb: w.Verb, Resource: w.Resource}
+		assert.NotContains(t, requests, request, "each kind of write has one line")
+		assert.True(t, request.Writes())
+		assert.NotEmpty(t, w.Why)
+		requests[request] = w.AtLeast
+	}
+	assert.Empty(t, Excess(requests))
+
+	requests[rig.Request{Operator: "tikvgroup", Verb: "patch", Resource: "instances"}] = 4
+	requests[rig.Request{Operator: "tidbgroup", Verb: "patch", Resource: "tidbgroups/status"}] = 100
+	requests[rig.Request{Operator: "tidbgroup", Verb: "delete", Resource: "pods"}] = 1
+	delete(requests, rig.Request{Operator: "instance", Verb: "create", Resource: "pods"})
+	assert.Equal(t, []string{
+		"instance: create pods: 0 times, not 8",
+		"tikvgroup: patch instances: 4 times, not 3",
+		"tidbgroup: patch tidbgroups/status: 100 times, not 4 to 12",
+		"tidbgroup: delete pods: 1 times, which no line of the budget allows",
+	}, Excess(requests))
+}
+
+// The simulated world and the garbage collector are nobody's time.
+func TestTheProcessorTimeIsTheOperatorsThatUsedIt(t *testing.T) {
+	function := func(name string) *profile.Location {
+		return &profile.Location{Line: []profile.Line{{Function: &profile.Function{Name: name}}}}
+	}
+	sample := func(spent int64, operator string, stack ...*profile.Location) *profile.Sample {
+		out := &profile.Sample{Value: []int64{1, spent}, Location: stack}
+		if operator != "" {
+			out.Label = map[string][]string{rig.ProfileLabel: {operator}}
+		}
+		return out
+	}
+	by, functions := share(&profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "samples"}, {Type: "cpu"}},
+		Sample: []*profile.Sample{
+			sample(10, "tikvgroup", function("plan"), function("reconcile")),
+			sample(20, "tikvgroup", function("reconcile"), function("reconcile")),
+			sample(40, "pdgroup", function("plan"), function("reconcile")),
+			sample(80, "", function("model")),
+			sample(160, "", function("work"), function("runtime.gcBgMarkWorker")),
+		},
+	})
+	assert.Equal(t, map[string]time.Duration{"tikvgroup": 30, "pdgroup": 40, "": 80, collector: 160}, by)
+	assert.Equal(t, []Function{{"reconcile", 70}, {"plan", 50}}, functions)
+	assert.Equal(t, time.Duration(70), Cost{Processor: by}.Operators())
+}
+
+func TestRunsAreKeptBesideEachOther(t *testing.T) {
+	docs := t.TempDir()
+	page := filepath.Join(docs, "performance.md")
+	require.NoError(t, os.WriteFile(page, []byte("# Performance\n\n<!-- written by make bench: begin -->\n<!-- written by make bench: end -->\n"), 0o600))
+	run := func(commit string, writes int) Run {
+		cost := Cost{Writes: 2 * writes, Reads: 10, Reconciles: map[string]int{"pdgroup": 40}, Processor: map[string]time.Duration{"pdgroup": time.Second, "": time.Minute}}
+		return Run{What: "of " + commit, Commit: commit, Machine: "m", Results: []Result{{Clusters: 2, Took: 5 * time.Second, Start: cost, Idle: &Cost{Took: time.Minute}}}}
+	}
+	require.NoError(t, Record(docs, run("one", 200)))
+	loaded := run("two", 100)
+	loaded.Load = 99
+	require.NoError(t, Record(docs, loaded))
+	require.NoError(t, Record(docs, loaded), "a commit that is measured again is replaced")
+
+	text, err := os.ReadFile(filepath.Clean(page))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "| one | of one | 2 | 5.0 | 200 | 5 | 20 | 500 | 0 |\n"+
+		"| two | of two (on a loaded machine, 99.0 processes wanted a processor: only counts can be compared) | 2 | 5.0 | 100 | 5 | 20 | 500 | 0 |\n\n")
+	assert.Contains(t, string(text), "### 2 clusters, by operator\n\nCommit two.\n")
+	assert.Contains(t, string(text), "| nothing to do, 1m0s | 0 | 0 | 0 | 0 |")
+	assert.Contains(t, string(text), "| instance | create pods | 8 | one for each member |")
+
+	elsewhere := run("three", 100)
+	elsewhere.Machine = "another"
+	assert.ErrorContains(t, Record(docs, elsewhere), `which this machine ("another") cannot be compared with`)
+}
+
+func TestThisMachineIsDescribed(t *testing.T) {
+	machine, load, err := Describe()
+	require.NoError(t, err)
+	assert.Contains(t, machine, "processors")
+	assert.GreaterOrEqual(t, load, 0.0)
+}

@@ -1,0 +1,148 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/e2e/document"
+)
+
+// Run is one run of the benchmark.
+type Run struct {
+	// What was changed since the run before, in a few words.
+	What string `json:"what"`
+	// Commit that was measured.
+	Commit string `json:"commit"`
+	// Machine that it was measured on.
+	Machine string `json:"machine"`
+	// Load of the machine before the first case: how many processes wanted a processor.
+	Load float64 `json:"load"`
+	// Results by number of clusters.
+	Results []Result `json:"results"`
+}
+
+// Loaded reports whether the machine did much else when a run began: then times are
+// too long, and only counts can be compared.
+func (r Run) Loaded() bool { return r.Load > float64(runtime.NumCPU())/2 }
+
+// Describe names this machine and says how much it does at the moment.
+func Describe() (machine string, load float64, err error) {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "", 0, fmt.Errorf("find out about the processor: %w", err)
+	}
+	model := "unknown processor"
+	for line := range strings.SplitSeq(string(info), "\n") {
+		if name, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(name) == "model name" {
+			model = strings.TrimSpace(value)
+			break
+		}
+	}
+	average, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "", 0, fmt.Errorf("find out about the load: %w", err)
+	}
+	if _, err := fmt.Sscan(string(average), &load); err != nil {
+		return "", 0, fmt.Errorf("read the load %q: %w", average, err)
+	}
+	return fmt.Sprintf("%s, %d processors", model, runtime.NumCPU()), load, nil
+}
+
+// writer is the command that writes the page.
+const writer = "make bench"
+
+// Record puts a run into performance.json and the tables of all runs into performance.md
+// of a folder of docs. A run of the same commit is replaced. It refuses a run of another
+// machine than those that are there.
+func Record(docs string, run Run) error {
+	file := filepath.Join(docs, "performance.json")
+	var runs []Run
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err == nil {
+		err = json.Unmarshal(text, &runs)
+	}
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	runs = slices.DeleteFunc(runs, func(old Run) bool { return old.Commit == run.Commit })
+	if len(runs) > 0 && runs[0].Machine != run.Machine {
+		return fmt.Errorf("%s has runs on %q, which this machine (%q) cannot be compared with: move the file away to begin anew", file, runs[0].Machine, run.Machine)
+	}
+	runs = append(runs, run)
+	if text, err = json.MarshalIndent(runs, "", "  "); err != nil {
+		return fmt.Errorf("encode %s: %w", file, err)
+	}
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil { //nolint:gosec // a file of the repository
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return document.Write(filepath.Join(docs, "performance.md"), writer, Tables(runs))
+}
+
+// Tables renders runs as the tables of docs/performance.md, and the budget of writes.
+func Tables(runs []Run) string {
+	var out strings.Builder
+	out.WriteString("### Per cluster, before and after each change\n\n" +
+		"| commit | what it changed | clusters | all Ready, s | writes | reads | reconciles | operators, ms | garbage collector, ms |\n|---|---|---|---|---|---|---|---|---|\n")
+	for _, run := range runs {
+		for i, r := range run.Results {
+			commit, what := run.Commit, run.What
+			if run.Loaded() {
+				what += fmt.Sprintf(" (on a loaded machine, %.1f processes wanted a processor: only counts can be compared)", run.Load)
+			}
+			if i > 0 {
+				commit, what = "", ""
+			}
+			n := float64(r.Clusters)
+			reconciles := 0
+			for _, count := range r.Start.Reconciles {
+				reconciles += count
+			}
+			fmt.Fprintf(&out, "| %s | %s | %d | %.1f | %.0f | %.0f | %.0f | %.0f | %.0f |\n", commit, what, r.Clusters, r.Took.Seconds(),
+				float64(r.Start.Writes)/n, float64(r.Start.Reads)/n, float64(reconciles)/n, ms(r.Start.Operators())/n, ms(r.Start.Processor[collector])/n)
+		}
+	}
+	if len(runs) == 0 {
+		return out.String()
+	}
+	last := runs[len(runs)-1]
+	fmt.Fprintf(&out, "\nMachine: %s.\n", last.Machine)
+	for _, r := range last.Results {
+		fmt.Fprintf(&out, "\n### %d clusters, by operator\n\nCommit %s.\n\n| operator | processor time, ms per cluster | reconciles per cluster |\n|---|---|---|\n", r.Clusters, last.Commit)
+		for _, name := range slices.Sorted(maps.Keys(r.Start.Processor)) {
+			if name != "" {
+				fmt.Fprintf(&out, "| %s | %.0f | %.0f |\n", name, ms(r.Start.Processor[name])/float64(r.Clusters), float64(r.Start.Reconciles[name])/float64(r.Clusters))
+			}
+		}
+		phaseTable(&out, r)
+	}
+	out.WriteString("\n### The budget of writes\n\nEvery write of the start of a cluster of 3 PD, 3 TiKV and 2 TiDB. A test holds it.\n\n| operator | writes | how many | why |\n|---|---|---|---|\n")
+	for _, w := range Budget() {
+		fmt.Fprintf(&out, "| %s | %s %s | %s | %s |\n", w.Operator, w.Verb, w.Resource, w.span(), w.Why)
+	}
+	return out.String()
+}
+
+// phaseTable tells what was asked after the start.
+func phaseTable(out *strings.Builder, r Result) {
+	if r.Idle == nil && r.Restart == nil {
+		return
+	}
+	out.WriteString("\n| then | writes | reads | pods replaced | operators, ms |\n|---|---|---|---|---|\n")
+	for _, phase := range []struct {
+		name string
+		cost *Cost
+	}{{"nothing to do", r.Idle}, {"all operators restarted", r.Restart}} {
+		if c := phase.cost; c != nil {
+			fmt.Fprintf(out, "| %s, %s | %d | %d | %d | %.0f |\n", phase.name, c.Took.Round(time.Second), c.Writes, c.Reads, c.PodsReplaced, ms(c.Operators()))
+		}
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
