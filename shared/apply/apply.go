@@ -35,13 +35,23 @@ const (
 	Updated Result = "Updated"
 )
 
+// Writer writes objects as one field owner.
+type Writer struct {
+	// Client to write with.
+	Client client.Client
+	// Owner is the field owner, which is the operator's name.
+	Owner string
+	// Memory of what needed no write; nil remembers nothing.
+	Memory *Memory
+}
+
 // Object applies desired. live is the object as the caller last saw it, nil if
 // it saw none; with live, the write carries its UID, so that an object that was
 // deleted and made anew in the meantime is refused with a conflict instead of
 // being overwritten. Without live, an existing object is adopted if its fields
-// allow.
-func Object(ctx context.Context, c client.Client, owner string, desired, live client.Object) (Result, error) {
-	return object(ctx, c, owner, desired, live, "", nil)
+// allow. Neither of the objects may be changed afterwards.
+func (w Writer) Object(ctx context.Context, desired, live client.Object) (Result, error) {
+	return w.apply(ctx, change{desired: desired, live: live})
 }
 
 // Keeping is Object that leaves one field to others while desired does not say it.
@@ -49,23 +59,43 @@ func Object(ctx context.Context, c client.Client, owner string, desired, live cl
 // before and left out now would fall back to its default. Such a write is refused
 // with a conflict if live is not the newest version of the object any more, so that
 // it takes nothing back that others have just said.
-func Keeping(ctx context.Context, c client.Client, owner string, desired, live client.Object, field ...string) (Result, error) {
-	return object(ctx, c, owner, desired, live, "", field)
+func (w Writer) Keeping(ctx context.Context, desired, live client.Object, field ...string) (Result, error) {
+	return w.apply(ctx, change{desired: desired, live: live, kept: field})
 }
 
 // Seen is Object that is refused with a conflict if live is not the newest
 // version of the object any more: for objects of which a field is a permission,
 // so that what an outdated version says is not given anew.
-func Seen(ctx context.Context, c client.Client, owner string, desired, live client.Object) (Result, error) {
+func (w Writer) Seen(ctx context.Context, desired, live client.Object) (Result, error) {
 	version := ""
 	if live != nil {
 		version = live.GetResourceVersion()
 	}
-	return object(ctx, c, owner, desired, live, version, nil)
+	return w.apply(ctx, change{desired: desired, live: live, version: version})
 }
 
-func object(ctx context.Context, c client.Client, owner string, desired, live client.Object, version string, kept []string) (Result, error) {
-	want, err := content(c.Scheme(), desired)
+// change is an object that is to be applied.
+type change struct {
+	desired, live client.Object
+	// version that live has to have still, empty if any will do.
+	version string
+	// kept is the field that is left to others.
+	kept []string
+}
+
+func (w Writer) apply(ctx context.Context, c change) (Result, error) {
+	if w.Memory.holds(c.desired, c.live) {
+		return Unchanged, nil
+	}
+	result, err := w.send(ctx, c)
+	w.Memory.note(c.desired, c.live, err == nil && result == Unchanged)
+	return result, err
+}
+
+// send compares an object with what there is, and sends what differs.
+func (w Writer) send(ctx context.Context, c change) (Result, error) {
+	desired, live, version := c.desired, c.live, c.version
+	want, err := content(w.Client.Scheme(), desired)
 	if err != nil {
 		return Unchanged, err
 	}
@@ -90,9 +120,9 @@ func object(ctx context.Context, c client.Client, owner string, desired, live cl
 		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && Holds(have, withoutType(want.Object)) && holdsLiterally(live, desired) {
 			return Unchanged, nil
 		}
-		took, err := keep(want.Object, have, kept)
+		took, err := keep(want.Object, have, c.kept)
 		if err != nil {
-			return Unchanged, fmt.Errorf("keep %s of %s %s: %w", strings.Join(kept, "."), want.GetKind(), want.GetName(), err)
+			return Unchanged, fmt.Errorf("keep %s of %s %s: %w", strings.Join(c.kept, "."), want.GetKind(), want.GetName(), err)
 		}
 		if took {
 			version = live.GetResourceVersion()
@@ -100,7 +130,7 @@ func object(ctx context.Context, c client.Client, owner string, desired, live cl
 		want.SetUID(live.GetUID())
 		want.SetResourceVersion(version)
 	}
-	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(owner), client.ForceOwnership); err != nil {
+	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
 		if madeAnew(err) {
 			err = apierrors.NewConflict(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: want.GetKind()}, want.GetName(), err)
 		}
@@ -143,23 +173,23 @@ func madeAnew(err error) bool {
 // An object that is being deleted may have gone, and another one have its name by now.
 // The API server compares no UID where a status is applied, so that the version has to
 // tell them apart: if that is another one, it is a conflict.
-func Status(ctx context.Context, c client.Client, owner string, live client.Object, status any) (Result, error) {
+func (w Writer) Status(ctx context.Context, live client.Object, status any) (Result, error) {
 	version := ""
 	if live.GetDeletionTimestamp() != nil {
 		version = live.GetResourceVersion()
 	}
-	return applyStatus(ctx, c, owner, live, status, version)
+	return w.status(ctx, live, status, version)
 }
 
 // SeenStatus is Status that is refused with a conflict if live is not the newest
 // version of the object any more: for statuses that hold what is written once,
 // so that what an outdated version does not know is not taken away.
-func SeenStatus(ctx context.Context, c client.Client, owner string, live client.Object, status any) (Result, error) {
-	return applyStatus(ctx, c, owner, live, status, live.GetResourceVersion())
+func (w Writer) SeenStatus(ctx context.Context, live client.Object, status any) (Result, error) {
+	return w.status(ctx, live, status, live.GetResourceVersion())
 }
 
-func applyStatus(ctx context.Context, c client.Client, owner string, live client.Object, status any, version string) (Result, error) {
-	gvk, err := apiutil.GVKForObject(live, c.Scheme())
+func (w Writer) status(ctx context.Context, live client.Object, status any, version string) (Result, error) {
+	gvk, err := apiutil.GVKForObject(live, w.Client.Scheme())
 	if err != nil {
 		return Unchanged, fmt.Errorf("find kind of %s: %w", live.GetName(), err)
 	}
@@ -173,7 +203,7 @@ func applyStatus(ctx context.Context, c client.Client, owner string, live client
 	u.SetNamespace(live.GetNamespace())
 	u.SetUID(live.GetUID())
 	u.SetResourceVersion(version)
-	if err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner), client.ForceOwnership); err != nil {
+	if err := w.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
 		return Unchanged, fmt.Errorf("apply status of %s %s: %w", gvk.Kind, live.GetName(), err)
 	}
 	return Updated, nil

@@ -29,25 +29,25 @@ func NewMemory() *Memory { return &Memory{cache.NewLRUExpireCache(remembered)} }
 // found is an object that needed no write: what was desired, and what there was.
 type found struct{ desired, live client.Object }
 
-// Unless calls write, which is one of this package's functions with desired and live,
-// unless it is known that nothing would be sent. Neither of the objects may be changed
-// afterwards.
-func (m *Memory) Unless(desired, live client.Object, write func() (Result, error)) (Result, error) {
+// holds reports whether it is known that live is as desired.
+func (m *Memory) holds(desired, live client.Object) bool {
 	if m == nil || live == nil {
-		return write()
+		return false
 	}
-	if value, known := m.found.Get(live.GetUID()); known {
-		if last, ok := value.(found); ok && sameSaid(last.live, live) && reflect.DeepEqual(last.desired, desired) {
-			return Unchanged, nil
-		}
-	}
-	result, err := write()
-	if err == nil && result == Unchanged {
+	value, known := m.found.Get(live.GetUID())
+	last, ok := value.(found)
+	return known && ok && sameSaid(last.live, live) && reflect.DeepEqual(last.desired, desired)
+}
+
+// note remembers that live is as desired, or that it is not.
+func (m *Memory) note(desired, live client.Object, asDesired bool) {
+	switch {
+	case m == nil || live == nil:
+	case asDesired:
 		m.found.Add(live.GetUID(), found{desired, live}, rememberedFor)
-	} else {
+	default:
 		m.found.Remove(live.GetUID())
 	}
-	return result, err
 }
 
 // sameSaid reports whether two versions of an object say the same but for their status.

@@ -1,7 +1,6 @@
-package apply_test
+package apply
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/shared/apply"
 )
 
 // What neither was changed nor is desired differently is compared once.
@@ -45,51 +43,45 @@ func TestWhatNeededNoWriteIsNotComparedAgain(t *testing.T) {
 		"another object":            {same, func(g *v1alpha1.TiKVGroup) { g.UID = "2" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := apply.NewMemory()
-			assert.True(t, compares(m, group(same), group(same), apply.Unchanged, nil), "the first time")
-			assert.Equal(t, c.compared, compares(m, group(c.desired), group(c.live), apply.Unchanged, nil))
+			m := NewMemory()
+			assert.True(t, compares(m, group(same), group(same), true), "the first time")
+			assert.Equal(t, c.compared, compares(m, group(c.desired), group(c.live), true))
 		})
 	}
-	t.Run("what was written is compared again", func(t *testing.T) {
-		m := apply.NewMemory()
-		compares(m, group(same), group(same), apply.Unchanged, nil)
+	t.Run("what was written, or could not be, is compared again", func(t *testing.T) {
+		m := NewMemory()
+		compares(m, group(same), group(same), true)
 		other := func(g *v1alpha1.TiKVGroup) { g.Spec.Replicas = ptr.To[int32](5) }
-		compares(m, group(other), group(same), apply.Updated, nil)
-		assert.True(t, compares(m, group(same), group(same), apply.Unchanged, nil))
-	})
-	t.Run("what failed is tried again", func(t *testing.T) {
-		m := apply.NewMemory()
-		compares(m, group(same), group(same), apply.Unchanged, errors.New("no"))
-		assert.True(t, compares(m, group(same), group(same), apply.Unchanged, nil))
+		compares(m, group(other), group(same), false)
+		assert.True(t, compares(m, group(same), group(same), true))
 	})
 	t.Run("nothing is known of what there is not", func(t *testing.T) {
-		m := apply.NewMemory()
-		assert.True(t, compares(m, group(same), nil, apply.Created, nil))
-		assert.True(t, compares(m, group(same), nil, apply.Unchanged, nil))
-		assert.True(t, compares(nil, group(same), group(same), apply.Unchanged, nil))
+		m := NewMemory()
+		assert.True(t, compares(m, group(same), nil, false))
+		assert.True(t, compares(m, group(same), nil, true))
+		assert.True(t, compares((*Memory)(nil), group(same), group(same), true))
 	})
 	t.Run("it is compared again after an hour", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			m := apply.NewMemory()
-			compares(m, group(same), group(same), apply.Unchanged, nil)
+			m := NewMemory()
+			compares(m, group(same), group(same), true)
 			<-time.After(time.Hour - time.Second)
-			assert.False(t, compares(m, group(same), group(same), apply.Unchanged, nil))
+			assert.False(t, compares(m, group(same), group(same), true))
 			<-time.After(2 * time.Second)
-			assert.True(t, compares(m, group(same), group(same), apply.Unchanged, nil))
+			assert.True(t, compares(m, group(same), group(same), true))
 		})
 	})
 }
 
-// compares reports whether the objects had to be compared.
-func compares(m *apply.Memory, desired *v1alpha1.TiKVGroup, live *v1alpha1.TiKVGroup, result apply.Result, err error) bool {
-	compared := false
+// compares reports whether the objects had to be compared, and has it noted what came out.
+func compares(m *Memory, desired, live *v1alpha1.TiKVGroup, asDesired bool) bool {
 	var there client.Object
 	if live != nil {
 		there = live
 	}
-	_, _ = m.Unless(desired, there, func() (apply.Result, error) { // what it returns is what is given
-		compared = true
-		return result, err
-	})
-	return compared
+	known := m.holds(desired, there)
+	if !known {
+		m.note(desired, there, asDesired)
+	}
+	return !known
 }

@@ -57,7 +57,7 @@ func TestObject(t *testing.T) {
 		return s
 	}
 	do := func(desired *corev1.Service, live client.Object) apply.Result {
-		result, err := apply.Object(ctx, api, "test", desired, live)
+		result, err := apply.Writer{Client: api, Owner: "test"}.Object(ctx, desired, live)
 		require.NoError(t, err)
 		return result
 	}
@@ -85,11 +85,11 @@ func TestObject(t *testing.T) {
 	require.Equal(t, apply.Created, do(service(namespace), nil))
 	more := service(namespace)
 	more.Labels["more"] = "x"
-	_, err := apply.Object(ctx, api, "test", more, first)
+	_, err := apply.Writer{Client: api, Owner: "test"}.Object(ctx, more, first)
 	assert.True(t, apierrors.IsConflict(err), "%v", err)
 
 	more.Spec.Ports[0].Port = 0
-	_, err = apply.Object(ctx, api, "test", more, read())
+	_, err = apply.Writer{Client: api, Owner: "test"}.Object(ctx, more, read())
 	assert.True(t, apierrors.IsInvalid(err), "%v", err)
 	assert.ErrorContains(t, err, "apply Service basic-pd")
 }
@@ -109,7 +109,7 @@ func TestAPatchIsWrittenWithItsNulls(t *testing.T) {
 		return g
 	}
 	do := func(desired *v1alpha1.PDGroup, live client.Object) apply.Result {
-		result, err := apply.Object(t.Context(), api, "test", desired, live)
+		result, err := apply.Writer{Client: api, Owner: "test"}.Object(t.Context(), desired, live)
 		require.NoError(t, err)
 		return result
 	}
@@ -141,7 +141,7 @@ func TestAPodIsWrittenAsAWhole(t *testing.T) {
 		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "basic-pd-0", Namespace: namespace}}
 		i.Spec.Group, i.Spec.Revision = v1alpha1.InstanceGroup{Kind: "PDGroup", Name: "basic-pd"}, "r"
 		i.Spec.PodTemplate.Raw = []byte(pod)
-		_, err := apply.Object(t.Context(), api, "test", i, live)
+		_, err := apply.Writer{Client: api, Owner: "test"}.Object(t.Context(), i, live)
 		require.NoError(t, err)
 		live = read()
 		assert.JSONEq(t, pod, string(read().Spec.PodTemplate.Raw))
@@ -162,7 +162,7 @@ func TestAFieldThatIsNotSaidIsKeptAsOthersHaveIt(t *testing.T) {
 		return g
 	}
 	do := func(desired *v1alpha1.TiDBGroup, live client.Object) apply.Result {
-		result, err := apply.Keeping(ctx, api, "test", desired, live, "spec", "replicas")
+		result, err := apply.Writer{Client: api, Owner: "test"}.Keeping(ctx, desired, live, "spec", "replicas")
 		require.NoError(t, err)
 		return result
 	}
@@ -180,7 +180,7 @@ func TestAFieldThatIsNotSaidIsKeptAsOthersHaveIt(t *testing.T) {
 	assert.Equal(t, apply.Unchanged, do(group(nil, "v8.5.7"), read()), "what others say is nothing to it")
 	seen := read()
 	scale(6)
-	_, err := apply.Keeping(ctx, api, "test", group(nil, "v8.5.8"), seen, "spec", "replicas")
+	_, err := apply.Writer{Client: api, Owner: "test"}.Keeping(ctx, group(nil, "v8.5.8"), seen, "spec", "replicas")
 	assert.True(t, apierrors.IsConflict(err), "%v", err)
 	assert.Equal(t, apply.Updated, do(group(nil, "v8.5.8"), read()))
 	assert.EqualValues(t, 6, read().GetReplicas())
@@ -202,14 +202,14 @@ func TestStatusHasOneOwnerPerPart(t *testing.T) {
 		"instance": v1alpha1.InstanceStatus{Conditions: []metav1.Condition{condition("PodReady")}, PodUID: "u"},
 		"pdgroup":  map[string]any{"conditions": []metav1.Condition{condition("Joined")}, "member": v1alpha1.MemberStatus{ID: "7"}},
 	} {
-		result, err := apply.Status(ctx, api, owner, i, status)
+		result, err := apply.Writer{Client: api, Owner: owner}.Status(ctx, i, status)
 		require.NoError(t, err)
 		assert.Equal(t, apply.Updated, result)
 	}
 	require.NoError(t, api.Get(ctx, client.ObjectKeyFromObject(i), i))
 	assert.Len(t, i.Status.Conditions, 2)
 	assert.Equal(t, "7", i.Status.Member.ID)
-	_, err := apply.Status(ctx, api, "pdgroup", i, map[string]any{})
+	_, err := apply.Writer{Client: api, Owner: "pdgroup"}.Status(ctx, i, map[string]any{})
 	require.NoError(t, err)
 	require.NoError(t, api.Get(ctx, client.ObjectKeyFromObject(i), i))
 	assert.Nil(t, i.Status.Member, "what is left out is taken back")
@@ -217,7 +217,7 @@ func TestStatusHasOneOwnerPerPart(t *testing.T) {
 	assert.EqualValues(t, "u", i.Status.PodUID)
 
 	require.NoError(t, api.Delete(ctx, i))
-	_, err = apply.Status(ctx, api, "pdgroup", i, map[string]any{"member": v1alpha1.MemberStatus{ID: "8"}})
+	_, err = apply.Writer{Client: api, Owner: "pdgroup"}.Status(ctx, i, map[string]any{"member": v1alpha1.MemberStatus{ID: "8"}})
 	assert.Error(t, err, "a status brings nothing back to life")
 }
 
@@ -228,13 +228,13 @@ func TestAStatusThatIsOutdatedTakesNothingBack(t *testing.T) {
 	g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
 	require.NoError(t, api.Create(ctx, g))
 	outdated := g.DeepCopy()
-	_, err := apply.SeenStatus(ctx, api, "pdgroup", g, v1alpha1.PDGroupStatus{ClusterID: "7"})
+	_, err := apply.Writer{Client: api, Owner: "pdgroup"}.SeenStatus(ctx, g, v1alpha1.PDGroupStatus{ClusterID: "7"})
 	require.NoError(t, err)
-	_, err = apply.SeenStatus(ctx, api, "pdgroup", outdated, v1alpha1.PDGroupStatus{})
+	_, err = apply.Writer{Client: api, Owner: "pdgroup"}.SeenStatus(ctx, outdated, v1alpha1.PDGroupStatus{})
 	assert.True(t, apierrors.IsConflict(err), "%v", err)
 	require.NoError(t, api.Get(ctx, client.ObjectKeyFromObject(g), g))
 	assert.Equal(t, "7", g.Status.ClusterID)
-	_, err = apply.SeenStatus(ctx, api, "pdgroup", g, v1alpha1.PDGroupStatus{})
+	_, err = apply.Writer{Client: api, Owner: "pdgroup"}.SeenStatus(ctx, g, v1alpha1.PDGroupStatus{})
 	require.NoError(t, err)
 }
 
@@ -251,14 +251,14 @@ func TestAStatusOfADeletedObjectIsNotThatOfTheNextOne(t *testing.T) {
 	gone := create()
 	require.NoError(t, api.Delete(ctx, gone))
 	require.NoError(t, api.Get(ctx, client.ObjectKeyFromObject(gone), gone))
-	_, err := apply.Status(ctx, api, "tidbgroup", gone, v1alpha1.TiDBGroupStatus{Endpoint: "db:4000"})
+	_, err := apply.Writer{Client: api, Owner: "tidbgroup"}.Status(ctx, gone, v1alpha1.TiDBGroupStatus{Endpoint: "db:4000"})
 	require.NoError(t, err, "while it is there it has a status")
 	require.NoError(t, api.Get(ctx, client.ObjectKeyFromObject(gone), gone))
 	released := gone.DeepCopy()
 	released.Finalizers = nil
 	require.NoError(t, api.Update(ctx, released))
 	next := create()
-	_, err = apply.Status(ctx, api, "tidbgroup", gone, v1alpha1.TiDBGroupStatus{Endpoint: "gone:4000"})
+	_, err = apply.Writer{Client: api, Owner: "tidbgroup"}.Status(ctx, gone, v1alpha1.TiDBGroupStatus{Endpoint: "gone:4000"})
 	assert.True(t, apierrors.IsConflict(err), "%v", err)
 	require.NoError(t, api.Get(ctx, client.ObjectKeyFromObject(next), next))
 	assert.Empty(t, next.Status.Endpoint)

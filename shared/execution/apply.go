@@ -107,9 +107,7 @@ func applyInstance(ctx context.Context, env operator.Env, g v1alpha1.Group, chan
 	if change.Live != nil {
 		live = change.Live
 	}
-	result, err := env.Applied.Unless(change.Desired, live, func() (apply.Result, error) {
-		return apply.Seen(ctx, env.Client, env.Name, change.Desired, live)
-	})
+	result, err := env.Apply().Seen(ctx, change.Desired, live)
 	if err == nil && result == apply.Updated {
 		status.Note(ctrl.LoggerFrom(ctx), g, change.Desired, string(result), "changed Instance %s: %s", change.Desired.Name, describeChange(change))
 	}
@@ -158,9 +156,7 @@ func describeChange(change planning.InstanceChange) string {
 
 // applyOne applies any other object.
 func applyOne(ctx context.Context, env operator.Env, desired, live client.Object) step.Outcome {
-	result, err := env.Applied.Unless(desired, live, func() (apply.Result, error) {
-		return apply.Object(ctx, env.Client, env.Name, desired, live)
-	})
+	result, err := env.Apply().Object(ctx, desired, live)
 	if err == nil && result != apply.Unchanged {
 		status.Note(ctrl.LoggerFrom(ctx), desired, nil, string(result), "%s %s", result, desired.GetName())
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
@@ -31,10 +32,10 @@ func TestAStatusThatMeetsANewerVersionIsWrittenAnew(t *testing.T) {
 	scheme, err := operator.NewScheme()
 	require.NoError(t, err)
 	newer := apierrors.NewConflict(schema.GroupResource{}, "kv", nil)
-	env := operator.Env{Status: status.Writer{Owner: "tikvgroup", Recorder: events.NewFakeRecorder(9), Client: fake.NewClientBuilder().WithScheme(scheme).
+	env := operator.Env{Status: status.Writer{Recorder: events.NewFakeRecorder(9), Apply: apply.Writer{Owner: "tikvgroup", Client: fake.NewClientBuilder().WithScheme(scheme).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
 			return newer
-		}}).Build()}}
+		}}).Build()}}}
 	member := groupstatus.Member{Instance: instancetest.Deleted(instancetest.Instance(0, "a")), Status: &v1alpha1.MemberStatus{ID: "1"}}
 	assert.Equal(t, step.Conflict(v1alpha1.ReasonProgressing, "Instance kv-0 has changed meanwhile"), WriteMembers(t.Context(), env, []groupstatus.Member{member}))
 

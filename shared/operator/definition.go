@@ -85,6 +85,11 @@ type Env struct {
 	Now func() time.Time
 }
 
+// Apply writes objects as the operator.
+func (e Env) Apply() apply.Writer {
+	return apply.Writer{Client: e.Client, Owner: e.Name, Memory: e.Applied}
+}
+
 // Find reads an object from the cache and, if it is not there, from the API
 // server: what a cache does not show may still be there.
 func (e Env) Find(ctx context.Context, key client.ObjectKey, into client.Object) error {

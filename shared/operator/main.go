@@ -185,7 +185,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 		Records: revision.NewMemory(),
 		Now:     time.Now,
 	}
-	env.Status = status.Writer{Client: env.Client, Owner: definition.Name, Recorder: env.Recorder, Version: Version()}
+	env.Status = status.Writer{Apply: env.Apply(), Recorder: env.Recorder, Version: Version()}
 	if env.Outcomes, err = newOutcomes(ctrlmetrics.Registry, definition.Kind); err != nil {
 		return nil, err
 	}

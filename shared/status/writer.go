@@ -18,10 +18,8 @@ import (
 
 // Writer writes status as one field owner.
 type Writer struct {
-	// Client to write with.
-	Client client.Client
-	// Owner is the field owner, which is the operator's name.
-	Owner string
+	// Apply writes as the field owner, which is the operator.
+	Apply apply.Writer
 	// Recorder of Events.
 	Recorder events.EventRecorder
 	// Version of the operator, which every status that it writes says.
@@ -36,32 +34,39 @@ type Versioned interface{ SetOperatorVersion(version string) }
 // which gets the operator's version. Transitions become Events once the status has
 // been written.
 func (w Writer) Write(ctx context.Context, object client.Object, before, after any, transitions []metav1.Condition) error {
-	return w.write(ctx, apply.Status, object, before, after, transitions)
+	return w.write(ctx, w.Apply.Status, change{object, before, after, transitions})
 }
 
 // WriteSeen is Write that is refused with a conflict if the object is not the
 // newest version any more: for statuses that hold what is written once.
 func (w Writer) WriteSeen(ctx context.Context, object client.Object, before, after any, transitions []metav1.Condition) error {
-	return w.write(ctx, apply.SeenStatus, object, before, after, transitions)
+	return w.write(ctx, w.Apply.SeenStatus, change{object, before, after, transitions})
 }
 
 // send applies a status.
-type send func(ctx context.Context, c client.Client, owner string, live client.Object, status any) (apply.Result, error)
+type send func(ctx context.Context, live client.Object, status any) (apply.Result, error)
 
-func (w Writer) write(ctx context.Context, send send, object client.Object, before, after any, transitions []metav1.Condition) error {
-	versioned, ok := after.(Versioned)
+// change is the status of an object as it is and as it is to be.
+type change struct {
+	object        client.Object
+	before, after any
+	transitions   []metav1.Condition
+}
+
+func (w Writer) write(ctx context.Context, send send, c change) error {
+	versioned, ok := c.after.(Versioned)
 	if !ok {
-		return fmt.Errorf("status.Writer: a %T does not say which version of the operator wrote it", after)
+		return fmt.Errorf("status.Writer: a %T does not say which version of the operator wrote it", c.after)
 	}
 	versioned.SetOperatorVersion(w.Version)
-	if equality.Semantic.DeepEqual(before, after) {
+	if equality.Semantic.DeepEqual(c.before, c.after) {
 		return nil
 	}
-	if _, err := send(ctx, w.Client, w.Owner, object, after); err != nil {
+	if _, err := send(ctx, c.object, c.after); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	for _, c := range transitions {
-		w.transition(ctx, object, c)
+	for _, t := range c.transitions {
+		w.transition(ctx, c.object, t)
 	}
 	return nil
 }
@@ -114,7 +119,7 @@ func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, me
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
-	if _, err := apply.Status(ctx, w.Client, w.Owner, instance, after); err != nil {
+	if _, err := w.Apply.Status(ctx, instance, after); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	return nil

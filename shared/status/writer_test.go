@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/status"
 )
 
@@ -41,7 +42,7 @@ func newDesk(t *testing.T, objects ...client.Object) *desk {
 			d.sent++
 			return c.SubResource(sub).Apply(ctx, o, opts...)
 		}}).Build()
-	d.Writer = status.Writer{Client: c, Owner: "pdgroup", Recorder: d.told}
+	d.Writer = status.Writer{Apply: apply.Writer{Client: c, Owner: "pdgroup"}, Recorder: d.told}
 	return d
 }
 
@@ -122,9 +123,9 @@ func TestEveryStatusSaysWhichVersionOfTheOperatorWroteIt(t *testing.T) {
 		sent    int
 	}{{"v0.1.0", 1}, {"v0.1.0", 1}, {"v0.2.0", 2}, {"v0.2.0", 2}} {
 		d.Version = c.version
-		require.NoError(t, d.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g))
+		require.NoError(t, d.Apply.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g))
 		require.NoError(t, d.Write(t.Context(), g, &g.Status, &v1alpha1.PDGroupStatus{ClusterID: "1"}, nil))
-		require.NoError(t, d.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g))
+		require.NoError(t, d.Apply.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g))
 		assert.Equal(t, c.version, g.Status.OperatorVersion)
 		assert.Equal(t, c.sent, d.sent)
 	}
@@ -137,14 +138,14 @@ func TestAMembersConditionThatIsNotSaidAnyMoreGoes(t *testing.T) {
 	d := newDesk(t, i)
 	joined, drained := condition(v1alpha1.ConditionJoined, "True", v1alpha1.ReasonMemberJoined), condition(v1alpha1.ConditionDrained, "True", v1alpha1.ReasonMemberLeft)
 	write := func(conditions ...metav1.Condition) []metav1.Condition {
-		require.NoError(t, d.Client.Get(t.Context(), client.ObjectKeyFromObject(i), i))
+		require.NoError(t, d.Apply.Client.Get(t.Context(), client.ObjectKeyFromObject(i), i))
 		for n := range conditions {
 			if have := meta.FindStatusCondition(i.Status.Conditions, conditions[n].Type); have != nil {
 				conditions[n] = *have
 			}
 		}
 		require.NoError(t, d.WriteMember(t.Context(), i, i.Status.Member, conditions))
-		require.NoError(t, d.Client.Get(t.Context(), client.ObjectKeyFromObject(i), i))
+		require.NoError(t, d.Apply.Client.Get(t.Context(), client.ObjectKeyFromObject(i), i))
 		return i.Status.Conditions
 	}
 	assert.Len(t, write(joined, drained), 2)

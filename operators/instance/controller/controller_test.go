@@ -350,7 +350,7 @@ func TestReadyWaitsForTheGatesOfTheGroupsOperator(t *testing.T) {
 	s.run(pod)
 	i := s.reason(v1alpha1.ConditionReady, v1alpha1.ReasonGatesPending)
 
-	group := status.Writer{Client: api, Owner: "pdgroup"}
+	group := status.Writer{Apply: apply.Writer{Client: api, Owner: "pdgroup"}}
 	healthy := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMemberHealthy, Message: "healthy", ObservedGeneration: i.Generation, LastTransitionTime: metav1.Now()}
 	require.NoError(t, group.WriteMember(t.Context(), i, &v1alpha1.MemberStatus{ID: "1", State: "Leader"}, []metav1.Condition{healthy}))
 	i = s.reason(v1alpha1.ConditionReady, v1alpha1.ReasonReady)
@@ -886,7 +886,7 @@ func manual(c client.Client) (*reconciler, *events.FakeRecorder) {
 	recorder := events.NewFakeRecorder(1000)
 	return &reconciler{Env: operator.Env{
 		Name: "instance", Client: c, Live: c, Recorder: recorder, Now: time.Now,
-		Status: status.Writer{Client: c, Owner: "instance", Recorder: recorder, Version: operator.Version()},
+		Status: status.Writer{Apply: apply.Writer{Client: c, Owner: "instance"}, Recorder: recorder, Version: operator.Version()},
 	}}, recorder
 }
 
@@ -895,10 +895,10 @@ func TestASpecThatIsAppliedAgainChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := stage{T: t, namespace: controlplane.Namespace(t, api)}
 	wanted := newInstance(t, s.namespace)
-	_, err := apply.Object(t.Context(), api, "pdgroup", wanted, nil)
+	_, err := apply.Writer{Client: api, Owner: "pdgroup"}.Object(t.Context(), wanted, nil)
 	require.NoError(t, err)
 	i, _ := s.ready()
-	result, err := apply.Object(t.Context(), api, "pdgroup", wanted, i)
+	result, err := apply.Writer{Client: api, Owner: "pdgroup"}.Object(t.Context(), wanted, i)
 	require.NoError(t, err)
 	assert.Equal(t, apply.Unchanged, result)
 }

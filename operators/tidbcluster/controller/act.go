@@ -90,9 +90,7 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 		}
 	}
 	// What the entry does not say of the replicas others may, and have said it.
-	result, err := r.Applied.Unless(change.desired, live, func() (apply.Result, error) {
-		return apply.Keeping(ctx, r.Client, r.Name, change.desired, live, "spec", "replicas")
-	})
+	result, err := r.Apply().Keeping(ctx, change.desired, live, "spec", "replicas")
 	switch {
 	case apierrors.IsConflict(err):
 		return step.Conflict(v1alpha1.ReasonProgressing, name+" has changed meanwhile")

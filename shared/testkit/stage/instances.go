@@ -185,7 +185,7 @@ func (s *Stage) play(ctx context.Context, i *v1alpha1.Instance) {
 	if played(i.Status, status) {
 		return
 	}
-	_, err := apply.Status(ctx, s.Client, "instance", i, status)
+	_, err := apply.Writer{Client: s.Client, Owner: "instance"}.Status(ctx, i, status)
 	s.tolerate(ctx, err)
 }
 
