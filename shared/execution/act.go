@@ -26,12 +26,12 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.
 	}
 	if plan.ConfigMap != nil {
 		first = append(first, func() step.Outcome {
-			return applyNew(ctx, env, g, plan.ConfigMap, "ConfigMap", workload.Selector(g))
+			return applyNew(ctx, env, g, plan.ConfigMap, workload.Selector(g))
 		})
 	}
 	if plan.Revision != nil {
 		first = append(first, func() step.Outcome {
-			return applyNew(ctx, env, g, plan.Revision, "ControllerRevision", workload.Selector(g))
+			return applyNew(ctx, env, g, plan.Revision, workload.Selector(g))
 		})
 	}
 	if plan.Budget != nil {

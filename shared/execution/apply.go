@@ -66,7 +66,7 @@ func checkServiceName(ctx context.Context, env operator.Env, g v1alpha1.Group, n
 // applyNew applies an object that the operator's cache does not show, unless somebody
 // else has one of that name: the cache holds only what the suite made, and a write
 // would take the object over.
-func applyNew(ctx context.Context, env operator.Env, g v1alpha1.Group, desired client.Object, kind string, own map[string]string) step.Outcome {
+func applyNew(ctx context.Context, env operator.Env, g v1alpha1.Group, desired client.Object, own map[string]string) step.Outcome {
 	gvk, err := env.Client.GroupVersionKindFor(desired)
 	if err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
@@ -76,9 +76,9 @@ func applyNew(ctx context.Context, env operator.Env, g v1alpha1.Group, desired c
 	switch err := env.Live.Get(ctx, client.ObjectKeyFromObject(desired), there); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get %s %s: %w", kind, desired.GetName(), err))
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get %s %s: %w", gvk.Kind, desired.GetName(), err))
 	case !isOurs(there, desired, own):
-		return nameTaken(g, kind, desired.GetName())
+		return nameTaken(g, gvk.Kind, desired.GetName())
 	}
 	return applyOne(ctx, env, desired, nil)
 }
@@ -183,12 +183,11 @@ func applyOutcome(desired client.Object, err error) step.Outcome {
 
 // applyBudget applies the PodDisruptionBudget of the group's component.
 func applyBudget(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, budget *policyv1.PodDisruptionBudget) step.Outcome {
-	const kind = "PodDisruptionBudget"
 	switch {
 	case s.Budget == nil:
-		return applyNew(ctx, env, g, budget, kind, budget.Labels)
+		return applyNew(ctx, env, g, budget, budget.Labels)
 	case !isOurs(s.Budget, budget, budget.Labels):
-		return nameTaken(g, kind, budget.Name)
+		return nameTaken(g, "PodDisruptionBudget", budget.Name)
 	}
 	return applyOne(ctx, env, budget, s.Budget)
 }

@@ -82,10 +82,18 @@ func IsRecreated(ctx context.Context, c client.Reader, namespace string, s lease
 	return group.DeletionTimestamp == nil, nil
 }
 
+// Writer writes Leases as one field owner.
+type Writer struct {
+	// Client to write with.
+	Client client.Client
+	// Owner is the field owner, which is the operator's name.
+	Owner string
+}
+
 // Take gives the right to the holder that next names. s must be the State that the
 // decision was made from: if the Lease has changed since, Take fails with a
 // conflict. A cluster is named by its PDGroup, which owns the Lease.
-func Take(ctx context.Context, c client.Client, owner string, pdGroup *v1alpha1.PDGroup, s, next lease.State) error {
+func (w Writer) Take(ctx context.Context, pdGroup *v1alpha1.PDGroup, s, next lease.State) error {
 	l := s.Object.DeepCopy()
 	if l == nil {
 		l = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
@@ -118,12 +126,12 @@ func Take(ctx context.Context, c client.Client, owner string, pdGroup *v1alpha1.
 	l.Spec.HolderIdentity = ptr.To(next.Holder.String())
 	l.Spec.AcquireTime = &metav1.MicroTime{Time: next.Since}
 	l.Spec.LeaseTransitions = ptr.To(ptr.Deref(l.Spec.LeaseTransitions, 0) + 1)
-	return write(ctx, c, owner, s.Object == nil, l)
+	return w.write(ctx, s.Object == nil, l)
 }
 
 // Release gives the right back. It fails with a conflict if the Lease has changed
 // since s was read.
-func Release(ctx context.Context, c client.Client, owner string, s lease.State) error {
+func (w Writer) Release(ctx context.Context, s lease.State) error {
 	if s.Object == nil || s.Free() {
 		return nil
 	}
@@ -134,17 +142,17 @@ func Release(ctx context.Context, c client.Client, owner string, s lease.State) 
 	delete(l.Annotations, v1alpha1.AnnotationRestartBatch)
 	delete(l.Annotations, v1alpha1.AnnotationRestartBatchBlocked)
 	l.Spec.HolderIdentity, l.Spec.AcquireTime = nil, nil
-	return write(ctx, c, owner, false, l)
+	return w.write(ctx, false, l)
 }
 
 // write creates or updates a Lease. An update carries the resourceVersion that
 // was read: of two that want the right one gets it.
-func write(ctx context.Context, c client.Client, owner string, create bool, l *coordinationv1.Lease) error {
+func (w Writer) write(ctx context.Context, create bool, l *coordinationv1.Lease) error {
 	var err error
 	if create {
-		err = c.Create(ctx, l, client.FieldOwner(owner))
+		err = w.Client.Create(ctx, l, client.FieldOwner(w.Owner))
 	} else {
-		err = c.Update(ctx, l, client.FieldOwner(owner))
+		err = w.Client.Update(ctx, l, client.FieldOwner(w.Owner))
 	}
 	if err != nil {
 		return fmt.Errorf("write Lease %s: %w", l.Name, err)

@@ -34,7 +34,7 @@ func PlanRemoval(g v1alpha1.Group, s observation.Snapshot, r component.Rendering
 		return out
 	}
 	why := fmt.Sprintf("spec.replicas is %d", g.GetReplicas())
-	slices.SortStableFunc(staying, func(a, b *v1alpha1.Instance) int { return compareForRemoval(g, r, why, revision, a, b) })
+	slices.SortStableFunc(staying, removalOrder(g, r, component.Disruption{Verb: member.Remove, Why: why, Revision: revision}))
 	victims := staying[:surplus]
 	fresh := slices.DeleteFunc(slices.Clone(victims), func(i *v1alpha1.Instance) bool { return i.Spec.Retire })
 	if refusal := r.Component.WhyRefused(victims); refusal != "" && len(fresh) > 0 {
@@ -63,29 +63,32 @@ func addCandidate(out *planning.Removal, g v1alpha1.Group, s observation.Snapsho
 	out.Candidates[d.Instance.Name] = d
 }
 
-// compareForRemoval orders the members of which some are to leave: first those that are to
-// be replaced for their volumes, then those that leave already, those that a user named,
-// those that do not serve, then as the component ranks them, then the newest.
-func compareForRemoval(g v1alpha1.Group, r component.Rendering, why, revision string, a, b *v1alpha1.Instance) int {
-	first := func(holds func(*v1alpha1.Instance) bool) int {
-		switch x, y := holds(a), holds(b); {
-		case x && !y:
-			return -1
-		case y && !x:
-			return 1
-		}
-		return 0
-	}
+// removalOrder orders the members of which some are to leave by a disruption: first those
+// that are to be replaced for their volumes, then those that leave already, those that a
+// user named, those that do not serve, then as the component ranks them, then the newest.
+func removalOrder(g v1alpha1.Group, r component.Rendering, d component.Disruption) func(a, b *v1alpha1.Instance) int {
 	rank := func(i *v1alpha1.Instance) int {
-		return r.Component.Rank(component.Disruption{Instance: i, Verb: member.Remove, Why: why, Revision: revision})
+		d.Instance = i
+		return r.Component.Rank(d)
 	}
-	return cmp.Or(
-		first(func(i *v1alpha1.Instance) bool { return member.VolumeReplacementReason(g, i) != "" }),
-		first(func(i *v1alpha1.Instance) bool { return i.Spec.Retire }),
-		first(member.IsReplaceRequested),
-		first(member.IsRemovedFirst),
-		first(r.Component.NotServing),
-		cmp.Compare(rank(a), rank(b)),
-		cmp.Compare(b.Spec.Slot, a.Spec.Slot),
-	)
+	return func(a, b *v1alpha1.Instance) int {
+		first := func(holds func(*v1alpha1.Instance) bool) int {
+			switch x, y := holds(a), holds(b); {
+			case x && !y:
+				return -1
+			case y && !x:
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(
+			first(func(i *v1alpha1.Instance) bool { return member.VolumeReplacementReason(g, i) != "" }),
+			first(func(i *v1alpha1.Instance) bool { return i.Spec.Retire }),
+			first(member.IsReplaceRequested),
+			first(member.IsRemovedFirst),
+			first(r.Component.NotServing),
+			cmp.Compare(rank(a), rank(b)),
+			cmp.Compare(b.Spec.Slot, a.Spec.Slot),
+		)
+	}
 }
