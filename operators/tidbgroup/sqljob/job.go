@@ -30,6 +30,7 @@ const (
 	root        = "root"
 	anywhere    = "%"
 	sourceDir   = "/etc/tidb-sql"
+	caDir       = "/etc/tidb-ca"
 	passwordDir = "/etc/tidb-password" //nolint:gosec // where it is mounted
 	// Names of the files in them.
 	sqlFile      = "run.sql"
@@ -84,6 +85,13 @@ func render(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun, image string, port int3
 		args = append(args, more...)
 		volumes = append(volumes, corev1.Volume{Name: "password", VolumeSource: *password})
 		mounts = append(mounts, corev1.VolumeMount{Name: "password", MountPath: passwordDir, ReadOnly: true})
+	}
+	if secret := v1alpha1.MySQLSecretName(g); secret != "" {
+		// The CA alone: who connects needs no key.
+		args = append(args, "--ca="+path.Join(caDir, v1alpha1.TLSKeyCA))
+		source := secretVolume(&v1alpha1.KeyReference{Name: secret, Key: v1alpha1.TLSKeyCA}, v1alpha1.TLSKeyCA)
+		volumes = append(volumes, corev1.Volume{Name: "ca", VolumeSource: source})
+		mounts = append(mounts, corev1.VolumeMount{Name: "ca", MountPath: caDir, ReadOnly: true})
 	}
 	meta := workload.Meta(g, jobName(g.Name, run))
 	meta.Labels = labels

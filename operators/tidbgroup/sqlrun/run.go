@@ -2,11 +2,14 @@ package sqlrun
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +28,8 @@ type Run struct {
 	// Password is a file with the password. PasswordOf says where it comes from, and
 	// is empty if the file may be missing, which stands for no password.
 	Password, PasswordOf string
+	// CA is a file with the CA of TiDB's certificate; without, the server is not verified.
+	CA string
 	// File with the SQL, or Users, a folder with the users of a Secret. Of says where
 	// it comes from.
 	File, Users, Of string
@@ -41,6 +46,9 @@ type Run struct {
 	// Say tells of progress; nil tells nobody.
 	Say func(format string, args ...any)
 }
+
+// errNoCA is the error of a CA that is none.
+var errNoCA = errors.New("the CA is no certificate in PEM")
 
 // failure is an end that nothing helps against.
 type failure string
@@ -102,16 +110,41 @@ func (r Run) attempt(ctx context.Context) (int, error) {
 	return r.execute(ctx, conn, statements)
 }
 
-// open prepares connections. They are encrypted where the server offers it.
+// open prepares connections. They are encrypted where the server offers it, and always if
+// there is a CA to know it by.
 func (r Run) open(password string) (*sql.DB, error) {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr = r.User, password, "tcp", r.Address
 	c.Timeout, c.TLSConfig, c.Logger = dialTimeout, "preferred", &mysql.NopLogger{}
+	if r.CA != "" {
+		config, err := r.verified()
+		if err != nil {
+			return nil, err
+		}
+		c.TLS = config
+	}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, err
 	}
 	return sql.OpenDB(connector), nil
+}
+
+// verified knows the server by its CA, and its name by the address.
+func (r Run) verified() (*tls.Config, error) {
+	host, _, err := net.SplitHostPort(r.Address)
+	if err != nil {
+		return nil, fmt.Errorf("read address: %w", err)
+	}
+	ca, err := os.ReadFile(r.CA)
+	if err != nil {
+		return nil, fmt.Errorf("read the CA: %w", err)
+	}
+	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: x509.NewCertPool()}
+	if !out.RootCAs.AppendCertsFromPEM(ca) {
+		return nil, errNoCA
+	}
+	return out, nil
 }
 
 // password reads the password to connect with.
