@@ -139,7 +139,7 @@ func (s Secrets) strange(pairs map[string]Pair, now time.Time, told func(Secret,
 	}
 	for _, pair := range [][2]Secret{{s.Member, s.Client}, {s.Client, s.Member}} {
 		if err := pairs[pair[0].Name].signedBy(pairs[pair[1].Name].CA, now); err != nil {
-			return told(pair[0], fmt.Errorf("key %s: %s of Secret %s has not signed it, so that they would not know each other: %w", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyCA, pair[1].Name, err))
+			return told(pair[0], fmt.Errorf("key %s: %s of Secret %s %s, so that they would not know each other", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyCA, pair[1].Name, unsigned(err)))
 		}
 	}
 	return ""

@@ -112,7 +112,7 @@ func (p Pair) valid(now time.Time, names []string, uses ...use) error {
 		return fmt.Errorf("%s: it expired at %s", cert, stamp(p.leaf.NotAfter))
 	}
 	if err := p.signedBy(p.CA, now); err != nil {
-		return fmt.Errorf("%s: %s of the same Secret has not signed it: %w", cert, v1alpha1.TLSKeyCA, err)
+		return fmt.Errorf("%s: %s of the same Secret %s", cert, v1alpha1.TLSKeyCA, unsigned(err))
 	}
 	for _, u := range uses {
 		if _, err := p.leaf.Verify(x509.VerifyOptions{Roots: p.CA, Intermediates: p.above, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{u.usage}}); err != nil {
@@ -131,6 +131,15 @@ func (p Pair) valid(now time.Time, names []string, uses ...use) error {
 func (p Pair) signedBy(ca *x509.CertPool, now time.Time) error {
 	_, err := p.leaf.Verify(x509.VerifyOptions{Roots: ca, Intermediates: p.above, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	return err
+}
+
+// unsigned says what is the matter between a CA and a certificate.
+func unsigned(err error) string {
+	var unknown x509.UnknownAuthorityError
+	if errors.As(err, &unknown) {
+		return "has not signed it"
+	}
+	return "is no good for it: " + err.Error() // such as that it has expired
 }
 
 // expires returns when a certificate ends, or one above it before.
