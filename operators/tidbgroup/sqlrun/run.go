@@ -47,8 +47,11 @@ type Run struct {
 	Say func(format string, args ...any)
 }
 
-// errNoCA is the error of a CA that is none.
-var errNoCA = errors.New("the CA is no certificate in PEM")
+// Errors of the CA, whose Secret may be made or mended later.
+var (
+	errCANotThere = errors.New("the CA of TiDB's certificate is not there")
+	errNoCA       = errors.New("the CA of TiDB's certificate is no certificate in PEM")
+)
 
 // failure is an end that nothing helps against.
 type failure string
@@ -91,7 +94,11 @@ func (r Run) attempt(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	db, err := r.open(password)
+	server, err := r.verified()
+	if err != nil {
+		return 0, err
+	}
+	db, err := r.open(password, server)
 	if err != nil {
 		return 0, failure(oneLine(err.Error()))
 	}
@@ -112,16 +119,12 @@ func (r Run) attempt(ctx context.Context) (int, error) {
 
 // open prepares connections. They are encrypted where the server offers it, and always if
 // there is a CA to know it by.
-func (r Run) open(password string) (*sql.DB, error) {
+func (r Run) open(password string, server *tls.Config) (*sql.DB, error) {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr = r.User, password, "tcp", r.Address
 	c.Timeout, c.TLSConfig, c.Logger = dialTimeout, "preferred", &mysql.NopLogger{}
-	if r.CA != "" {
-		config, err := r.verified()
-		if err != nil {
-			return nil, err
-		}
-		c.TLS = config
+	if server != nil {
+		c.TLS = server
 	}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
@@ -130,15 +133,18 @@ func (r Run) open(password string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// verified knows the server by its CA, and its name by the address.
+// verified knows the server by its CA, and its name by the address; nil without a CA.
 func (r Run) verified() (*tls.Config, error) {
+	if r.CA == "" {
+		return nil, nil
+	}
 	host, _, err := net.SplitHostPort(r.Address)
 	if err != nil {
 		return nil, fmt.Errorf("read address: %w", err)
 	}
 	ca, err := os.ReadFile(r.CA)
 	if err != nil {
-		return nil, fmt.Errorf("read the CA: %w", err)
+		return nil, errCANotThere
 	}
 	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: x509.NewCertPool()}
 	if !out.RootCAs.AppendCertsFromPEM(ca) {
