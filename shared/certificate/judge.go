@@ -119,7 +119,7 @@ func (s Secrets) problem(g v1alpha1.Group, hosts []string, now time.Time) string
 	}{
 		{s.Member, hosts, []use{serving(), connecting()}},
 		{s.Client, nil, []use{connecting()}},
-		{s.MySQL, mysqlNames(g), []use{serving()}},
+		{s.MySQL, mysqlNames(g), mysqlUses(g)},
 	} {
 		if check.secret.Name == "" {
 			continue
@@ -143,6 +143,15 @@ func (s Secrets) strange(pairs map[string]Pair, now time.Time, told func(Secret,
 		}
 	}
 	return ""
+}
+
+// mysqlUses are what the certificate that MySQL clients are shown is for: also to be shown by
+// the Jobs of spec.sql, where clients have to show one.
+func mysqlUses(g v1alpha1.Group) []use {
+	if v1alpha1.VerifiesClients(g) {
+		return []use{serving(), connecting()}
+	}
+	return []use{serving()}
 }
 
 // mysqlNames are the names by which MySQL clients of the cluster reach a group.

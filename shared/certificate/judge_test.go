@@ -148,6 +148,9 @@ func TestDB12MySQLClientsAreShownTheNameOfTheService(t *testing.T) {
 	s.Client.Data, s.Member.Data = data(t, ca, pki.Leaf{}), data(t, ca, pki.Leaf{Names: Hosts(g, nil)})
 	s.MySQL.Data = data(t, authority(t), pki.Leaf{Names: []string{"basic-tidb.shop.svc"}, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	assert.Equal(t, step.Done(), s.Judge(g, pd, nil, now), "its CA may be another one")
+	g.Spec.TLS.MySQL.ClientAuth = v1alpha1.ClientAuthVerify
+	assert.Contains(t, s.Judge(g, pd, nil, now).Message, "its extended key usage lacks client auth", "Jobs show it")
+	g.Spec.TLS.MySQL.ClientAuth = ""
 	s.MySQL.Data = data(t, ca, pki.Leaf{Names: []string{"db.example.com"}})
 	assert.Contains(t, s.Judge(g, pd, nil, now).Message, "Secret basic-tidb-server-secret, key tls.crt: its subject alternative names lack basic-tidb.shop.svc")
 }

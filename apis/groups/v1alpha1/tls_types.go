@@ -54,14 +54,14 @@ type ClusterTLS struct {
 // TiDBTLS is TLS of a TiDBGroup, and of its MySQL clients.
 type TiDBTLS struct {
 	TLS `json:",inline"`
-	// MySQL has the servers offer TLS to MySQL clients. A client that shows a certificate
-	// has to have one that ca.crt has signed; users who must have one are made with
-	// REQUIRE X509. A change restarts the servers. Default: none is offered.
+	// MySQL has the servers offer TLS to MySQL clients. A change restarts the servers.
+	// Default: none is offered.
 	// +optional
 	MySQL *MySQLTLS `json:"mysql,omitempty"`
 }
 
-// MySQLTLS is TLS towards MySQL clients.
+// MySQLTLS is TLS towards MySQL clients. Whether they have to use it is for the database to
+// say, for all groups: SET GLOBAL require_secure_transport = ON.
 type MySQLTLS struct {
 	// SecretName of the certificate that clients are shown: keys ca.crt, tls.crt and
 	// tls.key. Default: <group>-server-secret.
@@ -70,9 +70,25 @@ type MySQLTLS struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
-	// Required refuses clients without TLS (require-secure-transport). Default: false.
+	// ClientAuth says what becomes of certificates of clients. None asks for none. Verify
+	// takes those alone that ca.crt has signed, so that users can be made with REQUIRE
+	// X509; while require_secure_transport is ON, every client has to show one, and Jobs
+	// of spec.sql show the servers' own, which needs client auth for it. Default: None.
+	// +kubebuilder:validation:Enum=None;Verify
 	// +optional
-	Required bool `json:"required,omitempty"`
+	ClientAuth ClientAuth `json:"clientAuth,omitempty"`
+}
+
+// ClientAuth says what becomes of certificates of MySQL clients.
+type ClientAuth string
+
+// ClientAuthVerify verifies those that are shown.
+const ClientAuthVerify ClientAuth = "Verify"
+
+// VerifiesClients reports whether a group verifies the certificates of MySQL clients.
+func VerifiesClients(g Group) bool {
+	tidb, ok := g.(*TiDBGroup)
+	return ok && MySQLSecretName(g) != "" && tidb.Spec.TLS.MySQL.ClientAuth == ClientAuthVerify
 }
 
 // CertificateStatus is a certificate that a group uses.

@@ -63,7 +63,7 @@ func inputs(g *v1alpha1.TiDBGroup) any {
 	}
 	maps.Copy(inputs, workload.TLSInputs(g))
 	if g.Spec.TLS != nil && g.Spec.TLS.MySQL != nil {
-		inputs["mysqlSecret"], inputs["mysqlRequired"] = v1alpha1.MySQLSecretName(g), g.Spec.TLS.MySQL.Required
+		inputs["mysqlSecret"], inputs["mysqlVerify"] = v1alpha1.MySQLSecretName(g), v1alpha1.VerifiesClients(g)
 	}
 	return rollout.Inputs(g, inputs)
 }
@@ -177,10 +177,7 @@ func config(g *v1alpha1.TiDBGroup) (map[string]string, []string) {
 }
 
 // item is one of the configuration.
-type item struct {
-	key   string
-	value any
-}
+type item struct{ key, value string }
 
 // security is what tidb.toml has of TLS, none without.
 func security(g *v1alpha1.TiDBGroup) []item {
@@ -189,10 +186,13 @@ func security(g *v1alpha1.TiDBGroup) []item {
 	}
 	files := workload.FilesIn(workload.TLSDir(g))
 	out := []item{{"security.cluster-ssl-ca", files.CA}, {"security.cluster-ssl-cert", files.Cert}, {"security.cluster-ssl-key", files.Key}}
-	if mysql := g.Spec.TLS.MySQL; mysql != nil {
+	if g.Spec.TLS.MySQL != nil {
 		files = workload.FilesIn(mysqlDir)
-		out = append(out, item{"security.ssl-ca", files.CA}, item{"security.ssl-cert", files.Cert}, item{"security.ssl-key", files.Key},
-			item{"security.require-secure-transport", mysql.Required})
+		out = append(out, item{"security.ssl-cert", files.Cert}, item{"security.ssl-key", files.Key})
+		if v1alpha1.VerifiesClients(g) {
+			// With it require_secure_transport wants a certificate of every client.
+			out = append(out, item{"security.ssl-ca", files.CA})
+		}
 	}
 	return out
 }

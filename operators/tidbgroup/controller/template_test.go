@@ -336,14 +336,21 @@ func TestDB01TheServiceIsShapedByTheUser(t *testing.T) {
 }
 
 func TestDB12AServerSpeaksTLSWithMySQLClientsToo(t *testing.T) {
-	g := stored(func(g *v1alpha1.TiDBGroup) { g.Spec.TLS = &v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{Required: true}} })
+	g := stored(func(g *v1alpha1.TiDBGroup) {
+		g.Spec.TLS = &v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{ClientAuth: v1alpha1.ClientAuthVerify}}
+	})
 	pod, files, problems := render(g)
 	require.Empty(t, problems)
 	golden(t, "tls", pod, files, inputs(g))
 
-	g.Spec.Config = "[security]\nrequire-secure-transport = false"
+	g.Spec.Config = "[security]\nssl-cert = '/mine'"
 	_, _, problems = render(g)
 	assert.Len(t, problems, 1, "it is the operator's to set")
+	g.Spec.Config, g.Spec.TLS.MySQL.ClientAuth = "", ""
+	_, files, _ = render(g)
+	assert.NotContains(t, files[configFile], "/var/lib/tidb-server-tls/ca.crt", "with it clients would have to show certificates")
+	assert.Contains(t, files[configFile], "/var/lib/tidb-server-tls/tls.crt")
+	g.Spec.Config = "[security]\nssl-cert = '/mine'"
 	g.Spec.TLS.MySQL = nil
 	pod, files, problems = render(g)
 	assert.Empty(t, problems, "without tls.mysql it is not")

@@ -28,8 +28,9 @@ type Run struct {
 	// Password is a file with the password. PasswordOf says where it comes from, and
 	// is empty if the file may be missing, which stands for no password.
 	Password, PasswordOf string
-	// CA is a file with the CA of TiDB's certificate; without, the server is not verified.
-	CA string
+	// TLS is a folder with ca.crt of TiDB's certificate, and tls.crt and tls.key to show if it
+	// wants one; without it the server is not verified.
+	TLS string
 	// File with the SQL, or Users, a folder with the users of a Secret. Of says where
 	// it comes from.
 	File, Users, Of string
@@ -50,6 +51,7 @@ type Run struct {
 // Errors of the CA, whose Secret may be made or mended later.
 var (
 	errCANotThere = errors.New("the CA of TiDB's certificate is not there")
+	errNoPair     = errors.New("the certificate to show does not match its key")
 	errNoCA       = errors.New("the CA of TiDB's certificate is no certificate in PEM")
 )
 
@@ -133,22 +135,31 @@ func (r Run) open(password string, server *tls.Config) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// verified knows the server by its CA, and its name by the address; nil without a CA.
+// verified knows the server by its CA, and its name by the address, and shows a certificate
+// if there is one; nil without TLS.
 func (r Run) verified() (*tls.Config, error) {
-	if r.CA == "" {
+	if r.TLS == "" {
 		return nil, nil
 	}
 	host, _, err := net.SplitHostPort(r.Address)
 	if err != nil {
 		return nil, fmt.Errorf("read address: %w", err)
 	}
-	ca, err := os.ReadFile(r.CA)
+	ca, err := os.ReadFile(filepath.Join(r.TLS, "ca.crt"))
 	if err != nil {
 		return nil, errCANotThere
 	}
 	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: x509.NewCertPool()}
 	if !out.RootCAs.AppendCertsFromPEM(ca) {
 		return nil, errNoCA
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(r.TLS, "tls.crt"), filepath.Join(r.TLS, "tls.key"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, errNoPair
+	default:
+		out.Certificates = []tls.Certificate{pair}
 	}
 	return out, nil
 }
