@@ -77,7 +77,7 @@ func TestSEC01WhatIsWrongWithASecretIsNamed(t *testing.T) {
 	only := func(u x509.ExtKeyUsage) map[string][]byte {
 		return data(t, ca, pki.Leaf{Names: sans(), Usages: []x509.ExtKeyUsage{u}})
 	}
-	secret := "Secret basic-pd-cluster-secret"
+	secret := "Secret basic-pd-cluster-secret" //nolint:gosec // a name
 	for name, c := range map[string]struct {
 		member, client Secret
 		says           string
@@ -188,7 +188,7 @@ func TestSEC01TheStatusTellsWhenCertificatesExpire(t *testing.T) {
 	pd := pdGroup(&v1alpha1.PDTLS{})
 	s := Wanted(pd, pd)
 	s.Member.Data = data(t, ca, pki.Leaf{Names: sans(), From: now.Add(-time.Hour), Until: now.AddDate(1, 0, 0)})
-	assert.Equal(t, []v1alpha1.CertificateStatus{{SecretName: "basic-pd-cluster-secret", NotAfter: metav1.NewTime(now.AddDate(0, 0, 9))}}, s.Statuses(now), "the CA ends before it")
+	assert.Equal(t, []v1alpha1.CertificateStatus{{SecretName: "basic-pd-cluster-secret", NotAfter: metav1.NewTime(now.AddDate(0, 0, 9))}}, s.Statuses(now), "the CA ends before it") //nolint:gosec // a name
 	s.Client.Data = data(t, ca, pki.Leaf{})
 	assert.Len(t, s.Statuses(now), 2)
 	assert.True(t, s.Statuses(now)[1].NotAfter.Time.Equal(now.Add(time.Hour)))

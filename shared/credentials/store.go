@@ -18,8 +18,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
-// fresh is for how long a Secret that was read is not read again: groups on the move are
-// looked at several times a second.
+// fresh is for how long a Secret that was read for a group is not read again, unless the
+// group is edited: those on the move are looked at several times a second.
 const fresh = 2 * time.Second
 
 // Store is what an operator connects with. Its methods may be used concurrently.
@@ -27,8 +27,15 @@ type Store struct {
 	now func() time.Time
 
 	mu       sync.Mutex
-	read     map[types.NamespacedName]reading
+	read     map[question]reading
 	clusters map[types.NamespacedName]cluster
+}
+
+// question is which Secret was read for which version of a group.
+type question struct {
+	secret     types.NamespacedName
+	group      types.UID
+	generation int64
 }
 
 // reading is a Secret as it was read at a time.
@@ -48,7 +55,7 @@ type cluster struct {
 
 // New returns an empty Store.
 func New(now func() time.Time) *Store {
-	return &Store{now: now, read: map[types.NamespacedName]reading{}, clusters: map[types.NamespacedName]cluster{}}
+	return &Store{now: now, read: map[question]reading{}, clusters: map[types.NamespacedName]cluster{}}
 }
 
 // Observe reads the Secrets that a group uses, and has its cluster connected to with the
@@ -60,7 +67,7 @@ func (s *Store) Observe(ctx context.Context, live client.Reader, g v1alpha1.Grou
 		if secret.Name == "" {
 			continue
 		}
-		found, err := s.get(ctx, live, types.NamespacedName{Namespace: g.GetNamespace(), Name: secret.Name})
+		found, err := s.get(ctx, live, question{types.NamespacedName{Namespace: g.GetNamespace(), Name: secret.Name}, g.GetUID(), g.GetGeneration()})
 		if err != nil {
 			return out, err
 		}
@@ -73,7 +80,7 @@ func (s *Store) Observe(ctx context.Context, live client.Reader, g v1alpha1.Grou
 }
 
 // get reads a Secret, unless it was just read.
-func (s *Store) get(ctx context.Context, live client.Reader, key types.NamespacedName) (certificate.Secret, error) {
+func (s *Store) get(ctx context.Context, live client.Reader, asked question) (certificate.Secret, error) {
 	now := s.now()
 	s.mu.Lock()
 	for k, r := range s.read { // what is outdated is not kept: there are keys in it
@@ -81,11 +88,12 @@ func (s *Store) get(ctx context.Context, live client.Reader, key types.Namespace
 			delete(s.read, k)
 		}
 	}
-	known, found := s.read[key]
+	known, found := s.read[asked]
 	s.mu.Unlock()
 	if found {
 		return known.secret, nil
 	}
+	key := asked.secret
 	out := certificate.Secret{Name: key.Name}
 	var secret corev1.Secret
 	err := live.Get(ctx, key, &secret)
@@ -102,7 +110,7 @@ func (s *Store) get(ctx context.Context, live client.Reader, key types.Namespace
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.read[key] = reading{out, now}
+	s.read[asked] = reading{out, now}
 	return out, nil
 }
 

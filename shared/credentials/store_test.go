@@ -140,6 +140,10 @@ func TestSEC01WhatIsReadIsNotAskedForAgainAtOnce(t *testing.T) {
 	_, err := s.store.Observe(t.Context(), s, s.kv, s.pd)
 	require.NoError(t, err)
 	assert.Equal(t, asked, s.asked)
+	s.kv.Generation++
+	_, err = s.store.Observe(t.Context(), s, s.kv, s.pd)
+	require.NoError(t, err)
+	assert.Equal(t, 2*asked, s.asked, "what an edit restarts is not restarted by what was there before it")
 
 	s.refuse, s.now = true, s.now.Add(time.Minute)
 	found, err := s.store.Observe(t.Context(), s, s.kv, s.pd)
