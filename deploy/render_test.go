@@ -51,7 +51,7 @@ func groups(but string) []string {
 }
 
 func components() []string {
-	return []string{"debug-logging", "high-availability", "namespaced", "namespaces", "networkpolicy", "policies", "prometheus"}
+	return []string{"debug-logging", "high-availability", "namespaced", "namespaces", "networkpolicy", "policies", "prometheus", "tls"}
 }
 
 // args are those that every operator is started with.
@@ -377,6 +377,28 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 		require.Len(t, p.Spec.Ingress, 1)
 		require.Len(t, p.Spec.Ingress[0].Ports, 1)
 		assert.Equal(t, "metrics", p.Spec.Ingress[0].Ports[0].Port.StrVal)
+	})
+	t.Run("tls lets three operators get Secrets, and nobody list them", func(t *testing.T) {
+		for _, other := range []string{"", ", ../../components/namespaced"} {
+			kind := map[bool]string{true: "ClusterRole", false: "Role"}[other == ""]
+			objects := with(t, "tls"+other)
+			before := renderKustomization(t, "namespace: own\nresources: [../default]\ncomponents: [../../components/debug-logging"+other+"]\n")
+			var grown []string
+			was := every[rbacv1.ClusterRole](t, before, kind)
+			for name, role := range every[rbacv1.ClusterRole](t, objects, kind) {
+				more := rights(role.Rules)
+				for _, right := range rights(was[name].Rules) {
+					more = slices.DeleteFunc(more, func(r string) bool { return r == right })
+				}
+				for _, right := range more {
+					grown = append(grown, name+" "+right)
+				}
+			}
+			slices.Sort(grown)
+			assert.Equal(t, []string{
+				"tidb-groups-pdgroup-operator secrets: get", "tidb-groups-tidbgroup-operator secrets: create get", "tidb-groups-tikvgroup-operator secrets: get",
+			}, grown)
+		}
 	})
 	t.Run("all of them go together, over either overlay", func(t *testing.T) {
 		for _, overlay := range []string{"default", "minimal"} {

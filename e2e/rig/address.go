@@ -3,6 +3,7 @@ package rig
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/e2e/model"
@@ -88,11 +90,27 @@ func tiflashPort(db *Database, claim types.UID) http.Handler {
 	return mux
 }
 
-// openStatusPort listens on the wanted address, or on a free one.
-func openStatusPort(ctx context.Context, from *addresses, wanted string, number int32, answers http.Handler) (*statusPort, error) {
-	ip, listener, err := from.listen(ctx, wanted, number)
+// door is where a process listens: on the wanted address, or on a free one.
+type door struct {
+	from   *addresses
+	wanted string
+	// identity is how it serves over TLS; nil without.
+	identity *tls.Config
+}
+
+// door is where the process of a pod listens.
+func (a *actor) door(pod *corev1.Pod) door {
+	return door{a.addresses, pod.Status.PodIP, a.identity(pod)}
+}
+
+// openStatusPort listens at a door.
+func openStatusPort(ctx context.Context, at door, number int32, answers http.Handler) (*statusPort, error) {
+	ip, listener, err := at.from.listen(ctx, at.wanted, number)
 	if err != nil {
 		return nil, fmt.Errorf("open a status port: %w", err)
+	}
+	if at.identity != nil {
+		listener = tls.NewListener(listener, at.identity)
 	}
 	p := &statusPort{ip: ip, server: &http.Server{Handler: answers, ReadHeaderTimeout: 5 * time.Second}}
 	go func() { _ = p.server.Serve(listener) }() // ends when it is closed

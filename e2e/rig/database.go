@@ -3,6 +3,7 @@ package rig
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -98,7 +99,8 @@ type Database struct {
 	ctx     context.Context
 	shape   scenario.Database
 	group   types.NamespacedName
-	service string // where PD's Service listens, host:port
+	service string      // where PD's Service listens, host:port
+	secured *tls.Config // how PD serves over TLS; nil without
 
 	mu      sync.Mutex
 	pd      *pdsim.PD // nil before a quorum of founders has met
@@ -141,12 +143,15 @@ type Member struct {
 	Force bool
 	// Config is its configuration file, decoded.
 	Config map[string]any
+	// TLS is how it serves; nil without TLS.
+	TLS *tls.Config
 }
 
 // StartMember starts a PD process. An error is one that the process ends with.
 func (d *Database) StartMember(m Member) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.secured = m.TLS // all members of a PDGroup have it, or none
 	if name, kept := d.data[m.Claim]; kept {
 		if name != m.Name {
 			return fmt.Errorf("the data of member %s is on the claim of %s", name, m.Name)
@@ -212,8 +217,8 @@ func (d *Database) up(name string) error {
 	born, err := pdsim.New(pdsim.Options{
 		Members:   d.members,
 		Unstarted: unstarted,
-		ClientURL: func(member string) string { return "http://" + peer(member) + ":2379" },
-		PeerURL:   func(member string) string { return "http://" + peer(member) + ":2380" },
+		ClientURL: func(member string) string { return d.scheme() + peer(member) + ":2379" },
+		PeerURL:   func(member string) string { return d.scheme() + peer(member) + ":2380" },
 		Services:  []string{d.serviceName()},
 		ClusterID: id.Sum64() | 1,
 		Election:  election,
@@ -231,6 +236,28 @@ func (d *Database) up(name string) error {
 	d.births++
 	go d.beat()
 	return nil
+}
+
+// scheme is how the URLs of the members begin.
+func (d *Database) scheme() string {
+	if d.secured != nil {
+		return "https://"
+	}
+	return "http://"
+}
+
+// URL is where PD's Service listens.
+func (d *Database) URL() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.scheme() + d.service
+}
+
+// identity is how PD serves over TLS, nil without.
+func (d *Database) identity() *tls.Config {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.secured
 }
 
 func (d *Database) serviceName() string {

@@ -54,14 +54,16 @@ func (a *actor) hook(pod *corev1.Pod, db *Database, claim types.UID) func(contex
 	env := func(name string) string {
 		return map[string]string{"POD_NAME": pod.Name, "NAMESPACE": pod.Namespace}[name]
 	}
-	url := "http://" + db.Address()
 	return hooks(map[string]program{
 		"handover": func(ctx context.Context, args []string) error {
 			command, err := handover.Parse(args, env)
 			if err != nil {
 				return err
 			}
-			command.Job.PD, command.Job.Poll = url, hookPoll
+			command.Job.PD, command.Job.Poll = db.URL(), hookPoll
+			if command.Job.TLS, err = a.files(ctx, pod, command.Job.TLS, db.serviceName()); err != nil {
+				return err
+			}
 			command.Job.Record = filepath.Join(a.records, string(claim)+"-"+strings.TrimPrefix(filepath.Base(command.Job.Record), "."))
 			command.Within = a.faster(command.Within)
 			return command.Run(ctx, nil)
@@ -71,7 +73,10 @@ func (a *actor) hook(pod *corev1.Pod, db *Database, claim types.UID) func(contex
 			if err != nil {
 				return err
 			}
-			command.Job.PD, command.Job.Poll = url, hookPoll
+			command.Job.PD, command.Job.Poll = db.URL(), hookPoll
+			if command.Job.TLS, err = a.files(ctx, pod, command.Job.TLS, db.serviceName()); err != nil {
+				return err
+			}
 			command.Within = a.faster(command.Within)
 			return command.Run(ctx, nil)
 		},

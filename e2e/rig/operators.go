@@ -22,6 +22,7 @@ import (
 	tiflashgroup "github.com/tidb-groups/tidb-groups/operators/tiflashgroup/controller"
 	tikvgroup "github.com/tidb-groups/tidb-groups/operators/tikvgroup/controller"
 	tiproxygroup "github.com/tidb-groups/tidb-groups/operators/tiproxygroup/controller"
+	"github.com/tidb-groups/tidb-groups/shared/credentials"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
@@ -100,7 +101,8 @@ func (r *Rig) launch(name string) error {
 	ctx, out.cancel = context.WithCancel(r.ctx)
 	out.line = r.Requests.line(name, out.cancel)
 	cfg.Wrap(out.line.wrap)
-	var options []pdclient.DialerOption
+	store := credentials.New(time.Now)
+	options := []pdclient.DialerOption{pdclient.WithTLS(store.PD)}
 	if d.Kind == v1alpha1.KindPDGroup {
 		options = append(options, pdclient.WithConfig())
 	}
@@ -108,7 +110,7 @@ func (r *Rig) launch(name string) error {
 	if r.options.Dial != nil {
 		dial = r.options.Dial(name, dial)
 	}
-	manager, err := operator.NewManager(ctx, cfg, d, as.Flags, dial)
+	manager, err := operator.NewManager(ctx, cfg, d, as.Flags, operator.Reach{Dial: dial, Credentials: store})
 	if err != nil {
 		out.cancel()
 		return fmt.Errorf("start %s operator: %w", d.Name, err)

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -30,6 +31,9 @@ func listen(ctx context.Context, db *Database) (string, error) {
 
 func carry(ctx context.Context, db *Database, client net.Conn) {
 	defer func() { _ = client.Close() }() // the other end may have closed it
+	if identity := db.identity(); identity != nil {
+		client = tls.Server(client, identity)
+	}
 	pd := db.Model()
 	if pd == nil {
 		return

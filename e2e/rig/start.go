@@ -46,6 +46,7 @@ func (a *actor) startPD(ctx context.Context, l launch) (failed, err error) {
 	l.process.handover = a.hook(l.pod, l.db, l.claim)
 	return l.db.StartMember(Member{
 		Name: l.pod.Name, Claim: l.claim, InitialCluster: founders(args["--initial-cluster"]), Force: args["--force-new-cluster"] == "true", Config: config,
+		TLS: a.identity(l.pod),
 	}), nil
 }
 
@@ -53,7 +54,7 @@ func (a *actor) startTiKV(ctx context.Context, l launch) (failed, err error) {
 	if failed, err = a.configure(ctx, l.pod, l.process, settings.NewTiKV); failed != nil || err != nil {
 		return failed, err
 	}
-	status, err := openStatusPort(ctx, a.addresses, l.pod.Status.PodIP, v1alpha1.PortTiKVStatus, tikvPort(l.process.config))
+	status, err := openStatusPort(ctx, a.door(l.pod), v1alpha1.PortTiKVStatus, tikvPort(l.process.config))
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func (a *actor) startTiKV(ctx context.Context, l launch) (failed, err error) {
 		status.close()
 		return failed, nil
 	}
-	port, err := openStorePort(ctx, a.addresses, status.ip, l.db, l.claim)
+	port, err := openStorePort(ctx, door{a.addresses, status.ip, a.identity(l.pod)}, l.db, l.claim)
 	if err == nil && port.ip != status.ip {
 		port.close()
 		err = errors.New("another process has the store's port")
@@ -81,7 +82,7 @@ func (a *actor) startTiKV(ctx context.Context, l launch) (failed, err error) {
 }
 
 func (a *actor) startTiFlash(ctx context.Context, l launch) (failed, err error) {
-	status, err := openStatusPort(ctx, a.addresses, l.pod.Status.PodIP, v1alpha1.PortTiFlashProxyState, tiflashPort(l.db, l.claim))
+	status, err := openStatusPort(ctx, a.door(l.pod), v1alpha1.PortTiFlashProxyState, tiflashPort(l.db, l.claim))
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func (a *actor) startTiDB(ctx context.Context, l launch) (failed, err error) {
 	if failed, err = a.configure(ctx, l.pod, l.process, settings.NewTiDB); failed != nil || err != nil {
 		return failed, err
 	}
-	port, err := openStatusPort(ctx, a.addresses, l.pod.Status.PodIP, v1alpha1.PortTiDBStatus, tidbPort(&l.db.Servers, l.process.config))
+	port, err := openStatusPort(ctx, a.door(l.pod), v1alpha1.PortTiDBStatus, tidbPort(&l.db.Servers, l.process.config))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	logbackuppb "github.com/pingcap/kvproto/pkg/logbackuppb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -21,13 +22,17 @@ type storePort struct {
 	claim  types.UID
 }
 
-// openStorePort listens on the wanted address, or on a free one.
-func openStorePort(ctx context.Context, from *addresses, wanted string, db *Database, claim types.UID) (*storePort, error) {
-	ip, listener, err := from.listen(ctx, wanted, v1alpha1.PortTiKV)
+// openStorePort listens at a door.
+func openStorePort(ctx context.Context, at door, db *Database, claim types.UID) (*storePort, error) {
+	ip, listener, err := at.from.listen(ctx, at.wanted, v1alpha1.PortTiKV)
 	if err != nil {
 		return nil, fmt.Errorf("open TiKV's port: %w", err)
 	}
-	p := &storePort{ip: ip, server: grpc.NewServer(), db: db, claim: claim}
+	var options []grpc.ServerOption
+	if at.identity != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(at.identity)))
+	}
+	p := &storePort{ip: ip, server: grpc.NewServer(options...), db: db, claim: claim}
 	logbackuppb.RegisterLogBackupServer(p.server, p)
 	go func() { _ = p.server.Serve(listener) }() // ends when it is stopped
 	return p, nil

@@ -15,7 +15,7 @@ func (a *actor) startTiCDC(ctx context.Context, l launch) (failed, err error) {
 	if !l.db.Serves() {
 		return errNoPD, nil
 	}
-	port, err := openStatusPort(ctx, a.addresses, l.pod.Status.PodIP, v1alpha1.PortTiCDC, l.db.Captures.API(l.pod.Name))
+	port, err := openStatusPort(ctx, a.door(l.pod), v1alpha1.PortTiCDC, l.db.Captures.API(l.pod.Name))
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (a *actor) startTiProxy(ctx context.Context, l launch) (failed, err error) 
 	if failed, err = a.configure(ctx, l.pod, l.process, settings.NewTiProxy); failed != nil || err != nil {
 		return failed, err
 	}
-	port, err := openStatusPort(ctx, a.addresses, l.pod.Status.PodIP, v1alpha1.PortTiProxyAPI, a.tiproxyPort(client.ObjectKeyFromObject(l.pod), l.process.config))
+	port, err := openStatusPort(ctx, a.door(l.pod), v1alpha1.PortTiProxyAPI, a.tiproxyPort(client.ObjectKeyFromObject(l.pod), l.process.config))
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/e2e/remedy"
 	"github.com/tidb-groups/tidb-groups/e2e/workload"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
 )
 
 // patience is how long what must come may take where neither step nor scenario
@@ -33,6 +34,8 @@ type runner struct {
 	deleted map[objects.Key]types.UID
 	// nodes are the nodes that steps have named, by the pod they were named after.
 	nodes map[string]string
+	// authorities have signed the certificates of the scenario, by name.
+	authorities map[string]*pki.CA
 	// workload that runs; nil if none does.
 	workload *workload.Run
 	// reported is what a workload has reported at its end.
@@ -52,7 +55,7 @@ type runner struct {
 // names the step. Alarms and violations end a wait, but are no error: see
 // [Result.Bad].
 func Run(ctx context.Context, w World, s Scenario) (result Result, err error) {
-	r := &runner{world: w, scenario: s, deleted: map[objects.Key]types.UID{}, nodes: map[string]string{}}
+	r := &runner{world: w, scenario: s, deleted: map[objects.Key]types.UID{}, nodes: map[string]string{}, authorities: map[string]*pki.CA{}}
 	begin := time.Now()
 	defer func() { err = errors.Join(err, r.tidy(ctx)) }()
 	if r.proof, err = remedy.ProofOf(s.Name); err != nil {
@@ -154,6 +157,8 @@ func (r *runner) step(ctx context.Context, s Step) error {
 	case s.Consent != nil:
 		r.consent(s.Consent)
 		return nil
+	case s.Certificate != nil:
+		return r.certify(ctx, *s.Certificate)
 	case s.Paste != nil:
 		return r.paste(ctx, *s.Paste)
 	case s.Start != nil:

@@ -37,6 +37,9 @@ type Step struct {
 	// Consent to the deletion of claims by name, which a spec then asks for.
 	Consent []string `json:"consent,omitempty"`
 
+	// Certificate makes a Secret with a certificate, or replaces it.
+	Certificate *Certificate `json:"certificate,omitempty"`
+
 	// Paste a command that a status prints into a shell.
 	Paste *Paste `json:"paste,omitempty"`
 
@@ -131,6 +134,19 @@ type Node struct {
 	// Of is a pod. The node is the one that the pod was on when the scenario
 	// first named the pod's node; later steps mean the same node.
 	Of string `json:"of"`
+}
+
+// Certificate is a Secret with a certificate that a person makes.
+type Certificate struct {
+	// Secrets by name, and for which Services they are: s-pd stands for its name in the
+	// namespace, and *.s-pd-peer for every pod below it. One without is a client's.
+	Secrets map[string][]string `json:"secrets"`
+	// CA that signs it, by any name.
+	CA string `json:"ca,omitempty"`
+	// Expired has it expired a minute ago.
+	Expired bool `json:"expired,omitempty"`
+	// Without is a key that is left out.
+	Without string `json:"without,omitempty"`
 }
 
 // Crash is the end of a process that Kubernetes does not ask for.

@@ -32,6 +32,10 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 		plan.Outcome = step.Stall(v1alpha1.ReasonInvalidSpec, strings.Join(r.Problems, "; "))
 		return plan, nil
 	}
+	if o := s.Certificates.Judge(g, s.PDGroup, podNames(s), s.Now); o.Kind != step.KindDone {
+		plan.Outcome = o
+		return plan, nil
+	}
 	if conflict := observation.NameConflict(g, s); conflict != "" {
 		plan.Outcome = step.Stall(v1alpha1.ReasonNameConflict, conflict)
 		plan.Outcome.After = observation.RetryPeriod
@@ -69,6 +73,15 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 		plan = paused(plan, g, s)
 	}
 	return plan, nil
+}
+
+// podNames are the names of the pods that there are, or will be soon.
+func podNames(s observation.Snapshot) []string {
+	var out []string
+	for _, i := range s.Instances {
+		out = append(out, i.Name)
+	}
+	return out
 }
 
 // paused takes everything that would be done out of a plan and says what that is. A member

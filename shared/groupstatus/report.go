@@ -52,6 +52,7 @@ func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, outcom
 		UpdateRevision:     plan.Target.Hash,
 		Version:            before.Version,
 		Volumes:            requestedVolumes(g, s),
+		Certificates:       s.Certificates.Statuses(s.Now),
 	}
 	if status.UpdateRevision == "" {
 		status.UpdateRevision = before.UpdateRevision

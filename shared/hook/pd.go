@@ -27,15 +27,19 @@ const (
 type PD struct {
 	url    string
 	client *http.Client
+	// problem is why it cannot be asked.
+	problem error
 }
 
-// NewPD returns a PD by its base URL, like http://basic-pd.shop.svc:2379.
-func NewPD(url string) PD {
-	transport := httpclient.Transport(httpclient.ClusterDomain(httpclient.ResolvConf))
+// NewPD returns a PD by its base URL, like http://basic-pd.shop.svc:2379, and how it is
+// connected to over TLS.
+func NewPD(url string, secured TLS) PD {
+	config, err := secured.config()
+	transport := httpclient.Over(httpclient.Transport(httpclient.ClusterDomain(httpclient.ResolvConf)), config)
 	transport.DisableKeepAlives = true // the next call may go to another member
 	client := httpclient.New(transport)
 	client.Timeout = perCall
-	return PD{url: strings.TrimSuffix(url, "/"), client: client}
+	return PD{url: strings.TrimSuffix(url, "/"), client: client, problem: err}
 }
 
 // Refusal is an answer of PD other than 200.
@@ -55,6 +59,9 @@ func IsNotFound(err error) bool {
 // Call makes one call, within three seconds: body is sent as JSON if it is not nil, and the
 // answer is read into into if that is not nil. The error is a *Refusal if PD answered.
 func (p PD) Call(ctx context.Context, method, path string, body, into any) (err error) {
+	if p.problem != nil {
+		return p.problem
+	}
 	var sent io.Reader = http.NoBody
 	if body != nil {
 		text, err := json.Marshal(body)

@@ -71,7 +71,7 @@ func newCollector(source Source) *collector {
 	c := &collector{Source: source, descs: map[string]*prometheus.Desc{}}
 	c.describe(source.Kind, condition, unconverged)
 	if source.groups() {
-		c.describe(source.Kind, members, memberState)
+		c.describe(source.Kind, members, memberState, certDays)
 	}
 	if source.stores() {
 		c.describe(source.Kind, regionsLeft)
@@ -177,6 +177,9 @@ func (c *collector) ofGroups(ctx context.Context, ch chan<- prometheus.Metric, g
 		c.tell(ch, members, float64(status.Replicas), g, "existing")
 		c.tell(ch, members, float64(status.ReadyReplicas), g, "ready")
 		c.tell(ch, members, float64(status.UpdatedReplicas), g, "updated")
+		for _, certificate := range status.Certificates {
+			c.tell(ch, certDays, float64(certificate.NotAfter.Sub(c.Now()))/float64(day), g, certificate.SecretName)
+		}
 		if err := c.holder(ctx, ch, g); err != nil {
 			return err
 		}

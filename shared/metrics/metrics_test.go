@@ -117,6 +117,16 @@ func TestOPS03AGroupTellsWhoItIsAndHowFarItIs(t *testing.T) {
 	}, c.series(t))
 }
 
+func TestSEC01DaysUntilCertificatesExpireAreTold(t *testing.T) {
+	g := tikvGroup()
+	g.Status.Certificates = []v1alpha1.CertificateStatus{{SecretName: "a", NotAfter: metav1.NewTime(clock().Add(36 * time.Hour))}, {SecretName: "b", NotAfter: metav1.NewTime(clock().Add(-12 * time.Hour))}}
+	c := newCluster(t, v1alpha1.KindTiKVGroup, listTiKV, g)
+	assert.Equal(t, []string{
+		"certificate_days_left{cluster=basic,kind=TiKVGroup,name=basic-tikv,namespace=db,secret=a} 1.5",
+		"certificate_days_left{cluster=basic,kind=TiKVGroup,name=basic-tikv,namespace=db,secret=b} -0.5",
+	}, slices.DeleteFunc(c.series(t), func(s string) bool { return !strings.HasPrefix(s, "certificate") }))
+}
+
 func TestOPS03WhoIsDisruptedIsTold(t *testing.T) {
 	g := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: "basic-pd", Labels: map[string]string{v1alpha1.LabelUmbrella: "basic"}}}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: "basic-pd-disruption"}, Spec: coordinationv1.LeaseSpec{

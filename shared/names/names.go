@@ -61,8 +61,8 @@ func PodHost(pod, group, namespace, clusterDomain string) string {
 }
 
 // PDURL returns where the members of a PDGroup are reached by clients.
-func PDURL(pdGroup, namespace, clusterDomain string, port int32) string {
-	return fmt.Sprintf("http://%s:%d", ServiceHost(pdGroup, namespace, clusterDomain), port)
+func PDURL(scheme, pdGroup, namespace, clusterDomain string, port int32) string {
+	return fmt.Sprintf("%s://%s:%d", scheme, ServiceHost(pdGroup, namespace, clusterDomain), port)
 }
 
 // PodOfHost returns the pod that an address made by PodHost belongs to, with or

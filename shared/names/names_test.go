@@ -16,9 +16,9 @@ func TestNamesAreTheOnesThatUsersOfTiDBKnow(t *testing.T) {
 	assert.Equal(t, "basic-pd-peer", names.PeerService("basic-pd"))
 	assert.Equal(t, "basic-pd-0.basic-pd-peer.prod.svc", names.PodHost("basic-pd-0", "basic-pd", "prod", ""))
 	assert.Equal(t, "[2001:db8::1]:4000", names.HostPort("2001:db8::1", 4000))
-	assert.Equal(t, "http://basic-pd.prod.svc:2379", names.PDURL("basic-pd", "prod", "", 2379))
+	assert.Equal(t, "http://basic-pd.prod.svc:2379", names.PDURL("http", "basic-pd", "prod", "", 2379))
 	assert.Equal(t, "basic-pd-0.basic-pd-peer.prod.svc.cluster.local", names.PodHost("basic-pd-0", "basic-pd", "prod", "cluster.local"))
-	assert.Equal(t, "http://basic-pd.prod.svc.cluster.local:2379", names.PDURL("basic-pd", "prod", "cluster.local", 2379))
+	assert.Equal(t, "http://basic-pd.prod.svc.cluster.local:2379", names.PDURL("http", "basic-pd", "prod", "cluster.local", 2379))
 }
 
 func TestPodOfHost(t *testing.T) {

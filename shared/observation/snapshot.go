@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/certificate"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
@@ -77,6 +78,8 @@ type Snapshot struct {
 	// LostNodes are, by Instance, the nodes that a volume of its pod can be used on,
 	// where none of them exists any more and the pod therefore finds no place.
 	LostNodes map[string]string
+	// Certificates are the Secrets with certificates that the group uses, as they were read.
+	Certificates certificate.Secrets
 	// Running is what running members were last seen to run with, by Instance, of
 	// those that may run with something else than their files say.
 	Running map[string]RunningConfig

@@ -15,8 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/credentials"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/status"
 )
@@ -37,9 +39,9 @@ type Definition struct {
 	// which selector; it may narrow those of a kind that every cache holds.
 	Cached map[client.Object]cache.ByObject
 	// Dialer reaches PD by a URL template, whose names it looks up in the cluster's
-	// domain, and registers the metrics of the calls; nil for an operator that never
+	// domain, with the certificates of the clusters, and registers the metrics of the calls; nil for an operator that never
 	// asks PD. It is one of pdclient's.
-	Dialer func(urlTemplate, clusterDomain string, registry prometheus.Registerer) (pd.Dialer, error)
+	Dialer func(urlTemplate, clusterDomain string, of pdclient.TLS, registry prometheus.Registerer) (pd.Dialer, error)
 	// Tools says that the operator brings a program of its image into pods.
 	Tools bool
 	// Setup adds the controller to the manager.
@@ -68,6 +70,8 @@ type Env struct {
 	Recorder events.EventRecorder
 	// PD polls PD; nil unless the Definition has a Dialer.
 	PD *pd.Poller
+	// Credentials are what clusters are connected to with.
+	Credentials *credentials.Store
 	// Image that the operator runs from; empty if it does not know. See Flags.
 	Image string
 	// ClusterScoped says that all namespaces are watched, and with them what

@@ -25,6 +25,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/credentials"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 	"github.com/tidb-groups/tidb-groups/shared/metrics"
@@ -95,12 +96,15 @@ func clusterDomain(logger logr.Logger, resolvConf string) string {
 // Run runs an operator until the context ends. Tests call it directly, several
 // operators in one process.
 func Run(ctx context.Context, cfg *rest.Config, definition Definition, flags Flags) error {
-	dial, unregister, err := dialer(definition, flags)
+	reach := Reach{Credentials: credentials.New(time.Now)}
+	var unregister func()
+	var err error
+	reach.Dial, unregister, err = dialer(definition, flags, reach.Credentials)
 	if err != nil {
 		return err
 	}
 	defer unregister()
-	manager, err := NewManager(ctx, cfg, definition, flags, dial)
+	manager, err := NewManager(ctx, cfg, definition, flags, reach)
 	if err != nil {
 		return err
 	}
@@ -113,12 +117,12 @@ func Run(ctx context.Context, cfg *rest.Config, definition Definition, flags Fla
 // dialer returns how the operator reaches PD, nil if it never asks, and what
 // gives its metrics back. They have a registry of their own, so that several
 // operators, and one after the other, can run in one process.
-func dialer(definition Definition, flags Flags) (pd.Dialer, func(), error) {
+func dialer(definition Definition, flags Flags, store *credentials.Store) (pd.Dialer, func(), error) {
 	if definition.Dialer == nil {
 		return nil, func() {}, nil
 	}
 	calls := prometheus.NewRegistry()
-	dial, err := definition.Dialer(flags.PDURL, flags.ClusterDomain, calls)
+	dial, err := definition.Dialer(flags.PDURL, flags.ClusterDomain, store.PD, calls)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -129,9 +133,16 @@ func dialer(definition Definition, flags Flags) (pd.Dialer, func(), error) {
 	return dial, func() { all.Unregister(calls) }, nil
 }
 
-// NewManager builds the manager of an operator with its controller; dial
-// reaches PD and is nil for operators that do not ask it.
-func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, flags Flags, dial pd.Dialer) (ctrl.Manager, error) {
+// Reach is how an operator reaches databases.
+type Reach struct {
+	// Dial reaches PD; nil for an operator that does not ask it.
+	Dial pd.Dialer
+	// Credentials are what clusters are connected to with, by Dial too.
+	Credentials *credentials.Store
+}
+
+// NewManager builds the manager of an operator with its controller.
+func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, flags Flags, reach Reach) (ctrl.Manager, error) {
 	scheme, err := NewScheme()
 	if err != nil {
 		return nil, fmt.Errorf("build scheme: %w", err)
@@ -173,6 +184,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 		Recorder: &status.Journal{EventRecorder: manager.GetEventRecorder(definition.Name), Log: manager.GetLogger().WithName("journal"), Now: time.Now},
 
 		Image:         image(flags.Image),
+		Credentials:   reach.Credentials,
 		ClusterScoped: len(flags.namespaces()) == 0,
 		Controller: controller.Options{
 			MaxConcurrentReconciles: flags.Concurrency,
@@ -189,8 +201,8 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 	if env.Outcomes, err = newOutcomes(ctrlmetrics.Registry, definition.Kind); err != nil {
 		return nil, err
 	}
-	if dial != nil {
-		env.PD = pd.NewPoller(dial)
+	if reach.Dial != nil {
+		env.PD = pd.NewPoller(reach.Dial)
 		if err := manager.Add(env.PD); err != nil {
 			return nil, fmt.Errorf("add PD poller: %w", err)
 		}

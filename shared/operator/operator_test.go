@@ -33,6 +33,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/metrics"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
@@ -117,7 +118,7 @@ func (r *toy) definition(name string) Definition {
 	return Definition{
 		Name: name, Kind: v1alpha1.KindPDGroup,
 		List: func() client.ObjectList { return &v1alpha1.PDGroupList{} },
-		Dialer: func(string, string, prometheus.Registerer) (pd.Dialer, error) {
+		Dialer: func(string, string, pdclient.TLS, prometheus.Registerer) (pd.Dialer, error) {
 			return func(types.NamespacedName) (pd.Client, error) { return nil, io.EOF }, nil
 		},
 		Setup: func(_ context.Context, env Env) error {

@@ -2,6 +2,7 @@ package pdclient
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,6 +59,16 @@ type dialer struct {
 	metrics       *Metrics
 	config        bool
 	clusterDomain string
+	tls           TLS
+}
+
+// TLS returns how the PD of a PDGroup is connected to, nil without TLS, as package
+// credentials keeps it.
+type TLS func(pdGroup types.NamespacedName) (*tls.Config, error)
+
+// WithTLS connects over TLS where that is how PD is connected to, whatever the URL says.
+func WithTLS(of TLS) DialerOption {
+	return func(d *dialer) { d.tls = of }
 }
 
 // WithMetrics observes every call.
@@ -86,7 +97,7 @@ func NewDialer(urlTemplate string, options ...DialerOption) pd.Dialer {
 	}
 	return func(group types.NamespacedName) (pd.Client, error) {
 		address := strings.NewReplacer("{name}", group.Name, "{namespace}", group.Namespace).Replace(urlTemplate)
-		client, err := newClient(address, d)
+		client, err := newClient(address, d, group)
 		if err != nil {
 			return nil, fmt.Errorf("dial PDGroup %s: %w", group, err)
 		}
@@ -96,13 +107,13 @@ func NewDialer(urlTemplate string, options ...DialerOption) pd.Dialer {
 
 // Open is NewDialer for names in the cluster's domain, with the metrics of its calls
 // registered.
-func Open(urlTemplate, clusterDomain string, registry prometheus.Registerer) (pd.Dialer, error) {
-	return open(urlTemplate, registry, WithClusterDomain(clusterDomain))
+func Open(urlTemplate, clusterDomain string, of TLS, registry prometheus.Registerer) (pd.Dialer, error) {
+	return open(urlTemplate, registry, WithClusterDomain(clusterDomain), WithTLS(of))
 }
 
 // OpenWithConfig is Open for who looks after PD's stored configuration.
-func OpenWithConfig(urlTemplate, clusterDomain string, registry prometheus.Registerer) (pd.Dialer, error) {
-	return open(urlTemplate, registry, WithClusterDomain(clusterDomain), WithConfig())
+func OpenWithConfig(urlTemplate, clusterDomain string, of TLS, registry prometheus.Registerer) (pd.Dialer, error) {
+	return open(urlTemplate, registry, WithClusterDomain(clusterDomain), WithTLS(of), WithConfig())
 }
 
 func open(urlTemplate string, registry prometheus.Registerer, options ...DialerOption) (pd.Dialer, error) {
@@ -121,9 +132,10 @@ type httpClient struct {
 	transport quietTransport
 	metrics   *Metrics
 	config    bool
+	tls       func() (*tls.Config, error)
 }
 
-func newClient(address string, d dialer) (*httpClient, error) {
+func newClient(address string, d dialer, group types.NamespacedName) (*httpClient, error) {
 	parsed, err := url.Parse(address)
 	if err != nil {
 		return nil, fmt.Errorf("read PD's URL: %w", err)
@@ -136,10 +148,14 @@ func newClient(address string, d dialer) (*httpClient, error) {
 	if err := discovery.Init(); err != nil {
 		return nil, fmt.Errorf("name PD's URL to its client: %w", err)
 	}
-	transport := newQuietTransport(d.clusterDomain)
+	secured := func() (*tls.Config, error) { return nil, nil }
+	if d.tls != nil {
+		secured = func() (*tls.Config, error) { return d.tls(group) }
+	}
+	transport := newQuietTransport(d.clusterDomain, secured)
 	client := httpclient.New(transport)
 	return &httpClient{
-		url: base, http: client, transport: transport, metrics: d.metrics, config: d.config,
+		url: base, http: client, transport: transport, metrics: d.metrics, config: d.config, tls: secured,
 		pd: pdhttp.NewClientWithServiceDiscovery(caller, discovery, pdhttp.WithHTTPClient(client)),
 	}, nil
 }
@@ -286,9 +302,17 @@ func (c *httpClient) measure(ctx context.Context, name string, into any, do func
 	case err == nil, handled:
 		return err
 	case ctx.Err() != nil:
-		return &pd.Unreachable{URL: c.url, Cause: ctx.Err()}
+		return &pd.Unreachable{URL: c.address(), Cause: ctx.Err()}
 	}
-	return &pd.Unreachable{URL: c.url, Cause: err}
+	return &pd.Unreachable{URL: c.address(), Cause: err}
+}
+
+// address is where PD is asked, for a person.
+func (c *httpClient) address() string {
+	if config, err := c.tls(); config == nil && err == nil {
+		return c.url
+	}
+	return "https" + strings.TrimPrefix(c.url, "http")
 }
 
 // unless passes an error on, unless PD refused with a status.
@@ -302,18 +326,18 @@ func unless(err error, status int) error {
 
 func (c *httpClient) read(name string, resp *http.Response, into any) (err error) {
 	if f, ok := resp.Body.(failure); ok {
-		return &pd.Unreachable{URL: c.url, Cause: f.cause}
+		return &pd.Unreachable{URL: c.address(), Cause: f.cause}
 	}
 	defer func() {
 		if closeErr := resp.Body.Close(); closeErr != nil && err == nil {
-			err = &pd.Unreachable{URL: c.url, Cause: closeErr}
+			err = &pd.Unreachable{URL: c.address(), Cause: closeErr}
 		}
 	}()
 	switch {
 	case resp.StatusCode != http.StatusOK:
 		body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 		if err != nil {
-			return &pd.Unreachable{URL: c.url, Cause: err}
+			return &pd.Unreachable{URL: c.address(), Cause: err}
 		}
 		return &pd.Refused{Call: name, Status: resp.StatusCode, Body: pd.Quote(body)}
 	case into == nil:
@@ -339,7 +363,7 @@ func (c *httpClient) decode(name string, body io.Reader, into any) error {
 	}
 	switch {
 	case r.body.failed != nil:
-		return &pd.Unreachable{URL: c.url, Cause: r.body.failed}
+		return &pd.Unreachable{URL: c.address(), Cause: r.body.failed}
 	case errors.Is(err, io.EOF):
 		err = io.ErrUnexpectedEOF
 	}

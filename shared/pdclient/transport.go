@@ -1,6 +1,7 @@
 package pdclient
 
 import (
+	"crypto/tls"
 	"io"
 	"net/http"
 
@@ -11,11 +12,11 @@ import (
 // failure. The PD client logs every error of its transport through a logger of
 // its own; the operators report it in a status instead.
 type quietTransport struct {
-	next *http.Transport
+	next *httpclient.Secured
 }
 
-func newQuietTransport(clusterDomain string) quietTransport {
-	return quietTransport{next: httpclient.Transport(clusterDomain)}
+func newQuietTransport(clusterDomain string, config func() (*tls.Config, error)) quietTransport {
+	return quietTransport{next: &httpclient.Secured{Config: config, ClusterDomain: clusterDomain}}
 }
 
 // RoundTrip implements http.RoundTripper and never returns an error.

@@ -46,6 +46,9 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (observati
 	if s.PDGroup, err = pdGroup(ctx, env.Client, g); err != nil {
 		return s, err
 	}
+	if s.Certificates, err = env.Credentials.Observe(ctx, env.Live, g, s.PDGroup); err != nil {
+		return s, err
+	}
 	if err := ObserveClaims(ctx, env.Client, g, &s); err != nil {
 		return s, err
 	}

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/certificate"
 	"github.com/tidb-groups/tidb-groups/shared/execution"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/reading"
@@ -60,6 +61,9 @@ func (l *loop[G, S, P, Status]) conclude(ctx context.Context, g G, s S, found ex
 	result, err := execution.Conclude(ctx, l.env, g, status, found)
 	if err != nil {
 		return result, err
+	}
+	if g.GetTLS() != nil && (result.RequeueAfter == 0 || result.RequeueAfter > certificate.LookAgain) {
+		result.RequeueAfter = certificate.LookAgain // no watch tells of Secrets
 	}
 	if c.Announce != nil {
 		c.Announce(g, before)

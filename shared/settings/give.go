@@ -45,7 +45,9 @@ func (m *Members) Give(ctx context.Context, live client.Reader, recorder events.
 		}
 		key, about := name(g), g.DeepCopyObject() // the reconcile goes on with its own
 		order.Instance = order.Instance.DeepCopy()
+		secure := m.connecting(g)
 		m.begin(func(ctx context.Context) {
+			ctx = secure(ctx)
 			if m.give(ctx, key, order, one) {
 				recorder.Eventf(about, order.Instance, corev1.EventTypeNormal, "ConfigGiven", "Configure", "Instance %s has taken %s while it runs", order.Instance.Name, list(order.Items))
 			}

@@ -36,9 +36,9 @@ var errValues = fmt.Errorf("it has more than %d values", maxValues)
 // errors end in a status: they read the same for the same cause.
 type Port int32
 
-// URL of a path at a host.
-func (p Port) URL(host, path string) string {
-	return "http://" + net.JoinHostPort(host, strconv.Itoa(int(p))) + path
+// URL of a path at a host, as the requests of a context connect.
+func (p Port) URL(ctx context.Context, host, path string) string {
+	return httpclient.Scheme(httpclient.TLSOf(ctx)) + "://" + net.JoinHostPort(host, strconv.Itoa(int(p))) + path
 }
 
 // Get decodes the JSON document at a path.
@@ -49,11 +49,11 @@ func (p Port) Get(ctx context.Context, host, path string) (map[string]any, error
 	}
 	// Each value begins the document or follows one of these.
 	if n := bytes.Count(document, []byte("{")) + bytes.Count(document, []byte("[")) + bytes.Count(document, []byte(",")); n > maxValues {
-		return nil, fmt.Errorf("decode %s: %w", p.URL(host, path), errValues)
+		return nil, fmt.Errorf("decode %s: %w", p.URL(ctx, host, path), errValues)
 	}
 	var out map[string]any
 	if err := json.Unmarshal(document, &out); err != nil {
-		return nil, fmt.Errorf("decode %s: %w", p.URL(host, path), err)
+		return nil, fmt.Errorf("decode %s: %w", p.URL(ctx, host, path), err)
 	}
 	return out, nil
 }
@@ -68,7 +68,8 @@ func (p Port) Text(ctx context.Context, host, path string) (string, error) {
 // do makes one request, and reads at most so many bytes of what is answered with 200,
 // the beginning of any other answer.
 func do(request *http.Request, most int64) (*http.Response, []byte, error) {
-	transport := httpclient.Transport("") // members are asked at the addresses of their pods
+	// Members are asked at the addresses of their pods.
+	transport := httpclient.Over(httpclient.Transport(""), httpclient.TLSOf(request.Context()))
 	defer transport.CloseIdleConnections()
 	response, err := httpclient.New(transport).Do(request)
 	if err != nil {
@@ -96,7 +97,7 @@ func said(response *http.Response) string {
 
 // read reads what is at a path, of at most so many bytes.
 func (p Port) read(ctx context.Context, host, path string, most int64) ([]byte, error) {
-	url := p.URL(host, path)
+	url := p.URL(ctx, host, path)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, fmt.Errorf("build request to %s: %w", url, err)
@@ -116,12 +117,12 @@ func (p Port) read(ctx context.Context, host, path string, most int64) ([]byte, 
 // Post posts a body, if it has a type, and returns what the member answers if it
 // refuses it.
 func (p Port) Post(ctx context.Context, host, path, contentType, body string) (string, error) {
-	return p.send(ctx, http.MethodPost, p.URL(host, path), contentType, body)
+	return p.send(ctx, http.MethodPost, p.URL(ctx, host, path), contentType, body)
 }
 
 // Put puts a body, and returns what the member answers if it refuses it.
 func (p Port) Put(ctx context.Context, host, path, contentType, body string) (string, error) {
-	return p.send(ctx, http.MethodPut, p.URL(host, path), contentType, body)
+	return p.send(ctx, http.MethodPut, p.URL(ctx, host, path), contentType, body)
 }
 
 // send sends a body, if it has a type.

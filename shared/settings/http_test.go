@@ -42,7 +42,7 @@ func resets(t *testing.T) settings.Port {
 // A message that ends in a status must not change by itself.
 func TestTheSameFailureOfAStatusPortReadsTheSame(t *testing.T) {
 	port := resets(t)
-	url := port.URL("127.0.0.1", "/config")
+	url := port.URL(t.Context(), "127.0.0.1", "/config")
 	for range 2 {
 		_, err := port.Get(t.Context(), "127.0.0.1", "/config")
 		require.EqualError(t, err, "get "+url+": connection reset by peer")
@@ -52,8 +52,8 @@ func TestTheSameFailureOfAStatusPortReadsTheSame(t *testing.T) {
 }
 
 func TestAMemberMayHaveAnIPv6Address(t *testing.T) {
-	assert.Equal(t, "http://[fd00::1]:20180/config", settings.Port(20180).URL("fd00::1", "/config"))
-	assert.Equal(t, "http://10.0.0.1:20180/config", settings.Port(20180).URL("10.0.0.1", "/config"))
+	assert.Equal(t, "http://[fd00::1]:20180/config", settings.Port(20180).URL(t.Context(), "fd00::1", "/config"))
+	assert.Equal(t, "http://10.0.0.1:20180/config", settings.Port(20180).URL(t.Context(), "10.0.0.1", "/config"))
 }
 
 // serve answers every request at a status port as a test says.
@@ -79,9 +79,9 @@ func TestP10P12AMemberThatIsNoDatabaseGetsNowhere(t *testing.T) {
 		http.Redirect(w, r, victim.URL, http.StatusTemporaryRedirect)
 	})
 	_, err := redirects.Get(t.Context(), "127.0.0.1", "/config")
-	require.EqualError(t, err, "get "+redirects.URL("127.0.0.1", "/config")+": 307 Temporary Redirect")
+	require.EqualError(t, err, "get "+redirects.URL(t.Context(), "127.0.0.1", "/config")+": 307 Temporary Redirect")
 	_, err = redirects.Text(t.Context(), "127.0.0.1", "/tiflash/store-status")
-	require.EqualError(t, err, "get "+redirects.URL("127.0.0.1", "/tiflash/store-status")+": 307 Temporary Redirect")
+	require.EqualError(t, err, "get "+redirects.URL(t.Context(), "127.0.0.1", "/tiflash/store-status")+": 307 Temporary Redirect")
 	refusal, err := redirects.Post(t.Context(), "127.0.0.1", "/upgrade/start", "application/json", "{}")
 	require.NoError(t, err)
 	assert.Equal(t, "307 Temporary Redirect", refusal)

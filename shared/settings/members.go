@@ -2,6 +2,7 @@ package settings
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 )
@@ -58,6 +60,7 @@ type Members struct {
 	now   func() time.Time
 	wake  chan event.GenericEvent
 	slots chan struct{}
+	tls   func(g v1alpha1.Group) *tls.Config
 
 	mu   sync.Mutex
 	seen map[types.NamespacedName]map[string]*runningMember
@@ -81,6 +84,22 @@ func NewMembers(table Table, api API, begin Begin, now func() time.Time) *Member
 		table: table, api: api, begin: begin, now: now, wake: make(chan event.GenericEvent, 64), slots: make(chan struct{}, callsAtOnce),
 		seen: map[types.NamespacedName]map[string]*runningMember{}, held: map[types.NamespacedName]time.Time{},
 	}
+}
+
+// Over has the members of a group connected to over TLS if there is a configuration for
+// it.
+func (m *Members) Over(config func(g v1alpha1.Group) *tls.Config) *Members {
+	m.tls = config
+	return m
+}
+
+// connecting returns a context in which the members of a group are connected to.
+func (m *Members) connecting(g v1alpha1.Group) func(context.Context) context.Context {
+	if m.tls == nil {
+		return func(ctx context.Context) context.Context { return ctx }
+	}
+	config := m.tls(g)
+	return func(ctx context.Context) context.Context { return httpclient.WithTLS(ctx, config) }
 }
 
 // Answers tells which groups have an answer.
@@ -126,6 +145,7 @@ func (m *Members) unasked(g v1alpha1.Group, instances []*v1alpha1.Instance) []fu
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, after := m.seen[name(g)], map[string]*runningMember{}
+	secure := m.connecting(g)
 	var work []func(context.Context)
 	for _, i := range instances {
 		one := before[i.Name]
@@ -145,7 +165,7 @@ func (m *Members) unasked(g v1alpha1.Group, instances []*v1alpha1.Instance) []fu
 		if !one.busy && (!one.known || one.Err != nil && m.now().Sub(one.Tried.Time) >= askAgain) {
 			one.busy = true
 			key, host := name(g), i.Status.PodIP
-			work = append(work, func(ctx context.Context) { m.ask(ctx, key, host, one) })
+			work = append(work, func(ctx context.Context) { m.ask(secure(ctx), key, host, one) })
 		}
 	}
 	m.seen[name(g)] = after

@@ -91,6 +91,9 @@ func Template(g v1alpha1.Group, m Main) (corev1.PodTemplateSpec, []string) {
 			EnableServiceLinks:            ptr.To(false),
 		},
 	}
+	if g.GetTLS() != nil {
+		pod.Annotations["prometheus.io/scheme"] = "https"
+	}
 	if spec.RestartedAt != "" {
 		pod.Annotations[v1alpha1.AnnotationRestartedAt] = spec.RestartedAt
 	}

@@ -558,6 +558,12 @@ type GroupStatus struct {
 	// +listMapKey=name
 	// +optional
 	Volumes []RequestedVolume `json:"volumes,omitempty"`
+	// Certificates that the group uses, while they can be read.
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=map
+	// +listMapKey=secretName
+	// +optional
+	Certificates []CertificateStatus `json:"certificates,omitempty"`
 }
 
 // SetOperatorVersion says which version of the operator writes the status.

@@ -24,6 +24,9 @@ type Group interface {
 	GetReplicas() int32
 	// GetComponentSpec returns the part of the spec that all groups share.
 	GetComponentSpec() *ComponentSpec
+	// GetTLS returns the TLS between the group's members and the other components, nil
+	// for none.
+	GetTLS() *TLS
 	// GetGroupStatus returns the part of the status that all groups share.
 	GetGroupStatus() *GroupStatus
 }

@@ -125,8 +125,14 @@ const (
 	ReasonWaitingForGroups    = "WaitingForGroups"
 	ReasonDependenciesReady   = "DependenciesReady"
 	ReasonInvalidSpec         = "InvalidSpec"
-	ReasonClusterIDMismatch   = "ClusterIDMismatch"
-	ReasonNameConflict        = "NameConflict"
+	// ReasonCertificateInvalid: a Secret with a certificate that spec.tls asks for is
+	// missing, may not be read, or would not do. Set by the operators of groups.
+	ReasonCertificateInvalid = "CertificateInvalid"
+	// ReasonTLSMismatch: a group has spec.tls and its PDGroup has not, or the reverse. Set
+	// by the operators of groups.
+	ReasonTLSMismatch       = "TLSMismatch"
+	ReasonClusterIDMismatch = "ClusterIDMismatch"
+	ReasonNameConflict      = "NameConflict"
 	// ReasonEntryRemoved: a TidbCluster's spec does not name a group any more that
 	// holds data, or may; it is kept. Set by the tidbcluster operator.
 	ReasonEntryRemoved = "EntryRemoved"
@@ -260,7 +266,7 @@ func ConditionTable() []ConditionInfo {
 		ReasonProgressing, ReasonCreating, ReasonRestartPending, ReasonNewRendering, ReasonVolumeChangePending,
 		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonAnnouncingUpgrade, ReasonReplacing, ReasonReplacementPending, ReasonRebalancing, ReasonEvictionTimedOut, ReasonEvictingLeaders, ReasonConfigPending, ReasonConfigRefused,
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
-		ReasonInvalidSpec, ReasonClusterIDMismatch, ReasonNameConflict, ReasonEntryRemoved, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
+		ReasonInvalidSpec, ReasonCertificateInvalid, ReasonTLSMismatch, ReasonClusterIDMismatch, ReasonNameConflict, ReasonEntryRemoved, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
 		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonRecoveryRefused, ReasonRecoveringQuorum, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegionsUnavailable, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
 		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonNodeUnreachable, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,

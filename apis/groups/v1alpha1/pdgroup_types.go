@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"cmp"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -24,6 +26,10 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.ports) || self.service.ports.all(p, p.name == 'client')",message="service.ports of a PDGroup may only name client"
 type PDTemplate struct {
 	ComponentSpec `json:",inline"`
+	// TLS between the components of the cluster. It cannot be switched on or off later.
+	// Default: none.
+	// +optional
+	TLS *PDTLS `json:"tls,omitempty"`
 	// Replicas is the number of PD members, best odd. It cannot be changed
 	// until the group is Bootstrapped. The last member never leaves: 0 is refused.
 	// +kubebuilder:validation:Minimum=0
@@ -180,6 +186,7 @@ type PDMember struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.replicas) || self.spec.replicas > 0 || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'Bootstrapped' && c.status == 'True'))",message="spec.replicas must be at least 1: a cluster is founded by its members",fieldPath=".spec.replicas"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag such as v8.5.7",fieldPath=".spec.version"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.volumes) || !has(oldSelf.spec.volumes) || (has(self.spec.volumeReplacement) && self.spec.volumeReplacement == 'Replace') || self.spec.volumes.all(v, oldSelf.spec.volumes.all(o, o.name != v.name || !isQuantity(v.storage) || !isQuantity(o.storage) || quantity(v.storage).compareTo(quantity(o.storage)) >= 0) || (has(self.status) && has(self.status.volumes) && self.status.volumes.exists(r, r.name == v.name && isQuantity(r.requested) && quantity(v.storage).compareTo(quantity(r.requested)) >= 0))) || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'UpToDate' && c.reason in ['QuotaExceeded', 'LimitRangeExceeded', 'ClaimRejected', 'VolumeChangeFailed']))",message="spec.volumes[].storage may only grow, unless no claim has asked for more (status.volumes) or status says that an increase was refused: set it back to what it was, or set spec.volumeReplacement to Replace",fieldPath=".spec.volumes"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.tls) == has(oldSelf.spec.tls)",message="spec.tls cannot be switched on or off while a group lives, for the members of PD speak either http or https to each other: leave it as it was, or make a new cluster and restore the data into it",fieldPath=".spec.tls"
 type PDGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -215,6 +222,14 @@ func (g *PDGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
 // GetComponentSpec implements Group.
 func (g *PDGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
 
+// GetTLS implements Group.
+func (g *PDGroup) GetTLS() *TLS {
+	if g.Spec.TLS == nil {
+		return nil
+	}
+	return &g.Spec.TLS.TLS
+}
+
 // GetGroupStatus implements Group.
 func (g *PDGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
 
@@ -237,7 +252,14 @@ func pdComponent() ComponentInfo {
 		New:     func() Group { return &PDGroup{} },
 		NewList: func() GroupList { return &PDGroupList{} },
 		Entries: func(c *TidbClusterSpec, _ LocalReference) []Entry {
-			return []Entry{{Group: &PDGroup{Spec: PDGroupSpec{PDTemplate: *c.PD.PDTemplate.DeepCopy()}}}}
+			g := &PDGroup{Spec: PDGroupSpec{PDTemplate: *c.PD.PDTemplate.DeepCopy()}}
+			if c.TLS != nil {
+				if g.Spec.TLS == nil {
+					g.Spec.TLS = &PDTLS{}
+				}
+				g.Spec.TLS.ClientSecretName = cmp.Or(g.Spec.TLS.ClientSecretName, c.TLS.ClientSecretName)
+			}
+			return []Entry{{Group: g}}
 		},
 	}
 }

@@ -132,6 +132,9 @@ func (g *TiCDCGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
 // GetComponentSpec implements Group.
 func (g *TiCDCGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
 
+// GetTLS implements Group. This kind cannot have it yet.
+func (g *TiCDCGroup) GetTLS() *TLS { return nil }
+
 // GetGroupStatus implements Group.
 func (g *TiCDCGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
 

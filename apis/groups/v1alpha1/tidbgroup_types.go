@@ -22,6 +22,10 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.initialization) ? (has(oldSelf.initialization) && self.initialization == oldSelf.initialization) : true",message="initialization takes effect only when the cluster is made: it may be removed later, not added or changed; set passwords with a client instead"
 type TiDBTemplate struct {
 	ComponentSpec `json:",inline"`
+	// TLS between the components of the cluster, whose PDGroup has to have it as well, and
+	// of MySQL clients. It cannot be switched on or off later. Default: none.
+	// +optional
+	TLS *TiDBTLS `json:"tls,omitempty"`
 	// MaxSurge is how many servers there may be beyond replicas while servers
 	// are restarted, and how many are restarted at a time: as many as replicas
 	// always serve. 0 restarts one at a time in place, with one server less.
@@ -372,6 +376,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 40 characters of a-z, 0-9 and -, and begin with a letter: Services and pods are named after it"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag such as v8.5.7",fieldPath=".spec.version"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.volumes) || !has(oldSelf.spec.volumes) || (has(self.spec.volumeReplacement) && self.spec.volumeReplacement == 'Replace') || self.spec.volumes.all(v, oldSelf.spec.volumes.all(o, o.name != v.name || !isQuantity(v.storage) || !isQuantity(o.storage) || quantity(v.storage).compareTo(quantity(o.storage)) >= 0) || (has(self.status) && has(self.status.volumes) && self.status.volumes.exists(r, r.name == v.name && isQuantity(r.requested) && quantity(v.storage).compareTo(quantity(r.requested)) >= 0))) || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'UpToDate' && c.reason in ['QuotaExceeded', 'LimitRangeExceeded', 'ClaimRejected', 'VolumeChangeFailed']))",message="spec.volumes[].storage may only grow, unless no claim has asked for more (status.volumes) or status says that an increase was refused: set it back to what it was, or set spec.volumeReplacement to Replace",fieldPath=".spec.volumes"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.tls) == has(oldSelf.spec.tls)",message="spec.tls cannot be switched on or off while a group lives, for the members of PD speak either http or https to each other: leave it as it was, or make a new cluster and restore the data into it",fieldPath=".spec.tls"
 type TiDBGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -407,6 +412,14 @@ func (g *TiDBGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
 // GetComponentSpec implements Group.
 func (g *TiDBGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
 
+// GetTLS implements Group.
+func (g *TiDBGroup) GetTLS() *TLS {
+	if g.Spec.TLS == nil {
+		return nil
+	}
+	return &g.Spec.TLS.TLS
+}
+
 // GetGroupStatus implements Group.
 func (g *TiDBGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
 
@@ -425,7 +438,11 @@ func tidbComponent() ComponentInfo {
 		Entries: func(c *TidbClusterSpec, pd LocalReference) []Entry {
 			var out []Entry
 			for _, e := range c.TiDB {
-				out = append(out, Entry{e.Name, &TiDBGroup{Spec: TiDBGroupSpec{TiDBTemplate: *e.TiDBTemplate.DeepCopy(), Replicas: e.Replicas, PDGroup: pd}}})
+				g := &TiDBGroup{Spec: TiDBGroupSpec{TiDBTemplate: *e.TiDBTemplate.DeepCopy(), Replicas: e.Replicas, PDGroup: pd}}
+				if c.TLS != nil && g.Spec.TLS == nil {
+					g.Spec.TLS = &TiDBTLS{}
+				}
+				out = append(out, Entry{e.Name, g})
 			}
 			return out
 		},

@@ -142,6 +142,9 @@ func (g *TiFlashGroup) GetStoreSpec() *StoreSpec { return &g.Spec.StoreSpec }
 // GetStoreStatus implements StoreGroup.
 func (g *TiFlashGroup) GetStoreStatus() *StoreGroupStatus { return &g.Status.StoreGroupStatus }
 
+// GetTLS implements Group. This kind cannot have it yet.
+func (g *TiFlashGroup) GetTLS() *TLS { return nil }
+
 // GetGroupStatus implements Group.
 func (g *TiFlashGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
 

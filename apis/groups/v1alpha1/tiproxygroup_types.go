@@ -172,6 +172,9 @@ func (g *TiProxyGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
 // GetComponentSpec implements Group.
 func (g *TiProxyGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
 
+// GetTLS implements Group. This kind cannot have it yet.
+func (g *TiProxyGroup) GetTLS() *TLS { return nil }
+
 // GetGroupStatus implements Group.
 func (g *TiProxyGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
 

@@ -420,9 +420,10 @@ func (p *PD) DialContext(ctx context.Context, network, addr string) (net.Conn, e
 	return d.DialContext(ctx, network, target)
 }
 
-// Transport carries HTTP requests by DialContext. It keeps no connection.
+// Transport carries HTTP requests by DialContext, also to members that advertise https: TLS
+// is added before them, by who listens for them. It keeps no connection.
 func (p *PD) Transport() *http.Transport {
-	return &http.Transport{DialContext: p.DialContext, DisableKeepAlives: true}
+	return &http.Transport{DialContext: p.DialContext, DialTLSContext: p.DialContext, DisableKeepAlives: true}
 }
 
 func (p *PD) start(name string) error {

@@ -49,7 +49,7 @@ func services(g *v1alpha1.PDGroup) []*corev1.Service {
 
 // inputs returns the part of the spec that a member is rendered from.
 func inputs(g *v1alpha1.PDGroup) any {
-	return rollout.Inputs(g, nil)
+	return rollout.Inputs(g, workload.TLSInputs(g))
 }
 
 // render renders the pod and the configuration file of a member that joins. image is
@@ -60,19 +60,19 @@ func render(g *v1alpha1.PDGroup, image string) (corev1.PodTemplateSpec, map[stri
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
-	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain)
+	host, scheme := names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain), workload.Scheme(g)
 	m := workload.Main{
 		Repository: "pingcap/pd",
 		Command:    []string{"/pd-server"},
 		Args: append(logLevel(g), []string{
 			"--name=$(POD_NAME)",
 			"--data-dir=" + dataDir,
-			"--client-urls=http://" + workload.ListenAddress(g, v1alpha1.PortPDClient),
-			"--peer-urls=http://" + workload.ListenAddress(g, v1alpha1.PortPDPeer),
-			fmt.Sprintf("--advertise-client-urls=http://%s:%d", host, v1alpha1.PortPDClient),
-			fmt.Sprintf("--advertise-peer-urls=http://%s:%d", host, v1alpha1.PortPDPeer),
+			"--client-urls=" + scheme + "://" + workload.ListenAddress(g, v1alpha1.PortPDClient),
+			"--peer-urls=" + scheme + "://" + workload.ListenAddress(g, v1alpha1.PortPDPeer),
+			fmt.Sprintf("--advertise-client-urls=%s://%s:%d", scheme, host, v1alpha1.PortPDClient),
+			fmt.Sprintf("--advertise-peer-urls=%s://%s:%d", scheme, host, v1alpha1.PortPDPeer),
 			"--config=" + configDir + "/" + configFile,
-			joinFlag + names.PDURL(g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient),
+			joinFlag + names.PDURL(workload.Scheme(g), g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient),
 		}...),
 		Ports:     ports(),
 		DataPath:  func(int) string { return dataDir },
@@ -89,6 +89,7 @@ func render(g *v1alpha1.PDGroup, image string) (corev1.PodTemplateSpec, map[stri
 		GraceSeconds: graceSeconds,
 		MetricsPort:  v1alpha1.PortPDClient,
 	}
+	workload.MountTLS(g, &m)
 	if image != "" {
 		handOver(g, &m, image)
 	}
@@ -105,9 +106,12 @@ func handOver(g *v1alpha1.PDGroup, m *workload.Main, image string) {
 		return // it is killed at once
 	}
 	resign := workload.BringProgram(g, m, image, "resign")
-	m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
-		resign, "stop", fmt.Sprintf("--pd=http://localhost:%d", v1alpha1.PortPDClient), "--name=$(POD_NAME)", "--within=" + within.String(),
-	}}}}
+	command := []string{resign, "stop", fmt.Sprintf("--pd=%s://localhost:%d", workload.Scheme(g), v1alpha1.PortPDClient), "--name=$(POD_NAME)", "--within=" + within.String()}
+	if g.GetTLS() != nil {
+		// The certificate need not know localhost.
+		command = append(append(command, workload.HookFlags(g)...), "--server-name="+names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain))
+	}
+	m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: command}}}
 }
 
 // logLevel returns log.level of the user's configuration as a flag: without one,
@@ -128,7 +132,15 @@ func logLevel(g *v1alpha1.PDGroup) []string {
 // config renders pd.toml: the user's, and the token that keeps the members of
 // different groups from ever founding one cluster together.
 func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
-	return tomlconfig.File(configFile, g.Spec.Config, ownedKeys(), map[string]any{"initial-cluster-token": string(g.UID)})
+	own, owned := map[string]any{"initial-cluster-token": string(g.UID)}, ownedKeys()
+	if g.GetTLS() != nil {
+		files := workload.FilesIn(workload.TLSDir(g))
+		for key, value := range map[string]string{"security.cacert-path": files.CA, "security.cert-path": files.Cert, "security.key-path": files.Key} {
+			own[key], owned = value, append(owned, key)
+		}
+		slices.Sort(owned)
+	}
+	return tomlconfig.File(configFile, g.Spec.Config, owned, own)
 }
 
 // foundOrJoin changes a template into one that founds the cluster, in which
@@ -139,7 +151,7 @@ func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
 // in it, and the kubelet reads it each time that it starts the container. So a
 // founder whose disk is lost under its pod joins as soon as there is a cluster.
 func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bool, before string, asked bool, founders []int32) {
-	start := joinFlag + names.PDURL(g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient)
+	start := joinFlag + names.PDURL(workload.Scheme(g), g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient)
 	switch {
 	case found && before != "":
 		start = before
@@ -147,7 +159,7 @@ func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bo
 		members := make([]string, 0, len(founders))
 		for _, slot := range founders {
 			pod := names.Instance(g.Name, slot)
-			members = append(members, fmt.Sprintf("%s=http://%s:%d", pod, names.PodHost(pod, g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDPeer))
+			members = append(members, fmt.Sprintf("%s=%s://%s:%d", pod, workload.Scheme(g), names.PodHost(pod, g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDPeer))
 		}
 		start = founding.Flag + strings.Join(members, ",")
 	}

@@ -150,3 +150,22 @@ func TestWhatChangesNoPodMakesNoRevision(t *testing.T) {
 	}
 	assert.NotEqual(t, base, hash(func(g *v1alpha1.PDGroup) { g.Spec.Version = "v8.5.8" }))
 }
+
+func TestSEC01AMemberSpeaksTLS(t *testing.T) {
+	g := stored(func(g *v1alpha1.PDGroup) { g.Spec.TLS = &v1alpha1.PDTLS{} })
+	pod, files, problems := render(g, "tidb-groups/pdgroup-operator:dev")
+	require.Empty(t, problems)
+	founder := pod.DeepCopy()
+	foundOrJoin(g, founder, true, "", false, []int32{0, 1, 2})
+	golden(t, "tls", pod, map[string]any{"founder": founder.Spec.Containers[0].Args}, files, inputs(g))
+
+	for _, key := range []string{"cacert-path", "cert-path", "key-path"} {
+		g.Spec.Config = "[security]\n" + key + " = '/mine'"
+		_, _, problems = render(g, "")
+		assert.Len(t, problems, 1, "it is the operator's to set")
+		g.Spec.TLS = nil
+		_, _, problems = render(g, "")
+		assert.Empty(t, problems, "without spec.tls it is not")
+		g.Spec.TLS = &v1alpha1.PDTLS{}
+	}
+}

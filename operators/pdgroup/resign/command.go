@@ -25,6 +25,7 @@ func Parse(args []string, env func(string) string) (c Command, err error) {
 	c.Line, err = hook.ParseLine(args, []string{"stop"}, func(set *flag.FlagSet) {
 		set.StringVar(&c.Job.PD, "pd", "", "base URL of the member")
 		set.StringVar(&c.Job.Name, "name", "", "name of the member; $(NAME) stands for a variable")
+		c.Job.TLS.Flags(set)
 		set.DurationVar(&c.Within, "within", 0, "for how long")
 	})
 	if err != nil || c.Into != "" {
@@ -34,6 +35,7 @@ func Parse(args []string, env func(string) string) (c Command, err error) {
 		return c, errors.New("stop wants --pd, --name and --within")
 	}
 	c.Job.Name = hook.Expand(c.Job.Name, env)
+	c.Job.TLS.ServerName = hook.Expand(c.Job.TLS.ServerName, env)
 	return c, nil
 }
 

@@ -25,6 +25,8 @@ const (
 type Job struct {
 	// PD is the base URL of the member, like http://127.0.0.1:2379.
 	PD string
+	// TLS is how PD is connected to over TLS.
+	TLS hook.TLS
 	// Name of the member.
 	Name string
 	// Poll is how often it is asked who leads; 100 ms if zero.
@@ -37,7 +39,7 @@ type Job struct {
 // member that does not lead, or that knows of no leader, and when no other member is
 // healthy. An error says why the process is stopped while it leads.
 func (j Job) Stop(ctx context.Context) error {
-	pd := server{hook.NewPD(j.PD)}
+	pd := server{hook.NewPD(j.PD, j.TLS)}
 	var tried []string
 	for look := 0; ; look++ {
 		leader, err := pd.leader(ctx)

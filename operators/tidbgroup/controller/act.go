@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"slices"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/upgrade"
 	"github.com/tidb-groups/tidb-groups/shared/execution"
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 	"github.com/tidb-groups/tidb-groups/shared/reading"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -44,7 +46,7 @@ func (r *steps) serve(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p 
 	var work []func() step.Outcome
 	for _, l := range p.Labels {
 		work = append(work, func() step.Outcome {
-			if err := r.servers.Give(ctx, l); err != nil {
+			if err := r.servers.Give(httpclient.WithTLS(ctx, r.Credentials.Members(g)), l); err != nil {
 				return step.Fail(v1alpha1.ReasonRequestFailed, err)
 			}
 			return step.Done()
@@ -57,7 +59,7 @@ func (r *steps) serve(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p 
 		})
 	}
 	if p.Order != nil {
-		work = append(work, func() step.Outcome { return r.order(ctx, g, *p.Order) })
+		work = append(work, func() step.Outcome { return r.order(ctx, g, s, *p.Order) })
 	}
 	given := r.members.Give(ctx, r.Live, r.Recorder, g, p.Configure)
 	return step.Worst(outcome, step.Parallel(work...), given)
@@ -81,7 +83,7 @@ func (r *steps) makeRootSecret(ctx context.Context, g *v1alpha1.TiDBGroup, sql s
 // order gives TiDB the word; the answer wakes the group up. That an upgrade is
 // over is looked at in the API server first: another group may just have begun
 // one.
-func (r *steps) order(ctx context.Context, g *v1alpha1.TiDBGroup, o statusport.Order) step.Outcome {
+func (r *steps) order(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, o statusport.Order) step.Outcome {
 	if o.Verb == statusport.Finish {
 		others, err := reading.Select(ctx, r.Live, g.Namespace, &v1alpha1.TiDBGroupList{}, func(other v1alpha1.Group) bool { return other.PDGroupName() == g.PDGroupName() })
 		if err != nil {
@@ -91,8 +93,26 @@ func (r *steps) order(ctx context.Context, g *v1alpha1.TiDBGroup, o statusport.O
 			return step.Done()
 		}
 	}
+	o.TLS = r.connecting(s)
 	r.orders.Give(r.life, o)
 	return step.Done()
+}
+
+// connecting is how the servers of the PDGroup are connected to over TLS, by host.
+func (r *steps) connecting(s snapshot) map[string]*tls.Config {
+	out := map[string]*tls.Config{}
+	for _, g := range s.Groups {
+		if g.GetTLS() == nil || g.GroupKind() != v1alpha1.KindTiDBGroup {
+			continue
+		}
+		config := r.Credentials.Members(g)
+		for _, i := range s.WithSiblings() {
+			if i.Spec.Group.Name == g.GetName() {
+				out[i.Status.PodIP] = config
+			}
+		}
+	}
+	return out
 }
 
 // runSQL makes the Job that is to run next, and deletes those that are not needed any

@@ -61,7 +61,7 @@ type statusPorts struct {
 func newSteps(ctx context.Context, env operator.Env, reach statusPorts, sweeps registry.Timing) *steps {
 	return &steps{
 		Env: env, servers: statusport.New(reach.label), orders: statusport.NewOrders(reach.tell, env.Now),
-		members: settings.NewMembers(statusport.Table(), reach.config, settings.Beside(ctx), env.Now), life: ctx,
+		members: settings.NewMembers(statusport.Table(), reach.config, settings.Beside(ctx), env.Now).Over(env.Credentials.Members), life: ctx,
 		sweeper: registry.NewSweeper(func(pdGroup types.NamespacedName) (registry.PD, error) { return env.PD.Client(pdGroup) }, sweeps),
 	}
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -24,6 +25,8 @@ const (
 	slowLogFile  = logDir + "/slow.log"
 	logVolume    = "tidb-groups-log"
 	sqlVolume    = "tidb-groups-bootstrap"
+	mysqlDir     = "/var/lib/tidb-server-tls"
+	mysqlVolume  = "tidb-groups-mysql"
 	// root is the user that TiDB makes itself.
 	root = "root"
 	// closing is how long a server that has drained may take to close, seconds:
@@ -54,10 +57,15 @@ func services(g *v1alpha1.TiDBGroup) []*corev1.Service {
 
 // inputs returns the part of the spec that a server is rendered from.
 func inputs(g *v1alpha1.TiDBGroup) any {
-	return rollout.Inputs(g, map[string]any{
+	inputs := map[string]any{
 		"readiness": g.Spec.Readiness, "shutdown": g.Spec.Shutdown, "slowLog": g.Spec.SlowLog, "bootstrapSQL": g.Spec.BootstrapSQL,
 		"initialization": g.Spec.Initialization,
-	})
+	}
+	maps.Copy(inputs, workload.TLSInputs(g))
+	if g.Spec.TLS != nil && g.Spec.TLS.MySQL != nil {
+		inputs["mysqlSecret"], inputs["mysqlVerify"] = v1alpha1.MySQLSecretName(g), v1alpha1.VerifiesClients(g)
+	}
+	return rollout.Inputs(g, inputs)
 }
 
 // render renders the pod and the configuration file of a server.
@@ -86,12 +94,13 @@ func render(g *v1alpha1.TiDBGroup) (corev1.PodTemplateSpec, map[string]string, [
 		Ports:        ports(),
 		ConfigDir:    configDir,
 		ConfigMap:    configMap,
-		Readiness:    readiness(g.Spec.Readiness),
+		Readiness:    readiness(g),
 		GraceSeconds: delay + drain + closing,
 		MetricsPort:  v1alpha1.PortTiDBStatus,
 		Mounts:       []corev1.VolumeMount{{Name: logVolume, MountPath: logDir}},
 		Volumes:      []corev1.Volume{{Name: logVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 	}
+	mountTLS(g, &m)
 	if delay > 0 {
 		m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: delay}}}
 	}
@@ -160,7 +169,40 @@ func rootSecret(g *v1alpha1.TiDBGroup, password, sql string) *corev1.Secret {
 // config renders tidb.toml.
 func config(g *v1alpha1.TiDBGroup) (map[string]string, []string) {
 	_, drain := shutdown(g)
-	return tomlconfig.File(configFile, g.Spec.Config, ownedKeys(), map[string]any{"graceful-wait-before-shutdown": drain})
+	own, owned := map[string]any{"graceful-wait-before-shutdown": drain}, ownedKeys()
+	for _, item := range security(g) {
+		own[item.key], owned = item.value, append(owned, item.key)
+	}
+	return tomlconfig.File(configFile, g.Spec.Config, owned, own)
+}
+
+// item is one of the configuration.
+type item struct{ key, value string }
+
+// security is what tidb.toml has of TLS, none without.
+func security(g *v1alpha1.TiDBGroup) []item {
+	if g.Spec.TLS == nil {
+		return nil
+	}
+	files := workload.FilesIn(workload.TLSDir(g))
+	out := []item{{"security.cluster-ssl-ca", files.CA}, {"security.cluster-ssl-cert", files.Cert}, {"security.cluster-ssl-key", files.Key}}
+	if g.Spec.TLS.MySQL != nil {
+		files = workload.FilesIn(mysqlDir)
+		out = append(out, item{"security.ssl-cert", files.Cert}, item{"security.ssl-key", files.Key})
+		if v1alpha1.VerifiesClients(g) {
+			// With it require_secure_transport wants a certificate of every client.
+			out = append(out, item{"security.ssl-ca", files.CA})
+		}
+	}
+	return out
+}
+
+// mountTLS mounts the certificates of the servers.
+func mountTLS(g *v1alpha1.TiDBGroup, m *workload.Main) {
+	workload.MountTLS(g, m)
+	if secret := v1alpha1.MySQLSecretName(g); secret != "" {
+		workload.MountSecret(m, mysqlVolume, secret, mysqlDir)
+	}
 }
 
 // shutdown returns how long a server that has left the Service is left alone, and
@@ -179,11 +221,16 @@ func shutdown(g *v1alpha1.TiDBGroup) (delay, drain int64) {
 	return delay, drain
 }
 
-// readiness returns the probe that the user chose; the status port by default.
-func readiness(r *v1alpha1.Readiness) *corev1.Probe {
-	kind := v1alpha1.ReadinessHTTP
+// readiness returns the probe that the user chose; the status port by default. With TLS
+// that port may want a certificate, which the kubelet has not: the MySQL port, which
+// opens last, is connected to in its place.
+func readiness(g *v1alpha1.TiDBGroup) *corev1.Probe {
+	r, kind := g.Spec.Readiness, v1alpha1.ReadinessHTTP
 	if r != nil && r.Type != "" {
 		kind = r.Type
+	}
+	if kind == v1alpha1.ReadinessHTTP && g.Spec.TLS != nil {
+		kind = v1alpha1.ReadinessTCP
 	}
 	handler := corev1.ProbeHandler{}
 	switch kind {

@@ -334,3 +334,27 @@ func TestDB01TheServiceIsShapedByTheUser(t *testing.T) {
 	assert.EqualValues(t, "Local", s.Spec.ExternalTrafficPolicy)
 	assert.Equal(t, corev1.ServiceTypeClusterIP, services(stored())[0].Spec.Type)
 }
+
+func TestDB12AServerSpeaksTLSWithMySQLClientsToo(t *testing.T) {
+	g := stored(func(g *v1alpha1.TiDBGroup) {
+		g.Spec.TLS = &v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{ClientAuth: v1alpha1.ClientAuthVerify}}
+	})
+	pod, files, problems := render(g)
+	require.Empty(t, problems)
+	golden(t, "tls", pod, files, inputs(g))
+
+	g.Spec.Config = "[security]\nssl-cert = '/mine'"
+	_, _, problems = render(g)
+	assert.Len(t, problems, 1, "it is the operator's to set")
+	g.Spec.Config, g.Spec.TLS.MySQL.ClientAuth = "", ""
+	_, files, _ = render(g)
+	assert.NotContains(t, files[configFile], "/var/lib/tidb-server-tls/ca.crt", "with it clients would have to show certificates")
+	assert.Contains(t, files[configFile], "/var/lib/tidb-server-tls/tls.crt")
+	g.Spec.Config = "[security]\nssl-cert = '/mine'"
+	g.Spec.TLS.MySQL = nil
+	pod, files, problems = render(g)
+	assert.Empty(t, problems, "without tls.mysql it is not")
+	assert.NotContains(t, files[configFile], "ssl-ca = '/var/lib/tidb-server-tls")
+	assert.Contains(t, files[configFile], "cluster-ssl-ca = '/var/lib/tidb-tls/ca.crt'")
+	assert.NotNil(t, pod.Spec.Containers[0].ReadinessProbe.TCPSocket, "the kubelet has no certificate to show")
+}

@@ -27,10 +27,12 @@ const (
 	// Container of the pod.
 	Container = "sql"
 
-	root        = "root"
-	anywhere    = "%"
-	sourceDir   = "/etc/tidb-sql"
-	passwordDir = "/etc/tidb-password" //nolint:gosec // where it is mounted
+	root      = "root"
+	anywhere  = "%"
+	sourceDir = "/etc/tidb-sql"
+	// certificateDir is where the CA of the servers is.
+	certificateDir = "/etc/tidb-tls"
+	passwordDir    = "/etc/tidb-password" //nolint:gosec // where it is mounted
 	// Names of the files in them.
 	sqlFile      = "run.sql"
 	passwordFile = "password"
@@ -85,6 +87,11 @@ func render(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun, image string, port int3
 		volumes = append(volumes, corev1.Volume{Name: "password", VolumeSource: *password})
 		mounts = append(mounts, corev1.VolumeMount{Name: "password", MountPath: passwordDir, ReadOnly: true})
 	}
+	if source := certificateOf(g); source != nil {
+		args = append(args, "--tls="+certificateDir)
+		volumes = append(volumes, corev1.Volume{Name: "tls", VolumeSource: *source})
+		mounts = append(mounts, corev1.VolumeMount{Name: "tls", MountPath: certificateDir, ReadOnly: true})
+	}
 	meta := workload.Meta(g, jobName(g.Name, run))
 	meta.Labels = labels
 	return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
@@ -105,6 +112,22 @@ func render(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun, image string, port int3
 			Volumes: volumes,
 		}},
 	}}
+}
+
+// certificateOf returns where the CA of the servers is, nil if they have no TLS for MySQL
+// clients, and the certificate to show where they want one: their own.
+func certificateOf(g *v1alpha1.TiDBGroup) *corev1.VolumeSource {
+	secret := v1alpha1.MySQLSecretName(g)
+	if secret == "" {
+		return nil
+	}
+	out := secretVolume(&v1alpha1.KeyReference{Name: secret, Key: v1alpha1.TLSKeyCA}, v1alpha1.TLSKeyCA)
+	if v1alpha1.VerifiesClients(g) {
+		for _, key := range []string{v1alpha1.TLSKeyCert, v1alpha1.TLSKeyKey} {
+			out.Secret.Items = append(out.Secret.Items, corev1.KeyToPath{Key: key, Path: key})
+		}
+	}
+	return &out
 }
 
 // sourceOf returns where the SQL of a run is, and the arguments that say so.

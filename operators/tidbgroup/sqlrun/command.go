@@ -17,6 +17,7 @@ func Parse(args []string) (Run, error) {
 	set.StringVar(&r.User, "user", "", "user to connect as")
 	set.StringVar(&r.Password, "password", "", "file with the password to connect with")
 	set.StringVar(&r.PasswordOf, "password-of", "", "where that file comes from; without, the file may be missing, and then there is no password")
+	set.StringVar(&r.TLS, "tls", "", "folder with ca.crt of TiDB's certificate, and tls.crt and tls.key to show, if it wants one; without, the server is not verified")
 	set.StringVar(&r.File, "file", "", "file with the SQL")
 	set.StringVar(&r.Users, "users", "", "folder with a file for each user, which has the password")
 	set.StringVar(&r.Host, "host", "%", "host that the users connect from")

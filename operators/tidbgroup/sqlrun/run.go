@@ -2,11 +2,14 @@ package sqlrun
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +28,9 @@ type Run struct {
 	// Password is a file with the password. PasswordOf says where it comes from, and
 	// is empty if the file may be missing, which stands for no password.
 	Password, PasswordOf string
+	// TLS is a folder with ca.crt of TiDB's certificate, and tls.crt and tls.key to show if it
+	// wants one; without it the server is not verified.
+	TLS string
 	// File with the SQL, or Users, a folder with the users of a Secret. Of says where
 	// it comes from.
 	File, Users, Of string
@@ -41,6 +47,13 @@ type Run struct {
 	// Say tells of progress; nil tells nobody.
 	Say func(format string, args ...any)
 }
+
+// Errors of the CA, whose Secret may be made or mended later.
+var (
+	errCANotThere = errors.New("the CA of TiDB's certificate is not there")
+	errNoPair     = errors.New("the certificate to show does not match its key")
+	errNoCA       = errors.New("the CA of TiDB's certificate is no certificate in PEM")
+)
 
 // failure is an end that nothing helps against.
 type failure string
@@ -83,7 +96,11 @@ func (r Run) attempt(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	db, err := r.open(password)
+	server, err := r.verified()
+	if err != nil {
+		return 0, err
+	}
+	db, err := r.open(password, server)
 	if err != nil {
 		return 0, failure(oneLine(err.Error()))
 	}
@@ -102,16 +119,49 @@ func (r Run) attempt(ctx context.Context) (int, error) {
 	return r.execute(ctx, conn, statements)
 }
 
-// open prepares connections. They are encrypted where the server offers it.
-func (r Run) open(password string) (*sql.DB, error) {
+// open prepares connections. They are encrypted where the server offers it, and always if
+// there is a CA to know it by.
+func (r Run) open(password string, server *tls.Config) (*sql.DB, error) {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr = r.User, password, "tcp", r.Address
 	c.Timeout, c.TLSConfig, c.Logger = dialTimeout, "preferred", &mysql.NopLogger{}
+	if server != nil {
+		c.TLS = server
+	}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, err
 	}
 	return sql.OpenDB(connector), nil
+}
+
+// verified knows the server by its CA, and its name by the address, and shows a certificate
+// if there is one; nil without TLS.
+func (r Run) verified() (*tls.Config, error) {
+	if r.TLS == "" {
+		return nil, nil
+	}
+	host, _, err := net.SplitHostPort(r.Address)
+	if err != nil {
+		return nil, fmt.Errorf("read address: %w", err)
+	}
+	ca, err := os.ReadFile(filepath.Join(r.TLS, "ca.crt"))
+	if err != nil {
+		return nil, errCANotThere
+	}
+	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: x509.NewCertPool()}
+	if !out.RootCAs.AppendCertsFromPEM(ca) {
+		return nil, errNoCA
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(r.TLS, "tls.crt"), filepath.Join(r.TLS, "tls.key"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, errNoPair
+	default:
+		out.Certificates = []tls.Certificate{pair}
+	}
+	return out, nil
 }
 
 // password reads the password to connect with.

@@ -15,7 +15,7 @@ const port = settings.Port(v1alpha1.PortTiDBStatus)
 func post(ctx context.Context, host, path, contentType, body string) error {
 	refusal, err := port.Post(ctx, host, path, contentType, body)
 	if err == nil && refusal != "" {
-		return fmt.Errorf("post to %s: %s", port.URL(host, path), refusal)
+		return fmt.Errorf("post to %s: %s", port.URL(ctx, host, path), refusal)
 	}
 	return err
 }

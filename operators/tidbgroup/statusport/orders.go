@@ -3,6 +3,7 @@ package statusport
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 )
 
 // orderTimeout bounds an order: TiDB answers to /upgrade/start when the owner of
@@ -43,6 +45,8 @@ type Order struct {
 	About string
 	// Hosts of servers that serve, tried in this order.
 	Hosts []string
+	// TLS is how these are connected to, by host; none without TLS.
+	TLS map[string]*tls.Config
 }
 
 // Answer is what became of a group's last order.
@@ -117,7 +121,7 @@ func (o *Orders) carry(ctx context.Context, order Order) {
 func (o *Orders) any(ctx context.Context, order Order) error {
 	var first error
 	for at, host := range order.Hosts {
-		err := o.one(ctx, host, order.Verb, at == len(order.Hosts)-1)
+		err := o.one(httpclient.WithTLS(ctx, order.TLS[host]), host, order.Verb, at == len(order.Hosts)-1)
 		if err == nil {
 			return nil
 		}

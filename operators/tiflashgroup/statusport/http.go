@@ -35,7 +35,7 @@ func HTTP(ctx context.Context, host string) (string, error) {
 	case errors.Is(err, settings.ErrNotFound):
 		return "", nil
 	case err == nil && !slices.Contains(words(), state):
-		return "", fmt.Errorf("get %s: %w", port.URL(host, path), errWord)
+		return "", fmt.Errorf("get %s: %w", port.URL(ctx, host, path), errWord)
 	}
 	return state, err
 }

@@ -18,6 +18,7 @@ import (
 func (r *steps) act(ctx context.Context, g *v1alpha1.TiKVGroup, s observation.Snapshot, p *groupPlan) step.Outcome {
 	children := execution.Act(ctx, r.Env, g, s, p.Plan)
 	for _, order := range p.Flushes {
+		order.TLS = r.Credentials.Members(g)
 		r.stores.Begin(order)
 	}
 	labels := store.SetLabels(ctx, r.Env, g, p.Labels)

@@ -47,7 +47,7 @@ func Definition() operator.Definition {
 }
 
 func newSteps(ctx context.Context, env operator.Env, api settings.API) *steps {
-	r := &steps{Env: env, members: settings.NewMembers(statusport.Table(), api, settings.Beside(ctx), env.Now)}
+	r := &steps{Env: env, members: settings.NewMembers(statusport.Table(), api, settings.Beside(ctx), env.Now).Over(env.Credentials.Members)}
 	r.stores = logbackup.New(ctx, logbackup.GRPC, r.tell)
 	return r
 }

@@ -46,7 +46,7 @@ func services(g *v1alpha1.TiKVGroup) []*corev1.Service {
 
 // inputs returns the part of the spec that a member is rendered from.
 func inputs(g *v1alpha1.TiKVGroup) any {
-	return rollout.Inputs(g, nil)
+	return rollout.Inputs(g, workload.TLSInputs(g))
 }
 
 // render renders the pod and the configuration file of a member. image is that of the
@@ -75,15 +75,14 @@ func render(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[st
 		DataPath:  func(int) string { return dataDir },
 		ConfigDir: configDir,
 		ConfigMap: configMap,
-		// The status port answers 200 as soon as TiKV runs. Whether its store
-		// serves is for the gates Joined and Healthy, which PD answers.
 		Readiness: &corev1.Probe{
-			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/status", Port: intstr.FromString("status"), Scheme: corev1.URISchemeHTTP}},
+			ProbeHandler:  readiness(g),
 			PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 3, SuccessThreshold: 1,
 		},
 		GraceSeconds: graceSeconds,
 		MetricsPort:  v1alpha1.PortTiKVStatus,
 	}
+	workload.MountTLS(g, &m)
 	if image != "" {
 		handOver(g, &m, image)
 	}
@@ -91,9 +90,25 @@ func render(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[st
 	return template, files, append(problems, more...)
 }
 
-// config renders tikv.toml: the user's, less what the operator sets by flag.
+// readiness asks the status port, which answers 200 as soon as TiKV runs. Whether its
+// store serves is for the gates Joined and Healthy, which PD answers. With TLS the port
+// wants a certificate, which the kubelet has not: that it listens has to do.
+func readiness(g *v1alpha1.TiKVGroup) corev1.ProbeHandler {
+	if g.GetTLS() != nil {
+		return corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("status")}}
+	}
+	return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/status", Port: intstr.FromString("status"), Scheme: corev1.URISchemeHTTP}}
+}
+
+// config renders tikv.toml: the user's, less what the operator sets by flag, and the
+// files of TLS.
 func config(g *v1alpha1.TiKVGroup) (map[string]string, []string) {
-	return tomlconfig.File(configFile, g.Spec.Config, ownedKeys(), nil)
+	if g.GetTLS() == nil {
+		return tomlconfig.File(configFile, g.Spec.Config, ownedKeys(), nil)
+	}
+	files := workload.FilesIn(workload.TLSDir(g))
+	own := map[string]any{"security.ca-path": files.CA, "security.cert-path": files.Cert, "security.key-path": files.Key}
+	return tomlconfig.File(configFile, g.Spec.Config, append(ownedKeys(), "security.ca-path", "security.cert-path", "security.key-path"), own)
 }
 
 const (
@@ -113,10 +128,10 @@ func handOver(g *v1alpha1.TiKVGroup, m *workload.Main, image string) {
 	if within <= 0 {
 		return // it is killed at once
 	}
-	pd := fmt.Sprintf("--pd=http://%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient)
+	pd := "--pd=" + names.PDURL(workload.Scheme(g), g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient)
 	handover := workload.BringProgram(g, m, image, "handover")
 	hook := func(command ...string) *corev1.LifecycleHandler {
-		return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: append([]string{handover}, command...)}}
+		return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: append(append([]string{handover}, command...), workload.HookFlags(g)...)}}
 	}
 	m.Lifecycle = &corev1.Lifecycle{
 		PostStart: hook("start", pd, "--record="+handoverRecord, fmt.Sprintf("--within=%ds", restoreSeconds)),

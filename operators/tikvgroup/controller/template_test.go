@@ -119,3 +119,18 @@ func TestOnlyWhatMembersAreMadeOfIsInput(t *testing.T) {
 	assert.NotEqual(t, same, text(func(g *v1alpha1.TiKVGroup) { g.Spec.Config = "" }))
 	assert.NotEqual(t, same, text(func(g *v1alpha1.TiKVGroup) { g.Spec.Version = "v9" }))
 }
+
+func TestSEC01AStoreSpeaksTLS(t *testing.T) {
+	g := sample()
+	g.Spec.TLS = &v1alpha1.TLS{SecretName: "mine"}
+	template, files, problems := render(g, "tidb-groups/tikvgroup-operator:dev")
+	require.Empty(t, problems)
+	golden.JSON(t, "testdata/tls.json", map[string]any{"template": template, "files": files, "inputs": inputs(g)})
+
+	g.Spec.Config = "[security]\nca-path = '/mine'"
+	_, _, problems = render(g, "")
+	assert.Len(t, problems, 1, "it is the operator's to set")
+	g.Spec.TLS = nil
+	_, _, problems = render(g, "")
+	assert.Empty(t, problems, "without spec.tls it is not")
+}

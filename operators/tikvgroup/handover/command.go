@@ -26,6 +26,7 @@ func Parse(args []string, env func(string) string) (c Command, err error) {
 		set.StringVar(&c.Job.PD, "pd", "", "base URL of PD")
 		set.StringVar(&c.Job.Address, "address", "", "address that the store advertises; $(NAME) stands for a variable")
 		set.StringVar(&c.Job.Record, "record", "", "file that tells that leaders were given away")
+		c.Job.TLS.Flags(set)
 		set.DurationVar(&c.Within, "within", 0, "for how long")
 	})
 	if err != nil || c.Into != "" {
@@ -35,6 +36,7 @@ func Parse(args []string, env func(string) string) (c Command, err error) {
 		return c, fmt.Errorf("%s wants --pd, --address, --record and --within", c.Verb)
 	}
 	c.Job.Address = hook.Expand(c.Job.Address, env)
+	c.Job.TLS.ServerName = hook.Expand(c.Job.TLS.ServerName, env)
 	return c, nil
 }
 

@@ -36,6 +36,8 @@ const (
 type Job struct {
 	// PD is its base URL, like http://basic-pd.shop.svc:2379.
 	PD string
+	// TLS is how PD is connected to over TLS.
+	TLS hook.TLS
 	// Address that the store advertises, host:port.
 	Address string
 	// Record is the file that tells that this program keeps leaders away from the
@@ -52,7 +54,7 @@ type Job struct {
 // PD does not list or that does not serve. An error says why the process is stopped
 // with leaders.
 func (j Job) Stop(ctx context.Context) error {
-	pd := pdServer{hook.NewPD(j.PD)}
+	pd := pdServer{hook.NewPD(j.PD, j.TLS)}
 	left, heard, bound := -1, time.Now(), patience*cmp.Or(j.Poll, poll)
 	for {
 		done, now, err := j.step(ctx, pd)
@@ -135,7 +137,7 @@ func (j Job) Start(ctx context.Context) error {
 	if err != nil || !recorded {
 		return err
 	}
-	pd := pdServer{hook.NewPD(j.PD)}
+	pd := pdServer{hook.NewPD(j.PD, j.TLS)}
 	for {
 		if err = pd.restoreLeaders(ctx, id); err == nil {
 			break

@@ -12,15 +12,25 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 )
 
 // connectTimeout bounds one connection: a store that is not reached in this time
 // is not waited for.
 const connectTimeout = 5 * time.Second
+
+// transport is how the calls of a context connect.
+func transport(ctx context.Context) credentials.TransportCredentials {
+	if config := httpclient.TLSOf(ctx); config != nil {
+		return credentials.NewTLS(config)
+	}
+	return insecure.NewCredentials()
+}
 
 // GRPC asks a store on its port, as BR does (kvproto, logbackup.LogBackup/FlushNow).
 // A store without log backups, or of a version that does not know the call, has
@@ -28,7 +38,7 @@ const connectTimeout = 5 * time.Second
 func GRPC(ctx context.Context, host string) (backups int, err error) {
 	address := net.JoinHostPort(host, strconv.Itoa(int(v1alpha1.PortTiKV)))
 	connection, err := grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
+		grpc.WithTransportCredentials(transport(ctx)), grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: connectTimeout}))
 	if err != nil {
 		return 0, fmt.Errorf("reach %s: %w", address, err)

@@ -2,12 +2,15 @@ package logbackup
 
 import (
 	"context"
+	"crypto/tls"
 	"maps"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 )
 
 // remembered is for how long it is known that a store was asked. No member is
@@ -30,6 +33,8 @@ type Order struct {
 	Since time.Time
 	// Host to reach the store at.
 	Host string
+	// TLS is how the store is connected to; nil without.
+	TLS *tls.Config
 	// Within is how long it may take.
 	Within time.Duration
 }
@@ -72,7 +77,7 @@ func (s *Stores) Begin(o Order) {
 func (s *Stores) run(o Order) {
 	ctx, cancel := context.WithTimeout(s.ctx, o.Within)
 	defer cancel()
-	backups, err := s.flush(ctx, o.Host)
+	backups, err := s.flush(httpclient.WithTLS(ctx, o.TLS), o.Host)
 	if s.ctx.Err() != nil {
 		return // the operator ends, and the next one asks again
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/tidb-groups/tidb-groups/shared/credentials"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
@@ -111,7 +112,7 @@ func (r *Rig) start(ctx context.Context, config *rest.Config, definition operato
 		dial = func(key types.NamespacedName) (pd.Client, error) { return r.pd(key), nil }
 	}
 	r.starting.Lock()
-	manager, err := operator.NewManager(ctx, config, definition, flags, dial)
+	manager, err := operator.NewManager(ctx, config, definition, flags, operator.Reach{Dial: dial, Credentials: credentials.New(time.Now)})
 	r.starting.Unlock()
 	if err != nil {
 		cancel()

@@ -1,0 +1,129 @@
+package v1alpha1
+
+import (
+	"cmp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Keys of a Secret with a certificate, as kubernetes.io/tls and cert-manager have them.
+const (
+	TLSKeyCA   = "ca.crt"
+	TLSKeyCert = "tls.crt"
+	TLSKeyKey  = "tls.key"
+)
+
+// TLS of the connections between the components of a cluster. They are encrypted, and
+// both ends show a certificate. An empty object switches it on.
+type TLS struct {
+	// SecretName of the certificate that the members serve and connect with: keys
+	// ca.crt, tls.crt and tls.key. A change restarts the members; changed content does
+	// not. Default: <group>-cluster-secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+}
+
+// ClientTLS is how a cluster is connected to by who is no member of it.
+type ClientTLS struct {
+	// ClientSecretName of the certificate with which the operators connect to the
+	// members of the cluster: keys ca.crt, tls.crt and tls.key. Default:
+	// <cluster>-cluster-client-secret, where <cluster> is the PDGroup's name without -pd
+	// at its end.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +optional
+	ClientSecretName string `json:"clientSecretName,omitempty"`
+}
+
+// PDTLS is TLS of a PDGroup, whose cluster it is.
+type PDTLS struct {
+	TLS       `json:",inline"`
+	ClientTLS `json:",inline"`
+}
+
+// ClusterTLS is TLS of a TidbCluster.
+type ClusterTLS struct {
+	ClientTLS `json:",inline"`
+}
+
+// TiDBTLS is TLS of a TiDBGroup, and of its MySQL clients.
+type TiDBTLS struct {
+	TLS `json:",inline"`
+	// MySQL has the servers offer TLS to MySQL clients. A change restarts the servers.
+	// Default: none is offered.
+	// +optional
+	MySQL *MySQLTLS `json:"mysql,omitempty"`
+}
+
+// MySQLTLS is TLS towards MySQL clients. Whether they have to use it is for the database to
+// say, for all groups: SET GLOBAL require_secure_transport = ON.
+type MySQLTLS struct {
+	// SecretName of the certificate that clients are shown: keys ca.crt, tls.crt and
+	// tls.key. Default: <group>-server-secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+	// ClientAuth says what becomes of certificates of clients. None asks for none. Verify
+	// takes those alone that ca.crt has signed, so that users can be made with REQUIRE
+	// X509; while require_secure_transport is ON, every client has to show one, and Jobs
+	// of spec.sql show the servers' own, which needs client auth for it. Default: None.
+	// +kubebuilder:validation:Enum=None;Verify
+	// +optional
+	ClientAuth ClientAuth `json:"clientAuth,omitempty"`
+}
+
+// ClientAuth says what becomes of certificates of MySQL clients.
+type ClientAuth string
+
+// ClientAuthVerify verifies those that are shown.
+const ClientAuthVerify ClientAuth = "Verify"
+
+// VerifiesClients reports whether a group verifies the certificates of MySQL clients.
+func VerifiesClients(g Group) bool {
+	tidb, ok := g.(*TiDBGroup)
+	return ok && MySQLSecretName(g) != "" && tidb.Spec.TLS.MySQL.ClientAuth == ClientAuthVerify
+}
+
+// CertificateStatus is a certificate that a group uses.
+type CertificateStatus struct {
+	// SecretName of the certificate.
+	SecretName string `json:"secretName"`
+	// NotAfter is when it expires, or an earlier one of those that have signed it.
+	NotAfter metav1.Time `json:"notAfter"`
+}
+
+// ClusterSecretName returns the Secret with the certificate of a group's members; empty
+// without TLS.
+func ClusterSecretName(g Group) string {
+	tls := g.GetTLS()
+	if tls == nil {
+		return ""
+	}
+	return cmp.Or(tls.SecretName, g.GetName()+"-cluster-secret")
+}
+
+// ClientSecretName returns the Secret with the certificate that the operators connect
+// with to the members of a cluster; empty without TLS.
+func ClientSecretName(pd *PDGroup) string {
+	if pd.Spec.TLS == nil {
+		return ""
+	}
+	return cmp.Or(pd.Spec.TLS.ClientSecretName, strings.TrimSuffix(pd.Name, "-pd")+"-cluster-client-secret")
+}
+
+// MySQLSecretName returns the Secret with the certificate that MySQL clients of a group
+// are shown; empty if none are.
+func MySQLSecretName(g Group) string {
+	tidb, ok := g.(*TiDBGroup)
+	if !ok || tidb.Spec.TLS == nil || tidb.Spec.TLS.MySQL == nil {
+		return ""
+	}
+	return cmp.Or(tidb.Spec.TLS.MySQL.SecretName, g.GetName()+"-server-secret")
+}

@@ -1,0 +1,184 @@
+package certificate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+const (
+	// LookAgain is how often Secrets are read that are as they should be, to see whether
+	// they have changed; lookSoon, those that are not.
+	LookAgain = time.Minute
+	lookSoon  = 3 * time.Second
+)
+
+// Secrets are those that a group uses.
+type Secrets struct {
+	// Member is that of the group's own members, Client that of who connects to them, and
+	// MySQL that which MySQL clients are shown.
+	Member, Client, MySQL Secret
+}
+
+// Wanted names the Secrets that a group uses; pd is its PDGroup, nil if there is none.
+func Wanted(g v1alpha1.Group, pd *v1alpha1.PDGroup) Secrets {
+	var out Secrets
+	if pd != nil {
+		out.Client.Name = v1alpha1.ClientSecretName(pd)
+	}
+	out.Member.Name, out.MySQL.Name = v1alpha1.ClusterSecretName(g), v1alpha1.MySQLSecretName(g)
+	return out
+}
+
+// all are the Secrets that are wanted, each once.
+func (s Secrets) all() []Secret {
+	var out []Secret
+	for _, one := range []Secret{s.Member, s.Client, s.MySQL} {
+		if one.Name != "" && !slices.ContainsFunc(out, func(o Secret) bool { return o.Name == one.Name }) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// Statuses tell when the certificates expire that can be read.
+func (s Secrets) Statuses(now time.Time) []v1alpha1.CertificateStatus {
+	var out []v1alpha1.CertificateStatus
+	for _, one := range s.all() {
+		if pair, err := Parse(one.Data); err == nil {
+			out = append(out, v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.expires(now).UTC())})
+		}
+	}
+	return out
+}
+
+// Judge says what a person has to mend of the certificates of a group before anything is
+// made or restarted with them; Done if nothing is. pods are those that there are.
+func (s Secrets) Judge(g v1alpha1.Group, pd *v1alpha1.PDGroup, pods []string, now time.Time) step.Outcome {
+	if o := mismatch(g, pd); o.Kind != step.KindDone || g.GetTLS() == nil {
+		return o
+	}
+	if problem := s.problem(g, Hosts(g, pods), now); problem != "" {
+		o := step.Stall(v1alpha1.ReasonCertificateInvalid, problem)
+		o.After = lookSoon // no watch tells of Secrets
+		return o
+	}
+	return step.Done()
+}
+
+// mismatch compares a group with its PDGroup. Neither can change later.
+func mismatch(g v1alpha1.Group, pd *v1alpha1.PDGroup) step.Outcome {
+	if pd == nil || pd.Name == g.GetName() && g.GroupKind() == v1alpha1.KindPDGroup || (pd.Spec.TLS == nil) == (g.GetTLS() == nil) {
+		return step.Done()
+	}
+	name := "PDGroup " + pd.Name
+	switch {
+	case g.GetTLS() != nil:
+		return step.Stall(v1alpha1.ReasonTLSMismatch, fmt.Sprintf("spec.tls: %s has none, so that PD would not be understood: make this group anew without spec.tls, or the whole cluster with it", name))
+	case !CanHaveTLS(g.GroupKind()):
+		return step.Stall(v1alpha1.ReasonTLSMismatch, fmt.Sprintf("%s has spec.tls, which a %s cannot have yet: it would not be understood by PD: remove this group", name, g.GroupKind()))
+	}
+	return step.Stall(v1alpha1.ReasonTLSMismatch, fmt.Sprintf("spec.tls: it is missing, and %s has it, so that PD would not be understood: make this group anew with spec.tls: {}", name))
+}
+
+// CanHaveTLS reports whether groups of a kind can have spec.tls.
+func CanHaveTLS(kind string) bool {
+	return slices.Contains([]string{v1alpha1.KindPDGroup, v1alpha1.KindTiKVGroup, v1alpha1.KindTiDBGroup}, kind)
+}
+
+// problem is the first thing that is wrong with the Secrets; empty if nothing is.
+func (s Secrets) problem(g v1alpha1.Group, hosts []string, now time.Time) string {
+	told := func(one Secret, err error) string {
+		return fmt.Sprintf("Secret %s, %v: mend it: kubectl -n %s edit secret %s", one.Name, err, g.GetNamespace(), one.Name)
+	}
+	pairs := map[string]Pair{}
+	for _, one := range s.all() {
+		switch {
+		case one.Refused:
+			return fmt.Sprintf("Secret %s: the operators may not read Secrets: install them with components/tls (docs/tasks/tls.md), or leave spec.tls out of a new group", one.Name)
+		case one.Data == nil:
+			return fmt.Sprintf("Secret %s does not exist: create it: kubectl -n %s create secret generic %s --from-file=%s=FILE --from-file=%s=FILE --from-file=%s=FILE",
+				one.Name, g.GetNamespace(), one.Name, v1alpha1.TLSKeyCA, v1alpha1.TLSKeyCert, v1alpha1.TLSKeyKey)
+		}
+		pair, err := Parse(one.Data)
+		if err != nil {
+			return told(one, err)
+		}
+		pairs[one.Name] = pair
+	}
+	for _, check := range []struct {
+		secret Secret
+		names  []string
+		uses   []use
+	}{
+		{s.Member, hosts, []use{serving(), connecting()}},
+		{s.Client, nil, []use{connecting()}},
+		{s.MySQL, mysqlNames(g), mysqlUses(g)},
+	} {
+		if check.secret.Name == "" {
+			continue
+		}
+		if err := pairs[check.secret.Name].valid(now, check.names, check.uses...); err != nil {
+			return told(check.secret, err)
+		}
+	}
+	return s.strange(pairs, now, told)
+}
+
+// strange says whether the members and who connects to them would not know each other,
+// because different CAs have signed.
+func (s Secrets) strange(pairs map[string]Pair, now time.Time, told func(Secret, error) string) string {
+	if s.Client.Name == "" || s.Member.Name == "" {
+		return ""
+	}
+	for _, pair := range [][2]Secret{{s.Member, s.Client}, {s.Client, s.Member}} {
+		if err := pairs[pair[0].Name].signedBy(pairs[pair[1].Name].CA, now); err != nil {
+			return told(pair[0], fmt.Errorf("key %s: %s of Secret %s %s, so that they would not know each other", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyCA, pair[1].Name, unsigned(err)))
+		}
+	}
+	return ""
+}
+
+// mysqlUses are what the certificate that MySQL clients are shown is for: also to be shown by
+// the Jobs of spec.sql, where clients have to show one.
+func mysqlUses(g v1alpha1.Group) []use {
+	if v1alpha1.VerifiesClients(g) {
+		return []use{serving(), connecting()}
+	}
+	return []use{serving()}
+}
+
+// mysqlNames are the names by which MySQL clients of the cluster reach a group.
+func mysqlNames(g v1alpha1.Group) []string {
+	return []string{names.ServiceHost(g.GetName(), g.GetNamespace(), g.GetComponentSpec().ClusterDomain)}
+}
+
+// Hosts are the names that the certificate of a group's members has to have: those of its
+// Services, and of the pods that there are and may be, one more than spec.replicas and
+// spec.maxSurge for one that takes the place of another.
+func Hosts(g v1alpha1.Group, pods []string) []string {
+	domain := g.GetComponentSpec().ClusterDomain
+	out := []string{names.ServiceHost(names.PeerService(g.GetName()), g.GetNamespace(), domain)}
+	if g.GroupKind() != v1alpha1.KindTiKVGroup { // which has no other Service
+		out = append(out, names.ServiceHost(g.GetName(), g.GetNamespace(), domain))
+	}
+	more := g.GetReplicas() + 1
+	if tidb, ok := g.(*v1alpha1.TiDBGroup); ok && tidb.Spec.MaxSurge != nil {
+		more = g.GetReplicas() + max(1, *tidb.Spec.MaxSurge)
+	}
+	for slot := range more {
+		if pod := names.Instance(g.GetName(), slot); !slices.Contains(pods, pod) {
+			pods = append(slices.Clip(pods), pod)
+		}
+	}
+	for _, pod := range pods {
+		out = append(out, names.PodHost(pod, g.GetName(), g.GetNamespace(), domain))
+	}
+	return out
+}

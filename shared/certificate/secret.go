@@ -1,0 +1,160 @@
+package certificate
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Secret is a Secret as it was read, or not.
+type Secret struct {
+	// Name of the Secret; empty if none is wanted.
+	Name string
+	// Data of it, and its resource version. Nil if it could not be read.
+	Data    map[string][]byte
+	Version string
+	// Refused says that the operator may not read it.
+	Refused bool
+}
+
+// Pair is what a Secret holds, parsed.
+type Pair struct {
+	// CA has signed the certificates of the other side.
+	CA *x509.CertPool
+	// Certificate and key.
+	Certificate tls.Certificate
+	leaf        *x509.Certificate
+	above       *x509.CertPool
+}
+
+// errMissing says that a key is not in the Secret.
+var errMissing = errors.New("it is missing")
+
+// Parse reads the keys of a Secret. The error names the key.
+func Parse(data map[string][]byte) (Pair, error) {
+	for _, key := range []string{v1alpha1.TLSKeyCA, v1alpha1.TLSKeyCert, v1alpha1.TLSKeyKey} {
+		if len(data[key]) == 0 {
+			return Pair{}, fmt.Errorf("key %s: %w", key, errMissing)
+		}
+	}
+	out := Pair{CA: x509.NewCertPool(), above: x509.NewCertPool()}
+	if !out.CA.AppendCertsFromPEM(data[v1alpha1.TLSKeyCA]) {
+		return Pair{}, fmt.Errorf("key %s: it is no certificate in PEM", v1alpha1.TLSKeyCA)
+	}
+	var err error
+	if out.Certificate, err = tls.X509KeyPair(data[v1alpha1.TLSKeyCert], data[v1alpha1.TLSKeyKey]); err != nil {
+		return Pair{}, pairError(data, err)
+	}
+	out.leaf = out.Certificate.Leaf
+	for _, der := range out.Certificate.Certificate[1:] {
+		if above, err := x509.ParseCertificate(der); err == nil {
+			out.above.AddCert(above)
+		}
+	}
+	return out, nil
+}
+
+// pairError tells a key that belongs to another certificate from what is no key, or no
+// certificate.
+func pairError(data map[string][]byte, err error) error {
+	leaf, certificate := leafOf(data[v1alpha1.TLSKeyCert])
+	key, keyErr := privateKey(data[v1alpha1.TLSKeyKey])
+	switch {
+	case certificate != nil:
+		return fmt.Errorf("key %s: %w", v1alpha1.TLSKeyCert, certificate)
+	case keyErr != nil:
+		return fmt.Errorf("key %s: %w", v1alpha1.TLSKeyKey, keyErr)
+	case !belongs(leaf, key):
+		return fmt.Errorf("key %s: it belongs to another certificate than the one of key %s", v1alpha1.TLSKeyKey, v1alpha1.TLSKeyCert)
+	}
+	return fmt.Errorf("keys %s and %s: %w", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyKey, err)
+}
+
+// belongs reports whether a private key is that of a certificate.
+func belongs(leaf *x509.Certificate, key any) bool {
+	switch public := leaf.PublicKey.(type) {
+	case *rsa.PublicKey:
+		private, same := key.(*rsa.PrivateKey)
+		return same && public.Equal(&private.PublicKey)
+	case *ecdsa.PublicKey:
+		private, same := key.(*ecdsa.PrivateKey)
+		return same && public.Equal(&private.PublicKey)
+	case ed25519.PublicKey:
+		private, same := key.(ed25519.PrivateKey)
+		return same && public.Equal(private.Public())
+	}
+	return true // whatever it is, it is not told apart here
+}
+
+// use is what a certificate is shown for.
+type use struct {
+	usage x509.ExtKeyUsage
+	said  string
+}
+
+func serving() use    { return use{x509.ExtKeyUsageServerAuth, "server auth"} }
+func connecting() use { return use{x509.ExtKeyUsageClientAuth, "client auth"} }
+
+// valid says what is wrong with a certificate at a time; nil if nothing is.
+func (p Pair) valid(now time.Time, names []string, uses ...use) error {
+	cert := "key " + v1alpha1.TLSKeyCert
+	switch {
+	case now.Before(p.leaf.NotBefore):
+		return fmt.Errorf("%s: it is not valid before %s", cert, stamp(p.leaf.NotBefore))
+	case now.After(p.leaf.NotAfter):
+		return fmt.Errorf("%s: it expired at %s", cert, stamp(p.leaf.NotAfter))
+	}
+	if err := p.signedBy(p.CA, now); err != nil {
+		return fmt.Errorf("%s: %s of the same Secret %s", cert, v1alpha1.TLSKeyCA, unsigned(err))
+	}
+	for _, u := range uses {
+		if _, err := p.leaf.Verify(x509.VerifyOptions{Roots: p.CA, Intermediates: p.above, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{u.usage}}); err != nil {
+			return fmt.Errorf("%s: its extended key usage lacks %s", cert, u.said)
+		}
+	}
+	for _, name := range names {
+		if err := p.leaf.VerifyHostname(name); err != nil {
+			return fmt.Errorf("%s: its subject alternative names lack %s", cert, name)
+		}
+	}
+	return nil
+}
+
+// signedBy says why a certificate is not one that a CA has signed; nil if it is.
+func (p Pair) signedBy(ca *x509.CertPool, now time.Time) error {
+	_, err := p.leaf.Verify(x509.VerifyOptions{Roots: ca, Intermediates: p.above, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	return err
+}
+
+// unsigned says what is the matter between a CA and a certificate.
+func unsigned(err error) string {
+	var unknown x509.UnknownAuthorityError
+	if errors.As(err, &unknown) {
+		return "has not signed it"
+	}
+	return "is no good for it: " + err.Error() // such as that it has expired
+}
+
+// expires returns when a certificate ends, or one above it before.
+func (p Pair) expires(now time.Time) time.Time {
+	first := p.leaf.NotAfter
+	chains, err := p.leaf.Verify(x509.VerifyOptions{Roots: p.CA, Intermediates: p.above, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	if err != nil {
+		return first
+	}
+	for _, c := range chains[0] {
+		if c.NotAfter.Before(first) {
+			first = c.NotAfter
+		}
+	}
+	return first
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,172 @@
+package credentials
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/certificate"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+)
+
+// fresh is for how long a Secret that was read for a group is not read again, unless the
+// group is edited: those on the move are looked at several times a second.
+const fresh = 2 * time.Second
+
+// Store is what an operator connects with. Its methods may be used concurrently.
+type Store struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	read     map[question]reading
+	clusters map[types.NamespacedName]cluster
+}
+
+// question is which Secret was read for which version of a group.
+type question struct {
+	secret     types.NamespacedName
+	group      types.UID
+	generation int64
+}
+
+// reading is a Secret as it was read at a time.
+type reading struct {
+	secret certificate.Secret
+	at     time.Time
+}
+
+// cluster is a cluster with TLS.
+type cluster struct {
+	// version of the Secret that config was made from.
+	version string
+	// config connects to PD; nil if the Secret could never be used, and problem says why.
+	config  *tls.Config
+	problem error
+}
+
+// New returns an empty Store.
+func New(now func() time.Time) *Store {
+	return &Store{now: now, read: map[question]reading{}, clusters: map[types.NamespacedName]cluster{}}
+}
+
+// Observe reads the Secrets that a group uses, and has its cluster connected to with the
+// client certificate among them. What was good is used on while a Secret is missing or no
+// good, so that a mistake cuts nobody off.
+func (s *Store) Observe(ctx context.Context, live client.Reader, g v1alpha1.Group, pd *v1alpha1.PDGroup) (certificate.Secrets, error) {
+	out := certificate.Wanted(g, pd)
+	for _, secret := range []*certificate.Secret{&out.Member, &out.Client, &out.MySQL} {
+		if secret.Name == "" {
+			continue
+		}
+		found, err := s.get(ctx, live, question{types.NamespacedName{Namespace: g.GetNamespace(), Name: secret.Name}, g.GetUID(), g.GetGeneration()})
+		if err != nil {
+			return out, err
+		}
+		*secret = found
+	}
+	if pd != nil {
+		s.connect(pd, out.Client)
+	}
+	return out, nil
+}
+
+// get reads a Secret, unless it was just read.
+func (s *Store) get(ctx context.Context, live client.Reader, asked question) (certificate.Secret, error) {
+	now := s.now()
+	s.mu.Lock()
+	for k, r := range s.read { // what is outdated is not kept: there are keys in it
+		if now.Sub(r.at) >= fresh {
+			delete(s.read, k)
+		}
+	}
+	known, found := s.read[asked]
+	s.mu.Unlock()
+	if found {
+		return known.secret, nil
+	}
+	key := asked.secret
+	out := certificate.Secret{Name: key.Name}
+	var secret corev1.Secret
+	err := live.Get(ctx, key, &secret)
+	switch {
+	case err == nil:
+		out.Data, out.Version = secret.Data, string(secret.UID)+"/"+secret.ResourceVersion
+		if out.Data == nil {
+			out.Data = map[string][]byte{}
+		}
+	case apierrors.IsForbidden(err):
+		out.Refused = true
+	case !apierrors.IsNotFound(err):
+		return out, fmt.Errorf("get Secret %s: %w", key.Name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read[asked] = reading{out, now}
+	return out, nil
+}
+
+// connect has a cluster connected to with what is in its client Secret, or without TLS if
+// it has none.
+func (s *Store) connect(pd *v1alpha1.PDGroup, secret certificate.Secret) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := client.ObjectKeyFromObject(pd)
+	if secret.Name == "" {
+		delete(s.clusters, key)
+		return
+	}
+	was := s.clusters[key]
+	if was.config != nil && (secret.Version == "" || secret.Version == was.version) {
+		return
+	}
+	pair, err := certificate.Parse(secret.Data)
+	if err != nil {
+		was.problem = fmt.Errorf("read Secret %s: %w", secret.Name, err)
+		s.clusters[key] = was
+		return
+	}
+	s.clusters[key] = cluster{version: secret.Version, config: &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: pair.CA, Certificates: []tls.Certificate{pair.Certificate},
+		ServerName: names.ServiceHost(pd.Name, pd.Namespace, pd.Spec.ClusterDomain),
+	}}
+}
+
+// PD returns how PD is connected to, nil without TLS. It stays the same object until the
+// Secret changes. The error says why it cannot be connected to.
+func (s *Store) PD(pdGroup types.NamespacedName) (*tls.Config, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, secured := s.clusters[pdGroup]
+	if !secured {
+		return nil, nil
+	}
+	if c.config == nil {
+		return nil, c.problem
+	}
+	return c.config, nil
+}
+
+// Members returns how the members of a group are connected to, at whatever address, nil
+// without TLS.
+func (s *Store) Members(g v1alpha1.Group) *tls.Config {
+	if s == nil || g.GetTLS() == nil {
+		return nil
+	}
+	config, err := s.PD(types.NamespacedName{Namespace: g.GetNamespace(), Name: g.PDGroupName()})
+	if err != nil || config == nil {
+		// Nobody is trusted: the group is Stalled anyway, and says why.
+		return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	}
+	config = config.Clone()
+	config.ServerName = names.ServiceHost(names.PeerService(g.GetName()), g.GetNamespace(), g.GetComponentSpec().ClusterDomain)
+	return config
+}

@@ -1,0 +1,152 @@
+package credentials_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/credentials"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
+)
+
+// secrets are those of an API server, by name. It counts how often it is asked.
+type secrets struct {
+	client.Reader
+	data   map[string]map[string][]byte
+	refuse bool
+	asked  int
+}
+
+func (s *secrets) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	s.asked++
+	resource := schema.GroupResource{Resource: "secrets"}
+	data, there := s.data[key.Name]
+	switch {
+	case s.refuse:
+		return apierrors.NewForbidden(resource, key.Name, nil)
+	case !there:
+		return apierrors.NewNotFound(resource, key.Name)
+	}
+	secret := into.(*corev1.Secret)
+	secret.Data, secret.ResourceVersion = data, string(data["tls.crt"])
+	return nil
+}
+
+// stage is a cluster with TLS, and a clock.
+type stage struct {
+	*secrets
+	store *credentials.Store
+	pd    *v1alpha1.PDGroup
+	kv    *v1alpha1.TiKVGroup
+	now   time.Time
+}
+
+func newStage() *stage {
+	s := &stage{secrets: &secrets{data: map[string]map[string][]byte{}}, now: time.Now()}
+	s.store = credentials.New(func() time.Time { return s.now })
+	s.pd = &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a-pd"}}
+	s.pd.Spec.TLS = &v1alpha1.PDTLS{}
+	s.kv = &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a-tikv"}}
+	s.kv.Spec.TLS, s.kv.Spec.PDGroup.Name = &v1alpha1.TLS{}, "a-pd"
+	return s
+}
+
+func (s *stage) key() types.NamespacedName { return client.ObjectKeyFromObject(s.pd) }
+
+// observe looks once more, so much later that everything is read again.
+func (s *stage) observe(t *testing.T) {
+	t.Helper()
+	s.now = s.now.Add(time.Minute)
+	_, err := s.store.Observe(t.Context(), s, s.kv, s.pd)
+	require.NoError(t, err)
+}
+
+func leaf(t *testing.T) map[string][]byte {
+	t.Helper()
+	ca, err := pki.New(time.Now())
+	require.NoError(t, err)
+	data, err := ca.Secret(pki.Leaf{})
+	require.NoError(t, err)
+	return data
+}
+
+func TestSEC01AClusterWithoutTLSReadsNoSecret(t *testing.T) {
+	s := newStage()
+	s.pd.Spec.TLS, s.kv.Spec.TLS = nil, nil
+	s.observe(t)
+	assert.Zero(t, s.asked, "nor is there a right to")
+	config, err := s.store.PD(s.key())
+	require.NoError(t, err)
+	assert.Nil(t, config)
+	assert.Nil(t, s.store.Members(s.kv))
+	assert.Nil(t, (*credentials.Store)(nil).Members(s.kv))
+}
+
+func TestSEC01TheClientCertificateIsTakenAnewWhenItsSecretChanges(t *testing.T) {
+	s := newStage()
+	s.observe(t)
+	_, err := s.store.PD(s.key())
+	require.ErrorContains(t, err, "a-cluster-client-secret", "nothing is sent in the clear")
+	assert.Empty(t, s.store.Members(s.kv).RootCAs.Subjects(), "nobody is trusted") //nolint:staticcheck // of a pool of no system
+
+	s.data["a-cluster-client-secret"] = leaf(t)
+	s.observe(t)
+	first, err := s.store.PD(s.key())
+	require.NoError(t, err)
+	assert.Equal(t, "a-pd.shop.svc", first.ServerName)
+	assert.Equal(t, "a-tikv-peer.shop.svc", s.store.Members(s.kv).ServerName)
+	s.observe(t)
+	same, err := s.store.PD(s.key())
+	require.NoError(t, err)
+	assert.Same(t, first, same, "connections are kept while nothing changes")
+
+	s.data["a-cluster-client-secret"] = leaf(t)
+	s.observe(t)
+	second, err := s.store.PD(s.key())
+	require.NoError(t, err)
+	assert.NotSame(t, first, second)
+
+	for name, data := range map[string]map[string][]byte{"no certificate": {"tls.crt": []byte("x")}, "no Secret": nil} {
+		if delete(s.data, "a-cluster-client-secret"); data != nil {
+			s.data["a-cluster-client-secret"] = data
+		}
+		s.observe(t)
+		kept, err := s.store.PD(s.key())
+		require.NoError(t, err, name)
+		assert.Same(t, second, kept, "%s: what was good is used on", name)
+	}
+	s.pd.Spec.TLS = nil
+	s.observe(t)
+	gone, err := s.store.PD(s.key())
+	require.NoError(t, err)
+	assert.Nil(t, gone, "another PDGroup of the name")
+}
+
+func TestSEC01WhatIsReadIsNotAskedForAgainAtOnce(t *testing.T) {
+	s := newStage()
+	s.observe(t)
+	asked := s.asked
+	assert.Equal(t, 2, asked)
+	_, err := s.store.Observe(t.Context(), s, s.kv, s.pd)
+	require.NoError(t, err)
+	assert.Equal(t, asked, s.asked)
+	s.kv.Generation++
+	_, err = s.store.Observe(t.Context(), s, s.kv, s.pd)
+	require.NoError(t, err)
+	assert.Equal(t, 2*asked, s.asked, "what an edit restarts is not restarted by what was there before it")
+
+	s.refuse, s.now = true, s.now.Add(time.Minute)
+	found, err := s.store.Observe(t.Context(), s, s.kv, s.pd)
+	require.NoError(t, err)
+	assert.True(t, found.Member.Refused && found.Client.Refused)
+}

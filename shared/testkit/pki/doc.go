@@ -1,0 +1,2 @@
+// Package pki makes certificates for tests: a CA, and what it signs.
+package pki

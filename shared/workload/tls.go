@@ -1,0 +1,62 @@
+package workload
+
+import (
+	"path"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+const tlsVolume = "tidb-groups-tls"
+
+// Files are where the files of a certificate lie in a pod.
+type Files struct{ Dir, CA, Cert, Key string }
+
+// MountSecret mounts the Secret of a certificate. The kubelet renews its files when the
+// Secret changes; no pod is restarted for it.
+func MountSecret(m *Main, volume, secret, dir string) Files {
+	m.Volumes = append(m.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}})
+	m.Mounts = append(m.Mounts, corev1.VolumeMount{Name: volume, MountPath: dir, ReadOnly: true})
+	return FilesIn(dir)
+}
+
+// FilesIn returns where the files of a certificate lie in a folder.
+func FilesIn(dir string) Files {
+	return Files{Dir: dir, CA: path.Join(dir, v1alpha1.TLSKeyCA), Cert: path.Join(dir, v1alpha1.TLSKeyCert), Key: path.Join(dir, v1alpha1.TLSKeyKey)}
+}
+
+// MountTLS mounts the certificate of a group's members, if it has TLS.
+func MountTLS(g v1alpha1.Group, m *Main) {
+	if g.GetTLS() != nil {
+		MountSecret(m, tlsVolume, v1alpha1.ClusterSecretName(g), TLSDir(g))
+	}
+}
+
+// TLSDir is where the certificate of a group's members is mounted.
+func TLSDir(g v1alpha1.Group) string { return "/var/lib/" + g.Component() + "-tls" }
+
+// Scheme is that of the URLs of a group's members.
+func Scheme(g v1alpha1.Group) string {
+	if g.GetTLS() != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// HookFlags are the flags by which a program in a pod shows the certificate of the group's
+// members to PD, none without TLS.
+func HookFlags(g v1alpha1.Group) []string {
+	if g.GetTLS() == nil {
+		return nil
+	}
+	return []string{"--tls=" + TLSDir(g)}
+}
+
+// TLSInputs are what a member's pod is rendered from of TLS, none without.
+func TLSInputs(g v1alpha1.Group) map[string]any {
+	if g.GetTLS() == nil {
+		return nil
+	}
+	return map[string]any{"tlsSecret": v1alpha1.ClusterSecretName(g)}
+}
