@@ -90,6 +90,7 @@ func tools() map[string][]string {
 		"tidbgroup":    {"./operators/tidbgroup/cmd/sql"},
 		"tiproxygroup": {"./operators/tiproxygroup/cmd/drain-clients"},
 		"ticdcgroup":   {"./operators/ticdcgroup/cmd/drain-capture"},
+		"backup":       {"./operators/backup/cmd/backup-runner"},
 	}
 }
 
@@ -100,8 +101,7 @@ func catalog() []recipe {
 		{set: SetBase, ref: CoreDNSRef, program: "coredns", path: "/coredns"},
 		{set: SetBase, ref: BusyboxRef, busybox: true, path: "/bin/busybox"},
 	}
-	for _, kind := range v1alpha1.Kinds() {
-		name := strings.ToLower(kind)
+	for _, name := range v1alpha1.Operators() {
 		r := recipe{
 			set: SetOperators, ref: "tidb-groups/" + name + "-operator:dev",
 			pkg: "./operators/" + name, path: "/operator", user: nobody,
