@@ -31,6 +31,8 @@ const (
 
 	// LabelRun is, on a Job of a Backup or a Restore and on its pod, the UID of that object.
 	LabelRun = LabelPrefix + "run"
+	// AnnotationRun is, on such a Job and its pod, the kind and the name of that object.
+	AnnotationRun = LabelPrefix + "run-of"
 	// LabelSchedule is, on a Backup, the name of the BackupSchedule that made it.
 	LabelSchedule = LabelPrefix + "backup-schedule"
 	// AnnotationScheduleUID is, on a Backup, the UID of the BackupSchedule that made it:
