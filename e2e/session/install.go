@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )

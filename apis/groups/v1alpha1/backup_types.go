@@ -180,11 +180,11 @@ type BackupTemplate struct {
 	CleanupPolicy CleanupPolicy `json:"cleanupPolicy,omitempty"`
 }
 
-// BackupSpec is what is asked for. It is done once: but for cleanupPolicy nothing of it
-// can be changed.
+// BackupSpec is what is asked for. It is done once: what is copied, and where to, cannot be
+// changed. How the run connects and what its pod looks like can be corrected until it has
+// begun.
 //
-// +kubebuilder:validation:XValidation:rule="self.tidbGroup == oldSelf.tidbGroup && self.storage == oldSelf.storage && self.?user == oldSelf.?user && self.?passwordSecret == oldSelf.?passwordSecret && self.?type == oldSelf.?type",message="a Backup is made once: of its spec only cleanupPolicy may change; create another Backup instead"
-// +kubebuilder:validation:XValidation:rule="self.?databases == oldSelf.?databases && self.?tables == oldSelf.?tables && self.?filters == oldSelf.?filters && self.?image == oldSelf.?image && self.?resources == oldSelf.?resources && self.?nodeSelector == oldSelf.?nodeSelector && self.?tolerations == oldSelf.?tolerations",message="a Backup is made once: of its spec only cleanupPolicy may change; create another Backup instead"
+// +kubebuilder:validation:XValidation:rule="self.tidbGroup == oldSelf.tidbGroup && self.storage == oldSelf.storage && has(self.databases) == has(oldSelf.databases) && has(self.tables) == has(oldSelf.tables) && has(self.filters) == has(oldSelf.filters) && (!has(self.databases) || self.databases == oldSelf.databases) && (!has(self.tables) || self.tables == oldSelf.tables) && (!has(self.filters) || self.filters == oldSelf.filters)",message="a Backup is made once: what is copied, and where to, cannot be changed; create another Backup instead"
 type BackupSpec struct {
 	BackupTemplate `json:",inline"`
 }

@@ -44,7 +44,11 @@ type RestoreSource struct {
 	Folder string `json:"folder,omitempty"`
 }
 
-// RestoreSpec is what is asked for. It is done once: nothing of it can be changed.
+// RestoreSpec is what is asked for. It is done once: what is restored, and where to, cannot
+// be changed. How the run connects, what its pod looks like and allowNonEmpty can be
+// corrected until it has begun.
+//
+// +kubebuilder:validation:XValidation:rule="self.tidbGroup == oldSelf.tidbGroup && self.from == oldSelf.from && has(self.filters) == has(oldSelf.filters) && (!has(self.filters) || self.filters == oldSelf.filters)",message="a Restore is done once: what is restored, and where to, cannot be changed; create another Restore instead"
 type RestoreSpec struct {
 	// TiDBGroup of the namespace through which the database is written.
 	TiDBGroup LocalReference `json:"tidbGroup"`
@@ -92,7 +96,6 @@ type Restore struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is what is asked for.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a Restore is done once and cannot be changed: delete it and create another one"
 	Spec RestoreSpec `json:"spec"`
 	// Status is what the backup operator has found.
 	// +optional
