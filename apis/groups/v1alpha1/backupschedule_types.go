@@ -27,8 +27,8 @@ type BackupScheduleSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
-	// Paused has no backup begin and none be deleted. Those that run go on. Of the times
-	// that pass meanwhile, one backup is made up for when it ends.
+	// Paused has no backup begin and none be deleted. Those that run go on. If times of the
+	// schedule pass meanwhile, one backup begins when it ends.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 	// ConcurrencyPolicy says what becomes of a backup that is due while one of this

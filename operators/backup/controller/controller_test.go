@@ -124,7 +124,7 @@ func TestBR02AScheduleMakesBackupsAndKeepsTheNewest(t *testing.T) {
 	s := &v1alpha1.BackupSchedule{ObjectMeta: w.Meta("nightly"), Spec: v1alpha1.BackupScheduleSpec{Schedule: "* * * * *", MaxBackups: ptr.To[int32](1), Template: template(), Paused: true}}
 	w.Create(s)
 	w.Condition(s, v1alpha1.ConditionPaused, metav1.ConditionTrue, v1alpha1.ReasonPaused)
-	// The time that passes while it is paused is made up for once.
+	// Of the times that pass while it is paused, one has a backup.
 	s.Status.LastRun = &metav1.Time{Time: time.Now().Add(-time.Hour)}
 	require.NoError(t, w.Client.Status().Update(t.Context(), s))
 	old := w.backup("nightly-old")
