@@ -176,7 +176,7 @@ func TestBR02AScheduleThatCannotBeReadSaysSoAndDoesNothing(t *testing.T) {
 	w.Condition(s, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 }
 
-func TestAJobOfSomebodyElseIsNamedAndLeftAlone(t *testing.T) {
+func TestAJobNotMadeForTheBackupIsNamedAndLeftAlone(t *testing.T) {
 	w := begin(t)
 	w.serve()
 	j := &batchv1.Job{ObjectMeta: w.Meta("monday-backup-1")}
