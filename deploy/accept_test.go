@@ -148,10 +148,11 @@ func TestTheAuthorizerAgrees(t *testing.T) {
 				makes := operator == "tidbgroup" && verb == "create" // root's password, which it cannot read again
 				assert.Equal(t, makes, allowed(operator, "default", verb, "secrets"), "%s %s", operator, verb)
 				if operator != "instance" {
-					asks := operator == "tidbgroup" && verb == "list" // how those of its Jobs ended
+					asks := operator == "tidbgroup" && verb == "list" || // how those of its Jobs ended
+						operator == "backup" && (verb == "get" || verb == "list" || verb == "watch") // and what keeps them from running
 					assert.Equal(t, asks, allowed(operator, "default", verb, "pods"), "%s %s", operator, verb)
 				}
-				runs := operator == "tidbgroup" && verb != "update" && verb != "patch"
+				runs := (operator == "tidbgroup" || operator == "backup") && verb != "update" && verb != "patch"
 				assert.Equal(t, runs, allowed(operator, "default", verb, "batch/jobs"), "%s %s", operator, verb)
 			}
 			if operator != "tidbcluster" {

@@ -118,6 +118,9 @@ func (w tenants) object(kind, name string, labels map[string]string) *unstructur
 		"TiProxyGroup":          `{apiVersion: groups.tidb.dev/v1alpha1, spec: {version: v1.3.0, pdGroup: {name: basic-pd}}}`,
 		"TiCDCGroup":            `{apiVersion: groups.tidb.dev/v1alpha1, spec: {version: v8.5.7, pdGroup: {name: basic-pd}}}`,
 		"TidbCluster":           `{apiVersion: groups.tidb.dev/v1alpha1, spec: {version: v8.5.7, pd: {volumes: [{name: pd, storage: 1Gi}]}, tikv: [{volumes: [{name: tikv, storage: 1Gi}]}]}}`,
+		"Backup":                `{apiVersion: groups.tidb.dev/v1alpha1, spec: {tidbGroup: {name: basic-tidb}, storage: {pvc: {claimName: a}}}}`,
+		"BackupSchedule":        `{apiVersion: groups.tidb.dev/v1alpha1, spec: {schedule: "0 2 * * *", template: {tidbGroup: {name: basic-tidb}, storage: {pvc: {claimName: a}}}}}`,
+		"Restore":               `{apiVersion: groups.tidb.dev/v1alpha1, spec: {tidbGroup: {name: basic-tidb}, from: {backup: {name: a}}}}`,
 		"PersistentVolumeClaim": `{apiVersion: v1, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`,
 	}[kind]
 	o := &unstructured.Unstructured{}
@@ -143,6 +146,7 @@ func (w tenants) patch(c client.Client, o *unstructured.Unstructured, text strin
 
 const (
 	changesSpec   = `{"spec":{"paused":true}}`
+	changesImage  = `{"spec":{"image":"a:b"}}`
 	changesOthers = `{"metadata":{"annotations":{"groups.tidb.dev/restart":"1"}}}`
 )
 
@@ -159,10 +163,13 @@ func TestP12WhoMakesPodsByWayOfAGroupMayMakePods(t *testing.T) {
 			err := mallory.Create(t.Context(), w.object(kind, "a", nil))
 			require.True(t, forbidden(err, "may not create pods in namespace "+w.namespace), "%v", err)
 			require.NoError(t, alice.Create(t.Context(), w.object(kind, "a", nil)))
-			o := w.object(kind, "a", nil)
-			require.True(t, forbidden(w.patch(mallory, o, changesSpec), "may not create pods"), "changed")
+			o, change := w.object(kind, "a", nil), changesSpec
+			if kind == v1alpha1.KindBackup || kind == v1alpha1.KindRestore {
+				change = changesImage // these cannot be paused
+			}
+			require.True(t, forbidden(w.patch(mallory, o, change), "may not create pods"), "changed")
 			assert.NoError(t, w.patch(mallory, o, changesOthers), "annotations make no pod")
-			assert.NoError(t, w.patch(alice, o, changesSpec))
+			assert.NoError(t, w.patch(alice, o, change))
 			assert.NoError(t, mallory.Delete(t.Context(), o))
 		})
 	}
@@ -336,13 +343,13 @@ func TestViewEditAndAdminKnowTheKinds(t *testing.T) {
 	want := map[string]map[string]string{"view": {}, "edit": {}, "admin": {}}
 	for role, may := range want {
 		may["instances"] = read
-		for _, kind := range append(groups(""), "tidbclusters") {
+		for _, kind := range append(groups(""), "tidbclusters", "backups", "backupschedules", "restores") {
 			may[kind] = read
 			if role == "view" {
 				continue
 			}
 			may[kind] = write + " " + read
-			if kind != "tidbclusters" {
+			if slices.Contains(groups(""), kind) {
 				may[kind+"/scale"] = scale
 			}
 		}

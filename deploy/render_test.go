@@ -31,10 +31,7 @@ const installed = "tidb-groups-system"
 
 // operators returns the names of all operators, sorted.
 func operators() []string {
-	var out []string
-	for _, kind := range v1alpha1.Kinds() {
-		out = append(out, strings.ToLower(kind))
-	}
+	out := v1alpha1.Operators()
 	slices.Sort(out)
 	return out
 }
@@ -496,6 +493,15 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 		"tiflashgroup": group("tiflashgroups"),
 		"tiproxygroup": group("tiproxygroups"),
 		"ticdcgroup":   group("ticdcgroups"),
+		"backup": {
+			events,
+			"batch/jobs: create delete get list watch",
+			"groups.tidb.dev/backups/finalizers: update", "groups.tidb.dev/restores/finalizers: update",
+			"groups.tidb.dev/backups/status: patch", "groups.tidb.dev/backupschedules/status: patch", "groups.tidb.dev/restores/status: patch",
+			"groups.tidb.dev/backups: " + own,
+			"groups.tidb.dev/backupschedules: " + read, "groups.tidb.dev/restores: " + read, "groups.tidb.dev/tidbgroups: " + read,
+			"pods: " + read,
+		},
 		"tidbcluster": {
 			events,
 			"groups.tidb.dev/tidbclusters/finalizers: update",
@@ -519,7 +525,7 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 				"events.k8s.io/events: create patch",
 				"events: create patch",
 			}
-			if slices.Contains([]string{"pdgroup", "tikvgroup", "tidbgroup", "tiproxygroup", "ticdcgroup"}, name) {
+			if slices.Contains([]string{"pdgroup", "tikvgroup", "tidbgroup", "tiproxygroup", "ticdcgroup", "backup"}, name) {
 				own = append(own, "pods: get") // its own, for the image that it runs from
 			}
 			assert.Equal(t, own, rights(local[name+"-operator-leader-election"].Rules), "only its own leader lease")
@@ -548,10 +554,14 @@ func TestWhatNoOperatorOrOnlyOneMayDo(t *testing.T) {
 					assert.Equal(t, "tidb-groups-tidbgroup-operator", name, "only the tidbgroup operator makes a password")
 					assert.Equal(t, []string{"create"}, rule.Verbs, "%s may not read secrets", name)
 				case "jobs":
-					assert.Equal(t, "tidb-groups-tidbgroup-operator", name, "only the tidbgroup operator runs SQL")
+					assert.Contains(t, []string{"tidb-groups-tidbgroup-operator", "tidb-groups-backup-operator"}, name, "only they run anything once")
 				case "pods":
 					if name == "tidb-groups-tidbgroup-operator" {
 						assert.Equal(t, []string{"list"}, rule.Verbs, "it reads how the pods of its Jobs ended, and watches none")
+						break
+					}
+					if name == "tidb-groups-backup-operator" {
+						assert.False(t, writes, "it watches those of its Jobs")
 						break
 					}
 					assert.Equal(t, "tidb-groups-instance-operator", name, "only the instance operator knows %s", resource)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/types"
@@ -73,8 +72,8 @@ func relative(from, to string) (string, error) {
 // tagged gives every operator's image a tag.
 func tagged(tag string) []types.Image {
 	var out []types.Image
-	for _, kind := range v1alpha1.Kinds() {
-		out = append(out, types.Image{Name: "tidb-groups/" + strings.ToLower(kind) + "-operator", NewTag: tag})
+	for _, name := range v1alpha1.Operators() {
+		out = append(out, types.Image{Name: "tidb-groups/" + name + "-operator", NewTag: tag})
 	}
 	return out
 }

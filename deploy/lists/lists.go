@@ -60,7 +60,7 @@ func Markers(text string) string {
 
 // CRDs returns the kustomization of all CRDs.
 func CRDs() (string, error) {
-	return fill(`# All kinds. They are installed together: a kind whose operator is not installed simply has
+	return fill(v1alpha1.Kinds(), `# All kinds. They are installed together: a kind whose operator is not installed simply has
 # no status. Made by make generate.
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
@@ -76,7 +76,7 @@ labels:
 
 // RoleBindings returns the bindings of all operators in a namespace.
 func RoleBindings() (string, error) {
-	return fill(`{{range $n, $name := .}}{{if $n}}---
+	return fill(v1alpha1.Operators(), `{{range $n, $name := .}}{{if $n}}---
 {{else}}# Made by make generate.
 {{end}}apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -91,11 +91,11 @@ subjects:
 {{end}}`)
 }
 
-// fill fills the names of all operators, sorted, into a template.
-func fill(text string) (string, error) {
+// fill fills names, in small letters and sorted, into a template.
+func fill(words []string, text string) (string, error) {
 	var names []string
-	for _, kind := range v1alpha1.Kinds() {
-		names = append(names, strings.ToLower(kind))
+	for _, word := range words {
+		names = append(names, strings.ToLower(word))
 	}
 	slices.Sort(names)
 	t, err := template.New("").Parse(text)

@@ -36,8 +36,12 @@ func TestEveryKindIsInstalledAndEveryOperatorBound(t *testing.T) {
 	require.NoError(t, err)
 	bindings, err := lists.RoleBindings()
 	require.NoError(t, err)
-	for _, name := range []string{"instance", "pdgroup", "tidbcluster", "tidbgroup", "tiflashgroup", "tikvgroup", "tiproxygroup", "ticdcgroup"} {
+	for _, name := range []string{"instance", "pdgroup", "tidbcluster", "tidbgroup", "tiflashgroup", "tikvgroup", "tiproxygroup", "ticdcgroup", "backup"} {
 		assert.Contains(t, crds, "\n- groups.tidb.dev_"+name+"s.yaml\n")
 		assert.Contains(t, bindings, "- {kind: ServiceAccount, name: "+name+"-operator, namespace: tidb-groups-system}\n")
+	}
+	for _, name := range []string{"backupschedule", "restore"} {
+		assert.Contains(t, crds, "\n- groups.tidb.dev_"+name+"s.yaml\n")
+		assert.NotContains(t, bindings, name+"-operator", "the backup operator looks after it")
 	}
 }

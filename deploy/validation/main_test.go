@@ -57,13 +57,16 @@ func newNamespace(t *testing.T) string {
 func valid(t *testing.T, kind, namespace string) *unstructured.Unstructured {
 	t.Helper()
 	specs := map[string]string{
-		v1alpha1.KindPDGroup:      `{version: v8.5.7, volumes: [{name: pd, storage: 1Gi}]}`,
-		v1alpha1.KindTiKVGroup:    `{version: v8.5.7, pdGroup: {name: basic-pd}, volumes: [{name: tikv, storage: 1Gi}]}`,
-		v1alpha1.KindTiDBGroup:    `{version: v8.5.7, pdGroup: {name: basic-pd}}`,
-		v1alpha1.KindTiFlashGroup: `{version: v8.5.7, pdGroup: {name: basic-pd}, volumes: [{name: data0, storage: 1Gi}]}`,
-		v1alpha1.KindTiProxyGroup: `{version: v1.3.0, pdGroup: {name: basic-pd}}`,
-		v1alpha1.KindTiCDCGroup:   `{version: v8.5.7, pdGroup: {name: basic-pd}}`,
-		v1alpha1.KindInstance:     `{group: {kind: PDGroup, name: basic-pd}, slot: 0, revision: r1, podTemplate: {spec: {containers: []}}}`,
+		v1alpha1.KindPDGroup:        `{version: v8.5.7, volumes: [{name: pd, storage: 1Gi}]}`,
+		v1alpha1.KindTiKVGroup:      `{version: v8.5.7, pdGroup: {name: basic-pd}, volumes: [{name: tikv, storage: 1Gi}]}`,
+		v1alpha1.KindTiDBGroup:      `{version: v8.5.7, pdGroup: {name: basic-pd}}`,
+		v1alpha1.KindTiFlashGroup:   `{version: v8.5.7, pdGroup: {name: basic-pd}, volumes: [{name: data0, storage: 1Gi}]}`,
+		v1alpha1.KindTiProxyGroup:   `{version: v1.3.0, pdGroup: {name: basic-pd}}`,
+		v1alpha1.KindTiCDCGroup:     `{version: v8.5.7, pdGroup: {name: basic-pd}}`,
+		v1alpha1.KindBackup:         `{tidbGroup: {name: basic-tidb}, storage: {pvc: {claimName: backups}}}`,
+		v1alpha1.KindBackupSchedule: `{schedule: "0 2 * * *", template: {tidbGroup: {name: basic-tidb}, storage: {pvc: {claimName: backups}}}}`,
+		v1alpha1.KindRestore:        `{tidbGroup: {name: basic-tidb}, from: {backup: {name: basic}}}`,
+		v1alpha1.KindInstance:       `{group: {kind: PDGroup, name: basic-pd}, slot: 0, revision: r1, podTemplate: {spec: {containers: []}}}`,
 		v1alpha1.KindTidbCluster: `{version: v8.5.7, pd: {volumes: [{name: pd, storage: 1Gi}]}, tikv: [{volumes: [{name: tikv, storage: 1Gi}]}],
 			tidb: [{replicas: 2}], tiflash: [{volumes: [{name: data0, storage: 1Gi}]}], tiproxy: [{version: v1.3.0}], ticdc: [{}]}`,
 	}

@@ -54,7 +54,13 @@ func table() []module {
 			name:     "operators",
 			siblings: []string{"apis", "shared"},
 			external: []string{
+				"github.com/aws/aws-sdk-go-v2", // the client of S3 that gocloud.dev takes
+				"github.com/aws/aws-sdk-go-v2/credentials",
+				"github.com/aws/aws-sdk-go-v2/service/s3",
+				"github.com/aws/smithy-go",       // its errors
+				"github.com/dustin/go-humanize",  // sizes of backups
 				"github.com/go-sql-driver/mysql", // SQL that a Job runs
+				"gocloud.dev",                    // the storage of backups
 				"google.golang.org/grpc",         // TiKV's own port
 			},
 			testExternal: testing,

@@ -164,7 +164,7 @@ func TestEverythingIsDeletedInManyOrders(t *testing.T) {
 	for which := range uint64(100) {
 		w := wayOf(which)
 		assert.Equal(t, w, wayOf(which), "an attempt is made again in the same way")
-		assert.ElementsMatch(t, append(v1alpha1.Kinds(), "Pod"), w.kinds)
+		assert.ElementsMatch(t, append(v1alpha1.ClusterKinds(), "Pod"), w.kinds)
 		orders[strings.Join(w.kinds, ",")], cascades[w.cascade] = true, true
 	}
 	assert.Greater(t, len(orders), 90)

@@ -180,7 +180,7 @@ func bury(ctx context.Context, b *beside) error {
 	err := b.hostile.Watcher.Await(ctx, func(o objects.Set) error {
 		claims = nil
 		for _, name := range []string{newborn, "f", "g", "h"} {
-			for _, kind := range append(v1alpha1.Kinds(), "Pod") {
+			for _, kind := range append(v1alpha1.ClusterKinds(), "Pod") {
 				if left := slices.DeleteFunc(o.Names(kind, name), func(s string) bool { return s != name && !strings.HasPrefix(s, name+"-") }); len(left) > 0 {
 					return fmt.Errorf("there is %s %v", kind, left)
 				}

@@ -65,7 +65,7 @@ type way struct {
 // wayOf returns one of the ways.
 func wayOf(which uint64) way {
 	dice := rand.New(rand.NewPCG(which, 0)) //nolint:gosec // chosen by the attempt, not by chance
-	w := way{kinds: append(v1alpha1.Kinds(), "Pod"), cascade: metav1.DeletePropagationBackground}
+	w := way{kinds: append(v1alpha1.ClusterKinds(), "Pod"), cascade: metav1.DeletePropagationBackground}
 	dice.Shuffle(len(w.kinds), func(i, j int) { w.kinds[i], w.kinds[j] = w.kinds[j], w.kinds[i] })
 	if dice.IntN(2) == 1 {
 		w.cascade = metav1.DeletePropagationForeground

@@ -50,11 +50,13 @@ const (
 	// SetTiProxy is a stand-in of TiProxy, of which no source can be had here, and which
 	// no demo needs.
 	SetTiProxy = "tiproxy"
+	// SetBackup are Dumpling and TiDB Lightning of the real TiDB, which no demo needs.
+	SetBackup = "backup"
 )
 
 // Sets returns the names of all sets.
 func Sets() []string {
-	return []string{SetBase, SetOperators, SetReal, SetOlder, SetStandins, SetTiProxy}
+	return []string{SetBase, SetOperators, SetReal, SetOlder, SetStandins, SetTiProxy, SetBackup}
 }
 
 // recipe makes one image. Exactly one of the sources is set.
@@ -90,6 +92,7 @@ func tools() map[string][]string {
 		"tidbgroup":    {"./operators/tidbgroup/cmd/sql"},
 		"tiproxygroup": {"./operators/tiproxygroup/cmd/drain-clients"},
 		"ticdcgroup":   {"./operators/ticdcgroup/cmd/drain-capture"},
+		"backup":       {"./operators/backup/cmd/backup-runner"},
 	}
 }
 
@@ -100,8 +103,7 @@ func catalog() []recipe {
 		{set: SetBase, ref: CoreDNSRef, program: "coredns", path: "/coredns"},
 		{set: SetBase, ref: BusyboxRef, busybox: true, path: "/bin/busybox"},
 	}
-	for _, kind := range v1alpha1.Kinds() {
-		name := strings.ToLower(kind)
+	for _, name := range v1alpha1.Operators() {
 		r := recipe{
 			set: SetOperators, ref: "tidb-groups/" + name + "-operator:dev",
 			pkg: "./operators/" + name, path: "/operator", user: nobody,
@@ -122,6 +124,10 @@ func catalog() []recipe {
 	}
 	recipes = append(recipes, real(SetReal, binaries.Release, "")...)
 	recipes = append(recipes, recipe{set: SetTiProxy, ref: "pingcap/tiproxy:" + TiProxyVersion, pkg: "./e2e/standin/cmd/tiproxy", path: "/bin/tiproxy"})
+	recipes = append(recipes,
+		recipe{set: SetBackup, ref: "pingcap/dumpling:" + binaries.Release, program: "dumpling", path: "/dumpling"},
+		recipe{set: SetBackup, ref: "pingcap/tidb-lightning:" + binaries.Release, program: "tidb-lightning", path: "/tidb-lightning"},
+	)
 	return append(recipes, real(SetOlder, binaries.OlderRelease, "-older")...)
 }
 

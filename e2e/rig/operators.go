@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	backup "github.com/tidb-groups/tidb-groups/operators/backup/controller"
 	instance "github.com/tidb-groups/tidb-groups/operators/instance/controller"
 	pdgroup "github.com/tidb-groups/tidb-groups/operators/pdgroup/controller"
 	ticdcgroup "github.com/tidb-groups/tidb-groups/operators/ticdcgroup/controller"
@@ -32,7 +33,7 @@ import (
 func Definitions() []operator.Definition {
 	return []operator.Definition{
 		instance.Definition(), pdgroup.Definition(), tikvgroup.Definition(),
-		tidbgroup.Definition(), tiflashgroup.Definition(), tiproxygroup.Definition(), ticdcgroup.Definition(), tidbcluster.Definition(),
+		tidbgroup.Definition(), tiflashgroup.Definition(), tiproxygroup.Definition(), ticdcgroup.Definition(), tidbcluster.Definition(), backup.Definition(),
 	}
 }
 

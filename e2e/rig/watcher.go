@@ -57,11 +57,14 @@ func watched() map[string]schema.GroupVersionResource {
 	for _, c := range v1alpha1.ComponentTable() {
 		out[c.Kind] = own(c.Resource)
 	}
+	for _, kind := range v1alpha1.BackupKinds() {
+		out[kind] = own(strings.ToLower(kind) + "s")
+	}
 	return out
 }
 
 // operatorOf returns the operator that answers for a kind.
-func operatorOf(kind string) string { return strings.ToLower(kind) }
+func operatorOf(kind string) string { return v1alpha1.OperatorOf(kind) }
 
 // Key names an object of the rig's namespace.
 type Key = objects.Key

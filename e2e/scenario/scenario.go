@@ -117,14 +117,8 @@ func (s Scenario) RunsIn(world string) bool {
 	return world == Rig && len(s.Worlds) == 0 || slices.Contains(s.Worlds, world)
 }
 
-// Operators returns the names of all operators, which are those of the kinds.
-func Operators() []string {
-	var out []string
-	for _, kind := range v1alpha1.Kinds() {
-		out = append(out, strings.ToLower(kind))
-	}
-	return out
-}
+// Operators returns the names of all operators.
+func Operators() []string { return v1alpha1.Operators() }
 
 // Needed returns the names of the operators that the scenario needs: those of
 // Instances, and of the kinds that its steps, or what they apply, name. The others
@@ -136,6 +130,12 @@ func (s Scenario) Needed() ([]string, error) {
 	}
 	return slices.DeleteFunc(Operators(), func(name string) bool {
 		component := strings.TrimSuffix(name, "group") // so a TidbCluster names it
+		if name == v1alpha1.OperatorBackup {
+			// TiKV's log backup, of which some speak, is not its business.
+			return !slices.ContainsFunc(v1alpha1.BackupKinds(), func(kind string) bool {
+				return strings.Contains(text, strconv.Quote(strings.ToLower(kind)))
+			})
+		}
 		return name != strings.ToLower(v1alpha1.KindInstance) && !strings.Contains(text, component)
 	}), nil
 }

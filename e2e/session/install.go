@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
@@ -59,8 +58,8 @@ func (s *Session) ScaleOperator(ctx context.Context, operator string, replicas i
 
 func registryOverlay(registry string) string {
 	text := "resources: [../default]\nimages:\n"
-	for _, kind := range v1alpha1.Kinds() {
-		image := "tidb-groups/" + strings.ToLower(kind) + "-operator"
+	for _, name := range v1alpha1.Operators() {
+		image := "tidb-groups/" + name + "-operator"
 		text += fmt.Sprintf("- {name: %s, newName: %s/%s}\n", image, registry, image)
 	}
 	return text

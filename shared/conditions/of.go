@@ -16,6 +16,10 @@ func Of(o runtime.Object) []metav1.Condition {
 		return x.Status.Conditions
 	case *v1alpha1.TidbCluster:
 		return x.Status.Conditions
+	case v1alpha1.Run:
+		return x.GetRunStatus().Conditions
+	case *v1alpha1.BackupSchedule:
+		return x.Status.Conditions
 	}
 	return nil
 }

@@ -95,7 +95,8 @@ func (c *collector) describe(kind string, names ...string) {
 
 // groups reports whether the operator is one of groups.
 func (s Source) groups() bool {
-	return s.Kind != v1alpha1.KindTidbCluster && s.Kind != v1alpha1.KindInstance
+	_, known := v1alpha1.LookupComponent(s.Kind)
+	return known
 }
 
 // stores reports whether the members are stores of PD.

@@ -32,6 +32,8 @@ type Definition struct {
 	Kind string
 	// List returns an empty list of the kind, for metrics.
 	List func() client.ObjectList
+	// Beside are further kinds that the operator reconciles.
+	Beside []Kind
 	// Expires returns when a claim of a former member is deleted, false if never, for
 	// metrics; nil for an operator that looks after no claims.
 	Expires func(claim *corev1.PersistentVolumeClaim) (time.Time, bool)
@@ -46,6 +48,13 @@ type Definition struct {
 	Tools bool
 	// Setup adds the controller to the manager.
 	Setup func(ctx context.Context, env Env) error
+}
+
+// Kind is a kind that an operator reconciles, and how an empty list of it is made, for
+// metrics.
+type Kind struct {
+	Name string
+	List func() client.ObjectList
 }
 
 // Env is what Setup gets: everything that an operator needs from outside.

@@ -210,8 +210,10 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 	if err := definition.Setup(ctx, env); err != nil {
 		return nil, fmt.Errorf("set up %s operator: %w", definition.Name, err)
 	}
-	if err := metrics.Register(ctrlmetrics.Registry, source(env, definition)); err != nil {
-		return nil, err
+	for _, kind := range append([]Kind{{definition.Kind, definition.List}}, definition.Beside...) {
+		if err := metrics.Register(ctrlmetrics.Registry, source(env, definition, kind)); err != nil {
+			return nil, err
+		}
 	}
 	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("add health check: %w", err)
@@ -222,9 +224,9 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 	return manager, nil
 }
 
-// source is what the metrics of an operator are read from.
-func source(env Env, definition Definition) metrics.Source {
-	out := metrics.Source{Kind: definition.Kind, List: definition.List, Reader: env.Client, Expires: definition.Expires, Now: env.Now}
+// source is what the metrics of a kind are read from.
+func source(env Env, definition Definition, kind Kind) metrics.Source {
+	out := metrics.Source{Kind: kind.Name, List: kind.List, Reader: env.Client, Expires: definition.Expires, Now: env.Now}
 	if env.PD != nil {
 		out.View = env.PD.View
 	}

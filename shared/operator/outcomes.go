@@ -35,6 +35,12 @@ func newOutcomes(registry prometheus.Registerer, kind string) (Outcomes, error) 
 	return Outcomes{kind: kind, counter: counter}, nil
 }
 
+// Of counts for another kind of the same operator.
+func (o Outcomes) Of(kind string) Outcomes {
+	o.kind = kind
+	return o
+}
+
 // Count counts the end of a step and returns it.
 func (o Outcomes) Count(name string, outcome step.Outcome) step.Outcome {
 	if o.counter != nil {

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -130,8 +131,34 @@ func GroupKinds(wanted func(ComponentInfo) bool) []string {
 
 // Kinds returns every kind of the API group, in the order of the documents.
 func Kinds() []string {
+	return append(ClusterKinds(), BackupKinds()...)
+}
+
+// ClusterKinds returns the kinds that a cluster is made of, in the order of the documents.
+// Each has an operator of its own, named as it is.
+func ClusterKinds() []string {
 	out := append([]string{KindTidbCluster}, GroupKinds(func(ComponentInfo) bool { return true })...)
 	return append(out, KindInstance)
+}
+
+// BackupKinds returns the kinds of the backup operator.
+func BackupKinds() []string { return []string{KindBackup, KindBackupSchedule, KindRestore} }
+
+// Operators returns the names of all operators.
+func Operators() []string {
+	var out []string
+	for _, kind := range ClusterKinds() {
+		out = append(out, strings.ToLower(kind))
+	}
+	return append(out, OperatorBackup)
+}
+
+// OperatorOf returns the name of the operator that looks after a kind.
+func OperatorOf(kind string) string {
+	if slices.Contains(BackupKinds(), kind) {
+		return OperatorBackup
+	}
+	return strings.ToLower(kind)
 }
 
 // GroupsIn returns the groups of a list, none if it is one of something else.

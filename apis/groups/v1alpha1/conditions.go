@@ -217,6 +217,35 @@ const (
 	ReasonVolumeChangeFailed = "VolumeChangeFailed"
 	ReasonMissingReference   = "MissingReference"
 	ReasonGatesPending       = "GatesPending"
+
+	// ReasonWaitingForTiDBGroup: the TiDBGroup that a run connects to is not Ready. This
+	// and the following are set by the backup operator.
+	ReasonWaitingForTiDBGroup = "WaitingForTiDBGroup"
+	// ReasonWaitingForBackup: the Backup that a Restore reads is not complete.
+	ReasonWaitingForBackup = "WaitingForBackup"
+	// ReasonJobRunning: the Job of a Backup or a Restore has not ended.
+	ReasonJobRunning = "JobRunning"
+	// ReasonRunFailed: the tool has failed, and its message does not say of what kind.
+	ReasonRunFailed = "RunFailed"
+	// ReasonLoginRefused: the database refuses the user or the password, or a right.
+	ReasonLoginRefused = "LoginRefused"
+	// ReasonDatabaseUnreachable: the database does not answer the pod of the run.
+	ReasonDatabaseUnreachable = "DatabaseUnreachable"
+	// ReasonDatabaseNotEmpty: a Restore is to write into a cluster with databases of users.
+	ReasonDatabaseNotEmpty = "DatabaseNotEmpty"
+	// ReasonStorageUnreachable: the server of the storage does not answer.
+	ReasonStorageUnreachable = "StorageUnreachable"
+	// ReasonStorageRefused: the storage refuses the credentials, or lets the run not read
+	// or write.
+	ReasonStorageRefused = "StorageRefused"
+	// ReasonBucketMissing: the bucket does not exist.
+	ReasonBucketMissing = "BucketMissing"
+	// ReasonStorageFull: the storage has no space left.
+	ReasonStorageFull = "StorageFull"
+	// ReasonFolderTaken: the folder of a Backup has files that are not its own.
+	ReasonFolderTaken = "FolderTaken"
+	// ReasonBackupUnreadable: the files are not those of a complete backup.
+	ReasonBackupUnreadable = "BackupUnreadable"
 )
 
 // Polarity says which status of a condition is the good one.
@@ -272,6 +301,8 @@ func ConditionTable() []ConditionInfo {
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
 		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded,
 		ReasonVolumeChanging, ReasonVolumeChangeFailed, ReasonAttributesClassAbsent, ReasonAttributesUnsupported, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
+		ReasonWaitingForTiDBGroup, ReasonWaitingForBackup, ReasonJobRunning, ReasonRunFailed, ReasonLoginRefused, ReasonDatabaseUnreachable, ReasonDatabaseNotEmpty,
+		ReasonStorageUnreachable, ReasonStorageRefused, ReasonBucketMissing, ReasonStorageFull, ReasonFolderTaken, ReasonBackupUnreadable,
 	}
 	stores := GroupKinds(func(c ComponentInfo) bool { return c.Stores })
 	with := func(first ...string) []string { return append(first, blocked...) }

@@ -29,6 +29,16 @@ const (
 	// LabelUmbrella is, on a group, the name of the TidbCluster that made it.
 	LabelUmbrella = LabelPrefix + "tidbcluster"
 
+	// LabelRun is, on a Job of a Backup or a Restore and on its pod, the UID of that object.
+	LabelRun = LabelPrefix + "run"
+	// AnnotationRun is, on such a Job and its pod, the kind and the name of that object.
+	AnnotationRun = LabelPrefix + "run-of"
+	// LabelSchedule is, on a Backup, the name of the BackupSchedule that made it.
+	LabelSchedule = LabelPrefix + "backup-schedule"
+	// AnnotationScheduleUID is, on a Backup, the UID of the BackupSchedule that made it:
+	// one that is created again under the same name deletes no Backup of the first.
+	AnnotationScheduleUID = LabelPrefix + "backup-schedule-uid"
+
 	// AnnotationTemplate holds, on a pod, the rendered template that it was
 	// made from, so that a later template can be compared with it.
 	AnnotationTemplate = LabelPrefix + "template"
@@ -161,6 +171,10 @@ const (
 	// FinalizerMember is held by a group's operator on an Instance whose member
 	// has to leave the database before its pod may stop.
 	FinalizerMember = LabelPrefix + "member"
+
+	// FinalizerBackup is held by the backup operator on a Backup whose files are to be
+	// deleted with it.
+	FinalizerBackup = LabelPrefix + "backup"
 
 	// ManagedBy is the value of LabelManagedBy.
 	ManagedBy = "tidb-groups"

@@ -19,6 +19,9 @@ const (
 	KindTidbCluster = "TidbCluster"
 )
 
+// OperatorBackup is the name of the operator of Backups, BackupSchedules and Restores.
+const OperatorBackup = "backup"
+
 // GroupVersion returns the group and version of this package.
 func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: GroupName, Version: Version}
@@ -27,7 +30,8 @@ func GroupVersion() schema.GroupVersion {
 // AddToScheme registers every kind of this package with a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	gv := GroupVersion()
-	s.AddKnownTypes(gv, &Instance{}, &InstanceList{}, &TidbCluster{}, &TidbClusterList{})
+	s.AddKnownTypes(gv, &Instance{}, &InstanceList{}, &TidbCluster{}, &TidbClusterList{},
+		&Backup{}, &BackupList{}, &BackupSchedule{}, &BackupScheduleList{}, &Restore{}, &RestoreList{})
 	for _, c := range ComponentTable() {
 		s.AddKnownTypes(gv, c.New(), c.NewList())
 	}

@@ -101,6 +101,9 @@ func programs() map[string]program {
 		},
 	}
 	maps.Copy(table, database("", Release, "tidb"))
+	tools := table["tidb-server"].module
+	table["dumpling"] = program{module: tools, pkg: "github.com/pingcap/tidb/dumpling/cmd/dumpling"}
+	table["tidb-lightning"] = program{module: tools, pkg: "github.com/pingcap/tidb/lightning/cmd/tidb-lightning"}
 	maps.Copy(table, database("-older", OlderRelease, "tidb-older"))
 	for _, name := range []string{
 		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl",

@@ -55,7 +55,8 @@ func readyParts(kind string) []string {
 
 // isGroup says whether a kind is one of the four groups.
 func isGroup(kind string) bool {
-	return slices.Contains(groups.Kinds(), kind) && kind != groups.KindTidbCluster && kind != groups.KindInstance
+	_, known := groups.LookupComponent(kind)
+	return known
 }
 
 // current says whether UpToDate was computed for the spec that is there now.

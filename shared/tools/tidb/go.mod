@@ -2,7 +2,11 @@ module github.com/tidb-groups/tidb-groups/shared/tools/tidb
 
 go 1.26.0
 
-tool github.com/pingcap/tidb/cmd/tidb-server
+tool (
+	github.com/pingcap/tidb/cmd/tidb-server
+	github.com/pingcap/tidb/dumpling/cmd/dumpling
+	github.com/pingcap/tidb/lightning/cmd/tidb-lightning
+)
 
 require (
 	cloud.google.com/go v0.112.1 // indirect
@@ -154,6 +158,7 @@ require (
 	github.com/shirou/gopsutil/v3 v3.24.5 // indirect
 	github.com/shoenig/go-m1cpu v0.1.6 // indirect
 	github.com/shurcooL/httpfs v0.0.0-20230704072500-f1e31cf0ba5c // indirect
+	github.com/shurcooL/httpgzip v0.0.0-20190720172056-320755c1c1b0 // indirect
 	github.com/shurcooL/vfsgen v0.0.0-20181202132449-6a9ea43bcacd // indirect
 	github.com/soheilhy/cmux v0.1.5 // indirect
 	github.com/spf13/afero v1.11.0 // indirect

@@ -1,0 +1,303 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// KindBackup is the kind of a Backup.
+const KindBackup = "Backup"
+
+// BackupType is how a database is copied.
+type BackupType string
+
+// BackupLogical writes SQL files with Dumpling.
+const BackupLogical BackupType = "Logical"
+
+// CleanupPolicy says what becomes of the files of a Backup that is deleted.
+type CleanupPolicy string
+
+const (
+	// CleanupRetain leaves the files.
+	CleanupRetain CleanupPolicy = "Retain"
+	// CleanupDelete deletes the files.
+	CleanupDelete CleanupPolicy = "Delete"
+)
+
+// RunState is how far the run of a Backup or a Restore is.
+type RunState string
+
+const (
+	// RunWaiting says that it has not begun, or that it has to begin again.
+	RunWaiting RunState = "Waiting"
+	// RunRunning says that its Job exists and has not ended.
+	RunRunning RunState = "Running"
+	// RunComplete says that all was copied.
+	RunComplete RunState = "Complete"
+	// RunFailed says that it ended otherwise. It is not run again.
+	RunFailed RunState = "Failed"
+)
+
+// Storage is where the files of backups are: exactly one of its fields.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.s3) != has(self.pvc)",message="storage needs exactly one of s3 and pvc"
+type Storage struct {
+	// S3 is a bucket of Amazon S3, or of a server that speaks its protocol.
+	// +optional
+	S3 *S3Storage `json:"s3,omitempty"`
+	// PVC is a volume that a claim of the namespace is bound to.
+	// +optional
+	PVC *PVCStorage `json:"pvc,omitempty"`
+}
+
+// S3Storage is a place in a bucket.
+type S3Storage struct {
+	// Bucket that exists already.
+	// +kubebuilder:validation:Pattern=`^[a-z0-9][-a-z0-9.]{1,61}[a-z0-9]$`
+	// +kubebuilder:validation:MaxLength=63
+	Bucket string `json:"bucket"`
+	// Prefix below which each backup gets a folder of its own, named as it is. Default:
+	// none.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_][-A-Za-z0-9_.]*(/[A-Za-z0-9_][-A-Za-z0-9_.]*)*$`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+	// Endpoint of a server that is not Amazon's, with http:// or https://.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^https?://[-A-Za-z0-9.:\[\]]+$`
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+	// Region of the bucket. Default: us-east-1.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9][-a-z0-9]*$`
+	// +optional
+	Region string `json:"region,omitempty"`
+	// ForcePathStyle puts the bucket into the path of a URL rather than before the name
+	// of the server, as servers want that are not Amazon's. Default: true.
+	// +kubebuilder:default=true
+	// +optional
+	ForcePathStyle *bool `json:"forcePathStyle,omitempty"`
+	// Secret of the namespace with the keys access_key and secret_key. The operators
+	// never read it: the pods of the run do.
+	Secret LocalReference `json:"secret"`
+}
+
+// PVCStorage is a folder of a volume.
+type PVCStorage struct {
+	// ClaimName of a PersistentVolumeClaim of the namespace. It must be there already.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ClaimName string `json:"claimName"`
+	// Path of a folder of the volume in which each backup gets a folder of its own,
+	// named as it is. Default: the volume's root.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_][-A-Za-z0-9_.]*(/[A-Za-z0-9_][-A-Za-z0-9_.]*)*$`
+	// +optional
+	Path string `json:"path,omitempty"`
+}
+
+// Login is as whom a run connects to the database.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.user) || has(self.passwordSecret)",message="a user other than root needs passwordSecret: a Secret and a key with the password"
+type Login struct {
+	// User to connect as. Default: root.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +optional
+	User string `json:"user,omitempty"`
+	// PasswordSecret has the password under a key, one line. The operators never read
+	// it: the pod of the run does. Default: no password.
+	// +optional
+	PasswordSecret *KeyReference `json:"passwordSecret,omitempty"`
+}
+
+// RunPod says how the pods of a run look.
+type RunPod struct {
+	// Image of the tool to use in place of pingcap/dumpling:<version> for a backup, or
+	// pingcap/tidb-lightning:<version> for a restore, with the version of the TiDBGroup.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`
+	// +optional
+	Image string `json:"image,omitempty"`
+	// Resources of the tool's container.
+	// +optional
+	Resources Resources `json:"resources,omitempty"`
+	// NodeSelector that a node must match to run the pod.
+	// +kubebuilder:validation:MaxProperties=32
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// Tolerations of the pod.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	Tolerations []Toleration `json:"tolerations,omitempty"`
+}
+
+// BackupTemplate is what a Backup and a BackupSchedule say of a backup.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.databases) ? 1 : 0) + (has(self.tables) ? 1 : 0) + (has(self.filters) ? 1 : 0) <= 1",message="databases, tables and filters exclude each other: name one of them, or none for everything"
+type BackupTemplate struct {
+	// TiDBGroup of the namespace through which the database is read.
+	TiDBGroup LocalReference `json:"tidbGroup"`
+	// Type of the backup. Logical: SQL files, written by Dumpling from one snapshot.
+	// +kubebuilder:validation:Enum=Logical
+	// +kubebuilder:default=Logical
+	// +optional
+	Type  BackupType `json:"type,omitempty"`
+	Login `json:",inline"`
+	// Storage that the files go to.
+	Storage Storage `json:"storage"`
+	// Databases to copy. Default: all but those of the system.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern=`^[-_$a-zA-Z0-9]+$`
+	// +listType=set
+	// +optional
+	Databases []string `json:"databases,omitempty"`
+	// Tables to copy, each as database.table.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=129
+	// +kubebuilder:validation:items:Pattern=`^[-_$a-zA-Z0-9]+[.][-_$a-zA-Z0-9]+$`
+	// +listType=set
+	// +optional
+	Tables []string `json:"tables,omitempty"`
+	// Filters choose tables as TiDB's table filter has it, such as shop.* and !shop.log.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=atomic
+	// +optional
+	Filters []string `json:"filters,omitempty"`
+	RunPod  `json:",inline"`
+	// CleanupPolicy says what becomes of the files when the Backup is deleted: Retain
+	// leaves them, Delete deletes them. Default: Retain.
+	// +kubebuilder:validation:Enum=Retain;Delete
+	// +kubebuilder:default=Retain
+	// +optional
+	CleanupPolicy CleanupPolicy `json:"cleanupPolicy,omitempty"`
+}
+
+// BackupSpec is what is asked for. It is done once: what is copied, and where to, cannot be
+// changed. How the run connects and what its pod looks like can be corrected until it has
+// begun.
+//
+// +kubebuilder:validation:XValidation:rule="self.tidbGroup == oldSelf.tidbGroup && self.storage == oldSelf.storage && has(self.databases) == has(oldSelf.databases) && has(self.tables) == has(oldSelf.tables) && has(self.filters) == has(oldSelf.filters) && (!has(self.databases) || self.databases == oldSelf.databases) && (!has(self.tables) || self.tables == oldSelf.tables) && (!has(self.filters) || self.filters == oldSelf.filters)",message="a Backup is made once: what is copied, and where to, cannot be changed; create another Backup instead"
+type BackupSpec struct {
+	BackupTemplate `json:",inline"`
+}
+
+// RunStatus is what the statuses of a Backup and of a Restore have in common.
+type RunStatus struct {
+	// ObservedGeneration is the generation that this status was computed for.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// OperatorVersion is the version of the operator that wrote this status. It is not
+	// written by itself but once after that operator was upgraded.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	OperatorVersion string `json:"operatorVersion,omitempty"`
+	// Conditions, by type. docs/conditions.md explains each. Ready is: it is complete.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Reason of Stalled or Ready; empty if there is nothing to tell. For kubectl get.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message that goes with Reason, of at most 80 characters; the condition has all
+	// of it. For kubectl get -o wide.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// State of the run. One that is Complete or Failed is not run again.
+	// +kubebuilder:validation:Enum=Waiting;Running;Complete;Failed
+	// +optional
+	State RunState `json:"state,omitempty"`
+	// Attempts is how many Jobs have been made for it. One that could not begin is
+	// tried again.
+	// +optional
+	Attempts int32 `json:"attempts,omitempty"`
+	// Location of the files, as a URL.
+	// +optional
+	Location string `json:"location,omitempty"`
+	// Size of the files in words, such as 12 MB. For kubectl get.
+	// +optional
+	Size string `json:"size,omitempty"`
+	// Bytes of the files.
+	// +optional
+	Bytes int64 `json:"bytes,omitempty"`
+	// TSO is the time stamp of TiDB that the copy shows the database at.
+	// +kubebuilder:validation:MaxLength=20
+	// +optional
+	TSO string `json:"tso,omitempty"`
+	// StartTime is when its last Job was made.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// CompletionTime is when that Job ended.
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+}
+
+// SetOperatorVersion says which version of the operator writes the status.
+func (s *RunStatus) SetOperatorVersion(version string) { s.OperatorVersion = version }
+
+// Ended reports whether the run is over.
+func (s *RunStatus) Ended() bool { return s.State == RunComplete || s.State == RunFailed }
+
+// BackupStatus is what the backup operator has found.
+type BackupStatus struct {
+	RunStatus `json:",inline"`
+}
+
+// Backup is one copy of a database.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=tgb,categories={tidb-groups,tidb-all}
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.tidbGroup.name`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
+// +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.status.size`
+// +kubebuilder:printcolumn:name="Completed",type=date,JSONPath=`.status.completionTime`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="TSO",type=string,priority=1,JSONPath=`.status.tso`
+// +kubebuilder:printcolumn:name="Location",type=string,priority=1,JSONPath=`.status.location`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 48 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 48 characters of a-z, 0-9 and -, and begin with a letter: Jobs and folders are named after it"
+type Backup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is asked for.
+	Spec BackupSpec `json:"spec"`
+	// Status is what the backup operator has found.
+	// +optional
+	Status BackupStatus `json:"status,omitempty"`
+}
+
+// BackupList is a list of Backups.
+//
+// +kubebuilder:object:root=true
+type BackupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Backup `json:"items"`
+}
+
+// RunKind implements Run.
+func (b *Backup) RunKind() string { return KindBackup }
+
+// GetRunStatus implements Run.
+func (b *Backup) GetRunStatus() *RunStatus { return &b.Status.RunStatus }
+
+// GetTiDBGroup implements Run.
+func (b *Backup) GetTiDBGroup() string { return b.Spec.TiDBGroup.Name }
+
+// GetLogin implements Run.
+func (b *Backup) GetLogin() Login { return b.Spec.Login }
+
+// GetRunPod implements Run.
+func (b *Backup) GetRunPod() RunPod { return b.Spec.RunPod }

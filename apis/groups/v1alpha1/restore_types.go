@@ -1,0 +1,127 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// KindRestore is the kind of a Restore.
+const KindRestore = "Restore"
+
+// Run is an object that is done once by a Job: a Backup or a Restore.
+// +kubebuilder:object:generate=false
+type Run interface {
+	metav1.Object
+	runtime.Object
+	// RunKind returns the kind's name.
+	RunKind() string
+	// GetRunStatus returns the part of the status that both have.
+	GetRunStatus() *RunStatus
+	// GetTiDBGroup returns the name of the TiDBGroup that the run connects to.
+	GetTiDBGroup() string
+	// GetLogin returns as whom it connects.
+	GetLogin() Login
+	// GetRunPod returns how its pod looks.
+	GetRunPod() RunPod
+}
+
+// RestoreSource is what is restored: exactly one of its fields.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.backup) != has(self.storage)",message="from needs exactly one of backup and storage"
+// +kubebuilder:validation:XValidation:rule="has(self.storage) == has(self.folder)",message="from.folder goes with from.storage: it is the folder of one backup, named as its Backup was"
+type RestoreSource struct {
+	// Backup of the namespace. It has to be complete.
+	// +optional
+	Backup *LocalReference `json:"backup,omitempty"`
+	// Storage that the files of a backup are in whose Backup is not there.
+	// +optional
+	Storage *Storage `json:"storage,omitempty"`
+	// Folder of that backup in the storage: the name that its Backup had.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +optional
+	Folder string `json:"folder,omitempty"`
+}
+
+// RestoreSpec is what is asked for. It is done once: what is restored, and where to, cannot
+// be changed. How the run connects, what its pod looks like and allowNonEmpty can be
+// corrected until it has begun.
+//
+// +kubebuilder:validation:XValidation:rule="self.tidbGroup == oldSelf.tidbGroup && self.from == oldSelf.from && has(self.filters) == has(oldSelf.filters) && (!has(self.filters) || self.filters == oldSelf.filters)",message="a Restore is done once: what is restored, and where to, cannot be changed; create another Restore instead"
+type RestoreSpec struct {
+	// TiDBGroup of the namespace through which the database is written.
+	TiDBGroup LocalReference `json:"tidbGroup"`
+	// From says what is restored.
+	From  RestoreSource `json:"from"`
+	Login `json:",inline"`
+	// Filters choose what is restored of the backup, as TiDB's table filter has it, such
+	// as shop.* and !shop.log. Default: all of it.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=atomic
+	// +optional
+	Filters []string `json:"filters,omitempty"`
+	// AllowNonEmpty lets the run write into a cluster that has databases of users. A
+	// row that is there already makes it fail. Default: false.
+	// +optional
+	AllowNonEmpty bool `json:"allowNonEmpty,omitempty"`
+	RunPod        `json:",inline"`
+}
+
+// RestoreStatus is what the backup operator has found.
+type RestoreStatus struct {
+	RunStatus `json:",inline"`
+}
+
+// Restore writes a copy back into a database.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=tgr,categories={tidb-groups,tidb-all}
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.tidbGroup.name`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
+// +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.status.size`
+// +kubebuilder:printcolumn:name="Completed",type=date,JSONPath=`.status.completionTime`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="TSO",type=string,priority=1,JSONPath=`.status.tso`
+// +kubebuilder:printcolumn:name="Location",type=string,priority=1,JSONPath=`.status.location`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 48 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 48 characters of a-z, 0-9 and -, and begin with a letter: Jobs are named after it"
+type Restore struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is asked for.
+	Spec RestoreSpec `json:"spec"`
+	// Status is what the backup operator has found.
+	// +optional
+	Status RestoreStatus `json:"status,omitempty"`
+}
+
+// RestoreList is a list of Restores.
+//
+// +kubebuilder:object:root=true
+type RestoreList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Restore `json:"items"`
+}
+
+// RunKind implements Run.
+func (r *Restore) RunKind() string { return KindRestore }
+
+// GetRunStatus implements Run.
+func (r *Restore) GetRunStatus() *RunStatus { return &r.Status.RunStatus }
+
+// GetTiDBGroup implements Run.
+func (r *Restore) GetTiDBGroup() string { return r.Spec.TiDBGroup.Name }
+
+// GetLogin implements Run.
+func (r *Restore) GetLogin() Login { return r.Spec.Login }
+
+// GetRunPod implements Run.
+func (r *Restore) GetRunPod() RunPod { return r.Spec.RunPod }

@@ -1,0 +1,60 @@
+package validation_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+func TestBR04WhatABackupMayNotSay(t *testing.T) {
+	c, namespace := newClient(t), newNamespace(t)
+	for words, of := range map[string]struct {
+		kind string
+		change
+	}{
+		"storage needs exactly one of s3 and pvc":      {v1alpha1.KindBackup, change{"spec.storage", "{}"}},
+		"exclude each other":                           {v1alpha1.KindBackup, change{"spec.databases", "[a]"}},
+		"a user other than root needs passwordSecret":  {v1alpha1.KindBackup, change{"spec.user", "me"}},
+		"spec.storage.pvc.path":                        {v1alpha1.KindBackup, change{"spec.storage.pvc.path", "a/../b"}},
+		"spec.type":                                    {v1alpha1.KindBackup, change{"spec.type", "Physical"}},
+		"metadata.name must be at most 48 characters":  {v1alpha1.KindBackup, change{"metadata.name", "a234567890123456789012345678901234567890123456789"}},
+		"from needs exactly one of backup and storage": {v1alpha1.KindRestore, change{"spec.from", "{}"}},
+		"from.folder goes with from.storage":           {v1alpha1.KindRestore, change{"spec.from.folder", "x"}},
+		"metadata.name must be at most 32 characters":  {v1alpha1.KindBackupSchedule, change{"metadata.name", "a23456789012345678901234567890123"}},
+		"spec.template.storage: Invalid value":         {v1alpha1.KindBackupSchedule, change{"spec.template.storage", "{}"}},
+		"spec.maxAge":                                  {v1alpha1.KindBackupSchedule, change{"spec.maxAge", "30d"}},
+		"should be greater than or equal to 1":         {v1alpha1.KindBackupSchedule, change{"spec.maxBackups", "0"}},
+	} {
+		changes := []change{of.change}
+		if words == "exclude each other" {
+			changes = append(changes, change{"spec.tables", "[a.b]"})
+		}
+		require.ErrorContains(t, c.Create(t.Context(), apply(t, valid(t, of.kind, namespace), changes...)), words)
+	}
+}
+
+func TestBR04WhatOfABackupMayChange(t *testing.T) {
+	c, namespace := newClient(t), newNamespace(t)
+	for _, kind := range []string{v1alpha1.KindBackup, v1alpha1.KindRestore} {
+		o := valid(t, kind, namespace)
+		require.NoError(t, c.Create(t.Context(), o))
+		refused := []change{{"spec.tidbGroup.name", "other"}, {"spec.filters", "[a.b]"}}
+		taken := []change{{"spec.image", "a:b"}, {"spec.passwordSecret", "{name: a, key: b}"}}
+		if kind == v1alpha1.KindBackup {
+			refused = append(refused, change{"spec.storage.pvc.claimName", "other"})
+			taken = append(taken, change{"spec.cleanupPolicy", "Delete"})
+		} else {
+			refused = append(refused, change{"spec.from.backup.name", "other"})
+			taken = append(taken, change{"spec.allowNonEmpty", "true"})
+		}
+		for _, edit := range refused {
+			assert.ErrorContains(t, c.Update(t.Context(), apply(t, o.DeepCopy(), edit)), "cannot be changed", edit.path)
+		}
+		for _, edit := range taken {
+			assert.NoError(t, c.Update(t.Context(), apply(t, o, edit)), edit.path)
+		}
+	}
+}

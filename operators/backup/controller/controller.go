@@ -1,0 +1,221 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/watch"
+)
+
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=backups,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=backupschedules;restores;tidbgroups,verbs=get;list;watch
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=backups/status;backupschedules/status;restores/status,verbs=patch
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=backups/finalizers;restores/finalizers,verbs=update
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// Definition describes the operator to operator.Main.
+func Definition() operator.Definition {
+	return operator.Definition{
+		Name: v1alpha1.OperatorBackup, Kind: v1alpha1.KindBackup,
+		List: func() client.ObjectList { return &v1alpha1.BackupList{} },
+		Beside: []operator.Kind{
+			{Name: v1alpha1.KindBackupSchedule, List: func() client.ObjectList { return &v1alpha1.BackupScheduleList{} }},
+			{Name: v1alpha1.KindRestore, List: func() client.ObjectList { return &v1alpha1.RestoreList{} }},
+		},
+		Cached: map[client.Object]cache.ByObject{&batchv1.Job{}: {Label: ofRuns()}, &corev1.Pod{}: {Label: ofRuns()}},
+		Tools:  true,
+		Setup:  func(_ context.Context, env operator.Env) error { return setup(env) },
+	}
+}
+
+// ofRuns selects the Jobs and pods of Backups and Restores.
+func ofRuns() labels.Selector {
+	made, err := labels.NewRequirement(v1alpha1.LabelRun, selection.Exists, nil)
+	if err != nil {
+		panic(err) // a label's name that is none: every test finds it
+	}
+	return operator.Managed().Add(*made)
+}
+
+func setup(env operator.Env) error {
+	for _, r := range []*runs{
+		{Env: env, kind: v1alpha1.KindBackup, new: func() v1alpha1.Run { return &v1alpha1.Backup{} }},
+		{Env: env, kind: v1alpha1.KindRestore, new: func() v1alpha1.Run { return &v1alpha1.Restore{} }},
+	} {
+		r.Outcomes = env.Outcomes.Of(r.kind)
+		if err := r.setup(); err != nil {
+			return fmt.Errorf("build controller of %ss: %w", r.kind, err)
+		}
+	}
+	s := &schedules{Env: env}
+	s.Outcomes = env.Outcomes.Of(v1alpha1.KindBackupSchedule)
+	if err := s.setup(); err != nil {
+		return fmt.Errorf("build controller of BackupSchedules: %w", err)
+	}
+	return nil
+}
+
+// runs reconciles Backups, or Restores.
+type runs struct {
+	operator.Env
+	kind string
+	new  func() v1alpha1.Run
+}
+
+func (r *runs) setup() error {
+	changed := builder.WithPredicates(watch.Changed())
+	named := handler.EnqueueRequestsFromMapFunc(r.named)
+	b := ctrl.NewControllerManagedBy(r.Manager).
+		For(r.new(), builder.WithPredicates(watch.Own())).
+		Watches(&batchv1.Job{}, named, changed).
+		Watches(&corev1.Pod{}, named, changed).
+		Watches(&v1alpha1.TiDBGroup{}, handler.EnqueueRequestsFromMapFunc(r.connecting), changed).
+		WithOptions(r.Controller)
+	if r.kind == v1alpha1.KindRestore {
+		b = b.Watches(&v1alpha1.Backup{}, handler.EnqueueRequestsFromMapFunc(r.reading), changed)
+	}
+	return b.Complete(r.Fair(r))
+}
+
+// named returns the run that a Job or a pod is of.
+func (r *runs) named(_ context.Context, o client.Object) []reconcile.Request {
+	kind, name, _ := strings.Cut(o.GetAnnotations()[v1alpha1.AnnotationRun], "/")
+	if kind != r.kind || name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// connecting returns the runs that wait for a TiDBGroup.
+func (r *runs) connecting(ctx context.Context, group client.Object) []reconcile.Request {
+	return r.waiting(ctx, group.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetTiDBGroup() == group.GetName() })
+}
+
+// reading returns the Restores that wait for a Backup.
+func (r *runs) reading(ctx context.Context, backup client.Object) []reconcile.Request {
+	return r.waiting(ctx, backup.GetNamespace(), func(run v1alpha1.Run) bool { return sourceOf(run) == backup.GetName() })
+}
+
+// waiting returns the runs that have not ended and that matter.
+func (r *runs) waiting(ctx context.Context, namespace string, matters func(v1alpha1.Run) bool) []reconcile.Request {
+	all, err := r.list(ctx, namespace)
+	if err != nil {
+		return nil // the cache is not there, and then neither is the event
+	}
+	var out []reconcile.Request
+	for _, run := range all {
+		if !run.GetRunStatus().Ended() && matters(run) {
+			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: run.GetName()}})
+		}
+	}
+	return out
+}
+
+// Reconcile brings one Backup or Restore closer to its end.
+func (r *runs) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	run := r.new()
+	if err := r.Client.Get(ctx, request.NamespacedName, run); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	seen, err := r.observe(ctx, run)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	p := planRun(run, seen)
+	r.Outcomes.Count("plan", p.Outcome)
+	outcome := r.Outcomes.Count("act", r.act(ctx, run, p))
+
+	status, set := reportRun(run, p, outcome, seen.Now)
+	before, after := statusesOf(run, &status)
+	switch err := r.Status.WriteSeen(ctx, run, before, after, set.Transitions()); {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	}
+	return step.Worst(outcome, p.Outcome).Result()
+}
+
+// schedules reconciles BackupSchedules.
+type schedules struct{ operator.Env }
+
+func (r *schedules) setup() error {
+	changed := builder.WithPredicates(watch.Changed())
+	return ctrl.NewControllerManagedBy(r.Manager).
+		For(&v1alpha1.BackupSchedule{}, builder.WithPredicates(watch.Own())).
+		Watches(&v1alpha1.Backup{}, handler.EnqueueRequestsFromMapFunc(r.making), changed).
+		Watches(&v1alpha1.Restore{}, handler.EnqueueRequestsFromMapFunc(r.read), changed).
+		WithOptions(r.Controller).
+		Complete(r.Fair(r))
+}
+
+// making returns the schedule that has made a Backup.
+func (r *schedules) making(_ context.Context, backup client.Object) []reconcile.Request {
+	name := backup.GetLabels()[v1alpha1.LabelSchedule]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: backup.GetNamespace(), Name: name}}}
+}
+
+// read returns the schedule whose Backup a Restore reads, which may go when that has ended.
+func (r *schedules) read(ctx context.Context, o client.Object) []reconcile.Request {
+	restore, is := o.(*v1alpha1.Restore)
+	if !is || sourceOf(restore) == "" {
+		return nil
+	}
+	var b v1alpha1.Backup
+	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: sourceOf(restore)}, &b); err != nil {
+		return nil // it is gone
+	}
+	return r.making(ctx, &b)
+}
+
+// Reconcile brings one BackupSchedule closer to its spec.
+func (r *schedules) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	s := &v1alpha1.BackupSchedule{}
+	if err := r.Client.Get(ctx, request.NamespacedName, s); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	seen, err := r.observe(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	p := planSchedule(s, seen)
+	r.Outcomes.Count("plan", p.Outcome)
+	outcome := r.Outcomes.Count("act", r.act(ctx, s, p))
+
+	status, set := reportSchedule(s, p, outcome, seen.Now)
+	switch err := r.Status.WriteSeen(ctx, s, &s.Status, &status, set.Transitions()); {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	}
+	result, err := step.Worst(outcome, p.Outcome, p.Last).Result()
+	if p.Wake > 0 && (result.RequeueAfter == 0 || p.Wake < result.RequeueAfter) {
+		result.RequeueAfter = p.Wake
+	}
+	return result, err
+}

@@ -1,0 +1,189 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
+)
+
+func TestBR04ABackupWaitsForItsGroupRunsOnceAndTellsItsEnd(t *testing.T) {
+	w := begin(t)
+	b := w.backup("monday")
+	w.Create(b)
+	w.state(b, v1alpha1.RunWaiting, "WaitingForTiDBGroup@1: TiDBGroup basic-tidb does not exist")
+	w.serve()
+	w.state(b, v1alpha1.RunRunning, "JobRunning")
+	w.end("monday-backup-1", result.Result{Bytes: 1 << 20, TSO: "42"}, metav1.Now())
+	w.state(b, v1alpha1.RunComplete, "Ready=True/Ready@1: complete: 1.0 MiB in s3://backups/shop/monday, as of TSO 42")
+	assert.Equal(t, int64(1<<20), b.Status.Bytes)
+	assert.Equal(t, "True/UpToDate", stage.Verdict(b, v1alpha1.ConditionUpToDate))
+	w.collect("monday-backup-1")
+	w.Still(time.Second)
+	assert.True(t, w.noJob("monday-backup-2"), "it is done once")
+	assert.Empty(t, b.Finalizers, "its files are retained")
+}
+
+func TestBR04WhatCannotBeginIsTriedAgainAndWhatHasBegunIsNot(t *testing.T) {
+	w := begin(t)
+	w.serve()
+	b := w.backup("monday")
+	w.Create(b)
+	w.state(b, v1alpha1.RunRunning, "")
+	w.end("monday-backup-1", result.Result{Reason: v1alpha1.ReasonBucketMissing, Message: "bucket backups: it does not exist"}, metav1.Time{Time: time.Now().Add(-18 * time.Second)})
+	w.state(b, v1alpha1.RunWaiting, "Stalled=True/BucketMissing@1: bucket backups: it does not exist; it is tried again after ")
+	w.collect("monday-backup-1") // 20 s after its end
+	w.state(b, v1alpha1.RunRunning, "Job monday-backup-2 runs")
+	w.end("monday-backup-2", result.Result{Reason: v1alpha1.ReasonStorageFull, Message: "no space is left", Begun: true}, metav1.Now())
+	w.state(b, v1alpha1.RunFailed, "Stalled=True/StorageFull@1: no space is left; its log: kubectl -n "+w.Namespace+" logs job/monday-backup-2")
+	w.Still(time.Second)
+	assert.False(t, w.noJob("monday-backup-2"), "its Job keeps the log")
+	assert.True(t, w.noJob("monday-backup-3"))
+}
+
+func TestBR04FilesGoWithTheirBackupOnlyWhereItSaysSo(t *testing.T) {
+	w := begin(t)
+	w.serve()
+	b := w.backup("monday")
+	b.Spec.CleanupPolicy = v1alpha1.CleanupDelete
+	w.Create(b)
+	w.state(b, v1alpha1.RunRunning, "")
+	assert.Equal(t, []string{v1alpha1.FinalizerBackup}, b.Finalizers, "before a file is written")
+	require.NoError(t, w.Client.Delete(t.Context(), b))
+	w.collect("monday-backup-1")
+	clean := w.job("monday-clean-1")
+	assert.Empty(t, clean.OwnerReferences, "deleting in the foreground does not delete it")
+	assert.Equal(t, image, clean.Spec.Template.Spec.Containers[0].Image)
+	assert.Contains(t, clean.Spec.Template.Spec.Containers[0].Args, "--uid="+string(b.UID))
+	w.end("monday-clean-1", result.Result{Reason: v1alpha1.ReasonStorageUnreachable, Message: "no answer"}, metav1.Now())
+	w.state(b, v1alpha1.RunRunning, "Stalled=True/StorageUnreachable@2: the files in s3://backups/shop/monday cannot be deleted: no answer; to keep them, set spec.cleanupPolicy to Retain: kubectl -n "+w.Namespace+" patch backup monday")
+	w.Edit(b, func() { b.Spec.CleanupPolicy = v1alpha1.CleanupRetain })
+	require.Eventually(t, func() bool {
+		return apierrors.IsNotFound(w.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+	}, stage.Patience, stage.Tick)
+}
+
+func TestBR04ABackupGoesWhenItsFilesAreGone(t *testing.T) {
+	w := begin(t)
+	w.serve()
+	b := w.backup("monday")
+	b.Spec.CleanupPolicy = v1alpha1.CleanupDelete
+	w.Create(b)
+	w.state(b, v1alpha1.RunRunning, "")
+	w.end("monday-backup-1", result.Result{Bytes: 1}, metav1.Now())
+	w.state(b, v1alpha1.RunComplete, "")
+	w.collect("monday-backup-1")
+	require.NoError(t, w.Client.Delete(t.Context(), b, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	w.job("monday-clean-1")
+	w.Still(500 * time.Millisecond)
+	require.NoError(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b), "it stays until then")
+	w.end("monday-clean-1", result.Result{}, metav1.Now())
+	w.collect("monday-clean-1")
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b); !apierrors.IsNotFound(err) {
+			assert.NotContains(c, b.Finalizers, v1alpha1.FinalizerBackup) // the garbage collector does the rest
+		}
+	}, stage.Patience, stage.Tick)
+}
+
+func TestBR04ARestoreReadsACompleteBackup(t *testing.T) {
+	w := begin(t)
+	w.serve()
+	r := &v1alpha1.Restore{ObjectMeta: w.Meta("back"), Spec: v1alpha1.RestoreSpec{
+		TiDBGroup: v1alpha1.LocalReference{Name: "basic-tidb"}, From: v1alpha1.RestoreSource{Backup: &v1alpha1.LocalReference{Name: "monday"}},
+	}}
+	w.Create(r)
+	w.Says(r, v1alpha1.ReasonWaitingForBackup, "Backup monday does not exist")
+	b := w.backup("monday")
+	w.Create(b)
+	w.Says(r, v1alpha1.ReasonWaitingForBackup, "is not complete yet")
+	w.state(b, v1alpha1.RunRunning, "")
+	w.end("monday-backup-1", result.Result{Bytes: 1, TSO: "7"}, metav1.Now())
+	w.state(r, v1alpha1.RunRunning, "JobRunning")
+	j := w.job("back-restore-1")
+	args := j.Spec.Template.Spec.Containers[0].Args
+	assert.Contains(t, args, "--folder=shop/monday")
+	assert.Contains(t, args, "--uid="+string(b.UID), "no other backup that has come to lie there is restored")
+	w.end("back-restore-1", result.Result{Bytes: 1, TSO: "7"}, metav1.Now())
+	w.state(r, v1alpha1.RunComplete, "as of TSO 7")
+}
+
+func TestBR02AScheduleMakesBackupsAndKeepsTheNewest(t *testing.T) {
+	w := begin(t)
+	w.serve()
+	s := &v1alpha1.BackupSchedule{ObjectMeta: w.Meta("nightly"), Spec: v1alpha1.BackupScheduleSpec{Schedule: "* * * * *", MaxBackups: ptr.To[int32](1), Template: template(), Paused: true}}
+	w.Create(s)
+	w.Condition(s, v1alpha1.ConditionPaused, metav1.ConditionTrue, v1alpha1.ReasonPaused)
+	// Of the times that pass while it is paused, one has a backup.
+	s.Status.LastRun = &metav1.Time{Time: time.Now().Add(-time.Hour)}
+	require.NoError(t, w.Client.Status().Update(t.Context(), s))
+	old := w.backup("nightly-old")
+	old.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelSchedule: "nightly"}
+	old.Annotations = map[string]string{v1alpha1.AnnotationScheduleUID: string(s.UID)}
+	strange := w.backup("nightly-strange")
+	strange.Labels = old.Labels
+	for _, b := range []*v1alpha1.Backup{old, strange} {
+		w.Create(b)
+		w.state(b, v1alpha1.RunRunning, "")
+		w.end(b.Name+"-backup-1", result.Result{Bytes: 1}, metav1.Time{Time: time.Now().Add(-time.Minute)})
+		w.state(b, v1alpha1.RunComplete, "")
+	}
+	w.Edit(s, func() { s.Spec.Paused = false })
+	var made v1alpha1.Backup
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		var all v1alpha1.BackupList
+		require.NoError(c, w.Client.List(t.Context(), &all, client.InNamespace(w.Namespace)))
+		require.Len(c, all.Items, 3)
+		for _, b := range all.Items {
+			if b.Name != old.Name && b.Name != strange.Name {
+				made = b
+			}
+		}
+	}, stage.Patience, stage.Tick)
+	w.state(&made, v1alpha1.RunRunning, "")
+	require.NoError(t, w.Client.Get(t.Context(), w.Key(old.Name), old), "the last good one stays until a newer one is complete")
+	w.end(made.Name+"-backup-1", result.Result{Bytes: 1}, metav1.Now())
+	require.Eventually(t, func() bool {
+		return apierrors.IsNotFound(w.Client.Get(t.Context(), w.Key(old.Name), old))
+	}, stage.Patience, stage.Tick)
+	require.NoError(t, w.Client.Get(t.Context(), w.Key(strange.Name), strange), "the schedule has not made it")
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		require.NoError(c, w.Client.Get(t.Context(), w.Key(s.Name), s))
+		assert.Equal(c, made.Name, s.Status.LastBackup)
+		assert.NotNil(c, s.Status.NextRun)
+		assert.Equal(c, "True/Ready", stage.Verdict(s, v1alpha1.ConditionReady))
+	}, stage.Patience, stage.Tick)
+}
+
+func TestBR02AScheduleThatCannotBeReadSaysSoAndDoesNothing(t *testing.T) {
+	w := begin(t)
+	s := &v1alpha1.BackupSchedule{ObjectMeta: w.Meta("nightly"), Spec: v1alpha1.BackupScheduleSpec{Schedule: "61 * * * *", Template: template()}}
+	w.Create(s)
+	w.Says(s, v1alpha1.ReasonInvalidSpec, `spec.schedule: "61 * * * *": `)
+	w.Edit(s, func() { s.Spec.Schedule, s.Spec.TimeZone = "0 2 * * *", "Europe/Nowhere" })
+	w.Says(s, v1alpha1.ReasonInvalidSpec, `spec.timeZone: "Europe/Nowhere" is no time zone`)
+	w.Edit(s, func() { s.Spec.TimeZone = "Europe/Berlin" })
+	w.Condition(s, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+}
+
+func TestAJobNotMadeForTheBackupIsNamedAndLeftAlone(t *testing.T) {
+	w := begin(t)
+	w.serve()
+	j := &batchv1.Job{ObjectMeta: w.Meta("monday-backup-1")}
+	j.Spec.Template.Spec = *w.pod()
+	w.Create(j)
+	b := w.backup("monday")
+	w.Create(b)
+	w.Says(b, v1alpha1.ReasonNameConflict, "Job monday-backup-1 belongs to somebody else: delete it: kubectl -n "+w.Namespace+" delete job monday-backup-1")
+	assert.Nil(t, w.job(j.Name).DeletionTimestamp)
+}

@@ -1,0 +1,182 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// lag is how much later than the end of a Job that of its pod may be seen.
+const lag = 10 * time.Second
+
+// end is how a Job ended.
+type end struct {
+	complete, failed bool
+	at               metav1.Time
+	// result that the pod has left; told says that there is one. words are Kubernetes'
+	// without it.
+	result result.Result
+	told   bool
+	words  string
+}
+
+// reason is that of a failure.
+func (e end) reason() string {
+	info, _ := v1alpha1.LookupCondition(v1alpha1.ConditionStalled)
+	if e.told && info.Has(e.result.Reason) {
+		return e.result.Reason
+	}
+	return v1alpha1.ReasonRunFailed
+}
+
+// message says what failed.
+func (e end) message() string {
+	if e.told && e.result.Message != "" {
+		return e.result.Message
+	}
+	return e.words
+}
+
+// end reads how a Job ended.
+func (p *planner) end(job *batchv1.Job) end {
+	out := end{words: "its pod is gone, and how it ended is not known"}
+	for _, c := range job.Status.Conditions {
+		if c.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch c.Type {
+		case batchv1.JobComplete:
+			out.complete, out.at = true, c.LastTransitionTime
+		case batchv1.JobFailed:
+			out.failed, out.at = true, c.LastTransitionTime
+		case batchv1.JobSuspended, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet:
+		}
+	}
+	for _, pod := range p.podsOf(job) {
+		if pod.Status.Reason != "" {
+			out.words = "its pod ended without a word: " + result.Line(pod.Status.Reason)
+		}
+		for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			t := c.State.Terminated
+			if t == nil {
+				continue
+			}
+			if t.ExitCode != 0 {
+				out.words = fmt.Sprintf("container %s of its pod ended without a word: %s, exit code %d", c.Name, result.Line(t.Reason), t.ExitCode)
+			}
+			if c.Name == Container {
+				out.result, out.told = result.Read(t.Message)
+			}
+		}
+	}
+	return out
+}
+
+// podsOf are the pods of a Job.
+func (p *planner) podsOf(job *batchv1.Job) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(p.seen.Pods), func(pod *corev1.Pod) bool { return !metav1.IsControlledBy(pod, job) })
+}
+
+// observe is a run whose Job is there.
+func (p *planner) observe(job *batchv1.Job) {
+	s := &p.plan.Status
+	e := p.end(job)
+	switch {
+	case job.DeletionTimestamp != nil:
+		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "Job "+job.Name+" is being deleted")
+		return
+	case !e.complete && !e.failed:
+		s.State, s.StartTime, s.CompletionTime = v1alpha1.RunRunning, &job.CreationTimestamp, nil
+		p.plan.Outcome = p.working(job)
+		return
+	case !e.told && p.seen.Now.Sub(e.at.Time) < lag:
+		p.plan.Outcome = step.Wait("pods", lag, v1alpha1.ReasonJobRunning, "Job "+job.Name+" has ended, and what its pod says is waited for")
+		return
+	}
+	s.StartTime, s.CompletionTime = &job.CreationTimestamp, &e.at
+	lost := !e.told && p.run.RunKind() == v1alpha1.KindBackup && s.Attempts < maxLost
+	switch {
+	case e.complete:
+		s.State, s.Bytes, s.TSO = v1alpha1.RunComplete, e.result.Bytes, e.result.TSO
+		s.Size = humanize.IBytes(uint64(max(0, e.result.Bytes)))
+		p.plan.Outcome = step.Done()
+	case e.told && !e.result.Begun || lost:
+		s.State = v1alpha1.RunWaiting
+		after := retryAfter(s.Attempts)
+		p.plan.Outcome = p.stall(e.reason(), fmt.Sprintf("%s; it is tried again after %s", strings.TrimSuffix(e.message(), "."), e.at.Add(after).UTC().Format(time.RFC3339)))
+		p.again(job, e.at, after)
+	default:
+		p.fail(e.reason(), fmt.Sprintf("%s; its log: kubectl -n %s logs job/%s", e.message(), job.Namespace, job.Name))
+	}
+}
+
+// fail has a run end. To run it again is to create it again.
+func (p *planner) fail(reason, message string) {
+	kind := p.run.RunKind()
+	p.plan.Status.State = v1alpha1.RunFailed
+	if p.plan.Status.CompletionTime == nil {
+		p.plan.Status.CompletionTime = &metav1.Time{Time: p.seen.Now.UTC().Truncate(time.Second)}
+	}
+	p.plan.Outcome = step.Stall(reason, fmt.Sprintf("%s; to run it again delete it (kubectl -n %s delete %s %s) and create it anew", message, p.run.GetNamespace(), strings.ToLower(kind), p.run.GetName()))
+}
+
+// again has a Job deleted when it is time to make the next one.
+func (p *planner) again(job *batchv1.Job, ended metav1.Time, after time.Duration) {
+	left := ended.Add(after).Sub(p.seen.Now)
+	if left <= 0 {
+		p.stop(job)
+		return
+	}
+	p.plan.Outcome.After = left
+}
+
+// retryAfter is how long after an attempt the next one is made.
+func retryAfter(attempts int32) time.Duration {
+	out := firstRetry
+	for ; attempts > 1 && out < lastRetry; attempts-- {
+		out *= 2
+	}
+	return min(out, lastRetry)
+}
+
+// working says of a Job that has not ended what it does, or what keeps its pod from it.
+func (p *planner) working(job *batchv1.Job) step.Outcome {
+	if reason, why := p.blocked(job); why != "" {
+		return p.waiting(reason, why)
+	}
+	return p.waiting(v1alpha1.ReasonJobRunning, fmt.Sprintf("Job %s runs: kubectl -n %s logs job/%s", job.Name, job.Namespace, job.Name))
+}
+
+// blocked says what keeps the pod of a Job from running; empty if nothing does.
+func (p *planner) blocked(job *batchv1.Job) (reason, why string) {
+	for _, pod := range p.podsOf(job) {
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+				return v1alpha1.ReasonPodUnschedulable, "pod " + pod.Name + " finds no node: " + result.Line(c.Message)
+			}
+		}
+		for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			w := c.State.Waiting
+			if w == nil {
+				continue
+			}
+			switch w.Reason {
+			case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
+				return v1alpha1.ReasonImagePullFailed, fmt.Sprintf("image %s of container %s cannot be pulled: correct the name, or the registry: %s", c.Image, c.Name, w.Reason)
+			case "CreateContainerConfigError", "CreateContainerError":
+				return v1alpha1.ReasonContainerConfig, fmt.Sprintf("container %s cannot be made: %s", c.Name, result.Line(w.Message))
+			}
+		}
+	}
+	return "", ""
+}

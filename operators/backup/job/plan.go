@@ -1,0 +1,303 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+const (
+	// deadline is after how long what a watch should have told is looked at all the same.
+	deadline = time.Minute
+	// firstRetry and lastRetry bound how soon a run that could not begin is tried again.
+	firstRetry = 20 * time.Second
+	lastRetry  = 10 * time.Minute
+	// maxLost is how many attempts of a backup may end without a word, as with their node.
+	maxLost = 3
+)
+
+// Seen is what a plan is made from.
+type Seen struct {
+	// Jobs and Pods with the label of the run, whoever owns them.
+	Jobs []*batchv1.Job
+	Pods []*corev1.Pod
+	// Group that the run connects to; nil if there is none. Silent says that its operator
+	// should have looked at it by now.
+	Group  *v1alpha1.TiDBGroup
+	Silent bool
+	// Source is the Backup that a Restore names; nil if there is none.
+	Source *v1alpha1.Backup
+	// Image with the program; empty if it is not known.
+	Image string
+	// Now is when this was seen.
+	Now time.Time
+}
+
+// Plan is what to do about a run.
+type Plan struct {
+	// Status is how far the run is; of its fields those that conditions are not.
+	Status v1alpha1.RunStatus
+	// Start is the Job to make, nil for none, and Stop those to delete.
+	Start *batchv1.Job
+	Stop  []*batchv1.Job
+	// Hold says that the Backup gets the finalizer, and Release that it loses it.
+	Hold, Release bool
+	// Outcome is why the run is not complete; Done if it is.
+	Outcome step.Outcome
+}
+
+// planner plans one run.
+type planner struct {
+	run  v1alpha1.Run
+	seen Seen
+	plan Plan
+}
+
+// Make decides what to do.
+func Make(run v1alpha1.Run, seen Seen) Plan {
+	p := &planner{run: run, seen: seen}
+	p.plan.Status, p.plan.Outcome = *run.GetRunStatus().DeepCopy(), step.Done()
+	backup, isBackup := run.(*v1alpha1.Backup)
+	switch {
+	case run.GetDeletionTimestamp() != nil:
+		if isBackup && p.held() {
+			p.remove(backup)
+		}
+		return p.plan
+	case isBackup && p.held() != (backup.Spec.CleanupPolicy == v1alpha1.CleanupDelete):
+		// No file is written before it is sure that it is deleted with its Backup.
+		p.plan.Hold, p.plan.Release = !p.held(), p.held()
+		p.plan.Outcome = p.waiting(v1alpha1.ReasonCreating, "the finalizer is brought into line with spec.cleanupPolicy")
+		return p.plan
+	}
+	p.proceed()
+	return p.plan
+}
+
+// proceed is a run that is not being deleted.
+func (p *planner) proceed() {
+	current := p.current()
+	switch {
+	case p.plan.Status.Ended():
+		p.ended(current)
+	case current == nil && p.plan.Status.State == v1alpha1.RunRunning:
+		p.fail(v1alpha1.ReasonRunFailed, "its Job is gone, and how it ended is not known")
+	case current == nil:
+		p.begin()
+	case !p.ours(current):
+		p.plan.Outcome = p.stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Job %s belongs to somebody else: delete it: kubectl -n %s delete job %s", current.Name, current.Namespace, current.Name))
+	default:
+		p.observe(current)
+	}
+}
+
+// ended is a run whose end stands in status. The Job of one that failed keeps its log.
+func (p *planner) ended(job *batchv1.Job) {
+	if p.plan.Status.State == v1alpha1.RunComplete {
+		p.stop(job)
+		p.plan.Outcome = step.Done()
+		return
+	}
+	p.plan.Outcome = p.asBefore()
+}
+
+// asBefore repeats what is said of a run that has failed.
+func (p *planner) asBefore() step.Outcome {
+	for _, c := range p.run.GetRunStatus().Conditions {
+		if c.Type == v1alpha1.ConditionStalled {
+			return step.Stall(c.Reason, c.Message)
+		}
+	}
+	return step.Stall(v1alpha1.ReasonRunFailed, "the run has failed")
+}
+
+// begin makes the next Job if what the run needs is there.
+func (p *planner) begin() {
+	f, wait := p.files()
+	if wait.Kind != step.KindDone {
+		p.plan.Outcome = wait
+		return
+	}
+	p.plan.Status.State, p.plan.Status.Location = v1alpha1.RunWaiting, f.location()
+	if wait := p.gate(); wait.Kind != step.KindDone {
+		p.plan.Outcome = wait
+		return
+	}
+	p.plan.Start = render(p.run, f, p.seen.Group, p.seen.Image, p.plan.Status.Attempts+1)
+	p.plan.Outcome = p.waiting(v1alpha1.ReasonCreating, "Job "+p.plan.Start.Name+" is being made")
+}
+
+// files are those that the run writes or reads; the outcome says why they are not known.
+func (p *planner) files() (files, step.Outcome) {
+	switch run := p.run.(type) {
+	case *v1alpha1.Backup:
+		return filesOf(run), step.Done()
+	case *v1alpha1.Restore:
+		if from := run.Spec.From.Storage; from != nil {
+			return files{storage: *from, folder: run.Spec.From.Folder}, step.Done()
+		}
+		return p.source(run)
+	}
+	return files{}, step.Done()
+}
+
+// source are the files of the Backup that a Restore names.
+func (p *planner) source(run *v1alpha1.Restore) (files, step.Outcome) {
+	name := run.Spec.From.Backup.Name
+	b := p.seen.Source
+	switch {
+	case b == nil:
+		return files{}, p.waiting(v1alpha1.ReasonWaitingForBackup, fmt.Sprintf("Backup %s does not exist: create it, or delete the Restore and name its files by spec.from.storage and spec.from.folder", name))
+	case b.DeletionTimestamp != nil:
+		return files{}, p.waiting(v1alpha1.ReasonWaitingForBackup, "Backup "+name+" is being deleted")
+	case b.Status.State == v1alpha1.RunFailed:
+		return files{}, p.stall(v1alpha1.ReasonBackupUnreadable, "Backup "+name+" has failed: delete the Restore, and create one that names another Backup")
+	case b.Status.State != v1alpha1.RunComplete:
+		return files{}, p.waiting(v1alpha1.ReasonWaitingForBackup, "Backup "+name+" is not complete yet")
+	}
+	return filesOf(b), step.Done()
+}
+
+// gate says why no Job may be made; Done if one may.
+func (p *planner) gate() step.Outcome {
+	name := p.run.GetTiDBGroup()
+	switch g := p.seen.Group; {
+	case p.seen.Image == "":
+		return p.stall(v1alpha1.ReasonMissingReference, "the backup operator does not know the image that it runs from, which has the program: start it with --image")
+	case g == nil:
+		return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, fmt.Sprintf("TiDBGroup %s does not exist: create it, or delete this %s and create one that names another", name, p.run.RunKind()))
+	case p.seen.Silent:
+		return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" has no current status: is its operator running?")
+	default:
+		if ready := gate.Require(v1alpha1.KindTiDBGroup, g, g.Status.Conditions, v1alpha1.ConditionReady); !ready.Open {
+			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, ready.Message)
+		}
+		if g.Status.Endpoint == "" {
+			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" tells no address for clients in status.endpoint")
+		}
+	}
+	return step.Done()
+}
+
+// current returns the Job of the last attempt, nil if there is none.
+func (p *planner) current() *batchv1.Job {
+	component := toolOf(p.run.RunKind()).component
+	last := p.plan.Status.Attempts
+	for _, attempt := range []int32{last + 1, last} {
+		if job := p.job(jobName(p.run, component, attempt)); job != nil {
+			p.plan.Status.Attempts = attempt
+			return job
+		}
+	}
+	return nil
+}
+
+// job returns a Job by its name, nil if there is none.
+func (p *planner) job(name string) *batchv1.Job {
+	for _, job := range p.seen.Jobs {
+		if job.Name == name {
+			return job
+		}
+	}
+	return nil
+}
+
+// ours reports whether a Job was made for the run.
+func (p *planner) ours(job *batchv1.Job) bool {
+	if job.Labels[v1alpha1.LabelRun] != string(p.run.GetUID()) {
+		return false
+	}
+	return job.Labels[v1alpha1.LabelComponent] == componentClean || metav1.IsControlledBy(job, p.run)
+}
+
+// stop has a Job deleted, unless it is already.
+func (p *planner) stop(job *batchv1.Job) {
+	if job != nil && job.DeletionTimestamp == nil && p.ours(job) {
+		p.plan.Stop = append(p.plan.Stop, job)
+	}
+}
+
+// held reports whether the Backup has the finalizer.
+func (p *planner) held() bool {
+	for _, f := range p.run.GetFinalizers() {
+		if f == v1alpha1.FinalizerBackup {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *planner) waiting(reason, message string) step.Outcome {
+	return step.Wait("objects", deadline, reason, message)
+}
+
+func (p *planner) stall(reason, message string) step.Outcome {
+	o := step.Stall(reason, message)
+	o.After = deadline
+	return o
+}
+
+// remove deletes the files of a Backup that is being deleted.
+func (p *planner) remove(b *v1alpha1.Backup) {
+	running := false
+	for _, job := range p.seen.Jobs {
+		if p.ours(job) && job.Labels[v1alpha1.LabelComponent] != componentClean {
+			p.stop(job)
+			running = true
+		}
+	}
+	clean := p.job(jobName(b, componentClean, 1))
+	switch {
+	case b.Spec.CleanupPolicy != v1alpha1.CleanupDelete:
+		p.plan.Release = true
+	case running:
+		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "its Job is stopped before its files are deleted")
+	case clean == nil && p.seen.Image == "":
+		p.plan.Outcome = p.gate()
+	case clean == nil:
+		p.plan.Start = renderClean(b, p.seen.Image, 1)
+		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "Job "+p.plan.Start.Name+" is being made, which deletes the files")
+	case !p.ours(clean):
+		p.plan.Outcome = p.stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Job %s belongs to somebody else: delete it: kubectl -n %s delete job %s", clean.Name, clean.Namespace, clean.Name))
+	case clean.DeletionTimestamp != nil:
+		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "its files are being deleted")
+	default:
+		p.cleaned(b, clean)
+	}
+}
+
+// deleting says how far a Job that deletes files is.
+func (p *planner) deleting(b *v1alpha1.Backup, clean *batchv1.Job) step.Outcome {
+	if reason, why := p.blocked(clean); why != "" {
+		return p.stall(reason, p.undeleted(b, why))
+	}
+	return p.waiting(v1alpha1.ReasonDeleting, "Job "+clean.Name+" deletes the files in "+filesOf(b).location())
+}
+
+// undeleted says why files are still there, and how to let the Backup go without.
+func (p *planner) undeleted(b *v1alpha1.Backup, why string) string {
+	return fmt.Sprintf("the files in %s cannot be deleted: %s; to keep them, set spec.cleanupPolicy to Retain: kubectl -n %s patch backup %s --type=merge -p '{\"spec\":{\"cleanupPolicy\":\"Retain\"}}'",
+		filesOf(b).location(), strings.TrimSuffix(why, "."), b.Namespace, b.Name)
+}
+
+// cleaned looks how the deletion of the files goes. One that failed is tried again.
+func (p *planner) cleaned(b *v1alpha1.Backup, clean *batchv1.Job) {
+	e := p.end(clean)
+	switch {
+	case e.complete || e.failed && e.result.Reason == v1alpha1.ReasonBucketMissing:
+		p.plan.Stop, p.plan.Release = append(p.plan.Stop, clean), true
+	case !e.failed:
+		p.plan.Outcome = p.deleting(b, clean)
+	default:
+		p.plan.Outcome = p.stall(e.reason(), p.undeleted(b, e.message()))
+		p.again(clean, e.at, deadline)
+	}
+}

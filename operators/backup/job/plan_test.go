@@ -1,0 +1,285 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/golden"
+)
+
+const image = "tidb-groups/backup-operator:v7"
+
+func clock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+func group() *v1alpha1.TiDBGroup {
+	g := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tidb", Namespace: "db", Generation: 1}}
+	g.Spec.Version, g.Spec.PDGroup.Name = "v8.5.7", "basic-pd"
+	g.Spec.ImagePullSecrets = []v1alpha1.LocalReference{{Name: "registry"}}
+	g.Status.Endpoint = "basic-tidb.db.svc:3306"
+	g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+	return g
+}
+
+func toS3() *v1alpha1.Backup {
+	b := &v1alpha1.Backup{ObjectMeta: metav1.ObjectMeta{Name: "monday", Namespace: "db", UID: "u1"}}
+	b.Spec.TiDBGroup.Name = "basic-tidb"
+	b.Spec.Login = v1alpha1.Login{User: "copy", PasswordSecret: &v1alpha1.KeyReference{Name: "people", Key: "copy"}}
+	b.Spec.Storage.S3 = &v1alpha1.S3Storage{Bucket: "backups", Prefix: "a/b", Endpoint: "http://s3:7070", Secret: v1alpha1.LocalReference{Name: "keys"}}
+	b.Spec.Filters = []string{"shop.*", "!/^x$(y)/.*"}
+	return b
+}
+
+func fromPVC() *v1alpha1.Restore {
+	r := &v1alpha1.Restore{ObjectMeta: metav1.ObjectMeta{Name: "back", Namespace: "db", UID: "u2"}}
+	r.Spec.TiDBGroup.Name = "basic-tidb"
+	r.Spec.From = v1alpha1.RestoreSource{Storage: &v1alpha1.Storage{PVC: &v1alpha1.PVCStorage{ClaimName: "old", Path: "copies"}}, Folder: "sunday"}
+	return r
+}
+
+func TestBR04WhatJobsLookLike(t *testing.T) {
+	b := toS3()
+	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
+	p := Make(b, Seen{Group: group(), Image: image, Now: clock()})
+	require.NotNil(t, p.Start)
+	golden.JSON(t, "testdata/backup-s3.json", p.Start)
+	golden.JSON(t, "testdata/clean-s3.json", renderClean(b, image, 1))
+	p = Make(fromPVC(), Seen{Group: group(), Image: image, Now: clock()})
+	require.NotNil(t, p.Start)
+	golden.JSON(t, "testdata/restore-pvc.json", p.Start)
+	for _, j := range []*batchv1.Job{p.Start, renderClean(b, image, 1), Make(b, Seen{Group: group(), Image: image, Now: clock()}).Start} {
+		c := j.Spec.Template.Spec.Containers[0]
+		verb := c.Command[len(c.Command)-1]
+		args := slices.Clone(c.Args)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "$$(", "$(") // as Kubernetes does
+		}
+		command, err := runner.Parse(append([]string{verb}, args...))
+		require.NoError(t, err, "the program understands it")
+		assert.Equal(t, verb, command.Verb)
+		if verb == "backup" {
+			assert.Equal(t, b.Spec.Filters, command.Filters)
+			assert.Equal(t, 3306, command.Database.Port)
+		}
+	}
+}
+
+func TestBR04WhatARunWaitsFor(t *testing.T) {
+	for words, change := range map[string]func(*Seen){
+		"TiDBGroup basic-tidb does not exist":  func(s *Seen) { s.Group = nil },
+		"is not Ready yet":                     func(s *Seen) { s.Group.Status.Conditions[0].Status = metav1.ConditionFalse },
+		"has yet to look at it":                func(s *Seen) { s.Group.Generation = 2 },
+		"is its operator running?":             func(s *Seen) { s.Silent = true },
+		"no address for clients":               func(s *Seen) { s.Group.Status.Endpoint = "" },
+		"does not know the image that it runs": func(s *Seen) { s.Image = "" },
+	} {
+		seen := Seen{Group: group(), Image: image, Now: clock()}
+		change(&seen)
+		p := Make(toRetained(), seen)
+		assert.Nil(t, p.Start, words)
+		assert.Contains(t, p.Outcome.Message, words)
+		assert.NotEmpty(t, p.Outcome.After, "no wait without a deadline")
+		assert.Equal(t, v1alpha1.RunWaiting, p.Status.State)
+	}
+}
+
+func toRetained() *v1alpha1.Backup {
+	b := toS3()
+	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
+	return b
+}
+
+// pod is that of a Job.
+func pod(j *batchv1.Job, change func(*corev1.PodStatus)) *corev1.Pod {
+	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: j.Name + "-x", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(j, batchv1.SchemeGroupVersion.WithKind("Job"))}}}
+	change(&out.Status)
+	return out
+}
+
+func TestBR04WhatKeepsAPodFromRunningIsNamed(t *testing.T) {
+	waits := func(reason string) func(*corev1.PodStatus) {
+		return func(s *corev1.PodStatus) {
+			s.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, Image: "a:b", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "why"}}}}
+		}
+	}
+	for reason, status := range map[string]func(*corev1.PodStatus){
+		v1alpha1.ReasonPodUnschedulable: func(s *corev1.PodStatus) {
+			s.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: `persistentvolumeclaim "x" not found`}}
+		},
+		v1alpha1.ReasonImagePullFailed: waits("ImagePullBackOff"),
+		v1alpha1.ReasonContainerConfig: waits("CreateContainerConfigError"),
+		v1alpha1.ReasonJobRunning:      waits("ContainerCreating"),
+	} {
+		b := toRetained()
+		j := Make(b, Seen{Group: group(), Image: image, Now: clock()}).Start
+		p := Make(b, Seen{Group: group(), Image: image, Now: clock(), Jobs: []*batchv1.Job{j}, Pods: []*corev1.Pod{pod(j, status)}})
+		assert.Equal(t, reason, p.Outcome.Reason)
+		assert.Equal(t, v1alpha1.RunRunning, p.Status.State)
+	}
+}
+
+// play plays Kubernetes around one Backup.
+type play struct {
+	*rapid.T
+	b    *v1alpha1.Backup
+	jobs map[string]*batchv1.Job
+	pods map[string]*corev1.Pod
+	now  time.Time
+	// begun is how many Jobs have written, complete how many have ended well.
+	begun, complete int
+	gone            bool
+}
+
+func (p *play) seen() Seen {
+	s := Seen{Group: group(), Image: image, Now: p.now}
+	for _, j := range p.jobs {
+		s.Jobs = append(s.Jobs, j)
+	}
+	for _, pod := range p.pods {
+		s.Pods = append(s.Pods, pod)
+	}
+	return s
+}
+
+// turn plans, and carries the plan out, or dies on the way.
+func (p *play) turn() Plan {
+	plan := Make(p.b, p.seen())
+	die := rapid.IntRange(0, 4).Draw(p.T, "dies after")
+	for _, j := range plan.Stop {
+		if die--; die == 0 {
+			return plan
+		}
+		delete(p.jobs, j.Name)
+		delete(p.pods, j.Name)
+	}
+	switch {
+	case plan.Hold:
+		p.b.Finalizers = []string{v1alpha1.FinalizerBackup}
+	case plan.Release:
+		p.b.Finalizers = nil
+	case plan.Start != nil && p.jobs[plan.Start.Name] == nil:
+		require.True(p.T, p.b.Spec.CleanupPolicy != v1alpha1.CleanupDelete || len(p.b.Finalizers) == 1, "no file is written before the finalizer stands")
+		for _, other := range p.jobs {
+			require.False(p.T, p.live(other), "one at a time: %s beside %s", plan.Start.Name, other.Name)
+		}
+		require.Zero(p.T, p.complete*len(plan.Start.OwnerReferences), "none after one that was complete")
+		plan.Start.UID, plan.Start.CreationTimestamp = types.UID(fmt.Sprint(plan.Start.Name, p.now)), metav1.Time{Time: p.now}
+		p.jobs[plan.Start.Name] = plan.Start
+	}
+	p.gone = p.b.DeletionTimestamp != nil && len(p.b.Finalizers) == 0
+	if die != 1 {
+		p.b.Status.RunStatus = plan.Status
+		p.b.Status.Conditions = nil
+		if plan.Outcome.Kind == step.KindStall {
+			p.b.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Reason: plan.Outcome.Reason, Message: plan.Outcome.Message}}
+		}
+	}
+	return plan
+}
+
+func (p *play) live(j *batchv1.Job) bool { return len(j.Status.Conditions) == 0 }
+
+// end ends a Job that runs.
+func (p *play) end() {
+	for _, j := range p.jobs {
+		if !p.live(j) || len(j.OwnerReferences) == 0 && rapid.Bool().Draw(p.T, "later") {
+			continue
+		}
+		kind := batchv1.JobFailed
+		r := result.Result{Reason: v1alpha1.ReasonStorageRefused, Message: "no"}
+		switch rapid.IntRange(0, 3).Draw(p.T, "end") {
+		case 0:
+			kind, r = batchv1.JobComplete, result.Result{Bytes: 7, TSO: "1"}
+			p.complete += len(j.OwnerReferences)
+		case 1:
+			r.Begun = true
+			p.begun += len(j.OwnerReferences)
+		}
+		j.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: p.now}}}
+		if rapid.IntRange(0, 3).Draw(p.T, "lost") > 0 || kind == batchv1.JobComplete || r.Begun {
+			text, err := json.Marshal(r)
+			require.NoError(p.T, err)
+			p.pods[j.Name] = pod(j, func(s *corev1.PodStatus) {
+				s.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(text)}}}}
+			})
+		}
+	}
+}
+
+func TestBR04ABackupIsDoneOnceWhateverHappens(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := toS3()
+		b.Spec.CleanupPolicy = rapid.SampledFrom([]v1alpha1.CleanupPolicy{v1alpha1.CleanupRetain, v1alpha1.CleanupDelete}).Draw(t, "policy")
+		p := &play{T: t, b: b, jobs: map[string]*batchv1.Job{}, pods: map[string]*corev1.Pod{}, now: clock()}
+		for range rapid.IntRange(1, 60).Draw(t, "turns") {
+			p.turn()
+			p.now = p.now.Add(time.Duration(rapid.IntRange(1, 700).Draw(t, "seconds")) * time.Second)
+			if rapid.Bool().Draw(t, "ends") {
+				p.end()
+			}
+		}
+		require.LessOrEqual(t, p.complete+p.begun, 1, "one run writes")
+		// From here on nothing goes wrong.
+		for range 60 {
+			plan := p.turn()
+			require.True(t, plan.Outcome.Kind == step.KindDone || plan.Outcome.Reason != "" && plan.Outcome.Message != "", "what it waits for is named")
+			p.now = p.now.Add(11 * time.Minute)
+			for _, j := range p.jobs {
+				if p.live(j) {
+					p.complete += len(j.OwnerReferences)
+					j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: p.now}}}
+				}
+			}
+		}
+		want := v1alpha1.RunComplete
+		if p.complete == 0 {
+			want = v1alpha1.RunFailed
+		}
+		require.Equal(t, want, b.Status.State)
+
+		b.DeletionTimestamp = &metav1.Time{Time: p.now}
+		for range 10 {
+			if p.gone {
+				break
+			}
+			p.turn()
+			p.now = p.now.Add(2 * time.Minute)
+			for _, j := range p.jobs {
+				j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: p.now}}}
+			}
+		}
+		require.True(t, p.gone || b.Spec.CleanupPolicy == v1alpha1.CleanupRetain)
+	})
+}
+
+func TestBR04ARestoreIsNeverTriedAgainOnceItMayHaveWritten(t *testing.T) {
+	r := fromPVC()
+	j := Make(r, Seen{Group: group(), Image: image, Now: clock()}).Start
+	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: clock()}}}
+	p := Make(r, Seen{Group: group(), Image: image, Now: clock(), Jobs: []*batchv1.Job{j}})
+	assert.Equal(t, "Job back-restore-1 has ended, and what its pod says is waited for", p.Outcome.Message)
+	p = Make(r, Seen{Group: group(), Image: image, Now: clock().Add(lag), Jobs: []*batchv1.Job{j}})
+	assert.Equal(t, v1alpha1.RunFailed, p.Status.State)
+	assert.Contains(t, p.Outcome.Message, "to run it again delete it (kubectl -n db delete restore back) and create it anew")
+	r.Status.RunStatus = p.Status
+	assert.Nil(t, Make(r, Seen{Group: group(), Image: image, Now: clock().Add(time.Hour)}).Start)
+}
+
+func TestBR04ARunIsTriedAgainLaterAndLater(t *testing.T) {
+	assert.Equal(t, []time.Duration{firstRetry, 40 * time.Second, lastRetry}, []time.Duration{retryAfter(1), retryAfter(2), retryAfter(30)})
+}

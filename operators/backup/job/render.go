@@ -1,0 +1,253 @@
+package job
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net"
+	"path"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+const (
+	// Container of the pod that runs the tool.
+	Container = "run"
+	// Components that Jobs and pods are labelled with.
+	componentBackup  = "backup"
+	componentRestore = "restore"
+	componentClean   = "backup-clean"
+
+	program     = "backup-runner"
+	programDir  = "/tidb-groups"
+	scratchDir  = "/scratch"
+	volumeDir   = "/backups"
+	keysDir     = "/etc/backup-storage"
+	passwordDir = "/etc/tidb-password" //nolint:gosec // where it is mounted
+	password    = "password"
+	root        = "root"
+	// user is who runs the pod, and who owns what it writes to a volume.
+	user = 65532
+	// graceSeconds let a backup that is stopped remove what it has written.
+	graceSeconds = 60
+	// cleanTTL is after how long Kubernetes deletes a Job that nobody waits for any more.
+	cleanTTL = 3600
+)
+
+// tool is what a kind of Job runs.
+type tool struct{ component, verb, image, path string }
+
+func toolOf(kind string) tool {
+	if kind == v1alpha1.KindRestore {
+		return tool{componentRestore, "restore", "pingcap/tidb-lightning", "/tidb-lightning"}
+	}
+	return tool{componentBackup, "backup", "pingcap/dumpling", "/dumpling"}
+}
+
+// files are those of one backup.
+type files struct {
+	storage v1alpha1.Storage
+	// folder is named after the Backup, uid is the Backup's; empty if it is not known.
+	folder, uid string
+}
+
+// filesOf are the files of a Backup.
+func filesOf(b *v1alpha1.Backup) files {
+	return files{storage: b.Spec.Storage, folder: b.Name, uid: string(b.UID)}
+}
+
+// path is the folder in the bucket or on the volume.
+func (f files) path() string {
+	if f.storage.S3 != nil {
+		return path.Join(f.storage.S3.Prefix, f.folder)
+	}
+	if f.storage.PVC != nil {
+		return path.Join(f.storage.PVC.Path, f.folder)
+	}
+	return f.folder
+}
+
+// location is what status says of them.
+func (f files) location() string {
+	if f.storage.S3 != nil {
+		return "s3://" + f.storage.S3.Bucket + "/" + f.path()
+	}
+	if f.storage.PVC != nil {
+		return "pvc://" + f.storage.PVC.ClaimName + "/" + f.path()
+	}
+	return ""
+}
+
+// Labels are those of a run's Jobs and pods, but for the component.
+func Labels(run v1alpha1.Run) map[string]string {
+	return map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelName: "tidb", v1alpha1.LabelRun: string(run.GetUID())}
+}
+
+// jobName returns the name of a Job.
+func jobName(run v1alpha1.Run, component string, attempt int32) string {
+	if component == componentClean {
+		component = "clean"
+	}
+	return fmt.Sprintf("%s-%s-%d", run.GetName(), component, attempt)
+}
+
+// maker gathers what a Job is made of.
+type maker struct {
+	job     *batchv1.Job
+	pod     *corev1.PodSpec
+	main    *corev1.Container
+	volumes []corev1.Volume
+}
+
+// newMaker begins a Job with what all have in common.
+func newMaker(run v1alpha1.Run, component string, attempt int32) *maker {
+	labels := Labels(run)
+	labels[v1alpha1.LabelComponent] = component
+	annotations := map[string]string{v1alpha1.AnnotationRun: run.RunKind() + "/" + run.GetName()}
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: jobName(run, component, attempt), Namespace: run.GetNamespace(), Labels: labels, Annotations: annotations,
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion().String(), Kind: run.RunKind(), Name: run.GetName(), UID: run.GetUID(),
+				Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+			}},
+		},
+		Spec: batchv1.JobSpec{BackoffLimit: ptr.To[int32](0), Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels), Annotations: maps.Clone(annotations)},
+			Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
+				TerminationGracePeriodSeconds: ptr.To[int64](graceSeconds),
+				SecurityContext: &corev1.PodSecurityContext{
+					RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](user), RunAsGroup: ptr.To[int64](user), FSGroup: ptr.To[int64](user),
+					FSGroupChangePolicy: ptr.To(corev1.FSGroupChangeOnRootMismatch),
+					SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+				},
+			},
+		}},
+	}
+	m := &maker{job: job, pod: &job.Spec.Template.Spec}
+	m.main = &corev1.Container{
+		Name: Container, ImagePullPolicy: corev1.PullIfNotPresent, SecurityContext: workload.Unprivileged(false),
+		Args: []string{"--result=" + corev1.TerminationMessagePathDefault},
+	}
+	return m
+}
+
+// finish returns the Job.
+func (m *maker) finish(of v1alpha1.RunPod) *batchv1.Job {
+	m.pod.NodeSelector = of.NodeSelector
+	m.pod.Tolerations = workload.Tolerations(&v1alpha1.ComponentSpec{Tolerations: of.Tolerations})
+	m.pod.Volumes = m.volumes
+	m.pod.Containers = []corev1.Container{*m.main}
+	return m.job
+}
+
+// mount adds a volume to the container.
+func (m *maker) mount(name, at string, source corev1.VolumeSource, readOnly bool) {
+	m.volumes = append(m.volumes, corev1.Volume{Name: name, VolumeSource: source})
+	m.main.VolumeMounts = append(m.main.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: at, ReadOnly: readOnly})
+}
+
+// reach gives the container the storage. A Secret may be missing: the program says so,
+// where a pod would only hang.
+func (m *maker) reach(f files, readOnly bool) {
+	add := func(args ...string) { m.main.Args = append(m.main.Args, args...) }
+	add("--folder="+f.path(), "--uid="+f.uid)
+	if s := f.storage.S3; s != nil {
+		add("--bucket="+s.Bucket, "--region="+cmp.Or(s.Region, "us-east-1"), fmt.Sprintf("--path-style=%t", ptr.Deref(s.ForcePathStyle, true)))
+		if s.Endpoint != "" {
+			add("--endpoint=" + s.Endpoint)
+		}
+		add("--credentials="+keysDir, "--credentials-of=Secret "+s.Secret.Name)
+		m.mount("storage", keysDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: s.Secret.Name, Optional: ptr.To(true)}}, true)
+	}
+	if s := f.storage.PVC; s != nil {
+		add("--volume=" + volumeDir)
+		m.mount("storage", volumeDir, corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: s.ClaimName}}, readOnly)
+	}
+}
+
+// login gives the container the database.
+func (m *maker) login(l v1alpha1.Login, endpoint string) {
+	host, port, _ := net.SplitHostPort(endpoint)
+	m.main.Args = append(m.main.Args, "--host="+host, "--port="+port, fmt.Sprintf("--status-port=%d", v1alpha1.PortTiDBStatus), "--user="+cmp.Or(l.User, root))
+	if ref := l.PasswordSecret; ref != nil {
+		m.main.Args = append(m.main.Args, "--password="+path.Join(passwordDir, password), fmt.Sprintf("--password-of=key %s of Secret %s", ref.Key, ref.Name))
+		m.mount("password", passwordDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: ref.Name, Optional: ptr.To(true), Items: []corev1.KeyToPath{{Key: ref.Key, Path: password}},
+		}}, true)
+	}
+}
+
+// bring has an init container of the operator's image copy the program into the pod, and
+// runs it in the tool's image.
+func (m *maker) bring(image string, t tool, g *v1alpha1.TiDBGroup, of v1alpha1.RunPod) {
+	m.mount("program", programDir, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, true)
+	m.mount("scratch", scratchDir, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, false)
+	m.pod.InitContainers = []corev1.Container{{
+		Name: "program", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Command: []string{"/" + program, "install", programDir + "/" + program},
+		// A quota wants to know of each container, and counts the larger.
+		Resources:       workload.ContainerResources(of.Resources),
+		VolumeMounts:    []corev1.VolumeMount{{Name: "program", MountPath: programDir}},
+		SecurityContext: workload.Unprivileged(false),
+	}}
+	m.pod.ImagePullSecrets = workload.PullSecrets(&g.Spec.ComponentSpec)
+	m.main.Image = cmp.Or(of.Image, t.image+":"+g.Spec.Version)
+	m.main.ImagePullPolicy = cmp.Or(g.Spec.ImagePullPolicy, corev1.PullIfNotPresent)
+	m.main.Command = []string{programDir + "/" + program, t.verb}
+	m.main.Args = append(m.main.Args, "--tool="+t.path, "--scratch="+scratchDir)
+	m.main.Env = []corev1.EnvVar{{Name: "TMPDIR", Value: scratchDir}, {Name: "HOME", Value: scratchDir}}
+	m.main.Resources = workload.ContainerResources(of.Resources)
+}
+
+// render renders the Job of a run.
+func render(run v1alpha1.Run, f files, g *v1alpha1.TiDBGroup, image string, attempt int32) *batchv1.Job {
+	t := toolOf(run.RunKind())
+	m := newMaker(run, t.component, attempt)
+	m.job.Labels[v1alpha1.LabelCluster], m.job.Spec.Template.Labels[v1alpha1.LabelCluster] = g.PDGroupName(), g.PDGroupName()
+	m.bring(image, t, g, run.GetRunPod())
+	m.reach(f, run.RunKind() == v1alpha1.KindRestore)
+	m.login(run.GetLogin(), g.Status.Endpoint)
+	switch of := run.(type) {
+	case *v1alpha1.Backup:
+		m.choose("--database=", of.Spec.Databases)
+		m.choose("--table=", of.Spec.Tables)
+		m.choose("--filter=", of.Spec.Filters)
+	case *v1alpha1.Restore:
+		m.choose("--filter=", of.Spec.Filters)
+		m.main.Args = append(m.main.Args, fmt.Sprintf("--allow-non-empty=%t", of.Spec.AllowNonEmpty))
+	}
+	return m.finish(run.GetRunPod())
+}
+
+func (m *maker) choose(flag string, values []string) {
+	for _, value := range values {
+		// Kubernetes would look for a variable.
+		m.main.Args = append(m.main.Args, flag+strings.ReplaceAll(value, "$(", "$$("))
+	}
+}
+
+// renderClean renders the Job that deletes the files of a Backup. It is owned by nobody:
+// Kubernetes would delete it when the Backup is deleted in the foreground.
+func renderClean(b *v1alpha1.Backup, image string, attempt int32) *batchv1.Job {
+	m := newMaker(b, componentClean, attempt)
+	m.job.OwnerReferences = nil
+	m.job.Spec.TTLSecondsAfterFinished = ptr.To[int32](cleanTTL)
+	m.main.Image = image
+	m.main.Command = []string{"/" + program, "clean"}
+	m.main.Resources = corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("256Mi")},
+	}
+	m.reach(filesOf(b), false)
+	return m.finish(b.Spec.RunPod)
+}

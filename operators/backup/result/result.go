@@ -1,0 +1,62 @@
+// Package result is what the pod of a run leaves for the backup operator: the message of its
+// container.
+package result
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// maxText is how many bytes of a container's message Kubernetes keeps.
+	maxText = 4096
+	// maxMessage leaves room for what the operator adds, in characters.
+	maxMessage = 600
+)
+
+// Result of a run.
+type Result struct {
+	// Reason of a failure, one of the condition reasons; empty for success.
+	Reason string `json:"reason,omitempty"`
+	// Message says what failed.
+	Message string `json:"message,omitempty"`
+	// Begun says that the run had begun to write when it failed. One that had not may be
+	// tried again.
+	Begun bool `json:"begun,omitempty"`
+	// Bytes of the files.
+	Bytes int64 `json:"bytes,omitempty"`
+	// TSO that the copy shows the database at.
+	TSO string `json:"tso,omitempty"`
+}
+
+// Read reads what a run has left; false if it is no Result. Whatever runs in a pod may
+// have written it.
+func Read(text string) (Result, bool) {
+	var out Result
+	if len(text) > maxText || json.Unmarshal([]byte(text), &out) != nil || out.Bytes < 0 || strings.Trim(out.TSO, "0123456789") != "" || len(out.TSO) > 20 {
+		return Result{}, false
+	}
+	out.Message = Line(out.Message)
+	return out, true
+}
+
+// Encode writes a result.
+func (r Result) Encode() ([]byte, error) {
+	r.Message = Line(r.Message)
+	out, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode result: %w", err)
+	}
+	return out, nil
+}
+
+// Line makes of a text one line that is not too long.
+func Line(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	if utf8.RuneCountInString(text) > maxMessage {
+		text = string([]rune(text)[:maxMessage-1]) + "…"
+	}
+	return text
+}

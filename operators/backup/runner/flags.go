@@ -1,0 +1,122 @@
+package runner
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/shared/hook"
+)
+
+// Verbs of the program beside install.
+const (
+	VerbBackup  = "backup"
+	VerbRestore = "restore"
+	VerbClean   = "clean"
+)
+
+// Storage is where the files are.
+type Storage struct {
+	// Volume is the folder that it is mounted at; empty for a bucket.
+	Volume string
+	// Bucket, Endpoint, Region and PathStyle of S3.
+	Bucket, Endpoint, Region string
+	PathStyle                bool
+	// Credentials is the folder with the keys of the Secret, CredentialsOf its name.
+	Credentials, CredentialsOf string
+	// Folder of the backup in it.
+	Folder string
+}
+
+// Database is what the tool connects to.
+type Database struct {
+	Host         string
+	Port, Status int
+	User         string
+	// Password is a file, PasswordOf the Secret and key that it is made from; both empty
+	// for none.
+	Password, PasswordOf string
+}
+
+// Command is a command line that has been read.
+type Command struct {
+	hook.Line
+	Storage  Storage
+	Database Database
+	// UID of the Backup whose files they are; empty if that is not known.
+	UID string
+	// Tool is the program to run.
+	Tool string
+	// Databases, Tables and Filters choose what is copied.
+	Databases, Tables, Filters []string
+	// AllowNonEmpty lets a restore write into a cluster with databases of users.
+	AllowNonEmpty bool
+	// Result is the file that the result goes to.
+	Result string
+	// Scratch is a folder for files of the run's own.
+	Scratch string
+	// Patience is for how long the database may not answer at the start.
+	Patience time.Duration
+}
+
+// many is a flag that may come several times.
+type many []string
+
+func (m *many) String() string { return strings.Join(*m, ",") }
+
+// Set implements flag.Value.
+func (m *many) Set(value string) error {
+	*m = append(*m, value)
+	return nil
+}
+
+// Parse reads a command line without the program's name.
+func Parse(args []string) (Command, error) {
+	var c Command
+	line, err := hook.ParseLine(args, []string{VerbBackup, VerbRestore, VerbClean}, c.flags)
+	c.Line = line
+	if err != nil || line.Verb == "install" {
+		return c, err
+	}
+	switch {
+	case c.Result == "" || c.Storage.Folder == "":
+		return c, errors.New("want --result and --folder")
+	case (c.Storage.Volume == "") == (c.Storage.Bucket == ""):
+		return c, errors.New("want one of --volume and --bucket")
+	case c.Storage.Bucket != "" && c.Storage.Credentials == "":
+		return c, errors.New("--bucket wants --credentials")
+	case line.Verb != VerbRestore && c.UID == "":
+		return c, fmt.Errorf("%s wants --uid", line.Verb)
+	case line.Verb != VerbClean && (c.Database.Host == "" || c.Tool == "" || c.Scratch == ""):
+		return c, fmt.Errorf("%s wants --host, --tool and --scratch", line.Verb)
+	}
+	return c, nil
+}
+
+func (c *Command) flags(set *flag.FlagSet) {
+	set.StringVar(&c.Storage.Volume, "volume", "", "folder that a volume is mounted at")
+	set.StringVar(&c.Storage.Bucket, "bucket", "", "bucket of S3")
+	set.StringVar(&c.Storage.Endpoint, "endpoint", "", "URL of the server of S3")
+	set.StringVar(&c.Storage.Region, "region", "us-east-1", "region of the bucket")
+	set.BoolVar(&c.Storage.PathStyle, "path-style", true, "the bucket is in the path of URLs")
+	set.StringVar(&c.Storage.Credentials, "credentials", "", "folder with access_key and secret_key")
+	set.StringVar(&c.Storage.CredentialsOf, "credentials-of", "", "what the folder is made from, for messages")
+	set.StringVar(&c.Storage.Folder, "folder", "", "folder of the backup in the storage")
+	set.StringVar(&c.Database.Host, "host", "", "host of TiDB")
+	set.IntVar(&c.Database.Port, "port", 4000, "MySQL port of TiDB") //nolint:mnd // TiDB's own
+	set.IntVar(&c.Database.Status, "status-port", 10080, "status port of TiDB")
+	set.StringVar(&c.Database.User, "user", "root", "user to connect as")
+	set.StringVar(&c.Database.Password, "password", "", "file with the password")
+	set.StringVar(&c.Database.PasswordOf, "password-of", "", "what the file is made from, for messages")
+	set.StringVar(&c.UID, "uid", "", "UID of the Backup")
+	set.StringVar(&c.Tool, "tool", "", "program to run")
+	set.Var((*many)(&c.Databases), "database", "database to copy, may be repeated")
+	set.Var((*many)(&c.Tables), "table", "table to copy, may be repeated")
+	set.Var((*many)(&c.Filters), "filter", "table filter, may be repeated")
+	set.BoolVar(&c.AllowNonEmpty, "allow-non-empty", false, "restore beside databases of users")
+	set.StringVar(&c.Result, "result", "", "file for the result")
+	set.StringVar(&c.Scratch, "scratch", "", "folder for files of the run")
+	set.DurationVar(&c.Patience, "patience", time.Minute, "for how long the database may not answer at the start")
+}

@@ -1,0 +1,55 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"gocloud.dev/gcerrors"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// markerFile is the file of a folder that says whose backup it is.
+const markerFile = "backup.json"
+
+// marker is the content of backup.json.
+type marker struct {
+	// UID of the Backup.
+	UID string `json:"uid"`
+	// Complete says that all files are there.
+	Complete bool `json:"complete"`
+	// Server is the version of the database that was copied.
+	Server string `json:"server"`
+	// TSO that the copy shows the database at.
+	TSO string `json:"tso,omitempty"`
+	// Bytes of the files.
+	Bytes int64 `json:"bytes,omitempty"`
+}
+
+func (p *place) markerKey() string { return p.Folder + "/" + markerFile }
+
+// marker reads the marker; nil if there is none.
+func (p *place) marker(ctx context.Context) (*marker, error) {
+	text, err := p.bucket.ReadAll(ctx, p.markerKey())
+	switch {
+	case gcerrors.Code(err) == gcerrors.NotFound:
+		return nil, nil //nolint:nilnil // none is an answer
+	case err != nil:
+		return nil, p.told("read "+markerFile+" in", err)
+	}
+	out := &marker{}
+	if err := json.Unmarshal(text, out); err != nil || out.UID == "" {
+		return nil, fail(v1alpha1.ReasonFolderTaken, "%s of folder %s is none of a backup", markerFile, p.Folder)
+	}
+	return out, nil
+}
+
+// mark writes the marker.
+func (p *place) mark(ctx context.Context, m marker) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", markerFile, err)
+	}
+	return p.told("write "+markerFile+" to", p.bucket.WriteAll(ctx, p.markerKey(), text, nil))
+}

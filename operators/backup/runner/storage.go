@@ -1,0 +1,235 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/fileblob"
+	"gocloud.dev/blob/s3blob"
+	"gocloud.dev/gcerrors"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/cause"
+)
+
+const (
+	// AccessKey and SecretKey are the keys of a Secret with credentials of S3.
+	AccessKey = "access_key"
+	SecretKey = "secret_key" //nolint:gosec // the name of a key
+	// dataFolder has the files of the tool.
+	dataFolder = "data"
+)
+
+// place is a storage that was opened.
+type place struct {
+	Storage
+	bucket *blob.Bucket
+	// access and secret are the credentials.
+	access, secret string
+}
+
+// open opens the storage, and says what is wrong with it if that can be known by a look.
+func (s Storage) open(ctx context.Context) (*place, error) {
+	p := &place{Storage: s}
+	if err := p.connect(ctx); err != nil {
+		return nil, err
+	}
+	if _, _, err := p.bucket.ListPage(ctx, blob.FirstPageToken, 1, &blob.ListOptions{Prefix: s.Folder + "/"}); err != nil {
+		return nil, errors.Join(p.told("look into", err), p.bucket.Close())
+	}
+	return p, nil
+}
+
+func (p *place) connect(ctx context.Context) (err error) {
+	if p.Volume != "" {
+		p.bucket, err = fileblob.OpenBucket(p.Volume, &fileblob.Options{NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
+		return p.told("open", err)
+	}
+	if p.access, err = readKey(p.Credentials, AccessKey, p.CredentialsOf); err != nil {
+		return err
+	}
+	if p.secret, err = readKey(p.Credentials, SecretKey, p.CredentialsOf); err != nil {
+		return err
+	}
+	client := s3.NewFromConfig(aws.Config{
+		Region: p.Region, Credentials: credentials.NewStaticCredentialsProvider(p.access, p.secret, ""),
+		// Servers that are not Amazon's know no other checksums.
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
+	}, func(o *s3.Options) {
+		o.UsePathStyle = p.PathStyle
+		if p.Endpoint != "" {
+			o.BaseEndpoint = &p.Endpoint
+		}
+	})
+	p.bucket, err = s3blob.OpenBucket(ctx, client, p.Bucket, nil)
+	return p.told("open", err)
+}
+
+// readKey reads a key of a Secret that is mounted.
+func readKey(dir, key, of string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, key)) //nolint:gosec // of the Secret that is mounted
+	switch value := strings.TrimSpace(string(text)); {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fail(v1alpha1.ReasonMissingReference, "key %s of %s is not there", key, of)
+	case err != nil:
+		return "", fmt.Errorf("read key %s of %s: %w", key, of, err)
+	case value == "":
+		return "", fail(v1alpha1.ReasonMissingReference, "key %s of %s is empty", key, of)
+	default:
+		return value, nil
+	}
+}
+
+// url is where the tool finds or puts its files.
+func (p *place) url() string {
+	if p.Volume != "" {
+		return filepath.Join(p.Volume, p.Folder, dataFolder)
+	}
+	query := url.Values{"region": {p.Region}, "force-path-style": {strconv.FormatBool(p.PathStyle)}}
+	if p.Endpoint != "" {
+		query.Set("endpoint", p.Endpoint)
+	}
+	return (&url.URL{Scheme: "s3", Host: p.Bucket, Path: "/" + path.Join(p.Folder, dataFolder), RawQuery: query.Encode()}).String()
+}
+
+// env is what the tool needs to reach the storage.
+func (p *place) env() []string {
+	if p.Volume != "" {
+		return nil
+	}
+	return []string{"AWS_ACCESS_KEY_ID=" + p.access, "AWS_SECRET_ACCESS_KEY=" + p.secret, "AWS_REGION=" + p.Region, "AWS_EC2_METADATA_DISABLED=true"}
+}
+
+// name is the storage in messages.
+func (p *place) name() string {
+	if p.Volume != "" {
+		return "the volume"
+	}
+	return "bucket " + p.Bucket
+}
+
+// each calls do with every file below the folder.
+func (p *place) each(ctx context.Context, below string, do func(*blob.ListObject) error) error {
+	files := p.bucket.List(&blob.ListOptions{Prefix: p.Folder + "/" + below})
+	for {
+		file, err := files.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return p.told("list files in", err)
+		}
+		if err := do(file); err != nil {
+			return err
+		}
+	}
+}
+
+// size adds up the files of the tool.
+func (p *place) size(ctx context.Context) (int64, error) {
+	sum := int64(0)
+	err := p.each(ctx, dataFolder+"/", func(file *blob.ListObject) error {
+		sum += file.Size
+		return nil
+	})
+	return sum, err
+}
+
+// remove deletes the folder if its marker has the UID, and nothing if not. The marker goes
+// last, so that a deletion that was interrupted goes on. It says whether it was there.
+func (p *place) remove(ctx context.Context, uid string) (bool, error) {
+	m, err := p.marker(ctx)
+	if err != nil || m == nil || m.UID != uid {
+		return false, err
+	}
+	last := p.markerKey()
+	err = p.each(ctx, "", func(file *blob.ListObject) error {
+		if file.IsDir || file.Key == last {
+			return nil
+		}
+		return p.delete(ctx, file.Key)
+	})
+	if err != nil {
+		return true, err
+	}
+	if err := p.delete(ctx, last); err != nil {
+		return true, err
+	}
+	return true, p.removeFolders()
+}
+
+func (p *place) delete(ctx context.Context, key string) error {
+	if err := p.bucket.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		return p.told("delete "+key+" in", err)
+	}
+	return nil
+}
+
+// removeFolders removes the empty folders that a volume has and a bucket does not know.
+func (p *place) removeFolders() error {
+	if p.Volume == "" {
+		return nil
+	}
+	for _, folder := range []string{filepath.Join(p.Volume, p.Folder, dataFolder), filepath.Join(p.Volume, p.Folder)} {
+		if err := os.Remove(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return p.told("remove a folder of", err)
+		}
+	}
+	return nil
+}
+
+// told names the cause of an error of the storage; nil for none.
+func (p *place) told(verb string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *failure
+	if errors.As(err, &known) {
+		return err
+	}
+	reason, why := p.cause(err)
+	return fail(reason, "%s %s: %s", verb, p.name(), why)
+}
+
+// cause tells what kind of error it is, and what to do.
+func (p *place) cause(err error) (reason, why string) {
+	var (
+		api     smithy.APIError
+		network net.Error
+	)
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return v1alpha1.ReasonStorageFull, "no space is left"
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return v1alpha1.ReasonStorageRefused, err.Error() + ": let user and group 65532 write there"
+	case errors.As(err, &api):
+		switch code := api.ErrorCode(); code {
+		case "NoSuchBucket":
+			return v1alpha1.ReasonBucketMissing, "it does not exist"
+		case "AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AllAccessDisabled", "AccountProblem":
+			return v1alpha1.ReasonStorageRefused, code + ": does " + p.CredentialsOf + " have the right keys, and may they list, read, write and delete there?"
+		default:
+			return v1alpha1.ReasonRunFailed, code + ": " + api.ErrorMessage()
+		}
+	case errors.As(err, &network):
+		return v1alpha1.ReasonStorageUnreachable, cmp.Or(p.Endpoint, "Amazon S3") + " does not answer: " + cause.Of(err)
+	}
+	return v1alpha1.ReasonRunFailed, err.Error()
+}

@@ -1,0 +1,3 @@
+// Package schedule decides when a BackupSchedule makes a Backup, and which of its Backups it
+// deletes. It is pure.
+package schedule

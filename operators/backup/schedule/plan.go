@@ -1,0 +1,137 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+const (
+	// deadline is after how long what a watch should have told is looked at all the same.
+	deadline = time.Minute
+	// nameTime is how a time stands in the name of a Backup.
+	nameTime = "20060102-150405"
+)
+
+// Seen is what a plan is made from.
+type Seen struct {
+	// Backups with the label of the schedule, whoever made them.
+	Backups []*v1alpha1.Backup
+	// Read are the names of Backups that a Restore which has not ended reads.
+	Read map[string]bool
+	// Now is when this was seen.
+	Now time.Time
+}
+
+// Plan is what to do about a schedule.
+type Plan struct {
+	// Status of which the conditions are not filled in.
+	Status v1alpha1.BackupScheduleStatus
+	// Make is the Backup to make, nil for none, and Delete those to delete.
+	Make   *v1alpha1.Backup
+	Delete []*v1alpha1.Backup
+	// Wake is when to look again.
+	Wake time.Duration
+	// Outcome is why the schedule is not what its spec asks for; Last what became of the
+	// backup that ended last.
+	Outcome, Last step.Outcome
+}
+
+// Make decides what to do.
+func Make(s *v1alpha1.BackupSchedule, seen Seen) Plan {
+	own := ownOf(s, seen.Backups)
+	p := Plan{Status: *s.Status.DeepCopy(), Last: last(own), Outcome: step.Done()}
+	good := complete(own)
+	p.Status.Complete, p.Status.LastBackup, p.Status.LastBackupTime = int32(len(good)), "", nil //nolint:gosec // few
+	if len(good) > 0 {
+		p.Status.LastBackup, p.Status.LastBackupTime = good[0].Name, good[0].Status.CompletionTime
+	}
+	p.Status.NextRun = nil
+	if s.DeletionTimestamp != nil {
+		return p
+	}
+	times, err := Parse(&s.Spec)
+	if err != nil {
+		p.Outcome = step.Stall(v1alpha1.ReasonInvalidSpec, err.Error())
+		return p
+	}
+	if s.Spec.Paused {
+		return p
+	}
+	p.Delete = superfluous(s, own, seen)
+	if soon := expiry(s, good, seen.Now); soon > 0 {
+		p.Wake = soon
+	}
+	next := times.Next(seen.Now)
+	if !next.IsZero() {
+		p.Status.NextRun = &metav1.Time{Time: next.UTC()}
+		if until := next.Sub(seen.Now); p.Wake == 0 || until < p.Wake {
+			p.Wake = until
+		}
+	}
+	since := s.CreationTimestamp.Time
+	if s.Status.LastRun != nil {
+		since = s.Status.LastRun.Time
+	}
+	if due, is := latest(times, since, seen.Now); is {
+		p.due(s, own, due)
+	}
+	return p
+}
+
+// due makes the Backup of a time, or leaves it out because one is running.
+func (p *Plan) due(s *v1alpha1.BackupSchedule, own []*v1alpha1.Backup, at time.Time) {
+	p.Status.LastRun = &metav1.Time{Time: at.UTC()}
+	running := slices.ContainsFunc(own, func(b *v1alpha1.Backup) bool { return b.DeletionTimestamp == nil && !b.Status.Ended() })
+	if running && s.Spec.ConcurrencyPolicy != v1alpha1.ConcurrencyAllow {
+		return
+	}
+	p.Make = render(s, at)
+}
+
+// render renders the Backup of a time. It is owned by nobody: it stays when its schedule is
+// deleted.
+func render(s *v1alpha1.BackupSchedule, at time.Time) *v1alpha1.Backup {
+	return &v1alpha1.Backup{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: s.Name + "-" + at.UTC().Format(nameTime), Namespace: s.Namespace,
+			Labels:      Selector(s),
+			Annotations: map[string]string{v1alpha1.AnnotationScheduleUID: string(s.UID)},
+		},
+		Spec: v1alpha1.BackupSpec{BackupTemplate: *s.Spec.Template.DeepCopy()},
+	}
+}
+
+// Selector returns the labels that a schedule's Backups have.
+func Selector(s *v1alpha1.BackupSchedule) map[string]string {
+	return map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelSchedule: s.Name}
+}
+
+// Own reports whether a schedule has made a Backup.
+func Own(s *v1alpha1.BackupSchedule, b *v1alpha1.Backup) bool {
+	return b.Labels[v1alpha1.LabelSchedule] == s.Name && b.Annotations[v1alpha1.AnnotationScheduleUID] == string(s.UID)
+}
+
+func ownOf(s *v1alpha1.BackupSchedule, all []*v1alpha1.Backup) []*v1alpha1.Backup {
+	return slices.DeleteFunc(slices.Clone(all), func(b *v1alpha1.Backup) bool { return !Own(s, b) })
+}
+
+// last says what became of the backup that ended last.
+func last(own []*v1alpha1.Backup) step.Outcome {
+	ended := slices.DeleteFunc(slices.Clone(own), func(b *v1alpha1.Backup) bool { return !b.Status.Ended() || b.DeletionTimestamp != nil })
+	if len(ended) == 0 {
+		return step.Done()
+	}
+	b := slices.MaxFunc(ended, byCompletion)
+	if b.Status.State == v1alpha1.RunComplete {
+		return step.Done()
+	}
+	o := step.Stall(v1alpha1.ReasonRunFailed, fmt.Sprintf("the last backup has failed: kubectl -n %s describe backup %s", b.Namespace, b.Name))
+	o.After = deadline
+	return o
+}

@@ -1,0 +1,165 @@
+package schedule
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+func clock() time.Time { return time.Date(2026, 3, 28, 12, 0, 30, 0, time.UTC) }
+
+func sample(change func(*v1alpha1.BackupSchedule)) *v1alpha1.BackupSchedule {
+	s := &v1alpha1.BackupSchedule{ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "db", UID: "s1", CreationTimestamp: metav1.Time{Time: clock().Add(-72 * time.Hour)}}}
+	s.Spec.Schedule = "0 2 * * *"
+	change(s)
+	return s
+}
+
+func backup(name string, state v1alpha1.RunState, age time.Duration) *v1alpha1.Backup {
+	b := &v1alpha1.Backup{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: "db", Labels: map[string]string{v1alpha1.LabelSchedule: "nightly"}, Annotations: map[string]string{v1alpha1.AnnotationScheduleUID: "s1"},
+	}}
+	b.Status.State = state
+	if b.Status.Ended() {
+		b.Status.CompletionTime = &metav1.Time{Time: clock().Add(-age)}
+	}
+	return b
+}
+
+func at(day, hour int) *metav1.Time {
+	return &metav1.Time{Time: time.Date(2026, 3, day, hour, 0, 0, 0, time.UTC)}
+}
+
+func TestBR02WhenABackupIsDue(t *testing.T) {
+	running := backup("a", v1alpha1.RunRunning, 0)
+	for name, c := range map[string]struct {
+		change  func(*v1alpha1.BackupSchedule)
+		backups []*v1alpha1.Backup
+		makes   string
+		last    *metav1.Time
+		next    *metav1.Time
+	}{
+		"not yet":                        {func(s *v1alpha1.BackupSchedule) { s.Status.LastRun = at(28, 2) }, nil, "", at(28, 2), at(29, 2)},
+		"now":                            {func(s *v1alpha1.BackupSchedule) { s.Status.LastRun = at(27, 2) }, nil, "nightly-20260328-020000", at(28, 2), at(29, 2)},
+		"one for many that were missed":  {func(s *v1alpha1.BackupSchedule) { s.Status.LastRun = at(1, 2) }, nil, "nightly-20260328-020000", at(28, 2), at(29, 2)},
+		"none from before it was made":   {func(s *v1alpha1.BackupSchedule) { s.CreationTimestamp = *at(28, 3) }, nil, "", nil, at(29, 2)},
+		"not while one runs":             {func(s *v1alpha1.BackupSchedule) { s.Status.LastRun = at(27, 2) }, []*v1alpha1.Backup{running}, "", at(28, 2), at(29, 2)},
+		"beside one that runs, if asked": {func(s *v1alpha1.BackupSchedule) { s.Spec.ConcurrencyPolicy = v1alpha1.ConcurrencyAllow }, []*v1alpha1.Backup{running}, "nightly-20260328-020000", at(28, 2), at(29, 2)},
+		"not while it is paused":         {func(s *v1alpha1.BackupSchedule) { s.Spec.Paused, s.Status.LastRun = true, at(27, 2) }, nil, "", at(27, 2), nil},
+		"in its time zone": {func(s *v1alpha1.BackupSchedule) {
+			s.Spec.TimeZone, s.Status.LastRun = "Europe/Berlin", at(27, 1)
+		}, nil, "nightly-20260328-010000", at(28, 1), &metav1.Time{Time: time.Date(2026, 3, 30, 0, 0, 0, 0, time.UTC)}}, // on the 29th there is no 2:00
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Make(sample(c.change), Seen{Backups: c.backups, Now: clock()})
+			if c.makes == "" {
+				assert.Nil(t, p.Make)
+			} else if assert.NotNil(t, p.Make) {
+				assert.Equal(t, c.makes, p.Make.Name)
+			}
+			assert.Equal(t, c.last, p.Status.LastRun)
+			assert.Equal(t, c.next, p.Status.NextRun)
+			assert.Equal(t, step.KindDone, p.Outcome.Kind)
+		})
+	}
+}
+
+func TestBR02WhatCannotBeReadIsNamed(t *testing.T) {
+	for words, change := range map[string]func(*v1alpha1.BackupScheduleSpec){
+		`spec.schedule: "CRON_TZ=UTC 0 2 * * *"`: func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "CRON_TZ=UTC 0 2 * * *" },
+		`spec.schedule: "0 2 * *"`:               func(s *v1alpha1.BackupScheduleSpec) { s.Schedule = "0 2 * *" },
+		`spec.timeZone: "Mars"`:                  func(s *v1alpha1.BackupScheduleSpec) { s.TimeZone = "Mars" },
+	} {
+		s := sample(func(s *v1alpha1.BackupSchedule) {
+			s.Spec.MaxBackups = ptr.To[int32](1)
+			change(&s.Spec)
+		})
+		p := Make(s, Seen{Backups: []*v1alpha1.Backup{backup("a", v1alpha1.RunComplete, 1), backup("b", v1alpha1.RunComplete, 2)}, Now: clock()})
+		assert.Equal(t, v1alpha1.ReasonInvalidSpec, p.Outcome.Reason)
+		assert.Contains(t, p.Outcome.Message, words)
+		assert.Empty(t, p.Delete, "nothing is touched")
+	}
+}
+
+func TestBR02TheLatestTimeIsFoundHoweverLongNobodyLooked(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, err := Parse(&v1alpha1.BackupScheduleSpec{Schedule: rapid.SampledFrom([]string{"* * * * *", "*/7 3 * * *", "0 2 * * 6", "30 4 1 * *"}).Draw(t, "schedule")})
+		require.NoError(t, err)
+		after := clock().Add(-time.Duration(rapid.IntRange(1, 3_000_000).Draw(t, "seconds")) * time.Second)
+		got, found := latest(s, after, clock())
+		if !found {
+			assert.True(t, s.Next(after).After(clock()))
+			return
+		}
+		assert.True(t, got.After(after) && !got.After(clock()))
+		assert.True(t, s.Next(got).After(clock()), "there is no later one")
+	})
+}
+
+func TestBR02RetentionNeverDeletesTheLastGoodBackup(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := sample(func(s *v1alpha1.BackupSchedule) {
+			if rapid.Bool().Draw(t, "count") {
+				s.Spec.MaxBackups = ptr.To(int32(rapid.IntRange(1, 4).Draw(t, "maxBackups")))
+			}
+			if rapid.Bool().Draw(t, "age") {
+				s.Spec.MaxAge = &metav1.Duration{Duration: time.Duration(rapid.IntRange(1, 10).Draw(t, "maxAge")) * time.Hour}
+			}
+		})
+		var all []*v1alpha1.Backup
+		read := map[string]bool{}
+		for n := range rapid.IntRange(0, 8).Draw(t, "backups") {
+			b := backup(fmt.Sprint("b", n), rapid.SampledFrom([]v1alpha1.RunState{"", v1alpha1.RunRunning, v1alpha1.RunComplete, v1alpha1.RunFailed}).Draw(t, "state"), time.Duration(rapid.IntRange(0, 20).Draw(t, "hours"))*time.Hour)
+			if rapid.IntRange(0, 5).Draw(t, "strange") == 0 {
+				b.Annotations = nil
+			}
+			read[b.Name] = rapid.IntRange(0, 4).Draw(t, "read") == 0
+			all = append(all, b)
+		}
+		p := Make(s, Seen{Backups: all, Read: read, Now: clock()})
+		gone := map[string]bool{}
+		for _, b := range p.Delete {
+			gone[b.Name] = true
+			assert.True(t, Own(s, b), "others' are left alone")
+			assert.True(t, b.Status.Ended(), "none that runs")
+			assert.False(t, b.Status.State == v1alpha1.RunComplete && read[b.Name], "none that a Restore reads")
+		}
+		good := complete(ownOf(s, all))
+		kept := 0
+		for n, b := range good {
+			if gone[b.Name] {
+				assert.NotZero(t, n, "the newest stays")
+				continue
+			}
+			kept++
+			old := s.Spec.MaxAge != nil && clock().Sub(endOf(b)) > s.Spec.MaxAge.Duration
+			many := s.Spec.MaxBackups != nil && n >= int(*s.Spec.MaxBackups)
+			assert.True(t, n == 0 || read[b.Name] || !old && !many, "no more are kept than asked for")
+		}
+		if len(good) > 0 {
+			assert.Positive(t, kept)
+			assert.Equal(t, good[0].Name, p.Status.LastBackup)
+		}
+		if s.Spec.MaxBackups == nil && s.Spec.MaxAge == nil {
+			assert.Empty(t, p.Delete)
+		}
+	})
+}
+
+func TestBR02TheLastEndIsTold(t *testing.T) {
+	good, bad := backup("good", v1alpha1.RunComplete, 2*time.Hour), backup("bad", v1alpha1.RunFailed, time.Hour)
+	s := sample(func(*v1alpha1.BackupSchedule) {})
+	p := Make(s, Seen{Backups: []*v1alpha1.Backup{good, bad}, Now: clock()})
+	assert.Equal(t, "the last backup has failed: kubectl -n db describe backup bad", p.Last.Message)
+	assert.Equal(t, "good", p.Status.LastBackup)
+	assert.Equal(t, step.KindDone, Make(s, Seen{Backups: []*v1alpha1.Backup{backup("new", v1alpha1.RunComplete, 0), bad}, Now: clock()}).Last.Kind)
+}

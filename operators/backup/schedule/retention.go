@@ -1,0 +1,77 @@
+package schedule
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// byCompletion orders Backups by when they ended, and by name among equals.
+func byCompletion(a, b *v1alpha1.Backup) int {
+	return cmp.Or(endOf(a).Compare(endOf(b)), cmp.Compare(a.Name, b.Name))
+}
+
+// endOf is when a Backup ended.
+func endOf(b *v1alpha1.Backup) time.Time {
+	if b.Status.CompletionTime == nil {
+		return time.Time{}
+	}
+	return b.Status.CompletionTime.Time
+}
+
+// complete returns the complete Backups that stay for the time being, the newest first.
+func complete(own []*v1alpha1.Backup) []*v1alpha1.Backup {
+	out := slices.DeleteFunc(slices.Clone(own), func(b *v1alpha1.Backup) bool {
+		return b.DeletionTimestamp != nil || b.Status.State != v1alpha1.RunComplete || b.Status.CompletionTime == nil
+	})
+	slices.SortFunc(out, func(a, b *v1alpha1.Backup) int { return byCompletion(b, a) })
+	return out
+}
+
+// superfluous returns the Backups that retention deletes: complete ones beyond maxBackups or
+// older than maxAge, and failed ones that are older than all complete ones that stay. The
+// newest complete one always stays, and one that a Restore reads.
+func superfluous(s *v1alpha1.BackupSchedule, own []*v1alpha1.Backup, seen Seen) []*v1alpha1.Backup {
+	if s.Spec.MaxBackups == nil && s.Spec.MaxAge == nil {
+		return nil
+	}
+	good := complete(own)
+	if len(good) == 0 {
+		return nil
+	}
+	var out []*v1alpha1.Backup
+	oldest := good[0]
+	for n, b := range good {
+		many := s.Spec.MaxBackups != nil && n >= int(*s.Spec.MaxBackups)
+		old := s.Spec.MaxAge != nil && seen.Now.Sub(endOf(b)) > s.Spec.MaxAge.Duration
+		if n > 0 && (many || old) && !seen.Read[b.Name] {
+			out = append(out, b)
+			continue
+		}
+		oldest = b
+	}
+	for _, b := range own {
+		if b.DeletionTimestamp == nil && b.Status.State == v1alpha1.RunFailed && byCompletion(b, oldest) < 0 {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// expiry is how long it takes until the next complete Backup is older than maxAge; 0 if none
+// will be, but for the newest.
+func expiry(s *v1alpha1.BackupSchedule, good []*v1alpha1.Backup, now time.Time) time.Duration {
+	if s.Spec.MaxAge == nil {
+		return 0
+	}
+	soonest := time.Duration(0)
+	for n, b := range good {
+		left := endOf(b).Add(s.Spec.MaxAge.Duration).Sub(now) + time.Second
+		if n > 0 && left > 0 && (soonest == 0 || left < soonest) {
+			soonest = left
+		}
+	}
+	return soonest
+}

@@ -1,0 +1,54 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Parse reads the times of a schedule.
+func Parse(spec *v1alpha1.BackupScheduleSpec) (cron.Schedule, error) {
+	if strings.Contains(spec.Schedule, "=") {
+		return nil, fmt.Errorf("spec.schedule: %q: the time zone has a field of its own: spec.timeZone", spec.Schedule)
+	}
+	zone := "UTC"
+	if spec.TimeZone != "" {
+		zone = spec.TimeZone
+	}
+	if _, err := time.LoadLocation(zone); err != nil {
+		return nil, fmt.Errorf("spec.timeZone: %q is no time zone that is known: use an IANA name, such as Europe/Berlin", zone)
+	}
+	out, err := cron.ParseStandard("CRON_TZ=" + zone + " " + spec.Schedule)
+	if err != nil {
+		return nil, fmt.Errorf("spec.schedule: %q: %w: use five fields of cron, such as \"0 2 * * *\"", spec.Schedule, err)
+	}
+	return out, nil
+}
+
+// latest returns the last time of a schedule that is after one and not after now; false if
+// there is none.
+func latest(s cron.Schedule, after, now time.Time) (time.Time, bool) {
+	// From further and further back, so that few times are walked over, however long
+	// nobody has looked.
+	for back := time.Minute; ; back *= 2 {
+		from := now.Add(-back)
+		last := !from.After(after)
+		if last {
+			from = after
+		}
+		at := s.Next(from)
+		if !at.IsZero() && !at.After(now) {
+			for next := s.Next(at); !next.IsZero() && !next.After(now); next = s.Next(at) {
+				at = next
+			}
+			return at, true
+		}
+		if last {
+			return time.Time{}, false
+		}
+	}
+}
