@@ -29,13 +29,14 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/cause"
 )
 
+// Keys of a Secret with credentials of S3.
 const (
-	// AccessKey and SecretKey are the keys of a Secret with credentials of S3.
 	AccessKey = "access_key"
 	SecretKey = "secret_key" //nolint:gosec // the name of a key
-	// dataFolder has the files of the tool.
-	dataFolder = "data"
 )
+
+// dataFolder has the files of the tool.
+const dataFolder = "data"
 
 // place is a storage that was opened.
 type place struct {
