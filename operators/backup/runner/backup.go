@@ -48,7 +48,7 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 	if err := db.Close(); err != nil {
 		return result.Result{}, err
 	}
-	if err := p.mark(ctx, marker{UID: c.UID, Server: server}); err != nil {
+	if err := p.begin(ctx, c.UID, server); err != nil {
 		return result.Result{}, err
 	}
 	m, err := c.dump(ctx, p, log, server, password)
@@ -95,7 +95,7 @@ func (c Command) dump(ctx context.Context, p *place, log io.Writer, server, pass
 	if m.Bytes, err = p.size(ctx); err != nil {
 		return m, err
 	}
-	return m, p.mark(ctx, m)
+	return m, p.finish(ctx, m)
 }
 
 // dumpArgs are Dumpling's. Views and sequences belong to a copy, which it leaves out by

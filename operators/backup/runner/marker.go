@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -45,11 +46,33 @@ func (p *place) marker(ctx context.Context) (*marker, error) {
 	return out, nil
 }
 
-// mark writes the marker.
-func (p *place) mark(ctx context.Context, m marker) error {
+// begin writes the marker of a backup that is not complete. It fails if somebody else has
+// just written one, where the storage knows writes that have a condition.
+func (p *place) begin(ctx context.Context, uid, server string) error {
+	err := p.write(ctx, marker{UID: uid, Server: server}, &blob.WriterOptions{IfNotExist: true})
+	if gcerrors.Code(err) == gcerrors.FailedPrecondition {
+		return fail(v1alpha1.ReasonFolderTaken, "folder %s of %s was taken by another backup meanwhile", p.Folder, p.name())
+	}
+	return p.told("write "+markerFile+" to", err)
+}
+
+// finish writes the marker of a backup that is complete, if it is still that of the Backup:
+// files of two would be mixed.
+func (p *place) finish(ctx context.Context, m marker) error {
+	there, err := p.marker(ctx)
+	switch {
+	case err != nil:
+		return err
+	case there == nil || there.UID != m.UID:
+		return fail(v1alpha1.ReasonFolderTaken, "folder %s of %s was taken by another backup meanwhile: the files of both are mixed", p.Folder, p.name())
+	}
+	return p.told("write "+markerFile+" to", p.write(ctx, m, nil))
+}
+
+func (p *place) write(ctx context.Context, m marker, options *blob.WriterOptions) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", markerFile, err)
 	}
-	return p.told("write "+markerFile+" to", p.bucket.WriteAll(ctx, p.markerKey(), text, nil))
+	return p.bucket.WriteAll(ctx, p.markerKey(), text, options)
 }
