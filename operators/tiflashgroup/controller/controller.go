@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -58,6 +59,12 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiFlashGroup, observa
 		Report: func(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, acted step.Outcome, now time.Time) execution.Findings[v1alpha1.TiFlashGroupStatus] {
 			status, set, end := report(g, s, p, acted, now)
 			return execution.Findings[v1alpha1.TiFlashGroupStatus]{Status: status, Set: set, Members: members(g, s, p, now), Changes: p.Changes, End: end}
+		},
+		Announce: func(g *v1alpha1.TiFlashGroup, _ v1alpha1.TiFlashGroupStatus) {
+			if !observation.IsProgressing(g) {
+				// What the stores said until now is too old for what is edited next.
+				r.stores.Forget(client.ObjectKeyFromObject(g))
+			}
 		},
 		Forget: r.stores.Forget,
 		AsksPD: asksPD,
