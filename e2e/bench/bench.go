@@ -57,7 +57,10 @@ type Cost struct {
 	Took time.Duration `json:"took"`
 	// Requests by operator, verb and resource.
 	Requests map[rig.Request]int `json:"-"`
-	// Writes of all operators.
+	// Conflicts are the requests that were refused, up to the end of the phase, because the
+	// operator had not seen the newest version of the object.
+	Conflicts map[rig.Request]int `json:"-"`
+	// Writes of all operators, conflicts included.
 	Writes int `json:"writes"`
 	// Reads of all operators: gets, lists, and watches that were begun.
 	Reads int `json:"reads"`

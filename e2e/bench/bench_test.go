@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 func TestTheStartOfAClusterStaysWithinItsBudget(t *testing.T) {
 	result, err := Measure(t.Context(), plane, Case{Clusters: 1, Idle: 15 * time.Second, Restart: true})
 	require.NoError(t, err)
-	assert.Empty(t, Excess(result.Start.Requests))
+	assert.Empty(t, Excess(result.Start))
 	assert.Positive(t, result.Start.Operators())
 	assert.Less(t, result.Start.Operators(), result.Took*4)
 
@@ -56,7 +56,7 @@ func TestWhatIsNotBudgetedIsNamed(t *testing.T) {
 		assert.NotEmpty(t, w.Why)
 		requests[request] = w.AtLeast
 	}
-	assert.Empty(t, Excess(requests))
+	assert.Empty(t, Excess(Cost{Requests: requests}))
 
 	requests[rig.Request{Operator: "tikvgroup", Verb: "patch", Resource: "instances"}] = 4
 	requests[rig.Request{Operator: "tidbgroup", Verb: "patch", Resource: "tidbgroups/status"}] = 100
@@ -67,7 +67,10 @@ func TestWhatIsNotBudgetedIsNamed(t *testing.T) {
 		"tikvgroup: patch instances: 4 times, not 3",
 		"tidbgroup: patch tidbgroups/status: 100 times, not 4 to 12",
 		"tidbgroup: delete pods: 1 times, which no line of the budget allows",
-	}, Excess(requests))
+	}, Excess(Cost{Requests: requests}))
+
+	refused := map[rig.Request]int{{Operator: "tikvgroup", Verb: "patch", Resource: "instances"}: 1}
+	assert.NotContains(t, Excess(Cost{Requests: requests, Conflicts: refused}), "tikvgroup: patch instances: 4 times, not 3")
 }
 
 // The simulated world and the garbage collector are nobody's time.

@@ -65,11 +65,12 @@ func Budget() []Write {
 	return out
 }
 
-// Excess says what of the writes of one cluster's start is not as budgeted.
-func Excess(requests map[rig.Request]int) []string {
+// Excess says what of the writes of one cluster's start is not as budgeted. What a
+// conflict has refused was no write.
+func Excess(start Cost) []string {
 	left := map[rig.Request]int{}
-	for request, n := range requests {
-		if request.Writes() {
+	for request, n := range start.Requests {
+		if n -= start.Conflicts[request]; request.Writes() && n > 0 {
 			left[request] = n
 		}
 	}

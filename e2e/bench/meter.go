@@ -38,7 +38,7 @@ func (m meter) measure(do func() error) (Cost, error) {
 	began := time.Now()
 	err := do()
 	pprof.StopCPUProfile()
-	cost := Cost{Took: time.Since(began), Requests: m.rig.Requests.Since(before), PodsReplaced: m.replaced() - replaced}
+	cost := Cost{Took: time.Since(began), Conflicts: m.rig.Requests.Conflicts(), Requests: m.rig.Requests.Since(before), PodsReplaced: m.replaced() - replaced}
 	cost.Reconciles = map[string]int{}
 	for name, n := range reconciles() {
 		cost.Reconciles[name] = n - reconciled[name]

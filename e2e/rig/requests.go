@@ -27,10 +27,11 @@ var errSevered = errors.New("the operator is cut off from the API server")
 type Requests struct {
 	wrote func(n int, request Request)
 
-	mu      sync.Mutex
-	counts  map[Request]int
-	writes  int
-	refused []string
+	mu        sync.Mutex
+	counts    map[Request]int
+	conflicts map[Request]int
+	writes    int
+	refused   []string
 }
 
 // Counts returns how often each kind of request was sent.
@@ -42,13 +43,26 @@ func (q *Requests) Counts() map[Request]int {
 
 // Since returns the requests that were sent after a former Counts.
 func (q *Requests) Since(before map[Request]int) map[Request]int {
+	return more(q.Counts(), before)
+}
+
+// more is what one count has more than another.
+func more(after, before map[Request]int) map[Request]int {
 	out := map[Request]int{}
-	for request, count := range q.Counts() {
-		if more := count - before[request]; more > 0 {
-			out[request] = more
+	for request, count := range after {
+		if n := count - before[request]; n > 0 {
+			out[request] = n
 		}
 	}
 	return out
+}
+
+// Conflicts returns how often each kind of request was answered with a conflict: the
+// operator had not seen the newest version, changed nothing, and tried again.
+func (q *Requests) Conflicts() map[Request]int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return maps.Clone(q.conflicts)
 }
 
 // Writes is how many writes were answered, with success or without.
@@ -137,6 +151,11 @@ func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err := q.refuse(c.line.operator, req, response); err != nil {
 			return nil, errors.Join(err, response.Body.Close())
 		}
+	}
+	if err == nil && response.StatusCode == http.StatusConflict {
+		q.mu.Lock()
+		q.conflicts[request]++
+		q.mu.Unlock()
 	}
 	if request.Writes() {
 		q.mu.Lock()
