@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,18 +18,7 @@ import (
 var plane *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
-	journal := rig.NewJournal(nil)
-	options, err := rig.PlaneOptions()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := controlplane.Main(m, options, func(cp *controlplane.ControlPlane) { plane = cp })
-	for _, p := range journal.Panics() {
-		fmt.Fprintln(os.Stderr, "an operator panicked:", p)
-		code = max(code, 1)
-	}
-	os.Exit(code)
+	os.Exit(rig.Main(m, nil, func(cp *controlplane.ControlPlane) { plane = cp }))
 }
 
 // A new write has to be put into the budget, with what it is for.

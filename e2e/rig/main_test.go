@@ -1,7 +1,6 @@
 package rig_test
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"testing"
@@ -17,16 +16,5 @@ func TestMain(m *testing.M) {
 	if os.Getenv("RIG_LOG") != "" {
 		loud = os.Stdout
 	}
-	journal := rig.NewJournal(loud)
-	options, err := rig.PlaneOptions()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := controlplane.Main(m, options, func(cp *controlplane.ControlPlane) { plane = cp })
-	for _, p := range journal.Panics() {
-		fmt.Fprintln(os.Stderr, "an operator panicked:", p)
-		code = max(code, 1)
-	}
-	os.Exit(code)
+	os.Exit(rig.Main(m, loud, func(cp *controlplane.ControlPlane) { plane = cp }))
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,24 @@ const alarmsShown = 5
 type Test struct {
 	*Rig
 	t testing.TB
+}
+
+// Main is the body of a TestMain whose tests use rigs: it starts a control plane, hands it
+// to ready and returns the exit code, which tells of operators that panicked too. Errors that
+// operators log go to loud, nowhere if it is nil.
+func Main(m *testing.M, loud io.Writer, ready func(*controlplane.ControlPlane)) int {
+	journal := NewJournal(loud)
+	options, err := PlaneOptions()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := controlplane.Main(m, options, ready)
+	for _, p := range journal.Panics() {
+		fmt.Fprintln(os.Stderr, "an operator panicked:", p)
+		code = max(code, 1)
+	}
+	return code
 }
 
 // New returns a rig for one test, which its end closes and judges.

@@ -56,7 +56,13 @@ func sameSaid(a, b client.Object) bool {
 	if a.GetResourceVersion() == b.GetResourceVersion() {
 		return true
 	}
-	return a.GetGeneration() != 0 && a.GetGeneration() == b.GetGeneration() &&
+	return a.GetGeneration() != 0 && SameButStatus(a, b)
+}
+
+// SameButStatus reports whether two versions of an object of a kind whose generation counts
+// the changes of its spec differ in their status at most.
+func SameButStatus(a, b client.Object) bool {
+	return a.GetGeneration() == b.GetGeneration() &&
 		maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations()) &&
 		equality.Semantic.DeepEqual(a.GetFinalizers(), b.GetFinalizers()) &&
 		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences()) &&

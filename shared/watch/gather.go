@@ -2,8 +2,6 @@ package watch
 
 import (
 	"context"
-	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/apply"
 )
 
 // afterWords is how soon somebody is woken up who only repeats what a status says, if
@@ -54,7 +53,7 @@ func Gather(moment time.Duration, wake handler.MapFunc) handler.EventHandler {
 // turned reports whether anything else has changed in a group than what its status says
 // beside the states of its conditions.
 func turned(before, after client.Object) bool {
-	if !sameButStatus(before, after) {
+	if !apply.SameButStatus(before, after) {
 		return true
 	}
 	b, ok := before.(v1alpha1.Group)
@@ -62,13 +61,4 @@ func turned(before, after client.Object) bool {
 	return !ok || !also || !slices.EqualFunc(b.GetGroupStatus().Conditions, a.GetGroupStatus().Conditions, func(b, a metav1.Condition) bool {
 		return b.Type == a.Type && b.Status == a.Status && b.ObservedGeneration == a.ObservedGeneration
 	})
-}
-
-// sameButStatus reports whether two versions of an object differ in their status at most.
-func sameButStatus(before, after client.Object) bool {
-	return before.GetGeneration() == after.GetGeneration() &&
-		maps.Equal(before.GetLabels(), after.GetLabels()) && maps.Equal(before.GetAnnotations(), after.GetAnnotations()) &&
-		before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp()) &&
-		slices.Equal(before.GetFinalizers(), after.GetFinalizers()) &&
-		reflect.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
 }

@@ -122,18 +122,14 @@ func newMaker(run v1alpha1.Run, component string, attempt int32) *maker {
 		},
 		Spec: batchv1.JobSpec{BackoffLimit: ptr.To[int32](0), Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels), Annotations: maps.Clone(annotations)},
-			Spec: corev1.PodSpec{
-				RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
-				TerminationGracePeriodSeconds: ptr.To[int64](graceSeconds),
-				SecurityContext: &corev1.PodSecurityContext{
-					RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](user), RunAsGroup: ptr.To[int64](user), FSGroup: ptr.To[int64](user),
-					FSGroupChangePolicy: ptr.To(corev1.FSGroupChangeOnRootMismatch),
-					SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-				},
-			},
+			Spec:       workload.JobPod(),
 		}},
 	}
 	m := &maker{job: job, pod: &job.Spec.Template.Spec}
+	m.pod.TerminationGracePeriodSeconds = ptr.To[int64](graceSeconds)
+	as := m.pod.SecurityContext
+	as.RunAsUser, as.RunAsGroup, as.FSGroup = ptr.To[int64](user), ptr.To[int64](user), ptr.To[int64](user)
+	as.FSGroupChangePolicy = ptr.To(corev1.FSGroupChangeOnRootMismatch)
 	m.main = &corev1.Container{
 		Name: Container, ImagePullPolicy: corev1.PullIfNotPresent, SecurityContext: workload.Unprivileged(false),
 		Args: []string{"--result=" + corev1.TerminationMessagePathDefault},
@@ -180,10 +176,8 @@ func (m *maker) login(l v1alpha1.Login, endpoint string) {
 	host, port, _ := net.SplitHostPort(endpoint)
 	m.main.Args = append(m.main.Args, "--host="+host, "--port="+port, fmt.Sprintf("--status-port=%d", v1alpha1.PortTiDBStatus), "--user="+cmp.Or(l.User, root))
 	if ref := l.PasswordSecret; ref != nil {
-		m.main.Args = append(m.main.Args, "--password="+path.Join(passwordDir, password), fmt.Sprintf("--password-of=key %s of Secret %s", ref.Key, ref.Name))
-		m.mount("password", passwordDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: ref.Name, Optional: ptr.To(true), Items: []corev1.KeyToPath{{Key: ref.Key, Path: password}},
-		}}, true)
+		m.main.Args = append(m.main.Args, "--password="+path.Join(passwordDir, password), "--password-of="+workload.KeyText(ref))
+		m.mount("password", passwordDir, workload.KeyVolume(ref, password), true)
 	}
 }
 

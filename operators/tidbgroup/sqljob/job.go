@@ -94,23 +94,21 @@ func render(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun, image string, port int3
 	}
 	meta := workload.Meta(g, jobName(g.Name, run))
 	meta.Labels = labels
+	pod := workload.JobPod()
+	pod.ImagePullSecrets, pod.NodeSelector, pod.Tolerations = workload.PullSecrets(&g.Spec.ComponentSpec), g.Spec.NodeSelector, workload.Tolerations(&g.Spec.ComponentSpec)
+	pod.Volumes = volumes
+	pod.Containers = []corev1.Container{{
+		Name: Container, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Command: []string{"/sql"}, Args: args, VolumeMounts: mounts,
+		SecurityContext: workload.Unprivileged(false),
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("128Mi")},
+		},
+	}}
 	return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
 		BackoffLimit: ptr.To[int32](0), ActiveDeadlineSeconds: ptr.To(timeout + slack),
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)}, Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
-			SecurityContext:  &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-			ImagePullSecrets: workload.PullSecrets(&g.Spec.ComponentSpec), NodeSelector: g.Spec.NodeSelector, Tolerations: workload.Tolerations(&g.Spec.ComponentSpec),
-			Containers: []corev1.Container{{
-				Name: Container, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
-				Command: []string{"/sql"}, Args: args, VolumeMounts: mounts,
-				SecurityContext: workload.Unprivileged(false),
-				Resources: corev1.ResourceRequirements{
-					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
-					Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("128Mi")},
-				},
-			}},
-			Volumes: volumes,
-		}},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)}, Spec: pod},
 	}}
 }
 
@@ -121,7 +119,7 @@ func certificateOf(g *v1alpha1.TiDBGroup) *corev1.VolumeSource {
 	if secret == "" {
 		return nil
 	}
-	out := secretVolume(&v1alpha1.KeyReference{Name: secret, Key: v1alpha1.TLSKeyCA}, v1alpha1.TLSKeyCA)
+	out := workload.KeyVolume(&v1alpha1.KeyReference{Name: secret, Key: v1alpha1.TLSKeyCA}, v1alpha1.TLSKeyCA)
 	if v1alpha1.VerifiesClients(g) {
 		for _, key := range []string{v1alpha1.TLSKeyCert, v1alpha1.TLSKeyKey} {
 			out.Secret.Items = append(out.Secret.Items, corev1.KeyToPath{Key: key, Path: key})
@@ -140,7 +138,7 @@ func sourceOf(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun) (corev1.VolumeSource,
 			Items: []corev1.KeyToPath{{Key: run.ConfigMap.Key, Path: sqlFile}},
 		}}, []string{file, fmt.Sprintf("--of=key %s of ConfigMap %s", run.ConfigMap.Key, run.ConfigMap.Name)}
 	case run.Secret != nil:
-		return secretVolume(run.Secret, sqlFile), []string{file, "--secret", "--of=" + keyOf(run.Secret)}
+		return workload.KeyVolume(run.Secret, sqlFile), []string{file, "--secret", "--of=" + workload.KeyText(run.Secret)}
 	case run.Users != nil:
 		args := []string{"--users=" + sourceDir, "--secret", "--host=" + cmp.Or(run.Users.Host, anywhere), "--of=Secret " + run.Users.Secret}
 		if initialsql.GeneratesRoot(g) {
@@ -170,15 +168,7 @@ func passwordOf(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun) (*corev1.VolumeSour
 	}
 	args := []string{"--password=" + path.Join(passwordDir, passwordFile)}
 	if needed {
-		args = append(args, "--password-of="+keyOf(reference))
+		args = append(args, "--password-of="+workload.KeyText(reference))
 	}
-	return ptr.To(secretVolume(reference, passwordFile)), args
-}
-
-func keyOf(r *v1alpha1.KeyReference) string { return fmt.Sprintf("key %s of Secret %s", r.Key, r.Name) }
-
-func secretVolume(r *v1alpha1.KeyReference, file string) corev1.VolumeSource {
-	return corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-		SecretName: r.Name, Optional: ptr.To(true), Items: []corev1.KeyToPath{{Key: r.Key, Path: file}},
-	}}
+	return ptr.To(workload.KeyVolume(reference, passwordFile)), args
 }

@@ -1,0 +1,32 @@
+package workload
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// JobPod returns what the pods of all Jobs have in common: they run once, without root and
+// without access to the API server.
+func JobPod() corev1.PodSpec {
+	return corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
+		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+	}
+}
+
+// KeyVolume returns a volume with one key of a Secret as a file. The Secret may be missing:
+// the program that reads it says so, where a pod would only hang.
+func KeyVolume(r *v1alpha1.KeyReference, file string) corev1.VolumeSource {
+	return corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: r.Name, Optional: ptr.To(true), Items: []corev1.KeyToPath{{Key: r.Key, Path: file}},
+	}}
+}
+
+// KeyText names a key of a Secret in messages.
+func KeyText(r *v1alpha1.KeyReference) string {
+	return fmt.Sprintf("key %s of Secret %s", r.Key, r.Name)
+}
