@@ -75,7 +75,7 @@ func (c *Cluster) awaitReady(ctx context.Context) error {
 		return err
 	}
 	deployments := client.AppsV1().Deployments(metav1.NamespaceSystem)
-	err = await(ctx, dnsLimit, "Deployment kube-system/coredns to be available", "coredns", &appsv1.Deployment{}, source{
+	err = await(ctx, dnsLimit, expected{"Deployment kube-system/coredns to be available", "coredns", &appsv1.Deployment{}}, source{
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return deployments.List(ctx, o)
 		},
@@ -139,7 +139,7 @@ func (c *Cluster) awaitNode(ctx context.Context, name string) error {
 		return fmt.Errorf("wait for node %s: %w", name, err)
 	}
 	list := client.CoreV1().Nodes()
-	err = await(ctx, nodeLimit, "node "+name+" to be Ready", name, &corev1.Node{}, source{
+	err = await(ctx, nodeLimit, expected{"node " + name + " to be Ready", name, &corev1.Node{}}, source{
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list.List(ctx, o) },
 		watch: list.Watch,
 	}, func(o runtime.Object) (bool, string) {
@@ -176,12 +176,18 @@ type source struct {
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
+// expected is what await waits for: what is to become of it, its name, and an empty one.
+type expected struct {
+	what, name string
+	kind       runtime.Object
+}
+
 // await watches one named object until a condition holds. The error tells what
 // was waited for and how far it was.
-func await(ctx context.Context, limit time.Duration, what, name string, kind runtime.Object, s source, done func(runtime.Object) (bool, string)) error {
+func await(ctx context.Context, limit time.Duration, o expected, s source, done func(runtime.Object) (bool, string)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	selector := fields.OneTermEqualSelector("metadata.name", name).String()
+	selector := fields.OneTermEqualSelector("metadata.name", o.name).String()
 	only := func(o metav1.ListOptions) metav1.ListOptions { o.FieldSelector = selector; return o }
 	last := "it does not exist"
 	_, err := toolswatch.UntilWithSync(ctx, &cache.ListWatch{
@@ -191,7 +197,7 @@ func await(ctx context.Context, limit time.Duration, what, name string, kind run
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return s.watch(ctx, only(o))
 		},
-	}, kind, nil, func(e watch.Event) (bool, error) {
+	}, o.kind, nil, func(e watch.Event) (bool, error) {
 		if e.Type == watch.Deleted {
 			last = "it was deleted"
 			return false, nil
@@ -201,7 +207,7 @@ func await(ctx context.Context, limit time.Duration, what, name string, kind run
 		return ok, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for %s, at most %s: %s: %w", what, limit, last, err)
+		return fmt.Errorf("wait for %s, at most %s: %s: %w", o.what, limit, last, err)
 	}
 	return nil
 }

@@ -27,9 +27,9 @@ var (
 	offeredKey = engine.StoreKey("offered")
 )
 
-// register makes the store known to PD, once for ever: its ID stays in the data
-// directory. The first store also gives the cluster its first region.
-func register(ctx context.Context, e *engine.Engine, pd *placement.Client, s *settings.Settings, version string, log *slog.Logger) (*metapb.Store, error) {
+// describe tells PD's words about a store: its ID stays in the data directory once PD has
+// given it.
+func describe(ctx context.Context, e *engine.Engine, pd *placement.Client, s *settings.Settings) (*metapb.Store, error) {
 	cluster, err := pd.Connect(ctx)
 	if err != nil {
 		return nil, err
@@ -39,24 +39,30 @@ func register(ctx context.Context, e *engine.Engine, pd *placement.Client, s *se
 		return nil, err
 	}
 	meta := &metapb.Store{
-		Id: id, Address: s.AdvertiseAddr, StatusAddress: s.AdvertiseStatusAddr, Version: version,
+		Id: id, Address: s.AdvertiseAddr, StatusAddress: s.AdvertiseStatusAddr,
 		GitHash: "test-double", StartTimestamp: time.Now().Unix(), DeployPath: "/",
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
 		meta.Labels = append(meta.Labels, &metapb.StoreLabel{Key: key, Value: s.Labels[key]})
 	}
+	return meta, nil
+}
+
+// register makes the store known to PD. The first store also gives the cluster its first
+// region.
+func register(ctx context.Context, e *engine.Engine, pd *placement.Client, meta *metapb.Store, log *slog.Logger) error {
 	if err := bootstrap(ctx, e, pd, meta, log); err != nil {
-		return nil, err
+		return err
 	}
 	if err := pd.PutStore(ctx, meta); err != nil {
-		return nil, err
+		return err
 	}
 	lift, cancel := context.WithTimeout(ctx, liftTimeout)
 	defer cancel()
-	if err := pd.LiftLimit(lift, id); err != nil {
+	if err := pd.LiftLimit(lift, meta.Id); err != nil {
 		log.Warn("PD keeps its limit of peers a minute: replication will take minutes", "error", err)
 	}
-	return meta, nil
+	return nil
 }
 
 func identify(ctx context.Context, e *engine.Engine, pd *placement.Client, cluster uint64) (uint64, error) {

@@ -47,13 +47,17 @@ func Run(ctx context.Context, s *settings.Settings, version string, log *slog.Lo
 	}
 	pd := placement.New(s.PD, log)
 	defer pd.Close()
-	meta, err := register(ctx, e, pd, s, version, log)
+	meta, err := describe(ctx, e, pd, s)
+	if err == nil {
+		meta.Version = version
+		err = register(ctx, e, pd, meta, log)
+	}
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	bus := transport.New(ctx, pd, log)
-	store, err := raftstore.New(meta.Id, s.Raft, e, bus, pd, log)
+	store, err := raftstore.New(meta.Id, s.Raft, e, raftstore.Surroundings{Transport: bus, PD: pd, Log: log})
 	if err != nil {
 		return err
 	}

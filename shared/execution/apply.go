@@ -109,7 +109,7 @@ func applyInstance(ctx context.Context, env operator.Env, g v1alpha1.Group, chan
 	}
 	result, err := env.Apply().Seen(ctx, change.Desired, live)
 	if err == nil && result == apply.Updated {
-		status.Note(ctrl.LoggerFrom(ctx), g, change.Desired, string(result), "changed Instance %s: %s", change.Desired.Name, describeChange(change))
+		status.Note(ctrl.LoggerFrom(ctx), status.About{Object: g, Related: change.Desired, Reason: string(result)}, "changed Instance %s: %s", change.Desired.Name, describeChange(change))
 	}
 	return result, applyOutcome(change.Desired, err)
 }
@@ -158,7 +158,7 @@ func describeChange(change planning.InstanceChange) string {
 func applyOne(ctx context.Context, env operator.Env, desired, live client.Object) step.Outcome {
 	result, err := env.Apply().Object(ctx, desired, live)
 	if err == nil && result != apply.Unchanged {
-		status.Note(ctrl.LoggerFrom(ctx), desired, nil, string(result), "%s %s", result, desired.GetName())
+		status.Note(ctrl.LoggerFrom(ctx), status.About{Object: desired, Reason: string(result)}, "%s %s", result, desired.GetName())
 	}
 	return applyOutcome(desired, err)
 }

@@ -39,7 +39,7 @@ func deleteObjects(ctx context.Context, env operator.Env, g v1alpha1.Group, plan
 		live.SetGroupVersionKind(gvk)
 		done, o := deleteLive(ctx, env, live, object, "")
 		if done {
-			status.Note(ctrl.LoggerFrom(ctx), g, nil, "Deleted", "deleted %s %s, which nothing uses any more", gvk.Kind, object.GetName())
+			status.Note(ctrl.LoggerFrom(ctx), status.About{Object: g, Reason: "Deleted"}, "deleted %s %s, which nothing uses any more", gvk.Kind, object.GetName())
 		}
 		worst = step.Worst(worst, o)
 	}

@@ -41,7 +41,7 @@ func callPD(ctx context.Context, env operator.Env, g v1alpha1.Group, calls []com
 		}
 		if order.Verb == component.EvictLeaders || order.Verb == component.StopEvictingLeaders || order.Verb == component.TransferLeader {
 			// Part of a disruption, which is told, or answered by an annotation.
-			status.Note(ctrl.LoggerFrom(ctx), g, nil, string(order.Verb), "%s %s for Instance %s", order.Verb, order.Target, order.Instance)
+			status.Note(ctrl.LoggerFrom(ctx), status.About{Object: g, Reason: string(order.Verb)}, "%s %s for Instance %s", order.Verb, order.Target, order.Instance)
 			continue
 		}
 		env.Recorder.Eventf(g, nil, corev1.EventTypeNormal, string(order.Verb), string(order.Verb), "%s %s for Instance %s", order.Verb, order.Target, order.Instance)

@@ -32,7 +32,7 @@ func TestTheCurrentRevisionIsThatOfThoseThatAreDeletedToo(t *testing.T) {
 	}
 	plan := planning.Plan{Target: revision.Target{Hash: "new"}}
 	now := func() string {
-		return Report(g, s, plan, step.Done(), conditions.New(nil, 1, time.Unix(1800000000, 0)), true).CurrentRevision
+		return Report(g, s, plan, Work{Acted: step.Done(), Serving: true}, conditions.New(nil, 1, time.Unix(1800000000, 0))).CurrentRevision
 	}
 	assert.Equal(t, "old", now())
 	s.Instances = s.Instances[1:]
@@ -66,7 +66,7 @@ func TestTheCurrentRevisionIsNotThatOfOneThatHasLeft(t *testing.T) {
 			s.Instances[0].Status.Conditions = append(s.Instances[0].Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionDrained, Status: metav1.ConditionTrue})
 		}
 		want := map[bool]string{false: before.Hash, true: target.Hash}[left]
-		assert.Equal(t, want, Report(g, s, plan, step.Done(), conditions.New(nil, 1, time.Unix(1800000000, 0)), true).CurrentRevision)
+		assert.Equal(t, want, Report(g, s, plan, Work{Acted: step.Done(), Serving: true}, conditions.New(nil, 1, time.Unix(1800000000, 0))).CurrentRevision)
 		old, err := rollout.CurrentTarget(planning.Task{Plan: &plan, Group: g, Snapshot: s})
 		require.NoError(t, err)
 		assert.Equal(t, left, old == nil, "who is made new is made of what the members run")

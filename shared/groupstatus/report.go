@@ -21,16 +21,23 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
-// Report fills the part of the status that all groups share. serving is the
-// component's own word on whether the group does its work.
-func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, outcome step.Outcome, set *conditions.Set, serving bool) v1alpha1.GroupStatus {
+// Work is what a reconcile came to.
+type Work struct {
+	// Acted is how far the plan was carried out.
+	Acted step.Outcome
+	// Serving is the component's own word on whether the group does its work.
+	Serving bool
+}
+
+// Report fills the part of the status that all groups share.
+func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, work Work, set *conditions.Set) v1alpha1.GroupStatus {
 	spec, before := g.GetComponentSpec(), g.GetGroupStatus()
 	counts := rollout.Count(s, plan.Target.Hash)
 	noteReason, note := noteLeaderless(s)
 	set.Finish(conditions.Verdict{
-		Serving:    serving && (!spec.Suspended || spec.Paused),
+		Serving:    work.Serving && (!spec.Suspended || spec.Paused),
 		Summary:    summary(g, counts),
-		Outcome:    reportedOutcome(g, s, step.Worst(outcome, plan.Outcome)),
+		Outcome:    reportedOutcome(g, s, step.Worst(work.Acted, plan.Outcome)),
 		Unpause:    origin.Of(g).Unset("paused"),
 		Resume:     origin.Of(g).Unset("suspended"),
 		NoteReason: noteReason, Note: note,

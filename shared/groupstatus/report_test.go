@@ -21,7 +21,7 @@ func TestTheStatusSaysTheMostThatAClaimAsksFor(t *testing.T) {
 	g.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("9Gi")}, {Name: "log", Storage: resource.MustParse("1Gi")}}
 	says := func(instances ...*v1alpha1.Instance) []string {
 		var out []string
-		for _, v := range Report(g, observation.Snapshot{Instances: instances}, planning.Plan{}, step.Done(), conditions.New(nil, 1, time.Now()), true).Volumes {
+		for _, v := range Report(g, observation.Snapshot{Instances: instances}, planning.Plan{}, Work{Acted: step.Done(), Serving: true}, conditions.New(nil, 1, time.Now())).Volumes {
 			out = append(out, v.Name+" "+v.Requested.String())
 		}
 		return out

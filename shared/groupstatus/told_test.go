@@ -51,7 +51,7 @@ func TestAGroupTellsWhatAPersonMustMend(t *testing.T) {
 				s.Instances = []*v1alpha1.Instance{c.instance}
 			}
 			set := conditions.New(g.Status.Conditions, 1, clock())
-			status := groupstatus.Report(g, s, planning.Plan{Outcome: c.end}, step.Done(), set, true)
+			status := groupstatus.Report(g, s, planning.Plan{Outcome: c.end}, groupstatus.Work{Acted: step.Done(), Serving: true}, set)
 			assert.Equal(t, c.stalled, set.Is(v1alpha1.ConditionStalled))
 			assert.Equal(t, c.reason, status.Reason)
 			assert.Equal(t, c.message, status.Message)
@@ -66,7 +66,7 @@ func TestAGroupTellsWhoLeadsNothing(t *testing.T) {
 	})
 	i.Annotations = map[string]string{v1alpha1.AnnotationEvictLeaders: "disk", v1alpha1.AnnotationLeadersEvicted: "disk"}
 	set := conditions.New(nil, 1, clock())
-	status := groupstatus.Report(g, observation.Snapshot{Now: clock(), Instances: []*v1alpha1.Instance{i}}, planning.Plan{Outcome: step.Done()}, step.Done(), set, true)
+	status := groupstatus.Report(g, observation.Snapshot{Now: clock(), Instances: []*v1alpha1.Instance{i}}, planning.Plan{Outcome: step.Done()}, groupstatus.Work{Acted: step.Done(), Serving: true}, set)
 	assert.True(t, set.Is(v1alpha1.ConditionUpToDate))
 	assert.Equal(t, v1alpha1.ReasonLeadersEvicted, status.Reason)
 	assert.Contains(t, status.Message, "no leaders on basic-pd-0")

@@ -268,19 +268,25 @@ func (c *httpClient) call(ctx context.Context, name string, into any, do func(pd
 
 // request makes a call that the PD client does not have, as call does.
 func (c *httpClient) request(ctx context.Context, name, method, path string, into any) error {
-	return c.send(ctx, name, method, path, http.NoBody, into)
+	return c.send(ctx, name, message{method, path, http.NoBody}, into)
+}
+
+// message is what a request sends.
+type message struct {
+	method, path string
+	body         io.Reader
 }
 
 // send is request with a body.
-func (c *httpClient) send(ctx context.Context, name, method, path string, body io.Reader, into any) error {
+func (c *httpClient) send(ctx context.Context, name string, m message, into any) error {
 	return c.measure(ctx, name, into, func(read func(*http.Response, any) error) error {
-		req, err := http.NewRequestWithContext(ctx, method, c.url+path, body)
+		req, err := http.NewRequestWithContext(ctx, m.method, c.url+m.path, m.body)
 		if err != nil {
-			return fmt.Errorf("make request %s: %w", path, err)
+			return fmt.Errorf("make request %s: %w", m.path, err)
 		}
 		resp, err := c.http.Do(req) //nolint:bodyclose // read closes it
 		if err != nil {
-			return fmt.Errorf("%s %s: %w", method, path, err)
+			return fmt.Errorf("%s %s: %w", m.method, m.path, err)
 		}
 		return read(resp, nil)
 	})

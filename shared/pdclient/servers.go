@@ -125,5 +125,5 @@ func (c *httpClient) etcd(ctx context.Context, name, verb string, request, into 
 	if err != nil {
 		return fmt.Errorf("encode request %s: %w", verb, err)
 	}
-	return c.send(ctx, name, http.MethodPost, "/v3/kv/"+verb, bytes.NewReader(body), into)
+	return c.send(ctx, name, message{http.MethodPost, "/v3/kv/" + verb, bytes.NewReader(body)}, into)
 }

@@ -41,7 +41,7 @@ type telling struct {
 }
 
 // Eventf records an Event and logs it.
-func (j *Journal) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+func (j *Journal) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) { //nolint:revive // events.EventRecorder has these arguments
 	line := conditions.Plain(fmt.Sprintf(note, args...))
 	if absent(related) {
 		if related = nil; j.repeats(regarding, reason, line) {
@@ -76,9 +76,18 @@ func (j *Journal) repeats(regarding runtime.Object, reason, line string) bool {
 	return false
 }
 
+// About is what a line of the log is about.
+type About struct {
+	// Object that was worked for, and Related, another one that it is about; nil if there is
+	// none.
+	Object, Related client.Object
+	// Reason in one word.
+	Reason string
+}
+
 // Note logs a side effect that is no Event: what leads to it or follows from it is one.
-func Note(log logr.Logger, regarding, related client.Object, reason, format string, args ...any) {
-	log.Info(fmt.Sprintf(format, args...), fields(regarding, related, reason)...)
+func Note(log logr.Logger, about About, format string, args ...any) {
+	log.Info(fmt.Sprintf(format, args...), fields(about.Object, about.Related, about.Reason)...)
 }
 
 // fields are what the lines of a log are looked up by: the cluster, the object, the

@@ -51,7 +51,7 @@ func TestEveryEventIsALineInTheLog(t *testing.T) {
 	assert.Equal(t, 2, told())
 	assert.Len(t, lines, 5)
 
-	status.Note(j.Log, g, i, "Updated", "changed Instance %s", i.Name)
+	status.Note(j.Log, status.About{Object: g, Related: i, Reason: "Updated"}, "changed Instance %s", i.Name)
 	assert.Zero(t, told())
 	assert.Len(t, lines, 6)
 

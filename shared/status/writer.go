@@ -78,7 +78,7 @@ func (w Writer) transition(ctx context.Context, object client.Object, c metav1.C
 	}
 	if _, member := object.(*v1alpha1.Instance); member && (c.Type == v1alpha1.ConditionReady || c.Status == metav1.ConditionTrue && c.Type == v1alpha1.ConditionUpToDate) {
 		// A group's roll would be told once for each member: what is done to one is.
-		Note(logr.FromContextOrDiscard(ctx), object, nil, c.Reason, "%s is %s: %s", c.Type, c.Status, c.Message)
+		Note(logr.FromContextOrDiscard(ctx), About{Object: object, Reason: c.Reason}, "%s is %s: %s", c.Type, c.Status, c.Message)
 		return
 	}
 	info, known := v1alpha1.LookupCondition(c.Type)

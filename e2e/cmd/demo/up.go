@@ -71,7 +71,8 @@ func up(ctx context.Context, out *os.File) error {
 	if !show.live {
 		say(out, "%s", strings.TrimRight(tree.Draw(last, tree.Style{}), "\n"))
 	}
-	return goodbye(ctx, out, s, p, options, applied, loaded)
+	say(out, "\nEverything is Ready: %s after it was applied, %s after the images were loaded.", since(applied), since(loaded))
+	return goodbye(ctx, out, s, p, options.Images)
 }
 
 // applySample applies the sample, with a version of its own if there is one.
@@ -101,16 +102,15 @@ func applySample(ctx context.Context, out *os.File, s *session.Session, version 
 }
 
 // goodbye shows that SQL is answered, and says what can be done now.
-func goodbye(ctx context.Context, out *os.File, s *session.Session, p provider.Provider, o provider.Options, applied, loaded time.Time) error {
+func goodbye(ctx context.Context, out *os.File, s *session.Session, p provider.Provider, loaded string) error {
 	var service corev1.Service
 	if err := s.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: cluster + "-tidb"}, &service); err != nil {
 		return fmt.Errorf("get Service %s-tidb: %w", cluster, err)
 	}
-	say(out, "\nEverything is Ready: %s after it was applied, %s after the images were loaded.", since(applied), since(loaded))
 	switch {
-	case o.Images == provider.StandIns:
+	case loaded == provider.StandIns:
 		say(out, "The database is a stand-in: it speaks the protocols, and keeps nothing.")
-	case o.Images != provider.Upstream:
+	case loaded != provider.Upstream:
 		say(out, "PD and TiDB are the real ones, built from source; TiKV is a small one of ours that replicates by Raft, a test double; TiFlash is a stand-in, without tables.")
 	}
 	if p.Name() == provider.Local { // elsewhere, Services are not reached from here

@@ -98,7 +98,7 @@ func (n *node) start() {
 		out = os.Stderr
 	}
 	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})).With("store", n.id)
-	store, err := New(n.id, quickly, n.engine, n, n, log)
+	store, err := New(n.id, quickly, n.engine, Surroundings{Transport: n, PD: n, Log: log})
 	require.NoError(n.t, err)
 	var ctx context.Context
 	ctx, n.stop = context.WithCancel(context.Background())

@@ -80,10 +80,17 @@ const (
 	drainLimit = 512
 )
 
+// Surroundings are what a store talks to.
+type Surroundings struct {
+	Transport Transport
+	PD        PD
+	Log       *slog.Logger
+}
+
 // New makes a store of what the engine has. Run must be called for it to live.
-func New(id uint64, config Config, e *engine.Engine, transport Transport, pd PD, log *slog.Logger) (*Store, error) {
+func New(id uint64, config Config, e *engine.Engine, around Surroundings) (*Store, error) {
 	s := &Store{
-		id: id, config: config, log: log, engine: e, transport: transport, pd: pd,
+		id: id, config: config, log: around.Log, engine: e, transport: around.Transport, pd: around.PD,
 		events: make(chan func(), eventLimit), stopped: make(chan struct{}),
 		peers: map[uint64]*peer{}, votes: map[uint64]*raft_serverpb.RaftMessage{}, batch: e.NewBatch(),
 		// Commands of this process are told apart from those of the one before.

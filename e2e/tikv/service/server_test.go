@@ -36,7 +36,7 @@ func start(t *testing.T) (*Server, *kvrpcpb.Context) {
 	store, err := raftstore.New(1, raftstore.Config{
 		Tick: 10 * time.Millisecond, ElectionTicks: 10, HeartbeatTicks: 2, RegionHeartbeat: time.Hour, MaxDown: time.Hour,
 		MaxLeaderMissing: time.Hour, SplitSize: 1 << 30, SplitCheck: time.Hour, KeepEntries: 100,
-	}, e, alone{}, alone{}, slog.New(slog.DiscardHandler))
+	}, e, raftstore.Surroundings{Transport: alone{}, PD: alone{}, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -80,7 +80,7 @@ func (r *reconciler) finalizer(ctx context.Context, instance *v1alpha1.Instance,
 	if err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(r.Name)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("change finalizers of Instance %s: %w", instance.Name, err)
 	}
-	status.Note(ctrl.LoggerFrom(ctx), instance, nil, "Finalizers", "changed the finalizers of Instance %s to %q", instance.Name, changed.Finalizers)
+	status.Note(ctrl.LoggerFrom(ctx), status.About{Object: instance, Reason: "Finalizers"}, "changed the finalizers of Instance %s to %q", instance.Name, changed.Finalizers)
 	return nil
 }
 
@@ -93,7 +93,7 @@ func (r *reconciler) createClaim(ctx context.Context, s *snapshot, c claimCreati
 	}
 	s.volumes[c.index].claim = created
 	// Kubernetes' own Events tell how it gets its volume.
-	status.Note(ctrl.LoggerFrom(ctx), s.instance, created, "ClaimCreated", "created claim %s", created.Name)
+	status.Note(ctrl.LoggerFrom(ctx), status.About{Object: s.instance, Related: created, Reason: "ClaimCreated"}, "created claim %s", created.Name)
 	return step.Done()
 }
 
@@ -148,7 +148,7 @@ func (r *reconciler) createPod(ctx context.Context, s *snapshot, pod *corev1.Pod
 	}
 	s.pod = created
 	// Kubernetes' own Events tell where it is scheduled and how it starts.
-	status.Note(ctrl.LoggerFrom(ctx), s.instance, created, "PodCreated", "created pod %s of revision %s", pod.Name, s.instance.Spec.Revision)
+	status.Note(ctrl.LoggerFrom(ctx), status.About{Object: s.instance, Related: created, Reason: "PodCreated"}, "created pod %s of revision %s", pod.Name, s.instance.Spec.Revision)
 	return step.Done()
 }
 

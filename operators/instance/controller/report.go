@@ -67,7 +67,7 @@ func report(s *snapshot, p *plan, acted step.Outcome, now time.Time) finding {
 
 	deleting := instance.DeletionTimestamp != nil
 	suspended := instance.Spec.Suspended && !deleting
-	outcome := worst(s, p, acted, volumes, pod, suspended)
+	outcome := worst(s, p, outcomes{acted, volumes, pod}, suspended)
 	noteReason, note := leaderless(instance)
 	set.Finish(conditions.Verdict{
 		NoteReason: noteReason, Note: note,
@@ -102,19 +102,22 @@ func leaderless(i *v1alpha1.Instance) (reason, note string) {
 	return v1alpha1.ReasonLeadersEvicted, "it leads nothing (annotation " + v1alpha1.AnnotationEvictLeaders + "); everything matches the spec"
 }
 
+// outcomes are how far the plan was carried out, and what stands of volumes and pod.
+type outcomes struct{ acted, volumes, pod step.Outcome }
+
 // worst picks what a person should hear first: among equals what the operator
 // does, then the cause rather than what follows from it.
-func worst(s *snapshot, p *plan, acted, volumes, pod step.Outcome, suspended bool) step.Outcome {
-	all := []step.Outcome{acted}
+func worst(s *snapshot, p *plan, now outcomes, suspended bool) step.Outcome {
+	all := []step.Outcome{now.acted}
 	if p.outcome.Reason != v1alpha1.ReasonCreating {
 		all = append(all, p.outcome)
 	}
 	switch {
 	case suspended:
 	case scheduledFirst(s):
-		all = append(all, pod, volumes)
+		all = append(all, now.pod, now.volumes)
 	default:
-		all = append(all, volumes, pod)
+		all = append(all, now.volumes, now.pod)
 	}
 	all = append(all, p.outcome)
 	if !suspended {

@@ -100,7 +100,7 @@ func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering 
 			// Who is made to found asks its pod how it starts, from the first pod on and
 			// for ever, because the pod that runs does. A founder that an earlier version
 			// has made has its argument until its pod is made anew.
-			foundOrJoin(g, template, found, before, asked || i == nil && found, founders(g, s))
+			foundOrJoin(g, template, start{founds: found, founders: founders(g, s), before: before, asked: asked || i == nil && found})
 		},
 		RollGate: rollout.RollGate(g, s), SuspendWait: rollout.SuspendWait(g, s),
 		Budget: budget.Budget(g, s, workload.Owner(g), counted(g, s)),

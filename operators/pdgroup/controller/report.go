@@ -59,7 +59,7 @@ func report(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, outcome st
 	// Who depends on PD must not come before it is what it will stay.
 	serving = serving && !recovery.Active(g)
 	p.Outcome = groupstatus.WithDeadline(g, p.Outcome, unsure)
-	status.GroupStatus = groupstatus.Report(g, s, p.Plan, outcome, set, serving)
+	status.GroupStatus = groupstatus.Report(g, s, p.Plan, groupstatus.Work{Acted: outcome, Serving: serving}, set)
 	return status, set, step.Worst(outcome, p.Outcome)
 }
 

@@ -143,25 +143,35 @@ func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
 	return tomlconfig.File(configFile, g.Spec.Config, owned, own)
 }
 
+// start is how a member starts.
+type start struct {
+	// founds says that it founds the cluster, with the members of the slots founders.
+	founds   bool
+	founders []int32
+	// before is the argument that it founded with; empty if it has none.
+	before string
+	// asked says that it asks its pod.
+	asked bool
+}
+
 // foundOrJoin changes a template into one that founds the cluster, in which
 // every founder names all of them by their slots, or into one that joins it.
-// before is the argument that it founded with, empty if it has none. asked says
-// that the member asks its pod how it starts, as one does that is made to found
-// (P2): an argument stays in a pod as long as the pod, but an annotation changes
+//
+// A member that is made to found asks its pod how it starts (P2): an argument stays in a pod as long as the pod, but an annotation changes
 // in it, and the kubelet reads it each time that it starts the container. So a
 // founder whose disk is lost under its pod joins as soon as there is a cluster.
-func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bool, before string, asked bool, founders []int32) {
-	start := joinFlag + names.PDURL(workload.Scheme(g), g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient)
+func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, s start) {
+	argument := joinFlag + names.PDURL(workload.Scheme(g), g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient)
 	switch {
-	case found && before != "":
-		start = before
-	case found:
-		members := make([]string, 0, len(founders))
-		for _, slot := range founders {
+	case s.founds && s.before != "":
+		argument = s.before
+	case s.founds:
+		members := make([]string, 0, len(s.founders))
+		for _, slot := range s.founders {
 			pod := names.Instance(g.Name, slot)
 			members = append(members, fmt.Sprintf("%s=%s://%s:%d", pod, workload.Scheme(g), names.PodHost(pod, g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDPeer))
 		}
-		start = founding.Flag + strings.Join(members, ",")
+		argument = founding.Flag + strings.Join(members, ",")
 	}
 	template.Annotations = maps.Clone(template.Annotations)
 	delete(template.Annotations, v1alpha1.AnnotationStart)
@@ -170,9 +180,9 @@ func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bo
 		if container.Name != g.Component() {
 			continue
 		}
-		arg := start
+		arg := argument
 		container.Env = slices.DeleteFunc(slices.Clone(container.Env), func(e corev1.EnvVar) bool { return e.Name == founding.Variable })
-		if asked {
+		if s.asked {
 			arg = founding.Reference
 			container.Env = append(container.Env, corev1.EnvVar{Name: founding.Variable, ValueFrom: &corev1.EnvVarSource{
 				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + v1alpha1.AnnotationStart + "']"},
@@ -180,7 +190,7 @@ func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, found bo
 			if template.Annotations == nil {
 				template.Annotations = map[string]string{}
 			}
-			template.Annotations[v1alpha1.AnnotationStart] = start
+			template.Annotations[v1alpha1.AnnotationStart] = argument
 		}
 		container.Args = slices.Clone(container.Args)
 		for i, old := range container.Args {

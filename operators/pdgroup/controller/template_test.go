@@ -45,7 +45,7 @@ func TestGolden(t *testing.T) {
 	pod, files, problems := render(g, "tidb-groups/pdgroup-operator:dev")
 	require.Empty(t, problems)
 	founder := pod.DeepCopy()
-	foundOrJoin(g, founder, true, "", false, []int32{0, 1, 2})
+	foundOrJoin(g, founder, start{founds: true, founders: []int32{0, 1, 2}})
 	golden(t, "pd", pod, map[string]any{"founder": founder.Spec.Containers[0].Args}, files, services(g)[0], services(g)[1])
 }
 
@@ -64,10 +64,10 @@ func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
 		assert.Contains(t, args, want)
 	}
 	founder := pod.DeepCopy()
-	foundOrJoin(g, founder, true, "", false, []int32{0, 1})
+	foundOrJoin(g, founder, start{founds: true, founders: []int32{0, 1}})
 	assert.Contains(t, founder.Spec.Containers[0].Args, "--initial-cluster=basic-pd-0=http://basic-pd-0.basic-pd-peer.ns.svc.k8s.example.com:2380,"+
 		"basic-pd-1=http://basic-pd-1.basic-pd-peer.ns.svc.k8s.example.com:2380")
-	foundOrJoin(g, founder, false, "", false, nil)
+	foundOrJoin(g, founder, start{})
 	assert.Equal(t, args, founder.Spec.Containers[0].Args)
 }
 
@@ -156,7 +156,7 @@ func TestSEC01AMemberSpeaksTLS(t *testing.T) {
 	pod, files, problems := render(g, "tidb-groups/pdgroup-operator:dev")
 	require.Empty(t, problems)
 	founder := pod.DeepCopy()
-	foundOrJoin(g, founder, true, "", false, []int32{0, 1, 2})
+	foundOrJoin(g, founder, start{founds: true, founders: []int32{0, 1, 2}})
 	golden(t, "tls", pod, map[string]any{"founder": founder.Spec.Containers[0].Args}, files, inputs(g))
 
 	for _, key := range []string{"cacert-path", "cert-path", "key-path"} {

@@ -19,7 +19,7 @@ func report(g *v1alpha1.TiCDCGroup, s observation.Snapshot, p groupPlan, outcome
 	p.Dependencies.Put("PDGroup "+g.PDGroupName()+" and a TiKVGroup of it are Ready", set)
 	// One capture copies what all would; how many do is for UpToDate.
 	serving := slices.ContainsFunc(s.Instances, member.WasReady)
-	return v1alpha1.TiCDCGroupStatus{GroupStatus: groupstatus.Report(g, s, p.Plan, outcome, set, serving)}, set
+	return v1alpha1.TiCDCGroupStatus{GroupStatus: groupstatus.Report(g, s, p.Plan, groupstatus.Work{Acted: outcome, Serving: serving}, set)}, set
 }
 
 // members reports every Instance's capture.

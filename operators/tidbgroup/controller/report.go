@@ -20,7 +20,7 @@ func report(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, outcome step.Outcome
 	// One server that answers is a service; how many do is for UpToDate.
 	serving := slices.ContainsFunc(s.Instances, member.WasReady)
 	status := v1alpha1.TiDBGroupStatus{
-		GroupStatus: groupstatus.Report(g, s.Snapshot, p.Plan, outcome, set, serving),
+		GroupStatus: groupstatus.Report(g, s.Snapshot, p.Plan, groupstatus.Work{Acted: outcome, Serving: serving}, set),
 		Endpoint:    workload.Endpoint(g, g.Spec.Service, ports()[0], s.Services[g.Name]),
 		Upgrade:     p.Upgrade,
 		SQL:         p.SQL.Status,

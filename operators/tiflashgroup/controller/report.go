@@ -27,7 +27,7 @@ func report(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, outco
 	}
 	serving, unsure := store.Serves(g, s, set, now)
 	p.Outcome = groupstatus.WithDeadline(g, p.Outcome, unsure)
-	status.GroupStatus = groupstatus.Report(g, s, p.Plan, outcome, set, serving)
+	status.GroupStatus = groupstatus.Report(g, s, p.Plan, groupstatus.Work{Acted: outcome, Serving: serving}, set)
 	return status, set, step.Worst(outcome, p.Outcome)
 }
 

@@ -21,7 +21,7 @@ func report(g *v1alpha1.TiProxyGroup, s observation.Snapshot, p groupPlan, outco
 	// One proxy that answers is a service; how many do is for UpToDate.
 	serving := slices.ContainsFunc(s.Instances, member.WasReady)
 	return v1alpha1.TiProxyGroupStatus{
-		GroupStatus: groupstatus.Report(g, s, p.Plan, outcome, set, serving),
+		GroupStatus: groupstatus.Report(g, s, p.Plan, groupstatus.Work{Acted: outcome, Serving: serving}, set),
 		Endpoint:    workload.Endpoint(g, g.Spec.Service, ports()[0], s.Services[g.Name]),
 	}, set
 }

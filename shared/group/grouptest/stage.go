@@ -136,7 +136,7 @@ func (s *Stage) Carry(seen observation.Snapshot, plan planning.Plan) []component
 func (s *Stage) Report(seen observation.Snapshot, plan planning.Plan) *conditions.Set {
 	set := conditions.New(s.Group.GetGroupStatus().Conditions, s.Group.GetGeneration(), s.Now)
 	serving := slices.ContainsFunc(seen.Instances, member.WasReady)
-	*s.Group.GetGroupStatus() = groupstatus.Report(s.Group, seen, plan, step.Done(), set, serving)
+	*s.Group.GetGroupStatus() = groupstatus.Report(s.Group, seen, plan, groupstatus.Work{Acted: step.Done(), Serving: serving}, set)
 	for _, name := range s.Names() {
 		i := s.instances[name]
 		if at := slices.IndexFunc(seen.Instances, func(x *v1alpha1.Instance) bool { return x.UID == i.UID }); at < 0 {
