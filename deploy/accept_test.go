@@ -59,6 +59,7 @@ func TestTheAPIServerAcceptsEverythingThatIsRendered(t *testing.T) {
 		"minimal": render(t, "overlays/minimal"),
 	}
 	renderings["namespaces"] = render(t, "overlays/namespaces")
+	renderings["one process"] = render(t, "overlays/one-process")
 	for _, component := range components() {
 		if component == "policies" || component == "namespaces" {
 			continue // one is in the default overlay, the other needs a list

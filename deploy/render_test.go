@@ -48,7 +48,7 @@ func groups(but string) []string {
 }
 
 func components() []string {
-	return []string{"debug-logging", "high-availability", "namespaced", "namespaces", "networkpolicy", "policies", "prometheus", "tls"}
+	return []string{"debug-logging", "high-availability", "namespaced", "namespaces", "networkpolicy", "one-process", "policies", "prometheus", "tls"}
 }
 
 // args are those that every operator is started with.
@@ -191,6 +191,17 @@ func bindingsHold(t *testing.T, objects []*unstructured.Unstructured) {
 	for name, d := range every[appsv1.Deployment](t, objects, "Deployment") {
 		assert.Contains(t, accounts, d.Spec.Template.Spec.ServiceAccountName, name)
 	}
+}
+
+func TestOneProcessHasTheRightsOfAllAndNothingRunsBesideIt(t *testing.T) {
+	objects, apart := render(t, "overlays/one-process"), render(t, "overlays/default")
+	assert.Equal(t, []string{"all-operator"}, names(objects, "Deployment"))
+	assert.Equal(t, []string{"all-operator"}, names(objects, "ServiceAccount"))
+	assert.Equal(t, []string{"all-operator-metrics"}, names(objects, "Service"))
+	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "CustomResourceDefinition"} {
+		assert.Equal(t, names(apart, kind), names(objects, kind))
+	}
+	bindingsHold(t, objects)
 }
 
 func TestEverySubsetOfOperatorsRenders(t *testing.T) {

@@ -72,7 +72,7 @@ func relative(from, to string) (string, error) {
 // tagged gives every operator's image a tag.
 func tagged(tag string) []types.Image {
 	var out []types.Image
-	for _, name := range v1alpha1.Operators() {
+	for _, name := range v1alpha1.Programs() {
 		out = append(out, types.Image{Name: "tidb-groups/" + name + "-operator", NewTag: tag})
 	}
 	return out

@@ -14,7 +14,7 @@ import (
 func TestEveryOverlayIsRenderedWithTheImagesOfTheVersion(t *testing.T) {
 	names, err := install.Overlays("..")
 	require.NoError(t, err)
-	operators := map[string]int{"default": len(v1alpha1.Operators()), "minimal": 3, "namespaces": len(v1alpha1.Operators())}
+	operators := map[string]int{"default": len(v1alpha1.Operators()), "minimal": 3, "namespaces": len(v1alpha1.Operators()), "one-process": 1}
 	require.Len(t, names, len(operators))
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {

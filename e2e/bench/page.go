@@ -25,7 +25,9 @@ type Run struct {
 	// Load of the machine before the first case: how many processes wanted a processor.
 	Load float64 `json:"load"`
 	// Results by number of clusters.
-	Results []Result `json:"results"`
+	Results []Result `json:"results,omitempty"`
+	// Processes are runs in which the operators had processes of their own.
+	Processes []Processes `json:"processes,omitempty"`
 }
 
 // Loaded reports whether the machine did much else when a run began: then times are
@@ -71,7 +73,9 @@ func Record(docs string, run Run) error {
 	if err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("read %s: %w", file, err)
 	}
-	runs = slices.DeleteFunc(runs, func(old Run) bool { return old.Commit == run.Commit })
+	runs = slices.DeleteFunc(runs, func(old Run) bool {
+		return old.Commit == run.Commit && (len(old.Processes) > 0) == (len(run.Processes) > 0)
+	})
 	if len(runs) > 0 && runs[0].Machine != run.Machine {
 		return fmt.Errorf("%s has runs on %q, which this machine (%q) cannot be compared with: move the file away to begin anew", file, runs[0].Machine, run.Machine)
 	}
@@ -111,7 +115,8 @@ func Tables(runs []Run) string {
 	if len(runs) == 0 {
 		return out.String()
 	}
-	last := runs[len(runs)-1]
+	processTable(&out, runs)
+	last := lastMeasured(runs)
 	fmt.Fprintf(&out, "\nMachine: %s.\n", last.Machine)
 	for _, r := range last.Results {
 		fmt.Fprintf(&out, "\n### %d clusters, by operator\n\nCommit %s.\n\n| operator | processor time, ms per cluster | reconciles per cluster |\n|---|---|---|\n", r.Clusters, last.Commit)
@@ -127,6 +132,32 @@ func Tables(runs []Run) string {
 		fmt.Fprintf(&out, "| %s | %s %s | %s | %s |\n", w.Operator, w.Verb, w.Resource, w.span(), w.Why)
 	}
 	return out.String()
+}
+
+// lastMeasured is the last run that looked at each operator.
+func lastMeasured(runs []Run) Run {
+	for _, run := range slices.Backward(runs) {
+		if len(run.Results) > 0 {
+			return run
+		}
+	}
+	return runs[len(runs)-1]
+}
+
+// processTable tells what operators in processes of their own have used, and all in one.
+func processTable(out *strings.Builder, runs []Run) {
+	if !slices.ContainsFunc(runs, func(r Run) bool { return len(r.Processes) > 0 }) {
+		return
+	}
+	out.WriteString("\n### In processes of their own, and in one\n\n" +
+		"Memory is what the processes keep for themselves in the end, without their code.\n\n" +
+		"| commit | clusters | processes | all Ready, s | processor time per cluster, ms | idle | processor time idle, ms | memory, MiB |\n|---|---|---|---|---|---|---|---|\n")
+	for _, run := range runs {
+		for _, p := range run.Processes {
+			fmt.Fprintf(out, "| %s | %d | %d | %.1f | %.0f | %s | %.0f | %d |\n",
+				run.Commit, p.Clusters, len(p.Memory), p.Took.Seconds(), ms(p.Start)/float64(p.Clusters), p.IdleFor, ms(p.Idle), p.Total()>>20)
+		}
+	}
 }
 
 // phaseTable tells what was asked after the start.

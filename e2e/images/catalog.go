@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,12 +104,15 @@ func catalog() []recipe {
 		{set: SetBase, ref: CoreDNSRef, program: "coredns", path: "/coredns"},
 		{set: SetBase, ref: BusyboxRef, busybox: true, path: "/bin/busybox"},
 	}
-	for _, name := range v1alpha1.Operators() {
+	for _, name := range v1alpha1.Programs() {
 		r := recipe{
 			set: SetOperators, ref: "tidb-groups/" + name + "-operator:dev",
 			pkg: "./operators/" + name, path: "/operator", user: nobody,
 		}
 		r.extra = tools()[name]
+		if name == v1alpha1.OperatorAll {
+			r.extra = slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(tools()))...)))
+		}
 		recipes = append(recipes, r)
 	}
 	for _, s := range []struct{ image, binary, path string }{

@@ -154,7 +154,7 @@ func TestChoose(t *testing.T) {
 	assert.Equal(t, []string{"pingcap/dumpling:v8.5.0", "pingcap/tidb-lightning:v8.5.0"}, refs(SetBackup))
 	assert.Equal(t, []string{"pingcap/pd:v8.1.0", "pingcap/tidb:v8.1.0", "pingcap/tikv:v8.1.0", "pingcap/tiflash:v8.1.0"}, refs(SetOlder))
 	assert.Equal(t, []string{BusyboxRef}, refs(BusyboxRef))
-	assert.Len(t, refs(SetOperators), len(v1alpha1.Operators()))
+	assert.Len(t, refs(SetOperators), len(v1alpha1.Programs()))
 	assert.Equal(t, Refs(), refs())
 	_, err := choose([]string{"nothing"})
 	require.ErrorContains(t, err, `"nothing": unknown`)

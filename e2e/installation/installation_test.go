@@ -97,7 +97,7 @@ configMapGenerator:
 	c.Watcher.Now(func(o rig.Objects) {
 		assert.NoError(t, untouched(o, whole(), rig.Key{Kind: v1alpha1.KindPDGroup, Name: "lone"}, rig.Key{Kind: v1alpha1.KindInstance, Name: "lone-0"}))
 	})
-	nothingRefused(t, a, refused)
+	in.nothingRefused(a, refused)
 }
 
 // SEC-02: operators in the namespace of their databases have roles there, and no other right at all.
@@ -121,12 +121,12 @@ components: [DEPLOY/components/namespaced]
 	other.Apply(parse[v1alpha1.TidbCluster](t, cluster))
 	own.Start(rig.Operators()...)
 	in.lifecycle(own, func() {
-		for _, name := range rig.Operators() {
+		for _, name := range in.programs() {
 			assert.Equal(t, http.StatusOK, in.get("http://"+in.hosts[name]+":8443/metrics", ""), "nobody may ask who a reader is: %s", name)
 		}
 	}, restartOne)
 	other.Watcher.Now(func(o rig.Objects) { assert.NoError(t, untouched(o, whole())) })
-	nothingRefused(t, own, refused)
+	in.nothingRefused(own, refused)
 }
 
 // SEC-02: what overlays/default grants suffices in every namespace, and for nodes and volumes.
@@ -142,7 +142,24 @@ func TestSEC02OperatorsOfAllNamespacesNeedNoMoreThanTheirRoles(t *testing.T) {
 
 	every.Start(rig.Operators()...)
 	in.lifecycle(every, func() { in.metricsAreReviewed(every.Namespace()) }, restartOne)
-	nothingRefused(t, every, refused)
+	in.nothingRefused(every, refused)
+}
+
+// SEC-02: one process for all operators needs no more than the sum of their roles.
+func TestSEC02OneProcessNeedsNoMoreThanTheRolesOfAll(t *testing.T) {
+	refused := len(journal.Refusals())
+	var in *installed
+	with := options("one")
+	with.ClusterWide, with.OneProcess = true, true
+	with.Installed = func(ctx context.Context, name string) (rig.Process, error) { return in.process(ctx, name) }
+	one := rig.New(t, plane, with)
+	in = install(t, map[string]string{"kustomization.yaml": "resources: [DEPLOY/overlays/one-process]\n"})
+	require.Equal(t, []string{v1alpha1.OperatorAll}, in.programs())
+	in.awaitPolicies(one.Namespace())
+
+	one.Start(rig.Operators()...)
+	in.lifecycle(one, func() { in.metricsAreReviewed(one.Namespace()) }, restartOne)
+	in.nothingRefused(one, refused)
 }
 
 // lifecycle brings a cluster up, and then scales, restarts and deletes it. between is
@@ -167,7 +184,7 @@ func (in *installed) lifecycle(r *rig.Test, between func(), restart func(*testin
 
 	restart(t, r)
 	system := in.deployment("pdgroup").Namespace
-	assert.ElementsMatch(t, append(leaders(system), r.Namespace()+"/small-pd-disruption"), in.leases(), "leaders beside the operators, the right to disrupt beside the cluster")
+	assert.ElementsMatch(t, append(in.leaders(system), r.Namespace()+"/small-pd-disruption"), in.leases(), "leaders beside the operators, the right to disrupt beside the cluster")
 
 	r.Delete(parse[v1alpha1.TidbCluster](t, cluster))
 	r.Await(rig.Patience, "nothing is left but claims", func(o rig.Objects) error {
@@ -222,9 +239,9 @@ func restartOne(t *testing.T, r *rig.Test) {
 }
 
 // leaders are the Leases by which replicas of an operator agree who acts.
-func leaders(namespace string) []string {
+func (in *installed) leaders(namespace string) []string {
 	var out []string
-	for _, name := range rig.Operators() {
+	for _, name := range in.programs() {
 		out = append(out, namespace+"/tidb-groups-"+name)
 	}
 	return out
@@ -266,7 +283,7 @@ func (in *installed) client(name string) client.Client {
 // awaitReady waits until every operator's probes answer as its Deployment asks for.
 func (in *installed) awaitReady() {
 	in.t.Helper()
-	for _, name := range rig.Operators() {
+	for _, name := range in.programs() {
 		for _, path := range []string{"/healthz", "/readyz"} {
 			require.Eventually(in.t, func() bool { return in.get("http://"+in.hosts[name]+":8081"+path, "") == http.StatusOK }, waitFor, tick, "%s of %s", path, name)
 		}
@@ -284,7 +301,7 @@ func (in *installed) metricsAreReviewed(namespace string) {
 	}
 	require.NoError(in.t, in.admin.Create(in.t.Context(), binding))
 	token := in.access(in.t.Context(), namespace, "default").BearerToken
-	for _, name := range rig.Operators() {
+	for _, name := range in.programs() {
 		url := "https://" + in.hosts[name] + ":8443/metrics"
 		require.Eventually(in.t, func() bool { return in.get(url, token) == http.StatusOK }, waitFor, tick, name)
 		assert.Equal(in.t, http.StatusUnauthorized, in.get(url, ""), name)

@@ -56,7 +56,7 @@ func TestARelease(t *testing.T) {
 
 	t.Run("has a checksum of every file", func(t *testing.T) {
 		for _, file := range []string{
-			"images/index.json", "images/oci-layout", "install-default.yaml", "install-minimal.yaml", "install-namespaces.yaml",
+			"images/index.json", "images/oci-layout", "install-default.yaml", "install-minimal.yaml", "install-namespaces.yaml", "install-one-process.yaml",
 			"instance-operator.cdx.json", "pdgroup-operator.cdx.json",
 		} {
 			assert.Contains(t, sums, "  "+file+"\n")

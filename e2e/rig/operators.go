@@ -14,15 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	backup "github.com/tidb-groups/tidb-groups/operators/backup/controller"
-	instance "github.com/tidb-groups/tidb-groups/operators/instance/controller"
-	pdgroup "github.com/tidb-groups/tidb-groups/operators/pdgroup/controller"
-	ticdcgroup "github.com/tidb-groups/tidb-groups/operators/ticdcgroup/controller"
-	tidbcluster "github.com/tidb-groups/tidb-groups/operators/tidbcluster/controller"
-	tidbgroup "github.com/tidb-groups/tidb-groups/operators/tidbgroup/controller"
-	tiflashgroup "github.com/tidb-groups/tidb-groups/operators/tiflashgroup/controller"
-	tikvgroup "github.com/tidb-groups/tidb-groups/operators/tikvgroup/controller"
-	tiproxygroup "github.com/tidb-groups/tidb-groups/operators/tiproxygroup/controller"
+	"github.com/tidb-groups/tidb-groups/operators/all/suite"
 	"github.com/tidb-groups/tidb-groups/shared/credentials"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
@@ -30,12 +22,7 @@ import (
 )
 
 // Definitions returns all operators.
-func Definitions() []operator.Definition {
-	return []operator.Definition{
-		instance.Definition(), pdgroup.Definition(), tikvgroup.Definition(),
-		tidbgroup.Definition(), tiflashgroup.Definition(), tiproxygroup.Definition(), ticdcgroup.Definition(), tidbcluster.Definition(), backup.Definition(),
-	}
-}
+func Definitions() []operator.Definition { return suite.Program().Operators }
 
 // Operators returns the names of all operators.
 func Operators() []string {
@@ -77,15 +64,13 @@ type running struct {
 	line   *line
 }
 
-// launch starts an operator and returns when it works. It is among those that
-// run from the moment on at which it may write, so that it can be severed.
-func (r *Rig) launch(name string) error {
-	d, err := definition(name)
-	if err != nil {
-		return err
-	}
+// launch starts a program and returns when it works. Its operators are among those that
+// run from the moment on at which they may write, so that they can be severed.
+func (r *Rig) launch(p operator.Program) error {
+	name := p.Name
 	as := Process{Config: r.plane.Config, Flags: r.flags()}
 	if r.options.Installed != nil {
+		var err error
 		if as, err = r.options.Installed(r.ctx, name); err != nil {
 			return fmt.Errorf("find out how %s operator runs: %w", name, err)
 		}
@@ -103,21 +88,15 @@ func (r *Rig) launch(name string) error {
 	out.line = r.Requests.line(name, out.cancel)
 	cfg.Wrap(out.line.wrap)
 	store := credentials.New(time.Now)
-	options := []pdclient.DialerOption{pdclient.WithTLS(store.PD)}
-	if d.Kind == v1alpha1.KindPDGroup {
-		options = append(options, pdclient.WithConfig())
-	}
-	dial := r.dialer(options...)
-	if r.options.Dial != nil {
-		dial = r.options.Dial(name, dial)
-	}
-	manager, err := operator.NewManager(ctx, cfg, d, as.Flags, operator.Reach{Dial: dial, Credentials: store})
+	manager, err := operator.NewManager(ctx, cfg, p, as.Flags, operator.Reach{Dial: r.dial(p, store), Credentials: store})
 	if err != nil {
 		out.cancel()
-		return fmt.Errorf("start %s operator: %w", d.Name, err)
+		return fmt.Errorf("start %s operator: %w", name, err)
 	}
 	r.mu.Lock()
-	r.operators[name] = out
+	for _, d := range p.Operators {
+		r.operators[d.Name] = out
+	}
 	r.mu.Unlock()
 	// Every goroutine that an operator starts carries its name, so that a profile of the
 	// process tells which operator used the processor.
@@ -125,11 +104,29 @@ func (r *Rig) launch(name string) error {
 	if !manager.GetCache().WaitForCacheSync(ctx) {
 		out.cancel()
 		r.mu.Lock()
-		delete(r.operators, name)
+		for _, d := range p.Operators {
+			delete(r.operators, d.Name)
+		}
 		r.mu.Unlock()
-		return fmt.Errorf("fill caches of %s operator: %w", d.Name, errors.Join(ctx.Err(), <-out.done))
+		return fmt.Errorf("fill caches of %s operator: %w", name, errors.Join(ctx.Err(), <-out.done))
 	}
 	return nil
+}
+
+// dial is how each operator of a program reaches PD.
+func (r *Rig) dial(p operator.Program, store *credentials.Store) map[string]pd.Dialer {
+	out := map[string]pd.Dialer{}
+	for _, d := range p.Operators {
+		options := []pdclient.DialerOption{pdclient.WithTLS(store.PD)}
+		if d.Kind == v1alpha1.KindPDGroup {
+			options = append(options, pdclient.WithConfig())
+		}
+		out[d.Name] = r.dialer(options...)
+		if r.options.Dial != nil {
+			out[d.Name] = r.options.Dial(d.Name, out[d.Name])
+		}
+	}
+	return out
 }
 
 // dialer reaches the databases of this rig and of its neighbours.
@@ -191,24 +188,31 @@ func (r *Rig) StartOperators(_ context.Context, names ...string) error {
 		if slices.Contains(r.Running(), name) {
 			continue
 		}
-		if err := r.launch(name); err != nil {
+		d, err := definition(name)
+		if err != nil {
 			return err
 		}
-		r.tell(name, true)
+		started := operator.Alone(d)
+		if r.options.OneProcess {
+			started = suite.Program()
+		}
+		if err := r.launch(started); err != nil {
+			return err
+		}
+		for _, d := range started.Operators {
+			r.tell(d.Name, true)
+		}
 	}
 	return nil
 }
 
-// StopOperators implements scenario.World.
+// StopOperators implements scenario.World. Operators of one process are stopped together,
+// whichever is named.
 func (r *Rig) StopOperators(_ context.Context, names ...string) error {
 	errs := make([]error, len(names))
 	var stopping sync.WaitGroup
 	for i, name := range names {
-		r.tell(name, false)
-		r.mu.Lock()
-		started := r.operators[name]
-		delete(r.operators, name)
-		r.mu.Unlock()
+		started := r.forget(name)
 		if started == nil {
 			continue
 		}
@@ -220,6 +224,26 @@ func (r *Rig) StopOperators(_ context.Context, names ...string) error {
 	}
 	stopping.Wait()
 	return errors.Join(errs...)
+}
+
+// forget takes an operator, and those of its process, from those that run, and returns the
+// process; nil if it does not run.
+func (r *Rig) forget(name string) *running {
+	r.mu.Lock()
+	started, together := r.operators[name], []string{name}
+	for other, process := range r.operators {
+		if started != nil && process == started && other != name {
+			together = append(together, other)
+		}
+	}
+	for _, one := range together {
+		delete(r.operators, one)
+	}
+	r.mu.Unlock()
+	for _, one := range together {
+		r.tell(one, false)
+	}
+	return started
 }
 
 // Sever cuts operators off from the API server, now and for good: what they

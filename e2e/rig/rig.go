@@ -58,6 +58,10 @@ type Options struct {
 	// an operator has not seen yet counts as unseen for twice as long.
 	Silence time.Duration
 
+	// OneProcess runs all operators in one process, as operators/all does: starting or
+	// stopping one starts or stops all.
+	OneProcess bool
+
 	// Remedies has every command tried that a status tells a person to run, with what
 	// this kubectl has shown already; none is tried if nil, but a Test has its own.
 	Remedies *Kubectl

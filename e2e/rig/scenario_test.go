@@ -1,6 +1,7 @@
 package rig_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,6 +10,31 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 )
+
+// All operators in one process, as operators/all runs them: a cache that is shared holds what
+// an operator alone does not see.
+func TestScenariosInOneProcess(t *testing.T) {
+	all, err := scenario.Load()
+	require.NoError(t, err)
+	wanted := []string{"restarted-by-annotation", "tidb-scaled-and-failed-over", "tikv-scale-in"}
+	for _, family := range all {
+		for _, s := range family.Variants(false) {
+			if !slices.Contains(wanted, s.Name) {
+				continue
+			}
+			wanted = slices.DeleteFunc(wanted, func(name string) bool { return name == s.Name })
+			t.Run(s.Name, func(t *testing.T) {
+				t.Parallel()
+				options := rig.Options{Remedies: rig.NewKubectl(), OneProcess: true}.For(s)
+				r := rig.New(t, plane, options)
+				result, err := scenario.Run(t.Context(), r.Rig, s)
+				require.NoError(t, err)
+				assert.NoError(t, result.Bad())
+			})
+		}
+	}
+	assert.Empty(t, wanted, "no scenario has this name")
+}
 
 // Every scenario that the rig can run, those with many orders in a sample.
 func TestScenarios(t *testing.T) {

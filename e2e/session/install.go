@@ -58,7 +58,7 @@ func (s *Session) ScaleOperator(ctx context.Context, operator string, replicas i
 
 func registryOverlay(registry string) string {
 	text := "resources: [../default]\nimages:\n"
-	for _, name := range v1alpha1.Operators() {
+	for _, name := range v1alpha1.Programs() {
 		image := "tidb-groups/" + name + "-operator"
 		text += fmt.Sprintf("- {name: %s, newName: %s/%s}\n", image, registry, image)
 	}

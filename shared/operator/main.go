@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -40,20 +41,25 @@ const gracefulShutdown = 10 * time.Second
 
 // Main runs an operator until SIGTERM or SIGINT and returns its exit code.
 func Main(definition Definition) int {
-	flags, err := Parse(definition.Name, os.Args[1:])
+	return MainOf(Alone(definition))
+}
+
+// MainOf is Main for operators that share a process.
+func MainOf(program Program) int {
+	flags, err := Parse(program.Name, os.Args[1:])
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		say(os.Stderr, "%s-operator: %v; run with --help for the flags\n", definition.Name, err)
+		say(os.Stderr, "%s-operator: %v; run with --help for the flags\n", program.Name, err)
 		return 2
 	case flags.Version:
-		say(os.Stdout, "%s-operator %s\n", definition.Name, Version())
+		say(os.Stdout, "%s-operator %s\n", program.Name, Version())
 		return 0
 	}
 	options, err := flags.logOptions()
 	if err != nil {
-		say(os.Stderr, "%s-operator: %v\n", definition.Name, err)
+		say(os.Stderr, "%s-operator: %v\n", program.Name, err)
 		return 2
 	}
 	logger := zap.New(options...)
@@ -65,17 +71,17 @@ func Main(definition Definition) int {
 		logger.Error(err, "no connection to Kubernetes: run in a pod, or set KUBECONFIG")
 		return 1
 	}
-	if definition.Dialer != nil && flags.ClusterDomain == "" {
+	if flags.ClusterDomain == "" && slices.ContainsFunc(program.Operators, func(d Definition) bool { return d.Dialer != nil }) {
 		flags.ClusterDomain = clusterDomain(logger, httpclient.ResolvConf)
 	}
 	ctx := ctrl.SetupSignalHandler()
-	if definition.Tools && flags.Image == "" {
+	if flags.Image == "" && slices.ContainsFunc(program.Operators, func(d Definition) bool { return d.Tools }) {
 		if flags.Image, err = ownImage(ctx, cfg); err != nil {
 			logger.Error(err, "the image that this operator runs from is not known: name it with --image, or say --image=none")
 			return 1
 		}
 	}
-	if err := Run(ctx, cfg, definition, flags); err != nil {
+	if err := Run(ctx, cfg, program, flags); err != nil {
 		logger.Error(err, "stopped")
 		return 1
 	}
@@ -93,23 +99,24 @@ func clusterDomain(logger logr.Logger, resolvConf string) string {
 	return domain
 }
 
-// Run runs an operator until the context ends. Tests call it directly, several
-// operators in one process.
-func Run(ctx context.Context, cfg *rest.Config, definition Definition, flags Flags) error {
-	reach := Reach{Credentials: credentials.New(time.Now)}
-	var unregister func()
-	var err error
-	reach.Dial, unregister, err = dialer(definition, flags, reach.Credentials)
-	if err != nil {
-		return err
+// Run runs a program until the context ends. Tests call it directly, several in one
+// process.
+func Run(ctx context.Context, cfg *rest.Config, program Program, flags Flags) error {
+	reach := Reach{Credentials: credentials.New(time.Now), Dial: map[string]pd.Dialer{}}
+	for _, definition := range program.Operators {
+		dial, unregister, err := dialer(definition, flags, reach.Credentials)
+		if err != nil {
+			return err
+		}
+		defer unregister()
+		reach.Dial[definition.Name] = dial
 	}
-	defer unregister()
-	manager, err := NewManager(ctx, cfg, definition, flags, reach)
+	manager, err := NewManager(ctx, cfg, program, flags, reach)
 	if err != nil {
 		return err
 	}
 	if err := manager.Start(ctx); err != nil {
-		return fmt.Errorf("run %s operator: %w", definition.Name, err)
+		return fmt.Errorf("run %s operator: %w", program.Name, err)
 	}
 	return nil
 }
@@ -133,33 +140,33 @@ func dialer(definition Definition, flags Flags, store *credentials.Store) (pd.Di
 	return dial, func() { all.Unregister(calls) }, nil
 }
 
-// Reach is how an operator reaches databases.
+// Reach is how a program reaches databases.
 type Reach struct {
-	// Dial reaches PD; nil for an operator that does not ask it.
-	Dial pd.Dialer
+	// Dial reaches PD, by the names of the operators; none for one that does not ask it.
+	Dial map[string]pd.Dialer
 	// Credentials are what clusters are connected to with, by Dial too.
 	Credentials *credentials.Store
 }
 
-// NewManager builds the manager of an operator with its controller.
-func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, flags Flags, reach Reach) (ctrl.Manager, error) {
+// NewManager builds the manager of a program with its controllers.
+func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Flags, reach Reach) (ctrl.Manager, error) {
 	scheme, err := NewScheme()
 	if err != nil {
 		return nil, fmt.Errorf("build scheme: %w", err)
 	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = float32(flags.ClientQPS), flags.ClientBurst
-	cfg.UserAgent = "tidb-groups/" + definition.Name
+	cfg.UserAgent = "tidb-groups/" + program.Name
 
 	manager, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
-		Cache:  cacheOptions(flags.namespaces(), definition.Cached, flags.RelistPeriod),
+		Cache:  cacheOptions(flags.namespaces(), program.cached(), flags.RelistPeriod),
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 
 		Metrics:                       flags.metrics(),
 		HealthProbeBindAddress:        flags.ProbeAddress,
 		LeaderElection:                flags.LeaderElect,
-		LeaderElectionID:              "tidb-groups-" + definition.Name,
+		LeaderElectionID:              "tidb-groups-" + program.Name,
 		LeaderElectionNamespace:       flags.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(gracefulShutdown),
@@ -175,12 +182,28 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 	if err != nil {
 		return nil, fmt.Errorf("build manager: %w", err)
 	}
+	for _, definition := range program.Operators {
+		if err := addOperator(ctx, manager, definition, flags, reach); err != nil {
+			return nil, err
+		}
+	}
+	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("add health check: %w", err)
+	}
+	if err := manager.AddReadyzCheck("caches", cachesSynced(manager)); err != nil {
+		return nil, fmt.Errorf("add readiness check: %w", err)
+	}
+	return manager, nil
+}
+
+// addOperator adds an operator to a manager, with its metrics.
+func addOperator(ctx context.Context, manager ctrl.Manager, definition Definition, flags Flags, reach Reach) error {
 	env := Env{
 		Name:     definition.Name,
 		Manager:  manager,
 		Client:   manager.GetClient(),
 		Live:     manager.GetAPIReader(),
-		Scheme:   scheme,
+		Scheme:   manager.GetScheme(),
 		Recorder: &status.Journal{EventRecorder: manager.GetEventRecorder(definition.Name), Log: manager.GetLogger().WithName("journal"), Now: time.Now},
 
 		Image:         image(flags.Image),
@@ -198,30 +221,25 @@ func NewManager(ctx context.Context, cfg *rest.Config, definition Definition, fl
 		Now:     time.Now,
 	}
 	env.Status = status.Writer{Apply: env.Apply(), Recorder: env.Recorder, Version: Version()}
+	var err error
 	if env.Outcomes, err = newOutcomes(ctrlmetrics.Registry, definition.Kind); err != nil {
-		return nil, err
+		return err
 	}
-	if reach.Dial != nil {
-		env.PD = pd.NewPoller(reach.Dial)
+	if dial := reach.Dial[definition.Name]; dial != nil {
+		env.PD = pd.NewPoller(dial)
 		if err := manager.Add(env.PD); err != nil {
-			return nil, fmt.Errorf("add PD poller: %w", err)
+			return fmt.Errorf("add PD poller: %w", err)
 		}
 	}
 	if err := definition.Setup(ctx, env); err != nil {
-		return nil, fmt.Errorf("set up %s operator: %w", definition.Name, err)
+		return fmt.Errorf("set up %s operator: %w", definition.Name, err)
 	}
 	for _, kind := range append([]Kind{{definition.Kind, definition.List}}, definition.Beside...) {
 		if err := metrics.Register(ctrlmetrics.Registry, source(env, definition, kind)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return nil, fmt.Errorf("add health check: %w", err)
-	}
-	if err := manager.AddReadyzCheck("caches", cachesSynced(manager)); err != nil {
-		return nil, fmt.Errorf("add readiness check: %w", err)
-	}
-	return manager, nil
+	return nil
 }
 
 // source is what the metrics of a kind are read from.

@@ -140,7 +140,7 @@ func run(t *testing.T, namespace, name string, changes ...func(*Flags)) (*toy, f
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	r := &toy{}
-	go func() { done <- Run(ctx, access, r.definition(name), flags) }()
+	go func() { done <- Run(ctx, access, Alone(r.definition(name)), flags) }()
 	var once sync.Once
 	stop := func() {
 		once.Do(func() {

@@ -153,6 +153,9 @@ func Operators() []string {
 	return append(out, OperatorBackup)
 }
 
+// Programs returns the names of what is built into images: every operator, and all in one.
+func Programs() []string { return append(Operators(), OperatorAll) }
+
 // OperatorOf returns the name of the operator that looks after a kind.
 func OperatorOf(kind string) string {
 	if slices.Contains(BackupKinds(), kind) {

@@ -22,6 +22,9 @@ const (
 // OperatorBackup is the name of the operator of Backups, BackupSchedules and Restores.
 const OperatorBackup = "backup"
 
+// OperatorAll is the name of the program that runs all operators in one process.
+const OperatorAll = "all"
+
 // GroupVersion returns the group and version of this package.
 func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: GroupName, Version: Version}

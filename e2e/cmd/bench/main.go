@@ -37,12 +37,20 @@ type options struct {
 	changes   bool
 	functions int
 	profile   string
+	processes bool
 	record    string
 }
 
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if len(os.Args) == 5 && os.Args[1] == bench.OperatorCommand {
+		if err := bench.RunOperator(ctx, os.Args[2], os.Args[3], os.Args[4]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench operator:", err)
+			return 1
+		}
+		return 0
+	}
 	var o options
 	flag.StringVar(&o.clusters, "clusters", "1,8,20", "how many clusters are created at once, for each run")
 	flag.DurationVar(&o.idle, "idle", 0, "watch the operators for so long when nothing is left to do")
@@ -51,6 +59,7 @@ func run() int {
 	flag.BoolVar(&o.changes, "changes", false, "print what the versions of all objects changed")
 	flag.IntVar(&o.functions, "functions", 0, "print so many functions of the operators by their processor time")
 	flag.StringVar(&o.profile, "profile", "", "write the start's profile of the processor to this file, for go tool pprof -tagfocus=operator=tikvgroup")
+	flag.BoolVar(&o.processes, "processes", false, "run the operators in processes of their own, and then in one, and print what these use")
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")
 	flag.Parse()
 	if err := o.do(ctx); err != nil {
@@ -74,7 +83,16 @@ func (o options) do(ctx context.Context) error {
 		if err != nil || n < 1 {
 			return fmt.Errorf("-clusters %q: %q is no number of clusters: try -clusters 1,20", o.clusters, field)
 		}
-		result, err := measure(ctx, bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart})
+		c := bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart}
+		if o.processes {
+			found, err := measureProcesses(ctx, c)
+			if err != nil {
+				return err
+			}
+			run.Processes = append(run.Processes, found...)
+			continue
+		}
+		result, err := on(ctx, func(plane *controlplane.ControlPlane) (bench.Result, error) { return bench.Measure(ctx, plane, c) })
 		if err != nil {
 			return err
 		}
@@ -105,8 +123,24 @@ func describe(ctx context.Context, what string) (bench.Run, error) {
 	return bench.Run{What: what, Commit: commit, Machine: machine, Load: load}, err
 }
 
-// measure runs a case on a control plane of its own.
-func measure(ctx context.Context, c bench.Case) (result bench.Result, err error) {
+// measureProcesses runs a case with the operators apart and in one process.
+func measureProcesses(ctx context.Context, c bench.Case) ([]bench.Processes, error) {
+	var out []bench.Processes
+	for _, together := range []bool{false, true} {
+		found, err := on(ctx, func(plane *controlplane.ControlPlane) (bench.Processes, error) {
+			return bench.MeasureProcesses(ctx, plane, c, together)
+		})
+		if err != nil {
+			return nil, err
+		}
+		fmt.Println(found)
+		out = append(out, found)
+	}
+	return out, nil
+}
+
+// on measures something on a control plane of its own.
+func on[T any](ctx context.Context, measure func(*controlplane.ControlPlane) (T, error)) (result T, err error) {
 	planeOptions, err := rig.PlaneOptions()
 	if err != nil {
 		return result, err
@@ -116,7 +150,7 @@ func measure(ctx context.Context, c bench.Case) (result bench.Result, err error)
 		return result, err
 	}
 	defer func() { err = errors.Join(err, plane.Stop()) }()
-	return bench.Measure(ctx, plane, c)
+	return measure(plane)
 }
 
 func (o options) print(r bench.Result) {

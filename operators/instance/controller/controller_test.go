@@ -86,7 +86,7 @@ func runTests(m *testing.M) (code int, err error) {
 	operatorCtx, stop := context.WithCancel(ctx)
 	stopped := make(chan error, 1)
 	go func() {
-		stopped <- operator.Run(operatorCtx, identity, definition, operator.Flags{
+		stopped <- operator.Run(operatorCtx, identity, operator.Alone(definition), operator.Flags{
 			MetricsAddress: "0", ProbeAddress: "0", Concurrency: 8, ReconcileTimeout: time.Minute, ClientQPS: -1,
 		})
 	}()

@@ -1,0 +1,285 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/operators/all/suite"
+	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+)
+
+// OperatorCommand is the argument with which this program is one operator.
+const OperatorCommand = "operator"
+
+// warm is how long processes have to start and fill their caches before clusters are made.
+const warm = 10 * time.Second
+
+// stopTime bounds how long a process may take to end.
+const stopTime = 20 * time.Second
+
+// Processes is what operators that run in processes of their own have used.
+type Processes struct {
+	// Clusters that came up at once.
+	Clusters int `json:"clusters"`
+	// Together says that one process ran all operators.
+	Together bool `json:"together"`
+	// Took is the time until all were Ready and nothing was left to do.
+	Took time.Duration `json:"took"`
+	// Start and Idle are the processor time of all processes from the creation of the
+	// clusters until then, and afterwards within IdleFor.
+	Start   time.Duration `json:"start"`
+	Idle    time.Duration `json:"idle"`
+	IdleFor time.Duration `json:"idleFor"`
+	// Memory is what each process keeps for itself in the end, in bytes, without its code.
+	Memory map[string]int64 `json:"memory"`
+}
+
+// Total is the memory of all processes, in bytes.
+func (p Processes) Total() int64 {
+	var out int64
+	for _, bytes := range p.Memory {
+		out += bytes
+	}
+	return out
+}
+
+// String tells it on a line.
+func (p Processes) String() string {
+	how := "each operator in a process of its own"
+	if p.Together {
+		how = "all operators in one process"
+	}
+	return fmt.Sprintf("%d clusters, %s: Ready in %.1f s, %.0f ms of processor time per cluster, %.0f ms within %s of nothing to do, %d MiB of memory",
+		p.Clusters, how, p.Took.Seconds(), ms(p.Start)/float64(p.Clusters), ms(p.Idle), p.IdleFor, p.Total()>>20)
+}
+
+// MeasureProcesses brings clusters up with operators in processes of their own, or in one.
+func MeasureProcesses(ctx context.Context, plane *controlplane.ControlPlane, c Case, together bool) (out Processes, err error) {
+	ctx, cancel := context.WithTimeout(ctx, rig.Patience+time.Duration(c.Clusters)*clusterTime+c.Idle)
+	defer cancel()
+	r, err := rig.Open(ctx, plane, rig.Options{Name: "bench", ClusterWide: true, Delays: rig.Delays{Ready: ready}})
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	address, stop, err := serveAddresses(ctx, r.Databases)
+	if err != nil {
+		return out, err
+	}
+	defer stop()
+	names := v1alpha1.Operators()
+	if together {
+		names = []string{v1alpha1.OperatorAll}
+	}
+	var all processes
+	defer func() { err = errors.Join(err, all.stop()) }()
+	for _, name := range names {
+		if err := all.start(ctx, name, plane.Kubeconfig, address); err != nil {
+			return out, err
+		}
+	}
+	out = Processes{Clusters: c.Clusters, Together: together, IdleFor: c.Idle, Memory: map[string]int64{}}
+	if err := idle(ctx, warm); err != nil {
+		return out, err
+	}
+	before, err := all.processor()
+	if err != nil {
+		return out, err
+	}
+	began := time.Now()
+	if err := bringUp(ctx, r, c.Clusters); err != nil {
+		return out, err
+	}
+	out.Took = time.Since(began)
+	ready, err := all.processor()
+	if err != nil {
+		return out, err
+	}
+	if err := idle(ctx, c.Idle); err != nil {
+		return out, err
+	}
+	after, err := all.processor()
+	if err != nil {
+		return out, err
+	}
+	out.Start, out.Idle = ready-before, after-ready
+	for _, p := range all {
+		if out.Memory[p.name], err = p.memory(); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// serveAddresses tells operators of other processes where PD of a PDGroup listens.
+func serveAddresses(ctx context.Context, databases *rig.Databases) (address string, stop func(), err error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("serve addresses of PD: %w", err)
+	}
+	server := &http.Server{ReadHeaderTimeout: stopTime, Handler: http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		namespace, name, _ := strings.Cut(strings.TrimPrefix(request.URL.Path, "/"), "/")
+		database, err := databases.Of(types.NamespacedName{Namespace: namespace, Name: name})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		_, _ = io.WriteString(w, database.Address())
+	})}
+	go func() { _ = server.Serve(listener) }()
+	return "http://" + listener.Addr().String(), func() { _ = server.Close() }, nil
+}
+
+// RunOperator runs an operator, or all of them, in this process until the context ends.
+// databases is where the addresses of PD are asked for.
+func RunOperator(ctx context.Context, name, kubeconfig, databases string) error {
+	rig.NewJournal(nil) // which takes what is logged
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	flags, err := operator.Parse(name, []string{"--metrics-bind-address=0", "--health-probe-bind-address=0", "--image=none", "--log-level=error"})
+	if err != nil {
+		return err
+	}
+	program := operator.Program{Name: name}
+	for _, d := range suite.Program().Operators {
+		if name != v1alpha1.OperatorAll && name != d.Name {
+			continue
+		}
+		if d.Dialer != nil {
+			d.Dialer = dialer(databases, d.Kind == v1alpha1.KindPDGroup)
+		}
+		program.Operators = append(program.Operators, d)
+	}
+	return operator.Run(ctx, config, program, flags)
+}
+
+// dialer asks where PD is, and then is that of the operator.
+func dialer(databases string, config bool) func(string, string, pdclient.TLS, prometheus.Registerer) (pd.Dialer, error) {
+	return func(string, string, pdclient.TLS, prometheus.Registerer) (pd.Dialer, error) {
+		return func(group types.NamespacedName) (pd.Client, error) {
+			response, err := http.Get(databases + "/" + group.String()) //nolint:noctx // a Dialer has no context, and the answer is on this machine
+			if err != nil {
+				return nil, fmt.Errorf("ask where PD is: %w", err)
+			}
+			defer func() { _ = response.Body.Close() }()
+			address, err := io.ReadAll(response.Body)
+			if err != nil {
+				return nil, fmt.Errorf("ask where PD is: %w", err)
+			}
+			var options []pdclient.DialerOption
+			if config {
+				options = append(options, pdclient.WithConfig())
+			}
+			return pdclient.NewDialer("http://"+string(address), options...)(group)
+		}, nil
+	}
+}
+
+// process is one that was started.
+type process struct {
+	name string
+	cmd  *exec.Cmd
+	stop context.CancelFunc
+}
+
+type processes []process
+
+// start starts this program as an operator, with the heap that its Deployment gives it.
+func (p *processes) start(ctx context.Context, name, kubeconfig, databases string) error {
+	itself, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	cmd := exec.CommandContext(ctx, itself, OperatorCommand, name, kubeconfig, databases)
+	limit := "GOMEMLIMIT=100MiB"
+	if name == v1alpha1.OperatorAll {
+		limit = "GOMEMLIMIT=300MiB"
+	}
+	cmd.Env = append(os.Environ(), "GOGC=40", limit)
+	cmd.Stderr = os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = stopTime
+	if err := cmd.Start(); err != nil {
+		cancel()
+		return fmt.Errorf("start %s operator: %w", name, err)
+	}
+	*p = append(*p, process{name: name, cmd: cmd, stop: cancel})
+	return nil
+}
+
+// stop ends all of them.
+func (p *processes) stop() error {
+	for _, one := range *p {
+		one.stop()
+	}
+	var errs []error
+	for _, one := range *p {
+		if err := one.cmd.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+			errs = append(errs, fmt.Errorf("%s operator: %w", one.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// processor is the time that all of them have used.
+func (p *processes) processor() (time.Duration, error) {
+	var out time.Duration
+	for _, one := range *p {
+		text, err := os.ReadFile(one.file("stat"))
+		if err != nil {
+			return 0, fmt.Errorf("read what the %s operator has used: %w", one.name, err)
+		}
+		// The second field is a name in brackets. Of those after it the 12th and 13th are
+		// the time in the program and in the kernel, in hundredths of a second: proc(5).
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		for _, field := range fields[11:13] {
+			n, err := strconv.ParseInt(field, 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("read what the %s operator has used: %w", one.name, err)
+			}
+			out += time.Duration(n) * 10 * time.Millisecond
+		}
+	}
+	return out, nil
+}
+
+// memory is what the process holds that no file could give back: its heap and stacks.
+func (p process) memory() (int64, error) {
+	text, err := os.ReadFile(p.file("status"))
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of the %s operator: %w", p.name, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, found := strings.CutPrefix(line, "RssAnon:"); found {
+			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+			return n << 10, err
+		}
+	}
+	return 0, fmt.Errorf("read the memory of the %s operator: the kernel does not tell it", p.name)
+}
+
+func (p process) file(name string) string {
+	return filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), name)
+}
