@@ -23,7 +23,7 @@ export CGO_ENABLED = 0
 export GOFLAGS = -trimpath -buildvcs=false
 export PROVIDER IMAGES FULL
 .DEFAULT_GOAL = help
-.PHONY: help build generate verify lint vulncheck test check conformance campaign mutants rig bench e2e demo demo-down images release docs tidy
+.PHONY: help build generate verify lint vulncheck test check conformance campaign mutants rig bench bench-compare e2e demo demo-down images release docs tidy
 
 # $(call each,what,commands) runs the commands inside every module that has packages.
 each = @set -e; for module in $(MODULES); do ( cd $$module; [ -n "$$(go list ./... 2>/dev/null)" ] || exit 0; echo "$(1) $$module"; $(2) ); done
@@ -83,6 +83,14 @@ rig: ## Run every scenario of the simulated world; RIG='flags and scenarios', se
 bench: ## Measure what the operators write, ask and use; BENCH='flags', see BENCH=-help
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
 	@go -C e2e run -tags grpcnotrace ./cmd/bench $(BENCH)
+
+bench-compare: ## Compare the counts of BASE=<commit> with those of this tree; fails for 10 % more writes or reads
+	@[ -n "$(BASE)" ] || { echo "name the commit to compare with: make bench-compare BASE=main"; exit 2; }
+	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
+	@set -e; top="$$(mktemp -d)"; trap 'git worktree remove --force "$$top/base"; rm -rf "$$top"' EXIT; \
+		git worktree add --quiet --detach "$$top/base" $(BASE); rm -f "$$top/base/docs/performance.json"; \
+		go -C "$$top/base/e2e" run -tags grpcnotrace ./cmd/bench -clusters 1,8 -record "the base"; \
+		go -C e2e run -tags grpcnotrace ./cmd/bench -clusters 1,8 -base "$$top/base/docs/performance.json"
 
 campaign: ## Try to break every promise at every point; CAMPAIGN="-help" lists the flags
 	go -C e2e run -tags grpcnotrace ./cmd/campaign $(CAMPAIGN)

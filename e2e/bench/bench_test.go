@@ -35,6 +35,40 @@ func TestTheStartOfAClusterStaysWithinItsBudget(t *testing.T) {
 	assert.Zero(t, result.Restart.PodsReplaced)
 }
 
+func TestACountThatGrewIsARegressionAndATimeIsNone(t *testing.T) {
+	run := func(machine string, results ...Result) Run { return Run{Machine: machine, Results: results} }
+	of := func(clusters, writes, reads, reconciles int) Result {
+		return Result{Clusters: clusters, Took: time.Duration(writes) * time.Second, Start: Cost{Writes: writes, Reads: reads, Reconciles: map[string]int{"pdgroup": reconciles}}}
+	}
+	all, err := Compare(run("a", of(1, 100, 50, 10), of(8, 800, 400, 80)), run("a", of(8, 890, 380, 800), of(20, 1, 1, 1)))
+	require.NoError(t, err)
+	var worse []string
+	for _, c := range all {
+		assert.Equal(t, 8, c.Clusters)
+		if c.Regression {
+			worse = append(worse, c.What)
+		}
+	}
+	assert.Equal(t, []string{"writes"}, worse)
+	assert.Len(t, all, 3)
+
+	_, err = Compare(run("a", of(1, 1, 1, 1)), run("b", of(1, 1, 1, 1)))
+	require.ErrorContains(t, err, `the base ran on "a"`)
+	_, err = Compare(run("a", of(1, 1, 1, 1)), run("a", of(8, 1, 1, 1)))
+	require.ErrorContains(t, err, "no number of clusters in common")
+}
+
+func TestTheLastRunWithFiguresIsTheOneToCompareWith(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "performance.json")
+	require.NoError(t, os.WriteFile(file, []byte(`[{"commit": "1", "results": [{"clusters": 1}]}, {"commit": "2", "results": [{"clusters": 8}]}, {"commit": "3", "processes": [{"clusters": 1}]}]`), 0o600))
+	last, err := Last(file)
+	require.NoError(t, err)
+	assert.Equal(t, "2", last.Commit)
+	require.NoError(t, os.WriteFile(file, []byte(`[]`), 0o600))
+	_, err = Last(file)
+	require.ErrorContains(t, err, "no run with figures")
+}
+
 func TestWhatIsNotBudgetedIsNamed(t *testing.T) {
 	requests := map[rig.Request]int{{Operator: "tikvgroup", Verb: "list", Resource: "pods"}: 7}
 	for _, w := range Budget() {

@@ -104,12 +104,8 @@ func Tables(runs []Run) string {
 				commit, what = "", ""
 			}
 			n := float64(r.Clusters)
-			reconciles := 0
-			for _, count := range r.Start.Reconciles {
-				reconciles += count
-			}
 			fmt.Fprintf(&out, "| %s | %s | %d | %.1f | %.0f | %.0f | %.0f | %.0f | %.0f |\n", commit, what, r.Clusters, r.Took.Seconds(),
-				float64(r.Start.Writes)/n, float64(r.Start.Reads)/n, float64(reconciles)/n, ms(r.Start.Operators())/n, ms(r.Start.Processor[collector])/n)
+				float64(r.Start.Writes)/n, float64(r.Start.Reads)/n, float64(r.Start.reconciled())/n, ms(r.Start.Operators())/n, ms(r.Start.Processor[collector])/n)
 		}
 	}
 	if len(runs) == 0 {

@@ -39,6 +39,7 @@ type options struct {
 	profile   string
 	processes bool
 	record    string
+	base      string
 }
 
 func run() int {
@@ -61,6 +62,7 @@ func run() int {
 	flag.StringVar(&o.profile, "profile", "", "write the start's profile of the processor to this file, for go tool pprof -tagfocus=operator=tikvgroup")
 	flag.BoolVar(&o.processes, "processes", false, "run the operators in processes of their own, and then in one, and print what these use")
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")
+	flag.StringVar(&o.base, "base", "", "compare with the last run in this performance.json, and fail for more than 10 % more writes or reads")
 	flag.Parse()
 	if err := o.do(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: FAILED:", err)
@@ -104,10 +106,39 @@ func (o options) do(ctx context.Context) error {
 			}
 		}
 	}
+	if o.base != "" {
+		if err := compare(o.base, run); err != nil {
+			return err
+		}
+	}
 	if o.record == "" {
 		return nil
 	}
 	return bench.Record(filepath.Join(root, "docs"), run)
+}
+
+// compare prints the counts of a run beside those of another one.
+func compare(file string, run bench.Run) error {
+	base, err := bench.Last(file)
+	if err != nil {
+		return err
+	}
+	all, err := bench.Compare(base, run)
+	if err != nil {
+		return err
+	}
+	worse := 0
+	fmt.Printf("per cluster, %s -> %s\n", base.Commit, run.Commit)
+	for _, c := range all {
+		fmt.Println(c)
+		if c.Regression {
+			worse++
+		}
+	}
+	if worse > 0 {
+		return fmt.Errorf("%d counts are more than 10 %% worse than at %s", worse, base.Commit)
+	}
+	return nil
 }
 
 // root is the top of the repository, seen from the folder of this module.

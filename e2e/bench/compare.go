@@ -1,0 +1,87 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// tolerated is how much more than before is still the same: counts differ a little from
+// run to run.
+const tolerated = 1.10
+
+// Last returns the last run that a performance.json has.
+func Last(file string) (Run, error) {
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return Run{}, fmt.Errorf("read the run to compare with: %w", err)
+	}
+	var runs []Run
+	if err := json.Unmarshal(text, &runs); err != nil {
+		return Run{}, fmt.Errorf("read %s: %w", file, err)
+	}
+	last := lastMeasured(append([]Run{{}}, runs...))
+	if len(last.Results) == 0 {
+		return Run{}, fmt.Errorf("%s has no run with figures", file)
+	}
+	return last, nil
+}
+
+// Comparison is a count before and after.
+type Comparison struct {
+	Clusters int
+	// What was counted for each cluster.
+	What        string
+	Base, Now   float64
+	Regression  bool
+	Informative bool
+}
+
+// String tells it on a line.
+func (c Comparison) String() string {
+	mark := ""
+	if c.Regression {
+		mark = "  more than 10 % worse"
+	}
+	return fmt.Sprintf("%4d clusters  %-11s %8.1f -> %8.1f  × %.2f%s", c.Clusters, c.What, c.Base, c.Now, c.Now/max(c.Base, 1), mark)
+}
+
+// Compare compares the counts of two runs of the same machine; times are left out, as they
+// are those of a moment.
+func Compare(base, now Run) ([]Comparison, error) {
+	if base.Machine != now.Machine {
+		return nil, fmt.Errorf("the base ran on %q, and this machine is %q: run both on one", base.Machine, now.Machine)
+	}
+	var out []Comparison
+	for _, after := range now.Results {
+		for _, before := range base.Results {
+			if before.Clusters != after.Clusters {
+				continue
+			}
+			n := float64(after.Clusters)
+			for _, c := range []Comparison{
+				{What: "writes", Base: float64(before.Start.Writes), Now: float64(after.Start.Writes)},
+				{What: "reads", Base: float64(before.Start.Reads), Now: float64(after.Start.Reads)},
+				{What: "reconciles", Base: float64(before.Start.reconciled()), Now: float64(after.Start.reconciled()), Informative: true},
+			} {
+				c.Clusters, c.Base, c.Now = after.Clusters, c.Base/n, c.Now/n
+				c.Regression = !c.Informative && c.Now > c.Base*tolerated
+				out = append(out, c)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("the base and this run have no number of clusters in common")
+	}
+	return out, nil
+}
+
+// reconciled is how often all operators reconciled.
+func (c Cost) reconciled() int {
+	out := 0
+	for _, n := range c.Reconciles {
+		out += n
+	}
+	return out
+}
