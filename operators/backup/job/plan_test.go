@@ -283,3 +283,21 @@ func TestBR04ARestoreIsNeverTriedAgainOnceItMayHaveWritten(t *testing.T) {
 func TestBR04ARunIsTriedAgainLaterAndLater(t *testing.T) {
 	assert.Equal(t, []time.Duration{firstRetry, 40 * time.Second, lastRetry}, []time.Duration{retryAfter(1), retryAfter(2), retryAfter(30)})
 }
+
+// What deletes the files has no owner: it would go on when the Backup is gone, with files
+// that a person has just said to keep.
+func TestBR04FilesAreKeptOnceTheirBackupSaysSo(t *testing.T) {
+	b := toS3()
+	b.Spec.CleanupPolicy, b.Finalizers, b.DeletionTimestamp = v1alpha1.CleanupDelete, []string{v1alpha1.FinalizerBackup}, &metav1.Time{Time: clock()}
+	clean := Make(b, Seen{Image: image, Now: clock()}).Start
+	require.NotNil(t, clean)
+	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
+	p := Make(b, Seen{Image: image, Now: clock(), Jobs: []*batchv1.Job{clean}})
+	assert.Equal(t, []*batchv1.Job{clean}, p.Stop)
+	assert.False(t, p.Release)
+	clean.DeletionTimestamp = &metav1.Time{Time: clock()}
+	p = Make(b, Seen{Image: image, Now: clock(), Jobs: []*batchv1.Job{clean}})
+	assert.Empty(t, p.Stop)
+	assert.False(t, p.Release, "its pod may still run")
+	assert.True(t, Make(b, Seen{Image: image, Now: clock()}).Release)
+}

@@ -125,13 +125,13 @@ func (c Command) dumpArgs(to, password string) []string {
 
 // position reads the time stamp of the snapshot from the file that Dumpling writes last.
 func (p *place) position(ctx context.Context) (string, error) {
-	text, err := p.bucket.ReadAll(ctx, p.Folder+"/"+dataFolder+"/metadata")
+	text, err := p.bucket.ReadAll(ctx, p.Folder+"/"+DataFolder+"/metadata")
 	if err != nil {
 		return "", p.told("read metadata in", err)
 	}
 	found := regexp.MustCompile(`(?m)^\s*Pos: (\d+)$`).FindSubmatch(text)
 	if found == nil {
-		return "", fail(v1alpha1.ReasonRunFailed, "Dumpling tells no position in %s/%s/metadata", p.Folder, dataFolder)
+		return "", fail(v1alpha1.ReasonRunFailed, "Dumpling tells no position in %s/%s/metadata", p.Folder, DataFolder)
 	}
 	return string(found[1]), nil
 }

@@ -127,7 +127,7 @@ func (c Command) lightning(from, password string) map[string]any {
 
 // makeSequences makes the sequences of a backup, and their databases.
 func (p *place) makeSequences(ctx context.Context, db *sql.DB) error {
-	return p.each(ctx, dataFolder+"/", func(file *blob.ListObject) error {
+	return p.each(ctx, DataFolder+"/", func(file *blob.ListObject) error {
 		name, is := strings.CutSuffix(path.Base(file.Key), sequenceSuffix)
 		escaped, _, qualified := strings.Cut(name, ".")
 		if !is || !qualified {

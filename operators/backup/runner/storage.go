@@ -35,8 +35,8 @@ const (
 	SecretKey = "secret_key" //nolint:gosec // the name of a key
 )
 
-// dataFolder has the files of the tool.
-const dataFolder = "data"
+// DataFolder has the files of the tool, in the folder of a backup.
+const DataFolder = "data"
 
 // place is a storage that was opened.
 type place struct {
@@ -101,13 +101,13 @@ func readKey(dir, key, of string) (string, error) {
 // url is where the tool finds or puts its files.
 func (p *place) url() string {
 	if p.Volume != "" {
-		return filepath.Join(p.Volume, p.Folder, dataFolder)
+		return filepath.Join(p.Volume, p.Folder, DataFolder)
 	}
 	query := url.Values{"region": {p.Region}, "force-path-style": {strconv.FormatBool(p.PathStyle)}}
 	if p.Endpoint != "" {
 		query.Set("endpoint", p.Endpoint)
 	}
-	return (&url.URL{Scheme: "s3", Host: p.Bucket, Path: "/" + path.Join(p.Folder, dataFolder), RawQuery: query.Encode()}).String()
+	return (&url.URL{Scheme: "s3", Host: p.Bucket, Path: "/" + path.Join(p.Folder, DataFolder), RawQuery: query.Encode()}).String()
 }
 
 // env is what the tool needs to reach the storage.
@@ -146,7 +146,7 @@ func (p *place) each(ctx context.Context, below string, do func(*blob.ListObject
 // size adds up the files of the tool.
 func (p *place) size(ctx context.Context) (int64, error) {
 	sum := int64(0)
-	err := p.each(ctx, dataFolder+"/", func(file *blob.ListObject) error {
+	err := p.each(ctx, DataFolder+"/", func(file *blob.ListObject) error {
 		sum += file.Size
 		return nil
 	})
@@ -188,7 +188,7 @@ func (p *place) removeFolders() error {
 	if p.Volume == "" {
 		return nil
 	}
-	for _, folder := range []string{filepath.Join(p.Volume, p.Folder, dataFolder), filepath.Join(p.Volume, p.Folder)} {
+	for _, folder := range []string{filepath.Join(p.Volume, p.Folder, DataFolder), filepath.Join(p.Volume, p.Folder)} {
 		if err := os.Remove(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return p.told("remove a folder of", err)
 		}
