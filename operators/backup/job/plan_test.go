@@ -79,6 +79,28 @@ func TestBR04WhatJobsLookLike(t *testing.T) {
 	}
 }
 
+func TestBR04AuthoritiesAreMountedWhereTheyAreNamed(t *testing.T) {
+	b, g := toS3(), group()
+	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
+	b.Spec.Storage.S3.Endpoint, b.Spec.Storage.S3.CASecret = "https://s3:7070", &v1alpha1.KeyReference{Name: "authority", Key: "root.pem"}
+	g.Spec.TLS = &v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{}}
+	pod := Make(b, Seen{Group: g, Image: image, Now: clock()}).Start.Spec.Template.Spec
+	for _, arg := range []string{
+		"--storage-ca=/etc/backup-storage-ca/ca.crt", "--storage-ca-of=key root.pem of Secret authority", "--tls=/etc/tidb-tls", "--tls-of=Secret basic-tidb-server-secret",
+	} {
+		assert.Contains(t, pod.Containers[0].Args, arg)
+	}
+	sources := map[string]corev1.SecretVolumeSource{}
+	for _, v := range pod.Volumes {
+		if v.Secret != nil {
+			sources[v.Name] = *v.Secret
+		}
+	}
+	assert.Equal(t, []corev1.KeyToPath{{Key: "root.pem", Path: "ca.crt"}}, sources["storage-ca"].Items)
+	assert.Equal(t, "basic-tidb-server-secret", sources["tls"].SecretName)
+	assert.Equal(t, []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}, sources["tls"].Items, "no key that nobody needs")
+}
+
 func TestBR04WhatARunWaitsFor(t *testing.T) {
 	for words, change := range map[string]func(*Seen){
 		"TiDBGroup basic-tidb does not exist":  func(s *Seen) { s.Group = nil },

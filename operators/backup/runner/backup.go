@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"time"
@@ -107,6 +108,12 @@ func (c Command) dumpArgs(to, password string) []string {
 	}
 	if password != "" {
 		args = append(args, "--password", password)
+	}
+	if dir := c.Database.TLS; dir != "" {
+		args = append(args, "--ca", filepath.Join(dir, v1alpha1.TLSKeyCA))
+		if cert, key, shows := c.Database.shown(); shows {
+			args = append(args, "--cert", cert, "--key", key)
+		}
 	}
 	if len(c.Databases)+len(c.Tables)+len(c.Filters) == 0 {
 		args = append(args, "--filter", "*.*", "--filter", everything)

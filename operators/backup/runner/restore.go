@@ -112,16 +112,24 @@ func (c Command) lightning(from, password string) map[string]any {
 	if len(c.Filters) > 0 {
 		source["filter"] = c.Filters
 	}
+	database := table{
+		"host": c.Database.Host, "port": c.Database.Port, "status-port": c.Database.Status,
+		"user": c.Database.User, "password": password,
+	}
+	if dir := c.Database.TLS; dir != "" {
+		security := table{"ca-path": filepath.Join(dir, v1alpha1.TLSKeyCA)}
+		if cert, key, shows := c.Database.shown(); shows {
+			security["cert-path"], security["key-path"] = cert, key
+		}
+		database["security"] = security
+	}
 	return table{
 		"lightning":     table{"level": "info", "file": "-"},
 		"tikv-importer": table{"backend": "tidb", "on-duplicate": "error"},
 		"mydumper":      source,
 		"checkpoint":    table{"enable": false}, // a run is not continued
-		"tidb": table{
-			"host": c.Database.Host, "port": c.Database.Port, "status-port": c.Database.Status,
-			"user": c.Database.User, "password": password,
-		},
-		"post-restore": table{"checksum": "off", "analyze": "off"}, // of this back end there are none
+		"tidb":          database,
+		"post-restore":  table{"checksum": "off", "analyze": "off"}, // of this back end there are none
 	}
 }
 
