@@ -148,6 +148,9 @@ func onNode[T any](p provider.Provider, do func(T) error) error {
 // Replicate implements scenario.World: there is no TiFlash that keeps anything.
 func (w *World) Replicate(context.Context, string, int, int) error { return scenario.ErrNotHere }
 
+// Folders implements scenario.World.
+func (w *World) Folders(context.Context, string) ([]string, error) { return nil, scenario.ErrNotHere }
+
 // Describe renders every object of the suite's own kinds, a line each.
 func (w *World) Describe() string {
 	var out strings.Builder

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/tidb-groups/tidb-groups/e2e/workload/memorydb"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 )
 
@@ -54,7 +55,9 @@ type actor struct {
 	handovers map[types.UID]*handing
 	lost      map[string]time.Time // nodes that are off the network, since when
 	full      map[string]bool      // nodes whose disk is
-	records   string               // directory of what hooks write beside the data of a store
+	records   string               // directory of files: what hooks and backups write
+	// speaks returns a database that speaks MySQL's protocol.
+	speaks func() (*memorydb.Server, error)
 }
 
 // newActor starts the actor and returns when its caches are filled.
@@ -86,8 +89,9 @@ func newActor(ctx context.Context, cfg *rest.Config, namespace string, a *actor)
 	a.processes, a.crashing = map[types.NamespacedName]*process{}, map[types.UID]*crash{}
 	a.handovers = map[types.UID]*handing{}
 	if a.records, err = os.MkdirTemp("", "rig-"); err != nil {
-		return fmt.Errorf("make a directory for what hooks write: %w", err)
+		return fmt.Errorf("make a directory for files: %w", err)
 	}
+	a.speaks = sync.OnceValues(talking(ctx))
 	context.AfterFunc(ctx, func() { _ = os.RemoveAll(a.records) }) // the rig ends
 	err = ctrl.NewControllerManagedBy(manager).
 		Named("pod-actor").
@@ -145,6 +149,8 @@ func (a *actor) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		left, err = a.schedule(ctx, pod)
 	case a.isFull(pod.Spec.NodeName):
 		err = a.expel(ctx, pod)
+	case copies(pod):
+		left, err = a.runCopy(ctx, pod)
 	case runsSQL(pod):
 		left, err = a.runSQL(ctx, pod)
 	default:

@@ -33,7 +33,7 @@ func (a *actor) runSQL(ctx context.Context, pod *corev1.Pod) (time.Duration, err
 	}
 	run, err := sqlrun.Parse(pod.Spec.Containers[0].Args)
 	if err != nil {
-		return 0, a.patchStatus(ctx, pod, endedPod(pod, err.Error()))
+		return 0, a.patchStatus(ctx, pod, endedPod(pod, err.Error(), true))
 	}
 	if pod.Status.PodIP == "" {
 		return again, a.patchStatus(ctx, pod, runningPod(pod, facts{ip: a.addresses.next(), ready: true}))
@@ -45,9 +45,9 @@ func (a *actor) runSQL(ctx context.Context, pod *corev1.Pod) (time.Duration, err
 	case !there:
 		return again, nil
 	case strings.Contains(text, badSQL):
-		return 0, a.patchStatus(ctx, pod, endedPod(pod, "statement 1 of 1: error 1064 (42000): bad SQL in "+run.Of))
+		return 0, a.patchStatus(ctx, pod, endedPod(pod, "statement 1 of 1: error 1064 (42000): bad SQL in "+run.Of, true))
 	}
-	return 0, a.patchStatus(ctx, pod, endedPod(pod, ""))
+	return 0, a.patchStatus(ctx, pod, endedPod(pod, "", false))
 }
 
 // sqlOf returns what is mounted for the program, and whether there is anything.
@@ -84,18 +84,17 @@ func (a *actor) sqlOf(ctx context.Context, pod *corev1.Pod) (text string, there 
 	return text, there, nil
 }
 
-// endedPod returns the pod of a Job with a program that has ended, with a message if
-// it has failed.
-func endedPod(pod *corev1.Pod, failure string) *corev1.Pod {
+// endedPod returns the pod of a Job with a program that has ended and left a message.
+func endedPod(pod *corev1.Pod, message string, failed bool) *corev1.Pod {
 	out := pod.DeepCopy()
-	ended := &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.Now()}
+	ended := &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.Now(), Message: message}
 	out.Status.Phase = corev1.PodSucceeded
-	if failure != "" {
-		ended.Reason, ended.ExitCode, ended.Message = "Error", 1, failure
+	if failed {
+		ended.Reason, ended.ExitCode = "Error", 1
 		out.Status.Phase = corev1.PodFailed
 	}
 	setPodCondition(out, corev1.PodReady, corev1.ConditionFalse, "PodCompleted", "")
-	out.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: sqljob.Container, State: corev1.ContainerState{Terminated: ended}}}
+	out.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, State: corev1.ContainerState{Terminated: ended}}}
 	return out
 }
 

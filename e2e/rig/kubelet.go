@@ -29,6 +29,8 @@ type process struct {
 	stop func() error
 	// handover runs a command of the hooks of a PD, a TiKV, a TiProxy or a TiCDC; nil for others.
 	handover func(context.Context, *corev1.LifecycleHandler) error
+	// copy is the program of a Job that copies a database; nil for others.
+	copy *copyRun
 	// config that the process runs with, nil if nobody asks.
 	config *settings.Config
 }

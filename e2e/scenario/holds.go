@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,6 +94,9 @@ type Await struct {
 	// Settings waits, after all else, until the members in pods run with values of
 	// their configuration, by pod and key.
 	Settings map[string]map[string]string `json:"settings,omitempty"`
+	// Folders waits, after all else, until the files on the volumes of claims lie in folders
+	// of these names and in no others, each pattern for one: {backups: ["monday", "nightly-*"]}.
+	Folders map[string][]string `json:"folders,omitempty"`
 	// Within is how long it may take; the world's patience if zero.
 	Within metav1.Duration `json:"within,omitempty"`
 }
@@ -113,6 +117,31 @@ func (a Await) placed(ctx context.Context, world World) error {
 			return fmt.Errorf("%d regions lie on the store of pod %s", all, pod)
 		case led > 0 && slices.Contains(a.Leaderless, pod), led == 0 && slices.Contains(a.Leading, pod):
 			return fmt.Errorf("%d regions are led by the store of pod %s", led, pod)
+		}
+	}
+	return nil
+}
+
+// stored is content when the files on volumes lie in the folders that are wanted.
+func (a Await) stored(ctx context.Context, world World) error {
+	for claim, want := range a.Folders {
+		have, err := world.Folders(ctx, claim)
+		if err != nil {
+			return err
+		}
+		left := slices.Clone(have)
+		for _, pattern := range want {
+			at := slices.IndexFunc(left, func(folder string) bool {
+				is, err := path.Match(pattern, folder)
+				return err == nil && is
+			})
+			if at < 0 {
+				return fmt.Errorf("claim %s has no folder %s, but %v", claim, pattern, have)
+			}
+			left = slices.Delete(left, at, at+1)
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("claim %s has files in %v, which should not be there", claim, left)
 		}
 	}
 	return nil

@@ -249,6 +249,11 @@ func (r *runner) await(ctx context.Context, a Await) error {
 			return err
 		}
 	}
+	if len(a.Folders) > 0 {
+		if err := untold(ctx, func(ctx context.Context) error { return a.stored(ctx, r.world) }); err != nil {
+			return err
+		}
+	}
 	if len(a.Settings) == 0 {
 		return nil
 	}

@@ -101,6 +101,8 @@ type Patch struct {
 	Merge map[string]any `json:"merge,omitempty"`
 	// JSON is a JSON patch, for single entries of lists.
 	JSON []map[string]any `json:"json,omitempty"`
+	// Status has it change the status, as somebody does who brings an object back with it.
+	Status bool `json:"status,omitempty"`
 }
 
 // Scale is a number of replicas.

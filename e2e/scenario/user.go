@@ -110,8 +110,13 @@ func (r *runner) patch(ctx context.Context, p Patch) error {
 	if text, err = r.fill(ctx, text); err != nil {
 		return fmt.Errorf("patch %s: %w", p.Object, err)
 	}
-	strict := &client.PatchOptions{Raw: &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}}
-	if err := r.world.User().Patch(ctx, object, client.RawPatch(kind, text), strict, client.FieldOwner(user)); err != nil {
+	strict, as := &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, client.FieldOwner(user)
+	if p.Status {
+		err = r.world.User().Status().Patch(ctx, object, client.RawPatch(kind, text), &client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{Raw: strict}}, as)
+	} else {
+		err = r.world.User().Patch(ctx, object, client.RawPatch(kind, text), &client.PatchOptions{Raw: strict}, as)
+	}
+	if err != nil {
 		return fmt.Errorf("patch %s: %w", p.Object, err)
 	}
 	return nil

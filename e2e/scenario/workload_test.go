@@ -67,6 +67,10 @@ func (d *database) Query(ctx context.Context, q scenario.SQL) (string, error) {
 
 func (d *database) WipeData(context.Context, []string) error { return scenario.ErrNotHere }
 
+func (d *database) Folders(context.Context, string) ([]string, error) {
+	return nil, scenario.ErrNotHere
+}
+
 // Crash stalls the database for a while, and cuts all connections if the pod is called so.
 func (d *database) Crash(_ context.Context, pod string, _ int) error {
 	d.proxy.Stall()

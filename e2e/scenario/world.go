@@ -74,6 +74,9 @@ type World interface {
 	// Regions counts the regions on the store of a pod, and those that it leads.
 	Regions(ctx context.Context, pod string) (all, led int, err error)
 
+	// Folders are the folders of backups that files lie in on the volume of a claim.
+	Folders(ctx context.Context, claim string) ([]string, error)
+
 	// Setting is the value of a key of the configuration that the member in a pod
 	// runs with, as its status port shows it; an error while it shows nothing.
 	Setting(ctx context.Context, pod, key string) (string, error)

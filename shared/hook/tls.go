@@ -6,6 +6,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 )
@@ -42,6 +44,42 @@ func (t TLS) config() (*tls.Config, error) {
 	out := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{pair}, ServerName: t.ServerName}
 	if !out.RootCAs.AppendCertsFromPEM(ca) {
 		return nil, fmt.Errorf("read the CA: %w", errNoCA)
+	}
+	return out, nil
+}
+
+// Errors of what a MySQL client knows TiDB by, whose Secret may be made or mended later.
+var (
+	ErrCANotThere  = errors.New("the CA of TiDB's certificate is not there")
+	ErrCAUnusable  = errors.New("the CA of TiDB's certificate is no certificate in PEM")
+	ErrPairInvalid = errors.New("the certificate to show does not match its key")
+)
+
+// MySQLTLS is how a MySQL client knows the server at an address, by ca.crt in a folder, and
+// what it shows: tls.crt and tls.key, if they are there. Nil without a folder.
+func MySQLTLS(dir, address string) (*tls.Config, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("read address: %w", err)
+	}
+	ca, err := os.ReadFile(filepath.Join(dir, "ca.crt")) //nolint:gosec // of the Secret that is mounted
+	if err != nil {
+		return nil, ErrCANotThere
+	}
+	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: x509.NewCertPool()}
+	if !out.RootCAs.AppendCertsFromPEM(ca) {
+		return nil, ErrCAUnusable
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, ErrPairInvalid
+	default:
+		out.Certificates = []tls.Certificate{pair}
 	}
 	return out, nil
 }

@@ -30,3 +30,19 @@ func KeyVolume(r *v1alpha1.KeyReference, file string) corev1.VolumeSource {
 func KeyText(r *v1alpha1.KeyReference) string {
 	return fmt.Sprintf("key %s of Secret %s", r.Key, r.Name)
 }
+
+// MySQLCertificate returns where a MySQL client of a group finds the CA of the servers, nil
+// if they have no TLS for such, and the certificate to show where they want one: their own.
+func MySQLCertificate(g *v1alpha1.TiDBGroup) *corev1.VolumeSource {
+	secret := v1alpha1.MySQLSecretName(g)
+	if secret == "" {
+		return nil
+	}
+	out := KeyVolume(&v1alpha1.KeyReference{Name: secret, Key: v1alpha1.TLSKeyCA}, v1alpha1.TLSKeyCA)
+	if v1alpha1.VerifiesClients(g) {
+		for _, key := range []string{v1alpha1.TLSKeyCert, v1alpha1.TLSKeyKey} {
+			out.Secret.Items = append(out.Secret.Items, corev1.KeyToPath{Key: key, Path: key})
+		}
+	}
+	return &out
+}

@@ -48,6 +48,8 @@ type Storage struct {
 }
 
 // S3Storage is a place in a bucket.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.caSecret) || has(self.endpoint) && self.endpoint.startsWith('https://')",message="caSecret goes with an endpoint that begins with https://"
 type S3Storage struct {
 	// Bucket that exists already.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9][-a-z0-9.]{1,61}[a-z0-9]$`
@@ -74,6 +76,11 @@ type S3Storage struct {
 	// +kubebuilder:default=true
 	// +optional
 	ForcePathStyle *bool `json:"forcePathStyle,omitempty"`
+	// CASecret has, under a key, the certificate in PEM of the authority that has signed
+	// the endpoint's, if that is one of your own. Default: those that the images of the
+	// tools know.
+	// +optional
+	CASecret *KeyReference `json:"caSecret,omitempty"`
 	// Secret of the namespace with the keys access_key and secret_key. The operators
 	// never read it: the pods of the run do.
 	Secret LocalReference `json:"secret"`

@@ -1355,6 +1355,11 @@ func (in *S3Storage) DeepCopyInto(out *S3Storage) {
 		*out = new(bool)
 		**out = **in
 	}
+	if in.CASecret != nil {
+		in, out := &in.CASecret, &out.CASecret
+		*out = new(KeyReference)
+		**out = **in
+	}
 	out.Secret = in.Secret
 }
 

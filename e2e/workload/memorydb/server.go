@@ -2,6 +2,8 @@ package memorydb
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"regexp"
@@ -19,31 +21,54 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Start runs a server on loopback until the test ends, and returns its address. Root logs
-// in without a password.
-func Start(t testing.TB) string {
-	t.Helper()
+// Server is a server on loopback. Root logs in without a password.
+type Server struct {
+	// Address that it listens on, host:port.
+	Address string
+
+	server *server.Server
+	ended  chan error
+}
+
+// Open starts a server that runs until it is closed.
+func Open(ctx context.Context) (*Server, error) {
 	logrus.SetOutput(io.Discard)
 	data := memory.NewDBProvider()
 	engine := gms.NewDefault(data)
 	edit := engine.Analyzer.Catalog.MySQLDb.Editor()
 	engine.Analyzer.Catalog.MySQLDb.AddSuperUser(edit, "root", "%", "")
 	edit.Close()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
 	turns := func(e *gms.Engine, m *server.SessionManager, h mysql.Handler) (*gms.Engine, *server.SessionManager, mysql.Handler) {
 		return e, m, &turns{Handler: h, free: make(chan struct{}, 1), holds: map[uint32]bool{}}
 	}
 	s, err := server.NewServer(server.Config{Protocol: "tcp", Address: l.Addr().String(), Listener: l, Options: []server.Option{turns}},
 		engine, sql.NewContext, memory.NewSessionBuilder(data), nil)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make the server: %w", err), l.Close())
+	}
+	out := &Server{Address: l.Addr().String(), server: s, ended: make(chan error, 1)}
+	go func() { out.ended <- s.Start() }()
+	return out, nil
+}
+
+// Close ends the server.
+func (s *Server) Close() error {
+	err := s.server.Close()
+	<-s.ended //nolint:errcheck // what it says when it is closed does not matter
+	return err
+}
+
+// Start runs a server until the test ends, and returns its address.
+func Start(t testing.TB) string {
+	t.Helper()
+	s, err := Open(t.Context())
 	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() { done <- s.Start() }()
-	t.Cleanup(func() {
-		require.NoError(t, s.Close())
-		<-done //nolint:errcheck // what it says when it is closed does not matter
-	})
-	return l.Addr().String()
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s.Address
 }
 
 // turns lets one connection at a time run a statement or a transaction: a session of

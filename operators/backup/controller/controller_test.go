@@ -68,6 +68,7 @@ func TestBR04FilesGoWithTheirBackupOnlyWhereItSaysSo(t *testing.T) {
 	w.end("monday-clean-1", result.Result{Reason: v1alpha1.ReasonStorageUnreachable, Message: "no answer"}, metav1.Now())
 	w.state(b, v1alpha1.RunRunning, "Stalled=True/StorageUnreachable@2: the files in s3://backups/shop/monday cannot be deleted: no answer; to keep them, set spec.cleanupPolicy to Retain: kubectl -n "+w.Namespace+" patch backup monday")
 	w.Edit(b, func() { b.Spec.CleanupPolicy = v1alpha1.CleanupRetain })
+	w.collect("monday-clean-1") // nobody else would stop it
 	require.Eventually(t, func() bool {
 		return apierrors.IsNotFound(w.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b))
 	}, stage.Patience, stage.Tick)

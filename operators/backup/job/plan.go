@@ -256,6 +256,10 @@ func (p *planner) remove(b *v1alpha1.Backup) {
 	}
 	clean := p.job(jobName(b, componentClean, 1))
 	switch {
+	case b.Spec.CleanupPolicy != v1alpha1.CleanupDelete && clean != nil && p.ours(clean):
+		// Nobody would stop it when the Backup is gone: it has no owner.
+		p.stop(clean)
+		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "Job "+clean.Name+", which deletes the files, is stopped before the Backup goes without them")
 	case b.Spec.CleanupPolicy != v1alpha1.CleanupDelete:
 		p.plan.Release = true
 	case running:

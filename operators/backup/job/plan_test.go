@@ -79,6 +79,28 @@ func TestBR04WhatJobsLookLike(t *testing.T) {
 	}
 }
 
+func TestBR04AuthoritiesAreMountedWhereTheyAreNamed(t *testing.T) {
+	b, g := toS3(), group()
+	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
+	b.Spec.Storage.S3.Endpoint, b.Spec.Storage.S3.CASecret = "https://s3:7070", &v1alpha1.KeyReference{Name: "authority", Key: "root.pem"}
+	g.Spec.TLS = &v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{}}
+	pod := Make(b, Seen{Group: g, Image: image, Now: clock()}).Start.Spec.Template.Spec
+	for _, arg := range []string{
+		"--storage-ca=/etc/backup-storage-ca/ca.crt", "--storage-ca-of=key root.pem of Secret authority", "--tls=/etc/tidb-tls", "--tls-of=Secret basic-tidb-server-secret",
+	} {
+		assert.Contains(t, pod.Containers[0].Args, arg)
+	}
+	sources := map[string]corev1.SecretVolumeSource{}
+	for _, v := range pod.Volumes {
+		if v.Secret != nil {
+			sources[v.Name] = *v.Secret
+		}
+	}
+	assert.Equal(t, []corev1.KeyToPath{{Key: "root.pem", Path: "ca.crt"}}, sources["storage-ca"].Items)
+	assert.Equal(t, "basic-tidb-server-secret", sources["tls"].SecretName)
+	assert.Equal(t, []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}, sources["tls"].Items, "no key that nobody needs")
+}
+
 func TestBR04WhatARunWaitsFor(t *testing.T) {
 	for words, change := range map[string]func(*Seen){
 		"TiDBGroup basic-tidb does not exist":  func(s *Seen) { s.Group = nil },
@@ -282,4 +304,22 @@ func TestBR04ARestoreIsNeverTriedAgainOnceItMayHaveWritten(t *testing.T) {
 
 func TestBR04ARunIsTriedAgainLaterAndLater(t *testing.T) {
 	assert.Equal(t, []time.Duration{firstRetry, 40 * time.Second, lastRetry}, []time.Duration{retryAfter(1), retryAfter(2), retryAfter(30)})
+}
+
+// What deletes the files has no owner: it would go on when the Backup is gone, with files
+// that a person has just said to keep.
+func TestBR04FilesAreKeptOnceTheirBackupSaysSo(t *testing.T) {
+	b := toS3()
+	b.Spec.CleanupPolicy, b.Finalizers, b.DeletionTimestamp = v1alpha1.CleanupDelete, []string{v1alpha1.FinalizerBackup}, &metav1.Time{Time: clock()}
+	clean := Make(b, Seen{Image: image, Now: clock()}).Start
+	require.NotNil(t, clean)
+	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
+	p := Make(b, Seen{Image: image, Now: clock(), Jobs: []*batchv1.Job{clean}})
+	assert.Equal(t, []*batchv1.Job{clean}, p.Stop)
+	assert.False(t, p.Release)
+	clean.DeletionTimestamp = &metav1.Time{Time: clock()}
+	p = Make(b, Seen{Image: image, Now: clock(), Jobs: []*batchv1.Job{clean}})
+	assert.Empty(t, p.Stop)
+	assert.False(t, p.Release, "its pod may still run")
+	assert.True(t, Make(b, Seen{Image: image, Now: clock()}).Release)
 }

@@ -26,14 +26,16 @@ const (
 	componentRestore = "restore"
 	componentClean   = "backup-clean"
 
-	program     = "backup-runner"
-	programDir  = "/tidb-groups"
-	scratchDir  = "/scratch"
-	volumeDir   = "/backups"
-	keysDir     = "/etc/backup-storage"
-	passwordDir = "/etc/tidb-password" //nolint:gosec // where it is mounted
-	password    = "password"
-	root        = "root"
+	program        = "backup-runner"
+	programDir     = "/tidb-groups"
+	scratchDir     = "/scratch"
+	volumeDir      = "/backups"
+	keysDir        = "/etc/backup-storage"
+	authorityDir   = "/etc/backup-storage-ca"
+	passwordDir    = "/etc/tidb-password" //nolint:gosec // where it is mounted
+	certificateDir = "/etc/tidb-tls"
+	password       = "password"
+	root           = "root"
 	// user is who runs the pod, and who owns what it writes to a volume.
 	user = 65532
 	// graceSeconds let a backup that is stopped remove what it has written.
@@ -163,6 +165,10 @@ func (m *maker) reach(f files, readOnly bool) {
 			add("--endpoint=" + s.Endpoint)
 		}
 		add("--credentials="+keysDir, "--credentials-of=Secret "+s.Secret.Name)
+		if ca := s.CASecret; ca != nil {
+			add("--storage-ca="+path.Join(authorityDir, v1alpha1.TLSKeyCA), "--storage-ca-of="+workload.KeyText(ca))
+			m.mount("storage-ca", authorityDir, workload.KeyVolume(ca, v1alpha1.TLSKeyCA), true)
+		}
 		m.mount("storage", keysDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: s.Secret.Name, Optional: ptr.To(true)}}, true)
 	}
 	if s := f.storage.PVC; s != nil {
@@ -171,13 +177,17 @@ func (m *maker) reach(f files, readOnly bool) {
 	}
 }
 
-// login gives the container the database.
-func (m *maker) login(l v1alpha1.Login, endpoint string) {
-	host, port, _ := net.SplitHostPort(endpoint)
+// login gives the container the database, and what its servers are known by.
+func (m *maker) login(l v1alpha1.Login, g *v1alpha1.TiDBGroup) {
+	host, port, _ := net.SplitHostPort(g.Status.Endpoint)
 	m.main.Args = append(m.main.Args, "--host="+host, "--port="+port, fmt.Sprintf("--status-port=%d", v1alpha1.PortTiDBStatus), "--user="+cmp.Or(l.User, root))
 	if ref := l.PasswordSecret; ref != nil {
 		m.main.Args = append(m.main.Args, "--password="+path.Join(passwordDir, password), "--password-of="+workload.KeyText(ref))
 		m.mount("password", passwordDir, workload.KeyVolume(ref, password), true)
+	}
+	if source := workload.MySQLCertificate(g); source != nil {
+		m.main.Args = append(m.main.Args, "--tls="+certificateDir, "--tls-of=Secret "+v1alpha1.MySQLSecretName(g))
+		m.mount("tls", certificateDir, *source, true)
 	}
 }
 
@@ -210,7 +220,7 @@ func render(run v1alpha1.Run, f files, g *v1alpha1.TiDBGroup, image string, atte
 	m.job.Labels[v1alpha1.LabelCluster], m.job.Spec.Template.Labels[v1alpha1.LabelCluster] = g.PDGroupName(), g.PDGroupName()
 	m.bring(image, t, g, run.GetRunPod())
 	m.reach(f, run.RunKind() == v1alpha1.KindRestore)
-	m.login(run.GetLogin(), g.Status.Endpoint)
+	m.login(run.GetLogin(), g)
 	switch of := run.(type) {
 	case *v1alpha1.Backup:
 		m.choose("--database=", of.Spec.Databases)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"time"
@@ -108,6 +109,12 @@ func (c Command) dumpArgs(to, password string) []string {
 	if password != "" {
 		args = append(args, "--password", password)
 	}
+	if dir := c.Database.TLS; dir != "" {
+		args = append(args, "--ca", filepath.Join(dir, v1alpha1.TLSKeyCA))
+		if cert, key, shows := c.Database.shown(); shows {
+			args = append(args, "--cert", cert, "--key", key)
+		}
+	}
 	if len(c.Databases)+len(c.Tables)+len(c.Filters) == 0 {
 		args = append(args, "--filter", "*.*", "--filter", everything)
 	}
@@ -125,13 +132,13 @@ func (c Command) dumpArgs(to, password string) []string {
 
 // position reads the time stamp of the snapshot from the file that Dumpling writes last.
 func (p *place) position(ctx context.Context) (string, error) {
-	text, err := p.bucket.ReadAll(ctx, p.Folder+"/"+dataFolder+"/metadata")
+	text, err := p.bucket.ReadAll(ctx, p.Folder+"/"+DataFolder+"/metadata")
 	if err != nil {
 		return "", p.told("read metadata in", err)
 	}
 	found := regexp.MustCompile(`(?m)^\s*Pos: (\d+)$`).FindSubmatch(text)
 	if found == nil {
-		return "", fail(v1alpha1.ReasonRunFailed, "Dumpling tells no position in %s/%s/metadata", p.Folder, dataFolder)
+		return "", fail(v1alpha1.ReasonRunFailed, "Dumpling tells no position in %s/%s/metadata", p.Folder, DataFolder)
 	}
 	return string(found[1]), nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -41,7 +42,7 @@ func (d Database) password() (string, error) {
 	if d.Password == "" {
 		return "", nil
 	}
-	text, err := readKey(filepath.Dir(d.Password), filepath.Base(d.Password), d.PasswordOf)
+	text, err := readKey(d.Password, d.PasswordOf)
 	if err == nil && strings.ContainsAny(text, "\r\n") {
 		return "", fail(v1alpha1.ReasonMissingReference, "%s has a second line: a password is one line", d.PasswordOf)
 	}
@@ -53,7 +54,13 @@ func (d Database) connect(ctx context.Context, password string, patience time.Du
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Passwd, cfg.Net = d.User, password, "tcp"
 	cfg.Addr = net.JoinHostPort(d.Host, strconv.Itoa(d.Port))
-	cfg.Timeout, cfg.MultiStatements = answerTimeout, true
+	cfg.Timeout, cfg.MultiStatements, cfg.TLSConfig = answerTimeout, true, "preferred"
+	switch known, err := hook.MySQLTLS(d.TLS, cfg.Addr); {
+	case err != nil:
+		return nil, "", fail(v1alpha1.ReasonCertificateInvalid, "%s: %w: correct it: the TiDBGroup names it in spec.tls.mysql", d.TLSOf, err)
+	case known != nil:
+		cfg.TLS = known
+	}
 	cfg.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
@@ -71,10 +78,20 @@ func (d Database) connect(ctx context.Context, password string, patience time.Du
 		if refused(err) {
 			return nil, "", errors.Join(fail(v1alpha1.ReasonLoginRefused, "%s refuses user %s: %w", cfg.Addr, d.User, err), db.Close())
 		}
+		if why := strange(err); why != "" {
+			return nil, "", errors.Join(fail(v1alpha1.ReasonCertificateInvalid, "the certificate of %s cannot be verified by ca.crt of %s: %s", cfg.Addr, d.TLSOf, why), db.Close())
+		}
 		if !hook.Pause(ctx, pause) {
 			return nil, "", errors.Join(fail(v1alpha1.ReasonDatabaseUnreachable, "%s does not answer: %s", cfg.Addr, cause.Of(err)), db.Close())
 		}
 	}
+}
+
+// shown are the files of the certificate to show; false if the server wants none.
+func (d Database) shown() (cert, key string, shows bool) {
+	cert, key = filepath.Join(d.TLS, v1alpha1.TLSKeyCert), filepath.Join(d.TLS, v1alpha1.TLSKeyKey)
+	_, err := os.Stat(cert)
+	return cert, key, err == nil
 }
 
 // refused reports whether the server has said no to a user.

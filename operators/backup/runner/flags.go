@@ -26,6 +26,9 @@ type Storage struct {
 	PathStyle                bool
 	// Credentials is the folder with the keys of the Secret, CredentialsOf its name.
 	Credentials, CredentialsOf string
+	// CA is a file with the certificate of the authority that has signed the endpoint's,
+	// CAOf what it is made from; both empty for those that are known anyway.
+	CA, CAOf string
 	// Folder of the backup in it.
 	Folder string
 }
@@ -38,6 +41,10 @@ type Database struct {
 	// Password is a file, PasswordOf the Secret and key that it is made from; both empty
 	// for none.
 	Password, PasswordOf string
+	// TLS is the folder with ca.crt of TiDB's certificate, and tls.crt and tls.key to show if
+	// it wants one; TLSOf is the Secret that it is made from. Both are empty if TiDB offers
+	// no TLS that can be verified.
+	TLS, TLSOf string
 }
 
 // Command is a command line that has been read.
@@ -103,6 +110,8 @@ func (c *Command) flags(set *flag.FlagSet) {
 	set.BoolVar(&c.Storage.PathStyle, "path-style", true, "the bucket is in the path of URLs")
 	set.StringVar(&c.Storage.Credentials, "credentials", "", "folder with access_key and secret_key")
 	set.StringVar(&c.Storage.CredentialsOf, "credentials-of", "", "what the folder is made from, for messages")
+	set.StringVar(&c.Storage.CA, "storage-ca", "", "file with the certificate of the endpoint's authority")
+	set.StringVar(&c.Storage.CAOf, "storage-ca-of", "", "what the file is made from, for messages")
 	set.StringVar(&c.Storage.Folder, "folder", "", "folder of the backup in the storage")
 	set.StringVar(&c.Database.Host, "host", "", "host of TiDB")
 	set.IntVar(&c.Database.Port, "port", 4000, "MySQL port of TiDB") //nolint:mnd // TiDB's own
@@ -110,6 +119,8 @@ func (c *Command) flags(set *flag.FlagSet) {
 	set.StringVar(&c.Database.User, "user", "root", "user to connect as")
 	set.StringVar(&c.Database.Password, "password", "", "file with the password")
 	set.StringVar(&c.Database.PasswordOf, "password-of", "", "what the file is made from, for messages")
+	set.StringVar(&c.Database.TLS, "tls", "", "folder with ca.crt of TiDB's certificate, and tls.crt and tls.key to show, if it wants one")
+	set.StringVar(&c.Database.TLSOf, "tls-of", "", "what the folder is made from, for messages")
 	set.StringVar(&c.UID, "uid", "", "UID of the Backup")
 	set.StringVar(&c.Tool, "tool", "", "program to run")
 	set.Var((*many)(&c.Databases), "database", "database to copy, may be repeated")

@@ -112,22 +112,30 @@ func (c Command) lightning(from, password string) map[string]any {
 	if len(c.Filters) > 0 {
 		source["filter"] = c.Filters
 	}
+	database := table{
+		"host": c.Database.Host, "port": c.Database.Port, "status-port": c.Database.Status,
+		"user": c.Database.User, "password": password,
+	}
+	if dir := c.Database.TLS; dir != "" {
+		security := table{"ca-path": filepath.Join(dir, v1alpha1.TLSKeyCA)}
+		if cert, key, shows := c.Database.shown(); shows {
+			security["cert-path"], security["key-path"] = cert, key
+		}
+		database["security"] = security
+	}
 	return table{
 		"lightning":     table{"level": "info", "file": "-"},
 		"tikv-importer": table{"backend": "tidb", "on-duplicate": "error"},
 		"mydumper":      source,
 		"checkpoint":    table{"enable": false}, // a run is not continued
-		"tidb": table{
-			"host": c.Database.Host, "port": c.Database.Port, "status-port": c.Database.Status,
-			"user": c.Database.User, "password": password,
-		},
-		"post-restore": table{"checksum": "off", "analyze": "off"}, // of this back end there are none
+		"tidb":          database,
+		"post-restore":  table{"checksum": "off", "analyze": "off"}, // of this back end there are none
 	}
 }
 
 // makeSequences makes the sequences of a backup, and their databases.
 func (p *place) makeSequences(ctx context.Context, db *sql.DB) error {
-	return p.each(ctx, dataFolder+"/", func(file *blob.ListObject) error {
+	return p.each(ctx, DataFolder+"/", func(file *blob.ListObject) error {
 		name, is := strings.CutSuffix(path.Base(file.Key), sequenceSuffix)
 		escaped, _, qualified := strings.Cut(name, ".")
 		if !is || !qualified {

@@ -242,6 +242,24 @@ func TestBR04WhatIsCopiedIsWhatTheSpecNames(t *testing.T) {
 	assert.Equal(t, c.Filters, source["filter"])
 }
 
+func TestBR04ToolsKnowTiDBByItsAuthority(t *testing.T) {
+	dir := t.TempDir()
+	c := Command{Database: Database{Host: "h", Port: 4000, User: "root", TLS: dir, TLSOf: "Secret s"}}
+	words := strings.Join(c.dumpArgs("o", ""), " ")
+	assert.Contains(t, words, "--ca "+dir+"/ca.crt")
+	assert.NotContains(t, words, "--cert")
+	database, is := c.lightning("from", "")["tidb"].(map[string]any)
+	require.True(t, is)
+	assert.Equal(t, map[string]any{"ca-path": dir + "/ca.crt"}, database["security"])
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tls.crt"), nil, 0o600))
+	assert.Contains(t, strings.Join(c.dumpArgs("o", ""), " "), "--cert "+dir+"/tls.crt --key "+dir+"/tls.key")
+
+	_, _, err := c.Database.connect(t.Context(), "", time.Second)
+	assert.Equal(t, v1alpha1.ReasonCertificateInvalid, resultOf(err, "", false).Reason)
+	require.EqualError(t, err, "Secret s: the CA of TiDB's certificate is not there: correct it: the TiDBGroup names it in spec.tls.mysql")
+}
+
 func TestParse(t *testing.T) {
 	common := []string{"--result=r", "--folder=f", "--volume=v", "--uid=u"}
 	c, err := Parse(append([]string{"clean"}, common...))

@@ -3,20 +3,25 @@ package runner
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
@@ -35,8 +40,8 @@ const (
 	SecretKey = "secret_key" //nolint:gosec // the name of a key
 )
 
-// dataFolder has the files of the tool.
-const dataFolder = "data"
+// DataFolder has the files of the tool, in the folder of a backup.
+const DataFolder = "data"
 
 // place is a storage that was opened.
 type place struct {
@@ -63,14 +68,18 @@ func (p *place) connect(ctx context.Context) (err error) {
 		p.bucket, err = fileblob.OpenBucket(p.Volume, &fileblob.Options{NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
 		return p.told("open", err)
 	}
-	if p.access, err = readKey(p.Credentials, AccessKey, p.CredentialsOf); err != nil {
+	if p.access, err = readKey(filepath.Join(p.Credentials, AccessKey), "key "+AccessKey+" of "+p.CredentialsOf); err != nil {
 		return err
 	}
-	if p.secret, err = readKey(p.Credentials, SecretKey, p.CredentialsOf); err != nil {
+	if p.secret, err = readKey(filepath.Join(p.Credentials, SecretKey), "key "+SecretKey+" of "+p.CredentialsOf); err != nil {
+		return err
+	}
+	known, err := p.authority()
+	if err != nil {
 		return err
 	}
 	client := s3.NewFromConfig(aws.Config{
-		Region: p.Region, Credentials: credentials.NewStaticCredentialsProvider(p.access, p.secret, ""),
+		HTTPClient: known, Region: p.Region, Credentials: credentials.NewStaticCredentialsProvider(p.access, p.secret, ""),
 		// Servers that are not Amazon's know no other checksums.
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 	}, func(o *s3.Options) {
@@ -83,16 +92,35 @@ func (p *place) connect(ctx context.Context) (err error) {
 	return p.told("open", err)
 }
 
-// readKey reads a key of a Secret that is mounted.
-func readKey(dir, key, of string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(dir, key)) //nolint:gosec // of the Secret that is mounted
+// authority is a client of HTTP that knows the endpoint by the authority of the Secret.
+func (s Storage) authority() (aws.HTTPClient, error) {
+	out := awshttp.NewBuildableClient()
+	if s.CA == "" {
+		return out, nil
+	}
+	text, err := readKey(s.CA, s.CAOf)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM([]byte(text)) {
+		return nil, fail(v1alpha1.ReasonCertificateInvalid, "%s, which storage.s3.caSecret names, is no certificate in PEM", s.CAOf)
+	}
+	return out.WithTransportOptions(func(t *http.Transport) {
+		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
+	}), nil
+}
+
+// readKey reads a key of a Secret that is mounted as a file. It is of what messages call it.
+func readKey(file, of string) (string, error) {
+	text, err := os.ReadFile(file) //nolint:gosec // of the Secret that is mounted
 	switch value := strings.TrimSpace(string(text)); {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", fail(v1alpha1.ReasonMissingReference, "key %s of %s is not there", key, of)
+		return "", fail(v1alpha1.ReasonMissingReference, "%s is not there", of)
 	case err != nil:
-		return "", fmt.Errorf("read key %s of %s: %w", key, of, err)
+		return "", fmt.Errorf("read %s: %w", of, err)
 	case value == "":
-		return "", fail(v1alpha1.ReasonMissingReference, "key %s of %s is empty", key, of)
+		return "", fail(v1alpha1.ReasonMissingReference, "%s is empty", of)
 	default:
 		return value, nil
 	}
@@ -101,13 +129,13 @@ func readKey(dir, key, of string) (string, error) {
 // url is where the tool finds or puts its files.
 func (p *place) url() string {
 	if p.Volume != "" {
-		return filepath.Join(p.Volume, p.Folder, dataFolder)
+		return filepath.Join(p.Volume, p.Folder, DataFolder)
 	}
 	query := url.Values{"region": {p.Region}, "force-path-style": {strconv.FormatBool(p.PathStyle)}}
 	if p.Endpoint != "" {
 		query.Set("endpoint", p.Endpoint)
 	}
-	return (&url.URL{Scheme: "s3", Host: p.Bucket, Path: "/" + path.Join(p.Folder, dataFolder), RawQuery: query.Encode()}).String()
+	return (&url.URL{Scheme: "s3", Host: p.Bucket, Path: "/" + path.Join(p.Folder, DataFolder), RawQuery: query.Encode()}).String()
 }
 
 // env is what the tool needs to reach the storage.
@@ -115,7 +143,12 @@ func (p *place) env() []string {
 	if p.Volume != "" {
 		return nil
 	}
-	return []string{"AWS_ACCESS_KEY_ID=" + p.access, "AWS_SECRET_ACCESS_KEY=" + p.secret, "AWS_REGION=" + p.Region, "AWS_EC2_METADATA_DISABLED=true"}
+	out := []string{"AWS_ACCESS_KEY_ID=" + p.access, "AWS_SECRET_ACCESS_KEY=" + p.secret, "AWS_REGION=" + p.Region, "AWS_EC2_METADATA_DISABLED=true"}
+	if p.CA != "" {
+		// Go reads it in place of the system's file, whichever library asks.
+		out = append(out, "SSL_CERT_FILE="+p.CA)
+	}
+	return out
 }
 
 // name is the storage in messages.
@@ -146,7 +179,7 @@ func (p *place) each(ctx context.Context, below string, do func(*blob.ListObject
 // size adds up the files of the tool.
 func (p *place) size(ctx context.Context) (int64, error) {
 	sum := int64(0)
-	err := p.each(ctx, dataFolder+"/", func(file *blob.ListObject) error {
+	err := p.each(ctx, DataFolder+"/", func(file *blob.ListObject) error {
 		sum += file.Size
 		return nil
 	})
@@ -188,7 +221,7 @@ func (p *place) removeFolders() error {
 	if p.Volume == "" {
 		return nil
 	}
-	for _, folder := range []string{filepath.Join(p.Volume, p.Folder, dataFolder), filepath.Join(p.Volume, p.Folder)} {
+	for _, folder := range []string{filepath.Join(p.Volume, p.Folder, DataFolder), filepath.Join(p.Volume, p.Folder)} {
 		if err := os.Remove(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return p.told("remove a folder of", err)
 		}
@@ -209,11 +242,17 @@ func (p *place) told(verb string, err error) error {
 	return fail(reason, "%s %s: %s", verb, p.name(), why)
 }
 
+// refusalCodes are codes of errors about keys and rights, of Amazon's servers and others'.
+func refusalCodes() []string {
+	return []string{"AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AllAccessDisabled", "AccountProblem", "XAdminUserNotFound"}
+}
+
 // cause tells what kind of error it is, and what to do.
 func (p *place) cause(err error) (reason, why string) {
 	var (
-		api     smithy.APIError
-		network net.Error
+		api      smithy.APIError
+		network  net.Error
+		response *awshttp.ResponseError
 	)
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -221,16 +260,28 @@ func (p *place) cause(err error) (reason, why string) {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return v1alpha1.ReasonStorageRefused, err.Error() + ": let user and group 65532 write there"
 	case errors.As(err, &api):
-		switch code := api.ErrorCode(); code {
-		case "NoSuchBucket":
+		code := api.ErrorCode()
+		refused := errors.As(err, &response) && slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, response.HTTPStatusCode())
+		switch {
+		case code == "NoSuchBucket":
 			return v1alpha1.ReasonBucketMissing, "it does not exist"
-		case "AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AllAccessDisabled", "AccountProblem":
+		case refused, slices.Contains(refusalCodes(), code):
 			return v1alpha1.ReasonStorageRefused, code + ": does " + p.CredentialsOf + " have the right keys, and may they list, read, write and delete there?"
 		default:
 			return v1alpha1.ReasonRunFailed, code + ": " + api.ErrorMessage()
 		}
+	case strange(err) != "":
+		return v1alpha1.ReasonCertificateInvalid, p.unverified(strange(err))
 	case errors.As(err, &network):
 		return v1alpha1.ReasonStorageUnreachable, cmp.Or(p.Endpoint, "Amazon S3") + " does not answer: " + cause.Of(err)
 	}
 	return v1alpha1.ReasonRunFailed, err.Error()
+}
+
+// unverified says that the endpoint's certificate is not one that is trusted, and what to do.
+func (p *place) unverified(why string) string {
+	if p.CA != "" {
+		return fmt.Sprintf("the certificate of %s cannot be verified by %s, which storage.s3.caSecret names: %s", p.Endpoint, p.CAOf, why)
+	}
+	return fmt.Sprintf("the certificate of %s cannot be verified: %s: if an authority of your own has signed it, create this anew with storage.s3.caSecret", cmp.Or(p.Endpoint, "Amazon S3"), why)
 }

@@ -82,6 +82,7 @@ func toolReason(words string) string {
 		{v1alpha1.ReasonStorageFull, `no space left on device|disk quota exceeded|QuotaExceeded`},
 		{v1alpha1.ReasonBucketMissing, `NoSuchBucket`},
 		{v1alpha1.ReasonStorageRefused, `AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|permission denied|read-only file system`},
+		{v1alpha1.ReasonCertificateInvalid, `x509: `},
 		{v1alpha1.ReasonLoginRefused, `Error (1044|1045|1142|1143|1227|8121) `},
 		{v1alpha1.ReasonDatabaseUnreachable, `Error 2003|invalid connection|bad connection|driver: bad|connect: connection refused|i/o timeout`},
 	} {

@@ -87,7 +87,7 @@ func render(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun, image string, port int3
 		volumes = append(volumes, corev1.Volume{Name: "password", VolumeSource: *password})
 		mounts = append(mounts, corev1.VolumeMount{Name: "password", MountPath: passwordDir, ReadOnly: true})
 	}
-	if source := certificateOf(g); source != nil {
+	if source := workload.MySQLCertificate(g); source != nil {
 		args = append(args, "--tls="+certificateDir)
 		volumes = append(volumes, corev1.Volume{Name: "tls", VolumeSource: *source})
 		mounts = append(mounts, corev1.VolumeMount{Name: "tls", MountPath: certificateDir, ReadOnly: true})
@@ -110,22 +110,6 @@ func render(g *v1alpha1.TiDBGroup, run *v1alpha1.SQLRun, image string, port int3
 		BackoffLimit: ptr.To[int32](0), ActiveDeadlineSeconds: ptr.To(timeout + slack),
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)}, Spec: pod},
 	}}
-}
-
-// certificateOf returns where the CA of the servers is, nil if they have no TLS for MySQL
-// clients, and the certificate to show where they want one: their own.
-func certificateOf(g *v1alpha1.TiDBGroup) *corev1.VolumeSource {
-	secret := v1alpha1.MySQLSecretName(g)
-	if secret == "" {
-		return nil
-	}
-	out := workload.KeyVolume(&v1alpha1.KeyReference{Name: secret, Key: v1alpha1.TLSKeyCA}, v1alpha1.TLSKeyCA)
-	if v1alpha1.VerifiesClients(g) {
-		for _, key := range []string{v1alpha1.TLSKeyCert, v1alpha1.TLSKeyKey} {
-			out.Secret.Items = append(out.Secret.Items, corev1.KeyToPath{Key: key, Path: key})
-		}
-	}
-	return &out
 }
 
 // sourceOf returns where the SQL of a run is, and the arguments that say so.

@@ -3,19 +3,19 @@ package sqlrun
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
 // dialTimeout bounds one attempt to connect.
@@ -47,13 +47,6 @@ type Run struct {
 	// Say tells of progress; nil tells nobody.
 	Say func(format string, args ...any)
 }
-
-// Errors of the CA, whose Secret may be made or mended later.
-var (
-	errCANotThere = errors.New("the CA of TiDB's certificate is not there")
-	errNoPair     = errors.New("the certificate to show does not match its key")
-	errNoCA       = errors.New("the CA of TiDB's certificate is no certificate in PEM")
-)
 
 // failure is an end that nothing helps against.
 type failure string
@@ -96,7 +89,7 @@ func (r Run) attempt(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	server, err := r.verified()
+	server, err := hook.MySQLTLS(r.TLS, r.Address)
 	if err != nil {
 		return 0, err
 	}
@@ -133,35 +126,6 @@ func (r Run) open(password string, server *tls.Config) (*sql.DB, error) {
 		return nil, err
 	}
 	return sql.OpenDB(connector), nil
-}
-
-// verified knows the server by its CA, and its name by the address, and shows a certificate
-// if there is one; nil without TLS.
-func (r Run) verified() (*tls.Config, error) {
-	if r.TLS == "" {
-		return nil, nil
-	}
-	host, _, err := net.SplitHostPort(r.Address)
-	if err != nil {
-		return nil, fmt.Errorf("read address: %w", err)
-	}
-	ca, err := os.ReadFile(filepath.Join(r.TLS, "ca.crt"))
-	if err != nil {
-		return nil, errCANotThere
-	}
-	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: x509.NewCertPool()}
-	if !out.RootCAs.AppendCertsFromPEM(ca) {
-		return nil, errNoCA
-	}
-	pair, err := tls.LoadX509KeyPair(filepath.Join(r.TLS, "tls.crt"), filepath.Join(r.TLS, "tls.key"))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, errNoPair
-	default:
-		out.Certificates = []tls.Certificate{pair}
-	}
-	return out, nil
 }
 
 // password reads the password to connect with.

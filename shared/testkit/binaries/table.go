@@ -100,6 +100,10 @@ func programs() map[string]program {
 			pkg:    "golang.org/x/vuln/cmd/govulncheck",
 		},
 	}
+	table["versitygw"] = program{ // a server of S3 on a folder
+		module: toolModule{dir: "versitygw", pins: "github.com/versity/versitygw", estimate: time.Minute},
+		pkg:    "github.com/versity/versitygw/cmd/versitygw",
+	}
 	maps.Copy(table, database("", Release, "tidb"))
 	tools := table["tidb-server"].module
 	table["dumpling"] = program{module: tools, pkg: "github.com/pingcap/tidb/dumpling/cmd/dumpling"}
