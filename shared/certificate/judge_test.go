@@ -155,21 +155,43 @@ func TestDB12MySQLClientsAreShownTheNameOfTheService(t *testing.T) {
 	assert.Contains(t, s.Judge(g, pd, nil, now).Message, "Secret basic-tidb-server-secret, key tls.crt: its subject alternative names lack basic-tidb.shop.svc")
 }
 
+func TestPX04ProxiesHaveSecretsForClientsAndServers(t *testing.T) {
+	ca := authority(t)
+	pd := pdGroup(&v1alpha1.PDTLS{})
+	g := &v1alpha1.TiProxyGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tiproxy", Namespace: "shop"}}
+	g.Spec.Replicas, g.Spec.MaxSurge, g.Spec.PDGroup.Name = ptr.To[int32](1), ptr.To[int32](2), "basic-pd"
+	g.Spec.TLS = &v1alpha1.TiProxyTLS{MySQL: &v1alpha1.MySQLTLS{ClientAuth: v1alpha1.ClientAuthVerify}, Backend: &v1alpha1.BackendTLS{}}
+	s := Wanted(g, pd)
+	assert.Equal(t, []string{"basic-tiproxy-cluster-secret", "basic-cluster-client-secret", "basic-tiproxy-server-secret", "basic-tidb-client-secret"},
+		[]string{s.Member.Name, s.Client.Name, s.MySQL.Name, s.Backend.Name})
+	assert.Equal(t, []string{
+		"basic-tiproxy-peer.shop.svc", "basic-tiproxy.shop.svc", "basic-tiproxy-0.basic-tiproxy-peer.shop.svc", "basic-tiproxy-1.basic-tiproxy-peer.shop.svc", "basic-tiproxy-2.basic-tiproxy-peer.shop.svc",
+	}, Hosts(g, nil), "those of a surge")
+	s.Client.Data, s.Member.Data = data(t, ca, pki.Leaf{}), data(t, ca, pki.Leaf{Names: Hosts(g, nil)})
+	s.MySQL.Data = data(t, authority(t), pki.Leaf{Names: []string{"basic-tiproxy.shop.svc"}, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	assert.Contains(t, s.Judge(g, pd, nil, now).Message, "Secret basic-tidb-client-secret does not exist")
+	s.Backend.Data = data(t, ca, pki.Leaf{Names: []string{"x"}, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	assert.Contains(t, s.Judge(g, pd, nil, now).Message, "Secret basic-tidb-client-secret, key tls.crt: its extended key usage lacks client auth")
+	s.Backend.Data = data(t, authority(t), pki.Leaf{})
+	assert.Equal(t, step.Done(), s.Judge(g, pd, nil, now), "its CA may be another one; no Job shows what clients are shown")
+	assert.Len(t, s.Statuses(now), 4)
+	g.Spec.TLS, g.Spec.PDGroup.Name = &v1alpha1.TiProxyTLS{Backend: &v1alpha1.BackendTLS{SecretName: "mine"}}, "alone"
+	assert.Equal(t, "mine", Wanted(g, pd).Backend.Name)
+	assert.Empty(t, Wanted(g, pd).MySQL.Name)
+}
+
 func TestSEC01AGroupAndItsPDGroupHaveTLSOrNeitherHas(t *testing.T) {
 	secured, plain := pdGroup(&v1alpha1.PDTLS{}), pdGroup(nil)
-	flash := &v1alpha1.TiFlashGroup{ObjectMeta: metav1.ObjectMeta{Name: "f", Namespace: "shop"}}
 	for name, c := range map[string]struct {
 		group v1alpha1.Group
 		pd    *v1alpha1.PDGroup
 		says  string
 	}{
-		"neither":                  {tidbGroup(nil), plain, ""},
-		"nobody to compare with":   {tidbGroup(nil), nil, ""},
-		"itself":                   {plain, plain, ""},
-		"the group alone":          {tidbGroup(&v1alpha1.TiDBTLS{}), plain, "spec.tls: PDGroup basic-pd has none, so that PD would not be understood: make this group anew without spec.tls"},
-		"the PDGroup alone":        {tidbGroup(nil), secured, "spec.tls: it is missing, and PDGroup basic-pd has it"},
-		"a kind that cannot":       {flash, secured, "PDGroup basic-pd has spec.tls, which a TiFlashGroup cannot have yet"},
-		"a kind that need not yet": {flash, plain, ""},
+		"neither":                {tidbGroup(nil), plain, ""},
+		"nobody to compare with": {tidbGroup(nil), nil, ""},
+		"itself":                 {plain, plain, ""},
+		"the group alone":        {tidbGroup(&v1alpha1.TiDBTLS{}), plain, "spec.tls: PDGroup basic-pd has none, so that PD would not be understood: make this group anew without spec.tls"},
+		"the PDGroup alone":      {tidbGroup(nil), secured, "spec.tls: it is missing, and PDGroup basic-pd has it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Wanted(c.group, c.pd).Judge(c.group, c.pd, nil, now)
