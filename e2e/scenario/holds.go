@@ -93,6 +93,9 @@ type Await struct {
 	// Settings waits, after all else, until the members in pods run with values of
 	// their configuration, by pod and key.
 	Settings map[string]map[string]string `json:"settings,omitempty"`
+	// Shows waits likewise until the members in pods show the certificates of Secrets, by
+	// pod and Secret.
+	Shows map[string]string `json:"shows,omitempty"`
 	// Within is how long it may take; the world's patience if zero.
 	Within metav1.Duration `json:"within,omitempty"`
 }

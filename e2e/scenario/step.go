@@ -178,6 +178,8 @@ type Login struct {
 	// PasswordFrom is where the user's password is: a Secret and its key, with a
 	// slash between them; none if empty.
 	PasswordFrom string `json:"passwordFrom,omitempty"`
+	// Plain says that TLS is not used even if the group offers it.
+	Plain bool `json:"plain,omitempty"`
 }
 
 // UserName is who asks.
