@@ -30,6 +30,9 @@ func (r *runner) certify(ctx context.Context, c Certificate) error {
 		for _, service := range services {
 			leaf.Names = append(leaf.Names, service+"."+r.world.Namespace()+".svc")
 		}
+		if c.Ending {
+			leaf.From, leaf.Until = time.Now().Add(-99*time.Hour), time.Now().Add(time.Hour)
+		}
 		if c.Expired {
 			leaf.From, leaf.Until = time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)
 		}

@@ -145,6 +145,8 @@ type Certificate struct {
 	CA string `json:"ca,omitempty"`
 	// Expired has it expired a minute ago.
 	Expired bool `json:"expired,omitempty"`
+	// Ending says that they have come to the last tenth of their life.
+	Ending bool `json:"ending,omitempty"`
 	// Without is a key that is left out.
 	Without string `json:"without,omitempty"`
 }

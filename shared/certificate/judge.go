@@ -54,7 +54,7 @@ func (s Secrets) Statuses(now time.Time) []v1alpha1.CertificateStatus {
 	var out []v1alpha1.CertificateStatus
 	for _, one := range s.all() {
 		if pair, err := Parse(one.Data); err == nil {
-			out = append(out, v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.expires(now).UTC())})
+			out = append(out, v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.shortest(now).NotAfter.UTC())})
 		}
 	}
 	return out

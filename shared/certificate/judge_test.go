@@ -216,6 +216,37 @@ func TestSEC01TheStatusTellsWhenCertificatesExpire(t *testing.T) {
 	assert.True(t, s.Statuses(now)[1].NotAfter.Time.Equal(now.Add(time.Hour)))
 }
 
+func TestSEC01AnEndIsToldOfInTheLastTenthOfALife(t *testing.T) {
+	ca := authority(t) // it has nine days of eighteen
+	pd := pdGroup(&v1alpha1.PDTLS{})
+	for name, c := range map[string]struct {
+		member, client pki.Leaf
+		at             time.Time
+		says           string
+	}{
+		"a fifth is left":   {pki.Leaf{From: now.Add(-8 * time.Hour), Until: now.Add(2 * time.Hour)}, pki.Leaf{Until: now.Add(time.Hour)}, now, ""},
+		"the last tenth":    {pki.Leaf{From: now.Add(-9 * time.Hour), Until: now.Add(time.Hour)}, pki.Leaf{}, now, "Secret basic-pd-cluster-secret, key tls.crt: it expires at 2026-11-26T13:00:00Z: renew it: kubectl -n shop edit secret basic-pd-cluster-secret"},
+		"the first of both": {pki.Leaf{From: now.Add(-99 * time.Hour), Until: now.Add(2 * time.Hour)}, pki.Leaf{From: now.Add(-99 * time.Hour), Until: now.Add(time.Hour)}, now, "Secret basic-cluster-client-secret, key tls.crt: it expires at 2026-11-26T13:00:00Z"},
+		"a month of years":  {pki.Leaf{From: now.AddDate(-90, 0, 0), Until: now.AddDate(10, 0, 0)}, pki.Leaf{}, now, ""},
+		"the CA": {pki.Leaf{From: now.AddDate(-90, 0, 0), Until: now.AddDate(10, 0, 0)}, pki.Leaf{From: now, Until: now.AddDate(1, 0, 0)}, now.AddDate(0, 0, 8),
+			"key tls.crt: the CA of it expires at 2026-12-05T12:00:00Z: renew the CA with the key that it has"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Wanted(pd, pd)
+			c.member.Names = sans()
+			s.Member.Data, s.Client.Data = data(t, ca, c.member), data(t, ca, c.client)
+			got := s.Expiring(pd, c.at)
+			if c.says == "" {
+				assert.Empty(t, got)
+				return
+			}
+			assert.Contains(t, got, c.says)
+			assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, c.at), "nothing is held up")
+		})
+	}
+	assert.Empty(t, Secrets{Member: Secret{Name: "x"}}.Expiring(pd, now), "what is not there does not end")
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"), []byte("x"), []byte("-----BEGIN PRIVATE KEY-----"))
 	f.Fuzz(func(t *testing.T, ca, cert, key []byte) {

@@ -26,7 +26,7 @@ import (
 func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, outcome step.Outcome, set *conditions.Set, serving bool) v1alpha1.GroupStatus {
 	spec, before := g.GetComponentSpec(), g.GetGroupStatus()
 	counts := rollout.Count(s, plan.Target.Hash)
-	noteReason, note := noteLeaderless(s)
+	noteReason, note := notes(g, s)
 	set.Finish(conditions.Verdict{
 		Serving:    serving && (!spec.Suspended || spec.Paused),
 		Summary:    summary(g, counts),
@@ -105,6 +105,15 @@ func summary(g v1alpha1.Group, c rollout.Counts) string {
 	default:
 		return fmt.Sprintf("%d of %d Instances are ready", c.Ready, wanted)
 	}
+}
+
+// notes tells what is out of the ordinary with a group that is what its spec asks for; empty
+// if nothing is.
+func notes(g v1alpha1.Group, s observation.Snapshot) (reason, note string) {
+	if expiring := s.Certificates.Expiring(g, s.Now); expiring != "" {
+		return v1alpha1.ReasonCertificateExpiring, expiring
+	}
+	return noteLeaderless(s)
 }
 
 // noteLeaderless notes the members that lead nothing because a person asked; empty if
