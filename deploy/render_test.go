@@ -386,7 +386,7 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 		require.Len(t, p.Spec.Ingress[0].Ports, 1)
 		assert.Equal(t, "metrics", p.Spec.Ingress[0].Ports[0].Port.StrVal)
 	})
-	t.Run("tls lets three operators get Secrets, and nobody list them", func(t *testing.T) {
+	t.Run("tls lets the operators of groups get Secrets, and nobody list them", func(t *testing.T) {
 		for _, other := range []string{"", ", ../../components/namespaced"} {
 			kind := map[bool]string{true: "ClusterRole", false: "Role"}[other == ""]
 			objects := with(t, "tls"+other)
@@ -404,7 +404,8 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 			}
 			slices.Sort(grown)
 			assert.Equal(t, []string{
-				"tidb-groups-pdgroup-operator secrets: get", "tidb-groups-tidbgroup-operator secrets: create get", "tidb-groups-tikvgroup-operator secrets: get",
+				"tidb-groups-pdgroup-operator secrets: get", "tidb-groups-ticdcgroup-operator secrets: get", "tidb-groups-tidbgroup-operator secrets: create get",
+				"tidb-groups-tiflashgroup-operator secrets: get", "tidb-groups-tikvgroup-operator secrets: get", "tidb-groups-tiproxygroup-operator secrets: get",
 			}, grown)
 		}
 	})

@@ -2,6 +2,7 @@ package containers
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 	"github.com/tidb-groups/tidb-groups/e2e/session"
 	"github.com/tidb-groups/tidb-groups/e2e/workload"
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
+	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
 const (
@@ -59,6 +62,11 @@ func (w *World) Login(ctx context.Context, l scenario.Login) (out workload.Login
 	if out.Address, err = w.Address(ctx, l.TiDBGroup); err != nil {
 		return out, err
 	}
+	if !l.Plain {
+		if out.TLS, err = w.mysql(ctx, l.TiDBGroup); err != nil {
+			return out, err
+		}
+	}
 	if l.PasswordFrom != "" {
 		out.Password, err = w.password(ctx, l.PasswordFrom)
 	}
@@ -72,7 +80,7 @@ func (w *World) Query(ctx context.Context, q scenario.SQL) (answer string, err e
 		return "", err
 	}
 	as := session.Login(login.Address)
-	as.User, as.Passwd = login.User, login.Password
+	as.User, as.Passwd, as.TLS = login.User, login.Password, login.TLS
 	if q.Is == nil {
 		return "", session.Execute(ctx, as, q.Run)
 	}
@@ -82,19 +90,16 @@ func (w *World) Query(ctx context.Context, q scenario.SQL) (answer string, err e
 // password reads what "secret/key" names.
 func (w *World) password(ctx context.Context, from string) (string, error) {
 	name, key, _ := strings.Cut(from, "/")
-	var secret corev1.Secret
-	if err := w.session.Client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, &secret); err != nil {
-		return "", fmt.Errorf("read password: %w", err)
-	}
-	return string(secret.Data[key]), nil
+	data, err := w.secret(ctx, name)
+	return string(data[key]), err
 }
 
 // Replicated implements scenario.World.
 func (w *World) Replicated(ctx context.Context) error {
-	return w.eachPD(ctx, func(pd string) error {
+	return w.eachPD(ctx, func(pd server) error {
 		for _, check := range []string{"miss-peer", "down-peer", "pending-peer", "extra-peer", "offline-peer"} {
 			var regions struct{ Count int }
-			if err := ask(ctx, "http://"+pd+"/pd/api/v1/regions/check/"+check, &regions); err != nil {
+			if err := pd.ask(ctx, "/pd/api/v1/regions/check/"+check, &regions); err != nil {
 				return err
 			}
 			if regions.Count > 0 {
@@ -119,9 +124,9 @@ type storeStatus struct {
 // Regions implements scenario.World.
 func (w *World) Regions(ctx context.Context, pod string) (all, led int, err error) {
 	found := false
-	err = w.eachPD(ctx, func(pd string) error {
+	err = w.eachPD(ctx, func(pd server) error {
 		var answer struct{ Stores []storeStatus }
-		if err := ask(ctx, "http://"+pd+"/pd/api/v1/stores", &answer); err != nil {
+		if err := pd.ask(ctx, "/pd/api/v1/stores", &answer); err != nil {
 			return err
 		}
 		for _, s := range answer.Stores {
@@ -137,8 +142,8 @@ func (w *World) Regions(ctx context.Context, pod string) (all, led int, err erro
 	return all, led, err
 }
 
-// eachPD does something with the address of each PDGroup's Service.
-func (w *World) eachPD(ctx context.Context, do func(address string) error) error {
+// eachPD does something with the Service of each PDGroup.
+func (w *World) eachPD(ctx context.Context, do func(pd server) error) error {
 	var groups v1alpha1.PDGroupList
 	if err := w.session.Client.List(ctx, &groups, client.InNamespace(w.namespace)); err != nil {
 		return fmt.Errorf("list PDGroups: %w", err)
@@ -146,7 +151,10 @@ func (w *World) eachPD(ctx context.Context, do func(address string) error) error
 	for _, g := range groups.Items {
 		address, err := w.service(ctx, g.Name, "client")
 		if err == nil {
-			err = do(address)
+			var over *tls.Config
+			if over, err = w.over(ctx, &g, names.ServiceHost(g.Name, w.namespace, g.Spec.ClusterDomain)); err == nil {
+				err = do(server{address, over})
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("ask PDGroup %s: %w", g.Name, err)
@@ -157,7 +165,7 @@ func (w *World) eachPD(ctx context.Context, do func(address string) error) error
 
 // Setting implements scenario.World.
 func (w *World) Setting(ctx context.Context, name, key string) (string, error) {
-	pod, err := w.pod(ctx, name)
+	pod, over, err := w.memberOf(ctx, name)
 	if err != nil {
 		return "", err
 	}
@@ -169,7 +177,8 @@ func (w *World) Setting(ctx context.Context, name, key string) (string, error) {
 		path, port = "/pd/api/v1/config", v1alpha1.PortPDClient
 	}
 	settings := map[string]any{}
-	if err := ask(ctx, fmt.Sprintf("http://%s%s", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port))), path), &settings); err != nil {
+	member := server{net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port))), over}
+	if err := member.ask(ctx, path, &settings); err != nil {
 		return "", err
 	}
 	var value any = settings
@@ -183,15 +192,23 @@ func (w *World) Setting(ctx context.Context, name, key string) (string, error) {
 	return fmt.Sprint(value), nil
 }
 
-// ask gets JSON from a URL.
-func ask(ctx context.Context, url string, into any) (err error) {
+// server is who answers HTTP at an address.
+type server struct {
+	address string
+	// over is how it is connected to over TLS; nil without.
+	over *tls.Config
+}
+
+// ask gets JSON from a path.
+func (s server) ask(ctx context.Context, path string, into any) (err error) {
+	url := httpclient.Scheme(s.over) + "://" + s.address + path
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", url, err)
 	}
-	transport := &http.Transport{DisableKeepAlives: true}
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: s.over}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", url, err)

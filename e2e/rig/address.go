@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -112,7 +113,7 @@ func openStatusPort(ctx context.Context, at door, number int32, answers http.Han
 	if at.identity != nil {
 		listener = tls.NewListener(listener, at.identity)
 	}
-	p := &statusPort{ip: ip, server: &http.Server{Handler: answers, ReadHeaderTimeout: 5 * time.Second}}
+	p := &statusPort{ip: ip, server: &http.Server{Handler: answers, ReadHeaderTimeout: 5 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}}
 	go func() { _ = p.server.Serve(listener) }() // ends when it is closed
 	return p, nil
 }

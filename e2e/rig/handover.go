@@ -48,12 +48,17 @@ func (a *actor) faster(d time.Duration) time.Duration {
 	return a.delays.seconds(int64(d / time.Second))
 }
 
+// variables are those that hooks of a pod have.
+func variables(pod *corev1.Pod) func(name string) string {
+	return func(name string) string {
+		return map[string]string{"POD_NAME": pod.Name, "NAMESPACE": pod.Namespace}[name]
+	}
+}
+
 // hook returns what runs the hooks of a pod of PD or TiKV: the programs' own code, which
 // asks the simulated PD. That of TiKV writes its record beside the data on the claim.
 func (a *actor) hook(pod *corev1.Pod, db *Database, claim types.UID) func(context.Context, *corev1.LifecycleHandler) error {
-	env := func(name string) string {
-		return map[string]string{"POD_NAME": pod.Name, "NAMESPACE": pod.Namespace}[name]
-	}
+	env := variables(pod)
 	return hooks(map[string]program{
 		"handover": func(ctx context.Context, args []string) error {
 			command, err := handover.Parse(args, env)

@@ -278,6 +278,9 @@ func (r *Rig) Crash(ctx context.Context, pod string, times int) error {
 	return r.actor.crash(ctx, r.namespace, pod, times)
 }
 
+// Serial implements scenario.World: here it is that of the Secret, at each connection.
+func (r *Rig) Serial(context.Context, string) (string, error) { return "", scenario.ErrNotHere }
+
 // WipeData implements scenario.World: the model's disks are lost with their claims only.
 func (r *Rig) WipeData(context.Context, []string) error { return scenario.ErrNotHere }
 

@@ -43,7 +43,7 @@ func (s shell) try(ctx context.Context, c remedy.Command) error {
 	if word := c.Placeholder(); word != "" && !slices.Contains(remedy.Placeholders(), word) {
 		return fmt.Errorf("%s is to be filled in, and is no placeholder that package remedy knows", word)
 	}
-	line = strings.Replace(line, "FILE", os.DevNull, 1)
+	line = strings.ReplaceAll(line, "FILE", os.DevNull)
 	switch c.Effect() {
 	case remedy.Changes:
 		beside = "--dry-run=server"

@@ -3,6 +3,7 @@ package rig
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/model"
@@ -29,11 +30,15 @@ func (a *actor) startTiCDC(ctx context.Context, l launch) (failed, err error) {
 		return nil
 	}
 	l.process.handover = hooks(map[string]program{"drain-capture": func(ctx context.Context, args []string) error {
-		command, err := drain.Parse(args, nil)
+		command, err := drain.Parse(args, variables(l.pod))
 		if err != nil {
 			return err
 		}
-		command.Job.API = fmt.Sprintf("http://%s:%d", port.ip, v1alpha1.PortTiCDC)
+		if command.Job.TLS, err = a.files(ctx, l.pod, command.Job.TLS, ""); err != nil {
+			return err
+		}
+		scheme, _, _ := strings.Cut(command.Job.API, ":")
+		command.Job.API = fmt.Sprintf("%s://%s:%d", scheme, port.ip, v1alpha1.PortTiCDC)
 		command.Job.Within, command.Job.Poll = a.faster(command.Job.Within), hookPoll
 		return command.Run(ctx, nil)
 	}})

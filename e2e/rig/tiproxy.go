@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,11 +31,15 @@ func (a *actor) startTiProxy(ctx context.Context, l launch) (failed, err error) 
 	l.process.ip = port.ip
 	l.process.stop = func() error { port.close(); return nil }
 	l.process.handover = hooks(map[string]program{"drain-clients": func(ctx context.Context, args []string) error {
-		command, err := drain.Parse(args, nil)
+		command, err := drain.Parse(args, variables(l.pod))
 		if err != nil {
 			return err
 		}
-		command.Job.Metrics = fmt.Sprintf("http://%s:%d/metrics", port.ip, v1alpha1.PortTiProxyAPI)
+		if command.Job.TLS, err = a.files(ctx, l.pod, command.Job.TLS, ""); err != nil {
+			return err
+		}
+		scheme, _, _ := strings.Cut(command.Job.Metrics, ":")
+		command.Job.Metrics = fmt.Sprintf("%s://%s:%d/metrics", scheme, port.ip, v1alpha1.PortTiProxyAPI)
 		command.Job.Delay, command.Job.Within = a.faster(command.Job.Delay), a.faster(command.Job.Within)
 		command.Job.Poll = hookPoll
 		return command.Run(ctx, nil)

@@ -2,13 +2,18 @@ package scenario
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
 )
 
@@ -24,6 +29,9 @@ func (r *runner) certify(ctx context.Context, c Certificate) error {
 		leaf := pki.Leaf{}
 		for _, service := range services {
 			leaf.Names = append(leaf.Names, service+"."+r.world.Namespace()+".svc")
+		}
+		if c.Ending {
+			leaf.From, leaf.Until = time.Now().Add(-99*time.Hour), time.Now().Add(time.Hour)
 		}
 		if c.Expired {
 			leaf.From, leaf.Until = time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)
@@ -51,4 +59,26 @@ func (r *runner) authority(name string) (*pki.CA, error) {
 		r.authorities[name] = ca
 	}
 	return ca, err
+}
+
+// shows is content when members show the certificates of Secrets.
+func (r *runner) shows(ctx context.Context, wanted map[string]string) error {
+	for pod, name := range wanted {
+		var secret corev1.Secret
+		if err := r.world.User().Get(ctx, types.NamespacedName{Namespace: r.world.Namespace(), Name: name}, &secret); err != nil {
+			return fmt.Errorf("get Secret %s: %w", name, err)
+		}
+		block, _ := pem.Decode(secret.Data[v1alpha1.TLSKeyCert])
+		if block == nil {
+			return fmt.Errorf("Secret %s: key %s is no PEM", name, v1alpha1.TLSKeyCert)
+		}
+		leaf, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return fmt.Errorf("read the certificate of Secret %s: %w", name, err)
+		}
+		if have, err := r.world.Serial(ctx, pod); err != nil || have != leaf.SerialNumber.String() {
+			return errors.Join(err, fmt.Errorf("pod %s shows certificate %s, Secret %s has %s", pod, have, name, leaf.SerialNumber))
+		}
+	}
+	return nil
 }

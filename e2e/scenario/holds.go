@@ -97,6 +97,9 @@ type Await struct {
 	// Folders waits, after all else, until the files on the volumes of claims lie in folders
 	// of these names and in no others, each pattern for one: {backups: ["monday", "nightly-*"]}.
 	Folders map[string][]string `json:"folders,omitempty"`
+	// Shows waits likewise until the members in pods show the certificates of Secrets, by
+	// pod and Secret.
+	Shows map[string]string `json:"shows,omitempty"`
 	// Within is how long it may take; the world's patience if zero.
 	Within metav1.Duration `json:"within,omitempty"`
 }

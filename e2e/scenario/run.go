@@ -254,6 +254,11 @@ func (r *runner) await(ctx context.Context, a Await) error {
 			return err
 		}
 	}
+	if len(a.Shows) > 0 {
+		if err := untold(ctx, func(ctx context.Context) error { return r.shows(ctx, a.Shows) }); err != nil {
+			return err
+		}
+	}
 	if len(a.Settings) == 0 {
 		return nil
 	}

@@ -147,6 +147,8 @@ type Certificate struct {
 	CA string `json:"ca,omitempty"`
 	// Expired has it expired a minute ago.
 	Expired bool `json:"expired,omitempty"`
+	// Ending says that they have come to the last tenth of their life.
+	Ending bool `json:"ending,omitempty"`
 	// Without is a key that is left out.
 	Without string `json:"without,omitempty"`
 }
@@ -180,6 +182,8 @@ type Login struct {
 	// PasswordFrom is where the user's password is: a Secret and its key, with a
 	// slash between them; none if empty.
 	PasswordFrom string `json:"passwordFrom,omitempty"`
+	// Plain says that TLS is not used even if the group offers it.
+	Plain bool `json:"plain,omitempty"`
 }
 
 // UserName is who asks.

@@ -81,6 +81,10 @@ type World interface {
 	// runs with, as its status port shows it; an error while it shows nothing.
 	Setting(ctx context.Context, pod, key string) (string, error)
 
+	// Serial is the serial number of the certificate that the member in a pod shows to who
+	// connects as the operators do.
+	Serial(ctx context.Context, pod string) (string, error)
+
 	// Observed is what was seen so far.
 	Observed() Observed
 }

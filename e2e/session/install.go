@@ -15,17 +15,17 @@ const Namespace = "tidb-groups-system"
 // overlay is the kustomization of all operators.
 const overlay = "deploy/overlays/default"
 
-// Install applies the operators as the README says. With a registry, their
-// images are taken from it.
-func (s *Session) Install(ctx context.Context, registry string) error {
+// Install applies the operators as the README says, and with components. With a registry,
+// their images are taken from it.
+func (s *Session) Install(ctx context.Context, registry string, components ...string) error {
 	path := overlay
-	if registry != "" {
-		dir, err := os.MkdirTemp(filepath.Join(s.Root, "deploy", "overlays"), ".registry-")
+	if registry != "" || len(components) > 0 {
+		dir, err := os.MkdirTemp(filepath.Join(s.Root, "deploy", "overlays"), ".own-")
 		if err != nil {
 			return fmt.Errorf("make overlay: %w", err)
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(registryOverlay(registry)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(ownOverlay(registry, components)), 0o600); err != nil {
 			return fmt.Errorf("write overlay: %w", err)
 		}
 		path = dir
@@ -56,8 +56,18 @@ func (s *Session) ScaleOperator(ctx context.Context, operator string, replicas i
 	return err
 }
 
-func registryOverlay(registry string) string {
-	text := "resources: [../default]\nimages:\n"
+func ownOverlay(registry string, components []string) string {
+	text := "resources: [../default]\n"
+	if len(components) > 0 {
+		text += "components:\n"
+	}
+	for _, c := range components {
+		text += "- ../../components/" + c + "\n"
+	}
+	if registry == "" {
+		return text
+	}
+	text += "images:\n"
 	for _, name := range v1alpha1.Programs() {
 		image := "tidb-groups/" + name + "-operator"
 		text += fmt.Sprintf("- {name: %s, newName: %s/%s}\n", image, registry, image)

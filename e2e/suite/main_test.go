@@ -76,7 +76,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
-	if err := s.Install(ctx, p.Registry()); err != nil {
+	if err := s.Install(ctx, p.Registry(), components()...); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
@@ -86,6 +86,14 @@ func run(m *testing.M) int {
 
 // full says whether everything is to run, and not only the core.
 func full() bool { return os.Getenv("FULL") != "" }
+
+// components are what the operators are installed with: those of every scenario.
+func components() []string {
+	if full() {
+		return []string{"tls"}
+	}
+	return nil
+}
 
 // extra are the images that tests of the real database need besides it: most tests
 // run on stand-ins, whose version is another one.

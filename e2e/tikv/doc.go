@@ -17,6 +17,7 @@
 //   - service: TiKV's gRPC service over TiDB's own test engine for transactions and
 //     coprocessor (unistore)
 //   - placement: PD
+//   - security: TLS, by the files that [security] names
 //   - settings: command line, configuration file, /config
 //
 // On the status port are /status, /ready, /metrics, /config and /debug/regions: each
@@ -30,6 +31,6 @@
 // are answered as TiKV answers when it can't do them, so TiDB falls back to two
 // phases. Deadlocks between keys that are led by different stores are not detected:
 // the lock wait timeout ends them. Follower and stale reads are as new as others.
-// There are no TLS, raw keys, backup, import, CDC, flashback or TiFlash replicas.
+// There are no raw keys, backup, import, CDC, flashback or TiFlash replicas.
 // The messages between stores are understood only by stores of this kind.
 package tikv

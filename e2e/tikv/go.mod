@@ -8,6 +8,7 @@ require (
 	github.com/pingcap/kvproto v0.0.0-20250908061600-97d984880071
 	github.com/pingcap/tidb v1.1.0-beta.0.20251126154744-e4e814fdc0af
 	// Newer ones want a newer protobuf than this TiDB has.
+	go.etcd.io/etcd/client/pkg/v3 v3.5.12
 	go.etcd.io/raft/v3 v3.6.0
 )
 
@@ -102,7 +103,6 @@ require (
 	github.com/uber/jaeger-lib v2.4.1+incompatible // indirect
 	github.com/yusufpapurcu/wmi v1.2.4 // indirect
 	go.etcd.io/etcd/api/v3 v3.5.12 // indirect
-	go.etcd.io/etcd/client/pkg/v3 v3.5.12 // indirect
 	go.etcd.io/etcd/client/v3 v3.5.12 // indirect
 	go.uber.org/atomic v1.11.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect

@@ -2,6 +2,7 @@ package tikv
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +25,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/tikv/engine"
 	"github.com/tidb-groups/tidb-groups/e2e/tikv/placement"
 	"github.com/tidb-groups/tidb-groups/e2e/tikv/raftstore"
+	"github.com/tidb-groups/tidb-groups/e2e/tikv/security"
 	"github.com/tidb-groups/tidb-groups/e2e/tikv/service"
 	"github.com/tidb-groups/tidb-groups/e2e/tikv/settings"
 	"github.com/tidb-groups/tidb-groups/e2e/tikv/transport"
@@ -45,7 +47,11 @@ func Run(ctx context.Context, s *settings.Settings, version string, log *slog.Lo
 	if err != nil {
 		return err
 	}
-	pd := placement.New(s.PD, log)
+	over, err := s.Security.Client()
+	if err != nil {
+		return err
+	}
+	pd := placement.New(s.PD, over, log)
 	defer pd.Close()
 	meta, err := describe(ctx, e, pd, s)
 	if err == nil {
@@ -56,20 +62,20 @@ func Run(ctx context.Context, s *settings.Settings, version string, log *slog.Lo
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	bus := transport.New(ctx, pd, log)
+	bus := transport.New(ctx, pd, over, log)
 	store, err := raftstore.New(meta.Id, s.Raft, e, raftstore.Surroundings{Transport: bus, PD: pd, Log: log})
 	if err != nil {
 		return err
 	}
 	bus.Tell(store)
 	server := service.New(meta, store, e)
-	peers, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Addr)
+	peers, err := listen(ctx, s.Addr, s.Security)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", s.Addr, err)
+		return err
 	}
-	status, err := new(net.ListenConfig).Listen(ctx, "tcp", s.StatusAddr)
+	status, err := listen(ctx, s.StatusAddr, s.Security)
 	if err != nil {
-		return errors.Join(fmt.Errorf("listen on %s: %w", s.StatusAddr, err), peers.Close())
+		return errors.Join(err, peers.Close())
 	}
 	log.Info("ready to serve", "store", meta.Id, "address", peers.Addr().String(), "status", status.Addr().String())
 
@@ -83,6 +89,22 @@ func Run(ctx context.Context, s *settings.Settings, version string, log *slog.Lo
 	err = group.Wait()
 	log.Info("stopped", "error", err)
 	return err
+}
+
+// listen listens on an address, over TLS if there are files for it.
+func listen(ctx context.Context, address string, files security.Files) (net.Listener, error) {
+	config, err := files.Server()
+	if err != nil {
+		return nil, err
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	if config != nil {
+		return tls.NewListener(l, config), nil
+	}
+	return l, nil
 }
 
 // lockDir makes and locks the directory: two stores on one directory are refused.

@@ -29,7 +29,7 @@ func open(c Config, database string) (*sql.DB, error) {
 	config.Logger = log.New(io.Discard, "", 0)
 	login := func(ctx context.Context, config *mysql.Config) error {
 		l, err := c.Login(ctx)
-		config.Addr, config.User, config.Passwd = l.Address, l.User, l.Password
+		config.Addr, config.User, config.Passwd, config.TLS = l.Address, l.User, l.Password, l.TLS
 		return err
 	}
 	if err := config.Apply(mysql.BeforeConnect(login)); err != nil {

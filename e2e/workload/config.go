@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"regexp"
@@ -16,6 +17,8 @@ type Login struct {
 	// User and Password.
 	User     string
 	Password string
+	// TLS is how the server is known; nil without TLS.
+	TLS *tls.Config
 }
 
 // Config is what a workload does. Only Login has to be set; what is zero or empty has

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/names"
@@ -21,9 +22,10 @@ const (
 
 // Secrets are those that a group uses.
 type Secrets struct {
-	// Member is that of the group's own members, Client that of who connects to them, and
-	// MySQL that which MySQL clients are shown.
-	Member, Client, MySQL Secret
+	// Member is that of the group's own members, Client that of who connects to them,
+	// MySQL that which MySQL clients are shown, and Backend that which proxies show to the
+	// servers whose MySQL clients they are.
+	Member, Client, MySQL, Backend Secret
 }
 
 // Wanted names the Secrets that a group uses; pd is its PDGroup, nil if there is none.
@@ -32,14 +34,14 @@ func Wanted(g v1alpha1.Group, pd *v1alpha1.PDGroup) Secrets {
 	if pd != nil {
 		out.Client.Name = v1alpha1.ClientSecretName(pd)
 	}
-	out.Member.Name, out.MySQL.Name = v1alpha1.ClusterSecretName(g), v1alpha1.MySQLSecretName(g)
+	out.Member.Name, out.MySQL.Name, out.Backend.Name = v1alpha1.ClusterSecretName(g), v1alpha1.MySQLSecretName(g), v1alpha1.BackendSecretName(g)
 	return out
 }
 
 // all are the Secrets that are wanted, each once.
 func (s Secrets) all() []Secret {
 	var out []Secret
-	for _, one := range []Secret{s.Member, s.Client, s.MySQL} {
+	for _, one := range []Secret{s.Member, s.Client, s.MySQL, s.Backend} {
 		if one.Name != "" && !slices.ContainsFunc(out, func(o Secret) bool { return o.Name == one.Name }) {
 			out = append(out, one)
 		}
@@ -52,7 +54,7 @@ func (s Secrets) Statuses(now time.Time) []v1alpha1.CertificateStatus {
 	var out []v1alpha1.CertificateStatus
 	for _, one := range s.all() {
 		if pair, err := Parse(one.Data); err == nil {
-			out = append(out, v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.expires(now).UTC())})
+			out = append(out, v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.shortest(now).NotAfter.UTC())})
 		}
 	}
 	return out
@@ -78,18 +80,10 @@ func mismatch(g v1alpha1.Group, pd *v1alpha1.PDGroup) step.Outcome {
 		return step.Done()
 	}
 	name := "PDGroup " + pd.Name
-	switch {
-	case g.GetTLS() != nil:
+	if g.GetTLS() != nil {
 		return step.Stall(v1alpha1.ReasonTLSMismatch, fmt.Sprintf("spec.tls: %s has none, so that PD would not be understood: make this group anew without spec.tls, or the whole cluster with it", name))
-	case !CanHaveTLS(g.GroupKind()):
-		return step.Stall(v1alpha1.ReasonTLSMismatch, fmt.Sprintf("%s has spec.tls, which a %s cannot have yet: it would not be understood by PD: remove this group", name, g.GroupKind()))
 	}
 	return step.Stall(v1alpha1.ReasonTLSMismatch, fmt.Sprintf("spec.tls: it is missing, and %s has it, so that PD would not be understood: make this group anew with spec.tls: {}", name))
-}
-
-// CanHaveTLS reports whether groups of a kind can have spec.tls.
-func CanHaveTLS(kind string) bool {
-	return slices.Contains([]string{v1alpha1.KindPDGroup, v1alpha1.KindTiKVGroup, v1alpha1.KindTiDBGroup}, kind)
 }
 
 // problem is the first thing that is wrong with the Secrets; empty if nothing is.
@@ -103,8 +97,8 @@ func (s Secrets) problem(g v1alpha1.Group, hosts []string, now time.Time) string
 		case one.Refused:
 			return fmt.Sprintf("Secret %s: the operators may not read Secrets: install them with components/tls (docs/tasks/tls.md), or leave spec.tls out of a new group", one.Name)
 		case one.Data == nil:
-			return fmt.Sprintf("Secret %s does not exist: create it: kubectl -n %s create secret generic %s --from-file=%s=FILE --from-file=%s=FILE --from-file=%s=FILE",
-				one.Name, g.GetNamespace(), one.Name, v1alpha1.TLSKeyCA, v1alpha1.TLSKeyCert, v1alpha1.TLSKeyKey)
+			return fmt.Sprintf("Secret %s does not exist: create it: kubectl -n %s create secret generic %s --from-file=ca.crt=FILE --from-file=tls.crt=FILE --from-file=tls.key=FILE",
+				one.Name, g.GetNamespace(), one.Name)
 		}
 		pair, err := Parse(one.Data)
 		if err != nil {
@@ -120,6 +114,7 @@ func (s Secrets) problem(g v1alpha1.Group, hosts []string, now time.Time) string
 		{s.Member, hosts, []use{serving(), connecting()}},
 		{s.Client, nil, []use{connecting()}},
 		{s.MySQL, mysqlNames(g), mysqlUses(g)},
+		{s.Backend, nil, []use{connecting()}},
 	} {
 		if check.secret.Name == "" {
 			continue
@@ -148,7 +143,7 @@ func (s Secrets) strange(pairs map[string]Pair, now time.Time, told func(Secret,
 // mysqlUses are what the certificate that MySQL clients are shown is for: also to be shown by
 // the Jobs of spec.sql, where clients have to show one.
 func mysqlUses(g v1alpha1.Group) []use {
-	if v1alpha1.VerifiesClients(g) {
+	if v1alpha1.VerifiesClients(g) && g.GroupKind() == v1alpha1.KindTiDBGroup {
 		return []use{serving(), connecting()}
 	}
 	return []use{serving()}
@@ -165,14 +160,10 @@ func mysqlNames(g v1alpha1.Group) []string {
 func Hosts(g v1alpha1.Group, pods []string) []string {
 	domain := g.GetComponentSpec().ClusterDomain
 	out := []string{names.ServiceHost(names.PeerService(g.GetName()), g.GetNamespace(), domain)}
-	if g.GroupKind() != v1alpha1.KindTiKVGroup { // which has no other Service
+	if _, serves := g.(v1alpha1.ClientGroup); serves || g.GroupKind() == v1alpha1.KindPDGroup { // others have no other Service
 		out = append(out, names.ServiceHost(g.GetName(), g.GetNamespace(), domain))
 	}
-	more := g.GetReplicas() + 1
-	if tidb, ok := g.(*v1alpha1.TiDBGroup); ok && tidb.Spec.MaxSurge != nil {
-		more = g.GetReplicas() + max(1, *tidb.Spec.MaxSurge)
-	}
-	for slot := range more {
+	for slot := range g.GetReplicas() + max(1, surge(g)) {
 		if pod := names.Instance(g.GetName(), slot); !slices.Contains(pods, pod) {
 			pods = append(slices.Clip(pods), pod)
 		}
@@ -181,4 +172,15 @@ func Hosts(g v1alpha1.Group, pods []string) []string {
 		out = append(out, names.PodHost(pod, g.GetName(), g.GetNamespace(), domain))
 	}
 	return out
+}
+
+// surge is how many members of a group there may be beyond spec.replicas, 0 if it does not say.
+func surge(g v1alpha1.Group) int32 {
+	switch of := g.(type) {
+	case *v1alpha1.TiDBGroup:
+		return ptr.Deref(of.Spec.MaxSurge, 0)
+	case *v1alpha1.TiProxyGroup:
+		return ptr.Deref(of.Spec.MaxSurge, 0)
+	}
+	return 0
 }

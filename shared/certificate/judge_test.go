@@ -155,21 +155,43 @@ func TestDB12MySQLClientsAreShownTheNameOfTheService(t *testing.T) {
 	assert.Contains(t, s.Judge(g, pd, nil, now).Message, "Secret basic-tidb-server-secret, key tls.crt: its subject alternative names lack basic-tidb.shop.svc")
 }
 
+func TestPX04ProxiesHaveSecretsForClientsAndServers(t *testing.T) {
+	ca := authority(t)
+	pd := pdGroup(&v1alpha1.PDTLS{})
+	g := &v1alpha1.TiProxyGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tiproxy", Namespace: "shop"}}
+	g.Spec.Replicas, g.Spec.MaxSurge, g.Spec.PDGroup.Name = ptr.To[int32](1), ptr.To[int32](2), "basic-pd"
+	g.Spec.TLS = &v1alpha1.TiProxyTLS{MySQL: &v1alpha1.MySQLTLS{ClientAuth: v1alpha1.ClientAuthVerify}, Backend: &v1alpha1.BackendTLS{}}
+	s := Wanted(g, pd)
+	assert.Equal(t, []string{"basic-tiproxy-cluster-secret", "basic-cluster-client-secret", "basic-tiproxy-server-secret", "basic-tidb-client-secret"},
+		[]string{s.Member.Name, s.Client.Name, s.MySQL.Name, s.Backend.Name})
+	assert.Equal(t, []string{
+		"basic-tiproxy-peer.shop.svc", "basic-tiproxy.shop.svc", "basic-tiproxy-0.basic-tiproxy-peer.shop.svc", "basic-tiproxy-1.basic-tiproxy-peer.shop.svc", "basic-tiproxy-2.basic-tiproxy-peer.shop.svc",
+	}, Hosts(g, nil), "those of a surge")
+	s.Client.Data, s.Member.Data = data(t, ca, pki.Leaf{}), data(t, ca, pki.Leaf{Names: Hosts(g, nil)})
+	s.MySQL.Data = data(t, authority(t), pki.Leaf{Names: []string{"basic-tiproxy.shop.svc"}, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	assert.Contains(t, s.Judge(g, pd, nil, now).Message, "Secret basic-tidb-client-secret does not exist")
+	s.Backend.Data = data(t, ca, pki.Leaf{Names: []string{"x"}, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	assert.Contains(t, s.Judge(g, pd, nil, now).Message, "Secret basic-tidb-client-secret, key tls.crt: its extended key usage lacks client auth")
+	s.Backend.Data = data(t, authority(t), pki.Leaf{})
+	assert.Equal(t, step.Done(), s.Judge(g, pd, nil, now), "its CA may be another one; no Job shows what clients are shown")
+	assert.Len(t, s.Statuses(now), 4)
+	g.Spec.TLS, g.Spec.PDGroup.Name = &v1alpha1.TiProxyTLS{Backend: &v1alpha1.BackendTLS{SecretName: "mine"}}, "alone"
+	assert.Equal(t, "mine", Wanted(g, pd).Backend.Name)
+	assert.Empty(t, Wanted(g, pd).MySQL.Name)
+}
+
 func TestSEC01AGroupAndItsPDGroupHaveTLSOrNeitherHas(t *testing.T) {
 	secured, plain := pdGroup(&v1alpha1.PDTLS{}), pdGroup(nil)
-	flash := &v1alpha1.TiFlashGroup{ObjectMeta: metav1.ObjectMeta{Name: "f", Namespace: "shop"}}
 	for name, c := range map[string]struct {
 		group v1alpha1.Group
 		pd    *v1alpha1.PDGroup
 		says  string
 	}{
-		"neither":                  {tidbGroup(nil), plain, ""},
-		"nobody to compare with":   {tidbGroup(nil), nil, ""},
-		"itself":                   {plain, plain, ""},
-		"the group alone":          {tidbGroup(&v1alpha1.TiDBTLS{}), plain, "spec.tls: PDGroup basic-pd has none, so that PD would not be understood: make this group anew without spec.tls"},
-		"the PDGroup alone":        {tidbGroup(nil), secured, "spec.tls: it is missing, and PDGroup basic-pd has it"},
-		"a kind that cannot":       {flash, secured, "PDGroup basic-pd has spec.tls, which a TiFlashGroup cannot have yet"},
-		"a kind that need not yet": {flash, plain, ""},
+		"neither":                {tidbGroup(nil), plain, ""},
+		"nobody to compare with": {tidbGroup(nil), nil, ""},
+		"itself":                 {plain, plain, ""},
+		"the group alone":        {tidbGroup(&v1alpha1.TiDBTLS{}), plain, "spec.tls: PDGroup basic-pd has none, so that PD would not be understood: make this group anew without spec.tls"},
+		"the PDGroup alone":      {tidbGroup(nil), secured, "spec.tls: it is missing, and PDGroup basic-pd has it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Wanted(c.group, c.pd).Judge(c.group, c.pd, nil, now)
@@ -192,6 +214,37 @@ func TestSEC01TheStatusTellsWhenCertificatesExpire(t *testing.T) {
 	s.Client.Data = data(t, ca, pki.Leaf{})
 	assert.Len(t, s.Statuses(now), 2)
 	assert.True(t, s.Statuses(now)[1].NotAfter.Time.Equal(now.Add(time.Hour)))
+}
+
+func TestSEC01AnEndIsToldOfInTheLastTenthOfALife(t *testing.T) {
+	ca := authority(t) // it has nine days of eighteen
+	pd := pdGroup(&v1alpha1.PDTLS{})
+	for name, c := range map[string]struct {
+		member, client pki.Leaf
+		at             time.Time
+		says           string
+	}{
+		"a fifth is left":   {pki.Leaf{From: now.Add(-8 * time.Hour), Until: now.Add(2 * time.Hour)}, pki.Leaf{Until: now.Add(time.Hour)}, now, ""},
+		"the last tenth":    {pki.Leaf{From: now.Add(-9 * time.Hour), Until: now.Add(time.Hour)}, pki.Leaf{}, now, "Secret basic-pd-cluster-secret, key tls.crt: it expires at 2026-11-26T13:00:00Z: renew it: kubectl -n shop edit secret basic-pd-cluster-secret"},
+		"the first of both": {pki.Leaf{From: now.Add(-99 * time.Hour), Until: now.Add(2 * time.Hour)}, pki.Leaf{From: now.Add(-99 * time.Hour), Until: now.Add(time.Hour)}, now, "Secret basic-cluster-client-secret, key tls.crt: it expires at 2026-11-26T13:00:00Z"},
+		"a month of years":  {pki.Leaf{From: now.AddDate(-90, 0, 0), Until: now.AddDate(10, 0, 0)}, pki.Leaf{}, now, ""},
+		"the CA": {pki.Leaf{From: now.AddDate(-90, 0, 0), Until: now.AddDate(10, 0, 0)}, pki.Leaf{From: now, Until: now.AddDate(1, 0, 0)}, now.AddDate(0, 0, 8),
+			"key tls.crt: the CA of it expires at 2026-12-05T12:00:00Z: renew the CA with the key that it has"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Wanted(pd, pd)
+			c.member.Names = sans()
+			s.Member.Data, s.Client.Data = data(t, ca, c.member), data(t, ca, c.client)
+			got := s.Expiring(pd, c.at)
+			if c.says == "" {
+				assert.Empty(t, got)
+				return
+			}
+			assert.Contains(t, got, c.says)
+			assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, c.at), "nothing is held up")
+		})
+	}
+	assert.Empty(t, Secrets{Member: Secret{Name: "x"}}.Expiring(pd, now), "what is not there does not end")
 }
 
 func FuzzParse(f *testing.F) {

@@ -142,16 +142,16 @@ func unsigned(err error) string {
 	return "is no good for it: " + err.Error() // such as that it has expired
 }
 
-// expires returns when a certificate ends, or one above it before.
-func (p Pair) expires(now time.Time) time.Time {
-	first := p.leaf.NotAfter
+// shortest returns the certificate that ends first: a Secret's own, or one above it.
+func (p Pair) shortest(now time.Time) *x509.Certificate {
+	first := p.leaf
 	chains, err := p.leaf.Verify(x509.VerifyOptions{Roots: p.CA, Intermediates: p.above, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	if err != nil {
 		return first
 	}
 	for _, c := range chains[0] {
-		if c.NotAfter.Before(first) {
-			first = c.NotAfter
+		if c.NotAfter.Before(first.NotAfter) {
+			first = c
 		}
 	}
 	return first

@@ -63,7 +63,7 @@ func New(now func() time.Time) *Store {
 // good, so that a mistake cuts nobody off.
 func (s *Store) Observe(ctx context.Context, live client.Reader, g v1alpha1.Group, pd *v1alpha1.PDGroup) (certificate.Secrets, error) {
 	out := certificate.Wanted(g, pd)
-	for _, secret := range []*certificate.Secret{&out.Member, &out.Client, &out.MySQL} {
+	for _, secret := range []*certificate.Secret{&out.Member, &out.Client, &out.MySQL, &out.Backend} {
 		if secret.Name == "" {
 			continue
 		}
@@ -169,4 +169,16 @@ func (s *Store) Members(g v1alpha1.Group) *tls.Config {
 	config = config.Clone()
 	config.ServerName = names.ServiceHost(names.PeerService(g.GetName()), g.GetNamespace(), g.GetComponentSpec().ClusterDomain)
 	return config
+}
+
+// Among returns how the member of an Instance is connected to, whose group is one of groups.
+func (s *Store) Among(groups []v1alpha1.Group) func(*v1alpha1.Instance) *tls.Config {
+	return func(i *v1alpha1.Instance) *tls.Config {
+		for _, g := range groups {
+			if i.Spec.Group.Kind == g.GroupKind() && i.Spec.Group.Name == g.GetName() {
+				return s.Members(g)
+			}
+		}
+		return nil
+	}
 }

@@ -105,6 +105,11 @@ func TestSEC01TheClientCertificateIsTakenAnewWhenItsSecretChanges(t *testing.T) 
 	require.NoError(t, err)
 	assert.Equal(t, "a-pd.shop.svc", first.ServerName)
 	assert.Equal(t, "a-tikv-peer.shop.svc", s.store.Members(s.kv).ServerName)
+	over, i := s.store.Among([]v1alpha1.Group{s.pd, s.kv}), &v1alpha1.Instance{}
+	i.Spec.Group.Kind, i.Spec.Group.Name = v1alpha1.KindTiKVGroup, s.kv.Name
+	assert.Equal(t, "a-tikv-peer.shop.svc", over(i).ServerName)
+	i.Spec.Group.Kind = v1alpha1.KindTiFlashGroup
+	assert.Nil(t, over(i), "it is of no group that is known")
 	s.observe(t)
 	same, err := s.store.PD(s.key())
 	require.NoError(t, err)

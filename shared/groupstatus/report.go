@@ -33,7 +33,7 @@ type Work struct {
 func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, work Work, set *conditions.Set) v1alpha1.GroupStatus {
 	spec, before := g.GetComponentSpec(), g.GetGroupStatus()
 	counts := rollout.Count(s, plan.Target.Hash)
-	noteReason, note := noteLeaderless(s)
+	noteReason, note := notes(g, s)
 	set.Finish(conditions.Verdict{
 		Serving:    work.Serving && (!spec.Suspended || spec.Paused),
 		Summary:    summary(g, counts),
@@ -112,6 +112,15 @@ func summary(g v1alpha1.Group, c rollout.Counts) string {
 	default:
 		return fmt.Sprintf("%d of %d Instances are ready", c.Ready, wanted)
 	}
+}
+
+// notes tells what is out of the ordinary with a group that is what its spec asks for; empty
+// if nothing is.
+func notes(g v1alpha1.Group, s observation.Snapshot) (reason, note string) {
+	if expiring := s.Certificates.Expiring(g, s.Now); expiring != "" {
+		return v1alpha1.ReasonCertificateExpiring, expiring
+	}
+	return noteLeaderless(s)
 }
 
 // noteLeaderless notes the members that lead nothing because a person asked; empty if

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
 )
 
 // U 4, U 7: what kubectl get shows of a group, and what only a person can mend is Stalled.
@@ -57,6 +59,22 @@ func TestAGroupTellsWhatAPersonMustMend(t *testing.T) {
 			assert.Equal(t, c.message, status.Message)
 		})
 	}
+}
+
+func TestSEC01AGroupTellsOfACertificateThatEnds(t *testing.T) {
+	ca, err := pki.New(clock())
+	require.NoError(t, err)
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv", Generation: 1}}
+	s := observation.Snapshot{Now: clock()}
+	s.Certificates.Member.Name = "kv-cluster-secret"
+	s.Certificates.Member.Data, err = ca.Secret(pki.Leaf{From: clock().Add(-99 * time.Hour), Until: clock().Add(time.Hour)})
+	require.NoError(t, err)
+	set := conditions.New(nil, 1, clock())
+	status := groupstatus.Report(g, s, planning.Plan{Outcome: step.Done()}, groupstatus.Work{Acted: step.Done(), Serving: true}, set)
+	assert.True(t, set.Is(v1alpha1.ConditionUpToDate), "it is what the spec asks for")
+	assert.Equal(t, v1alpha1.ReasonCertificateExpiring, status.Reason)
+	assert.Contains(t, status.Message, "Secret kv-cluster-secret, key tls.crt: it expires at")
+	assert.Contains(t, set.Get(v1alpha1.ConditionUpToDate).Message, "kubectl -n ns edit secret kv-cluster-secret")
 }
 
 func TestAGroupTellsWhoLeadsNothing(t *testing.T) {

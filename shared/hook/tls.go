@@ -8,24 +8,37 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 )
 
 var errNoCA = errors.New("it has no certificate in PEM")
 
-// TLS is how a program shows itself to PD, and knows it.
+// TLS is how a program shows itself to PD or the member of its own pod, and knows it.
 type TLS struct {
-	// Dir has ca.crt, tls.crt and tls.key. Without it PD is asked without TLS.
+	// Dir has ca.crt, tls.crt and tls.key. Without it nobody is asked over TLS.
 	Dir string
-	// ServerName that PD's certificate must have; the host of the URL if it is empty.
+	// ServerName that the certificate of who is asked must have; the host of the URL if it
+	// is empty.
 	ServerName string
 }
 
 // Flags declares the flags of it.
 func (t *TLS) Flags(set *flag.FlagSet) {
-	set.StringVar(&t.Dir, "tls", "", "folder with ca.crt, tls.crt and tls.key; PD is asked without TLS if there is none")
-	set.StringVar(&t.ServerName, "server-name", "", "name that PD's certificate must have; $(NAME) stands for a variable")
+	set.StringVar(&t.Dir, "tls", "", "folder with ca.crt, tls.crt and tls.key; nobody is asked over TLS if there is none")
+	set.StringVar(&t.ServerName, "server-name", "", "name that the certificate of who is asked must have; $(NAME) stands for a variable")
+}
+
+// Local connects to the member of the program's own pod, at its address there.
+func (t TLS) Local() (*http.Transport, error) {
+	config, err := t.config()
+	if err != nil {
+		return nil, err
+	}
+	return httpclient.Over(httpclient.Transport(""), config), nil
 }
 
 // config reads the files as they are now; nil without TLS.

@@ -2,6 +2,7 @@ package statusports
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 )
 
@@ -85,8 +87,8 @@ func (s *Members) Forget(g types.NamespacedName) {
 // Look returns what the members of Instances said for a group, by Instance, and has those
 // asked whose state is not final. Pending says that some are being asked for
 // the first time: nothing should be made of the rest before they have answered, or
-// Patience is over.
-func (s *Members) Look(g types.NamespacedName, instances []*v1alpha1.Instance) (said map[string]member.StatusPortAnswer, pending bool) {
+// Patience is over. over is how a member is connected to over TLS, nil without.
+func (s *Members) Look(g types.NamespacedName, instances []*v1alpha1.Instance, over func(*v1alpha1.Instance) *tls.Config) (said map[string]member.StatusPortAnswer, pending bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, after, unknown := s.seen[g], map[string]*process{}, false
@@ -103,7 +105,7 @@ func (s *Members) Look(g types.NamespacedName, instances []*v1alpha1.Instance) (
 		after[i.Name] = one
 		if !one.busy && (!one.known || !s.settled(one) && s.now().Sub(one.tried) >= AskAgain) {
 			one.busy = true
-			go s.run(g, i.Status.PodIP, one)
+			go s.run(g, i.Status.PodIP, over(i), one)
 		}
 		if one.known {
 			said[i.Name] = one.StatusPortAnswer
@@ -135,7 +137,7 @@ func (s *Members) settled(one *process) bool {
 }
 
 // run asks a member. That it says the same as before wakes nobody.
-func (s *Members) run(g types.NamespacedName, host string, one *process) {
+func (s *Members) run(g types.NamespacedName, host string, over *tls.Config, one *process) {
 	select {
 	case s.slots <- struct{}{}:
 	case <-s.ctx.Done():
@@ -144,7 +146,7 @@ func (s *Members) run(g types.NamespacedName, host string, one *process) {
 	defer func() { <-s.slots }()
 	ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
 	defer cancel()
-	state, err := s.ask(ctx, host)
+	state, err := s.ask(httpclient.WithTLS(ctx, over), host)
 	if s.ctx.Err() != nil {
 		return // the operator ends, and the next one asks again
 	}

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
 const tlsVolume = "tidb-groups-tls"
@@ -53,10 +54,29 @@ func HookFlags(g v1alpha1.Group) []string {
 	return []string{"--tls=" + TLSDir(g)}
 }
 
+// LocalFlags are the flags by which a program in a pod asks the member of this pod over TLS,
+// at localhost, which the certificate need not know; none without TLS.
+func LocalFlags(g v1alpha1.Group) []string {
+	if g.GetTLS() == nil {
+		return nil
+	}
+	return append(HookFlags(g), "--server-name="+names.PodHost("$(POD_NAME)", g.GetName(), g.GetNamespace(), g.GetComponentSpec().ClusterDomain))
+}
+
 // TLSInputs are what a member's pod is rendered from of TLS, none without.
 func TLSInputs(g v1alpha1.Group) map[string]any {
 	if g.GetTLS() == nil {
 		return nil
 	}
 	return map[string]any{"tlsSecret": v1alpha1.ClusterSecretName(g)}
+}
+
+// MySQLInputs are what a member's pod is rendered from of TLS with MySQL clients, none
+// without.
+func MySQLInputs(g v1alpha1.Group) map[string]any {
+	secret := v1alpha1.MySQLSecretName(g)
+	if secret == "" {
+		return nil
+	}
+	return map[string]any{"mysqlSecret": secret, "mysqlVerify": v1alpha1.VerifiesClients(g)}
 }

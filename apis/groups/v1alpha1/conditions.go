@@ -128,6 +128,10 @@ const (
 	// ReasonCertificateInvalid: a Secret with a certificate that spec.tls asks for is
 	// missing, may not be read, or would not do. Set by the operators of groups.
 	ReasonCertificateInvalid = "CertificateInvalid"
+	// ReasonCertificateExpiring: a certificate that a group uses is in the last tenth of its
+	// life, and nobody has renewed it; UpToDate is True. Set by the operators of groups, and
+	// passed on by the tidbcluster operator.
+	ReasonCertificateExpiring = "CertificateExpiring"
 	// ReasonTLSMismatch: a group has spec.tls and its PDGroup has not, or the reverse. Set
 	// by the operators of groups.
 	ReasonTLSMismatch       = "TLSMismatch"
@@ -309,7 +313,7 @@ func ConditionTable() []ConditionInfo {
 	return []ConditionInfo{
 		{Type: ConditionReady, Kinds: Kinds(), Polarity: PositivePolarity, SetBy: own, Reasons: with(ReasonReady),
 			Meaning: "It serves now and may be depended on. Stays True through a healthy rolling restart."},
-		{Type: ConditionUpToDate, Kinds: Kinds(), Polarity: PositivePolarity, SetBy: own, Reasons: with(ReasonUpToDate, ReasonLeadersEvicted),
+		{Type: ConditionUpToDate, Kinds: Kinds(), Polarity: PositivePolarity, SetBy: own, Reasons: with(ReasonUpToDate, ReasonLeadersEvicted, ReasonCertificateExpiring),
 			Meaning: "Everything below the object matches its spec."},
 		{Type: ConditionReconciling, Kinds: Kinds(), Polarity: NegativePolarity, SetBy: own, Reasons: with(),
 			Meaning: "The operator works towards the spec or waits for another object; the message names it."},

@@ -17,6 +17,10 @@ const PortTiCDC int32 = 8301
 // +kubebuilder:validation:XValidation:rule="!has(self.volumes) || self.volumes.all(v, has(v.mounts))",message="volumes of a TiCDCGroup must have mounts: mount one at /var/lib/ticdc to have captures sort on it"
 type TiCDCTemplate struct {
 	ComponentSpec `json:",inline"`
+	// TLS between the components of the cluster, whose PDGroup has to have it as well. It
+	// cannot be switched on or off later. Default: none.
+	// +optional
+	TLS *TLS `json:"tls,omitempty"`
 	// Replicas is the number of captures.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
@@ -97,6 +101,7 @@ type TiCDCGroupStatus struct {
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 40 characters of a-z, 0-9 and -, and begin with a letter: Services and pods are named after it"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag such as v8.5.7",fieldPath=".spec.version"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.volumes) || !has(oldSelf.spec.volumes) || (has(self.spec.volumeReplacement) && self.spec.volumeReplacement == 'Replace') || self.spec.volumes.all(v, oldSelf.spec.volumes.all(o, o.name != v.name || !isQuantity(v.storage) || !isQuantity(o.storage) || quantity(v.storage).compareTo(quantity(o.storage)) >= 0) || (has(self.status) && has(self.status.volumes) && self.status.volumes.exists(r, r.name == v.name && isQuantity(r.requested) && quantity(v.storage).compareTo(quantity(r.requested)) >= 0))) || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'UpToDate' && c.reason in ['QuotaExceeded', 'LimitRangeExceeded', 'ClaimRejected', 'VolumeChangeFailed']))",message="spec.volumes[].storage may only grow, unless no claim has asked for more (status.volumes) or status says that an increase was refused: set it back to what it was, or set spec.volumeReplacement to Replace",fieldPath=".spec.volumes"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.tls) == has(oldSelf.spec.tls)",message="spec.tls cannot be switched on or off while a group lives, for the members of PD speak either http or https to each other: leave it as it was, or make a new cluster and restore the data into it",fieldPath=".spec.tls"
 type TiCDCGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -132,8 +137,8 @@ func (g *TiCDCGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
 // GetComponentSpec implements Group.
 func (g *TiCDCGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
 
-// GetTLS implements Group. This kind cannot have it yet.
-func (g *TiCDCGroup) GetTLS() *TLS { return nil }
+// GetTLS implements Group.
+func (g *TiCDCGroup) GetTLS() *TLS { return g.Spec.TLS }
 
 // GetGroupStatus implements Group.
 func (g *TiCDCGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
@@ -150,7 +155,11 @@ func ticdcComponent() ComponentInfo {
 		Entries: func(c *TidbClusterSpec, pd LocalReference) []Entry {
 			var out []Entry
 			for _, e := range c.TiCDC {
-				out = append(out, Entry{e.Name, &TiCDCGroup{Spec: TiCDCGroupSpec{TiCDCTemplate: *e.TiCDCTemplate.DeepCopy(), PDGroup: pd}}})
+				g := &TiCDCGroup{Spec: TiCDCGroupSpec{TiCDCTemplate: *e.TiCDCTemplate.DeepCopy(), PDGroup: pd}}
+				if c.TLS != nil && g.Spec.TLS == nil {
+					g.Spec.TLS = &TLS{}
+				}
+				out = append(out, Entry{e.Name, g})
 			}
 			return out
 		},

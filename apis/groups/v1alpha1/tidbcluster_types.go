@@ -7,7 +7,6 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:validation:XValidation:rule="has(self.clusterDomain) ? (has(oldSelf.clusterDomain) && self.clusterDomain == oldSelf.clusterDomain) : !has(oldSelf.clusterDomain)",message="clusterDomain is part of the addresses by which PD knows the members: it cannot be set, changed or removed later; leave it as it was"
 // +kubebuilder:validation:XValidation:rule="has(self.tls) == has(oldSelf.tls)",message="tls cannot be switched on or off while a cluster lives, for the members of PD speak either http or https to each other: leave it as it was, or make a new cluster and restore the data into it"
-// +kubebuilder:validation:XValidation:rule="!has(self.tls) || [has(self.tiflash) && size(self.tiflash) > 0, has(self.tiproxy) && size(self.tiproxy) > 0, has(self.ticdc) && size(self.ticdc) > 0].filter(x, x).size() == 0",message="tls is not possible yet in a cluster with tiflash, tiproxy or ticdc: remove these entries, or leave tls out of a new cluster"
 type TidbClusterSpec struct {
 	// Version of every component that does not name its own.
 	// +kubebuilder:validation:MinLength=1
@@ -44,10 +43,10 @@ type TidbClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="clusterDomain must be a DNS name such as cluster.local, without a dot at its end"
 	// +optional
 	ClusterDomain string `json:"clusterDomain,omitempty"`
-	// TLS is handed to every group of pd, tikv and tidb that has none of its own. An empty
-	// object switches it on: every connection between them is encrypted, and both ends
-	// show a certificate, from Secrets that have to exist: docs/tasks/tls.md. It cannot be
-	// switched on or off later. Default: none.
+	// TLS is handed to every group that has none of its own. An empty object switches it
+	// on: every connection between them is encrypted, and both ends show a certificate,
+	// from Secrets that have to exist: docs/tasks/tls.md. It cannot be switched on or off
+	// later. Default: none.
 	// +optional
 	TLS *ClusterTLS `json:"tls,omitempty"`
 	// PreferIPv6 is handed to every group.
@@ -76,7 +75,8 @@ type TidbClusterStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Reason of Stalled, Ready or UpToDate, whichever keeps the object from what its
 	// spec asks for, in this order; LeadersEvicted if all is well but for a member that
-	// leads nothing on request; empty if there is nothing to tell. For kubectl get.
+	// leads nothing on request, CertificateExpiring but for a certificate that ends soon;
+	// empty if there is nothing to tell. For kubectl get.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// Message that goes with Reason, of at most 80 characters; the condition has all

@@ -21,7 +21,11 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.volumes) && self.volumes.exists(v, !has(v.mounts))",message="volumes must have at least one data volume, which is one without mounts: they are mounted at /data0, /data1, ... in order"
 type TiFlashTemplate struct {
 	ComponentSpec `json:",inline"`
-	StoreSpec     `json:",inline"`
+	// TLS between the components of the cluster, whose PDGroup has to have it as well. It
+	// cannot be switched on or off later. Default: none.
+	// +optional
+	TLS       *TLS `json:"tls,omitempty"`
+	StoreSpec `json:",inline"`
 	// Replicas is the number of stores.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
@@ -101,6 +105,7 @@ type TiFlashGroupStatus struct {
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 40 characters of a-z, 0-9 and -, and begin with a letter: Services and pods are named after it"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag such as v8.5.7",fieldPath=".spec.version"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.volumes) || !has(oldSelf.spec.volumes) || (has(self.spec.volumeReplacement) && self.spec.volumeReplacement == 'Replace') || self.spec.volumes.all(v, oldSelf.spec.volumes.all(o, o.name != v.name || !isQuantity(v.storage) || !isQuantity(o.storage) || quantity(v.storage).compareTo(quantity(o.storage)) >= 0) || (has(self.status) && has(self.status.volumes) && self.status.volumes.exists(r, r.name == v.name && isQuantity(r.requested) && quantity(v.storage).compareTo(quantity(r.requested)) >= 0))) || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'UpToDate' && c.reason in ['QuotaExceeded', 'LimitRangeExceeded', 'ClaimRejected', 'VolumeChangeFailed']))",message="spec.volumes[].storage may only grow, unless no claim has asked for more (status.volumes) or status says that an increase was refused: set it back to what it was, or set spec.volumeReplacement to Replace",fieldPath=".spec.volumes"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.tls) == has(oldSelf.spec.tls)",message="spec.tls cannot be switched on or off while a group lives, for the members of PD speak either http or https to each other: leave it as it was, or make a new cluster and restore the data into it",fieldPath=".spec.tls"
 type TiFlashGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -142,8 +147,8 @@ func (g *TiFlashGroup) GetStoreSpec() *StoreSpec { return &g.Spec.StoreSpec }
 // GetStoreStatus implements StoreGroup.
 func (g *TiFlashGroup) GetStoreStatus() *StoreGroupStatus { return &g.Status.StoreGroupStatus }
 
-// GetTLS implements Group. This kind cannot have it yet.
-func (g *TiFlashGroup) GetTLS() *TLS { return nil }
+// GetTLS implements Group.
+func (g *TiFlashGroup) GetTLS() *TLS { return g.Spec.TLS }
 
 // GetGroupStatus implements Group.
 func (g *TiFlashGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
@@ -160,7 +165,11 @@ func tiflashComponent() ComponentInfo {
 		Entries: func(c *TidbClusterSpec, pd LocalReference) []Entry {
 			var out []Entry
 			for _, e := range c.TiFlash {
-				out = append(out, Entry{e.Name, &TiFlashGroup{Spec: TiFlashGroupSpec{TiFlashTemplate: *e.TiFlashTemplate.DeepCopy(), PDGroup: pd}}})
+				g := &TiFlashGroup{Spec: TiFlashGroupSpec{TiFlashTemplate: *e.TiFlashTemplate.DeepCopy(), PDGroup: pd}}
+				if c.TLS != nil && g.Spec.TLS == nil {
+					g.Spec.TLS = &TLS{}
+				}
+				out = append(out, Entry{e.Name, g})
 			}
 			return out
 		},

@@ -22,6 +22,11 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.ports) || self.service.ports.all(p, p.name in ['mysql', 'status'])",message="service.ports of a TiProxyGroup may only name mysql and status"
 type TiProxyTemplate struct {
 	ComponentSpec `json:",inline"`
+	// TLS between the components of the cluster, whose PDGroup has to have it as well, of
+	// MySQL clients, and towards TiDB servers that MySQL clients need TLS for. It cannot be
+	// switched on or off later. Default: none.
+	// +optional
+	TLS *TiProxyTLS `json:"tls,omitempty"`
 	// Replicas is the number of proxies.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
@@ -137,6 +142,7 @@ type TiProxyGroupStatus struct {
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 40 characters of a-z, 0-9 and -, and begin with a letter: Services and pods are named after it"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag of TiProxy such as v1.3.0",fieldPath=".spec.version"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.volumes) || !has(oldSelf.spec.volumes) || (has(self.spec.volumeReplacement) && self.spec.volumeReplacement == 'Replace') || self.spec.volumes.all(v, oldSelf.spec.volumes.all(o, o.name != v.name || !isQuantity(v.storage) || !isQuantity(o.storage) || quantity(v.storage).compareTo(quantity(o.storage)) >= 0) || (has(self.status) && has(self.status.volumes) && self.status.volumes.exists(r, r.name == v.name && isQuantity(r.requested) && quantity(v.storage).compareTo(quantity(r.requested)) >= 0))) || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'UpToDate' && c.reason in ['QuotaExceeded', 'LimitRangeExceeded', 'ClaimRejected', 'VolumeChangeFailed']))",message="spec.volumes[].storage may only grow, unless no claim has asked for more (status.volumes) or status says that an increase was refused: set it back to what it was, or set spec.volumeReplacement to Replace",fieldPath=".spec.volumes"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.tls) == has(oldSelf.spec.tls)",message="spec.tls cannot be switched on or off while a group lives, for the members of PD speak either http or https to each other: leave it as it was, or make a new cluster and restore the data into it",fieldPath=".spec.tls"
 type TiProxyGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -172,8 +178,13 @@ func (g *TiProxyGroup) GetReplicas() int32 { return replicas(g.Spec.Replicas) }
 // GetComponentSpec implements Group.
 func (g *TiProxyGroup) GetComponentSpec() *ComponentSpec { return &g.Spec.ComponentSpec }
 
-// GetTLS implements Group. This kind cannot have it yet.
-func (g *TiProxyGroup) GetTLS() *TLS { return nil }
+// GetTLS implements Group.
+func (g *TiProxyGroup) GetTLS() *TLS {
+	if g.Spec.TLS == nil {
+		return nil
+	}
+	return &g.Spec.TLS.TLS
+}
 
 // GetGroupStatus implements Group.
 func (g *TiProxyGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus }
@@ -193,7 +204,11 @@ func tiproxyComponent() ComponentInfo {
 		Entries: func(c *TidbClusterSpec, pd LocalReference) []Entry {
 			var out []Entry
 			for _, e := range c.TiProxy {
-				out = append(out, Entry{e.Name, &TiProxyGroup{Spec: TiProxyGroupSpec{TiProxyTemplate: *e.TiProxyTemplate.DeepCopy(), PDGroup: pd}}})
+				g := &TiProxyGroup{Spec: TiProxyGroupSpec{TiProxyTemplate: *e.TiProxyTemplate.DeepCopy(), PDGroup: pd}}
+				if c.TLS != nil && g.Spec.TLS == nil {
+					g.Spec.TLS = &TiProxyTLS{}
+				}
+				out = append(out, Entry{e.Name, g})
 			}
 			return out
 		},

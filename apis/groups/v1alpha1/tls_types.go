@@ -60,6 +60,32 @@ type TiDBTLS struct {
 	MySQL *MySQLTLS `json:"mysql,omitempty"`
 }
 
+// TiProxyTLS is TLS of a TiProxyGroup, of its MySQL clients, and towards TiDB servers.
+type TiProxyTLS struct {
+	TLS `json:",inline"`
+	// MySQL has the proxies offer TLS to MySQL clients. A change restarts the proxies.
+	// Default: none is offered.
+	// +optional
+	MySQL *MySQLTLS `json:"mysql,omitempty"`
+	// Backend has the proxies use TLS towards TiDB servers that offer it to MySQL clients.
+	// A change restarts the proxies. Default: they use none.
+	// +optional
+	Backend *BackendTLS `json:"backend,omitempty"`
+}
+
+// BackendTLS is TLS from TiProxy towards what MySQL clients of TiDB servers connect to.
+type BackendTLS struct {
+	// SecretName of what the proxies connect with: ca.crt has signed what the servers show
+	// to MySQL clients, tls.crt and tls.key are shown to them. Default:
+	// <cluster>-tidb-client-secret, where <cluster> is the PDGroup's name without -pd at
+	// its end.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+}
+
 // MySQLTLS is TLS towards MySQL clients. Whether they have to use it is for the database to
 // say, for all groups: SET GLOBAL require_secure_transport = ON.
 type MySQLTLS struct {
@@ -73,7 +99,8 @@ type MySQLTLS struct {
 	// ClientAuth says what becomes of certificates of clients. None asks for none. Verify
 	// takes those alone that ca.crt has signed, so that users can be made with REQUIRE
 	// X509; while require_secure_transport is ON, every client has to show one, and Jobs
-	// of spec.sql show the servers' own, which needs client auth for it. Default: None.
+	// of spec.sql show the servers' own, which needs client auth for it. A TiProxy wants
+	// one of every client that uses TLS. Default: None.
 	// +kubebuilder:validation:Enum=None;Verify
 	// +optional
 	ClientAuth ClientAuth `json:"clientAuth,omitempty"`
@@ -87,8 +114,23 @@ const ClientAuthVerify ClientAuth = "Verify"
 
 // VerifiesClients reports whether a group verifies the certificates of MySQL clients.
 func VerifiesClients(g Group) bool {
-	tidb, ok := g.(*TiDBGroup)
-	return ok && MySQLSecretName(g) != "" && tidb.Spec.TLS.MySQL.ClientAuth == ClientAuthVerify
+	mysql := mysqlTLS(g)
+	return mysql != nil && mysql.ClientAuth == ClientAuthVerify
+}
+
+// mysqlTLS is the TLS of a group towards MySQL clients, nil for none.
+func mysqlTLS(g Group) *MySQLTLS {
+	switch of := g.(type) {
+	case *TiDBGroup:
+		if of.Spec.TLS != nil {
+			return of.Spec.TLS.MySQL
+		}
+	case *TiProxyGroup:
+		if of.Spec.TLS != nil {
+			return of.Spec.TLS.MySQL
+		}
+	}
+	return nil
 }
 
 // CertificateStatus is a certificate that a group uses.
@@ -115,15 +157,28 @@ func ClientSecretName(pd *PDGroup) string {
 	if pd.Spec.TLS == nil {
 		return ""
 	}
-	return cmp.Or(pd.Spec.TLS.ClientSecretName, strings.TrimSuffix(pd.Name, "-pd")+"-cluster-client-secret")
+	return cmp.Or(pd.Spec.TLS.ClientSecretName, clusterName(pd)+"-cluster-client-secret")
 }
+
+// clusterName is what Secrets of the cluster of a group are named after.
+func clusterName(g Group) string { return strings.TrimSuffix(g.PDGroupName(), "-pd") }
 
 // MySQLSecretName returns the Secret with the certificate that MySQL clients of a group
 // are shown; empty if none are.
 func MySQLSecretName(g Group) string {
-	tidb, ok := g.(*TiDBGroup)
-	if !ok || tidb.Spec.TLS == nil || tidb.Spec.TLS.MySQL == nil {
+	mysql := mysqlTLS(g)
+	if mysql == nil {
 		return ""
 	}
-	return cmp.Or(tidb.Spec.TLS.MySQL.SecretName, g.GetName()+"-server-secret")
+	return cmp.Or(mysql.SecretName, g.GetName()+"-server-secret")
+}
+
+// BackendSecretName returns the Secret with the certificate that the proxies of a group
+// connect with to TiDB servers, as MySQL clients; empty if they use none.
+func BackendSecretName(g Group) string {
+	proxies, ok := g.(*TiProxyGroup)
+	if !ok || proxies.Spec.TLS == nil || proxies.Spec.TLS.Backend == nil {
+		return ""
+	}
+	return cmp.Or(proxies.Spec.TLS.Backend.SecretName, clusterName(g)+"-tidb-client-secret")
 }

@@ -3,6 +3,7 @@ package placement
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"github.com/pingcap/kvproto/pkg/pdpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 )
@@ -37,6 +39,7 @@ var ErrPermanent = errors.New("permanent")
 type Client struct {
 	log       *slog.Logger
 	endpoints []string // as given
+	over      *tls.Config
 
 	mu        sync.Mutex
 	conns     map[string]*grpc.ClientConn
@@ -51,9 +54,10 @@ type Client struct {
 // each region has another one in a while.
 const beatLimit = 4096
 
-// New makes a client of PD's endpoints, with or without http://.
-func New(endpoints []string, log *slog.Logger) *Client {
-	c := &Client{log: log, conns: map[string]*grpc.ClientConn{}, beats: make(chan *pdpb.RegionHeartbeatRequest, beatLimit)}
+// New makes a client of PD's endpoints, with or without http://, which are connected to over
+// TLS if there is a configuration for it.
+func New(endpoints []string, over *tls.Config, log *slog.Logger) *Client {
+	c := &Client{log: log, over: over, conns: map[string]*grpc.ClientConn{}, beats: make(chan *pdpb.RegionHeartbeatRequest, beatLimit)}
 	for _, e := range endpoints {
 		c.endpoints = append(c.endpoints, hostPort(e))
 	}
@@ -61,7 +65,7 @@ func New(endpoints []string, log *slog.Logger) *Client {
 }
 
 func hostPort(url string) string {
-	return strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/")
+	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(url, "http://"), "https://"), "/")
 }
 
 // Close closes all connections.
@@ -75,11 +79,16 @@ func (c *Client) Close() {
 }
 
 // Dial opens a connection to a PD or a store. The name is looked up at each try,
-// so that a pod's new address is found, and tries are frequent.
-func Dial(addr string) (*grpc.ClientConn, error) {
+// so that a pod's new address is found, and tries are frequent. Without a configuration it is
+// in the clear.
+func Dial(addr string, over *tls.Config) (*grpc.ClientConn, error) {
+	secured := insecure.NewCredentials()
+	if over != nil {
+		secured = credentials.NewTLS(over)
+	}
 	fast := backoff.Config{BaseDelay: retryDelay, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}
 	conn, err := grpc.NewClient("passthrough:///"+addr,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(secured),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: fast, MinConnectTimeout: callTimeout}),
 		// Nobody closes the connections of a node that has lost its power.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
@@ -96,7 +105,7 @@ func (c *Client) dial(addr string) (*grpc.ClientConn, error) {
 	if conn, ok := c.conns[addr]; ok {
 		return conn, nil
 	}
-	conn, err := Dial(addr)
+	conn, err := Dial(addr, c.over)
 	if err == nil {
 		c.conns[addr] = conn
 	}
@@ -276,12 +285,17 @@ func (c *Client) LiftLimit(ctx context.Context, id uint64) error {
 		c.mu.Lock()
 		leader := c.leader
 		c.mu.Unlock()
-		url := fmt.Sprintf("http://%s/pd/api/v1/store/%d/limit", leader, id)
+		scheme := "http"
+		if c.over != nil {
+			scheme = "https"
+		}
+		url := fmt.Sprintf("%s://%s/pd/api/v1/store/%d/limit", scheme, leader, id)
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(`{"rate": 2000}`))
 		if err != nil {
 			return err
 		}
-		res, err := http.DefaultClient.Do(req)
+		transport := &http.Transport{TLSClientConfig: c.over, DisableKeepAlives: true}
+		res, err := (&http.Client{Transport: transport}).Do(req)
 		if err != nil {
 			return err
 		}

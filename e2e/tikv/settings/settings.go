@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidb-groups/tidb-groups/e2e/tikv/raftstore"
+	"github.com/tidb-groups/tidb-groups/e2e/tikv/security"
 )
 
 // ErrDone says that there is nothing left to run: a version or a check was asked for.
@@ -32,6 +33,8 @@ type Settings struct {
 	StoreHeartbeat                  time.Duration
 	Raft                            raftstore.Config
 	LogLevel, LogFile               string
+	// Security has the files of TLS.
+	Security security.Files
 	// Online is the configuration as the status port shows and changes it.
 	Online *Online
 }
@@ -174,8 +177,13 @@ func fromDocument(doc map[string]any) (*Settings, error) {
 	for _, e := range endpoints {
 		s.PD = append(s.PD, fmt.Sprint(e))
 	}
-	if path, _ := lookup(doc, "security.ca-path"); path != nil && path != "" {
-		return nil, errors.New("security.ca-path is set, and this test double does not speak TLS")
+	for key, into := range map[string]*string{"security.ca-path": &s.Security.CA, "security.cert-path": &s.Security.Cert, "security.key-path": &s.Security.Key} {
+		if _, there := lookup(doc, key); there {
+			*into = r.text(key)
+		}
+	}
+	if err := errors.Join(r.err, s.Security.Check()); err != nil {
+		return nil, err
 	}
 	var err error
 	if s.DataDir, err = filepath.Abs(r.text("storage.data-dir")); err != nil {

@@ -61,7 +61,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"a label without a value":           {args: []string{"--labels=zone"}, want: "key=value"},
 		"one that they can't by IPv6":       {args: []string{"--addr=[::]:20160"}, want: "advertise-addr"},
 		"an address that others can't dial": {args: []string{"--addr=0.0.0.0:20160"}, want: "advertise-addr"},
-		"TLS":                               {toml: "[security]\nca-path = \"/x\"", want: "TLS"},
+		"half of TLS":                       {toml: "[security]\nca-path = \"/x\"", want: "belong together"},
 		"a duration that is none":           {toml: "[raftstore]\npd-heartbeat-tick-interval = \"soon\"", want: "pd-heartbeat-tick-interval"},
 		"a size that is none":               {args: []string{"--capacity=3XB"}, want: "invalid size"},
 		"an election before the heartbeat":  {toml: "[raftstore]\nraft-election-timeout-ticks = 2", want: "raft-election-timeout-ticks"},

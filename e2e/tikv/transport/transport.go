@@ -4,6 +4,7 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,7 @@ type Stores interface {
 type Transport struct {
 	ctx    context.Context
 	stores Stores
+	over   *tls.Config
 	log    *slog.Logger
 
 	mu    sync.Mutex
@@ -46,9 +48,10 @@ type Transport struct {
 	tell *raftstore.Store
 }
 
-// New makes a transport that lives as long as ctx.
-func New(ctx context.Context, stores Stores, log *slog.Logger) *Transport {
-	return &Transport{ctx: ctx, stores: stores, log: log, links: map[uint64]*link{}}
+// New makes a transport that lives as long as ctx, and connects over TLS if there is a
+// configuration for it.
+func New(ctx context.Context, stores Stores, over *tls.Config, log *slog.Logger) *Transport {
+	return &Transport{ctx: ctx, stores: stores, over: over, log: log, links: map[uint64]*link{}}
 }
 
 // Tell says who is told of what did not arrive.
@@ -143,7 +146,7 @@ func (l *link) connect() (*grpc.ClientConn, error) {
 	if address == "" {
 		address = store.GetAddress()
 	}
-	return placement.Dial(address)
+	return placement.Dial(address, l.over)
 }
 
 func (l *link) stream(conn *grpc.ClientConn, first *raft_serverpb.RaftMessage) error {

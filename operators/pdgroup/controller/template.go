@@ -107,11 +107,7 @@ func handOver(g *v1alpha1.PDGroup, m *workload.Main, image string) {
 	}
 	resign := workload.BringProgram(g, m, image, "resign")
 	command := []string{resign, "stop", fmt.Sprintf("--pd=%s://localhost:%d", workload.Scheme(g), v1alpha1.PortPDClient), "--name=$(POD_NAME)", "--within=" + within.String()}
-	if g.GetTLS() != nil {
-		// The certificate need not know localhost.
-		command = append(append(command, workload.HookFlags(g)...), "--server-name="+names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain))
-	}
-	m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: command}}}
+	m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: append(command, workload.LocalFlags(g)...)}}}
 }
 
 // logLevel returns log.level of the user's configuration as a flag: without one,

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +39,9 @@ func services(g *v1alpha1.TiCDCGroup) []*corev1.Service {
 
 // inputs returns the part of the spec that a capture is rendered from.
 func inputs(g *v1alpha1.TiCDCGroup) any {
-	return rollout.Inputs(g, map[string]any{"sinkSecrets": g.Spec.SinkSecrets, "drainSeconds": g.Spec.DrainSeconds})
+	inputs := map[string]any{"sinkSecrets": g.Spec.SinkSecrets, "drainSeconds": g.Spec.DrainSeconds}
+	maps.Copy(inputs, workload.TLSInputs(g))
+	return rollout.Inputs(g, inputs)
 }
 
 // ownedKeys returns the configuration keys that the operator sets by flag.
@@ -61,17 +64,22 @@ func render(g *v1alpha1.TiCDCGroup, image string) (corev1.PodTemplateSpec, map[s
 		Args: []string{
 			"--addr=" + workload.ListenAddress(g, v1alpha1.PortTiCDC),
 			"--advertise-addr=" + names.HostPort(names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortTiCDC),
-			fmt.Sprintf("--pd=http://%s:%d", names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient),
+			"--pd=" + names.PDURL(workload.Scheme(g), g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient),
 			"--data-dir=" + dataDir,
 			"--config=" + configDir + "/" + configFile,
 		},
 		Ports:        ports(),
 		ConfigDir:    configDir,
 		ConfigMap:    configMap,
-		Readiness:    workload.Readiness(workload.HTTPGet("/status", "ticdc")),
+		Readiness:    workload.Readiness(workload.StatusPort(g, "/status", "ticdc")),
 		GraceSeconds: drain + closing,
 		MetricsPort:  v1alpha1.PortTiCDC,
 	}
+	if g.GetTLS() != nil {
+		files := workload.FilesIn(workload.TLSDir(g))
+		m.Args = append(m.Args, "--ca="+files.CA, "--cert="+files.Cert, "--key="+files.Key)
+	}
+	workload.MountTLS(g, &m)
 	if !mountsData(g) {
 		m.Mounts = append(m.Mounts, corev1.VolumeMount{Name: dataVolume, MountPath: dataDir})
 		m.Volumes = append(m.Volumes, corev1.Volume{Name: dataVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
@@ -83,9 +91,9 @@ func render(g *v1alpha1.TiCDCGroup, image string) (corev1.PodTemplateSpec, map[s
 	}
 	if image != "" && drain > 0 {
 		program := workload.BringProgram(g, &m, image, "drain-capture")
-		m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
-			program, "stop", fmt.Sprintf("--api=http://localhost:%d", v1alpha1.PortTiCDC), fmt.Sprintf("--within=%ds", drain),
-		}}}}
+		m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: append([]string{
+			program, "stop", fmt.Sprintf("--api=%s://localhost:%d", workload.Scheme(g), v1alpha1.PortTiCDC), fmt.Sprintf("--within=%ds", drain),
+		}, workload.LocalFlags(g)...)}}}
 	}
 	template, more := workload.Template(g, m)
 	return template, files, append(problems, more...)

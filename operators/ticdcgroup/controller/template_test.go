@@ -115,3 +115,12 @@ func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {
 	_, _, problems = render(sample(func(g *v1alpha1.TiCDCGroup) { g.Spec.Config = "a = " }), "")
 	require.Len(t, problems, 1)
 }
+
+func TestSEC01ACaptureSpeaksTLS(t *testing.T) {
+	g := sample(func(g *v1alpha1.TiCDCGroup) {
+		g.Spec.TLS, g.Spec.SinkSecrets = &v1alpha1.TLS{SecretName: "mine"}, []string{"kafka"}
+	})
+	template, files, problems := render(g, ownImage)
+	require.Empty(t, problems)
+	golden.JSON(t, "testdata/tls.json", map[string]any{"template": template, "files": files, "inputs": inputs(g)})
+}

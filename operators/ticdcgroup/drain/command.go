@@ -16,15 +16,18 @@ type Command struct {
 	Job Job
 }
 
-// Parse reads a command line, without the program's name.
-func Parse(args []string, _ func(string) string) (c Command, err error) {
+// Parse reads a command line, without the program's name. env fills in $(NAME) in the name
+// that is expected.
+func Parse(args []string, env func(string) string) (c Command, err error) {
 	c.Line, err = hook.ParseLine(args, []string{"stop"}, func(set *flag.FlagSet) {
 		set.StringVar(&c.Job.API, "api", "", "base URL of the capture's HTTP API")
+		c.Job.TLS.Flags(set)
 		set.DurationVar(&c.Job.Within, "within", 0, "for how long it may take, at most")
 	})
 	if err == nil && c.Verb == "stop" && (c.Job.API == "" || c.Job.Within < 0) {
 		return c, errors.New("stop wants --api and --within")
 	}
+	c.Job.TLS.ServerName = hook.Expand(c.Job.TLS.ServerName, env)
 	return c, err
 }
 

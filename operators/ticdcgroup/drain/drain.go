@@ -38,6 +38,8 @@ type Job struct {
 	Within time.Duration
 	// Poll is how often the capture is asked; 1 s if zero.
 	Poll time.Duration
+	// TLS is how it is asked over TLS.
+	TLS hook.TLS
 	// Say tells a person what is done; nil for nobody.
 	Say hook.Say
 }
@@ -131,7 +133,10 @@ func (j Job) call(ctx context.Context, method, path string, body, into any) erro
 		return fmt.Errorf("make request: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	transport := httpclient.Transport("") // it is asked at the address of its own pod
+	transport, err := j.TLS.Local()
+	if err != nil {
+		return err
+	}
 	defer transport.CloseIdleConnections()
 	response, err := httpclient.New(transport).Do(request)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/shared/hook"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
 )
 
 // play are captures of which one is asked, the others take over as a test says.
@@ -27,7 +28,13 @@ type play struct {
 }
 
 func (p *play) serve(t *testing.T) string {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(p.handler())
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func (p *play) handler() http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		call := r.Method + " " + r.URL.Path
@@ -55,9 +62,7 @@ func (p *play) serve(t *testing.T) string {
 		default:
 			w.WriteHeader(http.StatusNotFound)
 		}
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
+	}
 }
 
 func (p *play) count(call string) int {
@@ -107,6 +112,26 @@ func TestCDC01ACaptureHandsOverBeforeItStops(t *testing.T) {
 	}
 }
 
+func TestSEC01ACaptureIsToldOverTLS(t *testing.T) {
+	ca, err := pki.New(time.Now())
+	require.NoError(t, err)
+	data, err := ca.Secret(pki.Leaf{Names: []string{"c-0.c-peer.shop.svc"}})
+	require.NoError(t, err)
+	p := &play{others: 1, owner: true, tables: 1}
+	server := httptest.NewUnstartedServer(p.handler())
+	server.TLS, err = pki.Server(data)
+	require.NoError(t, err)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	require.NoError(t, pki.Write(dir, data))
+	job := Job{API: server.URL, TLS: hook.TLS{Dir: dir, ServerName: "c-1.c-peer.shop.svc"}, Within: time.Minute, Poll: time.Millisecond}
+	require.ErrorContains(t, job.Stop(t.Context()), "c-1.c-peer.shop.svc", "it is another one")
+	job.TLS.ServerName = "c-0.c-peer.shop.svc"
+	require.NoError(t, job.Stop(t.Context()))
+	assert.Equal(t, 1, p.count(resign))
+}
+
 func TestCDC01WhatIsLeftAtTheBoundIsSaid(t *testing.T) {
 	for want, p := range map[string]*play{
 		"it is still the owner":    {others: 1, owner: true, stubborn: true},
@@ -123,8 +148,10 @@ func TestTheCommandLine(t *testing.T) {
 		want Command
 		says string
 	}{
-		"install":          {[]string{"install", "/d/drain"}, Command{Line: hook.Line{Verb: "install", Into: "/d/drain"}}, ""},
-		"stop":             {[]string{"stop", "--api=u", "--within=60s"}, Command{Line: hook.Line{Verb: "stop"}, Job: Job{API: "u", Within: time.Minute}}, ""},
+		"install": {[]string{"install", "/d/drain"}, Command{Line: hook.Line{Verb: "install", Into: "/d/drain"}}, ""},
+		"stop":    {[]string{"stop", "--api=u", "--within=60s"}, Command{Line: hook.Line{Verb: "stop"}, Job: Job{API: "u", Within: time.Minute}}, ""},
+		"over TLS": {[]string{"stop", "--api=u", "--within=60s", "--tls=/d", "--server-name=$(POD_NAME).c"}, Command{Line: hook.Line{Verb: "stop"},
+			Job: Job{API: "u", Within: time.Minute, TLS: hook.TLS{Dir: "/d", ServerName: "<POD_NAME>.c"}}}, ""},
 		"nothing":          {nil, Command{}, "want install or stop"},
 		"no place":         {[]string{"install"}, Command{}, "the place to install to"},
 		"another verb":     {[]string{"start"}, Command{}, `"start" is none of`},
@@ -133,7 +160,7 @@ func TestTheCommandLine(t *testing.T) {
 		"an argument more": {[]string{"stop", "--api=u", "y"}, Command{}, `unexpected argument "y"`},
 	} {
 		t.Run(line, func(t *testing.T) {
-			got, err := Parse(c.args, nil)
+			got, err := Parse(c.args, func(name string) string { return "<" + name + ">" })
 			if c.says != "" {
 				require.ErrorContains(t, err, c.says)
 				return

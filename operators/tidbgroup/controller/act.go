@@ -100,16 +100,10 @@ func (r *steps) order(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, o 
 
 // connecting is how the servers of the PDGroup are connected to over TLS, by host.
 func (r *steps) connecting(s snapshot) map[string]*tls.Config {
-	out := map[string]*tls.Config{}
-	for _, g := range s.Groups {
-		if g.GetTLS() == nil || g.GroupKind() != v1alpha1.KindTiDBGroup {
-			continue
-		}
-		config := r.Credentials.Members(g)
-		for _, i := range s.WithSiblings() {
-			if i.Spec.Group.Name == g.GetName() {
-				out[i.Status.PodIP] = config
-			}
+	out, over := map[string]*tls.Config{}, r.Credentials.Among(s.Groups)
+	for _, i := range s.WithSiblings() {
+		if config := over(i); config != nil {
+			out[i.Status.PodIP] = config
 		}
 	}
 	return out

@@ -62,9 +62,7 @@ func inputs(g *v1alpha1.TiDBGroup) any {
 		"initialization": g.Spec.Initialization,
 	}
 	maps.Copy(inputs, workload.TLSInputs(g))
-	if g.Spec.TLS != nil && g.Spec.TLS.MySQL != nil {
-		inputs["mysqlSecret"], inputs["mysqlVerify"] = v1alpha1.MySQLSecretName(g), v1alpha1.VerifiesClients(g)
-	}
+	maps.Copy(inputs, workload.MySQLInputs(g))
 	return rollout.Inputs(g, inputs)
 }
 

@@ -23,7 +23,7 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.TiFlashGroup) (observat
 	}
 	reading.AskPD(r.Env, g, &s, moving)
 	if disrupts(g, s) {
-		s.StatusPorts, s.StatusPortsPending = r.stores.Look(client.ObjectKeyFromObject(g), s.WithSiblings())
+		s.StatusPorts, s.StatusPortsPending = r.stores.Look(client.ObjectKeyFromObject(g), s.WithSiblings(), r.Credentials.Among(s.Groups))
 	} else {
 		r.stores.Forget(client.ObjectKeyFromObject(g))
 	}

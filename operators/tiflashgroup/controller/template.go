@@ -2,11 +2,12 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/names"
@@ -38,7 +39,9 @@ func services(g *v1alpha1.TiFlashGroup) []*corev1.Service {
 
 // inputs returns the part of the spec that a member is rendered from.
 func inputs(g *v1alpha1.TiFlashGroup) any {
-	return rollout.Inputs(g, map[string]any{"proxyConfig": g.Spec.ProxyConfig, "logTailer": g.Spec.LogTailer})
+	inputs := map[string]any{"proxyConfig": g.Spec.ProxyConfig, "logTailer": g.Spec.LogTailer}
+	maps.Copy(inputs, workload.TLSInputs(g))
+	return rollout.Inputs(g, inputs)
 }
 
 // dataPath returns where the n-th data volume is mounted.
@@ -55,7 +58,7 @@ func render(g *v1alpha1.TiFlashGroup) (corev1.PodTemplateSpec, map[string]string
 		problems = append(problems, err.Error())
 	}
 	host := names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain)
-	template, more := workload.Template(g, workload.Main{
+	m := workload.Main{
 		Repository: "pingcap/tiflash",
 		Command:    []string{"/tiflash/tiflash"},
 		Args: []string{
@@ -75,13 +78,15 @@ func render(g *v1alpha1.TiFlashGroup) (corev1.PodTemplateSpec, map[string]string
 		// its store serves is for the gates Joined and Healthy, which PD
 		// answers.
 		Readiness: &corev1.Probe{
-			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/tiflash/store-status", Port: intstr.FromString("proxy-status"), Scheme: corev1.URISchemeHTTP}},
+			ProbeHandler:  workload.StatusPort(g, "/tiflash/store-status", "proxy-status"),
 			PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 3, SuccessThreshold: 1,
 		},
 		GraceSeconds: graceSeconds,
 		MetricsPort:  v1alpha1.PortTiFlashMetrics,
 		Sidecars:     tailers,
-	})
+	}
+	workload.MountTLS(g, &m)
+	template, more := workload.Template(g, m)
 	return template, c.files, append(problems, more...)
 }
 
@@ -173,8 +178,9 @@ type configuration struct {
 // config renders tiflash.toml and proxy.toml: the user's with the operator's
 // keys put in. All members share them.
 func config(g *v1alpha1.TiFlashGroup) (configuration, []string) {
-	flash, problems := tomlconfig.ParseUser("spec.config", g.Spec.Config, ownedKeys())
-	proxy, more := tomlconfig.ParseUser("spec.proxyConfig", g.Spec.ProxyConfig, ownedProxyKeys())
+	secured, proxySecured := security(g)
+	flash, problems := tomlconfig.ParseUser("spec.config", g.Spec.Config, slices.Concat(ownedKeys(), slices.Sorted(maps.Keys(secured))))
+	proxy, more := tomlconfig.ParseUser("spec.proxyConfig", g.Spec.ProxyConfig, slices.Concat(ownedProxyKeys(), slices.Sorted(maps.Keys(proxySecured))))
 	if problems = append(problems, more...); len(problems) > 0 {
 		return configuration{}, problems
 	}
@@ -189,6 +195,7 @@ func config(g *v1alpha1.TiFlashGroup) (configuration, []string) {
 		"flash.proxy.addr":        workload.ListenAddress(g, v1alpha1.PortTiFlashProxy),
 		"flash.proxy.status-addr": workload.ListenAddress(g, v1alpha1.PortTiFlashProxyState),
 	}
+	maps.Copy(operator, secured)
 	if _, own := flash["listen_host"]; g.Spec.PreferIPv6 && !own {
 		// Its default is 0.0.0.0. Metrics are served there; TiFlash adds the brackets.
 		operator["listen_host"] = workload.ListenHost(g)
@@ -210,7 +217,7 @@ func config(g *v1alpha1.TiFlashGroup) (configuration, []string) {
 	for _, f := range []struct {
 		name, field string
 		tree        tomlconfig.Tree
-	}{{configFile, "spec.config", tomlconfig.Merge(flash, operator)}, {proxyFile, "spec.proxyConfig", proxy}} {
+	}{{configFile, "spec.config", tomlconfig.Merge(flash, operator)}, {proxyFile, "spec.proxyConfig", tomlconfig.Merge(proxy, proxySecured)}} {
 		text, err := tomlconfig.Render(f.tree)
 		if err != nil {
 			problems = append(problems, f.field+": "+err.Error())
@@ -219,6 +226,17 @@ func config(g *v1alpha1.TiFlashGroup) (configuration, []string) {
 		c.files[f.name] = text
 	}
 	return c, problems
+}
+
+// security is what tiflash.toml and proxy.toml have of TLS, none without: the one is for
+// TiFlash's own port and that of its metrics, the other for those of the proxy.
+func security(g *v1alpha1.TiFlashGroup) (flash, proxy map[string]any) {
+	if g.GetTLS() == nil {
+		return nil, nil
+	}
+	files := workload.FilesIn(workload.TLSDir(g))
+	return map[string]any{"security.ca_path": files.CA, "security.cert_path": files.Cert, "security.key_path": files.Key},
+		map[string]any{"security.ca-path": files.CA, "security.cert-path": files.Cert, "security.key-path": files.Key}
 }
 
 // logger returns what the user says of a key of the table logger, nil if

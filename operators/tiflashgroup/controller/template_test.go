@@ -197,3 +197,18 @@ func TestOnlyWhatMembersAreMadeOfIsInput(t *testing.T) {
 	assert.NotEqual(t, same, text(func(g *v1alpha1.TiFlashGroup) { g.Spec.ProxyConfig = "" }))
 	assert.NotEqual(t, same, text(func(g *v1alpha1.TiFlashGroup) { g.Spec.LogTailer.Disabled = true }))
 }
+
+func TestSEC01TiFlashSpeaksTLS(t *testing.T) {
+	g := sample()
+	g.Spec.TLS = &v1alpha1.TLS{}
+	template, files, problems := render(g)
+	require.Empty(t, problems)
+	golden.JSON(t, "testdata/tls.json", map[string]any{"template": template, "files": files, "inputs": inputs(g)})
+
+	g.Spec.Config, g.Spec.ProxyConfig = g.Spec.Config+"[security]\nca_path = '/mine'\n", "[security]\nca-path = '/mine'"
+	_, _, problems = render(g)
+	assert.Len(t, problems, 2, "they are the operator's to set")
+	g.Spec.TLS = nil
+	_, _, problems = render(g)
+	assert.Empty(t, problems, "without spec.tls they are not")
+}

@@ -2,6 +2,7 @@ package statusport_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tiflashgroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 	"github.com/tidb-groups/tidb-groups/shared/statusports"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
@@ -35,6 +37,9 @@ func stores(count int) []*v1alpha1.Instance {
 	}
 	return out
 }
+
+// openly is how stores are connected to without TLS.
+func openly(*v1alpha1.Instance) *tls.Config { return nil }
 
 // play are stores that answer as a test says.
 type play struct {
@@ -70,12 +75,12 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 		defer cancel()
 		m := statusports.New(ctx, p.ask, statusport.IsFinal, time.Now)
 		key, all := types.NamespacedName{Namespace: "shop", Name: "flash"}, stores(4) // the third does not tell
-		said, pending := m.Look(key, all)
+		said, pending := m.Look(key, all, openly)
 		assert.Empty(t, said)
 		assert.True(t, pending)
 		synctest.Wait()
 		assert.Len(t, m.Answers(), 3, "the group is woken up")
-		said, pending = m.Look(key, all)
+		said, pending = m.Look(key, all, openly)
 		assert.True(t, pending, "one has not answered")
 		assert.Equal(t, "Running", said["flash-0"].State)
 		assert.True(t, said["flash-0"].By(all[0]))
@@ -84,7 +89,7 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 
 		<-time.After(statusports.Patience)
 		synctest.Wait()
-		said, pending = m.Look(key, all)
+		said, pending = m.Look(key, all, openly)
 		assert.False(t, pending)
 		require.Error(t, said["flash-3"].Err)
 		synctest.Wait()
@@ -95,27 +100,27 @@ func TestFL06StoresAreAskedUntilTheyServe(t *testing.T) {
 			<-m.Answers()
 		}
 		<-time.After(statusports.Patience)
-		m.Look(key, all)
+		m.Look(key, all, openly)
 		synctest.Wait()
 		assert.Empty(t, m.Answers(), "what is said again wakes nobody")
 
 		// Another process says nothing before it was asked.
 		p.say("10.0.0.2", "Running")
 		all[1].Status.PodUID = "another"
-		said, pending = m.Look(key, all)
+		said, pending = m.Look(key, all, openly)
 		assert.True(t, pending)
 		assert.NotContains(t, said, "flash-1")
 		synctest.Wait()
-		said, _ = m.Look(key, all)
+		said, _ = m.Look(key, all, openly)
 		assert.Equal(t, "Running", said["flash-1"].State)
 		assert.True(t, said["flash-1"].By(all[1]))
 
 		// One whose pod is not ready is not asked, and one of a forgotten group anew.
 		all[0].Status.Conditions[0].Status = metav1.ConditionFalse
-		said, _ = m.Look(key, all)
+		said, _ = m.Look(key, all, openly)
 		assert.NotContains(t, said, "flash-0")
 		m.Forget(key)
-		said, _ = m.Look(key, all[1:2])
+		said, _ = m.Look(key, all[1:2], openly)
 		assert.Empty(t, said)
 		synctest.Wait()
 		assert.Equal(t, 1, p.asked["10.0.0.1"])
@@ -150,4 +155,19 @@ func TestFL06TheStatusPortIsAskedAsTiFlashWantsIt(t *testing.T) {
 	status = http.StatusServiceUnavailable
 	_, err = statusport.HTTP(t.Context(), host)
 	require.EqualError(t, err, "get http://"+host+":20292/tiflash/store-status: 503 Service Unavailable")
+}
+
+func TestSEC01AStoreIsAskedOverTLSByTheCertificateOfItsCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config, got := &tls.Config{MinVersion: tls.VersionTLS12}, make(chan *tls.Config, 2)
+		m := statusports.New(t.Context(), func(ctx context.Context, _ string) (string, error) {
+			got <- httpclient.TLSOf(ctx)
+			return statusport.Running, nil
+		}, statusport.IsFinal, time.Now)
+		m.Look(types.NamespacedName{Name: "flash"}, stores(2), func(i *v1alpha1.Instance) *tls.Config {
+			return map[string]*tls.Config{"flash-0": config}[i.Name]
+		})
+		synctest.Wait()
+		assert.ElementsMatch(t, []*tls.Config{config, nil}, []*tls.Config{<-got, <-got})
+	})
 }

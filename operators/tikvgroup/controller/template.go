@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tikvgroup/statusport"
@@ -76,7 +75,9 @@ func render(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[st
 		ConfigDir: configDir,
 		ConfigMap: configMap,
 		Readiness: &corev1.Probe{
-			ProbeHandler:  readiness(g),
+			// It answers 200 as soon as TiKV runs. Whether its store serves is for the gates
+			// Joined and Healthy, which PD answers.
+			ProbeHandler:  workload.StatusPort(g, "/status", "status"),
 			PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 3, SuccessThreshold: 1,
 		},
 		GraceSeconds: graceSeconds,
@@ -88,16 +89,6 @@ func render(g *v1alpha1.TiKVGroup, image string) (corev1.PodTemplateSpec, map[st
 	}
 	template, more := workload.Template(g, m)
 	return template, files, append(problems, more...)
-}
-
-// readiness asks the status port, which answers 200 as soon as TiKV runs. Whether its
-// store serves is for the gates Joined and Healthy, which PD answers. With TLS the port
-// wants a certificate, which the kubelet has not: that it listens has to do.
-func readiness(g *v1alpha1.TiKVGroup) corev1.ProbeHandler {
-	if g.GetTLS() != nil {
-		return corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("status")}}
-	}
-	return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/status", Port: intstr.FromString("status"), Scheme: corev1.URISchemeHTTP}}
 }
 
 // config renders tikv.toml: the user's, less what the operator sets by flag, and the

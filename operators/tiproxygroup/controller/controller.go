@@ -37,7 +37,7 @@ func Definition() operator.Definition {
 }
 
 func newSteps(ctx context.Context, env operator.Env, api settings.API) *steps {
-	return &steps{env, settings.NewMembers(statusport.Table(), api, settings.Beside(ctx), env.Now)}
+	return &steps{env, settings.NewMembers(statusport.Table(), api, settings.Beside(ctx), env.Now).Over(env.Credentials.Members)}
 }
 
 func (r *steps) component() reconciler.Component[*v1alpha1.TiProxyGroup, observation.Snapshot, groupPlan, v1alpha1.TiProxyGroupStatus] {

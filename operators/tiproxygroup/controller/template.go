@@ -2,6 +2,8 @@ package controller
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -18,6 +20,9 @@ const (
 	configDir  = "/etc/tiproxy"
 	workDir    = "/var/lib/tiproxy"
 	workVolume = "tidb-groups-work"
+	// What MySQL clients are shown, and what TiDB servers are.
+	mysqlDir, mysqlVolume     = "/var/lib/tiproxy-server-tls", "tidb-groups-mysql"
+	backendDir, backendVolume = "/var/lib/tiproxy-backend-tls", "tidb-groups-backend"
 	// closing is how long a proxy that has closed its connections may take to end, in
 	// seconds.
 	closing = 5
@@ -36,7 +41,13 @@ func services(g *v1alpha1.TiProxyGroup) []*corev1.Service {
 
 // inputs returns the part of the spec that a proxy is rendered from.
 func inputs(g *v1alpha1.TiProxyGroup) any {
-	return rollout.Inputs(g, map[string]any{"shutdown": g.Spec.Shutdown})
+	inputs := map[string]any{"shutdown": g.Spec.Shutdown}
+	maps.Copy(inputs, workload.TLSInputs(g))
+	maps.Copy(inputs, workload.MySQLInputs(g))
+	if secret := v1alpha1.BackendSecretName(g); secret != "" {
+		inputs["backendSecret"] = secret
+	}
+	return rollout.Inputs(g, inputs)
 }
 
 // render renders the pod and the configuration file of a proxy. image is the operator's,
@@ -55,19 +66,20 @@ func render(g *v1alpha1.TiProxyGroup, image string) (corev1.PodTemplateSpec, map
 		Ports:        ports(),
 		ConfigDir:    configDir,
 		ConfigMap:    configMap,
-		Readiness:    workload.Readiness(workload.HTTPGet("/api/debug/health", "status")),
+		Readiness:    workload.Readiness(workload.StatusPort(g, "/api/debug/health", "status")),
 		GraceSeconds: stop.delay + stop.drain + stop.closing + closing,
 		MetricsPort:  v1alpha1.PortTiProxyAPI,
 		Mounts:       []corev1.VolumeMount{{Name: workVolume, MountPath: workDir}},
 		Volumes:      []corev1.Volume{{Name: workVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 	}
+	mountTLS(g, &m)
 	switch {
 	case image != "":
 		drain := workload.BringProgram(g, &m, image, "drain-clients")
-		m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
-			drain, "stop", fmt.Sprintf("--metrics=http://localhost:%d/metrics", v1alpha1.PortTiProxyAPI),
+		m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: append([]string{
+			drain, "stop", fmt.Sprintf("--metrics=%s://localhost:%d/metrics", workload.Scheme(g), v1alpha1.PortTiProxyAPI),
 			fmt.Sprintf("--delay=%ds", stop.delay), fmt.Sprintf("--within=%ds", stop.drain),
-		}}}}
+		}, workload.LocalFlags(g)...)}}}
 	case stop.delay > 0:
 		m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: stop.delay}}}
 	}
@@ -77,7 +89,7 @@ func render(g *v1alpha1.TiProxyGroup, image string) (corev1.PodTemplateSpec, map
 
 // config renders tiproxy.toml: the user's, and what the operator sets.
 func config(g *v1alpha1.TiProxyGroup) (map[string]string, []string) {
-	return tomlconfig.File(statusport.File, g.Spec.Config, ownedKeys(), map[string]any{
+	own, secured := map[string]any{
 		"workdir":        workDir,
 		"api.addr":       workload.ListenAddress(g, v1alpha1.PortTiProxyAPI),
 		"proxy.addr":     workload.ListenAddress(g, v1alpha1.PortTiProxy),
@@ -85,7 +97,57 @@ func config(g *v1alpha1.TiProxyGroup) (map[string]string, []string) {
 		// Before it is told to stop, load balancers have noticed.
 		"proxy.graceful-wait-before-shutdown": int64(0),
 		"proxy.graceful-close-conn-timeout":   shutdown(g).closing,
-	})
+	}, security(g)
+	maps.Copy(own, secured)
+	return tomlconfig.File(statusport.File, g.Spec.Config, slices.Concat(ownedKeys(), slices.Sorted(maps.Keys(secured))), own)
+}
+
+// security is what tiproxy.toml has of TLS, none without: its API and what it asks PD and
+// status ports with; what MySQL clients are shown; and what TiDB servers are shown.
+func security(g *v1alpha1.TiProxyGroup) map[string]any {
+	if g.Spec.TLS == nil {
+		return nil
+	}
+	out := map[string]any{}
+	for _, section := range []struct {
+		name, dir string
+		ca        bool
+	}{
+		{"server-http-tls", workload.TLSDir(g), true},
+		{"cluster-tls", workload.TLSDir(g), true},
+		// With a CA it wants a certificate of every client that uses TLS.
+		{"server-tls", dirOf(mysqlDir, v1alpha1.MySQLSecretName(g)), v1alpha1.VerifiesClients(g)},
+		{"sql-tls", dirOf(backendDir, v1alpha1.BackendSecretName(g)), true},
+	} {
+		if section.dir == "" {
+			continue
+		}
+		files, table := workload.FilesIn(section.dir), "security."+section.name
+		out[table+".cert"], out[table+".key"] = files.Cert, files.Key
+		if section.ca {
+			out[table+".ca"] = files.CA
+		}
+	}
+	return out
+}
+
+// dirOf is where a Secret is mounted; empty if there is none.
+func dirOf(dir, secret string) string {
+	if secret == "" {
+		return ""
+	}
+	return dir
+}
+
+// mountTLS mounts the certificates of the proxies.
+func mountTLS(g *v1alpha1.TiProxyGroup, m *workload.Main) {
+	workload.MountTLS(g, m)
+	if secret := v1alpha1.MySQLSecretName(g); secret != "" {
+		workload.MountSecret(m, mysqlVolume, secret, mysqlDir)
+	}
+	if secret := v1alpha1.BackendSecretName(g); secret != "" {
+		workload.MountSecret(m, backendVolume, secret, backendDir)
+	}
 }
 
 // ownedKeys returns the configuration keys that the operator sets.

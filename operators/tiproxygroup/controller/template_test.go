@@ -106,3 +106,27 @@ func TestKeysThatTheOperatorOwnsAreRefused(t *testing.T) {
 	require.Len(t, problems, 1)
 	assert.Contains(t, problems[0], "spec.config")
 }
+
+func TestPX04AProxySpeaksTLSOnEachSide(t *testing.T) {
+	g := sample(func(g *v1alpha1.TiProxyGroup) {
+		g.Spec.TLS = &v1alpha1.TiProxyTLS{MySQL: &v1alpha1.MySQLTLS{ClientAuth: v1alpha1.ClientAuthVerify}, Backend: &v1alpha1.BackendTLS{}}
+		g.Spec.Config = "[security]\nrequire-backend-tls = true\n"
+	})
+	template, files, problems := render(g, ownImage)
+	require.Empty(t, problems)
+	golden.JSON(t, "testdata/tls.json", map[string]any{"template": template, "files": files, "inputs": inputs(g)})
+
+	g.Spec.TLS.MySQL.ClientAuth, g.Spec.TLS.Backend = "", nil
+	template, files, problems = render(g, "")
+	require.Empty(t, problems)
+	assert.NotContains(t, files["tiproxy.toml"], "tiproxy-server-tls/ca.crt", "no certificate is wanted of clients")
+	assert.NotContains(t, files["tiproxy.toml"], "sql-tls")
+	assert.Len(t, template.Spec.Volumes, 5, "config, tmp, work, and two certificates")
+
+	g.Spec.Config = "[security.cluster-tls]\nca = '/mine'\n"
+	_, _, problems = render(g, "")
+	assert.Len(t, problems, 1, "it is the operator's to set")
+	g.Spec.Config = "[security.sql-tls]\nskip-ca = true\n"
+	_, _, problems = render(g, "")
+	assert.Empty(t, problems, "TLS towards TiDB servers without a Secret")
+}

@@ -16,16 +16,19 @@ type Command struct {
 	Job Job
 }
 
-// Parse reads a command line, without the program's name.
-func Parse(args []string, _ func(string) string) (c Command, err error) {
+// Parse reads a command line, without the program's name. env fills in $(NAME) in the name
+// that is expected.
+func Parse(args []string, env func(string) string) (c Command, err error) {
 	c.Line, err = hook.ParseLine(args, []string{"stop"}, func(set *flag.FlagSet) {
 		set.StringVar(&c.Job.Metrics, "metrics", "", "URL of TiProxy's metrics")
 		set.DurationVar(&c.Job.Delay, "delay", 0, "for how long new connections are still taken")
+		c.Job.TLS.Flags(set)
 		set.DurationVar(&c.Job.Within, "within", 0, "for how long clients may then close theirs, at most")
 	})
 	if err == nil && c.Verb == "stop" && (c.Job.Metrics == "" || c.Job.Delay < 0 || c.Job.Within < 0) {
 		return c, errors.New("stop wants --metrics, --delay and --within")
 	}
+	c.Job.TLS.ServerName = hook.Expand(c.Job.TLS.ServerName, env)
 	return c, err
 }
 

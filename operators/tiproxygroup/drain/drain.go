@@ -43,6 +43,8 @@ type Job struct {
 	Within time.Duration
 	// Poll is how often clients are counted; 1 s if zero.
 	Poll time.Duration
+	// TLS is how it is asked over TLS.
+	TLS hook.TLS
 	// Say tells a person what is done; nil for nobody.
 	Say hook.Say
 }
@@ -87,7 +89,10 @@ func (j Job) count(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("make request: %w", err)
 	}
-	transport := httpclient.Transport("") // it is asked at the address of its own pod
+	transport, err := j.TLS.Local()
+	if err != nil {
+		return 0, err
+	}
 	defer transport.CloseIdleConnections()
 	response, err := httpclient.New(transport).Do(request)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/shared/hook"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
 )
 
 // proxy is a TiProxy that shows what clients are connected, one text for each look; the
@@ -97,7 +98,7 @@ func TestTheCommandLine(t *testing.T) {
 		"an argument more": {[]string{"stop", "--metrics=u", "y"}, Command{}, `unexpected argument "y"`},
 	} {
 		t.Run(line, func(t *testing.T) {
-			got, err := Parse(c.args, nil)
+			got, err := Parse(c.args, func(name string) string { return "<" + name + ">" })
 			if c.says != "" {
 				require.ErrorContains(t, err, c.says)
 				return
@@ -106,4 +107,25 @@ func TestTheCommandLine(t *testing.T) {
 			assert.Equal(t, c.want, got)
 		})
 	}
+}
+
+func TestPX04ClientsAreCountedOverTLS(t *testing.T) {
+	ca, err := pki.New(time.Now())
+	require.NoError(t, err)
+	data, err := ca.Secret(pki.Leaf{Names: []string{"p-0.p-peer.shop.svc"}})
+	require.NoError(t, err)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, clients(0)) }))
+	server.TLS, err = pki.Server(data)
+	require.NoError(t, err)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	stop := func(secured hook.TLS) error {
+		return Job{Metrics: server.URL, TLS: secured, Within: time.Minute, Poll: time.Millisecond}.Stop(t.Context())
+	}
+	require.ErrorContains(t, stop(hook.TLS{Dir: dir, ServerName: "p-0.p-peer.shop.svc"}), "read the CA")
+	require.NoError(t, pki.Write(dir, data))
+	require.NoError(t, stop(hook.TLS{Dir: dir, ServerName: "p-0.p-peer.shop.svc"}))
+	require.ErrorContains(t, stop(hook.TLS{Dir: dir, ServerName: "p-1.p-peer.shop.svc"}), "p-1.p-peer.shop.svc", "it is another one")
+	require.Error(t, stop(hook.TLS{}), "who shows no certificate gets nothing")
 }

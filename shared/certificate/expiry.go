@@ -1,0 +1,41 @@
+package certificate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+const (
+	// lastPart of a certificate's life is when its end is told of. What renews by itself has
+	// done so by then: cert-manager does when a third is left.
+	lastPart = 10
+	// longestNotice bounds it: a CA may live for decades.
+	longestNotice = 30 * 24 * time.Hour
+)
+
+// Expiring tells of the certificate that ends first, if a person has to renew it by now; empty
+// if none has to be. Secrets that are no good are for Judge.
+func (s Secrets) Expiring(g v1alpha1.Group, now time.Time) string {
+	told, first := "", time.Time{}
+	for _, one := range s.all() {
+		pair, err := Parse(one.Data)
+		if err != nil {
+			continue
+		}
+		c := pair.shortest(now)
+		notice := min(c.NotAfter.Sub(c.NotBefore)/lastPart, longestNotice)
+		if c.NotAfter.Sub(now) > notice || told != "" && !c.NotAfter.Before(first) {
+			continue
+		}
+		first = c.NotAfter
+		edit := fmt.Sprintf("kubectl -n %s edit secret %s", g.GetNamespace(), one.Name)
+		if c == pair.leaf {
+			told = fmt.Sprintf("Secret %s, key %s: it expires at %s: renew it: %s", one.Name, v1alpha1.TLSKeyCert, stamp(first), edit)
+			continue
+		}
+		told = fmt.Sprintf("Secret %s, key %s: the CA of it expires at %s: renew the CA with the key that it has, so that all of its certificates stay good: %s", one.Name, v1alpha1.TLSKeyCert, stamp(first), edit)
+	}
+	return told
+}
