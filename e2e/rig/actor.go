@@ -56,6 +56,8 @@ type actor struct {
 	lost      map[string]time.Time // nodes that are off the network, since when
 	full      map[string]bool      // nodes whose disk is
 	records   string               // directory of files: what hooks and backups write
+	// stores returns a server of S3.
+	stores func() (*s3, error)
 	// speaks returns a database that speaks MySQL's protocol.
 	speaks func() (*memorydb.Server, error)
 }
@@ -91,7 +93,7 @@ func newActor(ctx context.Context, cfg *rest.Config, namespace string, a *actor)
 	if a.records, err = os.MkdirTemp("", "rig-"); err != nil {
 		return fmt.Errorf("make a directory for files: %w", err)
 	}
-	a.speaks = sync.OnceValues(talking(ctx))
+	a.speaks, a.stores = sync.OnceValues(talking(ctx)), sync.OnceValues(storing(ctx, a.records))
 	context.AfterFunc(ctx, func() { _ = os.RemoveAll(a.records) }) // the rig ends
 	err = ctrl.NewControllerManagedBy(manager).
 		Named("pod-actor").

@@ -126,6 +126,9 @@ func (a *actor) command(ctx context.Context, pod *corev1.Pod) (runner.Command, e
 	if err != nil {
 		return out, fmt.Errorf("read the command line of pod %s: %w", pod.Name, err)
 	}
+	if err := a.lead(&out, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[v1alpha1.LabelPhysicalOf]}); err != nil {
+		return out, err
+	}
 	if out.Verb == runner.VerbClean {
 		return out, nil
 	}
@@ -140,6 +143,9 @@ func (a *actor) command(ctx context.Context, pod *corev1.Pod) (runner.Command, e
 	out.Database.Host = host
 	if _, err := fmt.Sscan(port, &out.Database.Port); err != nil {
 		return out, fmt.Errorf("read the port of the database: %w", err)
+	}
+	if out.Start != nil {
+		return out, nil
 	}
 	tool := filepath.Join(own, "tool")
 	err = tools.Write(out.Tool, tool)

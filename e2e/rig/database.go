@@ -449,6 +449,24 @@ func (d *Database) Evicting() []string {
 	return out
 }
 
+// Held are the services that have PD hold old data back, and the schedulers that are paused.
+func (d *Database) Held() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cluster := d.leader()
+	if cluster == nil {
+		return nil
+	}
+	out, err := cluster.Schedulers("paused")
+	if err != nil {
+		return nil
+	}
+	for _, s := range cluster.ServiceSafePoints() {
+		out = append(out, s.ServiceID)
+	}
+	return out
+}
+
 // LoseClaim is told that a claim has gone, and all that was on it.
 func (d *Database) LoseClaim(claim types.UID) {
 	d.mu.Lock()

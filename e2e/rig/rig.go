@@ -239,6 +239,7 @@ func (r *Rig) Observed() scenario.Observed {
 		maps.Copy(out.Flushed, db.Flushed())
 		maps.Copy(out.Led, db.Led())
 		out.Evicting = append(out.Evicting, db.Evicting()...)
+		out.Held = append(out.Held, db.Held()...)
 	}
 	for _, alarm := range r.Alarms() {
 		out.Alarms = append(out.Alarms, alarm.String())

@@ -175,6 +175,8 @@ type Expect struct {
 	// regions, and that of each PD pod while it led beside others, and that PD keeps
 	// leaders from nobody now: {} is no pod ever.
 	Led *map[string]int `json:"led,omitempty"`
+	// Held are the services that have PD hold old data back now: [] is none.
+	Held *[]string `json:"held,omitempty"`
 	// ClaimsKept says that every claim that ever was is still there, the same
 	// object as ever, except those that the scenario deleted.
 	ClaimsKept bool `json:"claimsKept,omitempty"`

@@ -332,6 +332,9 @@ func (r *runner) expect(ctx context.Context, e Expect) error {
 			last = errors.Join(last, fmt.Errorf("PD keeps leaders from %v", seen.Evicting))
 		}
 	}
+	if e.Held != nil && !slices.Equal(seen.Held, *e.Held) {
+		last = errors.Join(last, fmt.Errorf("PD holds old data back for %v, not for %v", seen.Held, *e.Held))
+	}
 	if e.Births != nil {
 		births := 0
 		for _, n := range seen.Births {

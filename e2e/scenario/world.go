@@ -107,6 +107,8 @@ type Observed struct {
 	// Evicting are the stores, by the names of their pods, from which PD keeps leaders
 	// away now.
 	Evicting []string
+	// Held are the services, BR's runs among them, that have PD hold old data back now.
+	Held []string
 	// Alarms that the scenario does not tolerate.
 	Alarms []string
 	// Violations of what the watcher looks after.

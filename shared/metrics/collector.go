@@ -79,6 +79,9 @@ func newCollector(source Source) *collector {
 	if source.Kind == v1alpha1.KindPDGroup {
 		c.describe(source.Kind, disruption)
 	}
+	if source.Kind == v1alpha1.KindBackupSchedule {
+		c.describe(source.Kind, backupAge)
+	}
 	if source.Expires != nil {
 		c.describe("PersistentVolumeClaim", claimDays)
 	}
@@ -129,6 +132,9 @@ func (c *collector) collect(ctx context.Context, ch chan<- prometheus.Metric) er
 	if err := meta.EachListItem(list, func(o runtime.Object) error {
 		if object, ok := o.(client.Object); ok {
 			c.conditions(ch, object)
+		}
+		if schedule, is := o.(*v1alpha1.BackupSchedule); is {
+			c.tell(ch, backupAge, c.Now().Sub(lastGood(schedule)).Seconds(), schedule)
 		}
 		return nil
 	}); err != nil {
@@ -257,4 +263,13 @@ func oneOf(value string, set []string) string {
 		return value
 	}
 	return Other
+}
+
+// lastGood is when the newest complete backup of a schedule was completed, and when the schedule
+// was created if there is none: one that never succeeds has to be told of too.
+func lastGood(s *v1alpha1.BackupSchedule) time.Time {
+	if s.Status.LastBackupTime != nil {
+		return s.Status.LastBackupTime.Time
+	}
+	return s.CreationTimestamp.Time
 }

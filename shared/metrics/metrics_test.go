@@ -203,3 +203,17 @@ func TestEveryMetricAboutAnObjectNamesItAndIsDocumented(t *testing.T) {
 		}
 	}
 }
+
+func TestBR02TheAgeOfTheLastGoodBackupIsTold(t *testing.T) {
+	schedule := func(name string, last *metav1.Time) *v1alpha1.BackupSchedule {
+		return &v1alpha1.BackupSchedule{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: name, CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))},
+			Status:     v1alpha1.BackupScheduleStatus{LastBackupTime: last},
+		}
+	}
+	c := newCluster(t, v1alpha1.KindBackupSchedule, func() client.ObjectList { return &v1alpha1.BackupScheduleList{} },
+		schedule("good", ptr.To(metav1.NewTime(clock().Add(-time.Minute)))), schedule("never", nil))
+	series := c.series(t)
+	assert.Contains(t, series, "last_backup_seconds{cluster=,kind=BackupSchedule,name=good,namespace=db} 60")
+	assert.Contains(t, series, "last_backup_seconds{cluster=,kind=BackupSchedule,name=never,namespace=db} 3600", "one that never succeeds is told of too")
+}

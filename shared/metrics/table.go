@@ -32,6 +32,7 @@ const (
 	disruption  = "tidb_groups_disruption_seconds"
 	claimDays   = "tidb_groups_claim_days_left"
 	certDays    = "tidb_groups_certificate_days_left"
+	backupAge   = "tidb_groups_last_backup_seconds"
 	outcomes    = "tidb_groups_reconcile_outcomes_total"
 	calls       = "tidb_groups_pd_call_seconds"
 )
@@ -52,6 +53,7 @@ func Table() []Metric {
 		{disruption, "gauge", object("member_kind", "member"), "For how many seconds a member has held the right to be disrupted in the cluster of a PDGroup; no series while no member has it.", "pdgroup"},
 		{claimDays, "gauge", object("member"), "Days until the claim of a member that has left is deleted; no series for one that stays for good.", "instance"},
 		{certDays, "gauge", object("secret"), "Days until a certificate that a group uses expires, or one that has signed it; negative afterwards. As old as the status of the group.", "of groups"},
+		{backupAge, "gauge", object(), "For how many seconds the newest complete backup of a BackupSchedule has been complete; since the schedule was created if there is none.", "backup"},
 		{outcomes, "counter", []string{"kind", "step", "outcome"}, "Ends of reconciling, by step (plan, act, report) and outcome (Done, Wait, After, Fail, Stall).", "all"},
 		{calls, "histogram", []string{"operator", "call", "code"}, "How long PD took to answer a call, in seconds, by call and HTTP status; none if it did not answer.", "of groups"},
 	}

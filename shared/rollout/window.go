@@ -1,8 +1,8 @@
 package rollout
 
 import (
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -13,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/timetable"
 )
 
 // CheckUserHolds says which wish of the user holds a disruption back: the order of groups,
@@ -64,15 +65,13 @@ func CheckDisruption(d *v1alpha1.Disruption) []string {
 	return problems
 }
 
+// schedule reads when a window opens.
 func schedule(w v1alpha1.MaintenanceWindow) (cron.Schedule, error) {
-	if strings.Contains(w.Schedule, "=") {
-		return nil, fmt.Errorf("schedule %q: the time zone has a field of its own", w.Schedule)
+	out, err := timetable.Parse(w.Schedule, w.TimeZone)
+	if errors.Is(err, timetable.ErrZoneInSchedule) {
+		return nil, fmt.Errorf("schedule %q: %w", w.Schedule, err)
 	}
-	zone := "UTC"
-	if w.TimeZone != "" {
-		zone = w.TimeZone
-	}
-	return cron.ParseStandard("CRON_TZ=" + zone + " " + w.Schedule)
+	return out, err
 }
 
 // nextWindow reports whether a window is open at a time, and when the next one

@@ -8,8 +8,12 @@ const KindBackup = "Backup"
 // BackupType is how a database is copied.
 type BackupType string
 
-// BackupLogical writes SQL files with Dumpling.
-const BackupLogical BackupType = "Logical"
+const (
+	// BackupLogical writes SQL files with Dumpling.
+	BackupLogical BackupType = "Logical"
+	// BackupPhysical has TiKV write its data, with BR.
+	BackupPhysical BackupType = "Physical"
+)
 
 // CleanupPolicy says what becomes of the files of a Backup that is deleted.
 type CleanupPolicy string
@@ -119,8 +123,9 @@ type Login struct {
 
 // RunPod says how the pods of a run look.
 type RunPod struct {
-	// Image of the tool to use in place of pingcap/dumpling:<version> for a backup, or
-	// pingcap/tidb-lightning:<version> for a restore, with the version of the TiDBGroup.
+	// Image of the tool to use in place of pingcap/dumpling:<version> for a logical backup,
+	// pingcap/tidb-lightning:<version> for a logical restore, or pingcap/br:<version> for
+	// physical ones, with the version of the TiDBGroup.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`
 	// +optional
@@ -139,18 +144,44 @@ type RunPod struct {
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 }
 
+// PhysicalRun says how BR works.
+type PhysicalRun struct {
+	// Concurrency is how many threads a store uses for a restore, or BR for a backup. Default:
+	// BR's own.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=512
+	// +optional
+	Concurrency *int32 `json:"concurrency,omitempty"`
+	// RateLimit is how many MiB each store may read or write in a second. Default: no limit.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	// +optional
+	RateLimit *int32 `json:"rateLimit,omitempty"`
+	// Checksum has BR compare the checksums of all tables at the end. Default: BR's own,
+	// which is true in releases before v8.5 and differs since.
+	// +optional
+	Checksum *bool `json:"checksum,omitempty"`
+}
+
 // BackupTemplate is what a Backup and a BackupSchedule say of a backup.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.databases) ? 1 : 0) + (has(self.tables) ? 1 : 0) + (has(self.filters) ? 1 : 0) <= 1",message="databases, tables and filters exclude each other: name one of them, or none for everything"
+// +kubebuilder:validation:XValidation:rule="!has(self.physical) || self.type == 'Physical'",message="physical goes with type: Physical"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || has(self.storage.s3)",message="type Physical needs storage.s3: every TiKV writes files itself, and a claim is mounted in none of them, whatever its access mode; use storage.s3, or type: Logical"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || !has(self.storage.s3) || !has(self.storage.s3.caSecret)",message="type Physical cannot use storage.s3.caSecret: every TiKV writes files itself, and knows the authorities of its image alone; use an endpoint that they know, or type: Logical"
 type BackupTemplate struct {
 	// TiDBGroup of the namespace through which the database is read.
 	TiDBGroup LocalReference `json:"tidbGroup"`
 	// Type of the backup. Logical: SQL files, written by Dumpling from one snapshot.
-	// +kubebuilder:validation:Enum=Logical
+	// Physical: TiKV's data, which every TiKV writes to S3 itself, led by BR.
+	// +kubebuilder:validation:Enum=Logical;Physical
 	// +kubebuilder:default=Logical
 	// +optional
-	Type  BackupType `json:"type,omitempty"`
-	Login `json:",inline"`
+	Type BackupType `json:"type,omitempty"`
+	// Physical says how BR works.
+	// +optional
+	Physical *PhysicalRun `json:"physical,omitempty"`
+	Login    `json:",inline"`
 	// Storage that the files go to.
 	Storage Storage `json:"storage"`
 	// Databases to copy. Default: all but those of the system.
@@ -191,7 +222,7 @@ type BackupTemplate struct {
 // changed. How the run connects and what its pod looks like can be corrected until it has
 // begun.
 //
-// +kubebuilder:validation:XValidation:rule="self.tidbGroup == oldSelf.tidbGroup && self.storage == oldSelf.storage && has(self.databases) == has(oldSelf.databases) && has(self.tables) == has(oldSelf.tables) && has(self.filters) == has(oldSelf.filters) && (!has(self.databases) || self.databases == oldSelf.databases) && (!has(self.tables) || self.tables == oldSelf.tables) && (!has(self.filters) || self.filters == oldSelf.filters)",message="a Backup is made once: what is copied, and where to, cannot be changed; create another Backup instead"
+// +kubebuilder:validation:XValidation:rule="self.tidbGroup == oldSelf.tidbGroup && self.type == oldSelf.type && self.storage == oldSelf.storage && has(self.databases) == has(oldSelf.databases) && has(self.tables) == has(oldSelf.tables) && has(self.filters) == has(oldSelf.filters) && (!has(self.databases) || self.databases == oldSelf.databases) && (!has(self.tables) || self.tables == oldSelf.tables) && (!has(self.filters) || self.filters == oldSelf.filters)",message="a Backup is made once: what is copied, and where to, cannot be changed; create another Backup instead"
 type BackupSpec struct {
 	BackupTemplate `json:",inline"`
 }
@@ -308,3 +339,13 @@ func (b *Backup) GetLogin() Login { return b.Spec.Login }
 
 // GetRunPod implements Run.
 func (b *Backup) GetRunPod() RunPod { return b.Spec.RunPod }
+
+// GetPhysical implements Run.
+func (b *Backup) GetPhysical() PhysicalRun { return valueOf(b.Spec.Physical) }
+
+func valueOf(p *PhysicalRun) PhysicalRun {
+	if p == nil {
+		return PhysicalRun{}
+	}
+	return *p
+}

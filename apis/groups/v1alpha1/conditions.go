@@ -227,6 +227,8 @@ const (
 	ReasonWaitingForTiDBGroup = "WaitingForTiDBGroup"
 	// ReasonWaitingForBackup: the Backup that a Restore reads is not complete.
 	ReasonWaitingForBackup = "WaitingForBackup"
+	// ReasonWaitingForRun: another physical Backup or Restore of the cluster has not ended.
+	ReasonWaitingForRun = "WaitingForRun"
 	// ReasonJobRunning: the Job of a Backup or a Restore has not ended.
 	ReasonJobRunning = "JobRunning"
 	// ReasonRunFailed: the tool has failed, and its message does not say of what kind.
@@ -305,7 +307,7 @@ func ConditionTable() []ConditionInfo {
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
 		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded,
 		ReasonVolumeChanging, ReasonVolumeChangeFailed, ReasonAttributesClassAbsent, ReasonAttributesUnsupported, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
-		ReasonWaitingForTiDBGroup, ReasonWaitingForBackup, ReasonJobRunning, ReasonRunFailed, ReasonLoginRefused, ReasonDatabaseUnreachable, ReasonDatabaseNotEmpty,
+		ReasonWaitingForTiDBGroup, ReasonWaitingForBackup, ReasonWaitingForRun, ReasonJobRunning, ReasonRunFailed, ReasonLoginRefused, ReasonDatabaseUnreachable, ReasonDatabaseNotEmpty,
 		ReasonStorageUnreachable, ReasonStorageRefused, ReasonBucketMissing, ReasonStorageFull, ReasonFolderTaken, ReasonBackupUnreadable,
 	}
 	stores := GroupKinds(func(c ComponentInfo) bool { return c.Stores })

@@ -33,6 +33,9 @@ const (
 	LabelRun = LabelPrefix + "run"
 	// AnnotationRun is, on such a Job and its pod, the kind and the name of that object.
 	AnnotationRun = LabelPrefix + "run-of"
+	// LabelPhysicalOf is, on a Job of a physical Backup or Restore and on its pod, the PDGroup:
+	// of the Jobs of one, one runs at a time.
+	LabelPhysicalOf = LabelPrefix + "physical-of"
 	// LabelSchedule is, on a Backup, the name of the BackupSchedule that made it.
 	LabelSchedule = LabelPrefix + "backup-schedule"
 	// AnnotationScheduleUID is, on a Backup, the UID of the BackupSchedule that made it:

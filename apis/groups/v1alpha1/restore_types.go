@@ -23,6 +23,8 @@ type Run interface {
 	GetLogin() Login
 	// GetRunPod returns how its pod looks.
 	GetRunPod() RunPod
+	// GetPhysical returns how BR works, if the run is a physical one.
+	GetPhysical() PhysicalRun
 }
 
 // RestoreSource is what is restored: exactly one of its fields.
@@ -48,13 +50,23 @@ type RestoreSource struct {
 // be changed. How the run connects, what its pod looks like and allowNonEmpty can be
 // corrected until it has begun.
 //
-// +kubebuilder:validation:XValidation:rule="self.tidbGroup == oldSelf.tidbGroup && self.from == oldSelf.from && has(self.filters) == has(oldSelf.filters) && (!has(self.filters) || self.filters == oldSelf.filters)",message="a Restore is done once: what is restored, and where to, cannot be changed; create another Restore instead"
+// +kubebuilder:validation:XValidation:rule="self.tidbGroup == oldSelf.tidbGroup && self.from == oldSelf.from && has(self.type) == has(oldSelf.type) && (!has(self.type) || self.type == oldSelf.type) && has(self.filters) == has(oldSelf.filters) && (!has(self.filters) || self.filters == oldSelf.filters)",message="a Restore is done once: what is restored, and where to, cannot be changed; create another Restore instead"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || has(self.from.storage)",message="type goes with from.storage: that of a Backup is known"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Physical' || !has(self.from.storage) || has(self.from.storage.s3) && !has(self.from.storage.s3.caSecret)",message="type Physical needs from.storage.s3, without caSecret: every TiKV reads the files itself"
+// +kubebuilder:validation:XValidation:rule="!has(self.physical) || has(self.from.backup) || has(self.type) && self.type == 'Physical'",message="physical goes with type: Physical"
 type RestoreSpec struct {
 	// TiDBGroup of the namespace through which the database is written.
 	TiDBGroup LocalReference `json:"tidbGroup"`
 	// From says what is restored.
-	From  RestoreSource `json:"from"`
-	Login `json:",inline"`
+	From RestoreSource `json:"from"`
+	// Type of the backup in from.storage, as its Backup had it. Default: Logical.
+	// +kubebuilder:validation:Enum=Logical;Physical
+	// +optional
+	Type BackupType `json:"type,omitempty"`
+	// Physical says how BR works, where the backup is a physical one.
+	// +optional
+	Physical *PhysicalRun `json:"physical,omitempty"`
+	Login    `json:",inline"`
 	// Filters choose what is restored of the backup, as TiDB's table filter has it, such
 	// as shop.* and !shop.log. Default: all of it.
 	// +kubebuilder:validation:MinItems=1
@@ -125,3 +137,6 @@ func (r *Restore) GetLogin() Login { return r.Spec.Login }
 
 // GetRunPod implements Run.
 func (r *Restore) GetRunPod() RunPod { return r.Spec.RunPod }
+
+// GetPhysical implements Run.
+func (r *Restore) GetPhysical() PhysicalRun { return valueOf(r.Spec.Physical) }

@@ -14,6 +14,7 @@ import (
 	"github.com/dolthub/go-mysql-server/memory"
 	"github.com/dolthub/go-mysql-server/server"
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
@@ -30,11 +31,21 @@ type Server struct {
 	ended  chan error
 }
 
+// TSO is what the server says that the time stamp of every transaction is, as TiDB does in a
+// variable.
+const (
+	TSO        = "462000000000000001"
+	currentTSO = "tidb_current_ts"
+)
+
 // Open starts a server that runs until it is closed.
 func Open(ctx context.Context) (*Server, error) {
 	logrus.SetOutput(io.Discard)
 	data := memory.NewDBProvider()
 	engine := gms.NewDefault(data)
+	sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
+		Name: currentTSO, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Session), Type: types.NewSystemStringType(currentTSO), Default: TSO,
+	}})
 	edit := engine.Analyzer.Catalog.MySQLDb.Editor()
 	engine.Analyzer.Catalog.MySQLDb.AddSuperUser(edit, "root", "%", "")
 	edit.Close()

@@ -40,10 +40,27 @@ func (r *runs) act(ctx context.Context, run v1alpha1.Run, p job.Plan) step.Outco
 	switch {
 	case p.Hold, p.Release:
 		return r.finalize(ctx, run, p.Hold)
+	case p.Start != nil && p.Start.Labels[v1alpha1.LabelPhysicalOf] != "":
+		return r.startAlone(ctx, run, p.Start)
 	case p.Start != nil:
 		return r.start(ctx, run, p.Start)
 	}
 	return step.Done()
+}
+
+// startAlone makes the Job of a physical run, of which one runs at a time in a cluster. No cache
+// is asked, and nobody else makes one meanwhile: one operator is the leader.
+func (r *runs) startAlone(ctx context.Context, run v1alpha1.Run, j *batchv1.Job) step.Outcome {
+	r.physical.Lock()
+	defer r.physical.Unlock()
+	others, err := physicalJobs(ctx, r.Live, j.Namespace, j.Labels[v1alpha1.LabelPhysicalOf])
+	if err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	if other := job.Running(run, others); other != nil {
+		return step.Conflict(v1alpha1.ReasonWaitingForRun, "Job "+other.Name+" has just been made")
+	}
+	return r.start(ctx, run, j)
 }
 
 // stop deletes a Job. In the foreground it is there until its pod is not.

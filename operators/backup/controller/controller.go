@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -59,9 +60,10 @@ func ofRuns() labels.Selector {
 }
 
 func setup(env operator.Env) error {
+	var physical sync.Mutex
 	for _, r := range []*runs{
-		{Env: env, kind: v1alpha1.KindBackup, new: func() v1alpha1.Run { return &v1alpha1.Backup{} }},
-		{Env: env, kind: v1alpha1.KindRestore, new: func() v1alpha1.Run { return &v1alpha1.Restore{} }},
+		{Env: env, physical: &physical, kind: v1alpha1.KindBackup, new: func() v1alpha1.Run { return &v1alpha1.Backup{} }},
+		{Env: env, physical: &physical, kind: v1alpha1.KindRestore, new: func() v1alpha1.Run { return &v1alpha1.Restore{} }},
 	} {
 		r.Outcomes = env.Outcomes.Of(r.kind)
 		if err := r.setup(); err != nil {
@@ -81,6 +83,8 @@ type runs struct {
 	operator.Env
 	kind string
 	new  func() v1alpha1.Run
+	// physical is held while the Job of a physical run is made, of a Backup or a Restore.
+	physical *sync.Mutex
 }
 
 func (r *runs) setup() error {
@@ -89,6 +93,7 @@ func (r *runs) setup() error {
 	b := ctrl.NewControllerManagedBy(r.Manager).
 		For(r.new(), builder.WithPredicates(watch.Own())).
 		Watches(&batchv1.Job{}, named, changed).
+		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(r.queued), changed).
 		Watches(&corev1.Pod{}, named, changed).
 		Watches(&v1alpha1.TiDBGroup{}, handler.EnqueueRequestsFromMapFunc(r.connecting), changed).
 		WithOptions(r.Controller)
@@ -105,6 +110,14 @@ func (r *runs) named(_ context.Context, o client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// queued returns the runs that may have waited for the Job of a physical one to end.
+func (r *runs) queued(ctx context.Context, o client.Object) []reconcile.Request {
+	if o.GetLabels()[v1alpha1.LabelPhysicalOf] == "" {
+		return nil
+	}
+	return r.waiting(ctx, o.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetRunStatus().Reason == v1alpha1.ReasonWaitingForRun })
 }
 
 // connecting returns the runs that wait for a TiDBGroup.

@@ -188,3 +188,38 @@ func TestAJobNotMadeForTheBackupIsNamedAndLeftAlone(t *testing.T) {
 	w.Says(b, v1alpha1.ReasonNameConflict, "Job monday-backup-1 belongs to somebody else: delete it: kubectl -n "+w.Namespace+" delete job monday-backup-1")
 	assert.Nil(t, w.job(j.Name).DeletionTimestamp)
 }
+
+func TestBR01OnePhysicalRunOfAClusterGoesOnAtATime(t *testing.T) {
+	w := begin(t)
+	w.serve()
+	var all []*v1alpha1.Backup
+	for _, name := range []string{"a", "b", "c"} {
+		b := w.backup(name)
+		b.Spec.Type = v1alpha1.BackupPhysical
+		w.Create(b)
+		all = append(all, b)
+	}
+	for range all {
+		var running *v1alpha1.Backup
+		require.Eventually(t, func() bool {
+			running = nil
+			for _, b := range all {
+				require.NoError(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+				if b.Status.State == v1alpha1.RunRunning {
+					running = b
+				}
+			}
+			return running != nil
+		}, stage.Patience, stage.Tick)
+		w.Still(500 * time.Millisecond)
+		for _, b := range all {
+			if b != running && !b.Status.Ended() {
+				assert.True(t, w.noJob(b.Name+"-backup-1"), b.Name)
+				w.Says(b, v1alpha1.ReasonWaitingForRun, "Job "+running.Name+"-backup-1 is of another physical run")
+			}
+		}
+		w.end(running.Name+"-backup-1", result.Result{Bytes: 1, TSO: "1"}, metav1.Now())
+		w.state(running, v1alpha1.RunComplete, "")
+		w.collect(running.Name + "-backup-1")
+	}
+}

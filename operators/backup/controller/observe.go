@@ -41,6 +41,9 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 		return seen, err
 	case found:
 		seen.Group, seen.Silent = group, r.Waits.Overdue(group, group.Status.Conditions, seen.Now)
+		if seen.Others, err = physicalJobs(ctx, r.Client, group.Namespace, group.PDGroupName()); err != nil {
+			return seen, err
+		}
 	}
 	if name := sourceOf(run); name != "" {
 		source := &v1alpha1.Backup{}
@@ -53,6 +56,19 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 		}
 	}
 	return seen, nil
+}
+
+// physicalJobs reads the Jobs of physical runs of a cluster.
+func physicalJobs(ctx context.Context, from client.Reader, namespace, cluster string) ([]*batchv1.Job, error) {
+	var jobs batchv1.JobList
+	if err := from.List(ctx, &jobs, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelPhysicalOf: cluster}); err != nil {
+		return nil, fmt.Errorf("list Jobs of physical runs: %w", err)
+	}
+	var out []*batchv1.Job
+	for i := range jobs.Items {
+		out = append(out, &jobs.Items[i])
+	}
+	return out, nil
 }
 
 // find reads an object of the suite; false if there is none.

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,8 @@ type Seen struct {
 	// should have looked at it by now.
 	Group  *v1alpha1.TiDBGroup
 	Silent bool
+	// Others are Jobs of other physical runs of the cluster.
+	Others []*batchv1.Job
 	// Source is the Backup that a Restore names; nil if there is none.
 	Source *v1alpha1.Backup
 	// Image with the program; empty if it is not known.
@@ -127,7 +130,7 @@ func (p *planner) begin() {
 		return
 	}
 	p.plan.Status.State, p.plan.Status.Location = v1alpha1.RunWaiting, f.location()
-	if wait := p.gate(); wait.Kind != step.KindDone {
+	if wait := p.gate(f); wait.Kind != step.KindDone {
 		p.plan.Outcome = wait
 		return
 	}
@@ -142,7 +145,7 @@ func (p *planner) files() (files, step.Outcome) {
 		return filesOf(run), step.Done()
 	case *v1alpha1.Restore:
 		if from := run.Spec.From.Storage; from != nil {
-			return files{storage: *from, folder: run.Spec.From.Folder}, step.Done()
+			return files{storage: *from, folder: run.Spec.From.Folder, physical: run.Spec.Type == v1alpha1.BackupPhysical}, step.Done()
 		}
 		return p.source(run)
 	}
@@ -163,11 +166,15 @@ func (p *planner) source(run *v1alpha1.Restore) (files, step.Outcome) {
 	case b.Status.State != v1alpha1.RunComplete:
 		return files{}, p.waiting(v1alpha1.ReasonWaitingForBackup, "Backup "+name+" is not complete yet")
 	}
-	return filesOf(b), step.Done()
+	f := filesOf(b)
+	if run.Spec.Physical != nil && !f.physical {
+		return files{}, p.stall(v1alpha1.ReasonInvalidSpec, "spec.physical says how BR works, and Backup "+name+" was not made by it: remove spec.physical")
+	}
+	return f, step.Done()
 }
 
 // gate says why no Job may be made; Done if one may.
-func (p *planner) gate() step.Outcome {
+func (p *planner) gate(f files) step.Outcome {
 	name := p.run.GetTiDBGroup()
 	switch g := p.seen.Group; {
 	case p.seen.Image == "":
@@ -184,12 +191,31 @@ func (p *planner) gate() step.Outcome {
 			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" tells no address for clients in status.endpoint")
 		}
 	}
+	if !f.physical {
+		return step.Done()
+	}
+	if other := Running(p.run, p.seen.Others); other != nil {
+		return p.waiting(v1alpha1.ReasonWaitingForRun, fmt.Sprintf("Job %s is of another physical run of the cluster, of which one runs at a time: kubectl -n %s describe job %s", other.Name, other.Namespace, other.Name))
+	}
 	return step.Done()
+}
+
+// Running returns the Job of another run than this that has not ended; nil if there is none.
+func Running(run v1alpha1.Run, others []*batchv1.Job) *batchv1.Job {
+	for _, j := range others {
+		ended := slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
+			return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
+		})
+		if !ended && j.Labels[v1alpha1.LabelRun] != string(run.GetUID()) {
+			return j
+		}
+	}
+	return nil
 }
 
 // current returns the Job of the last attempt, nil if there is none.
 func (p *planner) current() *batchv1.Job {
-	component := toolOf(p.run.RunKind()).component
+	component := toolOf(p.run.RunKind(), false).component
 	last := p.plan.Status.Attempts
 	for _, attempt := range []int32{last + 1, last} {
 		if job := p.job(jobName(p.run, component, attempt)); job != nil {
@@ -265,7 +291,7 @@ func (p *planner) remove(b *v1alpha1.Backup) {
 	case running:
 		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "its Job is stopped before its files are deleted")
 	case clean == nil && p.seen.Image == "":
-		p.plan.Outcome = p.gate()
+		p.plan.Outcome = p.gate(filesOf(b))
 	case clean == nil:
 		p.plan.Start = renderClean(b, p.seen.Image, 1)
 		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "Job "+p.plan.Start.Name+" is being made, which deletes the files")

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -322,4 +323,65 @@ func TestBR04FilesAreKeptOnceTheirBackupSaysSo(t *testing.T) {
 	assert.Empty(t, p.Stop)
 	assert.False(t, p.Release, "its pod may still run")
 	assert.True(t, Make(b, Seen{Image: image, Now: clock()}).Release)
+}
+
+func physical() *v1alpha1.Backup {
+	b := toS3()
+	b.Spec.Type, b.Spec.CleanupPolicy = v1alpha1.BackupPhysical, v1alpha1.CleanupRetain
+	return b
+}
+
+func TestBR01BRConnectsAsTheServersDo(t *testing.T) {
+	b, g := physical(), group()
+	b.Spec.Physical = &v1alpha1.PhysicalRun{Concurrency: ptr.To[int32](8), RateLimit: ptr.To[int32](100), Checksum: ptr.To(true)}
+	g.Spec.TLS = &v1alpha1.TiDBTLS{}
+	j := Make(b, Seen{Group: g, Image: image, Now: clock()}).Start
+	main := j.Spec.Template.Spec.Containers[0]
+	assert.Equal(t, "pingcap/br:v8.5.7", main.Image)
+	for _, arg := range []string{
+		"--tool=/br", "--pd=https://basic-pd.db.svc:2379", "--pd-tls=/etc/cluster-tls", "--concurrency=8", "--rate-limit=100", "--checksum=true", "--host=basic-tidb.db.svc",
+	} {
+		assert.Contains(t, main.Args, arg)
+	}
+	assert.Equal(t, "basic-pd", j.Spec.Template.Labels[v1alpha1.LabelPhysicalOf])
+	c, err := runner.Parse(append(main.Command[1:], main.Args...))
+	require.NoError(t, err)
+	assert.Equal(t, runner.Cluster{PD: "https://basic-pd.db.svc:2379", TLS: "/etc/cluster-tls", Concurrency: "8", RateLimit: "100", Checksum: "true"}, c.Cluster)
+}
+
+func TestBR01AnotherPhysicalRunIsWaitedFor(t *testing.T) {
+	first := Make(physical(), Seen{Group: group(), Image: image, Now: clock()}).Start
+	b := physical()
+	b.Name, b.UID = "tuesday", "u9"
+	others := []*batchv1.Job{first}
+	p := Make(b, Seen{Group: group(), Image: image, Now: clock(), Others: others})
+	assert.Nil(t, p.Start)
+	assert.Equal(t, v1alpha1.ReasonWaitingForRun, p.Outcome.Reason)
+	assert.Contains(t, p.Outcome.Message, "Job monday-backup-1 is of another physical run of the cluster")
+	logical := toS3()
+	logical.UID, logical.Spec.CleanupPolicy = "u8", v1alpha1.CleanupRetain
+	assert.NotNil(t, Make(logical, Seen{Group: group(), Image: image, Now: clock(), Others: others}).Start)
+	assert.NotNil(t, Make(physical(), Seen{Group: group(), Image: image, Now: clock(), Others: others}).Start, "its own is none of another")
+
+	first.DeletionTimestamp = &metav1.Time{Time: clock()}
+	assert.Nil(t, Make(b, Seen{Group: group(), Image: image, Now: clock(), Others: others}).Start, "its pod may still run")
+	first.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
+	assert.NotNil(t, Make(b, Seen{Group: group(), Image: image, Now: clock(), Others: others}).Start)
+}
+
+func TestBR01ARestoreTakesTheTypeOfItsBackup(t *testing.T) {
+	source := physical()
+	source.Status.State = v1alpha1.RunComplete
+	r := &v1alpha1.Restore{ObjectMeta: metav1.ObjectMeta{Name: "back", Namespace: "db", UID: "u2"}}
+	r.Spec.TiDBGroup.Name, r.Spec.From.Backup = "basic-tidb", &v1alpha1.LocalReference{Name: "monday"}
+	j := Make(r, Seen{Group: group(), Image: image, Now: clock(), Source: source}).Start
+	assert.Equal(t, "pingcap/br:v8.5.7", j.Spec.Template.Spec.Containers[0].Image)
+	source.Spec.Type, r.Spec.Physical = v1alpha1.BackupLogical, &v1alpha1.PhysicalRun{}
+	p := Make(r, Seen{Group: group(), Image: image, Now: clock(), Source: source})
+	assert.Nil(t, p.Start)
+	assert.Equal(t, "spec.physical says how BR works, and Backup monday was not made by it: remove spec.physical", p.Outcome.Message)
+	r.Spec.Physical, r.Spec.From = nil, v1alpha1.RestoreSource{Storage: &source.Spec.Storage, Folder: "monday"}
+	assert.Equal(t, "pingcap/tidb-lightning:v8.5.7", Make(r, Seen{Group: group(), Image: image, Now: clock()}).Start.Spec.Template.Spec.Containers[0].Image)
+	r.Spec.Type = v1alpha1.BackupPhysical
+	assert.Equal(t, "pingcap/br:v8.5.7", Make(r, Seen{Group: group(), Image: image, Now: clock()}).Start.Spec.Template.Spec.Containers[0].Image)
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
@@ -34,6 +35,7 @@ const (
 	authorityDir   = "/etc/backup-storage-ca"
 	passwordDir    = "/etc/tidb-password" //nolint:gosec // where it is mounted
 	certificateDir = "/etc/tidb-tls"
+	clusterDir     = "/etc/cluster-tls"
 	password       = "password"
 	root           = "root"
 	// user is who runs the pod, and who owns what it writes to a volume.
@@ -47,11 +49,15 @@ const (
 // tool is what a kind of Job runs.
 type tool struct{ component, verb, image, path string }
 
-func toolOf(kind string) tool {
+func toolOf(kind string, physical bool) tool {
+	out := tool{componentBackup, "backup", "pingcap/dumpling", "/dumpling"}
 	if kind == v1alpha1.KindRestore {
-		return tool{componentRestore, "restore", "pingcap/tidb-lightning", "/tidb-lightning"}
+		out = tool{componentRestore, "restore", "pingcap/tidb-lightning", "/tidb-lightning"}
 	}
-	return tool{componentBackup, "backup", "pingcap/dumpling", "/dumpling"}
+	if physical {
+		out.image, out.path = "pingcap/br", "/br"
+	}
+	return out
 }
 
 // files are those of one backup.
@@ -59,11 +65,13 @@ type files struct {
 	storage v1alpha1.Storage
 	// folder is named after the Backup, uid is the Backup's; empty if it is not known.
 	folder, uid string
+	// physical says that BR writes or reads them.
+	physical bool
 }
 
 // filesOf are the files of a Backup.
 func filesOf(b *v1alpha1.Backup) files {
-	return files{storage: b.Spec.Storage, folder: b.Name, uid: string(b.UID)}
+	return files{storage: b.Spec.Storage, folder: b.Name, uid: string(b.UID), physical: b.Spec.Type == v1alpha1.BackupPhysical}
 }
 
 // path is the folder in the bucket or on the volume.
@@ -191,6 +199,27 @@ func (m *maker) login(l v1alpha1.Login, g *v1alpha1.TiDBGroup) {
 	}
 }
 
+// lead gives the container PD, for BR, which connects as the group's servers do. Of one cluster
+// one such Job runs at a time.
+func (m *maker) lead(how v1alpha1.PhysicalRun, g *v1alpha1.TiDBGroup) {
+	m.job.Labels[v1alpha1.LabelPhysicalOf], m.job.Spec.Template.Labels[v1alpha1.LabelPhysicalOf] = g.PDGroupName(), g.PDGroupName()
+	add := func(args ...string) { m.main.Args = append(m.main.Args, args...) }
+	add(fmt.Sprintf("--pd=%s://%s:%d", workload.Scheme(g), names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient))
+	if secret := v1alpha1.ClusterSecretName(g); secret != "" {
+		add("--pd-tls=" + clusterDir)
+		m.mount("cluster-tls", clusterDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}, true)
+	}
+	if how.Concurrency != nil {
+		add(fmt.Sprintf("--concurrency=%d", *how.Concurrency))
+	}
+	if how.RateLimit != nil {
+		add(fmt.Sprintf("--rate-limit=%d", *how.RateLimit))
+	}
+	if how.Checksum != nil {
+		add(fmt.Sprintf("--checksum=%t", *how.Checksum))
+	}
+}
+
 // bring has an init container of the operator's image copy the program into the pod, and
 // runs it in the tool's image.
 func (m *maker) bring(image string, t tool, g *v1alpha1.TiDBGroup, of v1alpha1.RunPod) {
@@ -215,12 +244,15 @@ func (m *maker) bring(image string, t tool, g *v1alpha1.TiDBGroup, of v1alpha1.R
 
 // render renders the Job of a run.
 func render(run v1alpha1.Run, f files, g *v1alpha1.TiDBGroup, image string, attempt int32) *batchv1.Job {
-	t := toolOf(run.RunKind())
+	t := toolOf(run.RunKind(), f.physical)
 	m := newMaker(run, t.component, attempt)
 	m.job.Labels[v1alpha1.LabelCluster], m.job.Spec.Template.Labels[v1alpha1.LabelCluster] = g.PDGroupName(), g.PDGroupName()
 	m.bring(image, t, g, run.GetRunPod())
 	m.reach(f, run.RunKind() == v1alpha1.KindRestore)
 	m.login(run.GetLogin(), g)
+	if f.physical {
+		m.lead(run.GetPhysical(), g)
+	}
 	switch of := run.(type) {
 	case *v1alpha1.Backup:
 		m.choose("--database=", of.Spec.Databases)

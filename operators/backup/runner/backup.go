@@ -46,13 +46,22 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 	if err != nil {
 		return result.Result{}, err
 	}
-	if err := db.Close(); err != nil {
+	m := marker{UID: c.UID, Server: server}
+	if c.Cluster.PD != "" {
+		m.Physical = true
+		m.TSO, err = position(ctx, db)
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
 		return result.Result{}, err
 	}
-	if err := p.begin(ctx, c.UID, server); err != nil {
+	if err := p.begin(ctx, m); err != nil {
 		return result.Result{}, err
 	}
-	m, err := c.dump(ctx, p, log, server, password)
+	if m.Physical {
+		m, err = c.copyStores(ctx, p, log, m)
+	} else {
+		m, err = c.dump(ctx, p, log, m, password)
+	}
 	if err != nil {
 		out := resultOf(err, v1alpha1.ReasonRunFailed, true, password, p.secret)
 		return out, errors.Join(errBegun, c.removeAfter(p))
@@ -84,8 +93,7 @@ func (p *place) claim(ctx context.Context, uid string) (*marker, error) {
 }
 
 // dump runs Dumpling and completes the marker.
-func (c Command) dump(ctx context.Context, p *place, log io.Writer, server, password string) (marker, error) {
-	m := marker{UID: c.UID, Complete: true, Server: server}
+func (c Command) dump(ctx context.Context, p *place, log io.Writer, m marker, password string) (marker, error) {
 	if err := c.runTool(ctx, log, p.env(), c.dumpArgs(p.url(), password)); err != nil {
 		return m, err
 	}
@@ -93,10 +101,7 @@ func (c Command) dump(ctx context.Context, p *place, log io.Writer, server, pass
 	if m.TSO, err = p.position(ctx); err != nil {
 		return m, err
 	}
-	if m.Bytes, err = p.size(ctx); err != nil {
-		return m, err
-	}
-	return m, p.finish(ctx, m)
+	return p.finish(ctx, m)
 }
 
 // dumpArgs are Dumpling's. Views and sequences belong to a copy, which it leaves out by

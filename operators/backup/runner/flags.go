@@ -1,9 +1,11 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -47,15 +49,36 @@ type Database struct {
 	TLS, TLSOf string
 }
 
+// Process is a tool that is to run until it ends, or the context does.
+type Process struct {
+	Program, Dir string
+	Args, Env    []string
+	// Out is where both outputs go.
+	Out io.Writer
+}
+
+// Cluster is what BR connects to.
+type Cluster struct {
+	// PD is its URL; empty if the run is a logical one.
+	PD string
+	// TLS is the folder with the certificate to show: ca.crt, tls.crt and tls.key.
+	TLS string
+	// Concurrency, RateLimit in MiB/s of each store and Checksum of BR; empty for its own.
+	Concurrency, RateLimit, Checksum string
+}
+
 // Command is a command line that has been read.
 type Command struct {
 	hook.Line
 	Storage  Storage
 	Database Database
+	// Cluster says that the run is a physical one.
+	Cluster Cluster
 	// UID of the Backup whose files they are; empty if that is not known.
 	UID string
-	// Tool is the program to run.
-	Tool string
+	// Tool is the program to run. Start runs it; nil does so as a process.
+	Tool  string
+	Start func(ctx context.Context, tool Process) error
 	// Databases, Tables and Filters choose what is copied.
 	Databases, Tables, Filters []string
 	// AllowNonEmpty lets a restore write into a cluster with databases of users.
@@ -96,6 +119,8 @@ func Parse(args []string) (Command, error) {
 		return c, errors.New("--bucket wants --credentials")
 	case line.Verb != VerbRestore && c.UID == "":
 		return c, fmt.Errorf("%s wants --uid", line.Verb)
+	case c.Cluster.PD != "" && c.Storage.Bucket == "":
+		return c, errors.New("--pd wants --bucket")
 	case line.Verb != VerbClean && (c.Database.Host == "" || c.Tool == "" || c.Scratch == ""):
 		return c, fmt.Errorf("%s wants --host, --tool and --scratch", line.Verb)
 	}
@@ -121,6 +146,11 @@ func (c *Command) flags(set *flag.FlagSet) {
 	set.StringVar(&c.Database.PasswordOf, "password-of", "", "what the file is made from, for messages")
 	set.StringVar(&c.Database.TLS, "tls", "", "folder with ca.crt of TiDB's certificate, and tls.crt and tls.key to show, if it wants one")
 	set.StringVar(&c.Database.TLSOf, "tls-of", "", "what the folder is made from, for messages")
+	set.StringVar(&c.Cluster.PD, "pd", "", "URL of PD, for a physical run")
+	set.StringVar(&c.Cluster.TLS, "pd-tls", "", "folder with ca.crt, tls.crt and tls.key for PD and TiKV")
+	set.StringVar(&c.Cluster.Concurrency, "concurrency", "", "threads of BR")
+	set.StringVar(&c.Cluster.RateLimit, "rate-limit", "", "MiB in a second of each store")
+	set.StringVar(&c.Cluster.Checksum, "checksum", "", "whether BR compares checksums")
 	set.StringVar(&c.UID, "uid", "", "UID of the Backup")
 	set.StringVar(&c.Tool, "tool", "", "program to run")
 	set.Var((*many)(&c.Databases), "database", "database to copy, may be repeated")

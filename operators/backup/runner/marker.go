@@ -18,6 +18,8 @@ const markerFile = "backup.json"
 type marker struct {
 	// UID of the Backup.
 	UID string `json:"uid"`
+	// Physical says that BR has written the files.
+	Physical bool `json:"physical,omitempty"`
 	// Complete says that all files are there.
 	Complete bool `json:"complete"`
 	// Server is the version of the database that was copied.
@@ -48,8 +50,8 @@ func (p *place) marker(ctx context.Context) (*marker, error) {
 
 // begin writes the marker of a backup that is not complete. It fails if somebody else has
 // just written one, where the storage knows writes that have a condition.
-func (p *place) begin(ctx context.Context, uid, server string) error {
-	err := p.write(ctx, marker{UID: uid, Server: server}, &blob.WriterOptions{IfNotExist: true})
+func (p *place) begin(ctx context.Context, m marker) error {
+	err := p.write(ctx, m, &blob.WriterOptions{IfNotExist: true})
 	if gcerrors.Code(err) == gcerrors.FailedPrecondition {
 		return fail(v1alpha1.ReasonFolderTaken, "folder %s of %s was taken by another backup meanwhile", p.Folder, p.name())
 	}
@@ -58,15 +60,19 @@ func (p *place) begin(ctx context.Context, uid, server string) error {
 
 // finish writes the marker of a backup that is complete, if it is still that of the Backup:
 // files of two would be mixed.
-func (p *place) finish(ctx context.Context, m marker) error {
+func (p *place) finish(ctx context.Context, m marker) (marker, error) {
 	there, err := p.marker(ctx)
 	switch {
 	case err != nil:
-		return err
+		return m, err
 	case there == nil || there.UID != m.UID:
-		return fail(v1alpha1.ReasonFolderTaken, "folder %s of %s was taken by another backup meanwhile: the files of both are mixed", p.Folder, p.name())
+		return m, fail(v1alpha1.ReasonFolderTaken, "folder %s of %s was taken by another backup meanwhile: the files of both are mixed", p.Folder, p.name())
 	}
-	return p.told("write "+markerFile+" to", p.write(ctx, m, nil))
+	if m.Bytes, err = p.size(ctx); err != nil {
+		return m, err
+	}
+	m.Complete = true
+	return m, p.told("write "+markerFile+" to", p.write(ctx, m, nil))
 }
 
 func (p *place) write(ctx context.Context, m marker, options *blob.WriterOptions) error {

@@ -44,7 +44,10 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 	if err != nil {
 		return result.Result{}, err
 	}
-	db, _, err := c.Database.connect(ctx, password, c.Patience)
+	if err := m.suits(c.Cluster.PD != ""); err != nil {
+		return result.Result{}, err
+	}
+	db, server, err := c.Database.connect(ctx, password, c.Patience)
 	if err != nil {
 		return result.Result{}, err
 	}
@@ -57,6 +60,9 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 		if err := checkEmpty(ctx, db, before); err != nil {
 			return result.Result{}, err
 		}
+	}
+	if c.Cluster.PD != "" {
+		return c.restoreStores(ctx, p, db, log, m, server)
 	}
 	err = c.load(ctx, p, db, log, password)
 	if !slices.Contains(before, taskSchema) {

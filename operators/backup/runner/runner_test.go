@@ -119,19 +119,21 @@ func TestBR04AFolderIsTakenOnlyIfItIsFree(t *testing.T) {
 // called complete whose files may be mixed with another's.
 func TestBR04AFolderIsOneBackups(t *testing.T) {
 	_, p := volume(t, nil)
-	require.NoError(t, p.begin(t.Context(), "u", "v8"))
-	assert.Equal(t, v1alpha1.ReasonFolderTaken, resultOf(p.begin(t.Context(), "v", "v8"), "", false).Reason)
-	require.NoError(t, p.finish(t.Context(), marker{UID: "u", Complete: true}))
+	require.NoError(t, p.begin(t.Context(), marker{UID: "u", Server: "v8"}))
+	assert.Equal(t, v1alpha1.ReasonFolderTaken, resultOf(p.begin(t.Context(), marker{UID: "v", Server: "v8"}), "", false).Reason)
+	_, err := p.finish(t.Context(), marker{UID: "u"})
+	require.NoError(t, err)
 
 	// A storage without conditions lets the second write its marker too.
 	require.NoError(t, p.write(t.Context(), marker{UID: "v"}, nil))
-	err := p.finish(t.Context(), marker{UID: "u", Complete: true})
+	_, err = p.finish(t.Context(), marker{UID: "u"})
 	assert.Equal(t, v1alpha1.ReasonFolderTaken, resultOf(err, "", false).Reason)
 	there, err := p.marker(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, &marker{UID: "v"}, there)
 	require.NoError(t, p.bucket.Delete(t.Context(), p.markerKey()))
-	assert.Equal(t, v1alpha1.ReasonFolderTaken, resultOf(p.finish(t.Context(), marker{UID: "u", Complete: true}), "", false).Reason)
+	_, err = p.finish(t.Context(), marker{UID: "u"})
+	assert.Equal(t, v1alpha1.ReasonFolderTaken, resultOf(err, "", false).Reason)
 }
 
 func TestBR04ARestoreReadsOnlyACompleteBackup(t *testing.T) {
@@ -164,8 +166,8 @@ func TestBR04ABackupIsCompleteOnlyWithItsPosition(t *testing.T) {
 	c := Command{UID: "u", Scratch: t.TempDir(), Storage: p.Storage}
 	writes := `for a; do case "$before" in --output) d=$a;; esac; before=$a; done; mkdir -p "$d"; echo x >"$d/t.sql"; `
 	c.Tool = tool(t, writes+`printf 'SHOW MASTER STATUS:\n\tLog: tidb-binlog\n\tPos: 42\n' >"$d/metadata"`)
-	require.NoError(t, p.begin(t.Context(), "u", "v8"))
-	m, err := c.dump(t.Context(), p, io.Discard, "v8", "secret")
+	require.NoError(t, p.begin(t.Context(), marker{UID: "u", Server: "v8"}))
+	m, err := c.dump(t.Context(), p, io.Discard, marker{UID: "u", Server: "v8"}, "secret")
 	require.NoError(t, err)
 	assert.Equal(t, marker{UID: "u", Complete: true, Server: "v8", TSO: "42", Bytes: m.Bytes}, m)
 	assert.Positive(t, m.Bytes)
@@ -175,7 +177,7 @@ func TestBR04ABackupIsCompleteOnlyWithItsPosition(t *testing.T) {
 
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "p")))
 	c.Tool = tool(t, writes+`echo nothing >"$d/metadata"`)
-	_, err = c.dump(t.Context(), p, io.Discard, "v8", "")
+	_, err = c.dump(t.Context(), p, io.Discard, marker{UID: "u", Server: "v8"}, "")
 	require.ErrorContains(t, err, "no position")
 	assert.NotContains(t, files(t, dir), "p/b/backup.json")
 }

@@ -87,7 +87,7 @@ func look(ctx context.Context, s Storage, uid string) (*place, error) {
 	if _, err := p.claim(ctx, uid); err != nil {
 		return nil, err
 	}
-	return p, p.begin(ctx, uid, "v8")
+	return p, p.begin(ctx, marker{UID: uid, Server: "v8"})
 }
 
 func TestBR04WhatIsWrongWithABucketIsNamedBeforeAnythingIsWritten(t *testing.T) {
@@ -153,14 +153,14 @@ func TestBR04AFolderOfABucketIsOneBackups(t *testing.T) {
 	}
 	p, err := look(t.Context(), s.storage(t), "u")
 	require.NoError(t, err)
-	assert.Equal(t, v1alpha1.ReasonFolderTaken, resultOf(p.begin(t.Context(), "v", "v8"), "", false).Reason, "both have found it free")
+	assert.Equal(t, v1alpha1.ReasonFolderTaken, resultOf(p.begin(t.Context(), marker{UID: "v"}), "", false).Reason, "both have found it free")
 	_, err = look(t.Context(), s.storage(t), "v")
 	require.ErrorContains(t, err, "has another backup")
 
 	c := Command{UID: "u", Scratch: t.TempDir(), Storage: s.storage(t)}
 	c.Tool = tool(t, `test "$AWS_ACCESS_KEY_ID" = `+access+` && test "$AWS_SECRET_ACCESS_KEY" = `+secret+` || exit 1`)
 	require.NoError(t, p.bucket.WriteAll(t.Context(), "prod/monday/data/metadata", []byte("Pos: 42\n"), nil))
-	m, err := c.dump(t.Context(), p, os.Stderr, "v8", "")
+	m, err := c.dump(t.Context(), p, os.Stderr, marker{UID: "u", Server: "v8"}, "")
 	require.NoError(t, err)
 	assert.Equal(t, marker{UID: "u", Complete: true, Server: "v8", TSO: "42", Bytes: 8}, m)
 	there, err := p.remove(t.Context(), "u")

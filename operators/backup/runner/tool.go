@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -38,7 +37,7 @@ func (t *tail) Write(p []byte) (int, error) {
 // last is what the tool says that it failed of, and without that its last words. Behind
 // that may come a stack.
 func (t *tail) last() string {
-	failed := regexp.MustCompile(`(?i)^(dump failed|create dumper failed|.*parse arguments.*failed|parsing arguments.*|tidb lightning encountered error): `)
+	failed := regexp.MustCompile(`(?i)^(dump failed|create dumper failed|.*parse arguments.*failed|parsing arguments.*|tidb lightning encountered error|Error): `)
 	words, said := "", ""
 	for line := range bytes.Lines(t.text) {
 		text := strings.TrimSpace(string(line))
@@ -55,25 +54,32 @@ func (t *tail) last() string {
 // runTool runs a tool to its end. What it says goes to the container's log.
 func (c Command) runTool(ctx context.Context, log io.Writer, env, args []string) error {
 	said := &tail{}
-	cmd := exec.CommandContext(ctx, c.Tool, args...) //nolint:gosec // whose Job it is names the tool
-	cmd.Env = append(os.Environ(), env...)
-	cmd.Dir = c.Scratch
-	out := io.MultiWriter(log, said)
-	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = stopTimeout
-	err := cmd.Run()
-	var ended *exec.ExitError
+	start := c.Start
+	if start == nil {
+		start = Execute
+	}
+	err := start(ctx, Process{Program: c.Tool, Dir: c.Scratch, Args: args, Env: env, Out: io.MultiWriter(log, said)})
+	last := said.last()
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return fail(v1alpha1.ReasonRunFailed, "the run was told to stop")
-	case errors.As(err, &ended):
-		last := said.last()
-		return fail(toolReason(last), "%s (%w)", last, err)
+	case last == "":
+		return fmt.Errorf("run %s: %w", c.Tool, err)
 	}
-	return fmt.Errorf("run %s: %w", c.Tool, err)
+	return fail(toolReason(last), "%s (%w)", last, err)
+}
+
+// Execute runs a tool as a process. It is asked to end when the context does, and killed when
+// it does not.
+func Execute(ctx context.Context, p Process) error {
+	cmd := exec.CommandContext(ctx, p.Program, p.Args...) //nolint:gosec // whose Job it is names the tool
+	cmd.Env = append(os.Environ(), p.Env...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.Dir, p.Out, p.Out
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = stopTimeout
+	return cmd.Run()
 }
 
 // toolReason tells from a tool's last words of what kind its failure is.
@@ -83,6 +89,8 @@ func toolReason(words string) string {
 		{v1alpha1.ReasonBucketMissing, `NoSuchBucket`},
 		{v1alpha1.ReasonStorageRefused, `AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|permission denied|read-only file system`},
 		{v1alpha1.ReasonCertificateInvalid, `x509: `},
+		{v1alpha1.ReasonDatabaseNotEmpty, `ErrRestoreNotFreshCluster|ErrDatabasesAlreadyExisted|ErrTablesAlreadyExisted`},
+		{v1alpha1.ReasonBackupUnreadable, `ErrVersionMismatch|ErrInvalidMetaFile`},
 		{v1alpha1.ReasonLoginRefused, `Error (1044|1045|1142|1143|1227|8121) `},
 		{v1alpha1.ReasonDatabaseUnreachable, `Error 2003|invalid connection|bad connection|driver: bad|connect: connection refused|i/o timeout`},
 	} {

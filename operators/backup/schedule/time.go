@@ -1,32 +1,29 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/robfig/cron/v3"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/timetable"
 )
 
 // Parse reads the times of a schedule.
 func Parse(spec *v1alpha1.BackupScheduleSpec) (cron.Schedule, error) {
-	if strings.Contains(spec.Schedule, "=") {
-		return nil, fmt.Errorf("spec.schedule: %q: the time zone has a field of its own: spec.timeZone", spec.Schedule)
+	out, err := timetable.Parse(spec.Schedule, spec.TimeZone)
+	var zone *timetable.ZoneError
+	switch {
+	case err == nil:
+		return out, nil
+	case errors.Is(err, timetable.ErrZoneInSchedule):
+		return nil, fmt.Errorf("spec.schedule: %q: %w: spec.timeZone", spec.Schedule, err)
+	case errors.As(err, &zone):
+		return nil, fmt.Errorf("spec.timeZone: %q is no time zone that is known: use an IANA name, such as Europe/Berlin", zone.Zone)
 	}
-	zone := "UTC"
-	if spec.TimeZone != "" {
-		zone = spec.TimeZone
-	}
-	if _, err := time.LoadLocation(zone); err != nil {
-		return nil, fmt.Errorf("spec.timeZone: %q is no time zone that is known: use an IANA name, such as Europe/Berlin", zone)
-	}
-	out, err := cron.ParseStandard("CRON_TZ=" + zone + " " + spec.Schedule)
-	if err != nil {
-		return nil, fmt.Errorf("spec.schedule: %q: %w: use five fields of cron, such as \"0 2 * * *\"", spec.Schedule, err)
-	}
-	return out, nil
+	return nil, fmt.Errorf("spec.schedule: %q: %w: use five fields of cron, such as \"0 2 * * *\"", spec.Schedule, err)
 }
 
 // latest returns the last time of a schedule that is after one and not after now; false if

@@ -1,0 +1,184 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/e2e/workload/memorydb"
+	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
+)
+
+const (
+	// AccessKey and SecretKey of the server of S3, and its only bucket.
+	AccessKey = "rig-access-key"
+	SecretKey = "rig-secret-key"
+	Bucket    = "copies"
+
+	// holdTTL is how long PD holds data back for BR.
+	holdTTL = 5 * time.Minute
+)
+
+// s3 is a server of S3, whose bucket is a folder.
+type s3 struct{ url, dir string }
+
+// storing returns a server of S3 on a folder, started when it is asked for first.
+func storing(ctx context.Context, dir string) func() (*s3, error) {
+	return func() (*s3, error) {
+		program, err := binaries.Path(ctx, "versitygw")
+		if err != nil {
+			return nil, err
+		}
+		for _, folder := range []string{filepath.Join(dir, "s3", Bucket), filepath.Join(dir, "metadata-of-s3")} {
+			if err := os.MkdirAll(folder, 0o700); err != nil {
+				return nil, fmt.Errorf("make a folder for S3: %w", err)
+			}
+		}
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find a port for S3: %w", err)
+		}
+		address := l.Addr().String()
+		if err := l.Close(); err != nil {
+			return nil, fmt.Errorf("find a port for S3: %w", err)
+		}
+		cmd := exec.CommandContext(ctx, program, "--port", address, "--access", AccessKey, "--secret", SecretKey, "--quiet", //nolint:gosec // built by the test kit
+			"posix", "--sidecar", filepath.Join(dir, "metadata-of-s3"), filepath.Join(dir, "s3"))
+		if err := cmd.Start(); err != nil {
+			return nil, fmt.Errorf("start S3: %w", err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }() // it is killed when the rig ends
+		return &s3{url: "http://" + address, dir: filepath.Join(dir, "s3")}, listening(ctx, address, ended)
+	}
+}
+
+// listening returns when somebody listens at an address.
+func listening(ctx context.Context, address string, ended <-chan error) error {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	ticker := time.NewTicker(again)
+	defer ticker.Stop()
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case why := <-ended:
+			return fmt.Errorf("start S3: it has ended: %w", errors.Join(why, err))
+		case <-ctx.Done():
+			return fmt.Errorf("start S3: %w", err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// lead has a physical run reach the server of S3 and PD, and plays BR in it.
+func (a *actor) lead(command *runner.Command, cluster types.NamespacedName) error {
+	if command.Storage.Bucket == "" {
+		return nil
+	}
+	server, err := a.stores()
+	if err != nil {
+		return err
+	}
+	command.Storage.Endpoint = server.url
+	if command.Cluster.PD == "" {
+		return nil
+	}
+	db, err := a.databases.Of(cluster)
+	if err != nil {
+		return err
+	}
+	command.Cluster.PD = db.URL()
+	command.Start = func(ctx context.Context, tool runner.Process) error { return br{server, db}.run(ctx, tool) }
+	return nil
+}
+
+// br plays BR: it takes the flags that are documented, has PD hold back what it copies and
+// pauses a scheduler, as a restore does, and leaves both. Of a database called endless it
+// copies no end, and of one called broken it fails.
+type br struct {
+	server *s3
+	db     *Database
+}
+
+func (b br) run(ctx context.Context, tool runner.Process) error {
+	flags, err := brFlags(tool.Args)
+	if err != nil {
+		_, _ = fmt.Fprintln(tool.Out, "Error:", err)
+		return err
+	}
+	at, err := url.Parse(flags["storage"])
+	if err != nil {
+		return fmt.Errorf("read the storage: %w", err)
+	}
+	tso, err := strconv.ParseUint(memorydb.TSO, 10, 64)
+	if err != nil {
+		return fmt.Errorf("read the time stamp: %w", err)
+	}
+	cluster := b.db.Model().Cluster()
+	if cluster == nil {
+		return errNoLeader
+	}
+	if _, err := cluster.UpdateServiceSafePoint("br-"+filepath.Base(filepath.Dir(at.Path)), holdTTL, tso-1); err != nil {
+		return fmt.Errorf("hold data back: %w", err)
+	}
+	if err := cluster.PauseScheduler("balance-leader-scheduler", holdTTL); err != nil {
+		return fmt.Errorf("pause a scheduler: %w", err)
+	}
+	meta := filepath.Join(b.server.dir, at.Host, at.Path, "backupmeta")
+	if tool.Args[0] == "restore" {
+		_, err := os.Stat(meta)
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(meta), 0o700); err != nil {
+		return fmt.Errorf("write a backup: %w", err)
+	}
+	if err := os.WriteFile(meta, []byte("meta"), 0o600); err != nil {
+		return fmt.Errorf("write a backup: %w", err)
+	}
+	switch {
+	case strings.Contains(flags["filter"], "endless"):
+		<-ctx.Done()
+		return ctx.Err()
+	case strings.Contains(flags["filter"], "broken"):
+		_, _ = fmt.Fprintln(tool.Out, "Error: [BR:KV:ErrKVUnknown]the stores are broken")
+		return errors.New("exit status 1")
+	}
+	return nil
+}
+
+// brFlags reads the command line of BR.
+func brFlags(args []string) (map[string]string, error) {
+	known := []string{"pd", "storage", "backupts", "filter", "concurrency", "tikv-max-restore-concurrency", "ratelimit", "checksum", "with-sys-table"}
+	if len(args) < 2 || args[1] != "full" {
+		return nil, fmt.Errorf("unknown command %v", args)
+	}
+	out := map[string]string{}
+	for rest := args[2:]; len(rest) > 0; {
+		name, value, joined := strings.Cut(strings.TrimPrefix(rest[0], "--"), "=")
+		rest = rest[1:]
+		if !joined && len(rest) > 0 {
+			value, rest = rest[0], rest[1:]
+		}
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("unknown flag: --%s", name)
+		}
+		out[name] = value
+	}
+	return out, nil
+}

@@ -1,0 +1,100 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/shared/hook"
+)
+
+const (
+	// ofBR begins the names of what BR has PD hold back from garbage collection.
+	ofBR = "br-"
+	// tidyTimeout bounds what is undone in PD: it ends, with the removal of files, before the
+	// pod's grace does.
+	tidyTimeout = 8 * time.Second
+
+	safePointsPath = "/pd/api/v1/gc/safepoint"
+	schedulersPath = "/pd/api/v1/schedulers"
+)
+
+// safePoint is what a service has PD hold back from garbage collection.
+type safePoint struct {
+	ServiceID string `json:"service_id"`
+	SafePoint uint64 `json:"safe_point"`
+}
+
+func (c Cluster) pd() hook.PD { return hook.NewPD(c.PD, hook.TLS{Dir: c.TLS}) }
+
+// tidy removes what BR has left in PD of one run: safe points that are of it, and schedulers
+// that are paused now and were not before. It does so also when the run was told to stop. PD
+// forgets both by itself, after five minutes, so that no run fails of it.
+func (c Cluster) tidy(ctx context.Context, log io.Writer, left func(safePoint) bool, before []string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
+	defer cancel()
+	for {
+		err := errors.Join(c.free(ctx, left), c.resume(ctx, before))
+		if err == nil {
+			return
+		}
+		if !hook.Pause(ctx, pause) {
+			_, _ = fmt.Fprintf(log, "what BR has left in PD could not be removed, and passes after five minutes: %v\n", err)
+			return
+		}
+	}
+}
+
+// free removes safe points, which keep old data.
+func (c Cluster) free(ctx context.Context, left func(safePoint) bool) error {
+	pd := c.pd()
+	var all struct {
+		Points []safePoint `json:"service_gc_safe_points"`
+	}
+	if err := pd.Call(ctx, http.MethodGet, safePointsPath, nil, &all); err != nil {
+		return fmt.Errorf("list safe points of PD: %w", err)
+	}
+	var errs []error
+	for _, s := range all.Points {
+		if !strings.HasPrefix(s.ServiceID, ofBR) || !left(s) {
+			continue
+		}
+		if err := pd.Call(ctx, http.MethodDelete, safePointsPath+"/"+url.PathEscape(s.ServiceID), nil, nil); err != nil {
+			errs = append(errs, fmt.Errorf("remove safe point %s of PD: %w", s.ServiceID, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// paused lists the schedulers of PD that are paused.
+func (c Cluster) paused(ctx context.Context) ([]string, error) {
+	var out []string
+	if err := c.pd().Call(ctx, http.MethodGet, schedulersPath+"?status=paused", nil, &out); err != nil {
+		return nil, fmt.Errorf("list paused schedulers of PD: %w", err)
+	}
+	return out, nil
+}
+
+// resume resumes schedulers. BR does so itself, unless it was killed.
+func (c Cluster) resume(ctx context.Context, before []string) error {
+	now, err := c.paused(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range now {
+		if slices.Contains(before, name) {
+			continue
+		}
+		if err := c.pd().Call(ctx, http.MethodPost, schedulersPath+"/"+url.PathEscape(name), map[string]int{"delay": 0}, nil); err != nil {
+			errs = append(errs, fmt.Errorf("resume scheduler %s of PD: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

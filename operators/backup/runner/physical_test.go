@@ -1,0 +1,171 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// pdOf is a PD with what BR leaves in it.
+type pdOf struct {
+	points []safePoint
+	paused []string
+	calls  []string
+}
+
+func (p *pdOf) serve(t *testing.T) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter, what any) { assert.NoError(t, json.NewEncoder(w).Encode(what)) }
+	mux.HandleFunc("GET "+safePointsPath, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{"service_gc_safe_points": p.points})
+	})
+	mux.HandleFunc("DELETE "+safePointsPath+"/{id}", func(_ http.ResponseWriter, r *http.Request) {
+		p.points = slices.DeleteFunc(p.points, func(s safePoint) bool { return s.ServiceID == r.PathValue("id") })
+	})
+	mux.HandleFunc("GET "+schedulersPath, func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "paused", r.URL.Query().Get("status"))
+		answer(w, p.paused)
+	})
+	mux.HandleFunc("POST "+schedulersPath+"/{name}", func(_ http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		p.calls = append(p.calls, r.PathValue("name")+" "+string(text))
+		p.paused = slices.DeleteFunc(p.paused, func(s string) bool { return s == r.PathValue("name") })
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// others is what others have in PD.
+func others() []safePoint {
+	return []safePoint{{"gc_worker", 10}, {"ticdc", 41}, {"br-of-somebody", 40}, {"br-of-before", 12}}
+}
+
+// physical is a command of a physical run, and its storage.
+func physical(t *testing.T, pd *pdOf) (Command, *place, server) {
+	t.Helper()
+	s := serve(t)
+	st := s.storage(t)
+	p, err := st.open(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, p.bucket.Close()) })
+	return Command{UID: "u", Tool: "/br", Scratch: t.TempDir(), Storage: st, Cluster: Cluster{PD: pd.serve(t), Concurrency: "8", RateLimit: "100", Checksum: "true"}}, p, s
+}
+
+func TestBR01NothingOfAPhysicalBackupStaysInPD(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends  error
+		words string
+	}{
+		"it is complete": {nil, ""},
+		"it fails":       {errors.New("exit status 1"), "Error: [BR:KV:ErrKVStorage]tikv storage occur I/O error: AccessDenied (exit status 1)"},
+		"it is stopped":  {context.Canceled, "the run was told to stop"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pd := &pdOf{points: others(), paused: []string{"of-somebody"}}
+			command, p, s := physical(t, pd)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var args []string
+			command.Start = func(_ context.Context, tool Process) error {
+				args = tool.Args
+				assert.Contains(t, tool.Env, logToTerminal)
+				pd.points = append(pd.points, safePoint{"br-ours", 41})
+				pd.paused = append(pd.paused, "balance-leader-scheduler")
+				data := filepath.Join(s.dir, "copies", "prod", "monday", "data")
+				assert.NoError(t, os.MkdirAll(data, 0o700))
+				assert.NoError(t, os.WriteFile(filepath.Join(data, "backupmeta"), []byte("12345"), 0o600))
+				if c.ends != nil {
+					_, _ = fmt.Fprintln(tool.Out, "Error: [BR:KV:ErrKVStorage]tikv storage occur I/O error: AccessDenied")
+				}
+				if errors.Is(c.ends, context.Canceled) {
+					cancel()
+				}
+				return c.ends
+			}
+			begun := marker{UID: "u", Server: "v8", TSO: "42", Physical: true}
+			require.NoError(t, p.begin(t.Context(), begun))
+			m, err := command.copyStores(ctx, p, io.Discard, begun)
+			assert.Equal(t, others(), pd.points, "those of others stay")
+			assert.Equal(t, []string{"of-somebody"}, pd.paused)
+			assert.Equal(t, []string{`balance-leader-scheduler {"delay":0}`}, pd.calls)
+			address := strings.TrimPrefix(command.Cluster.PD, "http://")
+			assert.Equal(t, []string{"backup", "full", "--backupts", "42", "--pd", address, "--storage", p.url(), "--concurrency=8", "--ratelimit=100", "--checksum=true"}, args)
+			if c.ends == nil {
+				require.NoError(t, err)
+				assert.Equal(t, marker{UID: "u", Server: "v8", TSO: "42", Physical: true, Complete: true, Bytes: 5}, m)
+				return
+			}
+			require.EqualError(t, err, c.words)
+			require.NoError(t, command.removeAfter(p))
+			assert.Empty(t, files(t, filepath.Join(s.dir, "copies")))
+		})
+	}
+}
+
+// A run is not failed for what PD forgets by itself.
+func TestBR01APhysicalBackupStaysCompleteWithoutPD(t *testing.T) {
+	down := httptest.NewServer(nil)
+	down.Close()
+	var log bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	begin := time.Now()
+	Cluster{PD: down.URL}.tidy(ctx, &log, func(safePoint) bool { return true }, nil)
+	assert.Contains(t, log.String(), "what BR has left in PD could not be removed, and passes after five minutes")
+	assert.Less(t, time.Since(begin), tidyTimeout+stopTimeout)
+}
+
+func TestBR01WhatIsCopiedIsWhatTheSpecNames(t *testing.T) {
+	assert.Empty(t, Command{}.tableFilters())
+	assert.Equal(t, []string{"`a-b`.*"}, Command{Databases: []string{"a-b"}}.tableFilters())
+	assert.Equal(t, []string{"`a`.`b`"}, Command{Tables: []string{"a.b"}}.tableFilters())
+	assert.Equal(t, []string{"*.*", everything}, Command{AllowNonEmpty: true}.tableFilters(), "BR wants an empty cluster otherwise")
+	assert.Equal(t, []string{"x.*"}, Command{AllowNonEmpty: true, Filters: []string{"x.*"}}.tableFilters())
+	p := &place{Storage: Storage{Bucket: "b", Folder: "f"}}
+	args := strings.Join(Command{Cluster: Cluster{PD: "https://pd:2379", TLS: "/tls"}}.leadArgs(p, "threads"), " ")
+	assert.Contains(t, args, "--pd pd:2379")
+	assert.Contains(t, args, "--ca /tls/ca.crt --cert /tls/tls.crt --key /tls/tls.key")
+}
+
+func TestBR01ABackupIsReadByWhatCanReadIt(t *testing.T) {
+	for _, c := range []struct {
+		server, than string
+		older        bool
+	}{
+		{"8.0.11-TiDB-v8.1.0", "8.0.11-TiDB-v8.5.7", true},
+		{"8.0.11-TiDB-v8.5.1", "8.0.11-TiDB-v8.5.7", false},
+		{"8.0.11-TiDB-v9.0.0", "8.0.11-TiDB-v8.5.7", false},
+		{"8.0.11-TiDB-v8.10.0", "8.0.11-TiDB-v8.9.0", false},
+		{"8.0.31", "8.0.11-TiDB-v8.5.7", false},
+	} {
+		assert.Equal(t, c.older, older(c.server, c.than), c.server)
+	}
+	m := &marker{Physical: true}
+	require.NoError(t, m.suits(true))
+	r := resultOf(m.suits(false), "", false)
+	assert.Equal(t, v1alpha1.ReasonBackupUnreadable, r.Reason)
+	assert.Equal(t, "the backup is Physical, and not Logical: create another Restore, with spec.type Physical", r.Message)
+	assert.Equal(t, v1alpha1.ReasonDatabaseNotEmpty, toolReason("Error: [BR:Restore:ErrRestoreNotFreshCluster]cluster is not fresh"))
+
+	_, err := Command{Cluster: Cluster{PD: "http://127.0.0.1:1"}}.restoreStores(t.Context(), nil, nil, nil, &marker{Server: "8.0.11-TiDB-v8.5.7"}, "8.0.11-TiDB-v8.1.0")
+	assert.Equal(t, v1alpha1.ReasonBackupUnreadable, resultOf(err, "", false).Reason)
+}

@@ -1,0 +1,35 @@
+// Package timetable reads when something is to happen again and again: five fields of cron
+// and a time zone. It is pure.
+package timetable
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// ErrZoneInSchedule is what is wrong with a schedule that brings its time zone along.
+var ErrZoneInSchedule = errors.New("the time zone has a field of its own")
+
+// ZoneError is a time zone that is not known.
+type ZoneError struct{ Zone string }
+
+func (e *ZoneError) Error() string { return fmt.Sprintf("unknown time zone %s", e.Zone) }
+
+// Parse reads a schedule in a time zone by its IANA name, UTC if it is empty. What is wrong
+// with it is a *ZoneError, ErrZoneInSchedule, or of the fields.
+func Parse(schedule, zone string) (cron.Schedule, error) {
+	if strings.Contains(schedule, "=") {
+		return nil, ErrZoneInSchedule
+	}
+	if zone == "" {
+		zone = "UTC"
+	}
+	if _, err := time.LoadLocation(zone); err != nil {
+		return nil, &ZoneError{zone}
+	}
+	return cron.ParseStandard("CRON_TZ=" + zone + " " + schedule)
+}
