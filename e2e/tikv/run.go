@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -140,7 +142,8 @@ func serveGRPC(ctx context.Context, l net.Listener, s *service.Server) error {
 }
 
 func serveStatus(ctx context.Context, l net.Listener, h http.Handler) error {
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	// A probe of the kubelet that only connects is no error worth a line a second.
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: stdlog.New(io.Discard, "", 0)}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // at the end nobody minds
 	defer stop()
 	if err := server.Serve(l); err != nil && ctx.Err() == nil {

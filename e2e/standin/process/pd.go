@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/pingcap/kvproto/pkg/pdpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
@@ -30,10 +32,11 @@ const (
 // of another cluster.
 var ErrPermanent = errors.New("permanent")
 
-// PD is a client of one PD cluster that follows its leader. Plain text only.
+// PD is a client of one PD cluster that follows its leader.
 type PD struct {
 	log       *slog.Logger
 	endpoints []string // host:port, as given
+	over      *tls.Config
 
 	mu        sync.Mutex
 	conns     map[string]*grpc.ClientConn
@@ -43,17 +46,22 @@ type PD struct {
 }
 
 // NewPD returns a client for the endpoints, each "host:port" with or without
-// http:// before it. Nothing is dialled yet; close it with Close.
-func NewPD(endpoints []string, log *slog.Logger) (*PD, error) {
-	p := &PD{log: log, conns: map[string]*grpc.ClientConn{}}
+// http:// or https:// before it. They are connected to over TLS if there are files for it.
+// Nothing is dialled yet; close it with Close.
+func NewPD(endpoints []string, files Files, log *slog.Logger) (*PD, error) {
+	over, err := files.Client()
+	if err != nil {
+		return nil, err
+	}
+	p := &PD{log: log, over: over, conns: map[string]*grpc.ClientConn{}}
 	for _, list := range endpoints {
 		for e := range strings.SplitSeq(list, ",") {
 			e = strings.TrimSpace(e)
 			if e == "" {
 				continue
 			}
-			if strings.HasPrefix(e, "https://") {
-				return nil, fmt.Errorf("PD endpoint %q: stand-ins don't speak TLS", e)
+			if strings.HasPrefix(e, "https://") && over == nil {
+				return nil, fmt.Errorf("PD endpoint %q: %w", e, errPlain)
 			}
 			p.endpoints = append(p.endpoints, hostPort(e))
 		}
@@ -65,7 +73,7 @@ func NewPD(endpoints []string, log *slog.Logger) (*PD, error) {
 }
 
 func hostPort(url string) string {
-	return strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/")
+	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(url, "http://"), "https://"), "/")
 }
 
 // Close ends all connections.
@@ -85,10 +93,14 @@ func (p *PD) dial(addr string) (*grpc.ClientConn, error) {
 	if c, ok := p.conns[addr]; ok {
 		return c, nil
 	}
+	secured := insecure.NewCredentials()
+	if p.over != nil {
+		secured = credentials.NewTLS(p.over)
+	}
 	fast := backoff.Config{BaseDelay: retryDelay, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}
 	// passthrough: the name is looked up at each dial, so a pod's new address is found.
 	c, err := grpc.NewClient("passthrough:///"+addr,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(secured),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: fast, MinConnectTimeout: callTimeout}),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(Codec())),
 		grpc.WithReadBufferSize(4<<10), grpc.WithWriteBufferSize(4<<10))
@@ -98,6 +110,9 @@ func (p *PD) dial(addr string) (*grpc.ClientConn, error) {
 	p.conns[addr] = c
 	return c, nil
 }
+
+// Over is how PD and its cluster are connected to; nil without TLS.
+func (p *PD) Over() *tls.Config { return p.over }
 
 // Endpoints returns host:port of the members as last heard, the given
 // endpoints before any was heard.
@@ -246,7 +261,7 @@ func (p *PD) Get(ctx context.Context, path string, into any) error {
 	defer cancel()
 	var failed []error
 	for _, addr := range p.Endpoints() {
-		err := get(ctx, "http://"+addr+path, into)
+		err := p.get(ctx, URL(p.over, addr, path), into)
 		if err == nil {
 			return nil
 		}
@@ -255,12 +270,12 @@ func (p *PD) Get(ctx context.Context, path string, into any) error {
 	return errors.Join(failed...)
 }
 
-func get(ctx context.Context, url string, into any) (err error) {
+func (p *PD) get(ctx context.Context, url string, into any) (err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return fmt.Errorf("get %s: %w", url, err)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := Do(p.over, req)
 	if err != nil {
 		return fmt.Errorf("get %s: %w", url, err)
 	}

@@ -106,7 +106,7 @@ func TestSetLookupAndOverlay(t *testing.T) {
 
 func TestPDIsFollowedAndAnotherClusterIsNot(t *testing.T) {
 	server := pdtest.Start(t)
-	pd, err := process.NewPD([]string{"127.0.0.1:1,http://" + server.Addr}, slog.New(slog.DiscardHandler))
+	pd, err := process.NewPD([]string{"127.0.0.1:1,http://" + server.Addr}, process.Files{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer pd.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -129,7 +129,7 @@ func TestPDIsFollowedAndAnotherClusterIsNot(t *testing.T) {
 
 func TestNewPDRefusesWhatItCanNotDial(t *testing.T) {
 	for endpoint, want := range map[string]string{"": "no PD endpoint", "https://pd:2379": "TLS"} {
-		_, err := process.NewPD([]string{endpoint}, slog.New(slog.DiscardHandler))
+		_, err := process.NewPD([]string{endpoint}, process.Files{}, slog.New(slog.DiscardHandler))
 		require.ErrorContains(t, err, want)
 	}
 }

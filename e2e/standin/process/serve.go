@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"time"
@@ -22,11 +24,13 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 }
 
 // ServeHTTP answers on l until ctx ends, and returns when the last answer is
-// given or two seconds have passed. It understands HTTP/2 in the clear, which is
-// gRPC's.
+// given or two seconds have passed. It understands HTTP/2, also in the clear, which
+// is gRPC's.
 func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, Protocols: &http.Protocols{}}
+	// A probe of the kubelet that only connects is no error worth a line a second.
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, Protocols: &http.Protocols{}, ErrorLog: log.New(io.Discard, "", 0)}
 	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetHTTP2(true)
 	s.Protocols.SetUnencryptedHTTP2(true)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()

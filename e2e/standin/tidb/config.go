@@ -29,6 +29,9 @@ type Config struct {
 	Secure            bool // start without root@'%', as --initialize-secure does
 	LogLevel, LogFile string
 	Labels            map[string]string
+	// Files of TLS with the cluster and on the status port, and MySQL's of TLS with MySQL
+	// clients. Those alone are verified that clients show.
+	Files, MySQL process.Files
 	// Document is the settings in effect, as /settings shows them.
 	Document map[string]any
 }
@@ -155,9 +158,10 @@ func fromDocument(given map[string]any) (*Config, error) {
 	if store := process.Text(doc, "store", ""); store != "tikv" {
 		return nil, fmt.Errorf("store %q: the stand-in needs PD, so only tikv will do", store)
 	}
-	if process.Text(doc, "security.cluster-ssl-ca", "") != "" || process.Text(doc, "security.ssl-ca", "") != "" {
-		return nil, errors.New("TLS is configured, and stand-ins don't speak it")
+	if c.Files, err = process.FilesOf(doc, "security.cluster-ssl-ca", "security.cluster-ssl-cert", "security.cluster-ssl-key"); err != nil {
+		return nil, err
 	}
+	c.MySQL = process.Files{CA: process.Text(doc, "security.ssl-ca", ""), Cert: process.Text(doc, "security.ssl-cert", ""), Key: process.Text(doc, "security.ssl-key", "")}
 	c.PD = []string{process.Text(doc, "path", "")}
 	c.Advertise = process.Text(doc, "advertise-address", c.Host)
 	process.Set(doc, "advertise-address", c.Advertise)

@@ -75,7 +75,7 @@ func TestParseArgsRefuses(t *testing.T) {
 		"an unknown section":          {toml: "[nosuch]\na = 1", want: "nosuch"},
 		"an unknown key in a section": {toml: "[performance]\nnosuch = 1", want: "performance.nosuch"},
 		"a store without PD":          {args: []string{"--store=unistore"}, want: "unistore"},
-		"TLS":                         {toml: "[security]\nssl-ca = \"/x\"", want: "TLS"},
+		"half of TLS":                 {toml: "[security]\ncluster-ssl-ca = \"/x\"", want: "belong together"},
 		"a port that is none":         {args: []string{"-P=70000"}, want: "port"},
 		"a file that is not there":    {args: []string{"--config=/nonexistent"}, want: "no such file"},
 		"a check without a file":      {args: []string{"--config-check"}, want: "config check failed"},

@@ -2,6 +2,7 @@ package tidb
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -188,9 +189,9 @@ func exclusive(statement string) bool {
 	return writes(statement) || tables.MatchString(statement)
 }
 
-// listen makes the MySQL server on l. What in sees of each statement is its
-// business.
-func (e *engine) listen(l net.Listener, in server.Interceptor) (*server.Server, error) {
+// listen makes the MySQL server on l, which offers TLS if there is a configuration. What in
+// sees of each statement is its business.
+func (e *engine) listen(l net.Listener, secured *tls.Config, in server.Interceptor) (*server.Server, error) {
 	chain := &server.InterceptorChain{}
 	chain.WithInterceptor(in)
 	sessions := func(e *gms.Engine, m *server.SessionManager, h mysql.Handler) (*gms.Engine, *server.SessionManager, mysql.Handler) {
@@ -198,7 +199,7 @@ func (e *engine) listen(l net.Listener, in server.Interceptor) (*server.Server, 
 	}
 	s, err := server.NewServer(server.Config{
 		Protocol: "tcp", Address: l.Addr().String(), Listener: e.open.wrap(l), Version: e.version,
-		AllowClearTextWithoutTLS: true, Options: []server.Option{chain.Option(), sessions},
+		AllowClearTextWithoutTLS: true, TLSConfig: secured, Options: []server.Option{chain.Option(), sessions},
 	}, e.gms, sql.NewContext, memory.NewSessionBuilder(e.data), nil)
 	if err != nil {
 		return nil, fmt.Errorf("make MySQL server: %w", err)

@@ -2,6 +2,7 @@ package tidb
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -48,7 +49,7 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 	if err != nil {
 		return err
 	}
-	pd, err := process.NewPD(c.PD, log)
+	pd, err := process.NewPD(c.PD, c.Files, log)
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,11 @@ func (s *serving) open(ctx context.Context) error {
 		return err
 	}
 	s.in = &interceptor{log: s.log, journal: s.journal, slow: s.slow, one: &s.engine.one, sessions: func() *server.SessionManager { return s.mysql.SessionManager() }}
-	if s.mysql, err = s.engine.listen(client, s.in); err != nil {
+	secured, err := s.c.MySQL.Server(tls.VerifyClientCertIfGiven)
+	if err != nil {
+		return errors.Join(err, client.Close())
+	}
+	if s.mysql, err = s.engine.listen(client, secured, s.in); err != nil {
 		return errors.Join(err, client.Close())
 	}
 	config, err := settings.NewTiDB(s.c.Document)
@@ -166,7 +171,7 @@ func (s *serving) open(ctx context.Context) error {
 	if !s.c.ReportStatus {
 		return nil
 	}
-	s.port, err = process.Listen(ctx, net.JoinHostPort(s.c.StatusHost, strconv.Itoa(s.c.StatusPort)))
+	s.port, err = s.c.Files.Listen(ctx, net.JoinHostPort(s.c.StatusHost, strconv.Itoa(s.c.StatusPort)))
 	if err != nil {
 		return errors.Join(err, client.Close())
 	}

@@ -294,7 +294,7 @@ func TestItWaitsForAStoreThatAnswers(t *testing.T) {
 	pd.Put(&metapb.Store{Id: 2, Address: pd.Addr, Labels: []*metapb.StoreLabel{{Key: "engine", Value: "tiflash"}}})
 	log, err := process.NewLogger(io.Discard, "tidb", "")
 	require.NoError(t, err)
-	client, err := process.NewPD([]string{pd.Addr}, log)
+	client, err := process.NewPD([]string{pd.Addr}, process.Files{}, log)
 	require.NoError(t, err)
 	defer client.Close()
 	soon, cancel := context.WithTimeout(t.Context(), time.Second/2)

@@ -68,7 +68,7 @@ type topology struct {
 
 // newTopology connects to PD's etcd, until close.
 func newTopology(ctx context.Context, log *slog.Logger, pd *process.PD, c *Config) (*topology, error) {
-	etcd, err := pdetcd.Connect(ctx, pd.Endpoints())
+	etcd, err := pdetcd.Connect(ctx, pd.Endpoints(), pd.Over())
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,8 @@ type Config struct {
 	DataDirs                []string // the first one holds the store's identity
 	TmpPath                 string
 	LogLevel, LogFile       string
+	// Files of TLS for its own ports; those of the proxy are in Proxy.
+	Files process.Files
 }
 
 // Keys returns the keys that tiflash.toml may have.
@@ -144,8 +146,9 @@ func merge(doc, proxy map[string]any, release string, getenv func(string) string
 	if process.Lookup(proxy, "server.labels.engine") != nil {
 		return nil, errors.New("the label engine is TiFlash's own and can't be configured")
 	}
-	if process.Text(doc, "security.ca_path", "") != "" {
-		return nil, errors.New("security.ca_path is set, and stand-ins don't speak TLS")
+	var err error
+	if c.Files, err = process.FilesOf(doc, "security.ca_path", "security.cert_path", "security.key_path"); err != nil {
+		return nil, err
 	}
 	for _, key := range []string{"storage.main.dir", "storage.latest.dir", "path"} {
 		dirs, err := list(process.Lookup(doc, key))
@@ -176,7 +179,6 @@ func merge(doc, proxy map[string]any, release string, getenv func(string) string
 		return nil, errors.New("raft.pd_addr is not set")
 	}
 	process.Set(proxy, "pd.endpoints", []any{pd})
-	var err error
 	if c.Proxy, err = tikv.FromDocument(proxy); err != nil {
 		return nil, err
 	}

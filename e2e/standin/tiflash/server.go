@@ -34,7 +34,7 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 	if err := c.makeDirs(); err != nil {
 		return err
 	}
-	pd, err := process.NewPD(c.Proxy.PD, log)
+	pd, err := process.NewPD(c.Proxy.PD, c.Proxy.Files, log)
 	if err != nil {
 		return err
 	}
@@ -49,11 +49,11 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	status, err := process.Listen(ctx, p.StatusAddr)
+	status, err := p.Files.Listen(ctx, p.StatusAddr)
 	if err != nil {
 		return err
 	}
-	metrics, err := process.Listen(ctx, net.JoinHostPort(c.ListenHost, strconv.Itoa(c.MetricsPort)))
+	metrics, err := c.Files.Listen(ctx, net.JoinHostPort(c.ListenHost, strconv.Itoa(c.MetricsPort)))
 	if err != nil {
 		return errors.Join(err, status.Close())
 	}
@@ -94,11 +94,11 @@ func serve(ctx context.Context, log *slog.Logger, c *Config, store *tikv.Store, 
 	if err != nil {
 		return fmt.Errorf("read flash.service_addr: %w", err)
 	}
-	service, err := process.Listen(ctx, net.JoinHostPort(c.ListenHost, servicePort))
+	service, err := c.Files.Listen(ctx, net.JoinHostPort(c.ListenHost, servicePort))
 	if err != nil {
 		return err
 	}
-	peers, err := process.Listen(ctx, c.Proxy.Addr)
+	peers, err := c.Proxy.Files.Listen(ctx, c.Proxy.Addr)
 	if err != nil {
 		return errors.Join(err, service.Close())
 	}

@@ -80,7 +80,7 @@ func TestParseArgsRefuses(t *testing.T) {
 		"text that is no TOML":               {toml: "a = = 1", want: "parse configuration file"},
 		"a label without a value":            {args: []string{"--labels=zone"}, want: "key=value"},
 		"an address that others can't dial":  {args: []string{"--addr=0.0.0.0:20160"}, want: "advertise-addr"},
-		"TLS":                                {toml: "[security]\nca-path = \"/x\"", want: "TLS"},
+		"half of TLS":                        {toml: "[security]\nca-path = \"/x\"", want: "belong together"},
 		"a duration that is none":            {toml: "[raftstore]\npd-heartbeat-tick-interval = \"soon\"", want: "pd-heartbeat-tick-interval"},
 		"a size that is none":                {args: []string{"--capacity=3XB"}, want: "unknown unit"},
 	} {

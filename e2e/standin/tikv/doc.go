@@ -9,6 +9,6 @@
 //
 // It also works against a real PD. Left out: Raft between the stores (a region
 // whose leader is gone has none until that store is back), splits, merges,
-// TLS, and any service on the store's port but the handing over of regions and the
-// word that there is no log backup to flush.
+// and any service on the store's port but the handing over of regions and the word
+// that there is no log backup to flush.
 package tikv

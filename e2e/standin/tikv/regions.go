@@ -255,12 +255,12 @@ func (r *regions) handOver(ctx context.Context, region *metapb.Region, to *metap
 		if err != nil {
 			return fmt.Errorf("encode region: %w", err)
 		}
-		url := "http://" + res.GetStore().GetAddress() + regionPath
+		url := process.URL(r.store.pd.Over(), res.GetStore().GetAddress(), regionPath)
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
 		if err != nil {
 			return fmt.Errorf("make request: %w", err)
 		}
-		answer, err := http.DefaultClient.Do(req)
+		answer, err := process.Do(r.store.pd.Over(), req)
 		if err != nil {
 			return err
 		}

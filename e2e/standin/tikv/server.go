@@ -31,7 +31,7 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 	if err != nil {
 		return err
 	}
-	pd, err := process.NewPD(c.PD, log)
+	pd, err := process.NewPD(c.PD, c.Files, log)
 	if err != nil {
 		return err
 	}
@@ -48,11 +48,11 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) (err error) {
 	if err := store.Register(ctx, true); err != nil {
 		return err
 	}
-	peers, err := process.Listen(ctx, c.Addr)
+	peers, err := c.Files.Listen(ctx, c.Addr)
 	if err != nil {
 		return err
 	}
-	port, err := process.Listen(ctx, c.StatusAddr)
+	port, err := c.Files.Listen(ctx, c.StatusAddr)
 	if err != nil {
 		return errors.Join(err, peers.Close())
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process"
 )
 
 // Config is the part of tiproxy.toml that this stand-in reads.
@@ -22,9 +24,24 @@ type Config struct {
 	API struct {
 		Addr string `toml:"addr"`
 	} `toml:"api"`
+	Security struct {
+		API     Section `toml:"server-http-tls"`
+		Cluster Section `toml:"cluster-tls"`
+		Clients Section `toml:"server-tls"`
+		Servers Section `toml:"sql-tls"`
+	} `toml:"security"`
 	// Document is the whole file.
 	Document map[string]any `toml:"-"`
 }
+
+// Section is TLS of one kind of connections.
+type Section struct {
+	CA   string `toml:"ca"`
+	Cert string `toml:"cert"`
+	Key  string `toml:"key"`
+}
+
+func (s Section) files() process.Files { return process.Files{CA: s.CA, Cert: s.Cert, Key: s.Key} }
 
 // closing is for how long transactions may end when the proxy stops.
 func (c *Config) closing() time.Duration { return time.Duration(c.Proxy.Close) * time.Second }

@@ -2,6 +2,7 @@ package tiproxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,6 +28,10 @@ const moveEvery = 100 * time.Millisecond
 type Proxy struct {
 	log     *slog.Logger
 	servers Servers
+	// clients are served with secured over TLS if they want it, and servers are asked with
+	// files if they offer it; nil and none without.
+	secured *tls.Config
+	files   process.Files
 
 	mu       sync.Mutex
 	sessions map[*mysql.Conn]*session
@@ -39,6 +44,12 @@ func NewProxy(log *slog.Logger, servers Servers) *Proxy {
 	return &Proxy{log: log, servers: servers, sessions: map[*mysql.Conn]*session{}}
 }
 
+// Over has clients served over TLS, and servers asked so.
+func (p *Proxy) Over(clients *tls.Config, servers process.Files) *Proxy {
+	p.secured, p.files = clients, servers
+	return p
+}
+
 // Serve takes connections until ctx ends. Then each ends between two transactions, and all
 // that are left after closing.
 func (p *Proxy) Serve(ctx context.Context, l net.Listener, closing time.Duration) error {
@@ -46,6 +57,7 @@ func (p *Proxy) Serve(ctx context.Context, l net.Listener, closing time.Duration
 	if err != nil {
 		return fmt.Errorf("listen for MySQL: %w", err)
 	}
+	listener.TLSConfig = p.secured
 	go listener.Accept() // until it is closed
 	for process.Wait(ctx, moveEvery) == nil {
 		for _, s := range p.all() {

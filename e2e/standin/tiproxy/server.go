@@ -2,6 +2,7 @@ package tiproxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,7 +19,7 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) error {
 	if err != nil {
 		return fmt.Errorf("read configuration: %w", err)
 	}
-	servers, err := newDirectory(ctx, log, c.Proxy.PD)
+	servers, err := newDirectory(ctx, log, c.Proxy.PD, c.Security.Cluster.files())
 	if err != nil {
 		return err
 	}
@@ -26,11 +27,15 @@ func Run(ctx context.Context, log *slog.Logger, c *Config) error {
 	if err != nil {
 		return err
 	}
-	api, err := process.Listen(ctx, c.API.Addr)
+	api, err := c.Security.API.files().Listen(ctx, c.API.Addr)
 	if err != nil {
 		return errors.Join(err, clients.Close())
 	}
-	proxy, stopping := NewProxy(log, servers), &atomic.Bool{}
+	secured, err := c.Security.Clients.files().Server(tls.RequireAndVerifyClientCert)
+	if err != nil {
+		return errors.Join(err, clients.Close(), api.Close())
+	}
+	proxy, stopping := NewProxy(log, servers).Over(secured, c.Security.Servers.files()), &atomic.Bool{}
 	// The servers are known, and the API answers, until the last client has gone.
 	last, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

@@ -2,6 +2,7 @@ package tiproxy
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -38,18 +39,24 @@ type Servers interface {
 type directory struct {
 	log  *slog.Logger
 	etcd *clientv3.Client
+	over *tls.Config
 	http *http.Client
 
 	mu      sync.Mutex
 	healthy map[string]bool
 }
 
-func newDirectory(ctx context.Context, log *slog.Logger, pd string) (*directory, error) {
-	etcd, err := pdetcd.Connect(ctx, strings.Split(pd, ","))
+func newDirectory(ctx context.Context, log *slog.Logger, pd string, files process.Files) (*directory, error) {
+	over, err := files.Client()
 	if err != nil {
 		return nil, err
 	}
-	return &directory{log: log, etcd: etcd, http: &http.Client{Timeout: healthTimeout}, healthy: map[string]bool{}}, nil
+	etcd, err := pdetcd.Connect(ctx, strings.Split(pd, ","), over)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{TLSClientConfig: over, Proxy: http.ProxyFromEnvironment}}
+	return &directory{log: log, etcd: etcd, over: over, http: client, healthy: map[string]bool{}}, nil
 }
 
 // Healthy implements Servers.
@@ -118,7 +125,7 @@ func (d *directory) ask(ctx context.Context, status map[string]string) map[strin
 	out := map[string]bool{}
 	for address, port := range status {
 		all.Go(func() {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+port+"/status", http.NoBody)
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, process.URL(d.over, port, "/status"), http.NoBody)
 			if err != nil {
 				return
 			}

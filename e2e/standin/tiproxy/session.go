@@ -11,6 +11,9 @@ import (
 
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
+	"github.com/dolthub/vitess/go/vt/vttls"
+
+	"github.com/tidb-groups/tidb-groups/e2e/standin/process"
 )
 
 // connectTimeout bounds a connection to a server, in milliseconds.
@@ -74,7 +77,12 @@ func (s *session) settle(ctx context.Context, p *Proxy) error {
 	if err != nil {
 		return fmt.Errorf("read port of a server: %w", err)
 	}
-	server, err := mysql.Connect(ctx, &mysql.ConnParams{Host: host, Port: number, Uname: s.user, DbName: s.db, ConnectTimeoutMs: connectTimeout, SslMode: "disabled"})
+	params := &mysql.ConnParams{Host: host, Port: number, Uname: s.user, DbName: s.db, ConnectTimeoutMs: connectTimeout, SslMode: vttls.Disabled}
+	if p.files != (process.Files{}) {
+		// It knows a server by its CA, and not by its name.
+		params.SslMode, params.SslCa, params.SslCert, params.SslKey = vttls.VerifyCA, p.files.CA, p.files.Cert, p.files.Key
+	}
+	server, err := mysql.Connect(ctx, params)
 	if err != nil {
 		if s.server != nil {
 			return nil
