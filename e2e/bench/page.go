@@ -145,7 +145,7 @@ func processTable(out *strings.Builder, runs []Run) {
 	if !slices.ContainsFunc(runs, func(r Run) bool { return len(r.Processes) > 0 }) {
 		return
 	}
-	out.WriteString("\n### In processes of their own, and in one\n\n" +
+	out.WriteString("\n### Processes and memory\n\n" +
 		"Memory is what the processes keep for themselves in the end, without their code.\n\n" +
 		"| commit | clusters | processes | all Ready, s | processor time per cluster, ms | idle | processor time idle, ms | memory, MiB |\n|---|---|---|---|---|---|---|---|\n")
 	for _, run := range runs {
