@@ -19,7 +19,7 @@ func TestBR04WhatABackupMayNotSay(t *testing.T) {
 		"exclude each other":                           {v1alpha1.KindBackup, change{"spec.databases", "[a]"}},
 		"a user other than root needs passwordSecret":  {v1alpha1.KindBackup, change{"spec.user", "me"}},
 		"spec.storage.pvc.path":                        {v1alpha1.KindBackup, change{"spec.storage.pvc.path", "a/../b"}},
-		"spec.type":                                    {v1alpha1.KindBackup, change{"spec.type", "Physical"}},
+		"type Physical needs storage.s3":               {v1alpha1.KindBackup, change{"spec.type", "Physical"}},
 		"metadata.name must be at most 48 characters":  {v1alpha1.KindBackup, change{"metadata.name", "a234567890123456789012345678901234567890123456789"}},
 		"from needs exactly one of backup and storage": {v1alpha1.KindRestore, change{"spec.from", "{}"}},
 		"from.folder goes with from.storage":           {v1alpha1.KindRestore, change{"spec.from.folder", "x"}},

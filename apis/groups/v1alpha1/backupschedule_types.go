@@ -16,7 +16,29 @@ const (
 	ConcurrencyAllow ConcurrencyPolicy = "Allow"
 )
 
+// KeepBackups says how many days, weeks and months keep their newest complete Backup: the last
+// ones of which there is any, in the time zone of the schedule.
+type KeepBackups struct {
+	// Daily is how many days.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	Daily *int32 `json:"daily,omitempty"`
+	// Weekly is how many weeks, which begin on Monday.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=500
+	// +optional
+	Weekly *int32 `json:"weekly,omitempty"`
+	// Monthly is how many months.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=120
+	// +optional
+	Monthly *int32 `json:"monthly,omitempty"`
+}
+
 // BackupScheduleSpec is what is asked for.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.keep) || has(self.maxBackups) || has(self.maxAge)",message="keep goes with maxBackups or maxAge: without them all Backups stay"
 type BackupScheduleSpec struct {
 	// Schedule says when a backup begins, as five fields of cron: minute, hour, day of
 	// month, month, day of week.
@@ -49,6 +71,9 @@ type BackupScheduleSpec struct {
 	// +kubebuilder:validation:Type=string
 	// +optional
 	MaxAge *metav1.Duration `json:"maxAge,omitempty"`
+	// Keep has older Backups stay that maxBackups or maxAge would delete.
+	// +optional
+	Keep *KeepBackups `json:"keep,omitempty"`
 	// Template of the Backups.
 	Template BackupTemplate `json:"template"`
 }

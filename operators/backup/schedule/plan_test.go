@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -162,4 +163,41 @@ func TestBR02TheLastEndIsTold(t *testing.T) {
 	assert.Equal(t, "the last backup has failed: kubectl -n db describe backup bad", p.Last.Message)
 	assert.Equal(t, "good", p.Status.LastBackup)
 	assert.Equal(t, step.KindDone, Make(s, Seen{Backups: []*v1alpha1.Backup{backup("new", v1alpha1.RunComplete, 0), bad}, Now: clock()}).Last.Kind)
+}
+
+func TestBR02TheNewestOfDaysWeeksAndMonthsStay(t *testing.T) {
+	s := sample(func(s *v1alpha1.BackupSchedule) {
+		s.Spec.TimeZone, s.Spec.MaxBackups = "Europe/Berlin", ptr.To[int32](2)
+		s.Spec.Keep = &v1alpha1.KeepBackups{Daily: ptr.To[int32](3), Weekly: ptr.To[int32](2), Monthly: ptr.To[int32](3)}
+	})
+	stay := func(all []*v1alpha1.Backup) []string {
+		var out []string
+		gone := Make(s, Seen{Backups: all, Now: clock()}).Delete
+		for _, b := range all {
+			if !slices.Contains(gone, b) {
+				out = append(out, b.Name)
+			}
+		}
+		return out
+	}
+	var all []*v1alpha1.Backup
+	for day := range 100 {
+		for _, hour := range []int{23, 11} { // 23 h in UTC is a day later in Berlin
+			end := time.Date(2026, 3, 27-day, hour, 30, 0, 0, time.UTC)
+			b := backup(end.Format("0102-15"), v1alpha1.RunComplete, 0)
+			b.Status.CompletionTime = &metav1.Time{Time: end}
+			all = append(all, b)
+		}
+	}
+	want := []string{
+		"0327-23", "0327-11", // the two newest, of Saturday 28 and of Friday 27 in Berlin: the newest of a day, a week and a month is the first
+		"0326-11",            // of Thursday, the third day
+		"0322-11",            // of the Sunday before, the second week
+		"0228-11", "0131-11", // of February and January
+	}
+	assert.Equal(t, want, stay(all))
+	left := slices.DeleteFunc(slices.Clone(all), func(b *v1alpha1.Backup) bool { return !slices.Contains(want, b.Name) })
+	assert.Equal(t, want, stay(left), "what stays stays")
+	s.Spec.Keep = nil
+	assert.Equal(t, want[:2], stay(all))
 }

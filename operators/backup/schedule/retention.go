@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -42,11 +43,11 @@ func superfluous(s *v1alpha1.BackupSchedule, own []*v1alpha1.Backup, seen Seen) 
 		return nil
 	}
 	var out []*v1alpha1.Backup
-	oldest := good[0]
+	oldest, stays := good[0], kept(s, good)
 	for n, b := range good {
 		many := s.Spec.MaxBackups != nil && n >= int(*s.Spec.MaxBackups)
 		old := s.Spec.MaxAge != nil && seen.Now.Sub(endOf(b)) > s.Spec.MaxAge.Duration
-		if n > 0 && (many || old) && !seen.Read[b.Name] {
+		if n > 0 && (many || old) && !stays[b.Name] && !seen.Read[b.Name] {
 			out = append(out, b)
 			continue
 		}
@@ -55,6 +56,39 @@ func superfluous(s *v1alpha1.BackupSchedule, own []*v1alpha1.Backup, seen Seen) 
 	for _, b := range own {
 		if b.DeletionTimestamp == nil && b.Status.State == v1alpha1.RunFailed && byCompletion(b, oldest) < 0 {
 			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// kept returns the names of the complete Backups, the newest first, that spec.keep has stay: the
+// newest of each of the last days, weeks and months that have any.
+func kept(s *v1alpha1.BackupSchedule, good []*v1alpha1.Backup) map[string]bool {
+	out := map[string]bool{}
+	if s.Spec.Keep == nil {
+		return out
+	}
+	zone, err := time.LoadLocation(s.Spec.TimeZone)
+	if err != nil {
+		zone = time.UTC // a schedule that cannot be read deletes nothing
+	}
+	for _, k := range []struct {
+		many   *int32
+		period func(time.Time) string
+	}{
+		{s.Spec.Keep.Daily, func(at time.Time) string { return at.Format(time.DateOnly) }},
+		{s.Spec.Keep.Weekly, func(at time.Time) string {
+			year, week := at.ISOWeek()
+			return fmt.Sprintf("%d-%d", year, week)
+		}},
+		{s.Spec.Keep.Monthly, func(at time.Time) string { return at.Format("2006-01") }},
+	} {
+		periods := map[string]bool{}
+		for _, b := range good {
+			period := k.period(endOf(b).In(zone))
+			if k.many != nil && !periods[period] && len(periods) < int(*k.many) {
+				periods[period], out[b.Name] = true, true
+			}
 		}
 	}
 	return out
