@@ -70,7 +70,7 @@ func (r *runner) shows(ctx context.Context, wanted map[string]string) error {
 		}
 		block, _ := pem.Decode(secret.Data[v1alpha1.TLSKeyCert])
 		if block == nil {
-			return fmt.Errorf("Secret %s: key %s is no PEM", name, v1alpha1.TLSKeyCert)
+			return fmt.Errorf("key %s of Secret %s is no PEM", v1alpha1.TLSKeyCert, name)
 		}
 		leaf, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
