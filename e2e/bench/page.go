@@ -149,9 +149,13 @@ func processTable(out *strings.Builder, runs []Run) {
 		"Memory is what the processes keep for themselves in the end, without their code.\n\n" +
 		"| commit | clusters | processes | all Ready, s | processor time per cluster, ms | idle | processor time idle, ms | memory, MiB |\n|---|---|---|---|---|---|---|---|\n")
 	for _, run := range runs {
+		commit := run.Commit
+		if run.Loaded() {
+			commit += fmt.Sprintf(" (%.0f processes wanted a processor already)", run.Load)
+		}
 		for _, p := range run.Processes {
 			fmt.Fprintf(out, "| %s | %d | %d | %.1f | %.0f | %s | %.0f | %d |\n",
-				run.Commit, p.Clusters, len(p.Memory), p.Took.Seconds(), ms(p.Start)/float64(p.Clusters), p.IdleFor, ms(p.Idle), p.Total()>>20)
+				commit, p.Clusters, len(p.Memory), p.Took.Seconds(), ms(p.Start)/float64(p.Clusters), p.IdleFor, ms(p.Idle), p.Total()>>20)
 		}
 	}
 }

@@ -22,10 +22,12 @@ import (
 )
 
 const (
-	// AccessKey and SecretKey of the server of S3, and its only bucket.
+	// AccessKey is whom the server of S3 knows.
 	AccessKey = "rig-access-key"
+	// SecretKey is how it knows him.
 	SecretKey = "rig-secret-key"
-	Bucket    = "copies"
+	// Bucket is its only one.
+	Bucket = "copies"
 
 	// holdTTL is how long PD holds data back for BR.
 	holdTTL = 5 * time.Minute

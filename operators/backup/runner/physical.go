@@ -54,11 +54,16 @@ func (c Command) copyStores(ctx context.Context, p *place, log io.Writer, m mark
 	return p.finish(ctx, m)
 }
 
-// restoreStores has BR lead the stores, which read the backup.
-func (c Command) restoreStores(ctx context.Context, p *place, db *sql.DB, log io.Writer, m *marker, server string) (result.Result, error) {
+// readable refuses a physical backup of a newer version than the cluster's.
+func (m *marker) readable(server string) error {
 	if older(server, m.Server) {
-		return result.Result{}, fail(v1alpha1.ReasonBackupUnreadable, "the backup was made in %s, and the cluster is %s: upgrade the cluster to that version first", m.Server, server)
+		return fail(v1alpha1.ReasonBackupUnreadable, "the backup was made in %s, and the cluster is %s: upgrade the cluster to that version first", m.Server, server)
 	}
+	return nil
+}
+
+// restoreStores has BR lead the stores, which read the backup.
+func (c Command) restoreStores(ctx context.Context, p *place, db *sql.DB, log io.Writer, m *marker) (result.Result, error) {
 	now, err := position(ctx, db)
 	if err != nil {
 		return result.Result{}, err

@@ -62,7 +62,10 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 		}
 	}
 	if c.Cluster.PD != "" {
-		return c.restoreStores(ctx, p, db, log, m, server)
+		if err := m.readable(server); err != nil {
+			return result.Result{}, err
+		}
+		return c.restoreStores(ctx, p, db, log, m)
 	}
 	err = c.load(ctx, p, db, log, password)
 	if !slices.Contains(before, taskSchema) {
