@@ -20,6 +20,17 @@ func TestAnImageThatGoesElsewhereTellsItsVersion(t *testing.T) {
 	assert.Contains(t, buildArgs("/out", "", []string{"./pdgroup"}), "-ldflags=-s -w", "a commit that changes nothing makes no new image")
 }
 
+// Two images may bring the same program.
+func TestAProgramOfTwoImagesIsCompiledOnce(t *testing.T) {
+	assert.Equal(t, []string{"./b", "./a", "./c"}, packagesFor([]recipe{
+		{pkg: "./a", extra: []string{"./b"}}, {pkg: "./c", extra: []string{"./b"}}, {pkg: "./apart", module: "e2e/apart"}, {program: "coredns"},
+	}))
+	all := packagesFor(catalog())
+	for i, pkg := range all {
+		assert.NotContains(t, all[:i], pkg)
+	}
+}
+
 // All programs of a module get into one folder.
 func TestNoTwoProgramsHaveOneName(t *testing.T) {
 	names := map[string]string{}

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -41,15 +40,8 @@ func Build(ctx context.Context, names ...string) ([]Archive, error) {
 	if err := buildModules(ctx, root, cache, recipes); err != nil {
 		return nil, err
 	}
-	var packages []string
-	for _, r := range recipes {
-		if r.pkg != "" && r.module == "" && !slices.Contains(packages, r.pkg) {
-			packages = append(packages, r.pkg)
-		}
-		packages = append(packages, r.extra...)
-	}
 	dir := ""
-	if len(packages) > 0 {
+	if packages := packagesFor(recipes); len(packages) > 0 {
 		if dir, err = Binaries(ctx, root, cache, packages...); err != nil {
 			return nil, err
 		}

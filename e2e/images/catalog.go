@@ -135,6 +135,24 @@ func catalog() []recipe {
 	return append(recipes, real(SetOlder, binaries.OlderRelease, "-older")...)
 }
 
+// packagesFor lists the main packages that images are made from, each once, but for those of
+// modules apart.
+func packagesFor(recipes []recipe) []string {
+	var out []string
+	for _, r := range recipes {
+		own := slices.Clone(r.extra)
+		if r.pkg != "" && r.module == "" {
+			own = append(own, r.pkg)
+		}
+		for _, pkg := range own {
+			if !slices.Contains(out, pkg) {
+				out = append(out, pkg)
+			}
+		}
+	}
+	return out
+}
+
 // toldVersion begins the variable that tells our TiKV and a stand-in their release.
 const toldVersion = "STANDIN_VERSION="
 

@@ -25,11 +25,7 @@ func Operators(ctx context.Context, t Target, names ...string) ([]Spec, error) {
 	recipes := slices.DeleteFunc(catalog(), func(r recipe) bool {
 		return r.set != SetOperators || len(names) > 0 && !slices.Contains(names, path.Base(r.pkg))
 	})
-	var packages []string
-	for _, r := range recipes {
-		packages = append(append(packages, r.pkg), r.extra...)
-	}
-	if err := compile(ctx, root, t, packages); err != nil {
+	if err := compile(ctx, root, t, packagesFor(recipes)); err != nil {
 		return nil, err
 	}
 	specs := make([]Spec, 0, len(recipes))
