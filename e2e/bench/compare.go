@@ -32,10 +32,9 @@ func Last(file string) (Run, error) {
 type Comparison struct {
 	Clusters int
 	// What was counted for each cluster.
-	What        string
-	Base, Now   float64
-	Regression  bool
-	Informative bool
+	What       string
+	Base, Now  float64
+	Regression bool
 }
 
 // String tells it on a line.
@@ -60,14 +59,18 @@ func Compare(base, now Run) ([]Comparison, error) {
 				continue
 			}
 			n := float64(after.Clusters)
-			for _, c := range []Comparison{
-				{What: "writes", Base: float64(before.Start.Writes), Now: float64(after.Start.Writes)},
-				{What: "reads", Base: float64(before.Start.Reads), Now: float64(after.Start.Reads)},
-				{What: "reconciles", Base: float64(before.Start.reconciled()), Now: float64(after.Start.reconciled()), Informative: true},
+			for _, c := range []struct {
+				what      string
+				base, now int
+				held      bool
+			}{
+				{"writes", before.Start.Writes, after.Start.Writes, true},
+				{"reads", before.Start.Reads, after.Start.Reads, true},
+				{"reconciles", before.Start.reconciled(), after.Start.reconciled(), false},
 			} {
-				c.Clusters, c.Base, c.Now = after.Clusters, c.Base/n, c.Now/n
-				c.Regression = !c.Informative && c.Now > c.Base*tolerated
-				out = append(out, c)
+				found := Comparison{Clusters: after.Clusters, What: c.what, Base: float64(c.base) / n, Now: float64(c.now) / n}
+				found.Regression = c.held && found.Now > found.Base*tolerated
+				out = append(out, found)
 			}
 		}
 	}

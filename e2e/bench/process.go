@@ -167,16 +167,19 @@ func RunOperator(ctx context.Context, name, kubeconfig, databases string) error 
 			continue
 		}
 		if d.Dialer != nil {
-			d.Dialer = dialer(databases, d.Kind == v1alpha1.KindPDGroup)
+			d.Dialer = asking(databases, d.Dialer)
 		}
 		program.Operators = append(program.Operators, d)
 	}
 	return operator.Run(ctx, config, program, flags)
 }
 
-// dialer asks where PD is, and then is that of the operator.
-func dialer(databases string, config bool) func(string, string, pdclient.TLS, prometheus.Registerer) (pd.Dialer, error) {
-	return func(string, string, pdclient.TLS, prometheus.Registerer) (pd.Dialer, error) {
+// dialing is how an operator reaches PD by a URL, see operator.Definition.
+type dialing func(url, domain string, of pdclient.TLS, registry prometheus.Registerer) (pd.Dialer, error)
+
+// asking asks where PD is, and then does as the operator does by itself.
+func asking(databases string, own dialing) dialing {
+	return func(_, domain string, of pdclient.TLS, _ prometheus.Registerer) (pd.Dialer, error) {
 		return func(group types.NamespacedName) (pd.Client, error) {
 			response, err := http.Get(databases + "/" + group.String()) //nolint:noctx // a Dialer has no context, and the answer is on this machine
 			if err != nil {
@@ -187,11 +190,12 @@ func dialer(databases string, config bool) func(string, string, pdclient.TLS, pr
 			if err != nil {
 				return nil, fmt.Errorf("ask where PD is: %w", err)
 			}
-			var options []pdclient.DialerOption
-			if config {
-				options = append(options, pdclient.WithConfig())
+			// What is measured of calls is told apart by PD, and read by nobody.
+			dial, err := own("http://"+string(address), domain, of, prometheus.NewRegistry())
+			if err != nil {
+				return nil, err
 			}
-			return pdclient.NewDialer("http://"+string(address), options...)(group)
+			return dial(group)
 		}, nil
 	}
 }

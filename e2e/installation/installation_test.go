@@ -131,35 +131,31 @@ components: [DEPLOY/components/namespaced]
 
 // SEC-02: what overlays/default grants suffices in every namespace, and for nodes and volumes.
 func TestSEC02OperatorsOfAllNamespacesNeedNoMoreThanTheirRoles(t *testing.T) {
-	refused := len(journal.Refusals())
-	var in *installed
-	with := options("any")
-	with.ClusterWide = true
-	with.Installed = func(ctx context.Context, name string) (rig.Process, error) { return in.process(ctx, name) }
-	every := rig.New(t, plane, with)
-	in = install(t, map[string]string{"kustomization.yaml": "resources: [DEPLOY/overlays/default]\n"})
-	in.awaitPolicies(every.Namespace())
-
-	every.Start(rig.Operators()...)
-	in.lifecycle(every, func() { in.metricsAreReviewed(every.Namespace()) }, restartOne)
-	in.nothingRefused(every, refused)
+	everywhere(t, "any", "default", rig.Operators())
 }
 
 // SEC-02: one process for all operators needs no more than the sum of their roles.
 func TestSEC02OneProcessNeedsNoMoreThanTheRolesOfAll(t *testing.T) {
+	everywhere(t, "one", "one-process", []string{v1alpha1.OperatorAll})
+}
+
+// everywhere has the programs of an overlay, which are these, do all their work in all
+// namespaces.
+func everywhere(t *testing.T, name, overlay string, programs []string) {
+	t.Helper()
 	refused := len(journal.Refusals())
 	var in *installed
-	with := options("one")
-	with.ClusterWide, with.OneProcess = true, true
+	with := options(name)
+	with.ClusterWide, with.OneProcess = true, len(programs) == 1
 	with.Installed = func(ctx context.Context, name string) (rig.Process, error) { return in.process(ctx, name) }
-	one := rig.New(t, plane, with)
-	in = install(t, map[string]string{"kustomization.yaml": "resources: [DEPLOY/overlays/one-process]\n"})
-	require.Equal(t, []string{v1alpha1.OperatorAll}, in.programs())
-	in.awaitPolicies(one.Namespace())
+	r := rig.New(t, plane, with)
+	in = install(t, map[string]string{"kustomization.yaml": "resources: [DEPLOY/overlays/" + overlay + "]\n"})
+	require.ElementsMatch(t, programs, in.programs())
+	in.awaitPolicies(r.Namespace())
 
-	one.Start(rig.Operators()...)
-	in.lifecycle(one, func() { in.metricsAreReviewed(one.Namespace()) }, restartOne)
-	in.nothingRefused(one, refused)
+	r.Start(rig.Operators()...)
+	in.lifecycle(r, func() { in.metricsAreReviewed(r.Namespace()) }, restartOne)
+	in.nothingRefused(r, refused)
 }
 
 // lifecycle brings a cluster up, and then scales, restarts and deletes it. between is

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,7 +17,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/e2e/workload/memorydb"
 	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/objectstore"
 )
 
 const (
@@ -39,15 +38,6 @@ type s3 struct{ url, dir string }
 // storing returns a server of S3 on a folder, started when it is asked for first.
 func storing(ctx context.Context, dir string) func() (*s3, error) {
 	return func() (*s3, error) {
-		program, err := binaries.Path(ctx, "versitygw")
-		if err != nil {
-			return nil, err
-		}
-		for _, folder := range []string{filepath.Join(dir, "s3", Bucket), filepath.Join(dir, "metadata-of-s3")} {
-			if err := os.MkdirAll(folder, 0o700); err != nil {
-				return nil, fmt.Errorf("make a folder for S3: %w", err)
-			}
-		}
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("find a port for S3: %w", err)
@@ -56,35 +46,14 @@ func storing(ctx context.Context, dir string) func() (*s3, error) {
 		if err := l.Close(); err != nil {
 			return nil, fmt.Errorf("find a port for S3: %w", err)
 		}
-		cmd := exec.CommandContext(ctx, program, "--port", address, "--access", AccessKey, "--secret", SecretKey, "--quiet", //nolint:gosec // built by the test kit
-			"posix", "--sidecar", filepath.Join(dir, "metadata-of-s3"), filepath.Join(dir, "s3"))
-		if err := cmd.Start(); err != nil {
-			return nil, fmt.Errorf("start S3: %w", err)
+		s := objectstore.Server{
+			Address: address, Dir: filepath.Join(dir, "s3"), Beside: filepath.Join(dir, "metadata-of-s3"), AccessKey: AccessKey, SecretKey: SecretKey,
 		}
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }() // it is killed when the rig ends
-		return &s3{url: "http://" + address, dir: filepath.Join(dir, "s3")}, listening(ctx, address, ended)
-	}
-}
-
-// listening returns when somebody listens at an address.
-func listening(ctx context.Context, address string, ended <-chan error) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
-	defer cancel()
-	ticker := time.NewTicker(again)
-	defer ticker.Stop()
-	for {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-		if err == nil {
-			return conn.Close()
+		if err := os.MkdirAll(filepath.Join(s.Dir, Bucket), 0o700); err != nil {
+			return nil, fmt.Errorf("make a folder for S3: %w", err)
 		}
-		select {
-		case why := <-ended:
-			return fmt.Errorf("start S3: it has ended: %w", errors.Join(why, err))
-		case <-ctx.Done():
-			return fmt.Errorf("start S3: %w", err)
-		case <-ticker.C:
-		}
+		_, err = s.Start(ctx) // it is killed when the rig ends
+		return &s3{url: s.URL(), dir: s.Dir}, err
 	}
 }
 

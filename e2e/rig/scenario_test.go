@@ -11,6 +11,16 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 )
 
+// play runs a scenario, in which nothing bad may happen.
+func play(t *testing.T, s scenario.Scenario, options rig.Options) scenario.Result {
+	t.Helper()
+	r := rig.New(t, plane, options.For(s))
+	result, err := scenario.Run(t.Context(), r.Rig, s)
+	require.NoError(t, err)
+	assert.NoError(t, result.Bad())
+	return result
+}
+
 // All operators in one process, as operators/all runs them: a cache that is shared holds what
 // an operator alone does not see.
 func TestScenariosInOneProcess(t *testing.T) {
@@ -25,11 +35,7 @@ func TestScenariosInOneProcess(t *testing.T) {
 			wanted = slices.DeleteFunc(wanted, func(name string) bool { return name == s.Name })
 			t.Run(s.Name, func(t *testing.T) {
 				t.Parallel()
-				options := rig.Options{Remedies: rig.NewKubectl(), OneProcess: true}.For(s)
-				r := rig.New(t, plane, options)
-				result, err := scenario.Run(t.Context(), r.Rig, s)
-				require.NoError(t, err)
-				assert.NoError(t, result.Bad())
+				play(t, s, rig.Options{OneProcess: true})
 			})
 		}
 	}
@@ -50,10 +56,7 @@ func TestScenarios(t *testing.T) {
 				if !s.Options.ClusterWide {
 					t.Parallel()
 				}
-				r := rig.New(t, plane, rig.Options{Remedies: kubectl}.For(s))
-				result, err := scenario.Run(t.Context(), r.Rig, s)
-				require.NoError(t, err)
-				assert.NoError(t, result.Bad())
+				result := play(t, s, rig.Options{Remedies: kubectl})
 				assert.NoError(t, result.Unproved())
 			})
 		}

@@ -253,10 +253,8 @@ func pdComponent() ComponentInfo {
 		NewList: func() GroupList { return &PDGroupList{} },
 		Entries: func(c *TidbClusterSpec, _ LocalReference) []Entry {
 			g := &PDGroup{Spec: PDGroupSpec{PDTemplate: *c.PD.PDTemplate.DeepCopy()}}
+			g.Spec.TLS = inherited(c, g.Spec.TLS)
 			if c.TLS != nil {
-				if g.Spec.TLS == nil {
-					g.Spec.TLS = &PDTLS{}
-				}
 				g.Spec.TLS.ClientSecretName = cmp.Or(g.Spec.TLS.ClientSecretName, c.TLS.ClientSecretName)
 			}
 			return []Entry{{Group: g}}

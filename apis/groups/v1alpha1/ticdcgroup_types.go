@@ -156,9 +156,7 @@ func ticdcComponent() ComponentInfo {
 			var out []Entry
 			for _, e := range c.TiCDC {
 				g := &TiCDCGroup{Spec: TiCDCGroupSpec{TiCDCTemplate: *e.TiCDCTemplate.DeepCopy(), PDGroup: pd}}
-				if c.TLS != nil && g.Spec.TLS == nil {
-					g.Spec.TLS = &TLS{}
-				}
+				g.Spec.TLS = inherited(c, g.Spec.TLS)
 				out = append(out, Entry{e.Name, g})
 			}
 			return out

@@ -439,9 +439,7 @@ func tidbComponent() ComponentInfo {
 			var out []Entry
 			for _, e := range c.TiDB {
 				g := &TiDBGroup{Spec: TiDBGroupSpec{TiDBTemplate: *e.TiDBTemplate.DeepCopy(), Replicas: e.Replicas, PDGroup: pd}}
-				if c.TLS != nil && g.Spec.TLS == nil {
-					g.Spec.TLS = &TiDBTLS{}
-				}
+				g.Spec.TLS = inherited(c, g.Spec.TLS)
 				out = append(out, Entry{e.Name, g})
 			}
 			return out

@@ -166,9 +166,7 @@ func tiflashComponent() ComponentInfo {
 			var out []Entry
 			for _, e := range c.TiFlash {
 				g := &TiFlashGroup{Spec: TiFlashGroupSpec{TiFlashTemplate: *e.TiFlashTemplate.DeepCopy(), PDGroup: pd}}
-				if c.TLS != nil && g.Spec.TLS == nil {
-					g.Spec.TLS = &TLS{}
-				}
+				g.Spec.TLS = inherited(c, g.Spec.TLS)
 				out = append(out, Entry{e.Name, g})
 			}
 			return out

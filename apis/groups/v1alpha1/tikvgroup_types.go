@@ -227,9 +227,7 @@ func tikvComponent() ComponentInfo {
 			var out []Entry
 			for _, e := range c.TiKV {
 				g := &TiKVGroup{Spec: TiKVGroupSpec{TiKVTemplate: *e.TiKVTemplate.DeepCopy(), PDGroup: pd}}
-				if c.TLS != nil && g.Spec.TLS == nil {
-					g.Spec.TLS = &TLS{}
-				}
+				g.Spec.TLS = inherited(c, g.Spec.TLS)
 				out = append(out, Entry{e.Name, g})
 			}
 			return out

@@ -205,9 +205,7 @@ func tiproxyComponent() ComponentInfo {
 			var out []Entry
 			for _, e := range c.TiProxy {
 				g := &TiProxyGroup{Spec: TiProxyGroupSpec{TiProxyTemplate: *e.TiProxyTemplate.DeepCopy(), PDGroup: pd}}
-				if c.TLS != nil && g.Spec.TLS == nil {
-					g.Spec.TLS = &TiProxyTLS{}
-				}
+				g.Spec.TLS = inherited(c, g.Spec.TLS)
 				out = append(out, Entry{e.Name, g})
 			}
 			return out

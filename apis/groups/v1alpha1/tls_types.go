@@ -160,6 +160,15 @@ func ClientSecretName(pd *PDGroup) string {
 	return cmp.Or(pd.Spec.TLS.ClientSecretName, clusterName(pd)+"-cluster-client-secret")
 }
 
+// inherited is the TLS of a group of a TidbCluster: its own, or that which the cluster hands to
+// groups without.
+func inherited[T any](c *TidbClusterSpec, own *T) *T {
+	if own == nil && c.TLS != nil {
+		return new(T)
+	}
+	return own
+}
+
 // clusterName is what Secrets of the cluster of a group are named after.
 func clusterName(g Group) string { return strings.TrimSuffix(g.PDGroupName(), "-pd") }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // lag is how much later than the end of a Job that of its pod may be seen.
@@ -50,17 +51,11 @@ func (e end) message() string {
 // end reads how a Job ended.
 func (p *planner) end(job *batchv1.Job) end {
 	out := end{words: "its pod is gone, and how it ended is not known"}
-	for _, c := range job.Status.Conditions {
-		if c.Status != corev1.ConditionTrue {
-			continue
-		}
-		switch c.Type {
-		case batchv1.JobComplete:
-			out.complete, out.at = true, c.LastTransitionTime
-		case batchv1.JobFailed:
-			out.failed, out.at = true, c.LastTransitionTime
-		case batchv1.JobSuspended, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet:
-		}
+	if c := workload.JobCondition(job, batchv1.JobComplete); c != nil {
+		out.complete, out.at = true, c.LastTransitionTime
+	}
+	if c := workload.JobCondition(job, batchv1.JobFailed); c != nil {
+		out.failed, out.at = true, c.LastTransitionTime
 	}
 	for _, pod := range p.podsOf(job) {
 		if pod.Status.Reason != "" {

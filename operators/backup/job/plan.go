@@ -2,7 +2,6 @@ package job
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 const (
@@ -203,10 +203,7 @@ func (p *planner) gate(f files) step.Outcome {
 // Running returns the Job of another run than this that has not ended; nil if there is none.
 func Running(run v1alpha1.Run, others []*batchv1.Job) *batchv1.Job {
 	for _, j := range others {
-		ended := slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
-			return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
-		})
-		if !ended && j.Labels[v1alpha1.LabelRun] != string(run.GetUID()) {
+		if !workload.JobEnded(j) && j.Labels[v1alpha1.LabelRun] != string(run.GetUID()) {
 			return j
 		}
 	}

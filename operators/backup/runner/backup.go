@@ -48,8 +48,9 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 	}
 	m := marker{UID: c.UID, Server: server}
 	if c.Cluster.PD != "" {
-		m.Physical = true
-		m.TSO, err = position(ctx, db)
+		var at uint64
+		at, err = position(ctx, db)
+		m.Physical, m.TSO = true, strconv.FormatUint(at, 10)
 	}
 	if err := errors.Join(err, db.Close()); err != nil {
 		return result.Result{}, err

@@ -21,34 +21,38 @@ import (
 const logToTerminal = "BR_LOG_TO_TERM=1"
 
 // position reads the time stamp that a transaction begins with now.
-func position(ctx context.Context, db *sql.DB) (string, error) {
+func position(ctx context.Context, db *sql.DB) (uint64, error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return "", fmt.Errorf("begin a transaction: %w", err)
+		return 0, fmt.Errorf("begin a transaction: %w", err)
 	}
 	tso := ""
 	err = tx.QueryRowContext(ctx, "SELECT @@tidb_current_ts").Scan(&tso)
 	if err := errors.Join(err, tx.Rollback()); err != nil {
-		return "", fmt.Errorf("read the time stamp: %w", err)
+		return 0, fmt.Errorf("read the time stamp: %w", err)
 	}
-	if _, err := strconv.ParseUint(tso, 10, 64); err != nil {
-		return "", fmt.Errorf("read the time stamp %q: %w", tso, err)
+	at, err := strconv.ParseUint(tso, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read the time stamp %q: %w", tso, err)
 	}
-	return tso, nil
+	return at, nil
 }
 
 // copyStores has BR lead the stores, which write their data, and completes the marker. The
 // time stamp is given to BR, so that what it holds in PD is known by it.
 func (c Command) copyStores(ctx context.Context, p *place, log io.Writer, m marker) (marker, error) {
+	at, err := strconv.ParseUint(m.TSO, 10, 64)
+	if err != nil {
+		return m, fmt.Errorf("read the time stamp %q: %w", m.TSO, err)
+	}
 	paused, err := c.Cluster.paused(ctx)
 	if err != nil {
 		return m, err
 	}
 	args := append([]string{"backup", "full", "--backupts", m.TSO}, c.leadArgs(p, "concurrency")...)
 	err = c.runTool(ctx, log, append(p.env(), logToTerminal), args)
-	at, parsed := strconv.ParseUint(m.TSO, 10, 64)
 	c.Cluster.tidy(ctx, log, func(s safePoint) bool { return s.SafePoint == at-1 }, paused)
-	if err := errors.Join(err, parsed); err != nil {
+	if err != nil {
 		return m, err
 	}
 	return p.finish(ctx, m)
@@ -64,13 +68,9 @@ func (m *marker) readable(server string) error {
 
 // restoreStores has BR lead the stores, which read the backup.
 func (c Command) restoreStores(ctx context.Context, p *place, db *sql.DB, log io.Writer, m *marker) (result.Result, error) {
-	now, err := position(ctx, db)
+	since, err := position(ctx, db)
 	if err != nil {
 		return result.Result{}, err
-	}
-	since, err := strconv.ParseUint(now, 10, 64)
-	if err != nil {
-		return result.Result{}, fmt.Errorf("read the time stamp: %w", err)
 	}
 	paused, err := c.Cluster.paused(ctx)
 	if err != nil {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -15,8 +13,8 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/objectstore"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
 )
 
@@ -36,27 +34,18 @@ func serve(t *testing.T, flags ...string) server {
 // listen is serve at an address, with TLS if there is a directory with tls.crt and tls.key.
 func listen(t *testing.T, address, certificate string, flags ...string) server {
 	t.Helper()
-	program, err := binaries.Path(t.Context(), "versitygw")
-	require.NoError(t, err)
-	out := server{dir: t.TempDir(), url: "http://" + address}
-	args := append(slices.Clone(flags), "--port", address, "--access", access, "--secret", secret, "--quiet")
-	if certificate != "" {
-		out.url = "https://" + address
-		args = append(args, "--cert", filepath.Join(certificate, v1alpha1.TLSKeyCert), "--key", filepath.Join(certificate, v1alpha1.TLSKeyKey))
+	s := objectstore.Server{
+		Address: address, Dir: t.TempDir(), Beside: t.TempDir(), AccessKey: access, SecretKey: secret, Certificate: certificate, Flags: flags,
 	}
+	require.NoError(t, os.MkdirAll(filepath.Join(s.Dir, "copies"), 0o700))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	cmd := exec.CommandContext(ctx, program, append(args, "posix", "--sidecar", t.TempDir(), out.dir)...) //nolint:gosec // built by the test kit
-	require.NoError(t, cmd.Start())
+	ended, err := s.Start(ctx)
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // it was killed
+		assert.Error(t, <-ended, "it was killed")
 	})
-	require.NoError(t, os.MkdirAll(filepath.Join(out.dir, "copies"), 0o700))
-	require.Eventually(t, func() bool {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
-		return err == nil && conn.Close() == nil
-	}, 30*time.Second, 20*time.Millisecond)
-	return out
+	return server{dir: s.Dir, url: s.URL()}
 }
 
 // keys is what the Secret with the credentials is mounted as.

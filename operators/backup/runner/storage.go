@@ -254,6 +254,7 @@ func (p *place) cause(err error) (reason, why string) {
 		network  net.Error
 		response *awshttp.ResponseError
 	)
+	unknown := strange(err)
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return v1alpha1.ReasonStorageFull, "no space is left"
@@ -270,8 +271,8 @@ func (p *place) cause(err error) (reason, why string) {
 		default:
 			return v1alpha1.ReasonRunFailed, code + ": " + api.ErrorMessage()
 		}
-	case strange(err) != "":
-		return v1alpha1.ReasonCertificateInvalid, p.unverified(strange(err))
+	case unknown != "":
+		return v1alpha1.ReasonCertificateInvalid, p.unverified(unknown)
 	case errors.As(err, &network):
 		return v1alpha1.ReasonStorageUnreachable, cmp.Or(p.Endpoint, "Amazon S3") + " does not answer: " + cause.Of(err)
 	}

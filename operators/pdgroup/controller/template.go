@@ -153,9 +153,10 @@ type start struct {
 // foundOrJoin changes a template into one that founds the cluster, in which
 // every founder names all of them by their slots, or into one that joins it.
 //
-// A member that is made to found asks its pod how it starts (P2): an argument stays in a pod as long as the pod, but an annotation changes
-// in it, and the kubelet reads it each time that it starts the container. So a
-// founder whose disk is lost under its pod joins as soon as there is a cluster.
+// A member that is made to found asks its pod how it starts (P2): an argument stays in a
+// pod as long as the pod, but an annotation changes in it, and the kubelet reads it each
+// time that it starts the container. So a founder whose disk is lost under its pod joins as
+// soon as there is a cluster.
 func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, s start) {
 	argument := joinFlag + names.PDURL(workload.Scheme(g), g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient)
 	switch {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 const (
@@ -68,7 +69,7 @@ func Make(g *v1alpha1.TiDBGroup, seen Seen) Plan {
 		if metav1.IsControlledBy(job, g) && !m.wanted(job.Name) {
 			m.drop(job)
 		}
-		if metav1.IsControlledBy(job, g) && !ended(job) {
+		if metav1.IsControlledBy(job, g) && !workload.JobEnded(job) {
 			m.busy = job.Name
 		}
 	}
@@ -168,7 +169,7 @@ func (m *maker) observed(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, job *bat
 	begun := job.CreationTimestamp
 	status.State, status.StartTime, status.CompletionTime = v1alpha1.SQLRunning, &begun, nil
 	status.Message = fmt.Sprintf("kubectl -n %s logs job/%s", m.g.Namespace, job.Name)
-	complete, failed := condition(job, batchv1.JobComplete), condition(job, batchv1.JobFailed)
+	complete, failed := workload.JobCondition(job, batchv1.JobComplete), workload.JobCondition(job, batchv1.JobFailed)
 	end := m.seen.Ends[job.Name]
 	switch {
 	case complete != nil:
@@ -243,7 +244,7 @@ func Unread(g *v1alpha1.TiDBGroup, jobs []*batchv1.Job) []*batchv1.Job {
 			return s.Name == r.Name && s.Revision == r.Revision && Final(s.State)
 		})
 		for _, job := range jobs {
-			if !recorded && job.Name == jobName(g.Name, r) && metav1.IsControlledBy(job, g) && condition(job, batchv1.JobFailed) != nil {
+			if !recorded && job.Name == jobName(g.Name, r) && metav1.IsControlledBy(job, g) && workload.JobCondition(job, batchv1.JobFailed) != nil {
 				out = append(out, job)
 			}
 		}
@@ -272,21 +273,6 @@ func Ended(job *batchv1.Job, pods []corev1.Pod) End {
 		}
 	}
 	return out
-}
-
-// ended reports whether a Job is over.
-func ended(job *batchv1.Job) bool {
-	return condition(job, batchv1.JobComplete) != nil || condition(job, batchv1.JobFailed) != nil
-}
-
-// condition returns a condition of a Job that is True, nil if there is none.
-func condition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
-	for i := range job.Status.Conditions {
-		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
-			return c
-		}
-	}
-	return nil
 }
 
 // cut returns a text that goes on with a tail, in as many characters as a message may

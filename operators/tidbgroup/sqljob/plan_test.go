@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 func clock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
@@ -185,7 +186,7 @@ func TestDB10AnOperatorThatIsKilledAtAnyPointRunsNothingTwice(t *testing.T) {
 				}
 			}
 			for name, job := range c.jobs {
-				if !ended(job) && random.IntN(4) == 0 {
+				if !workload.JobEnded(job) && random.IntN(4) == 0 {
 					c.end(name, batchv1.JobComplete, "")
 				}
 			}
