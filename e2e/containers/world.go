@@ -24,6 +24,7 @@ type World struct {
 	provider  provider.Provider
 	session   *session.Session
 	watcher   *rig.Watcher
+	user      client.Client
 	stop      context.CancelFunc
 
 	lock sync.Mutex
@@ -39,7 +40,7 @@ func Open(ctx context.Context, p provider.Provider, s *session.Session, namespac
 		stop()
 		return nil, fmt.Errorf("open world %s: %w", namespace, err)
 	}
-	return &World{namespace: namespace, provider: p, session: s, watcher: watcher, stop: stop, clusters: map[string]map[string]bool{}}, nil
+	return &World{namespace: namespace, provider: p, session: s, watcher: watcher, user: watcher.Follow(s.Client), stop: stop, clusters: map[string]map[string]bool{}}, nil
 }
 
 // Close ends the watch. The namespace stays.
@@ -52,7 +53,7 @@ func (w *World) Kind() string { return scenario.Containers }
 func (w *World) Namespace() string { return w.namespace }
 
 // User implements scenario.World.
-func (w *World) User() client.Client { return w.session.Client }
+func (w *World) User() client.Client { return w.user }
 
 // Await implements scenario.World.
 func (w *World) Await(ctx context.Context, holds func(objects.Set) error) error {

@@ -21,13 +21,13 @@ func (w *Watcher) ask(ctx context.Context, event watch.EventType, object *unstru
 	w.looks++
 	w.mu.Unlock()
 	go func() {
-		defer w.seen()
+		defer w.answered()
 		w.look(ctx, event, object)
 	}()
 }
 
-// seen is called when one thing is looked at.
-func (w *Watcher) seen() {
+// answered is called when one thing is looked at.
+func (w *Watcher) answered() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.looks--; w.looks == 0 {

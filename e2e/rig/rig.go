@@ -118,7 +118,8 @@ type Rig struct {
 
 	namespace string
 	injector  *faults.Injector
-	client    client.Client
+	client    client.WithWatch
+	user      client.Client // what it writes, the watcher has seen before a test looks again
 	ctx       context.Context
 	cancel    context.CancelFunc
 	plane     *controlplane.ControlPlane
@@ -138,7 +139,7 @@ func Open(ctx context.Context, plane *controlplane.ControlPlane, options Options
 	if err != nil {
 		return nil, fmt.Errorf("open rig: %w", err)
 	}
-	c, err := client.New(plane.Config, client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(plane.Config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("open rig: %w", err)
 	}
@@ -174,6 +175,7 @@ func (r *Rig) open(options Options) error {
 	if r.Watcher, err = watchNamespace(r.ctx, r.plane.Config, r.namespace, cmp.Or(options.Silence, reasonDeadline)); err != nil {
 		return err
 	}
+	r.user = r.Watcher.Follow(r.client)
 	if options.Remedies != nil {
 		r.Watcher.tryRemedies(shell{plane: r.plane}, options.Remedies)
 	}
@@ -191,7 +193,7 @@ func (r *Rig) Kind() string { return scenario.Rig }
 func (r *Rig) Namespace() string { return r.namespace }
 
 // User has full access; what it does is the user's doing.
-func (r *Rig) User() client.Client { return r.client }
+func (r *Rig) User() client.Client { return r.user }
 
 // Alarms returns the alarms that the test did not say it would cause.
 func (r *Rig) Alarms() []model.Alarm {

@@ -117,7 +117,7 @@ func (r *Test) TryApply(object client.Object) error {
 		return fmt.Errorf("find kind of %T: %w", object, err)
 	}
 	copied.GetObjectKind().SetGroupVersionKind(gvk)
-	return r.client.Patch(ctx, copied, client.Apply, client.FieldOwner("user"), client.ForceOwnership) //nolint:staticcheck // the typed apply needs generated types
+	return r.user.Patch(ctx, copied, client.Apply, client.FieldOwner("user"), client.ForceOwnership) //nolint:staticcheck // the typed apply needs generated types
 }
 
 // Delete deletes an object as a user does, and does not wait.
@@ -126,7 +126,7 @@ func (r *Test) Delete(object client.Object, options ...client.DeleteOption) {
 	ctx, cancel := context.WithTimeout(r.ctx, Patience)
 	defer cancel()
 	object.SetNamespace(r.namespace)
-	require.NoError(r.t, client.IgnoreNotFound(r.client.Delete(ctx, object, options...)))
+	require.NoError(r.t, client.IgnoreNotFound(r.user.Delete(ctx, object, options...)))
 }
 
 // Get reads an object.

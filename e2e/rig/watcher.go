@@ -91,9 +91,11 @@ type Watcher struct {
 	consent    map[string]bool // claims that may go
 	uids       map[Key][]types.UID
 	history    *history
-	remedies   *remedies  // nil if what statuses tell to run is not tried
-	looks      int        // questions to the API server that are not answered yet
-	looked     *sync.Cond // told when the last one is
+	written    map[string]string // latest version of each kind that the user wrote
+	seen       map[string]string // latest version of each kind that a watch brought
+	remedies   *remedies         // nil if what statuses tell to run is not tried
+	looks      int               // questions to the API server that are not answered yet
+	looked     *sync.Cond        // told when the last one is
 }
 
 // silence is an object whose operator has not spoken about its present
@@ -109,19 +111,27 @@ func WatchNamespace(ctx context.Context, cfg *rest.Config, namespace string) (*W
 	return watchNamespace(ctx, cfg, namespace, reasonDeadline)
 }
 
+// newWatcher returns a watcher that sees nothing yet.
+func newWatcher(namespace string, patience time.Duration) *Watcher {
+	w := &Watcher{
+		namespace: namespace, patience: patience,
+		objects: map[Key]*unstructured.Unstructured{}, changed: make(chan struct{}),
+		timeline: map[string]time.Time{}, silent: map[Key]*silence{},
+		operators: map[string]bool{}, consent: map[string]bool{}, uids: map[Key][]types.UID{}, history: newHistory(),
+		written: map[string]string{}, seen: map[string]string{},
+	}
+	w.looked = sync.NewCond(&w.mu)
+	return w
+}
+
 // watchNamespace starts a watcher and returns when it sees all there is.
 func watchNamespace(ctx context.Context, cfg *rest.Config, namespace string, patience time.Duration) (*Watcher, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("build watcher: %w", err)
 	}
-	w := &Watcher{
-		client: client, namespace: namespace, patience: patience,
-		objects: map[Key]*unstructured.Unstructured{}, changed: make(chan struct{}),
-		timeline: map[string]time.Time{}, silent: map[Key]*silence{},
-		operators: map[string]bool{}, consent: map[string]bool{}, uids: map[Key][]types.UID{}, history: newHistory(),
-	}
-	w.looked = sync.NewCond(&w.mu)
+	w := newWatcher(namespace, patience)
+	w.client = client
 	arrivals := make(chan arrival, batch)
 	for kind, resource := range watched() {
 		if err := w.watch(ctx, kind, resource, arrivals); err != nil {
@@ -171,6 +181,7 @@ func (w *Watcher) watch(ctx context.Context, kind string, resource schema.GroupV
 	for i := range list.Items {
 		w.take(watch.Added, &list.Items[i])
 	}
+	w.seen[kind] = list.GetResourceVersion()
 	w.wake()
 	w.mu.Unlock()
 	// The API server ends the watch of a client that is slower than it; this goes
@@ -220,7 +231,7 @@ func (w *Watcher) see(ctx context.Context, all ...arrival) {
 	w.mu.Unlock()
 	for _, t := range trials {
 		go func() {
-			defer w.seen()
+			defer w.answered()
 			w.remedies.try(ctx, t)
 		}()
 	}
@@ -233,6 +244,7 @@ func (w *Watcher) see(ctx context.Context, all ...arrival) {
 func (w *Watcher) take(event watch.EventType, object *unstructured.Unstructured) {
 	key := Key{Kind: object.GetKind(), Name: object.GetName()}
 	w.versions++
+	w.seen[key.Kind] = newer(w.seen[key.Kind], object.GetResourceVersion())
 	if w.tally != nil {
 		w.compare(event, w.objects[key], object)
 	}
@@ -417,7 +429,10 @@ func (w *Watcher) Await(ctx context.Context, holds func(Objects) error) error {
 	for {
 		w.mu.Lock()
 		changed := w.changed
-		last := holds(objects.NewSet(w.objects))
+		last := w.late()
+		if last == nil {
+			last = holds(objects.NewSet(w.objects))
+		}
 		w.mu.Unlock()
 		if last == nil {
 			return nil

@@ -20,7 +20,7 @@ import (
 // Session works on one cluster.
 type Session struct {
 	// Client without a cache.
-	Client client.Client
+	Client client.WithWatch
 	// Config that reaches the cluster.
 	Config *rest.Config
 	// Root of the repository.
@@ -41,7 +41,7 @@ func New(ctx context.Context, kubeconfig string) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build scheme: %w", err)
 	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster of %s: %w", kubeconfig, err)
 	}
