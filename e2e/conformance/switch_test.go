@@ -17,7 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
@@ -98,20 +101,37 @@ func (s *switched) reads(client *clientv3.Client, within time.Duration) bool {
 	return false
 }
 
-// update gives every member peer URLs of these schemes.
-func (s *switched) update(client *clientv3.Client, schemes ...string) {
+// update gives every member peer URLs of these schemes, as the pdgroup operator does. config is
+// what it connects with, nil without TLS.
+func (s *switched) update(config *tls.Config, schemes ...string) {
 	s.t.Helper()
-	list, err := client.MemberList(s.t.Context())
+	c, err := pdclient.NewDialer("http://"+s.clients[memberNames[0]], pdclient.WithTLS(func(types.NamespacedName) (*tls.Config, error) { return config, nil }))(types.NamespacedName{})
 	require.NoError(s.t, err)
-	for _, m := range list.Members {
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	var view pd.View
+	require.Eventually(s.t, func() bool {
+		view, err = c.View(ctx)
+		return err == nil
+	}, patience, 200*time.Millisecond)
+	for _, m := range view.Members {
 		var urls []string
 		for _, scheme := range schemes {
 			urls = append(urls, scheme+"://"+s.peers[m.Name])
 		}
-		ctx, cancel := context.WithTimeout(s.t.Context(), patience)
-		_, err := client.MemberUpdate(ctx, m.ID, urls)
-		cancel()
-		require.NoError(s.t, err)
+		require.NoError(s.t, c.SetPeerURLs(ctx, m.ID, urls))
+		require.NoError(s.t, c.SetPeerURLs(ctx, m.ID, urls), "it is harmless when repeated")
+	}
+	view, err = c.View(ctx)
+	require.NoError(s.t, err)
+	for _, m := range view.Members {
+		assert.Equal(s.t, schemes[0]+"://"+s.peers[m.Name], m.PeerURL)
+		if len(schemes) > 1 {
+			assert.Equal(s.t, schemes[1]+"://"+s.peers[m.Name], m.OtherPeerURL)
+		} else {
+			assert.Empty(s.t, m.OtherPeerURL)
+		}
 	}
 }
 
@@ -160,12 +180,12 @@ func TestSEC01ARealPDChangesItsSchemeWhileItIsStoppedIfItsPeersKnowBoth(t *testi
 	s.start("http")
 	require.True(t, s.reads(plain, patience), "and nothing is lost when it is changed back")
 
-	s.update(plain, "http", "https")
+	s.update(nil, "http", "https")
 	require.True(t, s.reads(plain, patience), "with both URLs they go on")
 	s.stop()
 	s.start("https")
 	require.True(t, s.reads(secured, patience), "and find each other by the other one")
-	s.update(secured, "https")
+	s.update(shown, "https")
 	require.True(t, s.reads(secured, patience))
 	after, err := secured.MemberList(t.Context())
 	require.NoError(t, err)

@@ -151,7 +151,9 @@ type Member struct {
 func (d *Database) StartMember(m Member) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.secured = m.TLS // all members of a PDGroup have it, or none
+	if err := d.secure(m.TLS); err != nil {
+		return err
+	}
 	if name, kept := d.data[m.Claim]; kept {
 		if name != m.Name {
 			return fmt.Errorf("the data of member %s is on the claim of %s", name, m.Name)
@@ -184,6 +186,27 @@ func (d *Database) StartMember(m Member) error {
 	d.members, d.config = m.InitialCluster, m.Config
 	d.data[m.Claim], d.founded[m.Name], d.running[m.Name] = m.Name, m.Claim, true
 	return d.up(m.Name)
+}
+
+// secure has the members serve with TLS or without. All of a PDGroup do the same, and
+// those that were stopped find each other only if PD lists URLs of the new scheme.
+func (d *Database) secure(with *tls.Config) error {
+	if d.pd != nil && (with == nil) != (d.secured == nil) {
+		if slices.Contains(slices.Collect(maps.Values(d.running)), true) {
+			return errors.New("the others speak the other one of http and https")
+		}
+		wanted := "http://"
+		if with != nil {
+			wanted = "https://"
+		}
+		for name, urls := range d.pd.PeerURLs() {
+			if !slices.ContainsFunc(urls, func(url string) bool { return strings.HasPrefix(url, wanted) }) {
+				return fmt.Errorf("member %s is reached at %v alone", name, urls)
+			}
+		}
+	}
+	d.secured = with
+	return nil
 }
 
 func (d *Database) join(m Member) error {

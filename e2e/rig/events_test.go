@@ -86,7 +86,11 @@ func TestARollOfNineMembersTellsLittleAndEverything(t *testing.T) {
 	assert.LessOrEqual(t, total, mostEvents, all)
 	assert.NotContains(t, all, "Updated Instance")
 	for _, line := range lines {
-		if !strings.Contains(line, "TidbCluster basic: Normal Updated: ") { // it may meet a newer version of a group
+		switch {
+		case strings.Contains(line, "TidbCluster basic: Normal Updated: "): // it may meet a newer version of a group
+		case strings.Contains(line, " DisruptionBegun: ") && strings.Contains(all, " comes first and is not UpToDate"):
+			// A group may take the Lease before it sees that PD has yet to roll, and gives it back.
+		default:
 			assert.True(t, strings.HasPrefix(line, "1× "), "told more than once: %s", line)
 		}
 	}

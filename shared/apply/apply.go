@@ -281,7 +281,7 @@ func integer(v any) any {
 // lists do not count, so that a field that a later version adds and leaves empty
 // changes no hash. An empty text counts: a key of labels or of a nodeSelector may
 // well have no other value. So does an empty selector, which selects everything
-// where one that is left out selects nothing.
+// where one that is left out selects nothing, and an empty spec.tls.
 func Hash(v any) (string, error) {
 	tree, ok := asJSON(v)
 	if !ok {
@@ -346,7 +346,7 @@ func prune(v any) (any, bool) {
 	switch x := v.(type) {
 	case map[string]any:
 		for k, e := range x {
-			if e, ok := prune(e); ok || strings.HasSuffix(k, "Selector") && e != nil {
+			if e, ok := prune(e); ok || e != nil && (strings.HasSuffix(k, "Selector") || isSwitch(k)) {
 				x[k] = e
 			} else {
 				delete(x, k)
@@ -364,6 +364,10 @@ func prune(v any) (any, bool) {
 	}
 	return v, true
 }
+
+// isSwitch reports whether a field of a group switches something on by being there, even if
+// it is empty.
+func isSwitch(field string) bool { return slices.Contains([]string{"tls", "mysql", "backend"}, field) }
 
 func withoutType(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
@@ -389,7 +393,7 @@ func Holds(have, want any) bool {
 			if k == "finalizers" && hasAll(h[k], v) {
 				continue
 			}
-			if !Holds(h[k], v) {
+			if there := h[k]; !Holds(there, v) || there == nil && v != nil && isSwitch(k) {
 				return false
 			}
 		}

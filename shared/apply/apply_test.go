@@ -29,6 +29,7 @@ func TestAFieldThatIsEmptyChangesNoHash(t *testing.T) {
 	for name, v := range map[string]map[string]any{
 		"another value":               {"a": 2, "list": []any{map[string]any{"x": "y"}}},
 		"an empty text, as of labels": {"a": 1, "list": []any{map[string]any{"x": "y"}}, "new": ""},
+		"TLS as it is by default":     {"a": 1, "list": []any{map[string]any{"x": "y", "tls": map[string]any{}}}},
 		"a selector of everything":    {"a": 1, "list": []any{map[string]any{"x": "y", "namespaceSelector": map[string]any{}}}},
 		"an empty text in a list":     {"a": 1, "list": []any{map[string]any{"x": "y", "new": ""}}},
 	} {
@@ -50,6 +51,8 @@ func TestHolds(t *testing.T) {
 		"a changed field does":                     {m{"a": int64(2)}, m{"a": int64(1)}, false},
 		"a missing field does":                     {m{}, m{"a": int64(1)}, false},
 		"an empty map is held by nothing":          {m{}, m{"a": m{}}, true},
+		"an empty object may switch something on":  {m{}, m{"tls": m{}}, false},
+		"and is there when it is":                  {m{"tls": m{}}, m{"tls": m{}}, true},
 		"list entries are found by name":           {[]any{m{"name": "b"}, m{"name": "a", "x": true}}, []any{m{"name": "a"}}, true},
 		"a list entry that is gone is missed":      {[]any{m{"name": "b"}}, []any{m{"name": "a"}}, false},
 		"lists of plain values are compared whole": {[]any{"a", "b"}, []any{"a"}, false},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/names"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -74,16 +75,25 @@ func (s Secrets) Judge(g v1alpha1.Group, pd *v1alpha1.PDGroup, pods []string, no
 	return step.Done()
 }
 
-// mismatch compares a group with its PDGroup. Neither can change later.
+// mismatch compares a group with its PDGroup. A suspended one needs no PD, and may have been
+// changed together with it.
 func mismatch(g v1alpha1.Group, pd *v1alpha1.PDGroup) step.Outcome {
-	if pd == nil || pd.Name == g.GetName() && g.GroupKind() == v1alpha1.KindPDGroup || (pd.Spec.TLS == nil) == (g.GetTLS() == nil) {
+	if pd == nil || pd.Name == g.GetName() && g.GroupKind() == v1alpha1.KindPDGroup {
 		return step.Done()
 	}
-	name := "PDGroup " + pd.Name
-	if g.GetTLS() != nil {
-		return step.Stall(v1alpha1.ReasonTLSMismatch, fmt.Sprintf("spec.tls: %s has none, so that PD would not be understood: make this group anew without spec.tls, or the whole cluster with it", name))
+	wanted, edit := v1alpha1.SpecScheme(g), origin.Of(g)
+	switch {
+	case wanted != v1alpha1.SpecScheme(pd):
+		told := "has none, so that PD would not be understood: leave it out here, or add it to all groups of the cluster"
+		if pd.Spec.TLS != nil {
+			told = "has it, so that PD would not be understood: add it here, or remove it from all groups of the cluster"
+		}
+		return step.Stall(v1alpha1.ReasonTLSMismatch, fmt.Sprintf("spec.tls: PDGroup %s %s, with suspended: true in the same edit (docs/tasks/tls.md): %s", pd.Name, told, edit.Edit()))
+	case wanted != v1alpha1.PDScheme(pd) && !g.GetComponentSpec().Suspended:
+		return step.Stall(v1alpha1.ReasonTLSMismatch, fmt.Sprintf("spec.tls: it was changed, and pods of PDGroup %s that were started before still run: set %s to true until no pod of the cluster runs: %s",
+			pd.Name, edit.Either("suspended"), edit.Edit()))
 	}
-	return step.Stall(v1alpha1.ReasonTLSMismatch, fmt.Sprintf("spec.tls: it is missing, and %s has it, so that PD would not be understood: make this group anew with spec.tls: {}", name))
+	return step.Done()
 }
 
 // problem is the first thing that is wrong with the Secrets; empty if nothing is.

@@ -180,6 +180,17 @@ func TestPX04ProxiesHaveSecretsForClientsAndServers(t *testing.T) {
 	assert.Empty(t, Wanted(g, pd).MySQL.Name)
 }
 
+// scheme has the members of a PDGroup listen with a scheme.
+func scheme(pd *v1alpha1.PDGroup, scheme string) *v1alpha1.PDGroup {
+	pd.Status.Scheme = scheme
+	return pd
+}
+
+func suspended(g *v1alpha1.TiDBGroup) *v1alpha1.TiDBGroup {
+	g.Spec.Suspended = true
+	return g
+}
+
 func TestSEC01AGroupAndItsPDGroupHaveTLSOrNeitherHas(t *testing.T) {
 	secured, plain := pdGroup(&v1alpha1.PDTLS{}), pdGroup(nil)
 	for name, c := range map[string]struct {
@@ -187,11 +198,14 @@ func TestSEC01AGroupAndItsPDGroupHaveTLSOrNeitherHas(t *testing.T) {
 		pd    *v1alpha1.PDGroup
 		says  string
 	}{
-		"neither":                {tidbGroup(nil), plain, ""},
-		"nobody to compare with": {tidbGroup(nil), nil, ""},
-		"itself":                 {plain, plain, ""},
-		"the group alone":        {tidbGroup(&v1alpha1.TiDBTLS{}), plain, "spec.tls: PDGroup basic-pd has none, so that PD would not be understood: make this group anew without spec.tls"},
-		"the PDGroup alone":      {tidbGroup(nil), secured, "spec.tls: it is missing, and PDGroup basic-pd has it"},
+		"neither":                  {tidbGroup(nil), plain, ""},
+		"nobody to compare with":   {tidbGroup(nil), nil, ""},
+		"itself":                   {plain, plain, ""},
+		"the group alone":          {tidbGroup(&v1alpha1.TiDBTLS{}), plain, "spec.tls: PDGroup basic-pd has none, so that PD would not be understood: leave it out here"},
+		"PD runs without it still": {tidbGroup(&v1alpha1.TiDBTLS{}), scheme(pdGroup(&v1alpha1.PDTLS{}), v1alpha1.SchemeHTTP), "spec.tls: it was changed, and pods of PDGroup basic-pd that were started before still run: set spec.suspended to true"},
+		"PD runs with it still":    {tidbGroup(nil), scheme(pdGroup(nil), v1alpha1.SchemeHTTPS), "spec.tls: it was changed"},
+		"on its way":               {suspended(tidbGroup(nil)), scheme(pdGroup(nil), v1alpha1.SchemeHTTPS), ""},
+		"the PDGroup alone":        {tidbGroup(nil), secured, "spec.tls: PDGroup basic-pd has it, so that PD would not be understood: add it here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Wanted(c.group, c.pd).Judge(c.group, c.pd, nil, now)

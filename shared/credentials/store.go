@@ -115,12 +115,12 @@ func (s *Store) get(ctx context.Context, live client.Reader, asked question) (ce
 }
 
 // connect has a cluster connected to with what is in its client Secret, or without TLS if
-// it has none.
+// its members speak none.
 func (s *Store) connect(pd *v1alpha1.PDGroup, secret certificate.Secret) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := client.ObjectKeyFromObject(pd)
-	if secret.Name == "" {
+	if v1alpha1.PDScheme(pd) == v1alpha1.SchemeHTTP {
 		delete(s.clusters, key)
 		return
 	}

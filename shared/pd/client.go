@@ -31,6 +31,9 @@ type Client interface {
 	// it is asked to, so move that first. PD refuses it while etcd holds the
 	// majority to be in danger, and for an ID that it does not list.
 	DeleteMember(ctx context.Context, id string) error
+	// SetPeerURLs sets the URLs at which the others reach the member of an ID, that to
+	// be tried first at the beginning. It is harmless if it has them already.
+	SetPeerURLs(ctx context.Context, id string, urls []string) error
 
 	// EvictLeaders has PD take the leaders of a store away and keep them away;
 	// harmless if it does already. PD refuses it for a store that it does not

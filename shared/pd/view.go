@@ -57,6 +57,8 @@ type Member struct {
 	ClientURL string
 	// PeerURL is the first of the URLs that members use.
 	PeerURL string
+	// OtherPeerURL is the second of them; empty if there is one alone.
+	OtherPeerURL string
 	// Healthy says that the leader reaches the member.
 	Healthy bool
 }

@@ -205,7 +205,7 @@ func addMembers(v *pd.View, call string, answer membersAnswer) error {
 		}
 		v.Members = append(v.Members, pd.Member{
 			Name: m.GetName(), ID: decimal(m.GetMemberId()),
-			ClientURL: first(m.GetClientUrls()), PeerURL: first(m.GetPeerUrls()),
+			ClientURL: urlAt(m.GetClientUrls(), 0), PeerURL: urlAt(m.GetPeerUrls(), 0), OtherPeerURL: urlAt(m.GetPeerUrls(), 1),
 		})
 	}
 	if !listed {
@@ -326,9 +326,10 @@ func addRules(v *pd.View, answer rulesAnswer) {
 
 func decimal(id uint64) string { return strconv.FormatUint(id, 10) }
 
-func first(urls []string) string {
-	if len(urls) == 0 {
+// urlAt returns one of the URLs of a member; empty if it has not so many.
+func urlAt(urls []string, at int) string {
+	if len(urls) <= at {
 		return ""
 	}
-	return urls[0]
+	return urls[at]
 }

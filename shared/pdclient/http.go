@@ -50,6 +50,7 @@ const (
 	callRestoreStore   = "restore-store"
 	callServers        = "servers"
 	callForgetServer   = "forget-server"
+	callPeerURLs       = "set-peer-urls"
 )
 
 // DialerOption changes what NewDialer returns.

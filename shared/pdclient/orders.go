@@ -70,6 +70,18 @@ func (c *httpClient) DeleteMember(ctx context.Context, id string) error {
 	return nil
 }
 
+// SetPeerURLs implements Client. PD has no call of its own for it: its etcd has.
+func (c *httpClient) SetPeerURLs(ctx context.Context, id string, urls []string) error {
+	number, err := strconv.ParseUint(id, 10, 64)
+	if err == nil {
+		err = c.etcd(ctx, callPeerURLs, "cluster/member/update", memberRequest{ID: number, PeerURLs: urls}, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("set peer URLs of member %s: %w", id, err)
+	}
+	return nil
+}
+
 // EvictLeaders implements Client.
 func (c *httpClient) EvictLeaders(ctx context.Context, storeID string) error {
 	err := c.order(ctx, callEvict, storeID, func(pd pdhttp.Client, id uint64) error {

@@ -90,13 +90,26 @@ func TestOrdersAsTheyWereRecorded(t *testing.T) {
 	}
 }
 
+// The request is that of etcd's gateway; conformance makes it of a real PD.
+func TestSEC01PeerURLsAreSetByEtcdsOwnCall(t *testing.T) {
+	server := newStandIn(t, map[string]answer{"/v3/cluster/member/update": {http.StatusOK, `{"header":{}}`}})
+	client := dial(t, server.URL)
+	require.NoError(t, client.SetPeerURLs(within(t, 20*time.Second), "2194382149107567694", []string{"http://a:2380", "https://a:2380"}))
+	assert.Equal(t, []string{"POST /v3/cluster/member/update"}, server.requests)
+	assert.JSONEq(t, `{"ID":"2194382149107567694","peerURLs":["http://a:2380","https://a:2380"]}`, server.bodies[0])
+
+	server.answers["/v3/cluster/member/update"] = answer{http.StatusNotFound, `{"error":"etcdserver: member not found","code":5}`}
+	err := client.SetPeerURLs(within(t, 20*time.Second), "7", []string{"http://a:2380"})
+	assert.ErrorContains(t, err, "set peer URLs of member 7: PD refused set-peer-urls with 404")
+}
+
 func TestIDsThatAreNoNumbersAreNotAskedFor(t *testing.T) {
 	server := newStandIn(t, nil)
 	client := dial(t, server.URL)
 	ctx := within(t, 20*time.Second)
 	for _, err := range []error{
 		client.EvictLeaders(ctx, "x"), client.StopEvictingLeaders(ctx, "x"), client.DeleteStore(ctx, ""),
-		client.RestoreStore(ctx, "../members"), client.DeleteMember(ctx, "pd-1"),
+		client.RestoreStore(ctx, "../members"), client.DeleteMember(ctx, "pd-1"), client.SetPeerURLs(ctx, "pd-1", []string{"http://a:2380"}),
 	} {
 		assert.ErrorContains(t, err, "invalid syntax")
 	}

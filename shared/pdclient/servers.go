@@ -53,6 +53,10 @@ type (
 	txnAnswer struct {
 		Succeeded bool `json:"succeeded"`
 	}
+	memberRequest struct {
+		ID       uint64   `json:"ID,string"`
+		PeerURLs []string `json:"peerURLs"`
+	}
 )
 
 func (a *rangeAnswer) total() int64 { return maxAnswer }
@@ -77,7 +81,7 @@ func (a *rangeAnswer) read(r *reader) error {
 func (c *httpClient) Servers(ctx context.Context) ([]pd.Server, error) {
 	defer c.transport.CloseIdleConnections()
 	var answer rangeAnswer
-	if err := c.etcd(ctx, callServers, "range", rangeRequest{Key: []byte(registered), RangeEnd: []byte(registeredEnd), KeysOnly: true}, &answer); err != nil {
+	if err := c.etcd(ctx, callServers, "kv/range", rangeRequest{Key: []byte(registered), RangeEnd: []byte(registeredEnd), KeysOnly: true}, &answer); err != nil {
 		return nil, fmt.Errorf("list TiDB servers: %w", err)
 	}
 	found := map[string]pd.Server{}
@@ -106,7 +110,7 @@ func (c *httpClient) ForgetServer(ctx context.Context, s pd.Server) (bool, error
 	info, ttl := []byte(registered+s.Address+infoKey), []byte(registered+s.Address+ttlKey)
 	var never int64
 	var answer txnAnswer
-	err := c.etcd(ctx, callForgetServer, "txn", txnRequest{
+	err := c.etcd(ctx, callForgetServer, "kv/txn", txnRequest{
 		Compare: []compare{
 			{Key: ttl, Target: "CREATE", Result: "EQUAL", CreateRevision: &never},
 			{Key: info, Target: "MOD", Result: "EQUAL", ModRevision: &s.Revision},
@@ -125,5 +129,5 @@ func (c *httpClient) etcd(ctx context.Context, name, verb string, request, into 
 	if err != nil {
 		return fmt.Errorf("encode request %s: %w", verb, err)
 	}
-	return c.send(ctx, name, message{http.MethodPost, "/v3/kv/" + verb, bytes.NewReader(body)}, into)
+	return c.send(ctx, name, message{http.MethodPost, "/v3/" + verb, bytes.NewReader(body)}, into)
 }

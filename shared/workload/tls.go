@@ -37,14 +37,6 @@ func MountTLS(g v1alpha1.Group, m *Main) {
 // TLSDir is where the certificate of a group's members is mounted.
 func TLSDir(g v1alpha1.Group) string { return "/var/lib/" + g.Component() + "-tls" }
 
-// Scheme is that of the URLs of a group's members.
-func Scheme(g v1alpha1.Group) string {
-	if g.GetTLS() != nil {
-		return "https"
-	}
-	return "http"
-}
-
 // HookFlags are the flags by which a program in a pod shows the certificate of the group's
 // members to PD, none without TLS.
 func HookFlags(g v1alpha1.Group) []string {

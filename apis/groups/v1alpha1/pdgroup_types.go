@@ -91,7 +91,27 @@ type PDGroupStatus struct {
 	// the annotation is taken off.
 	// +optional
 	Recovery *PDRecovery `json:"recovery,omitempty"`
+	// Scheme of the URLs that PD's members listen at: http, or https with spec.tls. It
+	// follows spec.tls once all pods of the suspended group have stopped.
+	// +kubebuilder:validation:Enum=http;https
+	// +optional
+	Scheme string `json:"scheme,omitempty"`
+	// PeersHaveBothSchemes says that PD lists an http and an https URL of each of its
+	// members, so that they find each other whichever they start with. It is made so
+	// before the pods of a suspended group stop whose spec.tls was added or removed.
+	// +optional
+	PeersHaveBothSchemes bool `json:"peersHaveBothSchemes,omitempty"`
+	// ClientSecretName is the Secret that PD is connected to with while Scheme is https.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ClientSecretName string `json:"clientSecretName,omitempty"`
 }
+
+// Schemes of URLs.
+const (
+	SchemeHTTP  = "http"
+	SchemeHTTPS = "https"
+)
 
 // PDRecovery is a request to rebuild PD that is obeyed, or has been.
 type PDRecovery struct {
@@ -186,7 +206,7 @@ type PDMember struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.replicas) || self.spec.replicas > 0 || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'Bootstrapped' && c.status == 'True'))",message="spec.replicas must be at least 1: a cluster is founded by its members",fieldPath=".spec.replicas"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag such as v8.5.7",fieldPath=".spec.version"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.volumes) || !has(oldSelf.spec.volumes) || (has(self.spec.volumeReplacement) && self.spec.volumeReplacement == 'Replace') || self.spec.volumes.all(v, oldSelf.spec.volumes.all(o, o.name != v.name || !isQuantity(v.storage) || !isQuantity(o.storage) || quantity(v.storage).compareTo(quantity(o.storage)) >= 0) || (has(self.status) && has(self.status.volumes) && self.status.volumes.exists(r, r.name == v.name && isQuantity(r.requested) && quantity(v.storage).compareTo(quantity(r.requested)) >= 0))) || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'UpToDate' && c.reason in ['QuotaExceeded', 'LimitRangeExceeded', 'ClaimRejected', 'VolumeChangeFailed']))",message="spec.volumes[].storage may only grow, unless no claim has asked for more (status.volumes) or status says that an increase was refused: set it back to what it was, or set spec.volumeReplacement to Replace",fieldPath=".spec.volumes"
-// +kubebuilder:validation:XValidation:rule="has(self.spec.tls) == has(oldSelf.spec.tls)",message="spec.tls cannot be switched on or off while a group lives, for the members of PD speak either http or https to each other: leave it as it was, or make a new cluster and restore the data into it",fieldPath=".spec.tls"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.tls) == has(oldSelf.spec.tls) || has(self.spec.suspended) && self.spec.suspended || has(oldSelf.spec.suspended) && oldSelf.spec.suspended",message="spec.tls can be added or removed only while no pod runs, for the members of PD speak either http or https to each other: set spec.suspended to true in the same patch, of all groups of the cluster (docs/tasks/tls.md)",fieldPath=".spec.tls"
 type PDGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

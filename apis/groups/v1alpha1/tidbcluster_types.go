@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // group object, and nothing else.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.clusterDomain) ? (has(oldSelf.clusterDomain) && self.clusterDomain == oldSelf.clusterDomain) : !has(oldSelf.clusterDomain)",message="clusterDomain is part of the addresses by which PD knows the members: it cannot be set, changed or removed later; leave it as it was"
-// +kubebuilder:validation:XValidation:rule="has(self.tls) == has(oldSelf.tls)",message="tls cannot be switched on or off while a cluster lives, for the members of PD speak either http or https to each other: leave it as it was, or make a new cluster and restore the data into it"
+// +kubebuilder:validation:XValidation:rule="has(self.tls) == has(oldSelf.tls) || has(self.suspended) && self.suspended || has(oldSelf.suspended) && oldSelf.suspended",message="spec.tls can be added or removed only while no pod runs, for the members of PD speak either http or https to each other: set spec.suspended to true in the same patch (docs/tasks/tls.md)"
 type TidbClusterSpec struct {
 	// Version of every component that does not name its own.
 	// +kubebuilder:validation:MinLength=1

@@ -151,11 +151,25 @@ func ClusterSecretName(g Group) string {
 	return cmp.Or(tls.SecretName, g.GetName()+"-cluster-secret")
 }
 
+// PDScheme returns the scheme of the URLs that PD's members listen at. It is not that of the
+// spec while spec.tls was added or removed and pods still run.
+func PDScheme(pd *PDGroup) string {
+	return cmp.Or(pd.Status.Scheme, SpecScheme(pd))
+}
+
+// SpecScheme returns the scheme of the URLs that the members of a group are to listen at.
+func SpecScheme(g Group) string {
+	if g.GetTLS() != nil {
+		return SchemeHTTPS
+	}
+	return SchemeHTTP
+}
+
 // ClientSecretName returns the Secret with the certificate that the operators connect
 // with to the members of a cluster; empty without TLS.
 func ClientSecretName(pd *PDGroup) string {
 	if pd.Spec.TLS == nil {
-		return ""
+		return pd.Status.ClientSecretName
 	}
 	return cmp.Or(pd.Spec.TLS.ClientSecretName, clusterName(pd)+"-cluster-client-secret")
 }

@@ -2,6 +2,7 @@ package pdsim
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -40,12 +41,16 @@ func (n *node) member() model.Member {
 	if f := n.pd.opts.PeerURL; f != nil {
 		peer = f(n.name)
 	}
+	peers := []string{peer}
+	if len(n.peers) > 0 {
+		peers = n.peers
+	}
 	if n.unpublished {
-		return model.Member{Name: n.name, ID: n.id, PeerURLs: []string{peer}}
+		return model.Member{Name: n.name, ID: n.id, PeerURLs: peers}
 	}
 	return model.Member{
 		Name: n.name, ID: n.id, LeaderPriority: n.priority,
-		ClientURLs: []string{n.clientURL()}, PeerURLs: []string{peer},
+		ClientURLs: []string{n.clientURL()}, PeerURLs: peers,
 	}
 }
 
@@ -195,6 +200,7 @@ func (n *node) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/pd/", api.Handler())
 	mux.HandleFunc("GET /health", n.etcdHealth)
+	mux.HandleFunc("POST /v3/cluster/member/update", n.updateMember)
 	// No simulated TiDB registers in etcd: nothing but its gateway is there.
 	mux.HandleFunc("POST /v3/kv/range", func(w http.ResponseWriter, _ *http.Request) {
 		if n.pd.Cluster() == nil {
@@ -214,6 +220,45 @@ func (n *node) handler() http.Handler {
 		h.Set("Access-Control-Allow-Headers", "accept, content-type, authorization")
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// updateMember answers as etcd's gateway does when a member is given other peer URLs.
+func (n *node) updateMember(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		ID       uint64   `json:"ID,string"`
+		PeerURLs []string `json:"peerURLs"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || len(asked.PeerURLs) == 0 {
+		http.Error(w, `{"error":"invalid request","code":3}`, http.StatusBadRequest)
+		return
+	}
+	n.pd.mu.Lock()
+	defer n.pd.mu.Unlock()
+	n.pd.settle()
+	at := slices.IndexFunc(n.pd.nodes, func(o *node) bool { return o.id == asked.ID && !o.removed })
+	switch {
+	case n.pd.leader == nil:
+		http.Error(w, `{"error":"etcdserver: no leader","code":14}`, http.StatusServiceUnavailable)
+	case at < 0:
+		http.Error(w, `{"error":"etcdserver: member not found","code":5}`, http.StatusNotFound)
+	default:
+		n.pd.nodes[at].peers = asked.PeerURLs
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"header":{}}`) // nobody listens if it fails
+	}
+}
+
+// PeerURLs returns those of each member.
+func (p *PD) PeerURLs() map[string][]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := map[string][]string{}
+	for _, n := range p.nodes {
+		if !n.removed {
+			out[n.name] = n.member().PeerURLs
+		}
+	}
+	return out
 }
 
 // etcdHealth is etcd's own endpoint, the only one that tells of lost quorum.

@@ -109,6 +109,8 @@ type node struct {
 	known   *node // the leader that it last knew
 	addr    string
 	peerURL string // of one that was never started
+	// peers are the URLs that it was given later; empty if none were.
+	peers []string
 	// unpublished founders have never run.
 	unpublished bool
 	server      *http.Server

@@ -204,7 +204,7 @@ func (m *maker) login(l v1alpha1.Login, g *v1alpha1.TiDBGroup) {
 func (m *maker) lead(how v1alpha1.PhysicalRun, g *v1alpha1.TiDBGroup) {
 	m.job.Labels[v1alpha1.LabelPhysicalOf], m.job.Spec.Template.Labels[v1alpha1.LabelPhysicalOf] = g.PDGroupName(), g.PDGroupName()
 	add := func(args ...string) { m.main.Args = append(m.main.Args, args...) }
-	add(fmt.Sprintf("--pd=%s://%s:%d", workload.Scheme(g), names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient))
+	add(fmt.Sprintf("--pd=%s://%s:%d", v1alpha1.SpecScheme(g), names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient))
 	if secret := v1alpha1.ClusterSecretName(g); secret != "" {
 		add("--pd-tls=" + clusterDir)
 		m.mount("cluster-tls", clusterDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}, true)

@@ -50,6 +50,9 @@ func (r *steps) act(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snap
 	if o.Kind == step.KindDone && p.Orphan.ID != "" {
 		o = r.removeOrphan(ctx, g, s, *p)
 	}
+	if o.Kind == step.KindDone && len(p.PeerURLs) > 0 {
+		o = r.setPeerURLs(ctx, g, p.PeerURLs)
+	}
 	return step.Worst(o, r.configure(ctx, g, s, p.Config))
 }
 
@@ -184,6 +187,34 @@ func (r *steps) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s observa
 	r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, string(component.DeleteMember), string(component.DeleteMember), "Removed member %s from PD: it has no Instance and no data", name)
 	r.PD.Kick(key)
 	return step.After(orderPatience, v1alpha1.ReasonDraining, "member "+name+", which has no Instance, is being removed from PD")
+}
+
+// setPeerURLs gives members of PD the URLs at which the others reach them. The next answer
+// of PD shows them.
+func (r *steps) setPeerURLs(ctx context.Context, g *v1alpha1.PDGroup, all []membership.PeerURLs) step.Outcome {
+	key := client.ObjectKeyFromObject(g)
+	c, err := r.PD.Client(key)
+	if err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	}
+	for _, m := range all {
+		if err := c.SetPeerURLs(ctx, m.ID, m.URLs); err != nil {
+			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("tell PD the URLs of member %s: %w", m.Name, err))
+		}
+	}
+	r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "PeerURLsSet", "SetPeerURLs", "PD's members find each other by %s", schemes(all[0].URLs))
+	r.PD.Kick(key)
+	return step.Done()
+}
+
+// schemes names those of URLs.
+func schemes(urls []string) string {
+	var out []string
+	for _, url := range urls {
+		scheme, _, _ := strings.Cut(url, "://")
+		out = append(out, scheme)
+	}
+	return strings.Join(out, " and ")
 }
 
 // confirmNoData looks at the API server for the claim of a member that has no

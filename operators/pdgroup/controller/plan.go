@@ -40,6 +40,10 @@ const lookAgain = time.Minute
 // does not show.
 const orderPatience = 5 * time.Second
 
+// switchAgain is how soon a PD is looked at again whose members are to start with another
+// scheme: no watch tells that a status of its own, which that rests on, is stored.
+const switchAgain = time.Second
+
 // groupPlan is a group.Plan and what PD alone adds to it.
 type groupPlan struct {
 	planning.Plan
@@ -48,6 +52,8 @@ type groupPlan struct {
 	// Orphan is a member to remove from PD because it has neither Instance nor
 	// data; its ID is empty if there is none.
 	Orphan pd.Member
+	// PeerURLs are to be given to members of PD.
+	PeerURLs []membership.PeerURLs
 	// Config is what PD lacks of the configuration that it stores.
 	Config []persisted.Lack
 	// Recovery to record; nil while PD was not rebuilt.
@@ -80,6 +86,9 @@ func plan(g *v1alpha1.PDGroup, s observation.Snapshot) (groupPlan, error) {
 func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering {
 	template, files, problems := render(g, s.Image)
 	strange := founding.Strange(g, s)
+	if problem := membership.SwitchProblem(g, s); problem != "" {
+		problems = append(problems, problem)
+	}
 	return voting(g, s, component.Rendering{
 		Template: template, Problems: problems, Files: files,
 		Inputs:         inputs(g),
@@ -102,7 +111,7 @@ func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering 
 			// has made has its argument until its pod is made anew.
 			foundOrJoin(g, template, start{founds: found, founders: founders(g, s), before: before, asked: asked || i == nil && found})
 		},
-		RollGate: rollout.RollGate(g, s), SuspendWait: rollout.SuspendWait(g, s),
+		RollGate: rollout.RollGate(g, s), SuspendWait: cmp.Or(rollout.SuspendWait(g, s), membership.SwitchWait(g, s)),
 		Budget: budget.Budget(g, s, workload.Owner(g), counted(g, s)),
 	})
 }
@@ -137,7 +146,7 @@ func planWith(g *v1alpha1.PDGroup, s observation.Snapshot, r component.Rendering
 	children, err := group.MakePlan(g, s, r)
 	p := groupPlan{Plan: children, ClusterID: founding.ClusterID(g, s)}
 	if err == nil && !g.Spec.Paused && len(p.Calls) == 0 && p.Outcome.Kind != step.KindStall {
-		p.Orphan = membership.Orphan(g, s)
+		p.Orphan, p.PeerURLs = membership.Orphan(g, s), membership.WrongPeerURLs(g, s)
 	}
 	if lost := founding.Vanished(g, s); lost.Kind != step.KindDone && g.DeletionTimestamp == nil {
 		p.Outcome = step.Worst(lost, p.Outcome)
@@ -152,6 +161,9 @@ func planWith(g *v1alpha1.PDGroup, s observation.Snapshot, r component.Rendering
 	if due := (voters{g, s}).due(); due > 0 && p.Outcome.Kind == step.KindWait {
 		// A second more, because the API keeps whole ones.
 		p.Outcome.After = min(p.Outcome.After, due+time.Second)
+	}
+	if membership.IsSwitching(g) && p.Outcome.Kind == step.KindWait {
+		p.Outcome.After = min(p.Outcome.After, switchAgain)
 	}
 	if mismatch := founding.Mismatch(g, s); mismatch != "" {
 		p.Outcome = step.Worst(step.Stall(v1alpha1.ReasonClusterIDMismatch, mismatch), p.Outcome)

@@ -60,7 +60,7 @@ func render(g *v1alpha1.PDGroup, image string) (corev1.PodTemplateSpec, map[stri
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
-	host, scheme := names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain), workload.Scheme(g)
+	host, scheme := names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.SpecScheme(g)
 	m := workload.Main{
 		Repository: "pingcap/pd",
 		Command:    []string{"/pd-server"},
@@ -72,7 +72,7 @@ func render(g *v1alpha1.PDGroup, image string) (corev1.PodTemplateSpec, map[stri
 			fmt.Sprintf("--advertise-client-urls=%s://%s:%d", scheme, host, v1alpha1.PortPDClient),
 			fmt.Sprintf("--advertise-peer-urls=%s://%s:%d", scheme, host, v1alpha1.PortPDPeer),
 			"--config=" + configDir + "/" + configFile,
-			joinFlag + names.PDURL(workload.Scheme(g), g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient),
+			joinFlag + names.PDURL(v1alpha1.SpecScheme(g), g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient),
 		}...),
 		Ports:     ports(),
 		DataPath:  func(int) string { return dataDir },
@@ -106,7 +106,7 @@ func handOver(g *v1alpha1.PDGroup, m *workload.Main, image string) {
 		return // it is killed at once
 	}
 	resign := workload.BringProgram(g, m, image, "resign")
-	command := []string{resign, "stop", fmt.Sprintf("--pd=%s://localhost:%d", workload.Scheme(g), v1alpha1.PortPDClient), "--name=$(POD_NAME)", "--within=" + within.String()}
+	command := []string{resign, "stop", fmt.Sprintf("--pd=%s://localhost:%d", v1alpha1.SpecScheme(g), v1alpha1.PortPDClient), "--name=$(POD_NAME)", "--within=" + within.String()}
 	m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: append(command, workload.LocalFlags(g)...)}}}
 }
 
@@ -158,7 +158,7 @@ type start struct {
 // time that it starts the container. So a founder whose disk is lost under its pod joins as
 // soon as there is a cluster.
 func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, s start) {
-	argument := joinFlag + names.PDURL(workload.Scheme(g), g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient)
+	argument := joinFlag + names.PDURL(v1alpha1.SpecScheme(g), g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient)
 	switch {
 	case s.founds && s.before != "":
 		argument = s.before
@@ -166,7 +166,7 @@ func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, s start)
 		members := make([]string, 0, len(s.founders))
 		for _, slot := range s.founders {
 			pod := names.Instance(g.Name, slot)
-			members = append(members, fmt.Sprintf("%s=%s://%s:%d", pod, workload.Scheme(g), names.PodHost(pod, g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDPeer))
+			members = append(members, fmt.Sprintf("%s=%s://%s:%d", pod, v1alpha1.SpecScheme(g), names.PodHost(pod, g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDPeer))
 		}
 		argument = founding.Flag + strings.Join(members, ",")
 	}

@@ -64,7 +64,7 @@ func render(g *v1alpha1.TiCDCGroup, image string) (corev1.PodTemplateSpec, map[s
 		Args: []string{
 			"--addr=" + workload.ListenAddress(g, v1alpha1.PortTiCDC),
 			"--advertise-addr=" + names.HostPort(names.PodHost("$(POD_NAME)", g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortTiCDC),
-			"--pd=" + names.PDURL(workload.Scheme(g), g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient),
+			"--pd=" + names.PDURL(v1alpha1.SpecScheme(g), g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient),
 			"--data-dir=" + dataDir,
 			"--config=" + configDir + "/" + configFile,
 		},
@@ -92,7 +92,7 @@ func render(g *v1alpha1.TiCDCGroup, image string) (corev1.PodTemplateSpec, map[s
 	if image != "" && drain > 0 {
 		program := workload.BringProgram(g, &m, image, "drain-capture")
 		m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: append([]string{
-			program, "stop", fmt.Sprintf("--api=%s://localhost:%d", workload.Scheme(g), v1alpha1.PortTiCDC), fmt.Sprintf("--within=%ds", drain),
+			program, "stop", fmt.Sprintf("--api=%s://localhost:%d", v1alpha1.SpecScheme(g), v1alpha1.PortTiCDC), fmt.Sprintf("--within=%ds", drain),
 		}, workload.LocalFlags(g)...)}}}
 	}
 	template, more := workload.Template(g, m)

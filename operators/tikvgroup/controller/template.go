@@ -119,7 +119,7 @@ func handOver(g *v1alpha1.TiKVGroup, m *workload.Main, image string) {
 	if within <= 0 {
 		return // it is killed at once
 	}
-	pd := "--pd=" + names.PDURL(workload.Scheme(g), g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient)
+	pd := "--pd=" + names.PDURL(v1alpha1.SpecScheme(g), g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient)
 	handover := workload.BringProgram(g, m, image, "handover")
 	hook := func(command ...string) *corev1.LifecycleHandler {
 		return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: append(append([]string{handover}, command...), workload.HookFlags(g)...)}}

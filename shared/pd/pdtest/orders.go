@@ -120,6 +120,21 @@ func (p *PD) DeleteMember(_ context.Context, id string) error {
 	})
 }
 
+// SetPeerURLs implements pd.Client.
+func (p *PD) SetPeerURLs(_ context.Context, id string, urls []string) error {
+	return p.order("peer-urls "+id, func() error {
+		at := slices.IndexFunc(p.view.Members, func(m pd.Member) bool { return m.ID == id })
+		if at < 0 {
+			return refused("set-peer-urls", http.StatusNotFound, "etcdserver: member not found")
+		}
+		p.view.Members[at].PeerURL, p.view.Members[at].OtherPeerURL = urls[0], ""
+		if len(urls) > 1 {
+			p.view.Members[at].OtherPeerURL = urls[1]
+		}
+		return nil
+	})
+}
+
 // EvictLeaders implements pd.Client. The leaders go at once to the first store
 // that may have them; if there is none, or the test holds them, they stay.
 func (p *PD) EvictLeaders(_ context.Context, id string) error {

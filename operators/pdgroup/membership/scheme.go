@@ -1,0 +1,152 @@
+package membership
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// PD's members reach each other at URLs that its etcd keeps. One that starts with another
+// scheme does not change them, and members that start so do not find each other
+// (TestSEC01ARealPDChangesItsSchemeWhileItIsStoppedIfItsPeersKnowBoth). So the scheme
+// changes while the group is suspended: each member gets a URL of either scheme, all pods
+// stop, they start with the new scheme, and the old URLs are removed.
+
+// PeerURLs are those that a member is to have.
+type PeerURLs struct {
+	// ID and Name of the member.
+	ID, Name string
+	// URLs; the others try the first one first.
+	URLs []string
+}
+
+// Scheme returns the scheme that the members listen with, and that is to be recorded.
+func Scheme(g *v1alpha1.PDGroup, s observation.Snapshot) string {
+	if now := v1alpha1.PDScheme(g); IsSwitching(g) && (!haveStopped(g, s) || !mayStartOtherwise(g, s)) {
+		return now
+	}
+	return v1alpha1.SpecScheme(g)
+}
+
+// IsSwitching reports whether the spec wants another scheme than the members listen with.
+func IsSwitching(g *v1alpha1.PDGroup) bool { return v1alpha1.PDScheme(g) != v1alpha1.SpecScheme(g) }
+
+// mayStartOtherwise reports whether members that have stopped find each other when they
+// start with the other scheme: as PD was told, or because there is no PD yet.
+func mayStartOtherwise(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
+	return g.Status.PeersHaveBothSchemes || !founding.Bootstrapped(g, s) && len(owned(g, s)) == 0
+}
+
+// haveStopped reports whether no member's pod runs or is made any more.
+func haveStopped(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
+	return !slices.ContainsFunc(owned(g, s), func(i *v1alpha1.Instance) bool {
+		return !i.Spec.Suspended || i.Status.ObservedGeneration != i.Generation || i.Status.PodUID != ""
+	})
+}
+
+func owned(g *v1alpha1.PDGroup, s observation.Snapshot) []*v1alpha1.Instance {
+	return slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.Instance) bool { return !workload.IsOwned(g, i) })
+}
+
+// HaveBothSchemes reports whether PD lists a URL of either scheme of each member. While PD
+// does not say, what it has said last counts.
+func HaveBothSchemes(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
+	if Unknown(g, s) != "" {
+		return g.Status.PeersHaveBothSchemes
+	}
+	return !slices.ContainsFunc(s.PD.Members, func(m pd.Member) bool {
+		return schemeOf(m.OtherPeerURL) == "" || schemeOf(m.PeerURL) == schemeOf(m.OtherPeerURL)
+	})
+}
+
+func schemeOf(url string) string {
+	scheme, _, found := strings.Cut(url, "://")
+	if !found {
+		return ""
+	}
+	return scheme
+}
+
+// WrongPeerURLs returns the members whose URLs are to be changed: those that lack one of the
+// other scheme before a suspended group stops, and those that have one too many when it is
+// back.
+func WrongPeerURLs(g *v1alpha1.PDGroup, s observation.Snapshot) []PeerURLs {
+	if Unknown(g, s) != "" || IsSwitching(g) != g.Spec.Suspended || IsSwitching(g) && unswitched(g, s) != "" {
+		return nil
+	}
+	var out []PeerURLs
+	for _, m := range s.PD.Members {
+		_, at, found := strings.Cut(m.PeerURL, "://")
+		if !found {
+			continue
+		}
+		wanted := []string{v1alpha1.PDScheme(g) + "://" + at}
+		if IsSwitching(g) {
+			wanted = append(wanted, v1alpha1.SpecScheme(g)+"://"+at)
+		}
+		has := slices.DeleteFunc([]string{m.PeerURL, m.OtherPeerURL}, func(url string) bool { return url == "" })
+		if !slices.Equal(has, wanted) {
+			out = append(out, PeerURLs{ID: m.ID, Name: Pod(g, m), URLs: wanted})
+		}
+	}
+	return out
+}
+
+// unswitched names a group of the cluster that has to be suspended, with the same scheme,
+// before PD stops: it would not find PD any more.
+func unswitched(g *v1alpha1.PDGroup, s observation.Snapshot) string {
+	for _, other := range s.Groups {
+		if other.GroupKind() == v1alpha1.KindPDGroup || other.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if !other.GetComponentSpec().Suspended || v1alpha1.SpecScheme(other) != v1alpha1.SpecScheme(g) {
+			edit := origin.Of(other)
+			return fmt.Sprintf("%s %s has to be suspended, and its spec.tls to be changed as that of PD is: %s", other.GroupKind(), other.GetName(), edit.Edit())
+		}
+	}
+	return ""
+}
+
+// SwitchWait says what PD's members wait for before they stop to start with the other
+// scheme; empty if for nothing.
+func SwitchWait(g *v1alpha1.PDGroup, s observation.Snapshot) string {
+	if !IsSwitching(g) || g.Status.PeersHaveBothSchemes {
+		return ""
+	}
+	if other := unswitched(g, s); other != "" {
+		return other
+	}
+	if unknown := Unknown(g, s); unknown != "" {
+		return fmt.Sprintf("PD has to be told the %s URLs of its members before it stops: %s", v1alpha1.SpecScheme(g), unknown)
+	}
+	return fmt.Sprintf("PD is told the %s URLs of its members", v1alpha1.SpecScheme(g))
+}
+
+// SwitchProblem says why members may not start with the scheme of the spec; empty if they
+// may, or stay stopped on their way to it.
+func SwitchProblem(g *v1alpha1.PDGroup, s observation.Snapshot) string {
+	if Scheme(g, s) == v1alpha1.SpecScheme(g) || g.DeletionTimestamp != nil {
+		return ""
+	}
+	edit := origin.Of(g)
+	tls, stop := edit.Either("tls"), edit.Either("suspended")
+	was := "added"
+	if v1alpha1.SpecScheme(g) == v1alpha1.SchemeHTTP {
+		was = "removed"
+	}
+	switch {
+	case !g.Spec.Suspended:
+		return fmt.Sprintf("spec.tls: it was %s, and PD's pods were not stopped for it: set %s to true until no pod of the cluster runs", was, stop)
+	case haveStopped(g, s):
+		return fmt.Sprintf("spec.tls: it was %s when PD had stopped, whose members find each other by %s alone: undo that in %s and set %s to false; when PD is Ready, change both at once",
+			was, v1alpha1.PDScheme(g), tls, stop)
+	}
+	return ""
+}
