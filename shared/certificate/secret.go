@@ -22,6 +22,11 @@ type Secret struct {
 	Version string
 	// Refused says that the operator may not read it.
 	Refused bool
+	// Made says that the issuer or the CA of the cluster makes it, Said what is known of why
+	// it has not; empty if nothing is. Blocked says that only a person can help.
+	Made    bool
+	Said    string
+	Blocked bool
 }
 
 // Pair is what a Secret holds, parsed.

@@ -256,6 +256,9 @@ func pdComponent() ComponentInfo {
 			g.Spec.TLS = inherited(c, g.Spec.TLS)
 			if c.TLS != nil {
 				g.Spec.TLS.ClientSecretName = cmp.Or(g.Spec.TLS.ClientSecretName, c.TLS.ClientSecretName)
+				if !g.Spec.TLS.Made() {
+					g.Spec.TLS.CertificateSource = *c.TLS.CertificateSource.DeepCopy()
+				}
 			}
 			return []Entry{{Group: g}}
 		},
