@@ -87,7 +87,11 @@ func (s Secrets) Statuses(now time.Time) []v1alpha1.CertificateStatus {
 	var out []v1alpha1.CertificateStatus
 	for _, one := range s.all() {
 		if pair, err := Parse(one.Data); err == nil {
-			out = append(out, v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.shortest(now).NotAfter.UTC())})
+			status := v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.shortest(now).NotAfter.UTC())}
+			if one.Made {
+				status.Trust = Trust(one.Data)
+			}
+			out = append(out, status)
 		}
 	}
 	return out
@@ -100,6 +104,9 @@ func (s Secrets) Judge(g v1alpha1.Group, pd *v1alpha1.PDGroup, pods []string, no
 		return o
 	}
 	secret, wrong := s.problem(g, pods, now)
+	if wrong == nil && v1alpha1.SourceOf(pd).SelfSigned != nil {
+		secret, wrong = s.divided()
+	}
 	switch {
 	case wrong == nil:
 		return step.Done()
@@ -180,7 +187,7 @@ func (s Secrets) strange(pairs map[string]Pair, now time.Time) (Secret, error) {
 		return Secret{}, nil
 	}
 	for _, pair := range [][2]Secret{{s.Member, s.Client}, {s.Client, s.Member}} {
-		if err := pairs[pair[0].Name].signedBy(pairs[pair[1].Name].CA, now); err != nil {
+		if err := pairs[pair[0].Name].SignedBy(pairs[pair[1].Name].CA, now); err != nil {
 			return pair[0], fmt.Errorf("key %s: %s of Secret %s %s, so that they would not know each other", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyCA, pair[1].Name, unsigned(err))
 		}
 	}

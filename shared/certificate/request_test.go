@@ -162,3 +162,25 @@ func TestSEC01ATidbClusterHandsToItsPDGroupWhoSigns(t *testing.T) {
 	spec.TLS, spec.PD.TLS = nil, nil
 	assert.False(t, source().Made())
 }
+
+func TestSEC01MembersDoNotStartBetweenTwoAuthorities(t *testing.T) {
+	pd := madeBy(v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}})
+	before, after := authority(t), authority(t)
+	s := Wanted(pd, pd)
+	s.Member.Data, s.Client.Data = data(t, before, pki.Leaf{Names: sans()}), data(t, before, pki.Leaf{})
+	assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, now))
+	was := s.Trust()
+	assert.NotEmpty(t, was)
+	both := bytes.Join([][]byte{s.Member.Data["ca.crt"], data(t, after, pki.Leaf{})["ca.crt"]}, nil)
+	s.Member.Data["ca.crt"] = both
+	o := s.Judge(pd, pd, nil, now)
+	assert.Equal(t, v1alpha1.ReasonWaitingForCertificate, o.Reason)
+	assert.Contains(t, o.Message, "Secret basic-cluster-client-secret, keys ca.crt and tls.crt: other authorities than those of Secret basic-pd-cluster-secret")
+	s.Client.Data["ca.crt"] = both
+	assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, now))
+	assert.NotEqual(t, was, s.Trust(), "members start anew with both")
+	status := s.Statuses(now)
+	assert.Equal(t, s.Trust(), status[0].Trust)
+	s.Member.Data = data(t, before, pki.Leaf{Names: sans()})
+	assert.Equal(t, was, s.Trust(), "a renewed certificate of the same CA restarts nobody")
+}

@@ -91,6 +91,10 @@ type PDGroupStatus struct {
 	// the annotation is taken off.
 	// +optional
 	Recovery *PDRecovery `json:"recovery,omitempty"`
+	// CARotation is how far another CA has taken the place of the cluster's own; nothing
+	// while none does.
+	// +optional
+	CARotation *CARotation `json:"caRotation,omitempty"`
 }
 
 // PDRecovery is a request to rebuild PD that is obeyed, or has been.

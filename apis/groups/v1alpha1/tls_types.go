@@ -90,7 +90,41 @@ const (
 )
 
 // SelfSigned is a CA of a cluster's own.
-type SelfSigned struct{}
+type SelfSigned struct {
+	// RotatedAt has another CA take the place of the one that there is, once when it
+	// changes: in three phases, each of which restarts the members as safely as any other
+	// roll. Any text will do; a time tells most. Default: never.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	RotatedAt string `json:"rotatedAt,omitempty"`
+}
+
+// CARotation is how far another CA has taken the place of a cluster's own.
+type CARotation struct {
+	// Phase: TrustBoth, in which members come to trust the new one too; NewLeafs, in which
+	// they get certificates that it has signed; TrustNew, in which they cease to trust the
+	// one before.
+	Phase CARotationPhase `json:"phase"`
+	// Message says what the phase waits for.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// CARotationPhase is a phase of the rotation of a CA.
+type CARotationPhase string
+
+// Phases of the rotation of a CA, in their order.
+const (
+	RotationTrustBoth CARotationPhase = "TrustBoth"
+	RotationNewLeafs  CARotationPhase = "NewLeafs"
+	RotationTrustNew  CARotationPhase = "TrustNew"
+)
+
+// Keys of the Secret of a cluster's own CA that hold the one that takes its place.
+const (
+	NextKeyCert = "next.crt"
+	NextKeyKey  = "next.key"
+)
 
 // PDTLS is TLS of a PDGroup, whose cluster it is.
 // +kubebuilder:validation:XValidation:rule="!(has(self.issuer) && has(self.selfSigned))",message="tls.issuer and tls.selfSigned exclude each other, for one CA signs all certificates of a cluster: remove one of them"
@@ -209,6 +243,10 @@ type CertificateStatus struct {
 	SecretName string `json:"secretName"`
 	// NotAfter is when it expires, or an earlier one of those that have signed it.
 	NotAfter metav1.Time `json:"notAfter"`
+	// Trust is a digest of the authorities in ca.crt and of the one that has signed the
+	// certificate, of a Secret that is made for the group.
+	// +optional
+	Trust string `json:"trust,omitempty"`
 }
 
 // ClusterSecretName returns the Secret with the certificate of a group's members; empty

@@ -19,7 +19,7 @@ import (
 
 // Act carries a plan out. What it writes is read anew at the next look.
 func (r *Reader) Act(ctx context.Context, env operator.Env, pd *v1alpha1.PDGroup, p Plan) step.Outcome {
-	if !p.Founds && len(p.Secrets) == 0 && len(p.Certificates) == 0 {
+	if !p.Founds && len(p.Secrets) == 0 && len(p.Certificates) == 0 && p.CA == nil {
 		return step.Done()
 	}
 	worst := step.Done()
@@ -36,7 +36,30 @@ func (r *Reader) Act(ctx context.Context, env operator.Env, pd *v1alpha1.PDGroup
 	for _, write := range p.Secrets {
 		worst = step.Worst(worst, r.write(ctx, env, pd, p.Authority, write))
 	}
+	if p.CA != nil {
+		worst = step.Worst(worst, r.rotate(ctx, env, pd, *p.CA))
+	}
 	return worst
+}
+
+// rotate writes the Secret of the CA, if it still is what was seen.
+func (r *Reader) rotate(ctx context.Context, env operator.Env, pd *v1alpha1.PDGroup, to Rotate) step.Outcome {
+	secret := to.Live.DeepCopy()
+	secret.Data = to.Data
+	if to.Data == nil {
+		next, err := NewAuthority(pd.Name, env.Now())
+		if err != nil {
+			return step.Fail(v1alpha1.ReasonRequestFailed, err)
+		}
+		secret.Data = beside(to.Live.Data, next)
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, v1alpha1.AnnotationRotatedAt, v1alpha1.SourceOf(pd).SelfSigned.RotatedAt)
+	}
+	r.Forget(pd)
+	err := env.Client.Update(ctx, secret, client.FieldOwner(env.Name))
+	if err == nil {
+		env.Recorder.Eventf(pd, nil, corev1.EventTypeNormal, "CARotation", "Rotate", "%s", to.Why)
+	}
+	return ended(err, hinderedSecrets, secret)
 }
 
 // apply applies a Certificate.
@@ -62,6 +85,9 @@ func (r *Reader) found(ctx context.Context, env operator.Env, pd *v1alpha1.PDGro
 		return Authority{}, step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metadata(certificate.Request{Secret: v1alpha1.CASecretName(pd), Owner: pd}), Type: corev1.SecretTypeTLS, Data: held}
+	if at := v1alpha1.SourceOf(pd).SelfSigned.RotatedAt; at != "" {
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, v1alpha1.AnnotationRotatedAt, at)
+	}
 	secret.OwnerReferences = nil // a cluster that is restored from its claims has the same CA
 	r.Forget(pd)
 	if err := env.Client.Create(ctx, secret, client.FieldOwner(env.Name)); err != nil {

@@ -46,7 +46,7 @@ func NewAuthority(pdGroup string, now time.Time) (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the key of a CA: %w", err)
 	}
-	name := pdGroup + " CA"
+	name := pdGroup + " CA " + now.UTC().Format(time.RFC3339) // another one has another name
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: name[max(0, len(name)-longestName):]},
 		NotBefore: now.Add(-skew), NotAfter: now.AddDate(authorityYears, 0, 0),

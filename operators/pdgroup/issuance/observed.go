@@ -16,6 +16,8 @@ import (
 type Observed struct {
 	// Requests are the certificates that are to be there. None if a person brings all.
 	Requests []certificate.Request
+	// Groups of the cluster.
+	Groups []v1alpha1.Group
 	// Secrets by name, nil for one that does not exist. That of the CA is among them.
 	Secrets map[string]*corev1.Secret
 	// Certificates of cert-manager by name, nil for one that does not exist.

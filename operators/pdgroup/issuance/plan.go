@@ -29,6 +29,10 @@ type Plan struct {
 	Secrets []Write
 	// Certificates to apply.
 	Certificates []Apply
+	// CA is what is written into the Secret of the CA; nil for nothing.
+	CA *Rotate
+	// Rotation is how far another CA has taken its place; nil while none does.
+	Rotation *v1alpha1.CARotation
 	// Outcome tells of a certificate that only a person can have made.
 	Outcome step.Outcome
 
@@ -79,7 +83,7 @@ func Make(pd *v1alpha1.PDGroup, o Observed, now time.Time) Plan {
 		}
 	}
 	if pd.Spec.Paused {
-		p.Founds, p.Secrets, p.Certificates = false, nil, nil
+		p.Founds, p.Secrets, p.Certificates, p.CA = false, nil, nil, nil
 	}
 	return p
 }
@@ -132,6 +136,9 @@ func (p *Plan) sign(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 		} else if !bytes.Equal(secret.Data[v1alpha1.TLSKeyCA], p.Authority.trusted) {
 			p.Secrets = append(p.Secrets, Write{Request: request, Live: secret, Why: "other CAs are trusted"})
 		}
+	}
+	if ca != nil {
+		p.rotate(pd, o)
 	}
 }
 

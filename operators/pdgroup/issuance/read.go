@@ -47,7 +47,7 @@ func NewReader(live client.Reader, now func() time.Time) *Reader {
 // Read reads what there is of the certificates of a cluster. Nothing is read of one whose
 // certificates a person brings.
 func (r *Reader) Read(ctx context.Context, pd *v1alpha1.PDGroup, groups []v1alpha1.Group) (Observed, error) {
-	out := Observed{Requests: certificate.Requests(pd, groups), Secrets: map[string]*corev1.Secret{}, Certificates: map[string]*Certificate{}}
+	out := Observed{Requests: certificate.Requests(pd, groups), Groups: groups, Secrets: map[string]*corev1.Secret{}, Certificates: map[string]*Certificate{}}
 	if len(out.Requests) == 0 {
 		return out, nil
 	}
@@ -61,6 +61,7 @@ func (r *Reader) Read(ctx context.Context, pd *v1alpha1.PDGroup, groups []v1alph
 	was, found := r.read[pd.UID]
 	r.mu.Unlock()
 	if found && was.of == of {
+		was.got.Groups = groups // whose status may be another one by now
 		return was.got, nil
 	}
 	if err := r.observe(ctx, pd, &out); err != nil {
