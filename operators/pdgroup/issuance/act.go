@@ -55,11 +55,11 @@ func (r *Reader) rotate(ctx context.Context, env operator.Env, pd *v1alpha1.PDGr
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, v1alpha1.AnnotationRotatedAt, v1alpha1.SourceOf(pd).SelfSigned.RotatedAt)
 	}
 	r.Forget(pd)
-	err := env.Client.Update(ctx, secret, client.FieldOwner(env.Name))
-	if err == nil {
-		env.Recorder.Eventf(pd, nil, corev1.EventTypeNormal, "CARotation", "Rotate", "%s", to.Why)
+	if err := env.Client.Update(ctx, secret, client.FieldOwner(env.Name)); err != nil {
+		return ended(err, hinderedSecrets, secret)
 	}
-	return ended(err, hinderedSecrets, secret)
+	env.Recorder.Eventf(pd, nil, corev1.EventTypeNormal, "CARotation", "Rotate", "%s", to.Why)
+	return step.After(step.ConflictDelay, v1alpha1.ReasonProgressing, to.Why) // the certificates are next, and no watch tells of Secrets
 }
 
 // apply applies a Certificate.

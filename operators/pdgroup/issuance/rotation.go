@@ -44,7 +44,6 @@ func (p *Plan) rotate(pd *v1alpha1.PDGroup, o Observed) {
 		p.Outcome = certificate.Stall(fmt.Sprintf("Secret %s was not made by the operators, which do not replace its CA: to have them do it: kubectl -n %s label secret %s %s=%s %s=%s",
 			ca.Name, pd.Namespace, ca.Name, v1alpha1.LabelManagedBy, v1alpha1.ManagedBy, v1alpha1.LabelCluster, pd.Name))
 	case asked(pd, ca) && waits == "": // all is well
-		in(v1alpha1.RotationTrustBoth)
 		p.CA = &Rotate{Live: ca, Why: "TrustBoth: another CA was made, and is trusted beside the one that signs"}
 	case pd.Status.CARotation != nil && waits != "":
 		in(v1alpha1.RotationTrustNew)
