@@ -48,7 +48,7 @@ func groups(but string) []string {
 }
 
 func components() []string {
-	return []string{"debug-logging", "high-availability", "namespaced", "namespaces", "networkpolicy", "one-process", "policies", "prometheus", "tls"}
+	return []string{"debug-logging", "high-availability", "namespaced", "namespaces", "networkpolicy", "one-process", "policies", "prometheus", "tls", "tls-issuer", "tls-self-signed"}
 }
 
 // args are those that every operator is started with.
@@ -388,25 +388,19 @@ func TestComponentsChangeWhatTheySay(t *testing.T) {
 	})
 	t.Run("tls lets the operators of groups get Secrets, and nobody list them", func(t *testing.T) {
 		for _, other := range []string{"", ", ../../components/namespaced"} {
-			kind := map[bool]string{true: "ClusterRole", false: "Role"}[other == ""]
-			objects := with(t, "tls"+other)
-			before := renderKustomization(t, "namespace: own\nresources: [../default]\ncomponents: [../../components/debug-logging"+other+"]\n")
-			var grown []string
-			was := every[rbacv1.ClusterRole](t, before, kind)
-			for name, role := range every[rbacv1.ClusterRole](t, objects, kind) {
-				more := rights(role.Rules)
-				for _, right := range rights(was[name].Rules) {
-					more = slices.DeleteFunc(more, func(r string) bool { return r == right })
-				}
-				for _, right := range more {
-					grown = append(grown, name+" "+right)
-				}
-			}
-			slices.Sort(grown)
 			assert.Equal(t, []string{
 				"tidb-groups-pdgroup-operator secrets: get", "tidb-groups-ticdcgroup-operator secrets: get", "tidb-groups-tidbgroup-operator secrets: create get",
 				"tidb-groups-tiflashgroup-operator secrets: get", "tidb-groups-tikvgroup-operator secrets: get", "tidb-groups-tiproxygroup-operator secrets: get",
-			}, grown)
+			}, grown(t, "tls", other))
+		}
+	})
+	t.Run("tls-issuer and tls-self-signed let the operator of PDGroups alone have certificates made", func(t *testing.T) {
+		for _, other := range []string{"", ", ../../components/namespaced"} {
+			assert.Equal(t, []string{
+				"tidb-groups-pdgroup-operator cert-manager.io/certificates: create get patch",
+				"tidb-groups-pdgroup-operator cert-manager.io/clusterissuers: get", "tidb-groups-pdgroup-operator cert-manager.io/issuers: get",
+			}, grown(t, "tls-issuer", other))
+			assert.Equal(t, []string{"tidb-groups-pdgroup-operator secrets: create update"}, grown(t, "tls-self-signed", other))
 		}
 	})
 	t.Run("all of them go together, over either overlay", func(t *testing.T) {
@@ -587,4 +581,26 @@ func TestWhatNoOperatorOrOnlyOneMayDo(t *testing.T) {
 			}
 		}
 	}
+}
+
+// grown are the rights that a component adds, beside another one.
+func grown(t *testing.T, component, other string) []string {
+	t.Helper()
+	render := func(components string) []*unstructured.Unstructured {
+		return renderKustomization(t, "namespace: own\nresources: [../default]\ncomponents: ["+components+other+"]\n")
+	}
+	kind := map[bool]string{true: "ClusterRole", false: "Role"}[other == ""]
+	was := every[rbacv1.ClusterRole](t, render("../../components/debug-logging"), kind)
+	var out []string
+	for name, role := range every[rbacv1.ClusterRole](t, render("../../components/"+component), kind) {
+		more := rights(role.Rules)
+		for _, right := range rights(was[name].Rules) {
+			more = slices.DeleteFunc(more, func(r string) bool { return r == right })
+		}
+		for _, right := range more {
+			out = append(out, name+" "+right)
+		}
+	}
+	slices.Sort(out)
+	return out
 }

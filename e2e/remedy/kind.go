@@ -28,6 +28,6 @@ func Kind(resource string) string {
 func others() []string {
 	return []string{
 		"ConfigMap", "ControllerRevision", "Job", "Lease", "LimitRange", "Node", "Pod", "PodDisruptionBudget", "PersistentVolumeClaim", "ResourceQuota", "Secret", "Service",
-		"StorageClass", "VolumeAttributesClass",
+		"StorageClass", "VolumeAttributesClass", v1alpha1.KindCertificate,
 	}
 }

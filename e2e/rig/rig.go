@@ -50,6 +50,8 @@ type Options struct {
 	ClusterWide bool
 	// Database shapes the simulated databases.
 	Database scenario.Database
+	// CertManager has the controllers of cert-manager look after the namespace.
+	CertManager bool
 	// Relist is how often the operators' caches are filled anew; zero means never.
 	Relist time.Duration
 	// Silence is how long an object may be without a word on why it is not what
@@ -96,7 +98,7 @@ func (o Options) For(s scenario.Scenario) Options {
 	o.Nodes = s.Options.Nodes
 	o.Tolerate = slices.Concat(o.Tolerate, s.Options.Tolerate)
 	o.ClusterWide = o.ClusterWide || s.Options.ClusterWide
-	o.Database = s.Options.Database
+	o.Database, o.CertManager = s.Options.Database, s.Options.CertManager
 	if o.Reach == nil {
 		o.Fault = s.Options.Fault
 	}
@@ -176,6 +178,11 @@ func (r *Rig) open(options Options) error {
 		return err
 	}
 	r.user = r.Watcher.Follow(r.client)
+	if options.CertManager {
+		if err := startCertManager(r.ctx, r.plane, r.namespace); err != nil {
+			return err
+		}
+	}
 	if options.Remedies != nil {
 		r.Watcher.tryRemedies(shell{plane: r.plane}, options.Remedies)
 	}

@@ -76,6 +76,8 @@ type Options struct {
 	Delays Delays `json:"delays,omitempty"`
 	// Database shapes the simulated databases; others have their own.
 	Database Database `json:"database,omitempty"`
+	// CertManager has the controllers of cert-manager look after the namespace.
+	CertManager bool `json:"certManager,omitempty"`
 	// Fault is what an operator does not see, or sees late, in a simulated world:
 	// a fault of a watch as faults.Parse reads it. A campaign has faults of its
 	// own instead.

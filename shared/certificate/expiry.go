@@ -1,6 +1,7 @@
 package certificate
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -17,7 +18,7 @@ const (
 
 // Expiring tells of the certificate that ends first, if a person has to renew it by now; empty
 // if none has to be. Secrets that are no good are for Judge.
-func (s Secrets) Expiring(g v1alpha1.Group, now time.Time) string {
+func (s Secrets) Expiring(g v1alpha1.Group, pd *v1alpha1.PDGroup, now time.Time) string {
 	told, first := "", time.Time{}
 	for _, one := range s.all() {
 		pair, err := Parse(one.Data)
@@ -31,6 +32,10 @@ func (s Secrets) Expiring(g v1alpha1.Group, now time.Time) string {
 		}
 		first = c.NotAfter
 		edit := fmt.Sprintf("kubectl -n %s edit secret %s", g.GetNamespace(), one.Name)
+		if one.Made {
+			told = fmt.Sprintf("Secret %s, key %s: it expires at %s, or what has signed it, and was not renewed: %s", one.Name, v1alpha1.TLSKeyCert, stamp(first), cmp.Or(one.Said, made(g, pd, one)))
+			continue
+		}
 		if c == pair.leaf {
 			told = fmt.Sprintf("Secret %s, key %s: it expires at %s: renew it: %s", one.Name, v1alpha1.TLSKeyCert, stamp(first), edit)
 			continue

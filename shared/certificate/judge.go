@@ -1,6 +1,7 @@
 package certificate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -32,10 +33,42 @@ type Secrets struct {
 // Wanted names the Secrets that a group uses; pd is its PDGroup, nil if there is none.
 func Wanted(g v1alpha1.Group, pd *v1alpha1.PDGroup) Secrets {
 	var out Secrets
+	made := v1alpha1.SourceOf(pd).Made()
 	if pd != nil {
 		out.Client.Name = v1alpha1.ClientSecretName(pd)
+		out.Client.Made = made && pd.Spec.TLS.ClientSecretName == ""
 	}
 	out.Member.Name, out.MySQL.Name, out.Backend.Name = v1alpha1.ClusterSecretName(g), v1alpha1.MySQLSecretName(g), v1alpha1.BackendSecretName(g)
+	out.Member.Made = made && g.GetTLS() != nil && g.GetTLS().SecretName == ""
+	if mysql := v1alpha1.MySQLOf(g); mysql != nil {
+		out.MySQL.Made = made && mysql.SecretName == ""
+	}
+	if backend := v1alpha1.BackendOf(g); backend != nil {
+		out.Backend.Made = made && backend.SecretName == ""
+	}
+	return out
+}
+
+// purpose is what one of the Secrets is for.
+type purpose struct {
+	secret Secret
+	names  []string
+	uses   []use
+}
+
+// purposes are what the Secrets of a group are for; pods are those that there are.
+func (s Secrets) purposes(g v1alpha1.Group, pods []string) []purpose {
+	var out []purpose
+	for _, p := range []purpose{
+		{s.Member, Hosts(g, pods), []use{serving(), connecting()}},
+		{s.Client, nil, []use{connecting()}},
+		{s.MySQL, mysqlNames(g), mysqlUses(g)},
+		{s.Backend, nil, []use{connecting()}},
+	} {
+		if p.secret.Name != "" {
+			out = append(out, p)
+		}
+	}
 	return out
 }
 
@@ -55,7 +88,11 @@ func (s Secrets) Statuses(now time.Time) []v1alpha1.CertificateStatus {
 	var out []v1alpha1.CertificateStatus
 	for _, one := range s.all() {
 		if pair, err := Parse(one.Data); err == nil {
-			out = append(out, v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.shortest(now).NotAfter.UTC())})
+			status := v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.shortest(now).NotAfter.UTC())}
+			if one.Made {
+				status.Trust = Trust(one.Data)
+			}
+			out = append(out, status)
 		}
 	}
 	return out
@@ -67,12 +104,26 @@ func (s Secrets) Judge(g v1alpha1.Group, pd *v1alpha1.PDGroup, pods []string, no
 	if o := mismatch(g, pd); o.Kind != step.KindDone || g.GetTLS() == nil {
 		return o
 	}
-	if problem := s.problem(g, Hosts(g, pods), now); problem != "" {
-		o := step.Stall(v1alpha1.ReasonCertificateInvalid, problem)
-		o.After = lookSoon // no watch tells of Secrets
-		return o
+	secret, wrong := s.problem(g, pods, now)
+	if wrong == nil && v1alpha1.SourceOf(pd).SelfSigned != nil {
+		secret, wrong = s.divided()
 	}
-	return step.Done()
+	switch {
+	case wrong == nil:
+		return step.Done()
+	case secret.Made && !secret.Blocked:
+		return step.Wait("Secret", lookSoon, v1alpha1.ReasonWaitingForCertificate, awaited(g, pd, wrong, secret))
+	case secret.Made:
+		return Stall(awaited(g, pd, wrong, secret))
+	}
+	return Stall(told(g, wrong, secret))
+}
+
+// Stall ends a step that a person has to help with a certificate.
+func Stall(message string) step.Outcome {
+	o := step.Stall(v1alpha1.ReasonCertificateInvalid, message)
+	o.After = lookSoon // no watch tells of Secrets
+	return o
 }
 
 // mismatch compares a group with its PDGroup. A suspended one needs no PD, and may have been
@@ -96,58 +147,61 @@ func mismatch(g v1alpha1.Group, pd *v1alpha1.PDGroup) step.Outcome {
 	return step.Done()
 }
 
-// problem is the first thing that is wrong with the Secrets; empty if nothing is.
-func (s Secrets) problem(g v1alpha1.Group, hosts []string, now time.Time) string {
-	told := func(one Secret, err error) string {
-		return fmt.Sprintf("Secret %s, %v: mend it: kubectl -n %s edit secret %s", one.Name, err, g.GetNamespace(), one.Name)
+// told says what is wrong with a Secret that a person has to mend.
+func told(g v1alpha1.Group, wrong error, secret Secret) string {
+	switch {
+	case errors.Is(wrong, errRefused):
+		return fmt.Sprintf("Secret %s: the operators may not read Secrets: install them with components/tls (docs/tasks/tls.md), or leave spec.tls out of a new group", secret.Name)
+	case errors.Is(wrong, errAbsent):
+		return fmt.Sprintf("Secret %s does not exist: create it: kubectl -n %s create secret generic %s --from-file=ca.crt=FILE --from-file=tls.crt=FILE --from-file=tls.key=FILE",
+			secret.Name, g.GetNamespace(), secret.Name)
 	}
+	return fmt.Sprintf("Secret %s, %v: mend it: kubectl -n %s edit secret %s", secret.Name, wrong, g.GetNamespace(), secret.Name)
+}
+
+var (
+	errRefused = errors.New("the operators may not read it")
+	errAbsent  = errors.New("it does not exist")
+)
+
+// problem is the first thing that is wrong with the Secrets, and with which; nil if nothing
+// is.
+func (s Secrets) problem(g v1alpha1.Group, pods []string, now time.Time) (Secret, error) {
 	pairs := map[string]Pair{}
 	for _, one := range s.all() {
 		switch {
 		case one.Refused:
-			return fmt.Sprintf("Secret %s: the operators may not read Secrets: install them with components/tls (docs/tasks/tls.md), or leave spec.tls out of a new group", one.Name)
+			one.Made = false // nobody but a person can help
+			return one, errRefused
 		case one.Data == nil:
-			return fmt.Sprintf("Secret %s does not exist: create it: kubectl -n %s create secret generic %s --from-file=ca.crt=FILE --from-file=tls.crt=FILE --from-file=tls.key=FILE",
-				one.Name, g.GetNamespace(), one.Name)
+			return one, errAbsent
 		}
 		pair, err := Parse(one.Data)
 		if err != nil {
-			return told(one, err)
+			return one, err
 		}
 		pairs[one.Name] = pair
 	}
-	for _, check := range []struct {
-		secret Secret
-		names  []string
-		uses   []use
-	}{
-		{s.Member, hosts, []use{serving(), connecting()}},
-		{s.Client, nil, []use{connecting()}},
-		{s.MySQL, mysqlNames(g), mysqlUses(g)},
-		{s.Backend, nil, []use{connecting()}},
-	} {
-		if check.secret.Name == "" {
-			continue
-		}
-		if err := pairs[check.secret.Name].valid(now, check.names, check.uses...); err != nil {
-			return told(check.secret, err)
+	for _, p := range s.purposes(g, pods) {
+		if err := pairs[p.secret.Name].valid(now, p.names, p.uses...); err != nil {
+			return p.secret, err
 		}
 	}
-	return s.strange(pairs, now, told)
+	return s.strange(pairs, now)
 }
 
 // strange says whether the members and who connects to them would not know each other,
 // because different CAs have signed.
-func (s Secrets) strange(pairs map[string]Pair, now time.Time, told func(Secret, error) string) string {
+func (s Secrets) strange(pairs map[string]Pair, now time.Time) (Secret, error) {
 	if s.Client.Name == "" || s.Member.Name == "" {
-		return ""
+		return Secret{}, nil
 	}
 	for _, pair := range [][2]Secret{{s.Member, s.Client}, {s.Client, s.Member}} {
-		if err := pairs[pair[0].Name].signedBy(pairs[pair[1].Name].CA, now); err != nil {
-			return told(pair[0], fmt.Errorf("key %s: %s of Secret %s %s, so that they would not know each other", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyCA, pair[1].Name, unsigned(err)))
+		if err := pairs[pair[0].Name].SignedBy(pairs[pair[1].Name].CA, now); err != nil {
+			return pair[0], fmt.Errorf("key %s: %s of Secret %s %s, so that they would not know each other", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyCA, pair[1].Name, unsigned(err))
 		}
 	}
-	return ""
+	return Secret{}, nil
 }
 
 // mysqlUses are what the certificate that MySQL clients are shown is for: also to be shown by
@@ -169,10 +223,7 @@ func mysqlNames(g v1alpha1.Group) []string {
 // spec.maxSurge for one that takes the place of another.
 func Hosts(g v1alpha1.Group, pods []string) []string {
 	domain := g.GetComponentSpec().ClusterDomain
-	out := []string{names.ServiceHost(names.PeerService(g.GetName()), g.GetNamespace(), domain)}
-	if _, serves := g.(v1alpha1.ClientGroup); serves || g.GroupKind() == v1alpha1.KindPDGroup { // others have no other Service
-		out = append(out, names.ServiceHost(g.GetName(), g.GetNamespace(), domain))
-	}
+	out := services(g)
 	for slot := range g.GetReplicas() + max(1, surge(g)) {
 		if pod := names.Instance(g.GetName(), slot); !slices.Contains(pods, pod) {
 			pods = append(slices.Clip(pods), pod)

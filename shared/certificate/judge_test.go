@@ -249,7 +249,7 @@ func TestSEC01AnEndIsToldOfInTheLastTenthOfALife(t *testing.T) {
 			s := Wanted(pd, pd)
 			c.member.Names = sans()
 			s.Member.Data, s.Client.Data = data(t, ca, c.member), data(t, ca, c.client)
-			got := s.Expiring(pd, c.at)
+			got := s.Expiring(pd, pd, c.at)
 			if c.says == "" {
 				assert.Empty(t, got)
 				return
@@ -258,7 +258,7 @@ func TestSEC01AnEndIsToldOfInTheLastTenthOfALife(t *testing.T) {
 			assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, c.at), "nothing is held up")
 		})
 	}
-	assert.Empty(t, Secrets{Member: Secret{Name: "x"}}.Expiring(pd, now), "what is not there does not end")
+	assert.Empty(t, Secrets{Member: Secret{Name: "x"}}.Expiring(pd, pd, now), "what is not there does not end")
 }
 
 func FuzzParse(f *testing.F) {

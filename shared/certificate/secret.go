@@ -22,6 +22,11 @@ type Secret struct {
 	Version string
 	// Refused says that the operator may not read it.
 	Refused bool
+	// Made says that the issuer or the CA of the cluster makes it, Said what is known of why
+	// it has not; empty if nothing is. Blocked says that only a person can help.
+	Made    bool
+	Said    string
+	Blocked bool
 }
 
 // Pair is what a Secret holds, parsed.
@@ -111,7 +116,7 @@ func (p Pair) valid(now time.Time, names []string, uses ...use) error {
 	case now.After(p.leaf.NotAfter):
 		return fmt.Errorf("%s: it expired at %s", cert, stamp(p.leaf.NotAfter))
 	}
-	if err := p.signedBy(p.CA, now); err != nil {
+	if err := p.SignedBy(p.CA, now); err != nil {
 		return fmt.Errorf("%s: %s of the same Secret %s", cert, v1alpha1.TLSKeyCA, unsigned(err))
 	}
 	for _, u := range uses {
@@ -127,8 +132,8 @@ func (p Pair) valid(now time.Time, names []string, uses ...use) error {
 	return nil
 }
 
-// signedBy says why a certificate is not one that a CA has signed; nil if it is.
-func (p Pair) signedBy(ca *x509.CertPool, now time.Time) error {
+// SignedBy says why a certificate is not one that a CA has signed; nil if it is.
+func (p Pair) SignedBy(ca *x509.CertPool, now time.Time) error {
 	_, err := p.leaf.Verify(x509.VerifyOptions{Roots: ca, Intermediates: p.above, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	return err
 }

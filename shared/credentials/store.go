@@ -71,6 +71,7 @@ func (s *Store) Observe(ctx context.Context, live client.Reader, g v1alpha1.Grou
 		if err != nil {
 			return out, err
 		}
+		found.Made = secret.Made
 		*secret = found
 	}
 	if pd != nil {

@@ -41,7 +41,7 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 		plan.Outcome.After = observation.RetryPeriod
 		return plan, nil
 	}
-	target, err := rollout.ResolveTarget(s, r)
+	target, err := rollout.ResolveTarget(s, trusting(r, s))
 	if err != nil {
 		return plan, err
 	}
@@ -73,6 +73,22 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 		plan = paused(plan, g, s)
 	}
 	return plan, nil
+}
+
+// trusting has members be restarted when the cluster's own CA has changed: most read ca.crt
+// only when they start.
+func trusting(r component.Rendering, s observation.Snapshot) component.Rendering {
+	trust := s.Certificates.Trust()
+	if v1alpha1.SourceOf(s.PDGroup).SelfSigned == nil || trust == "" {
+		return r
+	}
+	r.Inputs = map[string]any{"pods": r.Inputs, "trust": trust}
+	r.Template = *r.Template.DeepCopy()
+	if r.Template.Annotations == nil {
+		r.Template.Annotations = map[string]string{}
+	}
+	r.Template.Annotations[v1alpha1.AnnotationTrust] = trust
+	return r
 }
 
 // podNames are the names of the pods that there are, or will be soon.

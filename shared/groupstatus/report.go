@@ -77,6 +77,10 @@ func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, work W
 // person: a store that is just being restarted comes back.
 const refusalDelay = 30 * time.Second
 
+// signingDelay is for how long a certificate may be waited for before that counts as a matter
+// for a person.
+const signingDelay = time.Minute
+
 // reportedOutcome is how an outcome is told: about the object that a person edits, and as a stall if
 // only a person can help. The reconcile itself ends as it would.
 func reportedOutcome(g v1alpha1.Group, s observation.Snapshot, o step.Outcome) step.Outcome {
@@ -87,13 +91,14 @@ func reportedOutcome(g v1alpha1.Group, s observation.Snapshot, o step.Outcome) s
 		return o
 	}
 	before := meta.FindStatusCondition(g.GetGroupStatus().Conditions, v1alpha1.ConditionUpToDate)
+	unsigned := o.Reason == v1alpha1.ReasonWaitingForCertificate && before != nil && before.Reason == o.Reason && s.Now.Sub(before.LastTransitionTime.Time) >= signingDelay
 	refused := o.Reason == v1alpha1.ReasonScaleInRefused && before != nil && before.Reason == o.Reason && s.Now.Sub(before.LastTransitionTime.Time) >= refusalDelay
 	stalled := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
 		c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionStalled)
 		// The group itself replaces a member whose claim is lost, where it may.
 		return c != nil && c.Reason == o.Reason && c.Reason != v1alpha1.ReasonClaimLost && strings.HasPrefix(o.Message, "Instance "+i.Name+": ")
 	})
-	if refused || stalled {
+	if refused || stalled || unsigned {
 		o.Kind = step.KindStall
 	}
 	return o
@@ -117,7 +122,7 @@ func summary(g v1alpha1.Group, c rollout.Counts) string {
 // notes tells what is out of the ordinary with a group that is what its spec asks for; empty
 // if nothing is.
 func notes(g v1alpha1.Group, s observation.Snapshot) (reason, note string) {
-	if expiring := s.Certificates.Expiring(g, s.Now); expiring != "" {
+	if expiring := s.Certificates.Expiring(g, s.PDGroup, s.Now); expiring != "" {
 		return v1alpha1.ReasonCertificateExpiring, expiring
 	}
 	return noteLeaderless(s)

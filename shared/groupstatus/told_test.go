@@ -77,6 +77,19 @@ func TestSEC01AGroupTellsOfACertificateThatEnds(t *testing.T) {
 	assert.Contains(t, set.Get(v1alpha1.ConditionUpToDate).Message, "kubectl -n ns edit secret kv-cluster-secret")
 }
 
+func TestSEC01ACertificateThatIsNotSignedForLongIsAMatterForAPerson(t *testing.T) {
+	waits := step.Wait("Secret", time.Second, v1alpha1.ReasonWaitingForCertificate, "Issuer corp is to sign it")
+	for since, stalled := range map[time.Duration]bool{30 * time.Second: false, 2 * time.Minute: true} {
+		g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv", Generation: 1}}
+		old := conditions.New(nil, 1, clock().Add(-since))
+		old.False(v1alpha1.ConditionUpToDate, waits.Reason, waits.Message)
+		g.Status.Conditions = old.List()
+		set := conditions.New(g.Status.Conditions, 1, clock())
+		groupstatus.Report(g, observation.Snapshot{Now: clock()}, planning.Plan{Outcome: waits}, groupstatus.Work{Acted: step.Done()}, set)
+		assert.Equal(t, stalled, set.Is(v1alpha1.ConditionStalled), since)
+	}
+}
+
 func TestAGroupTellsWhoLeadsNothing(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kv", Generation: 1}}
 	i := instance(1, func(s *conditions.Set) {

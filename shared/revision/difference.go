@@ -24,7 +24,7 @@ type Change struct {
 
 // Difference returns the first difference between two pod templates, those that
 // need a restart before those that do not. Labels and annotations are changed
-// in place, but for the one that asks for a restart; everything else in a pod is
+// in place, but for those that ask for a restart; everything else in a pod is
 // immutable, or as good as, in Kubernetes.
 func Difference(old, wanted *corev1.PodTemplateSpec) Change {
 	if text := diff("spec", tree(old.Spec), tree(wanted.Spec)); text != "" {
@@ -32,6 +32,9 @@ func Difference(old, wanted *corev1.PodTemplateSpec) Change {
 	}
 	if before, after := old.Annotations[v1alpha1.AnnotationRestartedAt], wanted.Annotations[v1alpha1.AnnotationRestartedAt]; after != "" && before != after {
 		return Change{Text: "restartedAt: " + after, Restart: true}
+	}
+	if before, after := old.Annotations[v1alpha1.AnnotationTrust], wanted.Annotations[v1alpha1.AnnotationTrust]; before != "" && after != "" && before != after {
+		return Change{Text: "other certificate authorities", Restart: true}
 	}
 	return Change{Text: diff("metadata", tree(old.ObjectMeta), tree(wanted.ObjectMeta))}
 }

@@ -128,6 +128,9 @@ const (
 	// ReasonCertificateInvalid: a Secret with a certificate that spec.tls asks for is
 	// missing, may not be read, or would not do. Set by the operators of groups.
 	ReasonCertificateInvalid = "CertificateInvalid"
+	// ReasonWaitingForCertificate: a Secret with a certificate is being made by the issuer or
+	// the CA that spec.tls of the PDGroup names. Set by the operators of groups.
+	ReasonWaitingForCertificate = "WaitingForCertificate"
 	// ReasonCertificateExpiring: a certificate that a group uses is in the last tenth of its
 	// life, and nobody has renewed it; UpToDate is True. Set by the operators of groups, and
 	// passed on by the tidbcluster operator.
@@ -300,7 +303,7 @@ func ConditionTable() []ConditionInfo {
 	blocked := []string{
 		ReasonProgressing, ReasonCreating, ReasonRestartPending, ReasonNewRendering, ReasonVolumeChangePending,
 		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonAnnouncingUpgrade, ReasonReplacing, ReasonReplacementPending, ReasonRebalancing, ReasonEvictionTimedOut, ReasonEvictingLeaders, ReasonConfigPending, ReasonConfigRefused,
-		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups,
+		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups, ReasonWaitingForCertificate,
 		ReasonInvalidSpec, ReasonCertificateInvalid, ReasonTLSMismatch, ReasonClusterIDMismatch, ReasonNameConflict, ReasonEntryRemoved, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
 		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonRecoveryRefused, ReasonRecoveringQuorum, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegionsUnavailable, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
 		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonNodeUnreachable, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,

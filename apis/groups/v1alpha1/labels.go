@@ -80,6 +80,12 @@ const (
 	// AnnotationRestartedAt carries spec.restartedAt on a pod's template; a
 	// change of it restarts the pod.
 	AnnotationRestartedAt = LabelPrefix + "restarted-at"
+	// AnnotationRotatedAt is, on the Secret of a cluster's own CA, the rotatedAt that it was
+	// made for.
+	AnnotationRotatedAt = LabelPrefix + "rotated-at"
+	// AnnotationTrust carries the digest of the authorities that a pod starts with, where
+	// they are the cluster's own; a change restarts the pod.
+	AnnotationTrust = LabelPrefix + "trust"
 	// AnnotationRestart is set by a person on an Instance to have its pod
 	// restarted once, as safely as in a roll. Any new text will do; a time tells
 	// most.

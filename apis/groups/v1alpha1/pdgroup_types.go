@@ -91,6 +91,10 @@ type PDGroupStatus struct {
 	// the annotation is taken off.
 	// +optional
 	Recovery *PDRecovery `json:"recovery,omitempty"`
+	// CARotation is how far another CA has taken the place of the cluster's own; nothing
+	// while none does.
+	// +optional
+	CARotation *CARotation `json:"caRotation,omitempty"`
 	// Scheme of the URLs that PD's members listen at: http, or https with spec.tls. It
 	// follows spec.tls once all pods of the suspended group have stopped.
 	// +kubebuilder:validation:Enum=http;https
@@ -276,6 +280,9 @@ func pdComponent() ComponentInfo {
 			g.Spec.TLS = inherited(c, g.Spec.TLS)
 			if c.TLS != nil {
 				g.Spec.TLS.ClientSecretName = cmp.Or(g.Spec.TLS.ClientSecretName, c.TLS.ClientSecretName)
+				if !g.Spec.TLS.Made() {
+					g.Spec.TLS.CertificateSource = *c.TLS.CertificateSource.DeepCopy()
+				}
 			}
 			return []Entry{{Group: g}}
 		},

@@ -45,8 +45,8 @@ type TidbClusterSpec struct {
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 	// TLS is handed to every group that has none of its own. An empty object switches it
 	// on: every connection between them is encrypted, and both ends show a certificate,
-	// from Secrets that have to exist: docs/tasks/tls.md. It cannot be switched on or off
-	// later. Default: none.
+	// from Secrets that have to exist, or that issuer or selfSigned have made:
+	// docs/tasks/tls.md. It cannot be switched on or off later. Default: none.
 	// +optional
 	TLS *ClusterTLS `json:"tls,omitempty"`
 	// PreferIPv6 is handed to every group.

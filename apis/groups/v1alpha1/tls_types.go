@@ -40,16 +40,120 @@ type ClientTLS struct {
 	ClientSecretName string `json:"clientSecretName,omitempty"`
 }
 
+// CertificateSource says who makes the Secrets of a cluster that no secretName and no
+// clientSecretName names. Without one a person does.
+type CertificateSource struct {
+	// Issuer of cert-manager signs the certificates of all groups of the cluster: the
+	// operator of PDGroups makes a Certificate for each. Secrets that a secretName names
+	// are a person's all the same. Default: none.
+	// +optional
+	Issuer *IssuerReference `json:"issuer,omitempty"`
+	// SelfSigned has the cluster sign its certificates itself: the operator of PDGroups
+	// makes a CA, once, and with it the certificates of all groups, and renews these. Its
+	// Secret is <pdgroup>-ca-secret, and stays when the cluster is deleted. Secrets that a
+	// secretName names are a person's all the same. Default: none.
+	// +optional
+	SelfSigned *SelfSigned `json:"selfSigned,omitempty"`
+}
+
+// IssuerReference names an issuer of cert-manager.
+type IssuerReference struct {
+	// Name of the issuer.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Kind of the issuer. An Issuer is of the namespace. Default: Issuer.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// Group of the kind. Issuers of others than cert-manager have one of their own.
+	// Default: cert-manager.io.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Group string `json:"group,omitempty"`
+}
+
+// GroupOrDefault returns the group of the issuer's kind.
+func (r IssuerReference) GroupOrDefault() string { return cmp.Or(r.Group, CertManagerGroup) }
+
+// KindOrDefault returns the issuer's kind.
+func (r IssuerReference) KindOrDefault() string { return cmp.Or(r.Kind, KindIssuer) }
+
+// Names of cert-manager.
+const (
+	CertManagerGroup  = "cert-manager.io"
+	KindIssuer        = "Issuer"
+	KindClusterIssuer = "ClusterIssuer"
+	KindCertificate   = "Certificate"
+)
+
+// SelfSigned is a CA of a cluster's own.
+type SelfSigned struct {
+	// RotatedAt has another CA take the place of the one that there is, once when it
+	// changes: in three phases, each of which restarts the members as safely as any other
+	// roll. Any text will do; a time tells most. Default: never.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	RotatedAt string `json:"rotatedAt,omitempty"`
+}
+
+// CARotation is how far another CA has taken the place of a cluster's own.
+type CARotation struct {
+	// Phase: TrustBoth, in which members come to trust the new one too; NewLeafs, in which
+	// they get certificates that it has signed; TrustNew, in which they cease to trust the
+	// one before.
+	Phase CARotationPhase `json:"phase"`
+	// Message says what the phase waits for.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// CARotationPhase is a phase of the rotation of a CA.
+type CARotationPhase string
+
+// Phases of the rotation of a CA, in their order.
+const (
+	RotationTrustBoth CARotationPhase = "TrustBoth"
+	RotationNewLeafs  CARotationPhase = "NewLeafs"
+	RotationTrustNew  CARotationPhase = "TrustNew"
+)
+
+// Keys of the Secret of a cluster's own CA that hold the one that takes its place.
+const (
+	NextKeyCert = "next.crt"
+	NextKeyKey  = "next.key"
+)
+
 // PDTLS is TLS of a PDGroup, whose cluster it is.
+// +kubebuilder:validation:XValidation:rule="!(has(self.issuer) && has(self.selfSigned))",message="tls.issuer and tls.selfSigned exclude each other, for one CA signs all certificates of a cluster: remove one of them"
 type PDTLS struct {
-	TLS       `json:",inline"`
-	ClientTLS `json:",inline"`
+	TLS               `json:",inline"`
+	ClientTLS         `json:",inline"`
+	CertificateSource `json:",inline"`
 }
 
 // ClusterTLS is TLS of a TidbCluster.
+// +kubebuilder:validation:XValidation:rule="!(has(self.issuer) && has(self.selfSigned))",message="tls.issuer and tls.selfSigned exclude each other, for one CA signs all certificates of a cluster: remove one of them"
 type ClusterTLS struct {
-	ClientTLS `json:",inline"`
+	ClientTLS         `json:",inline"`
+	CertificateSource `json:",inline"`
 }
+
+// Made reports whether the operators have the Secrets of a cluster made that no field names.
+func (s CertificateSource) Made() bool { return s.Issuer != nil || s.SelfSigned != nil }
+
+// SourceOf returns who makes the Secrets of a cluster; a person if there is no PDGroup.
+func SourceOf(pd *PDGroup) CertificateSource {
+	if pd == nil || pd.Spec.TLS == nil {
+		return CertificateSource{}
+	}
+	return pd.Spec.TLS.CertificateSource
+}
+
+// CASecretName returns the Secret of a cluster's own CA.
+func CASecretName(pd *PDGroup) string { return pd.Name + "-ca-secret" }
 
 // TiDBTLS is TLS of a TiDBGroup, and of its MySQL clients.
 type TiDBTLS struct {
@@ -114,12 +218,12 @@ const ClientAuthVerify ClientAuth = "Verify"
 
 // VerifiesClients reports whether a group verifies the certificates of MySQL clients.
 func VerifiesClients(g Group) bool {
-	mysql := mysqlTLS(g)
+	mysql := MySQLOf(g)
 	return mysql != nil && mysql.ClientAuth == ClientAuthVerify
 }
 
-// mysqlTLS is the TLS of a group towards MySQL clients, nil for none.
-func mysqlTLS(g Group) *MySQLTLS {
+// MySQLOf returns the TLS of a group towards MySQL clients, nil for none.
+func MySQLOf(g Group) *MySQLTLS {
 	switch of := g.(type) {
 	case *TiDBGroup:
 		if of.Spec.TLS != nil {
@@ -139,6 +243,10 @@ type CertificateStatus struct {
 	SecretName string `json:"secretName"`
 	// NotAfter is when it expires, or an earlier one of those that have signed it.
 	NotAfter metav1.Time `json:"notAfter"`
+	// Trust is a digest of the authorities in ca.crt and of the one that has signed the
+	// certificate, of a Secret that is made for the group.
+	// +optional
+	Trust string `json:"trust,omitempty"`
 }
 
 // ClusterSecretName returns the Secret with the certificate of a group's members; empty
@@ -189,7 +297,7 @@ func clusterName(g Group) string { return strings.TrimSuffix(g.PDGroupName(), "-
 // MySQLSecretName returns the Secret with the certificate that MySQL clients of a group
 // are shown; empty if none are.
 func MySQLSecretName(g Group) string {
-	mysql := mysqlTLS(g)
+	mysql := MySQLOf(g)
 	if mysql == nil {
 		return ""
 	}
@@ -199,9 +307,17 @@ func MySQLSecretName(g Group) string {
 // BackendSecretName returns the Secret with the certificate that the proxies of a group
 // connect with to TiDB servers, as MySQL clients; empty if they use none.
 func BackendSecretName(g Group) string {
-	proxies, ok := g.(*TiProxyGroup)
-	if !ok || proxies.Spec.TLS == nil || proxies.Spec.TLS.Backend == nil {
+	backend := BackendOf(g)
+	if backend == nil {
 		return ""
 	}
-	return cmp.Or(proxies.Spec.TLS.Backend.SecretName, clusterName(g)+"-tidb-client-secret")
+	return cmp.Or(backend.SecretName, clusterName(g)+"-tidb-client-secret")
+}
+
+// BackendOf returns the TLS of a group towards TiDB servers, nil for none.
+func BackendOf(g Group) *BackendTLS {
+	if proxies, ok := g.(*TiProxyGroup); ok && proxies.Spec.TLS != nil {
+		return proxies.Spec.TLS.Backend
+	}
+	return nil
 }

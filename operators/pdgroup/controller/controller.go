@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/issuance"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
 	"github.com/tidb-groups/tidb-groups/shared/execution"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
@@ -29,43 +30,67 @@ import (
 const pdDeadline = 5 * time.Second
 
 // steps are those of the reconcile of a PDGroup.
-type steps struct{ operator.Env }
+type steps struct {
+	operator.Env
+	certificates *issuance.Reader
+}
+
+// snapshot is what all groups observe, and what PD alone adds to it.
+type snapshot struct {
+	observation.Snapshot
+	// Issuance is what there is of the certificates of the cluster.
+	Issuance issuance.Observed
+}
 
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
 	out := reconciler.Definition(v1alpha1.KindPDGroup, func(_ context.Context, env operator.Env) error {
-		return (&steps{env}).component().Setup(env)
+		return (&steps{env, issuance.NewReader(env.Live, env.Now)}).component().Setup(env)
 	})
 	out.Dialer, out.Tools = pdclient.OpenWithConfig, true
 	out.Cached = nil // a recovery waits for the pods of everything that PD serves
 	return out
 }
 
-func (r *steps) component() reconciler.Component[*v1alpha1.PDGroup, observation.Snapshot, groupPlan, v1alpha1.PDGroupStatus] {
-	return reconciler.Component[*v1alpha1.PDGroup, observation.Snapshot, groupPlan, v1alpha1.PDGroupStatus]{
+func (r *steps) component() reconciler.Component[*v1alpha1.PDGroup, snapshot, groupPlan, v1alpha1.PDGroupStatus] {
+	return reconciler.Component[*v1alpha1.PDGroup, snapshot, groupPlan, v1alpha1.PDGroupStatus]{
 		Kind:     v1alpha1.KindPDGroup,
 		StatusOf: func(g *v1alpha1.PDGroup) *v1alpha1.PDGroupStatus { return &g.Status },
-		Observe:  r.observe,
-		Pending: func(s observation.Snapshot) step.Outcome {
+		Observe: func(ctx context.Context, g *v1alpha1.PDGroup) (snapshot, error) {
+			s, err := r.observe(ctx, g)
+			if err != nil {
+				return snapshot{Snapshot: s}, err
+			}
+			issued, err := r.certificates.Read(ctx, g, s.Groups)
+			return snapshot{s, issued}, err
+		},
+		Pending: func(s snapshot) step.Outcome {
 			if s.PDPending {
 				return step.Wait("PD", pdDeadline, v1alpha1.ReasonBootstrapping, "PD is being asked")
 			}
 			return step.Done()
 		},
-		Plan: func(_ context.Context, g *v1alpha1.PDGroup, s *observation.Snapshot) (groupPlan, error) {
-			return plan(g, *s)
+		Plan: func(_ context.Context, g *v1alpha1.PDGroup, s *snapshot) (groupPlan, error) {
+			issued := issuance.Make(g, s.Issuance, s.Now)
+			issued.Tell(&s.Certificates)
+			p, err := plan(g, s.Snapshot)
+			p.Issuance, p.Outcome = issued, step.Worst(p.Outcome, issued.Outcome)
+			return p, err
 		},
-		Act: r.act,
-		Report: func(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, acted step.Outcome, now time.Time) execution.Findings[v1alpha1.PDGroupStatus] {
-			status, set, end := report(g, s, p, acted, now)
-			return execution.Findings[v1alpha1.PDGroupStatus]{Status: status, Set: set, Members: members(g, s, p, now), Changes: p.Changes, End: end, Once: true}
+		Act: func(ctx context.Context, g *v1alpha1.PDGroup, s snapshot, p *groupPlan) step.Outcome {
+			issued := r.certificates.Act(ctx, r.Env, g, p.Issuance)
+			return step.Worst(issued, r.act(ctx, g, s.Snapshot, p))
+		},
+		Report: func(g *v1alpha1.PDGroup, s snapshot, p groupPlan, acted step.Outcome, now time.Time) execution.Findings[v1alpha1.PDGroupStatus] {
+			status, set, end := report(g, s.Snapshot, p, acted, now)
+			return execution.Findings[v1alpha1.PDGroupStatus]{Status: status, Set: set, Members: members(g, s.Snapshot, p, now), Changes: p.Changes, End: end, Once: true}
 		},
 		Announce: func(g *v1alpha1.PDGroup, before v1alpha1.PDGroupStatus) {
 			if after := g.Status.Recovery; recovery.Turned(before.Recovery, after) {
 				r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "QuorumRecovery", string(after.Phase), "%s", recovery.Told(after))
 			}
 		},
-		AsksPD: func(_ *v1alpha1.PDGroup, s observation.Snapshot) bool { return len(s.Instances) > 0 },
+		AsksPD: func(_ *v1alpha1.PDGroup, s snapshot) bool { return len(s.Instances) > 0 },
 		Watch: func(b *builder.Builder) *builder.Builder {
 			list := func() client.ObjectList { return &v1alpha1.PDGroupList{} }
 			return b.Watches(&v1alpha1.Instance{}, watch.GroupsOf(r.Client, list, watch.ByCluster), builder.WithPredicates(stops()))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/issuance"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/persisted"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
@@ -58,6 +59,8 @@ type groupPlan struct {
 	Config []persisted.Lack
 	// Recovery to record; nil while PD was not rebuilt.
 	Recovery *v1alpha1.PDRecovery
+	// Issuance is what is written so that the certificates of the cluster are there.
+	Issuance issuance.Plan
 	// Late are Services to apply after a step of a recovery: PD is asked through
 	// them, and no step waits for what may be wrong with them.
 	Late []*corev1.Service

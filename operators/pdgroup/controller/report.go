@@ -34,7 +34,7 @@ const (
 // pure.
 func report(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, outcome step.Outcome, now time.Time) (v1alpha1.PDGroupStatus, *conditions.Set, step.Outcome) {
 	set := conditions.New(g.Status.Conditions, g.Generation, now)
-	status := v1alpha1.PDGroupStatus{ClusterID: p.ClusterID, Leader: g.Status.Leader, Members: g.Status.Members, Recovery: p.Recovery}
+	status := v1alpha1.PDGroupStatus{ClusterID: p.ClusterID, Leader: g.Status.Leader, Members: g.Status.Members, Recovery: p.Recovery, CARotation: p.Issuance.Rotation}
 	status.Scheme, status.PeersHaveBothSchemes = membership.Scheme(g, s), membership.HaveBothSchemes(g, s)
 	if status.Scheme == v1alpha1.SchemeHTTPS {
 		status.ClientSecretName = v1alpha1.ClientSecretName(g)

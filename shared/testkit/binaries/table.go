@@ -104,6 +104,10 @@ func programs() map[string]program {
 		module: toolModule{dir: "versitygw", pins: "github.com/versity/versitygw", estimate: time.Minute},
 		pkg:    "github.com/versity/versitygw/cmd/versitygw",
 	}
+	table["cert-manager"] = program{
+		module: toolModule{dir: "cert-manager", pins: "github.com/cert-manager/cert-manager", estimate: time.Minute},
+		pkg:    "github.com/tidb-groups/tidb-groups/shared/tools/cert-manager", // with few controllers: see there
+	}
 	maps.Copy(table, database("", Release, "tidb"))
 	tools := table["tidb-server"].module
 	table["dumpling"] = program{module: tools, pkg: "github.com/pingcap/tidb/dumpling/cmd/dumpling"}

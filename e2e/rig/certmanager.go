@@ -1,0 +1,56 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+)
+
+// startCertManager has the real controllers of cert-manager look after a namespace until the
+// context ends. Its webhook, which judges what people write, does not run.
+func startCertManager(ctx context.Context, plane *controlplane.ControlPlane, namespace string) error {
+	program, err := binaries.Path(ctx, "cert-manager")
+	if err != nil {
+		return err
+	}
+	crds, err := certManagerCRDs(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := envtest.InstallCRDs(plane.Config, envtest.CRDInstallOptions{Paths: crds, ErrorIfPathMissing: true}); err != nil {
+		return fmt.Errorf("install the CRDs of cert-manager: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, program, "-kubeconfig", plane.Kubeconfig, "-namespace", namespace) //nolint:gosec // built by the test kit
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start cert-manager: %w", err)
+	}
+	go func() { _ = cmd.Wait() }() // it is killed when the rig ends
+	return nil
+}
+
+// certManagerCRDs are the files of the CRDs that belong to the program.
+func certManagerCRDs(ctx context.Context) ([]string, error) {
+	root, err := binaries.Root()
+	if err != nil {
+		return nil, fmt.Errorf("find the CRDs of cert-manager: %w", err)
+	}
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager")
+	list.Dir = filepath.Join(root, "shared", "tools", "cert-manager")
+	list.Env = append(list.Environ(), "GOWORK=off")
+	dir, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("find the CRDs of cert-manager: %w", err)
+	}
+	var out []string
+	for _, kind := range []string{"certificates", "certificaterequests", "issuers", "clusterissuers"} {
+		out = append(out, filepath.Join(strings.TrimSpace(string(dir)), "deploy", "crds", "cert-manager.io_"+kind+".yaml"))
+	}
+	return out, nil
+}

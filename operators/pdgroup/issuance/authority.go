@@ -1,0 +1,146 @@
+package issuance
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/certificate"
+)
+
+const (
+	// serialBits are as many as RFC 5280 lets a serial number have.
+	serialBits = 120
+	// leafYears and authorityYears are how long certificates are good for.
+	leafYears, authorityYears = 1, 10
+	// skew is how far clocks may differ.
+	skew = time.Hour
+	// longestName is that of X.509.
+	longestName = 64
+)
+
+// Authority is a CA that signs.
+type Authority struct {
+	certificate *x509.Certificate
+	key         crypto.Signer
+	// trusted are the certificates of all CAs that members trust, in PEM.
+	trusted []byte
+}
+
+// NewAuthority makes a CA, as the data of its Secret.
+func NewAuthority(pdGroup string, now time.Time) (map[string][]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make the key of a CA: %w", err)
+	}
+	name := pdGroup + " CA " + now.UTC().Format(time.RFC3339) // another one has another name
+	template := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: name[max(0, len(name)-longestName):]},
+		NotBefore: now.Add(-skew), NotAfter: now.AddDate(authorityYears, 0, 0),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}
+	der, err := sign(template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("sign a CA: %w", err)
+	}
+	return data(der, encoded("CERTIFICATE", der), key)
+}
+
+// ReadAuthority reads the Secret of a CA.
+func ReadAuthority(secret map[string][]byte) (Authority, error) {
+	for _, key := range []string{v1alpha1.TLSKeyCA, v1alpha1.TLSKeyCert, v1alpha1.TLSKeyKey} {
+		if len(secret[key]) == 0 {
+			return Authority{}, fmt.Errorf("key %s: it is missing", key)
+		}
+	}
+	pair, err := tls.X509KeyPair(secret[v1alpha1.TLSKeyCert], secret[v1alpha1.TLSKeyKey])
+	if err != nil {
+		return Authority{}, fmt.Errorf("keys %s and %s: %w", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyKey, err)
+	}
+	key, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok || !pair.Leaf.IsCA {
+		return Authority{}, errNoAuthority
+	}
+	return Authority{certificate: pair.Leaf, key: key, trusted: secret[v1alpha1.TLSKeyCA]}, nil
+}
+
+var errNoAuthority = errors.New("key tls.crt: it is no CA")
+
+// Sign makes a certificate, as the data of its Secret.
+func (a Authority) Sign(request certificate.Request, now time.Time) (map[string][]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	until := now.AddDate(leafYears, 0, 0)
+	if until.After(a.certificate.NotAfter) {
+		until = a.certificate.NotAfter
+	}
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: request.CommonName()}, DNSNames: request.Names,
+		NotBefore: now.Add(-skew), NotAfter: until,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: request.ExtKeyUsages(),
+	}
+	der, err := sign(template, a.certificate, key.Public(), a.key)
+	if err != nil {
+		return nil, fmt.Errorf("sign a certificate: %w", err)
+	}
+	return data(der, a.trusted, key)
+}
+
+// signed reports whether a certificate is one of the CA's.
+func (a Authority) signed(leaf *x509.Certificate) bool {
+	return leaf.CheckSignatureFrom(a.certificate) == nil
+}
+
+// trustedBy reports whether who uses a Secret trusts what the CA signs.
+func (a Authority) trustedBy(secret *corev1.Secret) bool {
+	return slices.ContainsFunc(certificates(secret.Data[v1alpha1.TLSKeyCA]), a.certificate.Equal)
+}
+
+// certificates are those of a PEM text.
+func certificates(text []byte) []*x509.Certificate {
+	var out []*x509.Certificate
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if one, err := x509.ParseCertificate(block.Bytes); err == nil {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+func sign(template, by *x509.Certificate, public any, key crypto.Signer) ([]byte, error) {
+	var err error
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits)); err != nil {
+		return nil, err
+	}
+	return x509.CreateCertificate(rand.Reader, template, by, public, key)
+}
+
+// data is that of the Secret of a certificate.
+func data(der, trusted []byte, key *ecdsa.PrivateKey) (map[string][]byte, error) {
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode a key: %w", err)
+	}
+	return map[string][]byte{
+		v1alpha1.TLSKeyCA: trusted, v1alpha1.TLSKeyCert: encoded("CERTIFICATE", der), v1alpha1.TLSKeyKey: encoded("PRIVATE KEY", private),
+	}, nil
+}
+
+func encoded(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}

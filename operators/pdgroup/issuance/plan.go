@@ -1,0 +1,283 @@
+package issuance
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/certificate"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// Plan is what is to be written so that the certificates of a cluster are there.
+type Plan struct {
+	// Founds says that the CA is to be made.
+	Founds bool
+	// Authority signs; of no use while Founds.
+	Authority Authority
+	// Secrets to write.
+	Secrets []Write
+	// Certificates to apply.
+	Certificates []Apply
+	// CA is what is written into the Secret of the CA; nil for nothing.
+	CA *Rotate
+	// Rotation is how far another CA has taken its place; nil while none does.
+	Rotation *v1alpha1.CARotation
+	// Outcome tells of a certificate that only a person can have made.
+	Outcome step.Outcome
+
+	words map[string]word
+}
+
+// Write is a Secret to write.
+type Write struct {
+	Request certificate.Request
+	// Live Secret, nil for none.
+	Live *corev1.Secret
+	// Signs says that a new certificate is signed, else only ca.crt is written.
+	Signs bool
+	// Why it is written.
+	Why string
+}
+
+// Apply is a Certificate to apply.
+type Apply struct{ Desired, Live *unstructured.Unstructured }
+
+// word is what is known of why a Secret is not there; blocked says that only a person can
+// help.
+type word struct {
+	said    string
+	blocked bool
+}
+
+// Make plans the certificates of a cluster. It is pure.
+func Make(pd *v1alpha1.PDGroup, o Observed, now time.Time) Plan {
+	p := Plan{Outcome: step.Done(), words: map[string]word{}}
+	source := v1alpha1.SourceOf(pd)
+	switch {
+	case pd.DeletionTimestamp != nil || len(o.Requests) == 0:
+		return p
+	case o.Hindered != "":
+		p.block(o.Requests, o.Hindered)
+	case source.Issuer != nil:
+		for _, request := range o.Requests {
+			p.request(pd, o, request, now)
+		}
+	default:
+		p.sign(pd, o, now)
+	}
+	for _, request := range o.Requests {
+		secret := o.Secrets[request.Secret]
+		if w := p.words[request.Secret]; w.blocked && (secret == nil || request.Lacks(secret.Data, now) != nil) {
+			p.Outcome = step.Worst(p.Outcome, certificate.Stall(fmt.Sprintf("Secret %s: %s", request.Secret, w.said)))
+		}
+	}
+	if pd.Spec.Paused {
+		p.Founds, p.Secrets, p.Certificates, p.CA = false, nil, nil, nil
+	}
+	return p
+}
+
+// Tell has the Secrets of a group say why they are not there.
+func (p Plan) Tell(s *certificate.Secrets) {
+	for _, secret := range []*certificate.Secret{&s.Member, &s.Client} {
+		w := p.words[secret.Name]
+		secret.Said, secret.Blocked = w.said, w.blocked
+	}
+}
+
+func (p *Plan) block(requests []certificate.Request, why string) {
+	for _, request := range requests {
+		p.words[request.Secret] = word{why, true}
+	}
+}
+
+// sign plans what the CA of the cluster's own signs.
+func (p *Plan) sign(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
+	name := v1alpha1.CASecretName(pd)
+	ca, signed := o.Secrets[name], signed(pd, o)
+	edit := fmt.Sprintf("kubectl -n %s edit secret %s", pd.Namespace, name)
+	switch {
+	case ca == nil && len(signed) > 0:
+		p.block(o.Requests, fmt.Sprintf("Secret %s with the CA that has signed Secret %s is gone, and is not made anew, for members would not know each other any more: put it back: kubectl -n %s create secret generic %s --from-file=ca.crt=FILE --from-file=tls.crt=FILE --from-file=tls.key=FILE",
+			name, signed[0].Name, pd.Namespace, name))
+		return
+	case ca == nil:
+		p.Founds = true
+	default:
+		var err error
+		if p.Authority, err = ReadAuthority(ca.Data); err != nil {
+			p.block(o.Requests, fmt.Sprintf("Secret %s with the CA, %v: mend it: %s", name, err, edit))
+			return
+		}
+		if len(signed) > 0 && !slices.ContainsFunc(signed, p.Authority.trustedBy) {
+			p.block(o.Requests, fmt.Sprintf("Secret %s has another CA than Secret %s trusts, so that members would not know each other any more: put the former one back: %s", name, signed[0].Name, edit))
+			return
+		}
+	}
+	for _, request := range o.Requests {
+		secret := o.Secrets[request.Secret]
+		if secret != nil && !ours(secret, pd) {
+			p.words[request.Secret] = word{taken("Secret", request.Secret, pd) + ", or name it in secretName", true}
+			continue
+		}
+		if why := p.due(request, secret, now); why != "" {
+			p.Secrets = append(p.Secrets, Write{Request: request, Live: secret, Signs: true, Why: why})
+		} else if !bytes.Equal(secret.Data[v1alpha1.TLSKeyCA], p.Authority.trusted) {
+			p.Secrets = append(p.Secrets, Write{Request: request, Live: secret, Why: "other CAs are trusted"})
+		}
+	}
+	if ca != nil {
+		p.rotate(pd, o)
+	}
+}
+
+// signed are the Secrets that were made for a cluster.
+func signed(pd *v1alpha1.PDGroup, o Observed) []*corev1.Secret {
+	var out []*corev1.Secret
+	for _, request := range o.Requests {
+		if secret := o.Secrets[request.Secret]; secret != nil && ours(secret, pd) {
+			out = append(out, secret)
+		}
+	}
+	return out
+}
+
+// due says why a certificate is to be signed anew; empty if it is not.
+func (p *Plan) due(request certificate.Request, secret *corev1.Secret, now time.Time) string {
+	switch {
+	case secret == nil:
+		return "it does not exist"
+	case p.Founds:
+		return "the CA is new"
+	}
+	// What ca.crt of it says does not count: that is written without another certificate.
+	held := maps.Clone(secret.Data)
+	if held != nil {
+		held[v1alpha1.TLSKeyCA] = p.Authority.trusted
+	}
+	if err := request.Lacks(held, now); err != nil {
+		return err.Error()
+	}
+	pair, err := certificate.Parse(held)
+	if err != nil {
+		return err.Error()
+	}
+	leaf := pair.Leaf()
+	switch life := leaf.NotAfter.Sub(leaf.NotBefore); {
+	case !p.Authority.signed(leaf):
+		return "another CA has signed it"
+	case now.After(leaf.NotBefore.Add(life * 2 / 3)):
+		return "two thirds of its life are over"
+	}
+	return ""
+}
+
+// request plans a Certificate of cert-manager, and says how far it is.
+func (p *Plan) request(pd *v1alpha1.PDGroup, o Observed, request certificate.Request, now time.Time) {
+	name, secret, have := request.Secret, o.Secrets[request.Secret], o.Certificates[request.Secret]
+	switch {
+	case have != nil && !ours(have.Object, pd):
+		p.words[name] = word{taken(v1alpha1.KindCertificate, name, pd) + ", or name its Secret in secretName", true}
+		return
+	case have == nil && secret != nil && secret.Annotations[annotationCertificate] != name:
+		p.words[name] = word{taken("Secret", name, pd) + ", or name it in secretName", true}
+		return
+	}
+	next := Apply{Desired: desired(pd, request)}
+	if have != nil {
+		next.Live = have.Object
+	}
+	p.Certificates = append(p.Certificates, next)
+	p.words[name] = waits(pd, o, have, now, name)
+}
+
+// waits says what a Certificate waits for.
+func waits(pd *v1alpha1.PDGroup, o Observed, have *Certificate, now time.Time, name string) word {
+	by := v1alpha1.SourceOf(pd).Issuer
+	issuer := by.KindOrDefault() + " " + by.Name
+	look := fmt.Sprintf(": kubectl -n %s describe certificate %s", pd.Namespace, name)
+	switch {
+	case o.Issuer.Absent:
+		return word{issuer + ", which spec.tls.issuer names, does not exist: create it, and look" + look, true}
+	case o.Issuer.Ready != nil && o.Issuer.Ready.Status != metav1.ConditionTrue:
+		return word{fmt.Sprintf("%s is not ready to sign it (%s)%s", issuer, oneLine(o.Issuer.Ready.Message), look), true}
+	case have == nil:
+		return word{issuer + " is to sign it" + look, false}
+	case have.Failed != nil:
+		return word{fmt.Sprintf("%s has not signed it (%s)%s", issuer, oneLine(have.Failed.Message), look), true}
+	case have.Ready != nil && have.Ready.Status == metav1.ConditionTrue && have.Ready.ObservedGeneration == have.Object.GetGeneration():
+		return word{issuer + " has signed it, and it would not do" + look, true}
+	}
+	said := issuer + " has not signed it yet"
+	if have.Ready != nil {
+		said += " (" + oneLine(have.Ready.Message) + ")"
+	}
+	return word{said + look, now.Sub(have.Object.GetCreationTimestamp().Time) > patience}
+}
+
+// desired is the Certificate of a request.
+func desired(pd *v1alpha1.PDGroup, request certificate.Request) *unstructured.Unstructured {
+	by := v1alpha1.SourceOf(pd).Issuer
+	list := func(of []string) []any {
+		var out []any
+		for _, one := range of {
+			out = append(out, one)
+		}
+		return out
+	}
+	spec := map[string]any{
+		"secretName": request.Secret,
+		"commonName": request.CommonName(),
+		"usages":     list(append([]string{"digital signature", "key encipherment"}, request.Usages()...)),
+		"issuerRef":  map[string]any{"name": by.Name, "kind": by.KindOrDefault(), "group": by.GroupOrDefault()},
+	}
+	if len(request.Names) > 0 {
+		spec["dnsNames"] = list(request.Names)
+	}
+	out := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	out.SetGroupVersionKind(certificateKind())
+	own := metadata(request)
+	out.SetName(own.Name)
+	out.SetNamespace(own.Namespace)
+	out.SetLabels(own.Labels)
+	out.SetOwnerReferences(own.OwnerReferences)
+	return out
+}
+
+// metadata is the metadata of what is made for a request.
+func metadata(request certificate.Request) metav1.ObjectMeta {
+	out := workload.Meta(request.Owner, request.Secret)
+	out.OwnerReferences[0].BlockOwnerDeletion = nil // of another kind than this operator's
+	return out
+}
+
+// ours reports whether an object was made for a cluster.
+func ours(o metav1.Object, pd *v1alpha1.PDGroup) bool {
+	return o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy && o.GetLabels()[v1alpha1.LabelCluster] == pd.Name
+}
+
+// taken says that an object of somebody else has a name that is needed.
+func taken(kind, name string, pd *v1alpha1.PDGroup) string {
+	return fmt.Sprintf("%s %s was not made for spec.tls of PDGroup %s, and is left alone: delete it: kubectl -n %s delete %s %s",
+		kind, name, pd.Name, pd.Namespace, strings.ToLower(kind), name)
+}
+
+// longestMessage bounds what somebody else says.
+const longestMessage = 200
+
+// oneLine is a message of somebody else as part of a line.
+func oneLine(message string) string {
+	line := string(bytes.Join(bytes.Fields([]byte(message)), []byte(" ")))
+	return cmp.Or(line[:min(len(line), longestMessage)], "it says nothing")
+}

@@ -1,0 +1,111 @@
+package issuance
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/certificate"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+)
+
+// Rotate is what is written into the Secret of the CA. Without Data another CA is made, and
+// put beside the one that signs.
+type Rotate struct {
+	Live *corev1.Secret
+	Data map[string][]byte
+	Why  string
+}
+
+// rotate plans how another CA takes the place of the cluster's own. The phase is what the
+// Secret of the CA says. It goes on when every member has started with what the phase has
+// written, so that at each moment every two members trust each other.
+func (p *Plan) rotate(pd *v1alpha1.PDGroup, o Observed) {
+	ca := o.Secrets[v1alpha1.CASecretName(pd)]
+	waits := p.waits(pd, o)
+	in := func(phase v1alpha1.CARotationPhase) { p.Rotation = &v1alpha1.CARotation{Phase: phase, Message: waits} }
+	switch {
+	case len(ca.Data[v1alpha1.NextKeyCert]) > 0:
+		in(v1alpha1.RotationTrustBoth)
+		if waits == "" {
+			p.CA = &Rotate{Live: ca, Data: signing(ca.Data), Why: "NewLeafs: every member trusts both CAs, and the new one signs from now on"}
+		}
+	case len(certificates(p.Authority.trusted)) > 1:
+		in(v1alpha1.RotationNewLeafs)
+		if waits == "" {
+			p.CA = &Rotate{Live: ca, Data: alone(ca.Data), Why: "TrustNew: every member has a certificate of the new CA, and the one before is trusted no more"}
+		}
+	case asked(pd, ca) && !ours(ca, pd):
+		p.Outcome = certificate.Stall(fmt.Sprintf("Secret %s was not made by the operators, which do not replace its CA: to have them do it: kubectl -n %s label secret %s %s=%s %s=%s",
+			ca.Name, pd.Namespace, ca.Name, v1alpha1.LabelManagedBy, v1alpha1.ManagedBy, v1alpha1.LabelCluster, pd.Name))
+	case asked(pd, ca) && waits == "": // all is well
+		p.CA = &Rotate{Live: ca, Why: "TrustBoth: another CA was made, and is trusted beside the one that signs"}
+	case pd.Status.CARotation != nil && waits != "":
+		in(v1alpha1.RotationTrustNew)
+	}
+	if p.Rotation != nil && pd.Spec.Paused {
+		p.Rotation.Message = "spec.paused of the PDGroup"
+	}
+}
+
+// asked reports whether another CA is to take the place of the one that signs.
+func asked(pd *v1alpha1.PDGroup, ca *corev1.Secret) bool {
+	at := v1alpha1.SourceOf(pd).SelfSigned.RotatedAt
+	return at != "" && at != ca.Annotations[v1alpha1.AnnotationRotatedAt]
+}
+
+// waits says which group has yet to start with the certificates that there are; empty if none
+// has. A group says what it has read and whether its members run with it in one status.
+func (p *Plan) waits(pd *v1alpha1.PDGroup, o Observed) string {
+	if len(p.Secrets) > 0 {
+		return "Secrets are being written"
+	}
+	for _, g := range o.Groups {
+		if g.GetTLS() == nil {
+			continue
+		}
+		status := g.GetGroupStatus()
+		upToDate := gate.Current(status.Conditions, g.GetGeneration(), v1alpha1.ConditionUpToDate)
+		wanted := certificate.Wanted(g, pd)
+		for _, secret := range []certificate.Secret{wanted.Member, wanted.Client, wanted.MySQL, wanted.Backend} {
+			if secret.Made && !slices.ContainsFunc(status.Certificates, func(c v1alpha1.CertificateStatus) bool {
+				return c.SecretName == secret.Name && o.Secrets[secret.Name] != nil && c.Trust == certificate.Trust(o.Secrets[secret.Name].Data)
+			}) {
+				return fmt.Sprintf("%s %s has yet to read Secret %s", g.GroupKind(), g.GetName(), secret.Name)
+			}
+		}
+		if upToDate == nil || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionUpToDate) {
+			return fmt.Sprintf("%s %s is not UpToDate", g.GroupKind(), g.GetName())
+		}
+	}
+	return ""
+}
+
+// beside are the data of a CA's Secret with another one that is trusted, too.
+func beside(now, next map[string][]byte) map[string][]byte {
+	out := maps.Clone(now)
+	out[v1alpha1.TLSKeyCA] = bytes.Join([][]byte{now[v1alpha1.TLSKeyCA], next[v1alpha1.TLSKeyCert]}, nil)
+	out[v1alpha1.NextKeyCert], out[v1alpha1.NextKeyKey] = next[v1alpha1.TLSKeyCert], next[v1alpha1.TLSKeyKey]
+	return out
+}
+
+// signing are the data of a CA's Secret when the other one signs.
+func signing(now map[string][]byte) map[string][]byte {
+	out := maps.Clone(now)
+	out[v1alpha1.TLSKeyCert], out[v1alpha1.TLSKeyKey] = now[v1alpha1.NextKeyCert], now[v1alpha1.NextKeyKey]
+	delete(out, v1alpha1.NextKeyCert)
+	delete(out, v1alpha1.NextKeyKey)
+	return out
+}
+
+// alone are the data of a CA's Secret when no other one is trusted.
+func alone(now map[string][]byte) map[string][]byte {
+	out := maps.Clone(now)
+	out[v1alpha1.TLSKeyCA] = now[v1alpha1.TLSKeyCert]
+	return out
+}

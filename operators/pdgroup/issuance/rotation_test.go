@@ -1,0 +1,141 @@
+package issuance
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/certificate"
+)
+
+// rotating is a cluster whose CA is to be replaced.
+func rotating(t *testing.T) (*v1alpha1.PDGroup, Observed) {
+	t.Helper()
+	pd, o := founded(t)
+	tikv := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv", Namespace: "shop", UID: "kv"}}
+	tikv.Spec.TLS, tikv.Spec.PDGroup.Name = &v1alpha1.TLS{}, "basic-pd"
+	o.Groups = []v1alpha1.Group{pd, tikv}
+	pd.Spec.TLS.SelfSigned.RotatedAt = "today"
+	return pd, o
+}
+
+// started has every group run with the certificates that there are.
+func started(pd *v1alpha1.PDGroup, o Observed) {
+	for _, g := range o.Groups {
+		s := certificate.Wanted(g, pd)
+		for _, secret := range []*certificate.Secret{&s.Member, &s.Client} {
+			secret.Data = o.Secrets[secret.Name].Data
+		}
+		status := g.GetGroupStatus()
+		status.Certificates = s.Statuses(now)
+		status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionTrue}}
+	}
+}
+
+// settled carries plans out until nothing is written any more, with groups that stand still.
+func settled(t *testing.T, pd *v1alpha1.PDGroup, o Observed) (Observed, Plan) {
+	t.Helper()
+	for range 5 {
+		p := Make(pd, o, now)
+		pd.Status.CARotation = p.Rotation
+		if len(p.Secrets) == 0 && p.CA == nil {
+			return o, p
+		}
+		o = carried(t, pd, o, p)
+		if p.CA != nil {
+			secret := p.CA.Live.DeepCopy()
+			if secret.Data = p.CA.Data; secret.Data == nil {
+				next, err := NewAuthority(pd.Name, now.Add(time.Minute))
+				require.NoError(t, err)
+				secret.Data = beside(p.CA.Live.Data, next)
+				secret.Annotations = map[string]string{v1alpha1.AnnotationRotatedAt: "today"}
+			}
+			o.Secrets[caSecret] = secret
+		}
+	}
+	require.Fail(t, "it never comes to an end")
+	return o, Plan{}
+}
+
+// At each moment every two members trust each other, whatever each has started with last.
+func knowsEachOther(t *testing.T, before, after Observed) {
+	t.Helper()
+	for _, a := range before.Requests {
+		for _, b := range after.Requests {
+			one, err := certificate.Parse(before.Secrets[a.Secret].Data)
+			require.NoError(t, err)
+			two, err := certificate.Parse(after.Secrets[b.Secret].Data)
+			require.NoError(t, err)
+			for _, pair := range [][2]certificate.Pair{{one, two}, {two, one}} {
+				assert.NoError(t, pair[0].SignedBy(pair[1].CA, now))
+			}
+		}
+	}
+}
+
+func TestSEC01ACAIsReplacedInThreePhases(t *testing.T) {
+	pd, o := rotating(t)
+	started(pd, o)
+	first := o.Secrets[caSecret].Data
+	before := o
+	for _, phase := range []v1alpha1.CARotationPhase{v1alpha1.RotationTrustBoth, v1alpha1.RotationNewLeafs, v1alpha1.RotationTrustNew} {
+		var p Plan
+		o, p = settled(t, pd, o)
+		require.NotNil(t, p.Rotation, phase)
+		assert.Equal(t, phase, p.Rotation.Phase)
+		assert.Contains(t, p.Rotation.Message, "PDGroup basic-pd has yet to read Secret")
+		knowsEachOther(t, before, o)
+		again, _ := settled(t, pd, o)
+		assert.Equal(t, o, again, "it stays in a phase for as long as a member has not started with it")
+		started(pd, o)
+		before = o
+	}
+	o, p := settled(t, pd, o)
+	assert.Nil(t, p.Rotation, "it is done")
+	last := o.Secrets[caSecret].Data
+	assert.NotEqual(t, first["tls.crt"], last["tls.crt"])
+	assert.Equal(t, last["tls.crt"], last["ca.crt"])
+	assert.NotContains(t, last, "next.key")
+	assert.NotContains(t, string(o.Secrets[kvSecret].Data["ca.crt"]), string(first["tls.crt"]))
+}
+
+func TestSEC01ARotationWaitsForEveryGroup(t *testing.T) {
+	pd, o := rotating(t)
+	assert.Nil(t, Make(pd, o, now).CA, "nothing begins before all is well")
+	started(pd, o)
+	require.NotNil(t, Make(pd, o, now).CA)
+	tikv := o.Groups[1].GetGroupStatus()
+	tikv.Conditions[0].Status = metav1.ConditionFalse
+	assert.Nil(t, Make(pd, o, now).CA, "a group rolls")
+	tikv.Conditions[0].Status, tikv.Conditions[0].ObservedGeneration = metav1.ConditionTrue, 7
+	assert.Nil(t, Make(pd, o, now).CA, "or has to")
+	started(pd, o)
+	tikv.Certificates[0].Trust = "another"
+	assert.Nil(t, Make(pd, o, now).CA, "or has not read its Secret")
+}
+
+func TestSEC01ARotationStopsWhileThePDGroupIsPaused(t *testing.T) {
+	pd, o := rotating(t)
+	started(pd, o)
+	o, _ = settled(t, pd, o)
+	started(pd, o)
+	pd.Spec.Paused = true
+	p := Make(pd, o, now)
+	assert.Nil(t, p.CA)
+	assert.Equal(t, "spec.paused of the PDGroup", p.Rotation.Message)
+	pd.Spec.Paused = false
+	assert.NotNil(t, Make(pd, o, now).CA)
+}
+
+func TestSEC01ACAThatAPersonHasMadeIsNotReplaced(t *testing.T) {
+	pd, o := rotating(t)
+	started(pd, o)
+	o.Secrets[caSecret].Labels = nil
+	p := Make(pd, o, now)
+	assert.Nil(t, p.CA)
+	assert.Contains(t, p.Outcome.Message, "Secret basic-pd-ca-secret was not made by the operators, which do not replace its CA: to have them do it: kubectl -n shop label secret basic-pd-ca-secret app.kubernetes.io/managed-by=tidb-groups")
+}

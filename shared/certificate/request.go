@@ -1,0 +1,117 @@
+package certificate
+
+import (
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/names"
+)
+
+// Request is a certificate that a group needs, and that the operators have made. What it asks
+// for is what Judge asks of a person's.
+type Request struct {
+	// Secret that is to hold it.
+	Secret string
+	// Owner is deleted with it: the group, or the PDGroup for what the whole cluster uses.
+	Owner v1alpha1.Group
+	// Names are its subject alternative names; a client's has none.
+	Names []string
+	// Serves says that it is shown to who connects, Connects that it is shown when connecting.
+	Serves, Connects bool
+}
+
+// Requests are the certificates of the groups of a cluster that are to be made, each once.
+func Requests(pd *v1alpha1.PDGroup, groups []v1alpha1.Group) []Request {
+	var out []Request
+	for _, g := range groups {
+		wanted := Wanted(g, pd)
+		for _, p := range wanted.purposes(g, nil) {
+			shared := p.secret.Name == wanted.Client.Name || p.secret.Name == wanted.Backend.Name
+			if !p.secret.Made || slices.ContainsFunc(out, func(r Request) bool { return r.Secret == p.secret.Name }) {
+				continue
+			}
+			r := Request{Secret: p.secret.Name, Owner: g, Names: p.names}
+			if shared {
+				r.Owner = pd
+			}
+			if p.secret.Name == wanted.Member.Name {
+				r.Names = append(services(g), "*."+peerHost(g)) // whatever pods there will be
+			}
+			for _, u := range p.uses {
+				r.Serves, r.Connects = r.Serves || u.usage == x509.ExtKeyUsageServerAuth, r.Connects || u.usage == x509.ExtKeyUsageClientAuth
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// longestCommonName is that of X.509.
+const longestCommonName = 64
+
+// CommonName of the certificate.
+func (r Request) CommonName() string { return r.Secret[:min(len(r.Secret), longestCommonName)] }
+
+// Usages of the certificate, as cert-manager calls them.
+func (r Request) Usages() []string {
+	var out []string
+	for _, u := range r.uses() {
+		out = append(out, u.said)
+	}
+	return out
+}
+
+// ExtKeyUsages of the certificate.
+func (r Request) ExtKeyUsages() []x509.ExtKeyUsage {
+	var out []x509.ExtKeyUsage
+	for _, u := range r.uses() {
+		out = append(out, u.usage)
+	}
+	return out
+}
+
+func (r Request) uses() []use {
+	var out []use
+	if r.Serves {
+		out = append(out, serving())
+	}
+	if r.Connects {
+		out = append(out, connecting())
+	}
+	return out
+}
+
+// Lacks says why what a Secret holds is not the certificate that is asked for; nil if it is.
+func (r Request) Lacks(data map[string][]byte, now time.Time) error {
+	pair, err := Parse(data)
+	if err != nil {
+		return err
+	}
+	// A name with * is compared as it is: no pod is called so.
+	for _, name := range r.Names {
+		if !slices.Contains(pair.leaf.DNSNames, name) {
+			return fmt.Errorf("key %s: its subject alternative names lack %s", v1alpha1.TLSKeyCert, name)
+		}
+	}
+	return pair.valid(now, nil, r.uses()...)
+}
+
+// Leaf returns the certificate of the pair itself.
+func (p Pair) Leaf() *x509.Certificate { return p.leaf }
+
+// peerHost is the name of a group's headless Service.
+func peerHost(g v1alpha1.Group) string {
+	return names.ServiceHost(names.PeerService(g.GetName()), g.GetNamespace(), g.GetComponentSpec().ClusterDomain)
+}
+
+// services are the names of a group's Services.
+func services(g v1alpha1.Group) []string {
+	out := []string{peerHost(g)}
+	if _, serves := g.(v1alpha1.ClientGroup); serves || g.GroupKind() == v1alpha1.KindPDGroup { // others have no other Service
+		out = append(out, names.ServiceHost(g.GetName(), g.GetNamespace(), g.GetComponentSpec().ClusterDomain))
+	}
+	return out
+}

@@ -1,0 +1,186 @@
+package certificate
+
+import (
+	"bytes"
+	"crypto/x509"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
+)
+
+func madeBy(source v1alpha1.CertificateSource) *v1alpha1.PDGroup {
+	return pdGroup(&v1alpha1.PDTLS{CertificateSource: source})
+}
+
+// cluster returns groups of every kind that ask for every certificate.
+func cluster(pd *v1alpha1.PDGroup) []v1alpha1.Group {
+	tidb := tidbGroup(&v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{ClientAuth: v1alpha1.ClientAuthVerify}})
+	tidb.Spec.MaxSurge, tidb.Spec.ClusterDomain = ptr.To[int32](2), "k8s.test"
+	proxy := &v1alpha1.TiProxyGroup{}
+	proxy.Name, proxy.Spec.TLS = "basic-tiproxy", &v1alpha1.TiProxyTLS{MySQL: &v1alpha1.MySQLTLS{}, Backend: &v1alpha1.BackendTLS{}}
+	proxy.Spec.PDGroup.Name = pd.Name
+	out := []v1alpha1.Group{pd, tidb, proxy}
+	for _, c := range v1alpha1.ComponentTable() {
+		switch g := c.New().(type) {
+		case *v1alpha1.TiKVGroup:
+			g.Name, g.Spec.TLS, g.Spec.PDGroup.Name = "kv", &v1alpha1.TLS{}, pd.Name
+			out = append(out, g)
+		case *v1alpha1.TiFlashGroup:
+			g.Name, g.Spec.TLS, g.Spec.PDGroup.Name = "flash", &v1alpha1.TLS{}, pd.Name
+			out = append(out, g)
+		case *v1alpha1.TiCDCGroup:
+			g.Name, g.Spec.TLS, g.Spec.PDGroup.Name = "cdc", &v1alpha1.TLS{}, pd.Name
+			out = append(out, g)
+		}
+	}
+	for _, g := range out {
+		g.SetNamespace("shop")
+	}
+	return out
+}
+
+// What is asked for is what Judge asks of a person's: one source of names and usages.
+func TestSEC01WhatIsAskedForPassesTheJudge(t *testing.T) {
+	pd := madeBy(v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}})
+	groups := cluster(pd)
+	ca, secrets := authority(t), map[string]map[string][]byte{}
+	for _, r := range Requests(pd, groups) {
+		assert.NotContains(t, secrets, r.Secret, "each once")
+		secrets[r.Secret] = data(t, ca, pki.Leaf{Names: r.Names, Usages: r.ExtKeyUsages()})
+		assert.NoError(t, r.Lacks(secrets[r.Secret], now))
+		assert.Len(t, r.Usages(), len(r.ExtKeyUsages()))
+		assert.LessOrEqual(t, len(r.CommonName()), 64)
+	}
+	assert.Len(t, secrets, 10, "six of members, two for MySQL clients, one of the operators, one of proxies")
+	for _, g := range groups {
+		s := Wanted(g, pd)
+		for _, secret := range []*Secret{&s.Member, &s.Client, &s.MySQL, &s.Backend} {
+			if secret.Name != "" {
+				assert.True(t, secret.Made, secret.Name)
+				secret.Data = secrets[secret.Name]
+			}
+		}
+		assert.Equal(t, step.Done(), s.Judge(g, pd, nil, now), g.GroupKind())
+		assert.Equal(t, step.Done(), s.Judge(g, pd, []string{g.GetName() + "-97"}, now), "whatever pods there will be")
+	}
+}
+
+func TestSEC01SecretsOfTheClusterBelongToThePDGroup(t *testing.T) {
+	pd := madeBy(v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}})
+	for _, r := range Requests(pd, cluster(pd)) {
+		switch r.Secret {
+		case "basic-cluster-client-secret", "basic-tidb-client-secret":
+			assert.Equal(t, pd.Name, r.Owner.GetName())
+			assert.Empty(t, r.Names, "PD compares the address of who connects with names")
+			assert.False(t, r.Serves)
+		case "kv-cluster-secret":
+			assert.Equal(t, "kv", r.Owner.GetName())
+			assert.Equal(t, []string{"kv-peer.shop.svc", "*.kv-peer.shop.svc"}, r.Names)
+		case "basic-tiproxy-server-secret":
+			assert.False(t, r.Connects)
+		}
+	}
+}
+
+func TestSEC01ASecretThatIsNamedIsAPersons(t *testing.T) {
+	pd := madeBy(v1alpha1.CertificateSource{Issuer: &v1alpha1.IssuerReference{Name: "ca"}})
+	pd.Spec.TLS.SecretName, pd.Spec.TLS.ClientSecretName = "mine", "mine-too"
+	tidb := tidbGroup(&v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{SecretName: "public"}})
+	requests := Requests(pd, []v1alpha1.Group{pd, tidb})
+	require.Len(t, requests, 1)
+	assert.Equal(t, "basic-tidb-cluster-secret", requests[0].Secret)
+	assert.Contains(t, Wanted(pd, pd).Judge(pd, pd, nil, now).Message, "Secret mine does not exist: create it: kubectl")
+	assert.Empty(t, Requests(pdGroup(&v1alpha1.PDTLS{}), []v1alpha1.Group{pdGroup(&v1alpha1.PDTLS{})}), "a person brings all")
+	assert.Empty(t, Requests(pdGroup(nil), []v1alpha1.Group{pdGroup(nil)}))
+}
+
+func TestSEC01WhoSignsIsNamedWhileASecretIsMissing(t *testing.T) {
+	pd := madeBy(v1alpha1.CertificateSource{Issuer: &v1alpha1.IssuerReference{Name: "corp", Kind: "ClusterIssuer"}})
+	s := Wanted(pd, pd)
+	o := s.Judge(pd, pd, nil, now)
+	assert.Equal(t, step.KindWait, o.Kind)
+	assert.Equal(t, v1alpha1.ReasonWaitingForCertificate, o.Reason)
+	assert.Equal(t, "Secret basic-pd-cluster-secret does not exist yet: ClusterIssuer corp of PDGroup basic-pd is to sign it: kubectl -n shop describe certificate basic-pd-cluster-secret", o.Message)
+	s.Member.Said, s.Member.Blocked = "cert-manager says no", true
+	o = s.Judge(pd, pd, nil, now)
+	assert.Equal(t, step.KindStall, o.Kind)
+	assert.Equal(t, v1alpha1.ReasonCertificateInvalid, o.Reason)
+	assert.Equal(t, "Secret basic-pd-cluster-secret does not exist yet: cert-manager says no", o.Message)
+	s.Member.Refused = true
+	assert.Contains(t, s.Judge(pd, pd, nil, now).Message, "install them with components/tls ", "nobody else can help")
+
+	pd = madeBy(v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}})
+	s = Wanted(pd, pd)
+	s.Member.Data = map[string][]byte{}
+	assert.Equal(t, "Secret basic-pd-cluster-secret, key ca.crt: it is missing: the CA of PDGroup basic-pd is to sign it: kubectl -n shop describe pdgroup basic-pd", s.Judge(pd, pd, nil, now).Message)
+}
+
+func TestSEC01ARequestTellsWhatASecretLacks(t *testing.T) {
+	ca := authority(t)
+	r := Request{Secret: "s", Names: []string{"*.kv-peer.shop.svc"}, Serves: true, Connects: true}
+	good := pki.Leaf{Names: r.Names}
+	assert.NoError(t, r.Lacks(data(t, ca, good), now))
+	for says, leaf := range map[string]pki.Leaf{
+		"lack *.kv-peer.shop.svc": {Names: []string{"kv-0.kv-peer.shop.svc"}},
+		"lacks client auth":       {Names: r.Names, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
+		"expired at":              {Names: r.Names, From: now.Add(-2 * time.Hour), Until: now.Add(-time.Hour)},
+	} {
+		assert.ErrorContains(t, r.Lacks(data(t, ca, leaf), now), says)
+	}
+	assert.ErrorContains(t, r.Lacks(nil, now), "key ca.crt: it is missing")
+}
+
+// While a CA is replaced, ca.crt holds the old and the new one.
+func TestSEC01TwoAuthoritiesInOneSecretAreBothTrusted(t *testing.T) {
+	before, after := authority(t), authority(t)
+	old, renewed := data(t, before, pki.Leaf{Names: sans()}), data(t, after, pki.Leaf{})
+	pd := pdGroup(&v1alpha1.PDTLS{})
+	s := Wanted(pd, pd)
+	s.Member.Data, s.Client.Data = old, renewed
+	assert.Contains(t, s.Judge(pd, pd, nil, now).Message, "has not signed it")
+	both := bytes.Join([][]byte{old["ca.crt"], renewed["ca.crt"]}, nil)
+	old["ca.crt"], renewed["ca.crt"] = both, both
+	assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, now))
+}
+
+func TestSEC01ATidbClusterHandsToItsPDGroupWhoSigns(t *testing.T) {
+	spec := &v1alpha1.TidbClusterSpec{TLS: &v1alpha1.ClusterTLS{CertificateSource: v1alpha1.CertificateSource{Issuer: &v1alpha1.IssuerReference{Name: "corp"}}}}
+	pd, _ := v1alpha1.LookupComponent(v1alpha1.KindPDGroup)
+	source := func() v1alpha1.CertificateSource {
+		return v1alpha1.SourceOf(pd.Entries(spec, v1alpha1.LocalReference{})[0].Group.(*v1alpha1.PDGroup))
+	}
+	assert.Equal(t, spec.TLS.CertificateSource, source())
+	spec.PD.TLS = &v1alpha1.PDTLS{CertificateSource: v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}}}
+	assert.Equal(t, spec.PD.TLS.CertificateSource, source(), "its own counts")
+	spec.TLS, spec.PD.TLS = nil, nil
+	assert.False(t, source().Made())
+}
+
+func TestSEC01MembersDoNotStartBetweenTwoAuthorities(t *testing.T) {
+	pd := madeBy(v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}})
+	before, after := authority(t), authority(t)
+	s := Wanted(pd, pd)
+	s.Member.Data, s.Client.Data = data(t, before, pki.Leaf{Names: sans()}), data(t, before, pki.Leaf{})
+	assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, now))
+	was := s.Trust()
+	assert.NotEmpty(t, was)
+	both := bytes.Join([][]byte{s.Member.Data["ca.crt"], data(t, after, pki.Leaf{})["ca.crt"]}, nil)
+	s.Member.Data["ca.crt"] = both
+	o := s.Judge(pd, pd, nil, now)
+	assert.Equal(t, v1alpha1.ReasonWaitingForCertificate, o.Reason)
+	assert.Contains(t, o.Message, "Secret basic-cluster-client-secret, keys ca.crt and tls.crt: other authorities than those of Secret basic-pd-cluster-secret")
+	s.Client.Data["ca.crt"] = both
+	assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, now))
+	assert.NotEqual(t, was, s.Trust(), "members start anew with both")
+	status := s.Statuses(now)
+	assert.Equal(t, s.Trust(), status[0].Trust)
+	s.Member.Data = data(t, before, pki.Leaf{Names: sans()})
+	assert.Equal(t, was, s.Trust(), "a renewed certificate of the same CA restarts nobody")
+}

@@ -1,0 +1,58 @@
+package certificate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// digestBytes are as many as tell digests apart that a person compares.
+const digestBytes = 5
+
+// Trust is a digest of the authorities that who uses a Secret trusts, and of the one that has
+// signed its certificate; empty if there is no certificate.
+func Trust(data map[string][]byte) string {
+	pair, err := Parse(data)
+	if err != nil {
+		return ""
+	}
+	return digest(data[v1alpha1.TLSKeyCA], pair.leaf.AuthorityKeyId)
+}
+
+// Trust is that of the Secrets that are made and that pods of the group have; empty if there
+// is none.
+func (s Secrets) Trust() string {
+	for _, one := range []Secret{s.Member, s.MySQL, s.Backend} {
+		if one.Made {
+			return Trust(one.Data)
+		}
+	}
+	return ""
+}
+
+// divided says which Secret has other authorities than the first of those that are made: they
+// are written one after the other, and members that started in between would do so twice.
+func (s Secrets) divided() (Secret, error) {
+	first := Secret{}
+	for _, one := range s.all() {
+		switch {
+		case !one.Made:
+		case first.Name == "":
+			first = one
+		case Trust(one.Data) != Trust(first.Data):
+			return one, fmt.Errorf("keys %s and %s: other authorities than those of Secret %s", v1alpha1.TLSKeyCA, v1alpha1.TLSKeyCert, first.Name)
+		}
+	}
+	return Secret{}, nil
+}
+
+func digest(parts ...[]byte) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		one := sha256.Sum256(part)
+		_, _ = sum.Write(one[:]) // which never fails
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:digestBytes])
+}
