@@ -29,7 +29,7 @@ import (
 
 // Patience is how long a rig waits for what must come, on a machine that does
 // much else.
-const Patience = 60 * time.Second
+const Patience = 3 * time.Minute
 
 // besideOthers is how long an object may be without a word in a scenario that
 // runs beside others, with which it shares the processor. One that runs alone is

@@ -21,7 +21,7 @@ import (
 
 // patience is how long what must come may take where neither step nor scenario
 // says, on a machine that does much else.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // request bounds a single request to the API server.
 const request = 30 * time.Second
