@@ -37,6 +37,10 @@ const (
 	RunComplete RunState = "Complete"
 	// RunFailed says that it ended otherwise. It is not run again.
 	RunFailed RunState = "Failed"
+	// RunPaused says that the task of a LogBackup writes nothing for the time being.
+	RunPaused RunState = "Paused"
+	// RunStopped says that the cluster knows no task of a LogBackup.
+	RunStopped RunState = "Stopped"
 )
 
 // Storage is where the files of backups are: exactly one of its fields.
@@ -250,8 +254,9 @@ type RunStatus struct {
 	// of it. For kubectl get -o wide.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// State of the run. One that is Complete or Failed is not run again.
-	// +kubebuilder:validation:Enum=Waiting;Running;Complete;Failed
+	// State of the run. One that is Complete or Failed is not run again; only a LogBackup
+	// is Paused or Stopped.
+	// +kubebuilder:validation:Enum=Waiting;Running;Complete;Failed;Paused;Stopped
 	// +optional
 	State RunState `json:"state,omitempty"`
 	// Attempts is how many Jobs have been made for it. One that could not begin is
