@@ -15,11 +15,15 @@ func TestBR04WhatABackupMayNotSay(t *testing.T) {
 		kind string
 		change
 	}{
-		"storage needs exactly one of s3 and pvc":                 {v1alpha1.KindBackup, change{"spec.storage", "{}"}},
+		"storage needs exactly one of s3, gcs, azblob and pvc": {v1alpha1.KindBackup, change{"spec.storage", "{}"}},
 		"exclude each other":                                      {v1alpha1.KindBackup, change{"spec.databases", "[a]"}},
 		"a user other than root needs passwordSecret":             {v1alpha1.KindBackup, change{"spec.user", "me"}},
 		"spec.storage.pvc.path":                                   {v1alpha1.KindBackup, change{"spec.storage.pvc.path", "a/../b"}},
-		"type Physical needs storage.s3":                          {v1alpha1.KindBackup, change{"spec.type", "Physical"}},
+		"type Physical needs storage.s3, gcs or azblob":           {v1alpha1.KindBackup, change{"spec.type", "Physical"}},
+		"type Physical needs a secret in storage":                 {v1alpha1.KindBackup, change{"spec", "{tidbGroup: {name: a}, type: Physical, storage: {azblob: {account: abc, container: abc}}}"}},
+		"spec.storage.gcs.bucket":                                 {v1alpha1.KindBackup, change{"spec.storage", "{gcs: {bucket: A}}"}},
+		"a LogBackup needs a secret":                              {v1alpha1.KindLogBackup, change{"spec.storage", "{gcs: {bucket: abc}}"}},
+		"or gcs or azblob with a secret":                          {v1alpha1.KindRestore, change{"spec", "{tidbGroup: {name: a}, type: Physical, from: {folder: a, storage: {gcs: {bucket: abc}}}}"}},
 		"metadata.name must be at most 48 characters":             {v1alpha1.KindBackup, change{"metadata.name", "a234567890123456789012345678901234567890123456789"}},
 		"from needs exactly one of backup, logBackup and storage": {v1alpha1.KindRestore, change{"spec.from", "{}"}},
 		"pointInTime goes with from.logBackup":                    {v1alpha1.KindRestore, change{"spec.pointInTime", `"2026-01-02T03:04:05Z"`}},

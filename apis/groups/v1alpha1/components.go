@@ -142,7 +142,7 @@ func ClusterKinds() []string {
 }
 
 // BackupKinds returns the kinds of the backup operator.
-func BackupKinds() []string { 
+func BackupKinds() []string {
 	return []string{KindBackup, KindBackupSchedule, KindLogBackup, KindRestore}
 }
 

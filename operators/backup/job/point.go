@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -87,13 +89,26 @@ func isFull(b *v1alpha1.Backup) bool {
 // sameBucket reports whether a Backup and a log are reached in the same way: BR takes one set of
 // credentials.
 func sameBucket(b *v1alpha1.Backup, l *v1alpha1.LogBackup) bool {
-	if b.Spec.Storage.S3 == nil || l.Spec.Storage.S3 == nil {
-		return false
+	one, other := bucketOf(b.Spec.Storage), bucketOf(l.Spec.Storage)
+	return one != (bucket{}) && one == other
+}
+
+// bucket is what of a storage says how it is reached.
+type bucket struct {
+	provider, account, name, endpoint, region, secret string
+}
+
+func bucketOf(s v1alpha1.Storage) bucket {
+	secret := func(r *v1alpha1.LocalReference) string { return ptr.Deref(r, v1alpha1.LocalReference{}).Name }
+	switch {
+	case s.S3 != nil && s.S3.CASecret == nil:
+		return bucket{"s3", "", s.S3.Bucket, s.S3.Endpoint, s.S3.Region, s.S3.Secret.Name}
+	case s.GCS != nil:
+		return bucket{provider: "gcs", name: s.GCS.Bucket, secret: secret(s.GCS.Secret)}
+	case s.Azblob != nil:
+		return bucket{provider: "azblob", account: s.Azblob.Account, name: s.Azblob.Container, secret: secret(s.Azblob.Secret)}
 	}
-	one, other := *b.Spec.Storage.S3.DeepCopy(), *l.Spec.Storage.S3.DeepCopy()
-	one.Prefix, other.Prefix = "", ""
-	one.ForcePathStyle, other.ForcePathStyle = nil, nil
-	return one == other
+	return bucket{}
 }
 
 // logged returns a LogBackup whose task writes the cluster that a Restore is to write.

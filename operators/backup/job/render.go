@@ -49,6 +49,8 @@ const (
 	logDeadline = 6 * 3600
 	// uidLength is how much of its UID makes a task's name one of its own.
 	uidLength = 8
+	// azureIdentity is the label by which a pod asks Azure for an identity.
+	azureIdentity = "azure.workload.identity/use"
 	// cleanTTL is after how long Kubernetes deletes a Job that nobody waits for any more.
 	cleanTTL = 3600
 )
@@ -100,22 +102,30 @@ func (f files) path() string { return f.below(f.folder) }
 
 // below is a folder in the bucket or on the volume.
 func (f files) below(folder string) string {
-	if f.storage.S3 != nil {
-		return path.Join(f.storage.S3.Prefix, folder)
-	}
-	if f.storage.PVC != nil {
-		return path.Join(f.storage.PVC.Path, folder)
+	switch s := f.storage; {
+	case s.S3 != nil:
+		return path.Join(s.S3.Prefix, folder)
+	case s.GCS != nil:
+		return path.Join(s.GCS.Prefix, folder)
+	case s.Azblob != nil:
+		return path.Join(s.Azblob.Prefix, folder)
+	case s.PVC != nil:
+		return path.Join(s.PVC.Path, folder)
 	}
 	return folder
 }
 
 // location is what status says of them.
 func (f files) location() string {
-	if f.storage.S3 != nil {
-		return "s3://" + f.storage.S3.Bucket + "/" + f.path()
-	}
-	if f.storage.PVC != nil {
-		return "pvc://" + f.storage.PVC.ClaimName + "/" + f.path()
+	switch s := f.storage; {
+	case s.S3 != nil:
+		return "s3://" + s.S3.Bucket + "/" + f.path()
+	case s.GCS != nil:
+		return "gcs://" + s.GCS.Bucket + "/" + f.path()
+	case s.Azblob != nil:
+		return "azure://" + s.Azblob.Container + "/" + f.path()
+	case s.PVC != nil:
+		return "pvc://" + s.PVC.ClaimName + "/" + f.path()
 	}
 	return ""
 }
@@ -178,7 +188,7 @@ func newMaker(run v1alpha1.Run, component string, attempt int32) *maker {
 
 // finish returns the Job.
 func (m *maker) finish(of v1alpha1.RunPod) *batchv1.Job {
-	m.pod.NodeSelector = of.NodeSelector
+	m.pod.NodeSelector, m.pod.ServiceAccountName = of.NodeSelector, of.ServiceAccountName
 	m.pod.Tolerations = workload.Tolerations(&v1alpha1.ComponentSpec{Tolerations: of.Tolerations})
 	m.pod.Volumes = m.volumes
 	m.pod.Containers = []corev1.Container{*m.main}
@@ -201,17 +211,35 @@ func (m *maker) reach(f files, readOnly bool) {
 		if s.Endpoint != "" {
 			add("--endpoint=" + s.Endpoint)
 		}
-		add("--credentials="+keysDir, "--credentials-of=Secret "+s.Secret.Name)
+		m.credentials(&s.Secret)
 		if ca := s.CASecret; ca != nil {
 			add("--storage-ca="+path.Join(authorityDir, v1alpha1.TLSKeyCA), "--storage-ca-of="+workload.KeyText(ca))
 			m.mount("storage-ca", authorityDir, workload.KeyVolume(ca, v1alpha1.TLSKeyCA), true)
 		}
-		m.mount("storage", keysDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: s.Secret.Name, Optional: ptr.To(true)}}, true)
+	}
+	if s := f.storage.GCS; s != nil {
+		add("--provider=gcs", "--bucket="+s.Bucket)
+		m.credentials(s.Secret)
+	}
+	if s := f.storage.Azblob; s != nil {
+		add("--provider=azblob", "--account="+s.Account, "--bucket="+s.Container)
+		m.credentials(s.Secret)
+		// Azure gives an identity to pods that ask for one.
+		m.job.Spec.Template.Labels[azureIdentity] = "true"
 	}
 	if s := f.storage.PVC; s != nil {
 		add("--volume=" + volumeDir)
 		m.mount("storage", volumeDir, corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: s.ClaimName}}, readOnly)
 	}
+}
+
+// credentials mounts the Secret of a bucket; nil for one that is reached by the pod's identity.
+func (m *maker) credentials(secret *v1alpha1.LocalReference) {
+	if secret == nil {
+		return
+	}
+	m.main.Args = append(m.main.Args, "--credentials="+keysDir, "--credentials-of=Secret "+secret.Name)
+	m.mount("storage", keysDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret.Name, Optional: ptr.To(true)}}, true)
 }
 
 // login gives the container the database, and what its servers are known by.

@@ -21,14 +21,25 @@ const (
 	VerbLog     = "log"
 )
 
+// Providers of buckets.
+const (
+	ProviderS3     = "s3"
+	ProviderGCS    = "gcs"
+	ProviderAzblob = "azblob"
+)
+
 // Storage is where the files are.
 type Storage struct {
 	// Volume is the folder that it is mounted at; empty for a bucket.
 	Volume string
-	// Bucket, Endpoint, Region and PathStyle of S3.
+	// Provider of the bucket, and Account that it is in, if it is Azure's.
+	Provider, Account string
+	// Bucket, and Endpoint, Region and PathStyle of S3. Of others than S3, Endpoint is that of
+	// a test.
 	Bucket, Endpoint, Region string
 	PathStyle                bool
-	// Credentials is the folder with the keys of the Secret, CredentialsOf its name.
+	// Credentials is the folder with the keys of the Secret, CredentialsOf its name. Others
+	// than S3 need none: the pod may have an identity.
 	Credentials, CredentialsOf string
 	// CA is a file with the certificate of the authority that has signed the endpoint's,
 	// CAOf what it is made from; both empty for those that are known anyway.
@@ -133,8 +144,10 @@ func Parse(args []string) (Command, error) {
 		return c, errors.New("want --result and --folder")
 	case (c.Storage.Volume == "") == (c.Storage.Bucket == ""):
 		return c, errors.New("want one of --volume and --bucket")
-	case c.Storage.Bucket != "" && c.Storage.Credentials == "":
+	case c.Storage.Bucket != "" && c.Storage.Provider == ProviderS3 && c.Storage.Credentials == "":
 		return c, errors.New("--bucket wants --credentials")
+	case !slices.Contains([]string{ProviderS3, ProviderGCS, ProviderAzblob}, c.Storage.Provider) || (c.Storage.Provider == ProviderAzblob) != (c.Storage.Account != ""):
+		return c, errors.New("want --provider s3 or gcs, or azblob and --account")
 	case line.Verb != VerbRestore && c.UID == "":
 		return c, fmt.Errorf("%s wants --uid", line.Verb)
 	case c.Cluster.PD != "" && c.Storage.Bucket == "":
@@ -149,7 +162,9 @@ func Parse(args []string) (Command, error) {
 
 func (c *Command) flags(set *flag.FlagSet) {
 	set.StringVar(&c.Storage.Volume, "volume", "", "folder that a volume is mounted at")
-	set.StringVar(&c.Storage.Bucket, "bucket", "", "bucket of S3")
+	set.StringVar(&c.Storage.Provider, "provider", ProviderS3, "s3, gcs or azblob")
+	set.StringVar(&c.Storage.Account, "account", "", "account of Azure")
+	set.StringVar(&c.Storage.Bucket, "bucket", "", "bucket, or container of Azure")
 	set.StringVar(&c.Storage.Endpoint, "endpoint", "", "URL of the server of S3")
 	set.StringVar(&c.Storage.Region, "region", "us-east-1", "region of the bucket")
 	set.BoolVar(&c.Storage.PathStyle, "path-style", true, "the bucket is in the path of URLs")
