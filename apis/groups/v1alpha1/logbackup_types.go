@@ -70,6 +70,11 @@ type LogBackupStatus struct {
 	// +kubebuilder:validation:MaxLength=20
 	// +optional
 	LogStart string `json:"logStart,omitempty"`
+	// TaskStart is the time stamp of TiDB that the task of now was started at, or the last one
+	// if there is none: one that was stopped goes on where the log ended.
+	// +kubebuilder:validation:MaxLength=20
+	// +optional
+	TaskStart string `json:"taskStart,omitempty"`
 	// Checkpoint is the time stamp of TiDB up to which the log is complete.
 	// +kubebuilder:validation:MaxLength=20
 	// +optional

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -128,8 +129,8 @@ func (p *planner) note(l *v1alpha1.LogBackup, job *batchv1.Job) {
 func (p *planner) noteTask(told *result.Log, at metav1.Time) {
 	s := &p.plan.Log
 	p.plan.Status.State = v1alpha1.RunState(told.Task)
-	if told.Start != "" && s.LogStart == "" {
-		s.LogStart = told.Start
+	if told.Start != "" {
+		s.TaskStart, s.LogStart = told.Start, cmp.Or(s.LogStart, told.Start)
 	}
 	if told.Truncated != "" {
 		s.TruncatedTo = told.Truncated
@@ -220,6 +221,20 @@ func (p *planner) beginLog(l *v1alpha1.LogBackup) {
 	if p.plan.Outcome.Kind == step.KindWait {
 		p.plan.Outcome = p.waiting(v1alpha1.ReasonCreating, "Job "+p.plan.Start.Name+" is being made")
 	}
+}
+
+// gateLog has a task begin when no restore runs, which BR would refuse.
+func (p *planner) gateLog() step.Outcome {
+	s := p.plan.Status.State
+	if p.run.GetDeletionTimestamp() != nil || s == v1alpha1.RunRunning || s == v1alpha1.RunPaused {
+		return step.Done()
+	}
+	for _, j := range p.seen.Others {
+		if j.Labels[v1alpha1.LabelComponent] == componentRestore && !workload.JobEnded(j) {
+			return p.waiting(v1alpha1.ReasonWaitingForRun, fmt.Sprintf("Job %s restores into the cluster, and BR begins no log meanwhile: kubectl -n %s describe job %s", j.Name, j.Namespace, j.Name))
+		}
+	}
+	return step.Done()
 }
 
 // truncation is the time stamp before which the log is to be deleted; 0 for nothing. While a

@@ -42,7 +42,7 @@ func text(at uint64) string { return strconv.FormatUint(at, 10) }
 // running is a LogBackup that was just looked at.
 func running() *v1alpha1.LogBackup {
 	l := pitr()
-	l.Status.State, l.Status.LogStart, l.Status.Checkpoint = v1alpha1.RunRunning, text(tso(0)), text(tso(50))
+	l.Status.State, l.Status.LogStart, l.Status.TaskStart, l.Status.Checkpoint = v1alpha1.RunRunning, text(tso(0)), text(tso(0)), text(tso(50))
 	l.Status.StartTime, l.Status.CompletionTime = &metav1.Time{Time: clock()}, &metav1.Time{Time: clock()}
 	l.Status.Attempts, l.Status.Location = 7, "s3://backups/a/b/the-log"
 	return l
@@ -186,6 +186,35 @@ func TestBR01ALogBackupGoesWhenItsTaskIsStopped(t *testing.T) {
 	require.NotNil(t, p.Start)
 	assert.Equal(t, "the-log-logclean-1", p.Start.Name)
 	assert.Contains(t, p.Start.Spec.Template.Spec.Containers[0].Args, "--folder=a/b/the-log")
+}
+
+// A log that was stopped begins where it ended, and nothing of its second task may stay either.
+func TestBR01WhereTheTaskOfNowBeganIsKnown(t *testing.T) {
+	l := running()
+	l.Status.State = v1alpha1.RunStopped
+	p := &planner{run: l, plan: Plan{Status: l.Status.RunStatus, Log: l.Status}}
+	p.noteTask(&result.Log{Task: result.TaskRunning, Start: text(tso(50)), Checkpoint: text(tso(51))}, metav1.Time{Time: clock()})
+	assert.Equal(t, text(tso(0)), p.plan.Log.LogStart, "the log has it since")
+	assert.Equal(t, text(tso(50)), p.plan.Log.TaskStart)
+	l.Status, l.DeletionTimestamp = p.plan.Log, &metav1.Time{Time: clock()}
+	l.Status.State = v1alpha1.RunRunning
+	made := Make(l, Seen{Group: group(), Image: image, Now: clock()})
+	require.NotNil(t, made.Start)
+	assert.Contains(t, made.Start.Spec.Template.Spec.Containers[0].Args, "--begun="+text(tso(50)))
+}
+
+func TestBR01NoLogBeginsWhileARestoreRuns(t *testing.T) {
+	restores := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "back-restore-1", Namespace: "db", Labels: map[string]string{v1alpha1.LabelComponent: componentRestore}}}
+	backs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "monday-backup-1", Namespace: "db", Labels: map[string]string{v1alpha1.LabelComponent: componentBackup}}}
+	l := pitr()
+	p := Make(l, Seen{Group: group(), Image: image, Now: clock(), Others: []*batchv1.Job{backs, restores}})
+	assert.Nil(t, p.Start)
+	assert.Equal(t, v1alpha1.ReasonWaitingForRun, p.Outcome.Reason)
+	assert.Contains(t, p.Outcome.Message, "Job back-restore-1 restores into the cluster, and BR begins no log meanwhile: kubectl -n db describe job back-restore-1")
+	assert.NotNil(t, Make(l, Seen{Group: group(), Image: image, Now: clock(), Others: []*batchv1.Job{backs}}).Start)
+	l = running()
+	l.Spec.State = v1alpha1.LogPaused
+	assert.NotNil(t, Make(l, Seen{Group: group(), Image: image, Now: clock(), Others: []*batchv1.Job{restores}}).Start, "one that was begun")
 }
 
 // playLog plays Kubernetes and a cluster around one LogBackup.

@@ -221,7 +221,10 @@ func (p *planner) gate(f files) step.Outcome {
 			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" tells no address for clients in status.endpoint")
 		}
 	}
-	if !f.physical || p.run.RunKind() == v1alpha1.KindLogBackup {
+	switch {
+	case p.run.RunKind() == v1alpha1.KindLogBackup:
+		return p.gateLog()
+	case !f.physical:
 		return step.Done()
 	}
 	if l := p.logged(); l != nil {

@@ -346,7 +346,7 @@ func (p *planner) renderLog(l *v1alpha1.LogBackup, state v1alpha1.LogState) *bat
 	m.bring(p.seen.Image, t, g, l.Spec.RunPod)
 	m.reach(filesOfLog(l), false)
 	m.lead(l.GetPhysical(), g)
-	m.main.Args = append(m.main.Args, "--task="+TaskName(l), "--state="+string(state), "--begun="+l.Status.LogStart)
+	m.main.Args = append(m.main.Args, "--task="+TaskName(l), "--state="+string(state), "--begun="+l.Status.TaskStart)
 	if until := p.truncation(l); until > 0 && state != v1alpha1.LogStopped {
 		m.main.Args = append(m.main.Args, fmt.Sprintf("--truncate=%d", until))
 	}
