@@ -19,7 +19,7 @@ func TestBR01HowBucketsOfGoogleAndAzureAreReached(t *testing.T) {
 	}{
 		"google by a key": {
 			v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: "copies", Prefix: "a/b", Secret: secret}}, "gcs://copies/a/b/monday",
-			runner.Storage{Provider: "gcs", Bucket: "copies", Credentials: "/etc/backup-storage", CredentialsOf: "Secret keys"},
+			runner.Storage{Provider: "gcs", Bucket: "copies", Credentials: keysDir, CredentialsOf: "Secret keys"},
 		},
 		"google by identity": {
 			v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: "copies", Prefix: "a/b"}}, "gcs://copies/a/b/monday",
@@ -27,7 +27,7 @@ func TestBR01HowBucketsOfGoogleAndAzureAreReached(t *testing.T) {
 		},
 		"azure by a key": {
 			v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "shop", Container: "copies", Prefix: "a/b", Secret: secret}}, "azure://copies/a/b/monday",
-			runner.Storage{Provider: "azblob", Account: "shop", Bucket: "copies", Credentials: "/etc/backup-storage", CredentialsOf: "Secret keys"},
+			runner.Storage{Provider: "azblob", Account: "shop", Bucket: "copies", Credentials: keysDir, CredentialsOf: "Secret keys"},
 		},
 		"azure by identity": {
 			v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "shop", Container: "copies", Prefix: "a/b"}}, "azure://copies/a/b/monday",
