@@ -120,6 +120,7 @@ func (w tenants) object(kind, name string, labels map[string]string) *unstructur
 		"TidbCluster":           `{apiVersion: groups.tidb.dev/v1alpha1, spec: {version: v8.5.7, pd: {volumes: [{name: pd, storage: 1Gi}]}, tikv: [{volumes: [{name: tikv, storage: 1Gi}]}]}}`,
 		"Backup":                `{apiVersion: groups.tidb.dev/v1alpha1, spec: {tidbGroup: {name: basic-tidb}, storage: {pvc: {claimName: a}}}}`,
 		"BackupSchedule":        `{apiVersion: groups.tidb.dev/v1alpha1, spec: {schedule: "0 2 * * *", template: {tidbGroup: {name: basic-tidb}, storage: {pvc: {claimName: a}}}}}`,
+		"LogBackup":             `{apiVersion: groups.tidb.dev/v1alpha1, spec: {tidbGroup: {name: basic-tidb}, storage: {s3: {bucket: abc, secret: {name: a}}}}}`,
 		"Restore":               `{apiVersion: groups.tidb.dev/v1alpha1, spec: {tidbGroup: {name: basic-tidb}, from: {backup: {name: a}}}}`,
 		"PersistentVolumeClaim": `{apiVersion: v1, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`,
 	}[kind]
@@ -164,7 +165,7 @@ func TestP12WhoMakesPodsByWayOfAGroupMayMakePods(t *testing.T) {
 			require.True(t, forbidden(err, "may not create pods in namespace "+w.namespace), "%v", err)
 			require.NoError(t, alice.Create(t.Context(), w.object(kind, "a", nil)))
 			o, change := w.object(kind, "a", nil), changesSpec
-			if kind == v1alpha1.KindBackup || kind == v1alpha1.KindRestore {
+			if kind == v1alpha1.KindBackup || kind == v1alpha1.KindLogBackup || kind == v1alpha1.KindRestore {
 				change = changesImage // these cannot be paused
 			}
 			require.True(t, forbidden(w.patch(mallory, o, change), "may not create pods"), "changed")
@@ -343,7 +344,7 @@ func TestViewEditAndAdminKnowTheKinds(t *testing.T) {
 	want := map[string]map[string]string{"view": {}, "edit": {}, "admin": {}}
 	for role, may := range want {
 		may["instances"] = read
-		for _, kind := range append(groups(""), "tidbclusters", "backups", "backupschedules", "restores") {
+		for _, kind := range append(groups(""), "tidbclusters", "backups", "backupschedules", "logbackups", "restores") {
 			may[kind] = read
 			if role == "view" {
 				continue

@@ -502,10 +502,10 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 		"backup": {
 			events,
 			"batch/jobs: create delete get list watch",
-			"groups.tidb.dev/backups/finalizers: update", "groups.tidb.dev/restores/finalizers: update",
-			"groups.tidb.dev/backups/status: patch", "groups.tidb.dev/backupschedules/status: patch", "groups.tidb.dev/restores/status: patch",
-			"groups.tidb.dev/backups: " + own,
-			"groups.tidb.dev/backupschedules: " + read, "groups.tidb.dev/restores: " + read, "groups.tidb.dev/tidbgroups: " + read,
+			"groups.tidb.dev/backups/finalizers: update", "groups.tidb.dev/logbackups/finalizers: update", "groups.tidb.dev/restores/finalizers: update",
+			"groups.tidb.dev/backups/status: patch", "groups.tidb.dev/backupschedules/status: patch", "groups.tidb.dev/logbackups/status: patch", "groups.tidb.dev/restores/status: patch",
+			"groups.tidb.dev/backups: " + own, "groups.tidb.dev/logbackups: get list patch watch",
+			"groups.tidb.dev/backupschedules: " + read, "groups.tidb.dev/pdgroups: " + read, "groups.tidb.dev/restores: " + read, "groups.tidb.dev/tidbgroups: " + read,
 			"pods: " + read,
 		},
 		"tidbcluster": {

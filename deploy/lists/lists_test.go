@@ -40,7 +40,7 @@ func TestEveryKindIsInstalledAndEveryOperatorBound(t *testing.T) {
 		assert.Contains(t, crds, "\n- groups.tidb.dev_"+name+"s.yaml\n")
 		assert.Contains(t, bindings, "- {kind: ServiceAccount, name: "+name+"-operator, namespace: tidb-groups-system}\n")
 	}
-	for _, name := range []string{"backupschedule", "restore"} {
+	for _, name := range []string{"backupschedule", "logbackup", "restore"} {
 		assert.Contains(t, crds, "\n- groups.tidb.dev_"+name+"s.yaml\n")
 		assert.NotContains(t, bindings, name+"-operator", "the backup operator looks after it")
 	}

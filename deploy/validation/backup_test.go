@@ -15,18 +15,30 @@ func TestBR04WhatABackupMayNotSay(t *testing.T) {
 		kind string
 		change
 	}{
-		"storage needs exactly one of s3 and pvc":      {v1alpha1.KindBackup, change{"spec.storage", "{}"}},
-		"exclude each other":                           {v1alpha1.KindBackup, change{"spec.databases", "[a]"}},
-		"a user other than root needs passwordSecret":  {v1alpha1.KindBackup, change{"spec.user", "me"}},
-		"spec.storage.pvc.path":                        {v1alpha1.KindBackup, change{"spec.storage.pvc.path", "a/../b"}},
-		"type Physical needs storage.s3":               {v1alpha1.KindBackup, change{"spec.type", "Physical"}},
-		"metadata.name must be at most 48 characters":  {v1alpha1.KindBackup, change{"metadata.name", "a234567890123456789012345678901234567890123456789"}},
-		"from needs exactly one of backup and storage": {v1alpha1.KindRestore, change{"spec.from", "{}"}},
-		"from.folder goes with from.storage":           {v1alpha1.KindRestore, change{"spec.from.folder", "x"}},
-		"metadata.name must be at most 32 characters":  {v1alpha1.KindBackupSchedule, change{"metadata.name", "a23456789012345678901234567890123"}},
-		"spec.template.storage: Invalid value":         {v1alpha1.KindBackupSchedule, change{"spec.template.storage", "{}"}},
-		"spec.maxAge":                                  {v1alpha1.KindBackupSchedule, change{"spec.maxAge", "30d"}},
-		"should be greater than or equal to 1":         {v1alpha1.KindBackupSchedule, change{"spec.maxBackups", "0"}},
+		"storage needs exactly one of s3, gcs, azblob and pvc": {v1alpha1.KindBackup, change{"spec.storage", "{}"}},
+		"exclude each other":                                      {v1alpha1.KindBackup, change{"spec.databases", "[a]"}},
+		"a user other than root needs passwordSecret":             {v1alpha1.KindBackup, change{"spec.user", "me"}},
+		"spec.storage.pvc.path":                                   {v1alpha1.KindBackup, change{"spec.storage.pvc.path", "a/../b"}},
+		"type Physical needs storage.s3, gcs or azblob":           {v1alpha1.KindBackup, change{"spec.type", "Physical"}},
+		"type Physical needs a secret in storage":                 {v1alpha1.KindBackup, change{"spec", "{tidbGroup: {name: a}, type: Physical, storage: {azblob: {account: abc, container: abc}}}"}},
+		"spec.storage.gcs.bucket":                                 {v1alpha1.KindBackup, change{"spec.storage", "{gcs: {bucket: A}}"}},
+		"a LogBackup needs a secret":                              {v1alpha1.KindLogBackup, change{"spec.storage", "{gcs: {bucket: abc}}"}},
+		"or gcs or azblob with a secret":                          {v1alpha1.KindRestore, change{"spec", "{tidbGroup: {name: a}, type: Physical, from: {folder: a, storage: {gcs: {bucket: abc}}}}"}},
+		"metadata.name must be at most 48 characters":             {v1alpha1.KindBackup, change{"metadata.name", "a234567890123456789012345678901234567890123456789"}},
+		"from needs exactly one of backup, logBackup and storage": {v1alpha1.KindRestore, change{"spec.from", "{}"}},
+		"pointInTime goes with from.logBackup":                    {v1alpha1.KindRestore, change{"spec.pointInTime", `"2026-01-02T03:04:05Z"`}},
+		"from.logFolder goes with from.storage":                   {v1alpha1.KindRestore, change{"spec.from.logFolder", "x"}},
+		"from.logFolder goes with type: Physical":                 {v1alpha1.KindRestore, change{"spec.from", "{storage: {s3: {bucket: abc, secret: {name: a}}}, folder: a, logFolder: b}"}},
+		"filters and physical do not go with a log":               {v1alpha1.KindRestore, change{"spec", "{tidbGroup: {name: a}, from: {logBackup: {name: a}}, filters: [a.b]}"}},
+		"a LogBackup needs storage.s3":                            {v1alpha1.KindLogBackup, change{"spec.storage", "{pvc: {claimName: a}}"}},
+		"truncateBefore and truncateWith exclude":                 {v1alpha1.KindLogBackup, change{"spec", `{tidbGroup: {name: a}, storage: {s3: {bucket: abc, secret: {name: a}}}, truncateBefore: "2026-01-02T03:04:05Z", truncateWith: {name: a}}`}},
+		"checkEvery must be between 1m and 24h":                   {v1alpha1.KindLogBackup, change{"spec.checkEvery", "30s"}},
+		"spec.state":                                              {v1alpha1.KindLogBackup, change{"spec.state", "Started"}},
+		"from.folder goes with from.storage":                      {v1alpha1.KindRestore, change{"spec.from.folder", "x"}},
+		"metadata.name must be at most 32 characters":             {v1alpha1.KindBackupSchedule, change{"metadata.name", "a23456789012345678901234567890123"}},
+		"spec.template.storage: Invalid value":                    {v1alpha1.KindBackupSchedule, change{"spec.template.storage", "{}"}},
+		"spec.maxAge":                                             {v1alpha1.KindBackupSchedule, change{"spec.maxAge", "30d"}},
+		"should be greater than or equal to 1":                    {v1alpha1.KindBackupSchedule, change{"spec.maxBackups", "0"}},
 	} {
 		changes := []change{of.change}
 		if words == "exclude each other" {
@@ -38,15 +50,19 @@ func TestBR04WhatABackupMayNotSay(t *testing.T) {
 
 func TestBR04WhatOfABackupMayChange(t *testing.T) {
 	c, namespace := newClient(t), newNamespace(t)
-	for _, kind := range []string{v1alpha1.KindBackup, v1alpha1.KindRestore} {
+	for _, kind := range []string{v1alpha1.KindBackup, v1alpha1.KindLogBackup, v1alpha1.KindRestore} {
 		o := valid(t, kind, namespace)
 		require.NoError(t, c.Create(t.Context(), o))
 		refused := []change{{"spec.tidbGroup.name", "other"}, {"spec.filters", "[a.b]"}}
 		taken := []change{{"spec.image", "a:b"}, {"spec.passwordSecret", "{name: a, key: b}"}}
-		if kind == v1alpha1.KindBackup {
+		switch kind {
+		case v1alpha1.KindLogBackup:
+			refused = []change{{"spec.tidbGroup.name", "other"}, {"spec.storage.s3.bucket", "other"}}
+			taken = []change{{"spec.image", "a:b"}, {"spec.state", "Stopped"}, {"spec.truncateBefore", `"2026-01-02T03:04:05Z"`}}
+		case v1alpha1.KindBackup:
 			refused = append(refused, change{"spec.storage.pvc.claimName", "other"})
 			taken = append(taken, change{"spec.cleanupPolicy", "Delete"})
-		} else {
+		default:
 			refused = append(refused, change{"spec.from.backup.name", "other"})
 			taken = append(taken, change{"spec.allowNonEmpty", "true"})
 		}

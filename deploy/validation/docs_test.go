@@ -83,7 +83,7 @@ func TestTheAPIServerTakesThePatchesOfThePages(t *testing.T) {
 	// What the page has set before, for those that take it away; and a second entry.
 	require.NoError(t, patch("tidbcluster", "basic", "--type=json", `[{"op": "add", "path": "/spec/tikv/0/disruption", "value": {"updateAtMost": 1}},
 		{"op": "add", "path": "/spec/tikv/-", "value": {"name": "hot", "volumes": [{"name": "tikv", "storage": "1Gi"}]}}]`))
-	for kind, name := range map[string]string{v1alpha1.KindBackupSchedule: "nightly", v1alpha1.KindRestore: "from-monday"} {
+	for kind, name := range map[string]string{v1alpha1.KindBackupSchedule: "nightly", v1alpha1.KindLogBackup: "pitr", v1alpha1.KindRestore: "from-monday"} {
 		o := valid(t, kind, namespace)
 		o.SetName(name)
 		require.NoError(t, c.Create(t.Context(), o))

@@ -83,7 +83,7 @@ func TestKubectlExplainsEveryField(t *testing.T) {
 
 func TestKubectlFindsKindsByShortNameAndCategory(t *testing.T) {
 	c, namespace := newClient(t), newNamespace(t)
-	short := map[string]string{pd: "tgpd", tikv: "tgkv", tidb: "tgdb", tiflash: "tgfl", tiproxy: "tgpx", ticdc: "tgcdc", inst: "tgi", cluster: "tgc", v1alpha1.KindBackup: "tgb", v1alpha1.KindBackupSchedule: "tgbs", v1alpha1.KindRestore: "tgr"}
+	short := map[string]string{pd: "tgpd", tikv: "tgkv", tidb: "tgdb", tiflash: "tgfl", tiproxy: "tgpx", ticdc: "tgcdc", inst: "tgi", cluster: "tgc", v1alpha1.KindBackup: "tgb", v1alpha1.KindBackupSchedule: "tgbs", v1alpha1.KindLogBackup: "tglb", v1alpha1.KindRestore: "tgr"}
 	for _, kind := range v1alpha1.Kinds() {
 		require.NoError(t, c.Create(t.Context(), valid(t, kind, namespace)))
 		assert.Equal(t, strings.ToLower(kind)+".groups.tidb.dev/basic\n", kubectl(t, namespace, "get", short[kind], "--output=name"))

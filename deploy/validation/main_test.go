@@ -65,6 +65,7 @@ func valid(t *testing.T, kind, namespace string) *unstructured.Unstructured {
 		v1alpha1.KindTiCDCGroup:     `{version: v8.5.7, pdGroup: {name: basic-pd}}`,
 		v1alpha1.KindBackup:         `{tidbGroup: {name: basic-tidb}, storage: {pvc: {claimName: backups}}}`,
 		v1alpha1.KindBackupSchedule: `{schedule: "0 2 * * *", template: {tidbGroup: {name: basic-tidb}, storage: {pvc: {claimName: backups}}}}`,
+		v1alpha1.KindLogBackup:      `{tidbGroup: {name: basic-tidb}, storage: {s3: {bucket: backups, secret: {name: keys}}}}`,
 		v1alpha1.KindRestore:        `{tidbGroup: {name: basic-tidb}, from: {backup: {name: basic}}}`,
 		v1alpha1.KindInstance:       `{group: {kind: PDGroup, name: basic-pd}, slot: 0, revision: r1, podTemplate: {spec: {containers: []}}}`,
 		v1alpha1.KindTidbCluster: `{version: v8.5.7, pd: {volumes: [{name: pd, storage: 1Gi}]}, tikv: [{volumes: [{name: tikv, storage: 1Gi}]}],

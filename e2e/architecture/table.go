@@ -54,6 +54,9 @@ func table() []module {
 			name:     "operators",
 			siblings: []string{"apis", "shared"},
 			external: []string{
+				"github.com/Azure/azure-sdk-for-go/sdk/azidentity", // the clients of Azure and Google that it takes
+				"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob",
+				"golang.org/x/oauth2",
 				"github.com/aws/aws-sdk-go-v2", // the client of S3 that gocloud.dev takes
 				"github.com/aws/aws-sdk-go-v2/credentials",
 				"github.com/aws/aws-sdk-go-v2/service/s3",

@@ -24,7 +24,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
 )
 
-// copies reports whether a pod is of a Job of a Backup or a Restore.
+// copies reports whether a pod is of a Job of a Backup, a LogBackup or a Restore.
 func copies(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelRun] != "" }
 
 // copyRun is the program of a pod that copies a database.
@@ -126,7 +126,7 @@ func (a *actor) command(ctx context.Context, pod *corev1.Pod) (runner.Command, e
 	if err != nil {
 		return out, fmt.Errorf("read the command line of pod %s: %w", pod.Name, err)
 	}
-	if err := a.lead(&out, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[v1alpha1.LabelPhysicalOf]}); err != nil {
+	if err := a.lead(&out, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[v1alpha1.LabelCluster]}); err != nil {
 		return out, err
 	}
 	if out.Verb == runner.VerbClean {

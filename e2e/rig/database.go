@@ -60,7 +60,7 @@ func (d *Databases) Of(group types.NamespacedName) (*Database, error) {
 	}
 	db := &Database{
 		ctx: d.ctx, shape: d.shape, group: group, data: map[types.UID]string{}, founded: map[string]types.UID{},
-		running: map[string]bool{}, stores: map[types.UID]*store{}, flushed: map[string]int{}, led: map[string]int{},
+		running: map[string]bool{}, stores: map[types.UID]*store{}, flushed: map[string]int{}, led: map[string]int{}, logs: map[string]*logOf{},
 	}
 	var err error
 	if db.service, err = listen(d.ctx, db); err != nil {
@@ -115,6 +115,8 @@ type Database struct {
 	// flushed is how often the process of each pod ended with its log backups
 	// written out.
 	flushed map[string]int
+	// logs are the log backups, by where they are written.
+	logs map[string]*logOf
 	// led is how often the process of each pod ended while its store led regions.
 	led map[string]int
 }
@@ -472,7 +474,8 @@ func (d *Database) Evicting() []string {
 	return out
 }
 
-// Held are the services that have PD hold old data back, and the schedulers that are paused.
+// Held are the services that have PD hold old data back, the schedulers that are paused, and the
+// tasks of log backups.
 func (d *Database) Held() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -486,6 +489,11 @@ func (d *Database) Held() []string {
 	}
 	for _, s := range cluster.ServiceSafePoints() {
 		out = append(out, s.ServiceID)
+	}
+	for _, l := range d.logs {
+		if l.task != "" {
+			out = append(out, "task "+l.task)
+		}
 	}
 	return out
 }

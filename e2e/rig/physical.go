@@ -89,9 +89,15 @@ type br struct {
 
 func (b br) run(ctx context.Context, tool runner.Process) error {
 	flags, err := brFlags(tool.Args)
+	if err == nil && tool.Args[0] == "log" {
+		err = b.log(tool, flags)
+	}
 	if err != nil {
 		_, _ = fmt.Fprintln(tool.Out, "Error:", err)
 		return err
+	}
+	if tool.Args[0] == "log" {
+		return nil
 	}
 	at, err := url.Parse(flags["storage"])
 	if err != nil {
@@ -111,8 +117,17 @@ func (b br) run(ctx context.Context, tool runner.Process) error {
 	if err := cluster.PauseScheduler("balance-leader-scheduler", holdTTL); err != nil {
 		return fmt.Errorf("pause a scheduler: %w", err)
 	}
+	if point := flags["full-backup-storage"]; point != "" {
+		if at, err = url.Parse(point); err != nil {
+			return fmt.Errorf("read the storage of the full backup: %w", err)
+		}
+	}
 	meta := filepath.Join(b.server.dir, at.Host, at.Path, "backupmeta")
 	if tool.Args[0] == "restore" {
+		if err := b.db.restorable(); err != nil {
+			_, _ = fmt.Fprintln(tool.Out, "Error:", err)
+			return err
+		}
 		_, err := os.Stat(meta)
 		return err
 	}
@@ -133,17 +148,36 @@ func (b br) run(ctx context.Context, tool runner.Process) error {
 	return nil
 }
 
+// brCommands are the commands of BR, with the flags that its manual documents for each.
+func brCommands() map[string][]string {
+	return map[string][]string{
+		"backup full":   {"pd", "storage", "backupts", "filter", "concurrency", "ratelimit", "checksum"},
+		"restore full":  {"pd", "storage", "filter", "tikv-max-restore-concurrency", "ratelimit", "checksum", "with-sys-table"},
+		"restore point": {"pd", "storage", "full-backup-storage", "restored-ts"},
+		"log start":     {"pd", "storage", "task-name"},
+		"log pause":     {"pd", "task-name"},
+		"log resume":    {"pd", "task-name"},
+		"log stop":      {"pd", "task-name"},
+		"log status":    {"pd", "json"},
+		"log truncate":  {"storage", "until", "yes"},
+		"log metadata":  {"storage"},
+	}
+}
+
 // brFlags reads the command line of BR.
 func brFlags(args []string) (map[string]string, error) {
-	known := []string{"pd", "storage", "backupts", "filter", "concurrency", "tikv-max-restore-concurrency", "ratelimit", "checksum", "with-sys-table"}
-	if len(args) < 2 || args[1] != "full" {
+	if len(args) < 2 {
+		return nil, fmt.Errorf("unknown command %v", args)
+	}
+	known := brCommands()[args[0]+" "+args[1]]
+	if known == nil {
 		return nil, fmt.Errorf("unknown command %v", args)
 	}
 	out := map[string]string{}
 	for rest := args[2:]; len(rest) > 0; {
 		name, value, joined := strings.Cut(strings.TrimPrefix(rest[0], "--"), "=")
 		rest = rest[1:]
-		if !joined && len(rest) > 0 {
+		if !joined && len(rest) > 0 && !slices.Contains([]string{"json", "yes"}, name) {
 			value, rest = rest[0], rest[1:]
 		}
 		if !slices.Contains(known, name) {

@@ -367,7 +367,9 @@ func prune(v any) (any, bool) {
 
 // isSwitch reports whether a field of a group switches something on by being there, even if
 // it is empty.
-func isSwitch(field string) bool { return slices.Contains([]string{"tls", "mysql", "backend", "selfSigned"}, field) }
+func isSwitch(field string) bool {
+	return slices.Contains([]string{"tls", "mysql", "backend", "selfSigned"}, field)
+}
 
 func withoutType(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))

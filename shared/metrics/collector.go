@@ -82,6 +82,9 @@ func newCollector(source Source) *collector {
 	if source.Kind == v1alpha1.KindBackupSchedule {
 		c.describe(source.Kind, backupAge)
 	}
+	if source.Kind == v1alpha1.KindLogBackup {
+		c.describe(source.Kind, logAge)
+	}
 	if source.Expires != nil {
 		c.describe("PersistentVolumeClaim", claimDays)
 	}
@@ -133,8 +136,13 @@ func (c *collector) collect(ctx context.Context, ch chan<- prometheus.Metric) er
 		if object, ok := o.(client.Object); ok {
 			c.conditions(ch, object)
 		}
-		if schedule, is := o.(*v1alpha1.BackupSchedule); is {
-			c.tell(ch, backupAge, c.Now().Sub(lastGood(schedule)).Seconds(), schedule)
+		switch of := o.(type) {
+		case *v1alpha1.BackupSchedule:
+			c.tell(ch, backupAge, c.Now().Sub(lastGood(of)).Seconds(), of)
+		case *v1alpha1.LogBackup:
+			if of.Spec.State != v1alpha1.LogStopped {
+				c.tell(ch, logAge, c.Now().Sub(lastCheckpoint(of)).Seconds(), of)
+			}
 		}
 		return nil
 	}); err != nil {
@@ -272,4 +280,12 @@ func lastGood(s *v1alpha1.BackupSchedule) time.Time {
 		return s.Status.LastBackupTime.Time
 	}
 	return s.CreationTimestamp.Time
+}
+
+// lastCheckpoint is when the log of a LogBackup was last seen to be complete.
+func lastCheckpoint(l *v1alpha1.LogBackup) time.Time {
+	if l.Status.CheckpointTime == nil {
+		return l.CreationTimestamp.Time
+	}
+	return l.Status.CheckpointTime.Time
 }

@@ -204,6 +204,21 @@ func TestEveryMetricAboutAnObjectNamesItAndIsDocumented(t *testing.T) {
 	}
 }
 
+func TestBR01TheAgeOfALogIsTold(t *testing.T) {
+	log := func(name string, state v1alpha1.LogState, last *metav1.Time) *v1alpha1.LogBackup {
+		return &v1alpha1.LogBackup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: name, CreationTimestamp: metav1.NewTime(clock().Add(-time.Hour))},
+			Spec:       v1alpha1.LogBackupSpec{State: state}, Status: v1alpha1.LogBackupStatus{CheckpointTime: last},
+		}
+	}
+	c := newCluster(t, v1alpha1.KindLogBackup, func() client.ObjectList { return &v1alpha1.LogBackupList{} },
+		log("good", v1alpha1.LogRunning, ptr.To(metav1.NewTime(clock().Add(-time.Minute)))), log("never", v1alpha1.LogPaused, nil), log("stopped", v1alpha1.LogStopped, nil))
+	series := c.series(t)
+	assert.Contains(t, series, "log_backup_checkpoint_seconds{cluster=,kind=LogBackup,name=good,namespace=db} 60")
+	assert.Contains(t, series, "log_backup_checkpoint_seconds{cluster=,kind=LogBackup,name=never,namespace=db} 3600", "one that never begins is told of too")
+	assert.NotContains(t, series, "log_backup_checkpoint_seconds{cluster=,kind=LogBackup,name=stopped,namespace=db}")
+}
+
 func TestBR02TheAgeOfTheLastGoodBackupIsTold(t *testing.T) {
 	schedule := func(name string, last *metav1.Time) *v1alpha1.BackupSchedule {
 		return &v1alpha1.BackupSchedule{

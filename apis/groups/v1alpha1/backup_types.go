@@ -37,15 +37,25 @@ const (
 	RunComplete RunState = "Complete"
 	// RunFailed says that it ended otherwise. It is not run again.
 	RunFailed RunState = "Failed"
+	// RunPaused says that the task of a LogBackup writes nothing for the time being.
+	RunPaused RunState = "Paused"
+	// RunStopped says that the cluster knows no task of a LogBackup.
+	RunStopped RunState = "Stopped"
 )
 
 // Storage is where the files of backups are: exactly one of its fields.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.s3) != has(self.pvc)",message="storage needs exactly one of s3 and pvc"
+// +kubebuilder:validation:XValidation:rule="(has(self.s3) ? 1 : 0) + (has(self.gcs) ? 1 : 0) + (has(self.azblob) ? 1 : 0) + (has(self.pvc) ? 1 : 0) == 1",message="storage needs exactly one of s3, gcs, azblob and pvc"
 type Storage struct {
 	// S3 is a bucket of Amazon S3, or of a server that speaks its protocol.
 	// +optional
 	S3 *S3Storage `json:"s3,omitempty"`
+	// GCS is a bucket of Google Cloud Storage.
+	// +optional
+	GCS *GCSStorage `json:"gcs,omitempty"`
+	// Azblob is a container of Azure Blob Storage.
+	// +optional
+	Azblob *AzblobStorage `json:"azblob,omitempty"`
 	// PVC is a volume that a claim of the namespace is bound to.
 	// +optional
 	PVC *PVCStorage `json:"pvc,omitempty"`
@@ -90,6 +100,48 @@ type S3Storage struct {
 	Secret LocalReference `json:"secret"`
 }
 
+// GCSStorage is a place in a bucket of Google Cloud Storage.
+type GCSStorage struct {
+	// Bucket that exists already.
+	// +kubebuilder:validation:Pattern=`^[a-z0-9][-_a-z0-9.]{1,220}[a-z0-9]$`
+	// +kubebuilder:validation:MaxLength=222
+	Bucket string `json:"bucket"`
+	// Prefix below which each backup gets a folder of its own, named as it is. Default:
+	// none.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_][-A-Za-z0-9_.]*(/[A-Za-z0-9_][-A-Za-z0-9_.]*)*$`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+	// Secret of the namespace with the key credentials.json, which has the credentials of a
+	// service account. The operators never read it: the pods of the run do. Default: the
+	// identity that Google gives to the pods of serviceAccountName.
+	// +optional
+	Secret *LocalReference `json:"secret,omitempty"`
+}
+
+// AzblobStorage is a place in a container of Azure Blob Storage.
+type AzblobStorage struct {
+	// Account that the container is in.
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]{3,24}$`
+	// +kubebuilder:validation:MaxLength=24
+	Account string `json:"account"`
+	// Container that exists already.
+	// +kubebuilder:validation:Pattern=`^[a-z0-9](-?[a-z0-9]){2,62}$`
+	// +kubebuilder:validation:MaxLength=63
+	Container string `json:"container"`
+	// Prefix below which each backup gets a folder of its own, named as it is. Default:
+	// none.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_][-A-Za-z0-9_.]*(/[A-Za-z0-9_][-A-Za-z0-9_.]*)*$`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+	// Secret of the namespace with the key account_key. The operators never read it: the
+	// pods of the run do. Default: the identity that Azure gives to the pods of
+	// serviceAccountName.
+	// +optional
+	Secret *LocalReference `json:"secret,omitempty"`
+}
+
 // PVCStorage is a folder of a volume.
 type PVCStorage struct {
 	// ClaimName of a PersistentVolumeClaim of the namespace. It must be there already.
@@ -130,6 +182,13 @@ type RunPod struct {
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`
 	// +optional
 	Image string `json:"image,omitempty"`
+	// ServiceAccountName of the pods, which get no token of Kubernetes: a cloud may give its
+	// pods an identity, by which they reach a storage without Secret. Default: that of the
+	// namespace.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// Resources of the tool's container.
 	// +optional
 	Resources Resources `json:"resources,omitempty"`
@@ -167,13 +226,14 @@ type PhysicalRun struct {
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.databases) ? 1 : 0) + (has(self.tables) ? 1 : 0) + (has(self.filters) ? 1 : 0) <= 1",message="databases, tables and filters exclude each other: name one of them, or none for everything"
 // +kubebuilder:validation:XValidation:rule="!has(self.physical) || self.type == 'Physical'",message="physical goes with type: Physical"
-// +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || has(self.storage.s3)",message="type Physical needs storage.s3: every TiKV writes files itself, and a claim is mounted in none of them, whatever its access mode; use storage.s3, or type: Logical"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || !has(self.storage.pvc)",message="type Physical needs storage.s3, gcs or azblob: every TiKV writes files itself, and a claim is mounted in none of them, whatever its access mode; use a bucket, or type: Logical"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || (!has(self.storage.gcs) || has(self.storage.gcs.secret)) && (!has(self.storage.azblob) || has(self.storage.azblob.secret))",message="type Physical needs a secret in storage: every TiKV writes files itself, and has not the identity of the run's pod"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || !has(self.storage.s3) || !has(self.storage.s3.caSecret)",message="type Physical cannot use storage.s3.caSecret: every TiKV writes files itself, and knows the authorities of its image alone; use an endpoint that they know, or type: Logical"
 type BackupTemplate struct {
 	// TiDBGroup of the namespace through which the database is read.
 	TiDBGroup LocalReference `json:"tidbGroup"`
 	// Type of the backup. Logical: SQL files, written by Dumpling from one snapshot.
-	// Physical: TiKV's data, which every TiKV writes to S3 itself, led by BR.
+	// Physical: TiKV's data, which every TiKV writes to a bucket itself, led by BR.
 	// +kubebuilder:validation:Enum=Logical;Physical
 	// +kubebuilder:default=Logical
 	// +optional
@@ -250,8 +310,9 @@ type RunStatus struct {
 	// of it. For kubectl get -o wide.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// State of the run. One that is Complete or Failed is not run again.
-	// +kubebuilder:validation:Enum=Waiting;Running;Complete;Failed
+	// State of the run. One that is Complete or Failed is not run again; only a LogBackup
+	// is Paused or Stopped.
+	// +kubebuilder:validation:Enum=Waiting;Running;Complete;Failed;Paused;Stopped
 	// +optional
 	State RunState `json:"state,omitempty"`
 	// Attempts is how many Jobs have been made for it. One that could not begin is

@@ -142,7 +142,9 @@ func ClusterKinds() []string {
 }
 
 // BackupKinds returns the kinds of the backup operator.
-func BackupKinds() []string { return []string{KindBackup, KindBackupSchedule, KindRestore} }
+func BackupKinds() []string {
+	return []string{KindBackup, KindBackupSchedule, KindLogBackup, KindRestore}
+}
 
 // Operators returns the names of all operators.
 func Operators() []string {

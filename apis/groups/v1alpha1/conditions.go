@@ -230,6 +230,9 @@ const (
 	ReasonWaitingForTiDBGroup = "WaitingForTiDBGroup"
 	// ReasonWaitingForBackup: the Backup that a Restore reads is not complete.
 	ReasonWaitingForBackup = "WaitingForBackup"
+	// ReasonWaitingForLogBackup: the LogBackup that a Restore reads has not reached the
+	// moment that is asked for, or is to be stopped before a Restore begins.
+	ReasonWaitingForLogBackup = "WaitingForLogBackup"
 	// ReasonWaitingForRun: another physical Backup or Restore of the cluster has not ended.
 	ReasonWaitingForRun = "WaitingForRun"
 	// ReasonJobRunning: the Job of a Backup or a Restore has not ended.
@@ -255,6 +258,12 @@ const (
 	ReasonFolderTaken = "FolderTaken"
 	// ReasonBackupUnreadable: the files are not those of a complete backup.
 	ReasonBackupUnreadable = "BackupUnreadable"
+	// ReasonLogTaskTaken: the cluster has another task of log backup than the LogBackup's.
+	ReasonLogTaskTaken = "LogTaskTaken"
+	// ReasonLogTaskFailed: TiKV had paused the task of a LogBackup because of an error.
+	ReasonLogTaskFailed = "LogTaskFailed"
+	// ReasonLogGap: the log does not have all changes that are asked for.
+	ReasonLogGap = "LogGap"
 )
 
 // Polarity says which status of a condition is the good one.
@@ -310,8 +319,8 @@ func ConditionTable() []ConditionInfo {
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
 		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded,
 		ReasonVolumeChanging, ReasonVolumeChangeFailed, ReasonAttributesClassAbsent, ReasonAttributesUnsupported, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
-		ReasonWaitingForTiDBGroup, ReasonWaitingForBackup, ReasonWaitingForRun, ReasonJobRunning, ReasonRunFailed, ReasonLoginRefused, ReasonDatabaseUnreachable, ReasonDatabaseNotEmpty,
-		ReasonStorageUnreachable, ReasonStorageRefused, ReasonBucketMissing, ReasonStorageFull, ReasonFolderTaken, ReasonBackupUnreadable,
+		ReasonWaitingForTiDBGroup, ReasonWaitingForBackup, ReasonWaitingForLogBackup, ReasonWaitingForRun, ReasonJobRunning, ReasonRunFailed, ReasonLoginRefused, ReasonDatabaseUnreachable, ReasonDatabaseNotEmpty,
+		ReasonStorageUnreachable, ReasonStorageRefused, ReasonBucketMissing, ReasonStorageFull, ReasonFolderTaken, ReasonBackupUnreadable, ReasonLogTaskTaken, ReasonLogTaskFailed, ReasonLogGap,
 	}
 	stores := GroupKinds(func(c ComponentInfo) bool { return c.Stores })
 	with := func(first ...string) []string { return append(first, blocked...) }

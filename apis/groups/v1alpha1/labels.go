@@ -29,10 +29,13 @@ const (
 	// LabelUmbrella is, on a group, the name of the TidbCluster that made it.
 	LabelUmbrella = LabelPrefix + "tidbcluster"
 
-	// LabelRun is, on a Job of a Backup or a Restore and on its pod, the UID of that object.
+	// LabelRun is, on a Job of a Backup, a LogBackup or a Restore and on its pod, the UID of that object.
 	LabelRun = LabelPrefix + "run"
 	// AnnotationRun is, on such a Job and its pod, the kind and the name of that object.
 	AnnotationRun = LabelPrefix + "run-of"
+	// AnnotationRunGeneration is, on a Job of a LogBackup, the generation of that object that
+	// the Job was made for.
+	AnnotationRunGeneration = LabelPrefix + "run-generation"
 	// LabelPhysicalOf is, on a Job of a physical Backup or Restore and on its pod, the PDGroup:
 	// of the Jobs of one, one runs at a time.
 	LabelPhysicalOf = LabelPrefix + "physical-of"
@@ -182,7 +185,7 @@ const (
 	FinalizerMember = LabelPrefix + "member"
 
 	// FinalizerBackup is held by the backup operator on a Backup whose files are to be
-	// deleted with it.
+	// deleted with it, and on every LogBackup, whose task is stopped before it goes.
 	FinalizerBackup = LabelPrefix + "backup"
 
 	// ManagedBy is the value of LabelManagedBy.

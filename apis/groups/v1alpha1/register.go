@@ -19,7 +19,8 @@ const (
 	KindTidbCluster = "TidbCluster"
 )
 
-// OperatorBackup is the name of the operator of Backups, BackupSchedules and Restores.
+// OperatorBackup is the name of the operator of Backups, BackupSchedules, LogBackups and
+// Restores.
 const OperatorBackup = "backup"
 
 // OperatorAll is the name of the program that runs all operators in one process.
@@ -34,7 +35,7 @@ func GroupVersion() schema.GroupVersion {
 func AddToScheme(s *runtime.Scheme) error {
 	gv := GroupVersion()
 	s.AddKnownTypes(gv, &Instance{}, &InstanceList{}, &TidbCluster{}, &TidbClusterList{},
-		&Backup{}, &BackupList{}, &BackupSchedule{}, &BackupScheduleList{}, &Restore{}, &RestoreList{})
+		&Backup{}, &BackupList{}, &BackupSchedule{}, &BackupScheduleList{}, &Restore{}, &RestoreList{}, &LogBackup{}, &LogBackupList{})
 	for _, c := range ComponentTable() {
 		s.AddKnownTypes(gv, c.New(), c.NewList())
 	}

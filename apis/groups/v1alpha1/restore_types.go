@@ -8,14 +8,15 @@ import (
 // KindRestore is the kind of a Restore.
 const KindRestore = "Restore"
 
-// Run is an object that is done once by a Job: a Backup or a Restore.
+// Run is an object that is done by Jobs: a Backup or a Restore by one, a LogBackup by one
+// after another.
 // +kubebuilder:object:generate=false
 type Run interface {
 	metav1.Object
 	runtime.Object
 	// RunKind returns the kind's name.
 	RunKind() string
-	// GetRunStatus returns the part of the status that both have.
+	// GetRunStatus returns the part of the status that all have.
 	GetRunStatus() *RunStatus
 	// GetTiDBGroup returns the name of the TiDBGroup that the run connects to.
 	GetTiDBGroup() string
@@ -29,12 +30,18 @@ type Run interface {
 
 // RestoreSource is what is restored: exactly one of its fields.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.backup) != has(self.storage)",message="from needs exactly one of backup and storage"
+// +kubebuilder:validation:XValidation:rule="(has(self.backup) ? 1 : 0) + (has(self.logBackup) ? 1 : 0) + (has(self.storage) ? 1 : 0) == 1",message="from needs exactly one of backup, logBackup and storage"
 // +kubebuilder:validation:XValidation:rule="has(self.storage) == has(self.folder)",message="from.folder goes with from.storage: it is the folder of one backup, named as its Backup was"
+// +kubebuilder:validation:XValidation:rule="!has(self.logFolder) || has(self.storage)",message="from.logFolder goes with from.storage: it is the folder of a log, named as its LogBackup was"
 type RestoreSource struct {
 	// Backup of the namespace. It has to be complete.
 	// +optional
 	Backup *LocalReference `json:"backup,omitempty"`
+	// LogBackup of the namespace: its log is restored, and before it the newest complete
+	// Backup of type Physical that copies all of its cluster into the same bucket and is no
+	// newer than pointInTime.
+	// +optional
+	LogBackup *LocalReference `json:"logBackup,omitempty"`
 	// Storage that the files of a backup are in whose Backup is not there.
 	// +optional
 	Storage *Storage `json:"storage,omitempty"`
@@ -44,21 +51,35 @@ type RestoreSource struct {
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	// +optional
 	Folder string `json:"folder,omitempty"`
+	// LogFolder of the storage has the log that is restored after that backup: the name that
+	// its LogBackup had. Default: no log.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +optional
+	LogFolder string `json:"logFolder,omitempty"`
 }
 
 // RestoreSpec is what is asked for. It is done once: what is restored, and where to, cannot
 // be changed. How the run connects, what its pod looks like and allowNonEmpty can be
 // corrected until it has begun.
 //
-// +kubebuilder:validation:XValidation:rule="self.tidbGroup == oldSelf.tidbGroup && self.from == oldSelf.from && has(self.type) == has(oldSelf.type) && (!has(self.type) || self.type == oldSelf.type) && has(self.filters) == has(oldSelf.filters) && (!has(self.filters) || self.filters == oldSelf.filters)",message="a Restore is done once: what is restored, and where to, cannot be changed; create another Restore instead"
+// +kubebuilder:validation:XValidation:rule="self.tidbGroup == oldSelf.tidbGroup && self.from == oldSelf.from && has(self.type) == has(oldSelf.type) && (!has(self.type) || self.type == oldSelf.type) && has(self.filters) == has(oldSelf.filters) && (!has(self.filters) || self.filters == oldSelf.filters) && has(self.pointInTime) == has(oldSelf.pointInTime) && (!has(self.pointInTime) || self.pointInTime == oldSelf.pointInTime)",message="a Restore is done once: what is restored, and where to, cannot be changed; create another Restore instead"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || has(self.from.storage)",message="type goes with from.storage: that of a Backup is known"
-// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Physical' || !has(self.from.storage) || has(self.from.storage.s3) && !has(self.from.storage.s3.caSecret)",message="type Physical needs from.storage.s3, without caSecret: every TiKV reads the files itself"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Physical' || !has(self.from.storage) || !has(self.from.storage.pvc) && (!has(self.from.storage.s3) || !has(self.from.storage.s3.caSecret)) && (!has(self.from.storage.gcs) || has(self.from.storage.gcs.secret)) && (!has(self.from.storage.azblob) || has(self.from.storage.azblob.secret))",message="type Physical needs from.storage.s3 without caSecret, or gcs or azblob with a secret: every TiKV reads the files itself"
 // +kubebuilder:validation:XValidation:rule="!has(self.physical) || has(self.from.backup) || has(self.type) && self.type == 'Physical'",message="physical goes with type: Physical"
+// +kubebuilder:validation:XValidation:rule="!has(self.pointInTime) || has(self.from.logBackup) || has(self.from.logFolder)",message="pointInTime goes with from.logBackup, or with from.logFolder: without a log there is no moment but that of the backup"
+// +kubebuilder:validation:XValidation:rule="!has(self.from.logFolder) || has(self.type) && self.type == 'Physical'",message="from.logFolder goes with type: Physical"
+// +kubebuilder:validation:XValidation:rule="!has(self.from.logBackup) && !has(self.from.logFolder) || !has(self.filters) && !has(self.physical)",message="filters and physical do not go with a log: BR restores all of it, as it does by default"
 type RestoreSpec struct {
 	// TiDBGroup of the namespace through which the database is written.
 	TiDBGroup LocalReference `json:"tidbGroup"`
 	// From says what is restored.
 	From RestoreSource `json:"from"`
+	// PointInTime is the moment that a log is restored to, to the millisecond. Default: the
+	// last one that the log has.
+	// +optional
+	PointInTime *metav1.Time `json:"pointInTime,omitempty"`
 	// Type of the backup in from.storage, as its Backup had it. Default: Logical.
 	// +kubebuilder:validation:Enum=Logical;Physical
 	// +optional
@@ -86,6 +107,9 @@ type RestoreSpec struct {
 // RestoreStatus is what the backup operator has found.
 type RestoreStatus struct {
 	RunStatus `json:",inline"`
+	// Backup that is restored before the log, if spec.from.logBackup is set.
+	// +optional
+	Backup string `json:"backup,omitempty"`
 }
 
 // Restore writes a copy back into a database.

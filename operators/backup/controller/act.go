@@ -108,7 +108,7 @@ func (r *runs) taken(ctx context.Context, run v1alpha1.Run, name string) step.Ou
 	return step.Conflict(v1alpha1.ReasonRequestFailed, "Job "+name+" has just been made")
 }
 
-// finalize gives a Backup the finalizer, or takes it.
+// finalize gives a Backup or a LogBackup the finalizer, or takes it.
 func (r *runs) finalize(ctx context.Context, run v1alpha1.Run, hold bool) step.Outcome {
 	after, _ := run.DeepCopyObject().(v1alpha1.Run)
 	kept := slices.DeleteFunc(slices.Clone(run.GetFinalizers()), func(f string) bool { return f == v1alpha1.FinalizerBackup })
@@ -120,9 +120,9 @@ func (r *runs) finalize(ctx context.Context, run v1alpha1.Run, hold bool) step.O
 	err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	switch {
 	case apierrors.IsConflict(err):
-		return step.Conflict(v1alpha1.ReasonRequestFailed, "the Backup has changed meanwhile")
+		return step.Conflict(v1alpha1.ReasonRequestFailed, r.kind+" "+run.GetName()+" has changed meanwhile")
 	case client.IgnoreNotFound(err) != nil:
-		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("write the finalizers of Backup %s: %w", run.GetName(), err))
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("write the finalizers of %s %s: %w", r.kind, run.GetName(), err))
 	}
 	return step.Done()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,9 +27,10 @@ import (
 )
 
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=backups,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=groups.tidb.dev,resources=backupschedules;restores;tidbgroups,verbs=get;list;watch
-// +kubebuilder:rbac:groups=groups.tidb.dev,resources=backups/status;backupschedules/status;restores/status,verbs=patch
-// +kubebuilder:rbac:groups=groups.tidb.dev,resources=backups/finalizers;restores/finalizers,verbs=update
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=logbackups,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=backupschedules;pdgroups;restores;tidbgroups,verbs=get;list;watch
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=backups/status;backupschedules/status;logbackups/status;restores/status,verbs=patch
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=backups/finalizers;logbackups/finalizers;restores/finalizers,verbs=update
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -42,6 +44,7 @@ func Definition() operator.Definition {
 		List: func() client.ObjectList { return &v1alpha1.BackupList{} },
 		Beside: []operator.Kind{
 			{Name: v1alpha1.KindBackupSchedule, List: func() client.ObjectList { return &v1alpha1.BackupScheduleList{} }},
+			{Name: v1alpha1.KindLogBackup, List: func() client.ObjectList { return &v1alpha1.LogBackupList{} }},
 			{Name: v1alpha1.KindRestore, List: func() client.ObjectList { return &v1alpha1.RestoreList{} }},
 		},
 		Cached: map[client.Object]cache.ByObject{&batchv1.Job{}: {Label: ofRuns()}, &corev1.Pod{}: {Label: ofRuns()}},
@@ -50,7 +53,7 @@ func Definition() operator.Definition {
 	}
 }
 
-// ofRuns selects the Jobs and pods of Backups and Restores.
+// ofRuns selects the Jobs and pods of Backups, LogBackups and Restores.
 func ofRuns() labels.Selector {
 	made, err := labels.NewRequirement(v1alpha1.LabelRun, selection.Exists, nil)
 	if err != nil {
@@ -62,8 +65,9 @@ func ofRuns() labels.Selector {
 func setup(env operator.Env) error {
 	var physical sync.Mutex
 	for _, r := range []*runs{
-		{Env: env, physical: &physical, kind: v1alpha1.KindBackup, new: func() v1alpha1.Run { return &v1alpha1.Backup{} }},
-		{Env: env, physical: &physical, kind: v1alpha1.KindRestore, new: func() v1alpha1.Run { return &v1alpha1.Restore{} }},
+		{Env: env, physical: &physical, kind: v1alpha1.KindBackup, new: func() v1alpha1.Run { return &v1alpha1.Backup{} }, many: func() client.ObjectList { return &v1alpha1.BackupList{} }},
+		{Env: env, physical: &physical, kind: v1alpha1.KindLogBackup, new: func() v1alpha1.Run { return &v1alpha1.LogBackup{} }, many: func() client.ObjectList { return &v1alpha1.LogBackupList{} }},
+		{Env: env, physical: &physical, kind: v1alpha1.KindRestore, new: func() v1alpha1.Run { return &v1alpha1.Restore{} }, many: func() client.ObjectList { return &v1alpha1.RestoreList{} }},
 	} {
 		r.Outcomes = env.Outcomes.Of(r.kind)
 		if err := r.setup(); err != nil {
@@ -78,11 +82,13 @@ func setup(env operator.Env) error {
 	return nil
 }
 
-// runs reconciles Backups, or Restores.
+// runs reconciles Backups, LogBackups, or Restores.
 type runs struct {
 	operator.Env
 	kind string
+	// new and many return an empty object of the kind, and an empty list.
 	new  func() v1alpha1.Run
+	many func() client.ObjectList
 	// physical is held while the Job of a physical run is made, of a Backup or a Restore.
 	physical *sync.Mutex
 }
@@ -97,8 +103,15 @@ func (r *runs) setup() error {
 		Watches(&corev1.Pod{}, named, changed).
 		Watches(&v1alpha1.TiDBGroup{}, handler.EnqueueRequestsFromMapFunc(r.connecting), changed).
 		WithOptions(r.Controller)
+	reading := handler.EnqueueRequestsFromMapFunc(r.reading)
+	if r.kind != v1alpha1.KindBackup {
+		b = b.Watches(&v1alpha1.Backup{}, reading, changed)
+	}
 	if r.kind == v1alpha1.KindRestore {
-		b = b.Watches(&v1alpha1.Backup{}, handler.EnqueueRequestsFromMapFunc(r.reading), changed)
+		b = b.Watches(&v1alpha1.LogBackup{}, reading, changed)
+	}
+	if r.kind == v1alpha1.KindLogBackup {
+		b = b.Watches(&v1alpha1.Restore{}, reading, changed)
 	}
 	return b.Complete(r.Fair(r))
 }
@@ -125,9 +138,27 @@ func (r *runs) connecting(ctx context.Context, group client.Object) []reconcile.
 	return r.waiting(ctx, group.GetNamespace(), func(run v1alpha1.Run) bool { return run.GetTiDBGroup() == group.GetName() })
 }
 
-// reading returns the Restores that wait for a Backup.
-func (r *runs) reading(ctx context.Context, backup client.Object) []reconcile.Request {
-	return r.waiting(ctx, backup.GetNamespace(), func(run v1alpha1.Run) bool { return sourceOf(run) == backup.GetName() })
+// reading returns the runs that wait for another one: a Restore for what it reads, or for a log
+// of its cluster to be stopped; a LogBackup for what it is truncated with, and for a Restore
+// that reads it.
+func (r *runs) reading(ctx context.Context, other client.Object) []reconcile.Request {
+	return r.waiting(ctx, other.GetNamespace(), func(run v1alpha1.Run) bool { return concerns(run, other) })
+}
+
+// concerns reports whether a run may wait for another object.
+func concerns(run v1alpha1.Run, other client.Object) bool {
+	switch of := other.(type) {
+	case *v1alpha1.Backup:
+		if l, is := run.(*v1alpha1.LogBackup); is {
+			return l.Spec.TruncateWith != nil && of.Labels[v1alpha1.LabelSchedule] == l.Spec.TruncateWith.Name
+		}
+		return sourceOf(run) == of.Name
+	case *v1alpha1.LogBackup:
+		return logOf(run) == of.Name || run.GetTiDBGroup() == of.GetTiDBGroup()
+	case *v1alpha1.Restore:
+		return logOf(of) == run.GetName()
+	}
+	return false
 }
 
 // waiting returns the runs that have not ended and that matter.
@@ -145,7 +176,7 @@ func (r *runs) waiting(ctx context.Context, namespace string, matters func(v1alp
 	return out
 }
 
-// Reconcile brings one Backup or Restore closer to its end.
+// Reconcile brings one Backup or Restore closer to its end, or a LogBackup to its spec.
 func (r *runs) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	run := r.new()
 	if err := r.Client.Get(ctx, request.NamespacedName, run); err != nil {
@@ -160,14 +191,24 @@ func (r *runs) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 	outcome := r.Outcomes.Count("act", r.act(ctx, run, p))
 
 	status, set := reportRun(run, p, outcome, seen.Now)
-	before, after := statusesOf(run, &status)
+	before, after := statusesOf(run, p, &status)
 	switch err := r.Status.WriteSeen(ctx, run, before, after, set.Transitions()); {
 	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return step.Worst(outcome, p.Outcome).Result()
+	return wake(step.Worst(outcome, p.Outcome), p.Wake)
+}
+
+// wake is the result of an outcome, and has an object looked at again not later than after a
+// time; 0 for never.
+func wake(worst step.Outcome, after time.Duration) (ctrl.Result, error) {
+	result, err := worst.Result()
+	if after > 0 && (result.RequeueAfter == 0 || after < result.RequeueAfter) {
+		result.RequeueAfter = after
+	}
+	return result, err
 }
 
 // schedules reconciles BackupSchedules.
@@ -226,9 +267,5 @@ func (r *schedules) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	result, err := step.Worst(outcome, p.Outcome, p.Last).Result()
-	if p.Wake > 0 && (result.RequeueAfter == 0 || p.Wake < result.RequeueAfter) {
-		result.RequeueAfter = p.Wake
-	}
-	return result, err
+	return wake(step.Worst(outcome, p.Outcome, p.Last), p.Wake)
 }

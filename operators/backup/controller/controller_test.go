@@ -223,3 +223,47 @@ func TestBR01OnePhysicalRunOfAClusterGoesOnAtATime(t *testing.T) {
 		w.collect(running.Name + "-backup-1")
 	}
 }
+
+// logResult is what a Job of a LogBackup leaves.
+func logResult(task, checkpoint string) result.Result {
+	return result.Result{Log: &result.Log{Task: task, Start: "42", Checkpoint: checkpoint}}
+}
+
+func TestBR01ALogBackupFollowsItsSpecAndGoesWhenItsTaskIsStopped(t *testing.T) {
+	w := begin(t)
+	w.serve()
+	l := &v1alpha1.LogBackup{ObjectMeta: w.Meta("pitr"), Spec: v1alpha1.LogBackupSpec{TiDBGroup: v1alpha1.LocalReference{Name: "basic-tidb"}, Storage: template().Storage}}
+	w.Create(l)
+	arg := func(name, want string) {
+		t.Helper()
+		assert.Contains(t, w.job(name).Spec.Template.Spec.Containers[0].Args, want)
+	}
+	arg("pitr-log-1", "--state=Running")
+	w.end("pitr-log-1", logResult(result.TaskRunning, "462000000073728000"), metav1.Now())
+	w.state(l, v1alpha1.RunRunning, "the log has all changes from 1970-01-01T00:00:00.000Z to 2025-11-06T00:48:57.000Z, and goes on")
+	w.collect("pitr-log-1")
+	w.Still(time.Second)
+	assert.True(t, w.noJob("pitr-log-2"), "it is looked at after checkEvery")
+	w.Edit(l, func() { l.Spec.State = v1alpha1.LogPaused })
+	arg("pitr-log-2", "--state=Paused")
+	w.end("pitr-log-2", result.Result{Reason: v1alpha1.ReasonLogTaskFailed, Message: "no room"}, metav1.Now())
+	w.state(l, v1alpha1.RunRunning, "Stalled=True/LogTaskFailed@2: no room; it is tried again after ")
+	require.NoError(t, w.Client.Delete(t.Context(), l))
+	w.collect("pitr-log-2")
+	arg("pitr-log-3", "--state=Stopped")
+	w.Still(500 * time.Millisecond)
+	require.NoError(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(l), l), "it stays until then")
+	w.end("pitr-log-3", result.Result{Log: &result.Log{Task: result.TaskStopped}}, metav1.Now())
+	w.collect("pitr-log-3")
+	require.Eventually(t, func() bool {
+		return apierrors.IsNotFound(w.Client.Get(t.Context(), client.ObjectKeyFromObject(l), l))
+	}, stage.Patience, stage.Tick)
+}
+
+func TestBR01AChosenBackupIsKeptWhileItIsRestored(t *testing.T) {
+	r := &v1alpha1.Restore{}
+	r.Spec.From.LogBackup = &v1alpha1.LocalReference{Name: "pitr"}
+	assert.Empty(t, sourceOf(r))
+	r.Status.Backup = "monday"
+	assert.Equal(t, "monday", sourceOf(r), "retention asks for it")
+}

@@ -6,6 +6,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,17 +47,85 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 			return seen, err
 		}
 	}
-	if name := sourceOf(run); name != "" {
+	var err error
+	switch of := run.(type) {
+	case *v1alpha1.Restore:
+		err = r.observeSource(ctx, of, &seen)
+	case *v1alpha1.LogBackup:
+		err = r.observeLog(ctx, of, &seen)
+	}
+	return seen, err
+}
+
+// observeSource reads what a Restore reads, and the LogBackups of the namespace.
+func (r *runs) observeSource(ctx context.Context, of *v1alpha1.Restore, seen *job.Seen) error {
+	if from := of.Spec.From.Backup; from != nil {
 		source := &v1alpha1.Backup{}
-		found, err := r.find(ctx, run.GetNamespace(), name, source)
+		found, err := r.find(ctx, of.Namespace, from.Name, source)
 		if err != nil {
-			return seen, err
+			return err
 		}
 		if found {
 			seen.Source = source
 		}
 	}
-	return seen, nil
+	var logs v1alpha1.LogBackupList
+	if err := r.Client.List(ctx, &logs, client.InNamespace(of.Namespace)); err != nil {
+		return fmt.Errorf("list LogBackups: %w", err)
+	}
+	for i := range logs.Items {
+		seen.Logs = append(seen.Logs, &logs.Items[i])
+		if logs.Items[i].Name == logOf(of) {
+			seen.Log = &logs.Items[i]
+		}
+	}
+	if seen.Log == nil {
+		return nil
+	}
+	return r.backups(ctx, seen, client.InNamespace(of.Namespace))
+}
+
+// observeLog reads what holds back or asks for the truncation of a log, and whether its cluster
+// is there.
+func (r *runs) observeLog(ctx context.Context, of *v1alpha1.LogBackup, seen *job.Seen) error {
+	if of.Status.PDGroup != "" && seen.Group == nil {
+		var err error
+		if seen.Cluster, err = r.find(ctx, of.Namespace, of.Status.PDGroup, &v1alpha1.PDGroup{}); err != nil {
+			return err
+		}
+	}
+	restores, err := restoresOf(ctx, r.Client, of.Namespace)
+	if err != nil {
+		return err
+	}
+	for i := range restores {
+		seen.Read = seen.Read || logOf(&restores[i]) == of.Name && !restores[i].Status.Ended()
+	}
+	if of.Spec.TruncateWith == nil {
+		return nil
+	}
+	return r.backups(ctx, seen, client.InNamespace(of.Namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelSchedule: of.Spec.TruncateWith.Name})
+}
+
+// backups reads Backups.
+func (r *runs) backups(ctx context.Context, seen *job.Seen, which ...client.ListOption) error {
+	var all v1alpha1.BackupList
+	if err := r.Client.List(ctx, &all, which...); err != nil {
+		return fmt.Errorf("list Backups: %w", err)
+	}
+	for i := range all.Items {
+		seen.Backups = append(seen.Backups, &all.Items[i])
+	}
+	return nil
+}
+
+// restoresOf reads the Restores of a namespace.
+func restoresOf(ctx context.Context, from client.Reader, namespace string) ([]v1alpha1.Restore, error) {
+	var out v1alpha1.RestoreList
+	if err := from.List(ctx, &out, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Restores: %w", err)
+	}
+	return out.Items, nil
 }
 
 // physicalJobs reads the Jobs of physical runs of a cluster.
@@ -80,33 +150,40 @@ func (r *runs) find(ctx context.Context, namespace, name string, into client.Obj
 	return err == nil, nil
 }
 
-// list reads the Backups, or the Restores, of a namespace.
+// list reads the objects of the kind in a namespace.
 func (r *runs) list(ctx context.Context, namespace string) ([]v1alpha1.Run, error) {
+	all := r.many()
+	if err := r.Client.List(ctx, all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list %ss: %w", r.kind, err)
+	}
 	var out []v1alpha1.Run
-	if r.kind == v1alpha1.KindBackup {
-		var all v1alpha1.BackupList
-		if err := r.Client.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list Backups: %w", err)
-		}
-		for i := range all.Items {
-			out = append(out, &all.Items[i])
-		}
-		return out, nil
-	}
-	var all v1alpha1.RestoreList
-	if err := r.Client.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list Restores: %w", err)
-	}
-	for i := range all.Items {
-		out = append(out, &all.Items[i])
+	err := meta.EachListItem(all, func(o runtime.Object) error {
+		run, _ := o.(v1alpha1.Run)
+		out = append(out, run)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("walk the list of %ss: %w", r.kind, err)
 	}
 	return out, nil
 }
 
-// sourceOf returns the name of the Backup that a Restore names; empty if it names none.
+// sourceOf returns the name of the Backup that a Restore reads; empty if it reads none.
 func sourceOf(run v1alpha1.Run) string {
-	if restore, is := run.(*v1alpha1.Restore); is && restore.Spec.From.Backup != nil {
+	restore, is := run.(*v1alpha1.Restore)
+	switch {
+	case !is:
+		return ""
+	case restore.Spec.From.Backup != nil:
 		return restore.Spec.From.Backup.Name
+	}
+	return restore.Status.Backup
+}
+
+// logOf returns the name of the LogBackup that a Restore reads; empty if it reads none.
+func logOf(run v1alpha1.Run) string {
+	if restore, is := run.(*v1alpha1.Restore); is && restore.Spec.From.LogBackup != nil {
+		return restore.Spec.From.LogBackup.Name
 	}
 	return ""
 }
@@ -121,12 +198,12 @@ func (r *schedules) observe(ctx context.Context, s *v1alpha1.BackupSchedule) (sc
 	for i := range backups.Items {
 		seen.Backups = append(seen.Backups, &backups.Items[i])
 	}
-	var restores v1alpha1.RestoreList
-	if err := r.Client.List(ctx, &restores, client.InNamespace(s.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return seen, fmt.Errorf("list Restores: %w", err)
+	restores, err := restoresOf(ctx, r.Client, s.Namespace)
+	if err != nil {
+		return seen, err
 	}
-	for i := range restores.Items {
-		if from := sourceOf(&restores.Items[i]); from != "" && !restores.Items[i].Status.Ended() {
+	for i := range restores {
+		if from := sourceOf(&restores[i]); from != "" && !restores[i].Status.Ended() {
 			seen.Read[from] = true
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
-// reportRun computes the status of a Backup or a Restore. It is pure.
+// reportRun computes the status of a Backup, a LogBackup or a Restore. It is pure.
 func reportRun(run v1alpha1.Run, p job.Plan, outcome step.Outcome, now time.Time) (v1alpha1.RunStatus, *conditions.Set) {
 	set := conditions.New(run.GetRunStatus().Conditions, run.GetGeneration(), now)
 	status := p.Status
@@ -23,7 +23,12 @@ func reportRun(run v1alpha1.Run, p job.Plan, outcome step.Outcome, now time.Time
 	if status.Size != "" {
 		summary = fmt.Sprintf("complete: %s in %s, as of TSO %s", status.Size, status.Location, cmp.Or(status.TSO, "unknown"))
 	}
-	set.Finish(conditions.Verdict{Serving: status.State == v1alpha1.RunComplete, Summary: summary, Outcome: step.Worst(outcome, p.Outcome)})
+	serving := status.State == v1alpha1.RunComplete
+	if l, is := run.(*v1alpha1.LogBackup); is {
+		p.Log.State = status.State
+		serving, summary = job.InState(l, p.Log), job.Summary(&p.Log)
+	}
+	set.Finish(conditions.Verdict{Serving: serving, Summary: summary, Outcome: step.Worst(outcome, p.Outcome)})
 	status.Conditions = set.List()
 	status.Reason, status.Message = set.Headline()
 	return status, set

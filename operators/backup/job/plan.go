@@ -38,6 +38,15 @@ type Seen struct {
 	Others []*batchv1.Job
 	// Source is the Backup that a Restore names; nil if there is none.
 	Source *v1alpha1.Backup
+	// Log is the LogBackup that a Restore names; nil if there is none. Backups are those that
+	// may be restored before its log, or those of the BackupSchedule that a LogBackup is
+	// truncated with. Logs are the LogBackups of the cluster that a run writes.
+	Log     *v1alpha1.LogBackup
+	Backups []*v1alpha1.Backup
+	Logs    []*v1alpha1.LogBackup
+	// Read says that a Restore which has not ended reads the log, and Cluster that the PDGroup
+	// of the LogBackup is there.
+	Read, Cluster bool
 	// Image with the program; empty if it is not known.
 	Image string
 	// Now is when this was seen.
@@ -48,6 +57,12 @@ type Seen struct {
 type Plan struct {
 	// Status is how far the run is; of its fields those that conditions are not.
 	Status v1alpha1.RunStatus
+	// Log is how far a LogBackup is, but for Status, and Backup the one that a Restore restores
+	// before a log.
+	Log    v1alpha1.LogBackupStatus
+	Backup string
+	// Wake is when to look again although nothing is waited for; 0 for never.
+	Wake time.Duration
 	// Start is the Job to make, nil for none, and Stop those to delete.
 	Start *batchv1.Job
 	Stop  []*batchv1.Job
@@ -68,11 +83,19 @@ type planner struct {
 func Make(run v1alpha1.Run, seen Seen) Plan {
 	p := &planner{run: run, seen: seen}
 	p.plan.Status, p.plan.Outcome = *run.GetRunStatus().DeepCopy(), step.Done()
+	if l, is := run.(*v1alpha1.LogBackup); is {
+		p.plan.Log = *l.Status.DeepCopy()
+		p.keepLog(l)
+		return p.plan
+	}
+	if r, is := run.(*v1alpha1.Restore); is {
+		p.plan.Backup = r.Status.Backup
+	}
 	backup, isBackup := run.(*v1alpha1.Backup)
 	switch {
 	case run.GetDeletionTimestamp() != nil:
 		if isBackup && p.held() {
-			p.remove(backup)
+			p.remove(backup.Spec.CleanupPolicy, filesOf(backup))
 		}
 		return p.plan
 	case isBackup && p.held() != (backup.Spec.CleanupPolicy == v1alpha1.CleanupDelete):
@@ -145,7 +168,14 @@ func (p *planner) files() (files, step.Outcome) {
 		return filesOf(run), step.Done()
 	case *v1alpha1.Restore:
 		if from := run.Spec.From.Storage; from != nil {
-			return files{storage: *from, folder: run.Spec.From.Folder, physical: run.Spec.Type == v1alpha1.BackupPhysical}, step.Done()
+			f := files{storage: *from, folder: run.Spec.From.Folder, physical: run.Spec.Type == v1alpha1.BackupPhysical}
+			if folder := run.Spec.From.LogFolder; folder != "" {
+				f.log = &logOf{folder: f.below(folder), until: untilOf(run)}
+			}
+			return f, step.Done()
+		}
+		if run.Spec.From.LogBackup != nil {
+			return p.point(run)
 		}
 		return p.source(run)
 	}
@@ -191,8 +221,14 @@ func (p *planner) gate(f files) step.Outcome {
 			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" tells no address for clients in status.endpoint")
 		}
 	}
-	if !f.physical {
+	switch {
+	case p.run.RunKind() == v1alpha1.KindLogBackup:
+		return p.gateLog()
+	case !f.physical:
 		return step.Done()
+	}
+	if l := p.logged(); l != nil {
+		return p.waiting(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s writes a log of the cluster, and BR restores only where none is written: stop it: kubectl -n %s patch logbackup %s --type=merge -p '{\"spec\":{\"state\":\"Stopped\"}}'", l.Name, l.Namespace, l.Name))
 	}
 	if other := Running(p.run, p.seen.Others); other != nil {
 		return p.waiting(v1alpha1.ReasonWaitingForRun, fmt.Sprintf("Job %s is of another physical run of the cluster, of which one runs at a time: kubectl -n %s describe job %s", other.Name, other.Namespace, other.Name))
@@ -268,8 +304,8 @@ func (p *planner) stall(reason, message string) step.Outcome {
 	return o
 }
 
-// remove deletes the files of a Backup that is being deleted.
-func (p *planner) remove(b *v1alpha1.Backup) {
+// remove deletes the files of a Backup or a LogBackup that is being deleted.
+func (p *planner) remove(policy v1alpha1.CleanupPolicy, f files) {
 	running := false
 	for _, job := range p.seen.Jobs {
 		if p.ours(job) && job.Labels[v1alpha1.LabelComponent] != componentClean {
@@ -277,54 +313,54 @@ func (p *planner) remove(b *v1alpha1.Backup) {
 			running = true
 		}
 	}
-	clean := p.job(jobName(b, componentClean, 1))
+	clean := p.job(jobName(p.run, componentClean, 1))
 	switch {
-	case b.Spec.CleanupPolicy != v1alpha1.CleanupDelete && clean != nil && p.ours(clean):
+	case policy != v1alpha1.CleanupDelete && clean != nil && p.ours(clean):
 		// Nobody would stop it when the Backup is gone: it has no owner.
 		p.stop(clean)
-		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "Job "+clean.Name+", which deletes the files, is stopped before the Backup goes without them")
-	case b.Spec.CleanupPolicy != v1alpha1.CleanupDelete:
+		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "Job "+clean.Name+", which deletes the files, is stopped before the "+p.run.RunKind()+" goes without them")
+	case policy != v1alpha1.CleanupDelete:
 		p.plan.Release = true
 	case running:
 		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "its Job is stopped before its files are deleted")
 	case clean == nil && p.seen.Image == "":
-		p.plan.Outcome = p.gate(filesOf(b))
+		p.plan.Outcome = p.gate(f)
 	case clean == nil:
-		p.plan.Start = renderClean(b, p.seen.Image, 1)
+		p.plan.Start = renderClean(p.run, f, p.seen.Image)
 		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "Job "+p.plan.Start.Name+" is being made, which deletes the files")
 	case !p.ours(clean):
 		p.plan.Outcome = p.stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Job %s belongs to somebody else: delete it: kubectl -n %s delete job %s", clean.Name, clean.Namespace, clean.Name))
 	case clean.DeletionTimestamp != nil:
 		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "its files are being deleted")
 	default:
-		p.cleaned(b, clean)
+		p.cleaned(f, clean)
 	}
 }
 
 // deleting says how far a Job that deletes files is.
-func (p *planner) deleting(b *v1alpha1.Backup, clean *batchv1.Job) step.Outcome {
+func (p *planner) deleting(f files, clean *batchv1.Job) step.Outcome {
 	if reason, why := p.blocked(clean); why != "" {
-		return p.stall(reason, p.undeleted(b, why))
+		return p.stall(reason, p.undeleted(f, why))
 	}
-	return p.waiting(v1alpha1.ReasonDeleting, "Job "+clean.Name+" deletes the files in "+filesOf(b).location())
+	return p.waiting(v1alpha1.ReasonDeleting, "Job "+clean.Name+" deletes the files in "+f.location())
 }
 
-// undeleted says why files are still there, and how to let the Backup go without.
-func (p *planner) undeleted(b *v1alpha1.Backup, why string) string {
-	return fmt.Sprintf("the files in %s cannot be deleted: %s; to keep them, set spec.cleanupPolicy to Retain: kubectl -n %s patch backup %s --type=merge -p '{\"spec\":{\"cleanupPolicy\":\"Retain\"}}'",
-		filesOf(b).location(), strings.TrimSuffix(why, "."), b.Namespace, b.Name)
+// undeleted says why files are still there, and how to let the object go without.
+func (p *planner) undeleted(f files, why string) string {
+	return fmt.Sprintf("the files in %s cannot be deleted: %s; to keep them, set spec.cleanupPolicy to Retain: kubectl -n %s patch %s %s --type=merge -p '{\"spec\":{\"cleanupPolicy\":\"Retain\"}}'",
+		f.location(), strings.TrimSuffix(why, "."), p.run.GetNamespace(), strings.ToLower(p.run.RunKind()), p.run.GetName())
 }
 
 // cleaned looks how the deletion of the files goes. One that failed is tried again.
-func (p *planner) cleaned(b *v1alpha1.Backup, clean *batchv1.Job) {
+func (p *planner) cleaned(f files, clean *batchv1.Job) {
 	e := p.end(clean)
 	switch {
 	case e.complete || e.failed && e.result.Reason == v1alpha1.ReasonBucketMissing:
 		p.plan.Stop, p.plan.Release = append(p.plan.Stop, clean), true
 	case !e.failed:
-		p.plan.Outcome = p.deleting(b, clean)
+		p.plan.Outcome = p.deleting(f, clean)
 	default:
-		p.plan.Outcome = p.stall(e.reason(), p.undeleted(b, e.message()))
+		p.plan.Outcome = p.stall(e.reason(), p.undeleted(f, e.message()))
 		p.again(clean, e.at, deadline)
 	}
 }

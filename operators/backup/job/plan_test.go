@@ -59,11 +59,11 @@ func TestBR04WhatJobsLookLike(t *testing.T) {
 	p := Make(b, Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
 	golden.JSON(t, "testdata/backup-s3.json", p.Start)
-	golden.JSON(t, "testdata/clean-s3.json", renderClean(b, image, 1))
+	golden.JSON(t, "testdata/clean-s3.json", renderClean(b, filesOf(b), image))
 	p = Make(fromPVC(), Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
 	golden.JSON(t, "testdata/restore-pvc.json", p.Start)
-	for _, j := range []*batchv1.Job{p.Start, renderClean(b, image, 1), Make(b, Seen{Group: group(), Image: image, Now: clock()}).Start} {
+	for _, j := range []*batchv1.Job{p.Start, renderClean(b, filesOf(b), image), Make(b, Seen{Group: group(), Image: image, Now: clock()}).Start} {
 		c := j.Spec.Template.Spec.Containers[0]
 		verb := c.Command[len(c.Command)-1]
 		args := slices.Clone(c.Args)

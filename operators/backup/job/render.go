@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"path"
+	"strconv"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -26,6 +27,7 @@ const (
 	componentBackup  = "backup"
 	componentRestore = "restore"
 	componentClean   = "backup-clean"
+	componentLog     = "backup-log"
 
 	program        = "backup-runner"
 	programDir     = "/tidb-groups"
@@ -42,6 +44,13 @@ const (
 	user = 65532
 	// graceSeconds let a backup that is stopped remove what it has written.
 	graceSeconds = 60
+	// logDeadline is how many seconds a Job of a LogBackup may take: truncation deletes file by
+	// file.
+	logDeadline = 6 * 3600
+	// uidLength is how much of its UID makes a task's name one of its own.
+	uidLength = 8
+	// azureIdentity is the label by which a pod asks Azure for an identity.
+	azureIdentity = "azure.workload.identity/use"
 	// cleanTTL is after how long Kubernetes deletes a Job that nobody waits for any more.
 	cleanTTL = 3600
 )
@@ -53,6 +62,9 @@ func toolOf(kind string, physical bool) tool {
 	out := tool{componentBackup, "backup", "pingcap/dumpling", "/dumpling"}
 	if kind == v1alpha1.KindRestore {
 		out = tool{componentRestore, "restore", "pingcap/tidb-lightning", "/tidb-lightning"}
+	}
+	if kind == v1alpha1.KindLogBackup {
+		out = tool{componentLog, "log", "pingcap/br", "/br"}
 	}
 	if physical {
 		out.image, out.path = "pingcap/br", "/br"
@@ -67,31 +79,53 @@ type files struct {
 	folder, uid string
 	// physical says that BR writes or reads them.
 	physical bool
+	// log is a log that is restored after them; nil for none.
+	log *logOf
 }
+
+// logOf is a log in the same storage: where its folder is, the UID of its LogBackup if that is known, and
+// the time stamp to restore to, empty for its last.
+type logOf struct{ folder, uid, until string }
 
 // filesOf are the files of a Backup.
 func filesOf(b *v1alpha1.Backup) files {
 	return files{storage: b.Spec.Storage, folder: b.Name, uid: string(b.UID), physical: b.Spec.Type == v1alpha1.BackupPhysical}
 }
 
+// filesOfLog are those of a LogBackup.
+func filesOfLog(l *v1alpha1.LogBackup) files {
+	return files{storage: l.Spec.Storage, folder: l.Name, uid: string(l.UID), physical: true}
+}
+
 // path is the folder in the bucket or on the volume.
-func (f files) path() string {
-	if f.storage.S3 != nil {
-		return path.Join(f.storage.S3.Prefix, f.folder)
+func (f files) path() string { return f.below(f.folder) }
+
+// below is a folder in the bucket or on the volume.
+func (f files) below(folder string) string {
+	switch s := f.storage; {
+	case s.S3 != nil:
+		return path.Join(s.S3.Prefix, folder)
+	case s.GCS != nil:
+		return path.Join(s.GCS.Prefix, folder)
+	case s.Azblob != nil:
+		return path.Join(s.Azblob.Prefix, folder)
+	case s.PVC != nil:
+		return path.Join(s.PVC.Path, folder)
 	}
-	if f.storage.PVC != nil {
-		return path.Join(f.storage.PVC.Path, f.folder)
-	}
-	return f.folder
+	return folder
 }
 
 // location is what status says of them.
 func (f files) location() string {
-	if f.storage.S3 != nil {
-		return "s3://" + f.storage.S3.Bucket + "/" + f.path()
-	}
-	if f.storage.PVC != nil {
-		return "pvc://" + f.storage.PVC.ClaimName + "/" + f.path()
+	switch s := f.storage; {
+	case s.S3 != nil:
+		return "s3://" + s.S3.Bucket + "/" + f.path()
+	case s.GCS != nil:
+		return "gcs://" + s.GCS.Bucket + "/" + f.path()
+	case s.Azblob != nil:
+		return "azure://" + s.Azblob.Container + "/" + f.path()
+	case s.PVC != nil:
+		return "pvc://" + s.PVC.ClaimName + "/" + f.path()
 	}
 	return ""
 }
@@ -103,8 +137,13 @@ func Labels(run v1alpha1.Run) map[string]string {
 
 // jobName returns the name of a Job.
 func jobName(run v1alpha1.Run, component string, attempt int32) string {
-	if component == componentClean {
+	switch {
+	case component == componentClean && run.RunKind() == v1alpha1.KindLogBackup:
+		component = "logclean"
+	case component == componentClean:
 		component = "clean"
+	case component == componentLog:
+		component = "log"
 	}
 	return fmt.Sprintf("%s-%s-%d", run.GetName(), component, attempt)
 }
@@ -149,7 +188,7 @@ func newMaker(run v1alpha1.Run, component string, attempt int32) *maker {
 
 // finish returns the Job.
 func (m *maker) finish(of v1alpha1.RunPod) *batchv1.Job {
-	m.pod.NodeSelector = of.NodeSelector
+	m.pod.NodeSelector, m.pod.ServiceAccountName = of.NodeSelector, of.ServiceAccountName
 	m.pod.Tolerations = workload.Tolerations(&v1alpha1.ComponentSpec{Tolerations: of.Tolerations})
 	m.pod.Volumes = m.volumes
 	m.pod.Containers = []corev1.Container{*m.main}
@@ -172,17 +211,35 @@ func (m *maker) reach(f files, readOnly bool) {
 		if s.Endpoint != "" {
 			add("--endpoint=" + s.Endpoint)
 		}
-		add("--credentials="+keysDir, "--credentials-of=Secret "+s.Secret.Name)
+		m.credentials(&s.Secret)
 		if ca := s.CASecret; ca != nil {
 			add("--storage-ca="+path.Join(authorityDir, v1alpha1.TLSKeyCA), "--storage-ca-of="+workload.KeyText(ca))
 			m.mount("storage-ca", authorityDir, workload.KeyVolume(ca, v1alpha1.TLSKeyCA), true)
 		}
-		m.mount("storage", keysDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: s.Secret.Name, Optional: ptr.To(true)}}, true)
+	}
+	if s := f.storage.GCS; s != nil {
+		add("--provider=gcs", "--bucket="+s.Bucket)
+		m.credentials(s.Secret)
+	}
+	if s := f.storage.Azblob; s != nil {
+		add("--provider=azblob", "--account="+s.Account, "--bucket="+s.Container)
+		m.credentials(s.Secret)
+		// Azure gives an identity to pods that ask for one.
+		m.job.Spec.Template.Labels[azureIdentity] = "true"
 	}
 	if s := f.storage.PVC; s != nil {
 		add("--volume=" + volumeDir)
 		m.mount("storage", volumeDir, corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: s.ClaimName}}, readOnly)
 	}
+}
+
+// credentials mounts the Secret of a bucket; nil for one that is reached by the pod's identity.
+func (m *maker) credentials(secret *v1alpha1.LocalReference) {
+	if secret == nil {
+		return
+	}
+	m.main.Args = append(m.main.Args, "--credentials="+keysDir, "--credentials-of=Secret "+secret.Name)
+	m.mount("storage", keysDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret.Name, Optional: ptr.To(true)}}, true)
 }
 
 // login gives the container the database, and what its servers are known by.
@@ -199,10 +256,13 @@ func (m *maker) login(l v1alpha1.Login, g *v1alpha1.TiDBGroup) {
 	}
 }
 
-// lead gives the container PD, for BR, which connects as the group's servers do. Of one cluster
-// one such Job runs at a time.
-func (m *maker) lead(how v1alpha1.PhysicalRun, g *v1alpha1.TiDBGroup) {
+// alone says that of one cluster one such Job runs at a time.
+func (m *maker) alone(g *v1alpha1.TiDBGroup) {
 	m.job.Labels[v1alpha1.LabelPhysicalOf], m.job.Spec.Template.Labels[v1alpha1.LabelPhysicalOf] = g.PDGroupName(), g.PDGroupName()
+}
+
+// lead gives the container PD, for BR, which connects as the group's servers do.
+func (m *maker) lead(how v1alpha1.PhysicalRun, g *v1alpha1.TiDBGroup) {
 	add := func(args ...string) { m.main.Args = append(m.main.Args, args...) }
 	add(fmt.Sprintf("--pd=%s://%s:%d", v1alpha1.SpecScheme(g), names.ServiceHost(g.PDGroupName(), g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDClient))
 	if secret := v1alpha1.ClusterSecretName(g); secret != "" {
@@ -251,6 +311,7 @@ func render(run v1alpha1.Run, f files, g *v1alpha1.TiDBGroup, image string, atte
 	m.reach(f, run.RunKind() == v1alpha1.KindRestore)
 	m.login(run.GetLogin(), g)
 	if f.physical {
+		m.alone(g)
 		m.lead(run.GetPhysical(), g)
 	}
 	switch of := run.(type) {
@@ -261,6 +322,9 @@ func render(run v1alpha1.Run, f files, g *v1alpha1.TiDBGroup, image string, atte
 	case *v1alpha1.Restore:
 		m.choose("--filter=", of.Spec.Filters)
 		m.main.Args = append(m.main.Args, fmt.Sprintf("--allow-non-empty=%t", of.Spec.AllowNonEmpty))
+		if f.log != nil {
+			m.main.Args = append(m.main.Args, "--log-folder="+f.log.folder, "--log-uid="+f.log.uid, "--until="+f.log.until)
+		}
 	}
 	return m.finish(run.GetRunPod())
 }
@@ -272,10 +336,34 @@ func (m *maker) choose(flag string, values []string) {
 	}
 }
 
-// renderClean renders the Job that deletes the files of a Backup. It is owned by nobody:
-// Kubernetes would delete it when the Backup is deleted in the foreground.
-func renderClean(b *v1alpha1.Backup, image string, attempt int32) *batchv1.Job {
-	m := newMaker(b, componentClean, attempt)
+// renderLog renders a Job that brings the task of a LogBackup to a state.
+func (p *planner) renderLog(l *v1alpha1.LogBackup, state v1alpha1.LogState) *batchv1.Job {
+	t, g := toolOf(v1alpha1.KindLogBackup, true), p.seen.Group
+	m := newMaker(l, t.component, p.plan.Status.Attempts+1)
+	m.job.Labels[v1alpha1.LabelCluster], m.job.Spec.Template.Labels[v1alpha1.LabelCluster] = g.PDGroupName(), g.PDGroupName()
+	m.job.Annotations[v1alpha1.AnnotationRunGeneration] = strconv.FormatInt(l.Generation, 10)
+	m.job.Spec.ActiveDeadlineSeconds = ptr.To[int64](logDeadline)
+	m.bring(p.seen.Image, t, g, l.Spec.RunPod)
+	m.reach(filesOfLog(l), false)
+	m.lead(l.GetPhysical(), g)
+	m.main.Args = append(m.main.Args, "--task="+TaskName(l), "--state="+string(state), "--begun="+l.Status.TaskStart)
+	if until := p.truncation(l); until > 0 && state != v1alpha1.LogStopped {
+		m.main.Args = append(m.main.Args, fmt.Sprintf("--truncate=%d", until))
+	}
+	return m.finish(l.Spec.RunPod)
+}
+
+// TaskName is the name of a LogBackup's task, for which BR takes letters, digits and _ alone. No
+// other LogBackup has it, not even a later one of the same name.
+func TaskName(l *v1alpha1.LogBackup) string {
+	uid := strings.ReplaceAll(string(l.UID), "-", "")
+	return strings.ReplaceAll(l.Name, "-", "_") + "_" + uid[:min(len(uid), uidLength)]
+}
+
+// renderClean renders the Job that deletes the files of a Backup or a LogBackup. It is owned by
+// nobody: Kubernetes would delete it when the object is deleted in the foreground.
+func renderClean(run v1alpha1.Run, f files, image string) *batchv1.Job {
+	m := newMaker(run, componentClean, 1)
 	m.job.OwnerReferences = nil
 	m.job.Spec.TTLSecondsAfterFinished = ptr.To[int32](cleanTTL)
 	m.main.Image = image
@@ -284,6 +372,6 @@ func renderClean(b *v1alpha1.Backup, image string, attempt int32) *batchv1.Job {
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
 		Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("256Mi")},
 	}
-	m.reach(filesOf(b), false)
-	return m.finish(b.Spec.RunPod)
+	m.reach(f, false)
+	return m.finish(run.GetRunPod())
 }

@@ -5,6 +5,8 @@ package result
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -29,13 +31,43 @@ type Result struct {
 	Bytes int64 `json:"bytes,omitempty"`
 	// TSO that the copy shows the database at.
 	TSO string `json:"tso,omitempty"`
+	// Log is how far a log backup is, nil for other runs.
+	Log *Log `json:"log,omitempty"`
+}
+
+// Tasks of a log backup.
+const (
+	TaskRunning = "Running"
+	TaskPaused  = "Paused"
+	TaskStopped = "Stopped"
+)
+
+// Log is how far a log backup is. Start is the time stamp that it begins at, Checkpoint the one
+// up to which it is complete, and Truncated the one before which it was just deleted.
+type Log struct {
+	Task       string `json:"task"`
+	Start      string `json:"start,omitempty"`
+	Checkpoint string `json:"checkpoint,omitempty"`
+	Truncated  string `json:"truncated,omitempty"`
+}
+
+// valid reports whether a log backup tells what one can.
+func (l *Log) valid() bool {
+	return l == nil || slices.Contains([]string{TaskRunning, TaskPaused, TaskStopped}, l.Task) &&
+		isTSO(l.Start) && isTSO(l.Checkpoint) && isTSO(l.Truncated)
+}
+
+// isTSO reports whether a text is a time stamp of TiDB, or none.
+func isTSO(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 64)
+	return text == "" || err == nil
 }
 
 // Read reads what a run has left; false if it is no Result. Whatever runs in a pod may
 // have written it.
 func Read(text string) (Result, bool) {
 	var out Result
-	if len(text) > maxText || json.Unmarshal([]byte(text), &out) != nil || out.Bytes < 0 || strings.Trim(out.TSO, "0123456789") != "" || len(out.TSO) > 20 {
+	if len(text) > maxText || json.Unmarshal([]byte(text), &out) != nil || out.Bytes < 0 || !isTSO(out.TSO) || !out.Log.valid() {
 		return Result{}, false
 	}
 	out.Message = Line(out.Message)

@@ -82,7 +82,7 @@ func (p *place) claim(ctx context.Context, uid string) (*marker, error) {
 		return nil, err
 	case m != nil && m.UID == uid && m.Complete:
 		return m, nil
-	case m != nil && m.UID == uid:
+	case m != nil && m.UID == uid && !m.Log:
 		_, err := p.remove(ctx, uid)
 		return nil, err
 	case m != nil:

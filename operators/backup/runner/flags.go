@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,16 +18,28 @@ const (
 	VerbBackup  = "backup"
 	VerbRestore = "restore"
 	VerbClean   = "clean"
+	VerbLog     = "log"
+)
+
+// Providers of buckets.
+const (
+	ProviderS3     = "s3"
+	ProviderGCS    = "gcs"
+	ProviderAzblob = "azblob"
 )
 
 // Storage is where the files are.
 type Storage struct {
 	// Volume is the folder that it is mounted at; empty for a bucket.
 	Volume string
-	// Bucket, Endpoint, Region and PathStyle of S3.
+	// Provider of the bucket, and Account that it is in, if it is Azure's.
+	Provider, Account string
+	// Bucket, and Endpoint, Region and PathStyle of S3. Of others than S3, Endpoint is that of
+	// a test.
 	Bucket, Endpoint, Region string
 	PathStyle                bool
-	// Credentials is the folder with the keys of the Secret, CredentialsOf its name.
+	// Credentials is the folder with the keys of the Secret, CredentialsOf its name. Others
+	// than S3 need none: the pod may have an identity.
 	Credentials, CredentialsOf string
 	// CA is a file with the certificate of the authority that has signed the endpoint's,
 	// CAOf what it is made from; both empty for those that are known anyway.
@@ -67,6 +80,20 @@ type Cluster struct {
 	Concurrency, RateLimit, Checksum string
 }
 
+// Log is a log backup: of the verb log what its task is to be, of a restore what is restored
+// after the backup.
+type Log struct {
+	// Task is the name of the task, and State what it is to be: Running, Paused or Stopped.
+	Task, State string
+	// Begun is the time stamp that the task was last seen to begin at; empty if it never was.
+	Begun string
+	// Truncate is the time stamp before which the log is deleted; empty for none.
+	Truncate string
+	// Folder of the log that is restored, UID of its LogBackup if that is known, and Until
+	// the time stamp that it is restored to, empty for all of it.
+	Folder, UID, Until string
+}
+
 // Command is a command line that has been read.
 type Command struct {
 	hook.Line
@@ -74,6 +101,8 @@ type Command struct {
 	Database Database
 	// Cluster says that the run is a physical one.
 	Cluster Cluster
+	// Log is a log backup, if the run has to do with one.
+	Log Log
 	// UID of the Backup whose files they are; empty if that is not known.
 	UID string
 	// Tool is the program to run. Start runs it; nil does so as a process.
@@ -105,7 +134,7 @@ func (m *many) Set(value string) error {
 // Parse reads a command line without the program's name.
 func Parse(args []string) (Command, error) {
 	var c Command
-	line, err := hook.ParseLine(args, []string{VerbBackup, VerbRestore, VerbClean}, c.flags)
+	line, err := hook.ParseLine(args, []string{VerbBackup, VerbRestore, VerbClean, VerbLog}, c.flags)
 	c.Line = line
 	if err != nil || line.Verb == "install" {
 		return c, err
@@ -115,13 +144,17 @@ func Parse(args []string) (Command, error) {
 		return c, errors.New("want --result and --folder")
 	case (c.Storage.Volume == "") == (c.Storage.Bucket == ""):
 		return c, errors.New("want one of --volume and --bucket")
-	case c.Storage.Bucket != "" && c.Storage.Credentials == "":
+	case c.Storage.Bucket != "" && c.Storage.Provider == ProviderS3 && c.Storage.Credentials == "":
 		return c, errors.New("--bucket wants --credentials")
+	case !slices.Contains([]string{ProviderS3, ProviderGCS, ProviderAzblob}, c.Storage.Provider) || (c.Storage.Provider == ProviderAzblob) != (c.Storage.Account != ""):
+		return c, errors.New("want --provider s3 or gcs, or azblob and --account")
 	case line.Verb != VerbRestore && c.UID == "":
 		return c, fmt.Errorf("%s wants --uid", line.Verb)
 	case c.Cluster.PD != "" && c.Storage.Bucket == "":
 		return c, errors.New("--pd wants --bucket")
-	case line.Verb != VerbClean && (c.Database.Host == "" || c.Tool == "" || c.Scratch == ""):
+	case line.Verb == VerbLog && (c.Log.Task == "" || c.Cluster.PD == "" || c.Tool == "" || !slices.Contains(logStates(), c.Log.State)):
+		return c, errors.New("log wants --task, --pd, --tool and --state")
+	case line.Verb != VerbClean && line.Verb != VerbLog && (c.Database.Host == "" || c.Tool == "" || c.Scratch == ""):
 		return c, fmt.Errorf("%s wants --host, --tool and --scratch", line.Verb)
 	}
 	return c, nil
@@ -129,7 +162,9 @@ func Parse(args []string) (Command, error) {
 
 func (c *Command) flags(set *flag.FlagSet) {
 	set.StringVar(&c.Storage.Volume, "volume", "", "folder that a volume is mounted at")
-	set.StringVar(&c.Storage.Bucket, "bucket", "", "bucket of S3")
+	set.StringVar(&c.Storage.Provider, "provider", ProviderS3, "s3, gcs or azblob")
+	set.StringVar(&c.Storage.Account, "account", "", "account of Azure")
+	set.StringVar(&c.Storage.Bucket, "bucket", "", "bucket, or container of Azure")
 	set.StringVar(&c.Storage.Endpoint, "endpoint", "", "URL of the server of S3")
 	set.StringVar(&c.Storage.Region, "region", "us-east-1", "region of the bucket")
 	set.BoolVar(&c.Storage.PathStyle, "path-style", true, "the bucket is in the path of URLs")
@@ -151,6 +186,13 @@ func (c *Command) flags(set *flag.FlagSet) {
 	set.StringVar(&c.Cluster.Concurrency, "concurrency", "", "threads of BR")
 	set.StringVar(&c.Cluster.RateLimit, "rate-limit", "", "MiB in a second of each store")
 	set.StringVar(&c.Cluster.Checksum, "checksum", "", "whether BR compares checksums")
+	set.StringVar(&c.Log.Task, "task", "", "name of the task of log backup")
+	set.StringVar(&c.Log.State, "state", "", "what that task is to be")
+	set.StringVar(&c.Log.Begun, "begun", "", "time stamp that the task was seen to begin at")
+	set.StringVar(&c.Log.Truncate, "truncate", "", "time stamp before which the log is deleted")
+	set.StringVar(&c.Log.Folder, "log-folder", "", "folder of the log to restore")
+	set.StringVar(&c.Log.UID, "log-uid", "", "UID of the LogBackup whose log it is")
+	set.StringVar(&c.Log.Until, "until", "", "time stamp to restore the log to")
 	set.StringVar(&c.UID, "uid", "", "UID of the Backup")
 	set.StringVar(&c.Tool, "tool", "", "program to run")
 	set.Var((*many)(&c.Databases), "database", "database to copy, may be repeated")

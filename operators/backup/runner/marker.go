@@ -20,10 +20,12 @@ type marker struct {
 	UID string `json:"uid"`
 	// Physical says that BR has written the files.
 	Physical bool `json:"physical,omitempty"`
+	// Log says that TiKV writes a log there, of the LogBackup with the UID; it is never complete.
+	Log bool `json:"log,omitempty"`
 	// Complete says that all files are there.
 	Complete bool `json:"complete"`
 	// Server is the version of the database that was copied.
-	Server string `json:"server"`
+	Server string `json:"server,omitempty"`
 	// TSO that the copy shows the database at.
 	TSO string `json:"tso,omitempty"`
 	// Bytes of the files.

@@ -31,6 +31,9 @@ type safePoint struct {
 	SafePoint uint64 `json:"safe_point"`
 }
 
+// byBR reports whether a run of BR holds it.
+func (s safePoint) byBR() bool { return strings.HasPrefix(s.ServiceID, ofBR) }
+
 func (c Cluster) pd() hook.PD { return hook.NewPD(c.PD, hook.TLS{Dir: c.TLS}) }
 
 // tidy removes what BR has left in PD of one run: safe points that are of it, and schedulers
@@ -62,7 +65,7 @@ func (c Cluster) free(ctx context.Context, left func(safePoint) bool) error {
 	}
 	var errs []error
 	for _, s := range all.Points {
-		if !strings.HasPrefix(s.ServiceID, ofBR) || !left(s) {
+		if !left(s) {
 			continue
 		}
 		if err := pd.Call(ctx, http.MethodDelete, safePointsPath+"/"+url.PathEscape(s.ServiceID), nil, nil); err != nil {

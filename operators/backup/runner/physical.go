@@ -51,7 +51,7 @@ func (c Command) copyStores(ctx context.Context, p *place, log io.Writer, m mark
 	}
 	args := append([]string{"backup", "full", "--backupts", m.TSO}, c.leadArgs(p, "concurrency")...)
 	err = c.runTool(ctx, log, append(p.env(), logToTerminal), args)
-	c.Cluster.tidy(ctx, log, func(s safePoint) bool { return s.SafePoint == at-1 }, paused)
+	c.Cluster.tidy(ctx, log, func(s safePoint) bool { return s.byBR() && s.SafePoint == at-1 }, paused)
 	if err != nil {
 		return m, err
 	}
@@ -79,7 +79,7 @@ func (c Command) restoreStores(ctx context.Context, p *place, db *sql.DB, log io
 	// Users and passwords are those of the cluster, as after a logical restore.
 	args := append([]string{"restore", "full", "--with-sys-table=false"}, c.leadArgs(p, "tikv-max-restore-concurrency")...)
 	err = c.runTool(ctx, log, append(p.env(), logToTerminal), args)
-	c.Cluster.tidy(ctx, log, func(s safePoint) bool { return s.SafePoint+1 >= since }, paused)
+	c.Cluster.tidy(ctx, log, func(s safePoint) bool { return s.byBR() && s.SafePoint+1 >= since }, paused)
 	if err != nil {
 		return resultOf(err, v1alpha1.ReasonRunFailed, true, p.secret), errBegun
 	}
@@ -89,11 +89,7 @@ func (c Command) restoreStores(ctx context.Context, p *place, db *sql.DB, log io
 // leadArgs are the arguments that BR takes for backups and restores; threads is how it calls
 // their number.
 func (c Command) leadArgs(p *place, threads string) []string {
-	_, address, _ := strings.Cut(c.Cluster.PD, "://")
-	out := []string{"--pd", address, "--storage", p.url()}
-	if dir := c.Cluster.TLS; dir != "" {
-		out = append(out, "--ca", filepath.Join(dir, v1alpha1.TLSKeyCA), "--cert", filepath.Join(dir, v1alpha1.TLSKeyCert), "--key", filepath.Join(dir, v1alpha1.TLSKeyKey))
-	}
+	out := append([]string{"--storage", p.url()}, c.Cluster.args()...)
 	for _, flag := range []struct{ name, value string }{{threads, c.Cluster.Concurrency}, {"ratelimit", c.Cluster.RateLimit}, {"checksum", c.Cluster.Checksum}} {
 		if flag.value != "" {
 			out = append(out, "--"+flag.name+"="+flag.value)
@@ -101,6 +97,16 @@ func (c Command) leadArgs(p *place, threads string) []string {
 	}
 	for _, filter := range c.tableFilters() {
 		out = append(out, "--filter", filter)
+	}
+	return out
+}
+
+// args are the arguments by which BR reaches the cluster.
+func (c Cluster) args() []string {
+	_, address, _ := strings.Cut(c.PD, "://")
+	out := []string{"--pd", address}
+	if dir := c.TLS; dir != "" {
+		out = append(out, "--ca", filepath.Join(dir, v1alpha1.TLSKeyCA), "--cert", filepath.Join(dir, v1alpha1.TLSKeyCert), "--key", filepath.Join(dir, v1alpha1.TLSKeyKey))
 	}
 	return out
 }

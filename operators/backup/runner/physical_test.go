@@ -108,7 +108,7 @@ func TestBR01NothingOfAPhysicalBackupStaysInPD(t *testing.T) {
 			assert.Equal(t, []string{"of-somebody"}, pd.paused)
 			assert.Equal(t, []string{`balance-leader-scheduler {"delay":0}`}, pd.calls)
 			address := strings.TrimPrefix(command.Cluster.PD, "http://")
-			assert.Equal(t, []string{"backup", "full", "--backupts", "42", "--pd", address, "--storage", p.url(), "--concurrency=8", "--ratelimit=100", "--checksum=true"}, args)
+			assert.Equal(t, []string{"backup", "full", "--backupts", "42", "--storage", p.url(), "--pd", address, "--concurrency=8", "--ratelimit=100", "--checksum=true"}, args)
 			if c.ends == nil {
 				require.NoError(t, err)
 				assert.Equal(t, marker{UID: "u", Server: "v8", TSO: "42", Physical: true, Complete: true, Bytes: 5}, m)

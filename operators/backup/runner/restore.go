@@ -65,6 +65,9 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 		if err := m.readable(server); err != nil {
 			return result.Result{}, err
 		}
+		if c.Log.Folder != "" {
+			return c.restorePoint(ctx, p, db, log, m)
+		}
 		return c.restoreStores(ctx, p, db, log, m)
 	}
 	err = c.load(ctx, p, db, log, password)
@@ -85,6 +88,8 @@ func (p *place) complete(ctx context.Context, uid string) (*marker, error) {
 		return nil, err
 	case m == nil:
 		return nil, fail(v1alpha1.ReasonBackupUnreadable, "folder %s of %s has no %s: is it that of a backup?", p.Folder, p.name(), markerFile)
+	case m.Log:
+		return nil, fail(v1alpha1.ReasonBackupUnreadable, "folder %s of %s has a log, which is restored after a backup: name its folder by spec.from.logFolder, and that of the backup by spec.from.folder", p.Folder, p.name())
 	case !m.Complete:
 		return nil, fail(v1alpha1.ReasonBackupUnreadable, "the backup in folder %s of %s is not complete", p.Folder, p.name())
 	case uid != "" && m.UID != uid:

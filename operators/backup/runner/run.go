@@ -34,6 +34,8 @@ func (c Command) do(ctx context.Context, log io.Writer) (result.Result, error) {
 		return c.backup(ctx, log)
 	case VerbRestore:
 		return c.restore(ctx, log)
+	case VerbLog:
+		return c.keepLog(ctx, log)
 	}
 	return c.clean(ctx, log)
 }

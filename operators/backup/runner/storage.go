@@ -47,7 +47,7 @@ const DataFolder = "data"
 type place struct {
 	Storage
 	bucket *blob.Bucket
-	// access and secret are the credentials.
+	// access and secret are the credentials; secret is told to nobody.
 	access, secret string
 }
 
@@ -67,6 +67,12 @@ func (p *place) connect(ctx context.Context) (err error) {
 	if p.Volume != "" {
 		p.bucket, err = fileblob.OpenBucket(p.Volume, &fileblob.Options{NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
 		return p.told("open", err)
+	}
+	switch p.Provider {
+	case ProviderGCS:
+		return p.connectGCS(ctx)
+	case ProviderAzblob:
+		return p.connectAzblob(ctx)
 	}
 	if p.access, err = readKey(filepath.Join(p.Credentials, AccessKey), "key "+AccessKey+" of "+p.CredentialsOf); err != nil {
 		return err
@@ -131,6 +137,12 @@ func (p *place) url() string {
 	if p.Volume != "" {
 		return filepath.Join(p.Volume, p.Folder, DataFolder)
 	}
+	switch p.Provider {
+	case ProviderGCS:
+		return p.urlGCS()
+	case ProviderAzblob:
+		return p.urlAzblob()
+	}
 	query := url.Values{"region": {p.Region}, "force-path-style": {strconv.FormatBool(p.PathStyle)}}
 	if p.Endpoint != "" {
 		query.Set("endpoint", p.Endpoint)
@@ -140,8 +152,11 @@ func (p *place) url() string {
 
 // env is what the tool needs to reach the storage.
 func (p *place) env() []string {
-	if p.Volume != "" {
+	switch {
+	case p.Volume != "", p.Provider == ProviderGCS:
 		return nil
+	case p.Provider == ProviderAzblob:
+		return p.envAzblob()
 	}
 	out := []string{"AWS_ACCESS_KEY_ID=" + p.access, "AWS_SECRET_ACCESS_KEY=" + p.secret, "AWS_REGION=" + p.Region, "AWS_EC2_METADATA_DISABLED=true"}
 	if p.CA != "" {
@@ -155,6 +170,9 @@ func (p *place) env() []string {
 func (p *place) name() string {
 	if p.Volume != "" {
 		return "the volume"
+	}
+	if p.Provider == ProviderAzblob {
+		return "container " + p.Bucket
 	}
 	return "bucket " + p.Bucket
 }
@@ -271,10 +289,12 @@ func (p *place) cause(err error) (reason, why string) {
 		default:
 			return v1alpha1.ReasonRunFailed, code + ": " + api.ErrorMessage()
 		}
+	case p.Provider != "" && p.Provider != ProviderS3 && cloudReason(err) != "":
+		return cloudReason(err), p.cloudCause(err)
 	case unknown != "":
 		return v1alpha1.ReasonCertificateInvalid, p.unverified(unknown)
 	case errors.As(err, &network):
-		return v1alpha1.ReasonStorageUnreachable, cmp.Or(p.Endpoint, "Amazon S3") + " does not answer: " + cause.Of(err)
+		return v1alpha1.ReasonStorageUnreachable, p.server() + " does not answer: " + cause.Of(err)
 	}
 	return v1alpha1.ReasonRunFailed, err.Error()
 }

@@ -89,6 +89,8 @@ func toolReason(words string) string {
 		{v1alpha1.ReasonBucketMissing, `NoSuchBucket`},
 		{v1alpha1.ReasonStorageRefused, `AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|permission denied|read-only file system`},
 		{v1alpha1.ReasonCertificateInvalid, `x509: `},
+		{v1alpha1.ReasonLogTaskTaken, `ErrStreamLogTaskExist|log backup task is running`},
+		{v1alpha1.ReasonLogGap, `ErrBackupGCSafepointExceeded|ErrRestoreInvalidRange|it has gap between|has been gc`},
 		{v1alpha1.ReasonDatabaseNotEmpty, `ErrRestoreNotFreshCluster|ErrDatabasesAlreadyExisted|ErrTablesAlreadyExisted`},
 		{v1alpha1.ReasonBackupUnreadable, `ErrVersionMismatch|ErrInvalidMetaFile`},
 		{v1alpha1.ReasonLoginRefused, `Error (1044|1045|1142|1143|1227|8121) `},

@@ -108,6 +108,10 @@ func programs() map[string]program {
 		module: toolModule{dir: "cert-manager", pins: "github.com/cert-manager/cert-manager", estimate: time.Minute},
 		pkg:    "github.com/tidb-groups/tidb-groups/shared/tools/cert-manager", // with few controllers: see there
 	}
+	table["fake-gcs-server"] = program{ // a server of Google Cloud Storage on a folder
+		module: toolModule{dir: "fakegcs", pins: "github.com/fsouza/fake-gcs-server", estimate: time.Minute},
+		pkg:    "github.com/fsouza/fake-gcs-server",
+	}
 	maps.Copy(table, database("", Release, "tidb"))
 	tools := table["tidb-server"].module
 	table["dumpling"] = program{module: tools, pkg: "github.com/pingcap/tidb/dumpling/cmd/dumpling"}

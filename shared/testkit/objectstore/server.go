@@ -1,4 +1,5 @@
-// Package objectstore runs a server of S3 for tests: versitygw, whose buckets are folders.
+// Package objectstore runs servers of object storage for tests, whose buckets are folders: of S3
+// versitygw, of Google Cloud Storage fake-gcs-server.
 package objectstore
 
 import (
@@ -62,31 +63,39 @@ func (s Server) Start(ctx context.Context) (ended <-chan error, err error) {
 	if s.Certificate != "" {
 		args = append(args, "--cert", filepath.Join(s.Certificate, v1alpha1.TLSKeyCert), "--key", filepath.Join(s.Certificate, v1alpha1.TLSKeyKey))
 	}
-	cmd := exec.CommandContext(ctx, program, append(args, "posix", "--sidecar", s.Beside, s.Dir)...) //nolint:gosec // built by the test kit
+	return start(ctx, program, s.Address, append(args, "posix", "--sidecar", s.Beside, s.Dir)...)
+}
+
+// start runs a program until the context ends, and returns when it listens.
+func start(ctx context.Context, program, address string, args ...string) (ended <-chan error, err error) {
+	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // built by the test kit
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start S3: %w", err)
+		return nil, fmt.Errorf("start %s: %w", filepath.Base(program), err)
 	}
 	end := make(chan error, 1)
 	go func() { end <- cmd.Wait() }()
-	return end, s.listening(ctx, end)
+	if err := listening(ctx, address, end); err != nil {
+		return end, fmt.Errorf("start %s: %w", filepath.Base(program), err)
+	}
+	return end, nil
 }
 
 // listening returns when somebody listens.
-func (s Server) listening(ctx context.Context, ended <-chan error) error {
+func listening(ctx context.Context, address string, ended <-chan error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	ticker := time.NewTicker(again)
 	defer ticker.Stop()
 	for {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err == nil {
 			return conn.Close()
 		}
 		select {
 		case why := <-ended:
-			return fmt.Errorf("start S3: it has ended: %w", errors.Join(why, err))
+			return fmt.Errorf("it has ended: %w", errors.Join(why, err))
 		case <-ctx.Done():
-			return fmt.Errorf("start S3: %w", err)
+			return fmt.Errorf("it does not listen: %w", err)
 		case <-ticker.C:
 		}
 	}

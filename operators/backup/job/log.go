@@ -1,0 +1,301 @@
+package job
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
+)
+
+// defaultCheck is how often a Job looks at a log.
+const defaultCheck = 5 * time.Minute
+
+// keepLog is a LogBackup. Its Jobs follow one another: each brings the task to the state that is
+// asked for, and tells how far the log is. What one has told stands in status before it goes.
+func (p *planner) keepLog(l *v1alpha1.LogBackup) {
+	if !p.held() {
+		if l.DeletionTimestamp == nil {
+			// No task begins before it is sure that it is stopped again.
+			p.plan.Hold = true
+			p.plan.Outcome = p.waiting(v1alpha1.ReasonCreating, "the finalizer is added")
+		}
+		return
+	}
+	job := p.current()
+	switch {
+	case job != nil && !p.ours(job):
+		p.plan.Outcome = p.stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Job %s belongs to somebody else: delete it: kubectl -n %s delete job %s", job.Name, job.Namespace, job.Name))
+	case job != nil && job.DeletionTimestamp != nil:
+		p.plan.Outcome = p.settled(l)
+	case job != nil && !workload.JobEnded(job):
+		p.logRuns(l, job)
+	case job != nil && !p.noted(l, job):
+		p.note(l, job)
+	default:
+		p.nextLog(l, job)
+	}
+}
+
+// logState is what the task is to be.
+func logState(l *v1alpha1.LogBackup) v1alpha1.LogState {
+	switch {
+	case l.DeletionTimestamp != nil:
+		return v1alpha1.LogStopped
+	case l.Spec.State == "":
+		return v1alpha1.LogRunning
+	}
+	return l.Spec.State
+}
+
+// InState reports whether the task is in the state that is asked for, and the last Job did not
+// fail.
+func InState(l *v1alpha1.LogBackup, s v1alpha1.LogBackupStatus) bool {
+	return string(s.State) == string(logState(l)) && s.Failures == 0
+}
+
+// settled says why the task is not in the state that is asked for; Done if it is. A Job that only
+// looks makes no difference.
+func (p *planner) settled(l *v1alpha1.LogBackup) step.Outcome {
+	s := p.plan.Log
+	s.State = p.plan.Status.State
+	if s.Failures > 0 {
+		return p.asBefore()
+	}
+	if !InState(l, s) {
+		return p.waiting(v1alpha1.ReasonProgressing, "the task is brought to state "+string(logState(l)))
+	}
+	return p.truncationRefused(l)
+}
+
+// logRuns is a LogBackup whose Job has not ended. One that was made for another spec is stopped
+// if it cannot begin, and in any case when the LogBackup is deleted.
+func (p *planner) logRuns(l *v1alpha1.LogBackup, job *batchv1.Job) {
+	p.plan.Status.Attempts = l.Status.Attempts // each status is written once, when it has ended
+	reason, why := p.blocked(job)
+	old := job.Annotations[v1alpha1.AnnotationRunGeneration] != strconv.FormatInt(l.Generation, 10)
+	switch {
+	case old && (why != "" || l.DeletionTimestamp != nil):
+		p.stop(job)
+		p.plan.Outcome = p.waiting(v1alpha1.ReasonProgressing, "Job "+job.Name+" was made for another spec, and is deleted")
+	case why != "":
+		p.plan.Outcome = p.waiting(reason, why)
+	default:
+		p.plan.Outcome = p.settled(l)
+		if p.plan.Outcome.Kind == step.KindWait {
+			p.plan.Outcome = p.working(job)
+		}
+	}
+}
+
+// noted reports whether what a Job has told stands in status.
+func (p *planner) noted(l *v1alpha1.LogBackup, job *batchv1.Job) bool {
+	s, e := l.Status, p.end(job)
+	return s.CompletionTime != nil && s.CompletionTime.Equal(&e.at) && s.StartTime != nil && s.StartTime.Equal(&job.CreationTimestamp)
+}
+
+// note has status say what a Job has told.
+func (p *planner) note(l *v1alpha1.LogBackup, job *batchv1.Job) {
+	e := p.end(job)
+	if !e.told && p.seen.Now.Sub(e.at.Time) < lag {
+		p.plan.Outcome = step.Wait("pods", lag, v1alpha1.ReasonJobRunning, "Job "+job.Name+" has ended, and what its pod says is waited for")
+		return
+	}
+	s := &p.plan.Log
+	p.plan.Status.StartTime, p.plan.Status.CompletionTime = &job.CreationTimestamp, &e.at
+	if told := e.result.Log; told != nil {
+		p.noteTask(told, e.at)
+	}
+	if e.complete && e.result.Log != nil {
+		s.Failures = 0
+		p.plan.Outcome = p.settled(l)
+		return
+	}
+	s.Failures++
+	after := retryAfter(s.Failures)
+	p.plan.Outcome = p.stall(e.reason(), fmt.Sprintf("%s; it is tried again after %s; its log: kubectl -n %s logs job/%s", strings.TrimSuffix(e.message(), "."), e.at.Add(after).UTC().Format(time.RFC3339), job.Namespace, job.Name))
+	p.plan.Outcome.After = after
+}
+
+// noteTask has status say how far the log is.
+func (p *planner) noteTask(told *result.Log, at metav1.Time) {
+	s := &p.plan.Log
+	p.plan.Status.State = v1alpha1.RunState(told.Task)
+	if told.Start != "" {
+		s.TaskStart, s.LogStart = told.Start, cmp.Or(s.LogStart, told.Start)
+	}
+	if told.Truncated != "" {
+		s.TruncatedTo = told.Truncated
+	}
+	if tso, known := result.ParseTSO(told.Checkpoint); known {
+		when := result.TimeOf(tso)
+		s.Checkpoint, s.CheckpointTime = told.Checkpoint, &metav1.Time{Time: when.Truncate(time.Second)}
+		s.CheckpointLag = max(0, at.Sub(when)).Truncate(time.Second).String()
+	}
+}
+
+// nextLog makes the next Job when it is due. The Job of before goes, at once if it did not fail.
+func (p *planner) nextLog(l *v1alpha1.LogBackup, job *batchv1.Job) {
+	p.plan.Outcome = p.settled(l)
+	if job != nil && l.Status.Failures == 0 {
+		p.stop(job)
+		return
+	}
+	if l.DeletionTimestamp != nil && p.stopped(l) {
+		p.remove(l.Spec.CleanupPolicy, filesOfLog(l))
+		return
+	}
+	due, after := p.logDue(l, job)
+	switch {
+	case !due:
+		p.plan.Wake = after
+	case job != nil:
+		p.stop(job)
+	default:
+		p.beginLog(l)
+	}
+}
+
+// stopped reports whether nothing of a LogBackup that is being deleted is in PD: its task was
+// stopped, none was ever started, or the cluster is gone.
+func (p *planner) stopped(l *v1alpha1.LogBackup) bool {
+	return InState(l, l.Status) || l.Status.PDGroup == "" || p.seen.Group == nil && !p.seen.Cluster
+}
+
+// logDue reports whether the next Job is to be made, and otherwise how long until then; 0 for
+// never.
+func (p *planner) logDue(l *v1alpha1.LogBackup, job *batchv1.Job) (bool, time.Duration) {
+	s := l.Status
+	if s.CompletionTime == nil {
+		return true, 0
+	}
+	since := p.seen.Now.Sub(s.CompletionTime.Time)
+	if s.Failures > 0 {
+		changed := job != nil && job.Annotations[v1alpha1.AnnotationRunGeneration] != strconv.FormatInt(l.Generation, 10)
+		left := retryAfter(s.Failures) - since
+		return changed || left <= 0, left
+	}
+	if !InState(l, s) || p.truncation(l) > 0 {
+		return true, 0
+	}
+	if s.State == v1alpha1.RunStopped {
+		return false, 0
+	}
+	every := defaultCheck
+	if l.Spec.CheckEvery != nil {
+		every = l.Spec.CheckEvery.Duration
+	}
+	return since >= every, every - since
+}
+
+// beginLog makes the next Job if what it needs is there.
+func (p *planner) beginLog(l *v1alpha1.LogBackup) {
+	f := filesOfLog(l)
+	p.plan.Status.Location = f.location()
+	if p.plan.Status.State == "" {
+		p.plan.Status.State = v1alpha1.RunWaiting
+	}
+	stopping := l.DeletionTimestamp != nil
+	if stopping && p.seen.Group == nil {
+		p.plan.Outcome = p.stall(v1alpha1.ReasonWaitingForTiDBGroup, fmt.Sprintf("TiDBGroup %s is gone, and PDGroup %s may know task %s: create the TiDBGroup, or stop the task with br log stop and let the LogBackup go: kubectl -n %s patch logbackup %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'", l.Spec.TiDBGroup.Name, l.Status.PDGroup, TaskName(l), l.Namespace, l.Name))
+		return
+	}
+	if wait := p.gate(f); wait.Kind != step.KindDone && (!stopping || p.seen.Image == "") {
+		p.plan.Outcome = wait
+		return
+	}
+	if l.Status.PDGroup == "" {
+		// That a task may be there stands in status before one is.
+		p.plan.Log.PDGroup = p.seen.Group.PDGroupName()
+		return
+	}
+	p.plan.Start = p.renderLog(l, logState(l))
+	if p.plan.Outcome.Kind == step.KindWait {
+		p.plan.Outcome = p.waiting(v1alpha1.ReasonCreating, "Job "+p.plan.Start.Name+" is being made")
+	}
+}
+
+// gateLog has a task begin when no restore runs, which BR would refuse.
+func (p *planner) gateLog() step.Outcome {
+	s := p.plan.Status.State
+	if p.run.GetDeletionTimestamp() != nil || s == v1alpha1.RunRunning || s == v1alpha1.RunPaused {
+		return step.Done()
+	}
+	for _, j := range p.seen.Others {
+		if j.Labels[v1alpha1.LabelComponent] == componentRestore && !workload.JobEnded(j) {
+			return p.waiting(v1alpha1.ReasonWaitingForRun, fmt.Sprintf("Job %s restores into the cluster, and BR begins no log meanwhile: kubectl -n %s describe job %s", j.Name, j.Namespace, j.Name))
+		}
+	}
+	return step.Done()
+}
+
+// truncation is the time stamp before which the log is to be deleted; 0 for nothing. While a
+// Restore reads the log nothing is.
+func (p *planner) truncation(l *v1alpha1.LogBackup) uint64 {
+	end, known := result.ParseTSO(l.Status.Checkpoint)
+	to := p.truncateTo(l)
+	if !known || p.seen.Read || to <= beginOf(l) || to > end || l.DeletionTimestamp != nil {
+		return 0
+	}
+	return to
+}
+
+// truncateTo is the time stamp that spec asks for: that of a time, or of the oldest Backup that a
+// log goes on from. 0 if it asks for none, or if the time stamp of any of them is not known.
+func (p *planner) truncateTo(l *v1alpha1.LogBackup) uint64 {
+	if l.Spec.TruncateBefore != nil {
+		return result.TSO(l.Spec.TruncateBefore.Time)
+	}
+	if l.Spec.TruncateWith == nil {
+		return 0
+	}
+	oldest := uint64(0)
+	for _, b := range p.seen.Backups {
+		if !isFull(b) || !sameBucket(b, l) || b.Spec.TiDBGroup != l.Spec.TiDBGroup {
+			continue
+		}
+		at, known := result.ParseTSO(b.Status.TSO)
+		if !known {
+			return 0
+		}
+		if oldest == 0 || at < oldest {
+			oldest = at
+		}
+	}
+	return oldest
+}
+
+// truncationRefused names a time that the log has not reached: all of it would go.
+func (p *planner) truncationRefused(l *v1alpha1.LogBackup) step.Outcome {
+	end, known := result.ParseTSO(p.plan.Log.Checkpoint)
+	if l.Spec.TruncateBefore == nil || !known || result.TSO(l.Spec.TruncateBefore.Time) <= end || l.DeletionTimestamp != nil {
+		return step.Done()
+	}
+	return p.stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec.truncateBefore %s is after the end of the log, %s, and nothing is deleted: set an earlier time, or none: kubectl -n %s patch logbackup %s --type=merge -p '{\"spec\":{\"truncateBefore\":null}}'", result.Moment(result.TSO(l.Spec.TruncateBefore.Time)), result.Moment(end), l.Namespace, l.Name))
+}
+
+// Summary says what a LogBackup whose task is in the state that is asked for has come to.
+func Summary(s *v1alpha1.LogBackupStatus) string {
+	end, known := result.ParseTSO(s.Checkpoint)
+	if !known {
+		return "the cluster has no task"
+	}
+	begin := beginOf(&v1alpha1.LogBackup{Status: *s})
+	text := fmt.Sprintf("the log has all changes from %s to %s", result.Moment(begin), result.Moment(end))
+	switch s.State {
+	case v1alpha1.RunPaused:
+		return text + "; the task is paused, and PD keeps what it has not written for 24 hours"
+	case v1alpha1.RunStopped:
+		return text + "; the task is stopped"
+	default:
+		return text + ", and goes on"
+	}
+}

@@ -1,0 +1,355 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/golden"
+)
+
+func pitr() *v1alpha1.LogBackup {
+	l := &v1alpha1.LogBackup{ObjectMeta: metav1.ObjectMeta{Name: "the-log", Namespace: "db", UID: "0123-456789", Generation: 1, Finalizers: []string{v1alpha1.FinalizerBackup}}}
+	l.Spec.TiDBGroup.Name, l.Spec.State = "basic-tidb", v1alpha1.LogRunning
+	l.Spec.Storage.S3 = &v1alpha1.S3Storage{Bucket: "backups", Prefix: "a/b", Endpoint: "http://s3:7070", Secret: v1alpha1.LocalReference{Name: "keys"}}
+	l.Status.PDGroup = "basic-pd"
+	return l
+}
+
+// tso is the time stamp of some minutes past three.
+func tso(minutes int) uint64 {
+	return result.TSO(time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC))
+}
+
+func text(at uint64) string { return strconv.FormatUint(at, 10) }
+
+// running is a LogBackup that was just looked at.
+func running() *v1alpha1.LogBackup {
+	l := pitr()
+	l.Status.State, l.Status.LogStart, l.Status.TaskStart, l.Status.Checkpoint = v1alpha1.RunRunning, text(tso(0)), text(tso(0)), text(tso(50))
+	l.Status.StartTime, l.Status.CompletionTime = &metav1.Time{Time: clock()}, &metav1.Time{Time: clock()}
+	l.Status.Attempts, l.Status.Location = 7, "s3://backups/a/b/the-log"
+	return l
+}
+
+func TestBR01WhatTheJobOfALogLooksLike(t *testing.T) {
+	l := running()
+	l.Status.State, l.Spec.TruncateBefore = v1alpha1.RunPaused, &metav1.Time{Time: result.TimeOf(tso(5))}
+	p := Make(l, Seen{Group: group(), Image: image, Now: clock()})
+	require.NotNil(t, p.Start)
+	golden.JSON(t, "testdata/log-s3.json", p.Start)
+	c := p.Start.Spec.Template.Spec.Containers[0]
+	command, err := runner.Parse(append([]string{c.Command[1]}, c.Args...))
+	require.NoError(t, err, "the program understands it")
+	assert.Equal(t, runner.Log{Task: "the_log_01234567", State: "Running", Begun: text(tso(0)), Truncate: text(tso(5))}, command.Log)
+	assert.NotContains(t, p.Start.Labels, v1alpha1.LabelPhysicalOf, "backups run beside it")
+}
+
+func TestBR01WhenAJobLooksAtALog(t *testing.T) {
+	for name, of := range map[string]struct {
+		change func(*v1alpha1.LogBackup, *Seen)
+		start  bool
+		wake   time.Duration
+		words  string
+	}{
+		"just looked at":    {func(*v1alpha1.LogBackup, *Seen) {}, false, 5 * time.Minute, ""},
+		"after the default": {func(_ *v1alpha1.LogBackup, s *Seen) { s.Now = clock().Add(5 * time.Minute) }, true, 0, ""},
+		"sooner, as asked": {func(l *v1alpha1.LogBackup, s *Seen) {
+			l.Spec.CheckEvery, s.Now = &metav1.Duration{Duration: time.Minute}, clock().Add(time.Minute)
+		}, true, 0, ""},
+		"another state": {func(l *v1alpha1.LogBackup, _ *Seen) { l.Spec.State = v1alpha1.LogPaused }, true, 0, "is being made"},
+		"a state that nobody waits for": {func(l *v1alpha1.LogBackup, s *Seen) {
+			l.Spec.State, l.Status.State, s.Now = v1alpha1.LogStopped, v1alpha1.RunStopped, clock().Add(time.Hour)
+		}, false, 0, ""},
+		"its group is not Ready": {func(l *v1alpha1.LogBackup, s *Seen) {
+			l.Spec.State, s.Group.Status.Conditions[0].Status = v1alpha1.LogPaused, metav1.ConditionFalse
+		}, false, 0, "is not Ready yet"},
+		"a failure": {func(l *v1alpha1.LogBackup, s *Seen) { l.Status.Failures = 2 }, false, 40 * time.Second, ""},
+		"a failure some time ago": {func(l *v1alpha1.LogBackup, s *Seen) {
+			l.Status.Failures, s.Now = 2, clock().Add(40*time.Second)
+		}, true, 0, ""},
+		"its first": {func(l *v1alpha1.LogBackup, _ *Seen) { l.Status = v1alpha1.LogBackupStatus{PDGroup: "basic-pd"} }, true, 0, "is being made"},
+		"before it stands in status that there may be a task": {func(l *v1alpha1.LogBackup, _ *Seen) { l.Status = v1alpha1.LogBackupStatus{} }, false, 0, "brought to state Running"},
+		"before it is held": {func(l *v1alpha1.LogBackup, _ *Seen) { l.Finalizers = nil }, false, 0, "finalizer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, seen := running(), Seen{Group: group(), Image: image, Now: clock()}
+			of.change(l, &seen)
+			p := Make(l, seen)
+			assert.Equal(t, of.start, p.Start != nil)
+			assert.Equal(t, of.wake, p.Wake)
+			assert.Contains(t, p.Outcome.Message, of.words)
+			if of.words == "" && l.Status.Failures == 0 {
+				assert.Equal(t, step.Done(), p.Outcome, "a look makes no difference to conditions")
+			}
+		})
+	}
+}
+
+func TestBR02ALogIsTruncatedWithTheOldestFullBackup(t *testing.T) {
+	backup := func(minutes int, change func(*v1alpha1.Backup)) *v1alpha1.Backup {
+		b := toRetained()
+		b.Spec.Type, b.Spec.Filters, b.Spec.Storage.S3.Prefix = v1alpha1.BackupPhysical, nil, "elsewhere"
+		b.Status.State, b.Status.TSO = v1alpha1.RunComplete, text(tso(minutes))
+		if change != nil {
+			change(b)
+		}
+		return b
+	}
+	with := func(l *v1alpha1.LogBackup) { l.Spec.TruncateWith = &v1alpha1.LocalReference{Name: "nightly"} }
+	for name, of := range map[string]struct {
+		backups []*v1alpha1.Backup
+		change  func(*v1alpha1.LogBackup, *Seen)
+		want    uint64
+	}{
+		"the oldest":             {[]*v1alpha1.Backup{backup(20, nil), backup(10, nil), backup(30, nil)}, nil, tso(10)},
+		"one that is going":      {[]*v1alpha1.Backup{backup(20, nil), backup(10, func(b *v1alpha1.Backup) { b.DeletionTimestamp = &metav1.Time{Time: clock()} })}, nil, tso(10)},
+		"none":                   {nil, nil, 0},
+		"one that failed":        {[]*v1alpha1.Backup{backup(10, func(b *v1alpha1.Backup) { b.Status.State = v1alpha1.RunFailed }), backup(20, nil)}, nil, tso(20)},
+		"one that is logical":    {[]*v1alpha1.Backup{backup(10, func(b *v1alpha1.Backup) { b.Spec.Type = v1alpha1.BackupLogical })}, nil, 0},
+		"one of some tables":     {[]*v1alpha1.Backup{backup(10, func(b *v1alpha1.Backup) { b.Spec.Filters = []string{"a.*"} })}, nil, 0},
+		"one of another cluster": {[]*v1alpha1.Backup{backup(10, func(b *v1alpha1.Backup) { b.Spec.TiDBGroup.Name = "other" })}, nil, 0},
+		"one without time stamp": {[]*v1alpha1.Backup{backup(10, nil), backup(20, func(b *v1alpha1.Backup) { b.Status.TSO = "" })}, nil, 0},
+		"it was already":         {[]*v1alpha1.Backup{backup(10, nil)}, func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.TruncatedTo = text(tso(10)) }, 0},
+		"before the log begins":  {[]*v1alpha1.Backup{backup(10, nil)}, func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.LogStart = text(tso(11)) }, 0},
+		"after its end":          {[]*v1alpha1.Backup{backup(51, nil)}, nil, 0},
+		"while it is read":       {[]*v1alpha1.Backup{backup(10, nil)}, func(_ *v1alpha1.LogBackup, s *Seen) { s.Read = true }, 0},
+		"by a time": {nil, func(l *v1alpha1.LogBackup, _ *Seen) {
+			l.Spec.TruncateBefore = &metav1.Time{Time: result.TimeOf(tso(12))}
+		}, tso(12)},
+		"by a time after its end": {nil, func(l *v1alpha1.LogBackup, _ *Seen) {
+			l.Spec.TruncateBefore = &metav1.Time{Time: result.TimeOf(tso(51))}
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, seen := running(), Seen{Group: group(), Image: image, Now: clock(), Backups: of.backups}
+			with(l)
+			if of.change != nil {
+				of.change(l, &seen)
+			}
+			p := Make(l, seen)
+			if strings.HasPrefix(name, "by a time after") {
+				assert.Equal(t, v1alpha1.ReasonInvalidSpec, p.Outcome.Reason)
+				assert.Contains(t, p.Outcome.Message, "spec.truncateBefore 2026-01-02T03:51:00.000Z is after the end of the log, 2026-01-02T03:50:00.000Z, and nothing is deleted")
+			}
+			if of.want == 0 {
+				assert.Nil(t, p.Start)
+				return
+			}
+			require.NotNil(t, p.Start)
+			assert.Contains(t, p.Start.Spec.Template.Spec.Containers[0].Args, "--truncate="+text(of.want))
+		})
+	}
+}
+
+func TestBR01ALogBackupGoesWhenItsTaskIsStopped(t *testing.T) {
+	deleted := func(change func(*v1alpha1.LogBackup, *Seen)) Plan {
+		l, seen := running(), Seen{Group: group(), Image: image, Now: clock()}
+		l.DeletionTimestamp, l.Generation = &metav1.Time{Time: clock()}, 2
+		if change != nil {
+			change(l, &seen)
+		}
+		return Make(l, seen)
+	}
+	p := deleted(nil)
+	require.NotNil(t, p.Start)
+	assert.Contains(t, p.Start.Spec.Template.Spec.Containers[0].Args, "--state=Stopped")
+	p = deleted(func(l *v1alpha1.LogBackup, s *Seen) { s.Group.Status.Conditions[0].Status = metav1.ConditionFalse })
+	assert.NotNil(t, p.Start, "BR asks PD alone")
+	assert.True(t, deleted(func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.State = v1alpha1.RunStopped }).Release)
+	assert.False(t, deleted(func(l *v1alpha1.LogBackup, _ *Seen) { l.Status.State, l.Status.Failures = v1alpha1.RunStopped, 1 }).Release)
+	assert.True(t, deleted(func(l *v1alpha1.LogBackup, _ *Seen) { l.Status = v1alpha1.LogBackupStatus{} }).Release, "no task was ever started")
+	assert.True(t, deleted(func(_ *v1alpha1.LogBackup, s *Seen) { s.Group = nil }).Release, "nor is there a cluster")
+	p = deleted(func(_ *v1alpha1.LogBackup, s *Seen) { s.Group, s.Cluster = nil, true })
+	assert.False(t, p.Release)
+	assert.Contains(t, p.Outcome.Message, "TiDBGroup basic-tidb is gone, and PDGroup basic-pd may know task the_log_01234567")
+	assert.Contains(t, p.Outcome.Message, "kubectl -n db patch logbackup the-log --type=merge -p")
+	p = deleted(func(l *v1alpha1.LogBackup, _ *Seen) {
+		l.Status.State, l.Spec.CleanupPolicy = v1alpha1.RunStopped, v1alpha1.CleanupDelete
+	})
+	require.NotNil(t, p.Start)
+	assert.Equal(t, "the-log-logclean-1", p.Start.Name)
+	assert.Contains(t, p.Start.Spec.Template.Spec.Containers[0].Args, "--folder=a/b/the-log")
+}
+
+// A log that was stopped begins where it ended, and nothing of its second task may stay either.
+func TestBR01WhereTheTaskOfNowBeganIsKnown(t *testing.T) {
+	l := running()
+	l.Status.State = v1alpha1.RunStopped
+	p := &planner{run: l, plan: Plan{Status: l.Status.RunStatus, Log: l.Status}}
+	p.noteTask(&result.Log{Task: result.TaskRunning, Start: text(tso(50)), Checkpoint: text(tso(51))}, metav1.Time{Time: clock()})
+	assert.Equal(t, text(tso(0)), p.plan.Log.LogStart, "the log has it since")
+	assert.Equal(t, text(tso(50)), p.plan.Log.TaskStart)
+	l.Status, l.DeletionTimestamp = p.plan.Log, &metav1.Time{Time: clock()}
+	l.Status.State = v1alpha1.RunRunning
+	made := Make(l, Seen{Group: group(), Image: image, Now: clock()})
+	require.NotNil(t, made.Start)
+	assert.Contains(t, made.Start.Spec.Template.Spec.Containers[0].Args, "--begun="+text(tso(50)))
+}
+
+func TestBR01NoLogBeginsWhileARestoreRuns(t *testing.T) {
+	restores := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "back-restore-1", Namespace: "db", Labels: map[string]string{v1alpha1.LabelComponent: componentRestore}}}
+	backs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "monday-backup-1", Namespace: "db", Labels: map[string]string{v1alpha1.LabelComponent: componentBackup}}}
+	l := pitr()
+	p := Make(l, Seen{Group: group(), Image: image, Now: clock(), Others: []*batchv1.Job{backs, restores}})
+	assert.Nil(t, p.Start)
+	assert.Equal(t, v1alpha1.ReasonWaitingForRun, p.Outcome.Reason)
+	assert.Contains(t, p.Outcome.Message, "Job back-restore-1 restores into the cluster, and BR begins no log meanwhile: kubectl -n db describe job back-restore-1")
+	assert.NotNil(t, Make(l, Seen{Group: group(), Image: image, Now: clock(), Others: []*batchv1.Job{backs}}).Start)
+	l = running()
+	l.Spec.State = v1alpha1.LogPaused
+	assert.NotNil(t, Make(l, Seen{Group: group(), Image: image, Now: clock(), Others: []*batchv1.Job{restores}}).Start, "one that was begun")
+}
+
+// playLog plays Kubernetes and a cluster around one LogBackup.
+type playLog struct {
+	*rapid.T
+	l    *v1alpha1.LogBackup
+	jobs map[string]*batchv1.Job
+	pods map[string]*corev1.Pod
+	now  time.Time
+	// task is what the cluster has.
+	task string
+	gone bool
+}
+
+func (p *playLog) turn() {
+	seen := Seen{Group: group(), Image: image, Now: p.now, Cluster: true}
+	for _, j := range p.jobs {
+		seen.Jobs = append(seen.Jobs, j)
+	}
+	for _, pod := range p.pods {
+		seen.Pods = append(seen.Pods, pod)
+	}
+	plan := Make(p.l, seen)
+	die := rapid.IntRange(0, 4).Draw(p.T, "dies after")
+	for _, j := range plan.Stop {
+		if die--; die == 0 {
+			return
+		}
+		delete(p.jobs, j.Name)
+		delete(p.pods, j.Name)
+	}
+	switch {
+	case plan.Hold:
+		p.l.Finalizers = []string{v1alpha1.FinalizerBackup}
+	case plan.Release:
+		require.NotEqual(p.T, "task", p.task, "the task is left in the cluster")
+		require.Empty(p.T, p.jobs, "a Job may start it")
+		p.gone = true
+	case plan.Start != nil:
+		require.Empty(p.T, p.jobs, "one at a time")
+		require.NotEmpty(p.T, p.l.Finalizers)
+		plan.Start.UID, plan.Start.CreationTimestamp = types.UID(fmt.Sprint(plan.Start.Name, p.now)), metav1.Time{Time: p.now}
+		p.jobs[plan.Start.Name] = plan.Start
+	}
+	if die != 1 {
+		after := plan.Log
+		after.RunStatus = plan.Status
+		if plan.Outcome.Kind == step.KindStall {
+			after.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Reason: plan.Outcome.Reason, Message: plan.Outcome.Message}}
+		}
+		p.l.Status = after
+	}
+}
+
+// end has a Job do what it says, or fail on the way.
+func (p *playLog) end(j *batchv1.Job, fails, killed bool) {
+	args := j.Spec.Template.Spec.Containers[0].Args
+	stop := slices.Contains(args, "--state=Stopped")
+	out := result.Result{Log: &result.Log{Task: result.TaskRunning, Start: text(tso(0)), Checkpoint: text(result.TSO(p.now))}}
+	p.task = "task"
+	if stop {
+		p.task, out.Log = "", &result.Log{Task: result.TaskStopped}
+	}
+	kind := batchv1.JobComplete
+	if fails || killed {
+		kind, out = batchv1.JobFailed, result.Result{Reason: v1alpha1.ReasonRunFailed, Message: "no"}
+	}
+	j.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: p.now}}}
+	if killed {
+		return
+	}
+	message, err := out.Encode()
+	require.NoError(p.T, err)
+	p.pods[j.Name] = pod(j, func(s *corev1.PodStatus) {
+		s.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(message)}}}}
+	})
+}
+
+// Whatever happens, a LogBackup that is deleted goes only when the cluster has no task of it.
+func TestBR01NoTaskOutlivesItsLogBackup(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		p := &playLog{T: r, l: pitr(), jobs: map[string]*batchv1.Job{}, pods: map[string]*corev1.Pod{}, now: clock()}
+		p.l.Finalizers, p.l.Status = nil, v1alpha1.LogBackupStatus{}
+		deleteAt := rapid.IntRange(1, 30).Draw(r, "deleted at")
+		for n := 0; n < 200 && !p.gone; n++ {
+			if n == deleteAt {
+				if len(p.l.Finalizers) == 0 {
+					return
+				}
+				p.l.DeletionTimestamp, p.l.Generation = &metav1.Time{Time: p.now}, p.l.Generation+1
+			}
+			for _, j := range p.jobs {
+				if len(j.Status.Conditions) == 0 && rapid.Bool().Draw(r, "it ends") {
+					odd := n < 60
+					p.end(j, odd && rapid.IntRange(0, 2).Draw(r, "fails") == 0, odd && rapid.IntRange(0, 4).Draw(r, "is killed") == 0)
+				}
+			}
+			p.now = p.now.Add(time.Duration(rapid.IntRange(1, 400).Draw(r, "seconds")) * time.Second)
+			p.turn()
+		}
+		require.True(r, p.gone, "it goes in the end: %+v", p.l.Status)
+	})
+}
+
+// A look at a log that goes well costs one write of the status, beside its Job.
+func TestBR01WhatALookAtALogWrites(t *testing.T) {
+	l := running()
+	seen := Seen{Group: group(), Image: image, Now: clock().Add(5 * time.Minute)}
+	writes := 0
+	apply := func(p Plan) {
+		after := p.Log
+		after.RunStatus = p.Status
+		if !equality.Semantic.DeepEqual(after, l.Status) {
+			writes++
+		}
+		l.Status = after
+	}
+	p := Make(l, seen)
+	require.NotNil(t, p.Start)
+	apply(p)
+	j := p.Start
+	j.CreationTimestamp, seen.Jobs = metav1.Time{Time: seen.Now}, []*batchv1.Job{j}
+	apply(Make(l, seen))
+	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: seen.Now}}}
+	message, err := result.Result{Log: &result.Log{Task: result.TaskRunning, Start: text(tso(0)), Checkpoint: text(tso(8))}}.Encode()
+	require.NoError(t, err)
+	seen.Pods = []*corev1.Pod{pod(j, func(s *corev1.PodStatus) {
+		s.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(message)}}}}
+	})}
+	apply(Make(l, seen))
+	p = Make(l, seen)
+	assert.Equal(t, []*batchv1.Job{j}, p.Stop)
+	apply(p)
+	assert.Equal(t, 1, writes)
+	assert.Equal(t, "1m5s", l.Status.CheckpointLag)
+	assert.Equal(t, "2026-01-02 03:08:00 +0000 UTC", l.Status.CheckpointTime.UTC().String())
+	assert.Equal(t, int32(8), l.Status.Attempts)
+}

@@ -1,0 +1,79 @@
+package job
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
+)
+
+func TestBR01HowBucketsOfGoogleAndAzureAreReached(t *testing.T) {
+	secret := &v1alpha1.LocalReference{Name: "keys"}
+	for name, of := range map[string]struct {
+		storage  v1alpha1.Storage
+		location string
+		want     runner.Storage
+	}{
+		"google by a key": {
+			v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: "copies", Prefix: "a/b", Secret: secret}}, "gcs://copies/a/b/monday",
+			runner.Storage{Provider: "gcs", Bucket: "copies", Credentials: keysDir, CredentialsOf: "Secret keys"},
+		},
+		"google by identity": {
+			v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: "copies", Prefix: "a/b"}}, "gcs://copies/a/b/monday",
+			runner.Storage{Provider: "gcs", Bucket: "copies"},
+		},
+		"azure by a key": {
+			v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "shop", Container: "copies", Prefix: "a/b", Secret: secret}}, "azure://copies/a/b/monday",
+			runner.Storage{Provider: "azblob", Account: "shop", Bucket: "copies", Credentials: keysDir, CredentialsOf: "Secret keys"},
+		},
+		"azure by identity": {
+			v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "shop", Container: "copies", Prefix: "a/b"}}, "azure://copies/a/b/monday",
+			runner.Storage{Provider: "azblob", Account: "shop", Bucket: "copies"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := toRetained()
+			b.Spec.Storage, b.Spec.ServiceAccountName = of.storage, "copier"
+			p := Make(b, Seen{Group: group(), Image: image, Now: clock()})
+			require.NotNil(t, p.Start)
+			assert.Equal(t, of.location, p.Status.Location)
+			pod := p.Start.Spec.Template
+			c := pod.Spec.Containers[0]
+			command, err := runner.Parse(append([]string{c.Command[1]}, c.Args[:len(c.Args)-1]...))
+			require.NoError(t, err)
+			of.want.Folder, of.want.Region, of.want.PathStyle = "a/b/monday", "us-east-1", true
+			assert.Equal(t, of.want, command.Storage)
+			assert.Equal(t, "copier", pod.Spec.ServiceAccountName)
+			assert.False(t, *pod.Spec.AutomountServiceAccountToken, "no token of Kubernetes")
+			assert.Equal(t, of.storage.Azblob != nil, pod.Labels[azureIdentity] == "true")
+			mounted := false
+			for _, v := range pod.Spec.Volumes {
+				mounted = mounted || v.Secret != nil && v.Secret.SecretName == "keys"
+			}
+			assert.Equal(t, of.want.Credentials != "", mounted)
+		})
+	}
+}
+
+func TestBR01ALogGoesOnFromABackupOfTheSameBucket(t *testing.T) {
+	gcs := func(bucket, prefix, secret string) v1alpha1.Storage {
+		return v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: bucket, Prefix: prefix, Secret: &v1alpha1.LocalReference{Name: secret}}}
+	}
+	b, l := toRetained(), running()
+	for _, c := range []struct {
+		one, other v1alpha1.Storage
+		same       bool
+	}{
+		{gcs("a", "x", "k"), gcs("a", "y", "k"), true},
+		{gcs("a", "x", "k"), gcs("b", "x", "k"), false},
+		{gcs("a", "x", "k"), gcs("a", "x", "other"), false},
+		{v1alpha1.Storage{PVC: &v1alpha1.PVCStorage{ClaimName: "a"}}, v1alpha1.Storage{PVC: &v1alpha1.PVCStorage{ClaimName: "a"}}, false},
+		{v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "a", Container: "c"}}, v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "b", Container: "c"}}, false},
+	} {
+		b.Spec.Storage, l.Spec.Storage = c.one, c.other
+		assert.Equal(t, c.same, sameBucket(b, l))
+	}
+}

@@ -1,0 +1,189 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/objectstore"
+)
+
+// serviceAccount is the JSON of a service account, whose tokens a server of the test gives, or
+// refuses.
+func serviceAccount(t *testing.T, status int) string {
+	t.Helper()
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, err := io.WriteString(w, `{"access_token": "a-token", "token_type": "Bearer", "expires_in": 3600}`)
+		assert.NoError(t, err)
+	}))
+	t.Cleanup(tokens.Close)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	text, err := json.Marshal(map[string]string{
+		"type": "service_account", "client_email": "copier@shop.example", "token_uri": tokens.URL,
+		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
+	})
+	require.NoError(t, err)
+	return string(text)
+}
+
+// googleServer starts a server of Google Cloud Storage with the bucket copies, and returns its folder.
+func googleServer(t *testing.T) string {
+	t.Helper()
+	g := objectstore.Google{Address: loopback.Address(t), Dir: t.TempDir()}
+	require.NoError(t, os.MkdirAll(filepath.Join(g.Dir, "copies"), 0o700))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended, err := g.Start(ctx)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		cancel()
+		assert.Error(t, <-ended, "it was killed")
+	})
+	t.Setenv("STORAGE_EMULATOR_HOST", g.Address) // read by Google's client
+	return g.Dir
+}
+
+// unescaped is a URL as a person reads it.
+func unescaped(t *testing.T, text string) string {
+	t.Helper()
+	out, err := url.QueryUnescape(text)
+	require.NoError(t, err)
+	return out
+}
+
+func inGoogle(t *testing.T, credentials string) Storage {
+	t.Helper()
+	return Storage{
+		Provider: ProviderGCS, Bucket: "copies", Folder: "prod/monday",
+		Credentials: keys(t, map[string]string{CredentialsFile: credentials}), CredentialsOf: "Secret keys",
+	}
+}
+
+// What was tested on a volume and on S3 holds for Google.
+func TestBR01AFolderOfGoogleIsOneBackups(t *testing.T) {
+	googleServer(t)
+	st := inGoogle(t, serviceAccount(t, http.StatusOK))
+	p, err := look(t.Context(), st, "u")
+	require.NoError(t, err)
+	assert.Equal(t, "gcs://copies/prod/monday/data?credentials-file="+filepath.Join(st.Credentials, CredentialsFile), unescaped(t, p.url()))
+	assert.Empty(t, p.env())
+	_, err = look(t.Context(), st, "v")
+	require.ErrorContains(t, err, "has another backup")
+	require.NoError(t, p.bucket.WriteAll(t.Context(), "prod/monday/data/a", []byte("12345"), nil))
+	require.NoError(t, p.bucket.WriteAll(t.Context(), "prod/monday2/data/a", []byte("1"), nil))
+	m, err := p.finish(t.Context(), marker{UID: "u", Server: "v8"})
+	require.NoError(t, err)
+	assert.Equal(t, int64(5), m.Bytes)
+	there, err := p.remove(t.Context(), "u")
+	require.NoError(t, err)
+	assert.True(t, there)
+	gone, err := p.bucket.Exists(t.Context(), "prod/monday/data/a")
+	require.NoError(t, err)
+	assert.False(t, gone)
+	other, err := p.bucket.Exists(t.Context(), "prod/monday2/data/a")
+	require.NoError(t, err)
+	assert.True(t, other, "nothing beside the folder is touched")
+}
+
+func TestBR01WhatIsWrongWithABucketOfGoogleIsNamed(t *testing.T) {
+	googleServer(t)
+	for name, c := range map[string]struct {
+		storage       Storage
+		reason, words string
+	}{
+		"a bucket that does not exist": {func() Storage {
+			st := inGoogle(t, serviceAccount(t, http.StatusOK))
+			st.Bucket = "nothing"
+			return st
+		}(), v1alpha1.ReasonBucketMissing, "bucket nothing: it does not exist"},
+		"no key":               {Storage{Provider: ProviderGCS, Bucket: "copies", Folder: "a", Credentials: t.TempDir(), CredentialsOf: "Secret keys"}, v1alpha1.ReasonMissingReference, "key credentials.json of Secret keys is not there"},
+		"no JSON":              {inGoogle(t, "hello"), v1alpha1.ReasonMissingReference, "has not the JSON of a service account"},
+		"a user's credentials": {inGoogle(t, `{"type": "authorized_user"}`), v1alpha1.ReasonMissingReference, "its field type is to be service_account"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := look(t.Context(), c.storage, "u")
+			require.Error(t, err)
+			r := resultOf(err, "", false)
+			assert.Equal(t, c.reason, r.Reason, r.Message)
+			assert.Contains(t, r.Message, c.words)
+		})
+	}
+}
+
+// The server of the tests asks nobody who he is; that of the tokens does.
+func TestBR01AKeyThatGoogleRefusesIsNamed(t *testing.T) {
+	p := &place{Storage: inGoogle(t, serviceAccount(t, http.StatusUnauthorized))}
+	source, err := p.tokensGCS(t.Context())
+	require.NoError(t, err)
+	_, err = source.Token()
+	require.Error(t, err)
+	r := resultOf(p.told("look into", err), "", false)
+	assert.Equal(t, v1alpha1.ReasonStorageRefused, r.Reason)
+	assert.Equal(t, "look into bucket copies: refused: does Secret keys have the right key, and may it list, read, write and delete there?", r.Message)
+}
+
+// azureServer is a server that answers as Azure does when it refuses.
+func azureServer(t *testing.T, status int, code string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Contains(t, r.Header.Get("Authorization"), "SharedKey shop:")
+		w.Header().Set("x-ms-error-code", code)
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestBR01HowAContainerOfAzureIsReached(t *testing.T) {
+	key := base64.StdEncoding.EncodeToString([]byte("a-secret"))
+	st := Storage{
+		Provider: ProviderAzblob, Account: "shop", Bucket: "copies", Folder: "prod/monday",
+		Credentials: keys(t, map[string]string{AccountKey: key}), CredentialsOf: "Secret keys",
+	}
+	p := &place{Storage: st}
+	require.NoError(t, p.connect(t.Context()))
+	assert.Equal(t, "azure://copies/prod/monday/data?account-name=shop", p.url(), "no key stands in an argument")
+	assert.Equal(t, []string{"AZURE_STORAGE_KEY=" + key}, p.env())
+	assert.Equal(t, "shop.blob.core.windows.net", p.server())
+	for name, c := range map[string]struct {
+		change        func(*Storage)
+		reason, words string
+	}{
+		"a container that does not exist": {func(s *Storage) { s.Endpoint = azureServer(t, http.StatusNotFound, "ContainerNotFound") }, v1alpha1.ReasonBucketMissing, "container copies: it does not exist"},
+		"a key that is refused":           {func(s *Storage) { s.Endpoint = azureServer(t, http.StatusForbidden, "AuthenticationFailed") }, v1alpha1.ReasonStorageRefused, "does Secret keys have the right key"},
+		"a key that is none": {func(s *Storage) {
+			s.Credentials = keys(t, map[string]string{AccountKey: "%"})
+		}, v1alpha1.ReasonMissingReference, "key account_key of Secret keys is no key of a storage account"},
+		"no key": {func(s *Storage) { s.Credentials = t.TempDir() }, v1alpha1.ReasonMissingReference, "key account_key of Secret keys is not there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := st
+			c.change(&st)
+			_, err := st.open(t.Context())
+			require.Error(t, err)
+			r := resultOf(err, "", false)
+			assert.Equal(t, c.reason, r.Reason, r.Message)
+			assert.Contains(t, r.Message, c.words)
+		})
+	}
+}

@@ -1,0 +1,232 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"gocloud.dev/blob"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+)
+
+// What BR says that a task of log backup is.
+const (
+	taskNormal = "NORMAL"
+	taskPaused = "PAUSE"
+	taskError  = "ERROR"
+)
+
+// pausePoint ends the name of what BR has PD hold back for a task that is paused.
+const pausePoint = "_pause_safepoint"
+
+// logStates are what a task can be asked to be.
+func logStates() []string {
+	return []string{result.TaskRunning, result.TaskPaused, result.TaskStopped}
+}
+
+// logTask is a task of log backup, as br log status --json tells of it.
+type logTask struct {
+	Name       string `json:"name"`
+	Start      uint64 `json:"start_ts"`
+	Status     string `json:"status"`
+	Checkpoint uint64 `json:"checkpoint"`
+	Storage    string `json:"storage"`
+	Errors     []struct {
+		Store uint64 `json:"store_id"`
+		Error struct {
+			Code    string `json:"error_code"`
+			Message string `json:"error_message"`
+		} `json:"last_error"`
+	} `json:"last_errors"`
+}
+
+// keepLog brings the task of a LogBackup to what it is to be, and says how far it is. Doing it
+// again does nothing more: each time what is there is looked at first.
+func (c Command) keepLog(ctx context.Context, log io.Writer) (result.Result, error) {
+	own, err := c.task(ctx, log)
+	if err != nil {
+		return result.Result{}, err
+	}
+	failed := own.failed()
+	if err := c.bring(ctx, log, own); err != nil {
+		return result.Result{}, err
+	}
+	out := result.Result{Log: &result.Log{Task: result.TaskStopped}}
+	if c.Log.Truncate != "" {
+		if err := c.truncate(ctx, log); err != nil {
+			return result.Result{}, err
+		}
+		out.Log.Truncated = c.Log.Truncate
+	}
+	if c.Log.State != result.TaskStopped {
+		if own, err = c.task(ctx, log); err != nil {
+			return result.Result{}, err
+		}
+		failed = append(failed, own.failed()...)
+	}
+	own.tell(out.Log, c.Log.State)
+	if len(failed) > 0 && c.Log.State != result.TaskStopped {
+		out.Reason, out.Message = v1alpha1.ReasonLogTaskFailed, "TiKV had paused the task: "+failed[0]
+		return out, errBegun
+	}
+	return out, nil
+}
+
+// failed says what errors have paused a task; none if none has.
+func (t *logTask) failed() []string {
+	if t == nil || t.Status != taskError {
+		return nil
+	}
+	out := []string{}
+	for _, e := range t.Errors {
+		out = append(out, fmt.Sprintf("store %d: %s: %s", e.Store, e.Error.Code, e.Error.Message))
+	}
+	return append(out, "BR tells no reason")
+}
+
+// tell fills in what is known of a task, after it was brought to a state.
+func (t *logTask) tell(out *result.Log, state string) {
+	if t == nil || state == result.TaskStopped {
+		return
+	}
+	out.Task = result.TaskRunning
+	if t.Status != taskNormal {
+		out.Task = result.TaskPaused
+	}
+	out.Start, out.Checkpoint = strconv.FormatUint(t.Start, 10), strconv.FormatUint(max(t.Checkpoint, t.Start), 10)
+}
+
+// bring starts, pauses, resumes or stops the task.
+func (c Command) bring(ctx context.Context, log io.Writer, own *logTask) error {
+	if c.Log.State == result.TaskStopped {
+		return c.stopTask(ctx, log, own)
+	}
+	if own == nil {
+		if err := c.startTask(ctx, log); err != nil {
+			return err
+		}
+		own = &logTask{Status: taskNormal}
+	}
+	switch {
+	case c.Log.State == result.TaskPaused && own.Status == taskNormal:
+		return c.br(ctx, log, nil, "pause")
+	case c.Log.State == result.TaskRunning && own.Status != taskNormal:
+		return c.br(ctx, log, nil, "resume")
+	}
+	return nil
+}
+
+// startTask starts the task in the folder of the LogBackup. In one that has its log already, BR
+// goes on where that ends.
+func (c Command) startTask(ctx context.Context, log io.Writer) error {
+	p, err := c.Storage.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = p.bucket.Close() }() // nothing was left unwritten
+	if err := p.claimLog(ctx, c.UID); err != nil {
+		return err
+	}
+	return c.br(ctx, log, p, "start", "--storage", p.url())
+}
+
+// claimLog makes sure that the folder has nobody else's files, and marks it.
+func (p *place) claimLog(ctx context.Context, uid string) error {
+	m, err := p.marker(ctx)
+	switch {
+	case err != nil:
+		return err
+	case m != nil && (m.UID != uid || !m.Log):
+		return fail(v1alpha1.ReasonFolderTaken, "folder %s of %s has another backup, with UID %s: create a LogBackup of another name", p.Folder, p.name(), m.UID)
+	case m != nil:
+		return nil
+	}
+	if err := p.each(ctx, "", func(file *blob.ListObject) error {
+		return fail(v1alpha1.ReasonFolderTaken, "folder %s of %s has files that are none of a backup, such as %s", p.Folder, p.name(), file.Key)
+	}); err != nil {
+		return err
+	}
+	return p.begin(ctx, marker{UID: uid, Physical: true, Log: true})
+}
+
+// stopTask stops the task, and removes what BR has PD hold back for it, also if a run that was
+// killed has stopped it before.
+func (c Command) stopTask(ctx context.Context, log io.Writer, own *logTask) error {
+	begun := c.Log.Begun
+	if own != nil {
+		begun = strconv.FormatUint(own.Start, 10)
+		if err := c.br(ctx, log, nil, "stop"); err != nil {
+			return err
+		}
+	}
+	return c.Cluster.free(ctx, func(s safePoint) bool {
+		return s.ServiceID == c.Log.Task+pausePoint || s.byBR() && strconv.FormatUint(s.SafePoint+1, 10) == begun
+	})
+}
+
+// truncate deletes the log before a time stamp, if it is the LogBackup's.
+func (c Command) truncate(ctx context.Context, log io.Writer) error {
+	p, err := c.Storage.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = p.bucket.Close() }() // nothing was written
+	m, err := p.marker(ctx)
+	switch {
+	case err != nil:
+		return err
+	case m == nil || m.UID != c.UID || !m.Log:
+		return fail(v1alpha1.ReasonFolderTaken, "folder %s of %s has no log of this LogBackup: nothing is deleted", p.Folder, p.name())
+	}
+	return c.runTool(ctx, log, append(p.env(), logToTerminal), []string{"log", "truncate", "--until", c.Log.Truncate, "--yes", "--storage", p.url()})
+}
+
+// br runs a command about the task; p is nil for one that asks PD alone.
+func (c Command) br(ctx context.Context, log io.Writer, p *place, verb string, more ...string) error {
+	env := []string{logToTerminal}
+	if p != nil {
+		env = append(env, p.env()...)
+	}
+	return c.runTool(ctx, log, env, slices.Concat([]string{"log", verb, "--task-name", c.Log.Task}, c.Cluster.args(), more))
+}
+
+// task asks for the task, nil if the cluster has none. One that is somebody else's is refused:
+// a cluster has one.
+func (c Command) task(ctx context.Context, log io.Writer) (*logTask, error) {
+	var said bytes.Buffer
+	args := append([]string{"log", "status", "--json"}, c.Cluster.args()...)
+	if err := c.runTool(ctx, io.MultiWriter(log, &said), []string{logToTerminal}, args); err != nil {
+		return nil, err
+	}
+	all, err := tasksIn(said.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range all {
+		if t.Name == c.Log.Task {
+			return &all[i], nil
+		}
+	}
+	if len(all) > 0 && c.Log.State != result.TaskStopped {
+		return nil, fail(v1alpha1.ReasonLogTaskTaken, "the cluster has the task %s already, which writes to %s, and it can have one: stop that one first, or delete this LogBackup", all[0].Name, all[0].Storage)
+	}
+	return nil, nil //nolint:nilnil // none is an answer
+}
+
+// tasksIn finds the tasks in what br log status --json writes, among lines of its log.
+func tasksIn(said []byte) ([]logTask, error) {
+	for line := range bytes.Lines(said) {
+		var out []logTask
+		if json.Unmarshal(line, &out) == nil {
+			return out, nil
+		}
+	}
+	return nil, errors.New("br log status --json wrote no tasks")
+}

@@ -1,0 +1,224 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+)
+
+// brOf plays br log as its manual has it: a cluster has one task.
+type brOf struct {
+	pd    *pdOf
+	tasks []logTask
+	calls []string
+	fails map[string]string
+}
+
+func (b *brOf) run(_ context.Context, tool Process) error {
+	verb := tool.Args[1]
+	b.calls = append(b.calls, verb)
+	if words := b.fails[verb]; words != "" {
+		_, _ = fmt.Fprintln(tool.Out, "Error: "+words)
+		return errors.New("exit status 1")
+	}
+	value := func(flag string) string {
+		at := slices.Index(tool.Args, flag)
+		if at < 0 {
+			return ""
+		}
+		return tool.Args[at+1]
+	}
+	switch verb {
+	case "start":
+		b.tasks = append(b.tasks, logTask{Name: value("--task-name"), Start: 42, Status: taskNormal, Storage: value("--storage")})
+		b.pd.points = append(b.pd.points, safePoint{"br-start", 41})
+	case "pause":
+		b.tasks[0].Status = taskPaused
+		b.pd.points = append(b.pd.points, safePoint{value("--task-name") + pausePoint, 44})
+	case "resume":
+		b.tasks[0].Status = taskNormal
+	case "stop":
+		b.tasks = nil
+	case "status":
+		text, err := json.Marshal(b.tasks)
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(tool.Out, "[2026/01/02 03:04:05.678 +00:00] [INFO] [a.go:1] [words]\n%s\n", text)
+	}
+	return nil
+}
+
+// keeping is a command about a log, with what it runs on.
+func keeping(t *testing.T) (Command, *brOf, server) {
+	t.Helper()
+	pd := &pdOf{points: others()}
+	command, _, s := physical(t, pd)
+	br := &brOf{pd: pd, fails: map[string]string{}}
+	command.Start = br.run
+	command.Log = Log{Task: "pitr_12345678", State: result.TaskRunning}
+	return command, br, s
+}
+
+func TestBR01ATaskIsBroughtToItsStateAndNothingOfItStaysInPD(t *testing.T) {
+	c, br, s := keeping(t)
+	do := func(state string, calls ...string) result.Log {
+		t.Helper()
+		br.calls, c.Log.State = nil, state
+		out, err := c.keepLog(t.Context(), io.Discard)
+		require.NoError(t, err)
+		assert.Equal(t, calls, br.calls)
+		return *out.Log
+	}
+	assert.Equal(t, result.Log{Task: "Running", Start: "42", Checkpoint: "42"}, do(result.TaskRunning, "status", "start", "status"))
+	assert.Contains(t, br.tasks[0].Storage, "s3://copies/prod/monday/data")
+	assert.Equal(t, []string{"prod/monday/backup.json"}, files(t, filepath.Join(s.dir, "copies")))
+	br.tasks[0].Checkpoint = 99
+	assert.Equal(t, result.Log{Task: "Running", Start: "42", Checkpoint: "99"}, do(result.TaskRunning, "status", "status"), "it is started once")
+	assert.Equal(t, "Paused", do(result.TaskPaused, "status", "pause", "status").Task)
+	assert.Equal(t, "Paused", do(result.TaskPaused, "status", "status").Task, "it is paused once")
+	assert.Equal(t, "Running", do(result.TaskRunning, "status", "resume", "status").Task)
+	assert.Equal(t, result.Log{Task: "Stopped"}, do(result.TaskStopped, "status", "stop"))
+	assert.Equal(t, others(), br.pd.points)
+	// A run that was killed has stopped it, and not gone on.
+	br.pd.points, c.Log.Begun = append(br.pd.points, safePoint{"br-start", 41}, safePoint{"pitr_12345678" + pausePoint, 44}), "42"
+	assert.Equal(t, result.Log{Task: "Stopped"}, do(result.TaskStopped, "status"))
+	assert.Equal(t, others(), br.pd.points)
+	assert.Equal(t, "Running", do(result.TaskRunning, "status", "start", "status").Task, "it goes on in its folder")
+}
+
+func TestBR01ATaskThatAnErrorPausedIsResumedAndTold(t *testing.T) {
+	c, br, _ := keeping(t)
+	_, err := c.keepLog(t.Context(), io.Discard)
+	require.NoError(t, err)
+	br.tasks[0].Status = taskError
+	require.NoError(t, json.Unmarshal([]byte(`[{"store_id": 4, "last_error": {"error_code": "KV:LogBackup:RaftReq", "error_message": "no room"}}]`), &br.tasks[0].Errors))
+	out, err := c.keepLog(t.Context(), io.Discard)
+	require.ErrorIs(t, err, errBegun)
+	assert.Equal(t, result.Result{
+		Reason: v1alpha1.ReasonLogTaskFailed, Message: "TiKV had paused the task: store 4: KV:LogBackup:RaftReq: no room",
+		Log: &result.Log{Task: "Running", Start: "42", Checkpoint: "42"},
+	}, out)
+}
+
+func TestBR01WhatStandsInTheWayOfALogIsNamed(t *testing.T) {
+	for name, of := range map[string]struct {
+		change        func(*Command, *brOf, server)
+		reason, words string
+	}{
+		"another task": {func(_ *Command, b *brOf, _ server) { b.tasks = []logTask{{Name: "other", Storage: "s3://x/y"}} }, v1alpha1.ReasonLogTaskTaken, "the cluster has the task other already, which writes to s3://x/y"},
+		"a gap": {func(_ *Command, b *brOf, _ server) {
+			b.fails["start"] = "GC safepoint 9 exceed TS 7: [BR:Backup:ErrBackupGCSafepointExceeded]backup GC safepoint exceeded"
+		}, v1alpha1.ReasonLogGap, "exceed TS 7"},
+		"a bucket that is missing": {func(c *Command, _ *brOf, _ server) { c.Storage.Bucket = "nothing" }, v1alpha1.ReasonBucketMissing, "it does not exist"},
+		"files of somebody": {func(_ *Command, _ *brOf, s server) {
+			require.NoError(t, os.MkdirAll(filepath.Join(s.dir, "copies", "prod", "monday"), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(s.dir, "copies", "prod", "monday", "x"), nil, 0o600))
+		}, v1alpha1.ReasonFolderTaken, "files that are none of a backup"},
+		"PD":                  {func(_ *Command, b *brOf, _ server) { b.fails["status"] = "context deadline exceeded" }, v1alpha1.ReasonRunFailed, "context deadline exceeded"},
+		"nothing to truncate": {func(c *Command, _ *brOf, _ server) { c.Log.State, c.Log.Truncate = result.TaskStopped, "50" }, v1alpha1.ReasonFolderTaken, "nothing is deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, br, s := keeping(t)
+			of.change(&c, br, s)
+			_, err := c.keepLog(t.Context(), io.Discard)
+			require.Error(t, err)
+			r := resultOf(err, v1alpha1.ReasonRunFailed, false)
+			assert.Equal(t, of.reason, r.Reason, r.Message)
+			assert.Contains(t, r.Message, of.words)
+		})
+	}
+}
+
+func TestBR01ALogIsStoppedWithoutItsBucket(t *testing.T) {
+	c, br, _ := keeping(t)
+	_, err := c.keepLog(t.Context(), io.Discard)
+	require.NoError(t, err)
+	c.Storage.Credentials, c.Log.State = t.TempDir(), result.TaskStopped
+	_, err = c.keepLog(t.Context(), io.Discard)
+	require.NoError(t, err)
+	assert.Empty(t, br.tasks)
+	assert.Equal(t, others(), br.pd.points)
+}
+
+func TestBR01ALogIsTruncatedInItsOwnFolder(t *testing.T) {
+	c, br, _ := keeping(t)
+	_, err := c.keepLog(t.Context(), io.Discard)
+	require.NoError(t, err)
+	var args []string
+	c.Start = func(ctx context.Context, tool Process) error {
+		if tool.Args[1] == "truncate" {
+			args = tool.Args
+			assert.Contains(t, tool.Env, "AWS_ACCESS_KEY_ID="+access)
+		}
+		return br.run(ctx, tool)
+	}
+	c.Log.Truncate = "77"
+	out, err := c.keepLog(t.Context(), io.Discard)
+	require.NoError(t, err)
+	assert.Equal(t, "77", out.Log.Truncated)
+	assert.Equal(t, []string{"log", "truncate", "--until", "77", "--yes", "--storage"}, args[:6])
+	c.UID = "of-another"
+	_, err = c.keepLog(t.Context(), io.Discard)
+	require.ErrorContains(t, err, "nothing is deleted")
+}
+
+func TestBR01ALogReachesWhatIsAskedFor(t *testing.T) {
+	has, err := spanIn([]byte("x\n[2022/07/25 23:02:57.236 +08:00] [INFO] [collector.go:69] [\"log metadata\"] [log-min-ts=100] [log-min-date=\"2022\"] [log-max-ts=200] [log-max-date=\"2022\"]\n"))
+	require.NoError(t, err)
+	assert.Equal(t, span{100, 200}, has)
+	_, err = spanIn([]byte("nothing"))
+	require.Error(t, err)
+	for _, c := range []struct {
+		backup, until string
+		want          uint64
+		words         string
+	}{
+		{"100", "", 200, ""},
+		{"150", "170", 170, ""},
+		{"200", "200", 200, ""},
+		{"99", "170", 0, "the log begins at"},
+		{"150", "201", 0, "the log ends at"},
+		{"150", "149", 0, "after the moment that is asked for"},
+		{"", "149", 0, "tells no time stamp"},
+	} {
+		to, err := has.reaches(c.backup, c.until)
+		assert.Equal(t, c.want, to)
+		if c.words != "" {
+			require.ErrorContains(t, err, c.words)
+		}
+	}
+}
+
+// A moment is restored by one run of BR, from a log that is one and after its span was asked for.
+func TestBR01AMomentIsRestoredFromABackupAndALog(t *testing.T) {
+	c, br, s := keeping(t)
+	c.Storage.Folder, c.UID = "prod/pitr", "l"
+	_, err := c.keepLog(t.Context(), io.Discard)
+	require.NoError(t, err)
+	p, err := c.Storage.open(t.Context())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, p.bucket.Close()) }()
+	require.NoError(t, p.isLog(t.Context(), "l"))
+	require.ErrorContains(t, p.isLog(t.Context(), "other"), "has the log of the LogBackup with UID l")
+	require.ErrorContains(t, p.beside("prod/nothing").isLog(t.Context(), ""), "has no log")
+	_, err = p.complete(t.Context(), "")
+	require.ErrorContains(t, err, "name its folder by spec.from.logFolder")
+	br.fails["metadata"] = "AccessDenied"
+	_, err = c.span(t.Context(), p, io.Discard)
+	assert.Equal(t, v1alpha1.ReasonStorageRefused, resultOf(err, "", false).Reason)
+	assert.True(t, strings.HasPrefix(s.url, "http"))
+}
