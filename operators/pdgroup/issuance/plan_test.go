@@ -20,10 +20,10 @@ import (
 var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 const (
-	memberSecret   = "basic-pd-cluster-secret"
-	operatorSecret = "basic-cluster-client-secret"
-	kvSecret       = "basic-tikv-cluster-secret"
-	caSecret       = "basic-pd-ca-secret"
+	memberSecret   = "basic-pd-cluster-secret"     //nolint:gosec // a name
+	operatorSecret = "basic-cluster-client-secret" //nolint:gosec // a name
+	kvSecret       = "basic-tikv-cluster-secret"   //nolint:gosec // a name
+	caSecret       = "basic-pd-ca-secret"          //nolint:gosec // a name
 )
 
 // world is a cluster of PD and TiKV, and what there is of its certificates.
