@@ -31,6 +31,9 @@ func run() error {
 	jobs := flag.Int("jobs", 2, "how many mutants run at the same time")
 	only := flag.String("run", "", "run only the mutants whose name matches this regular expression")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("%q is no flag: name mutants with -run %s", flag.Arg(0), flag.Arg(0))
+	}
 	wanted, err := regexp.Compile(*only)
 	if err != nil {
 		return fmt.Errorf("read -run: %w", err)
