@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -97,10 +96,7 @@ func (b br) startLog(flags map[string]string) error {
 		return fmt.Errorf("read the time stamp: %w", err)
 	}
 	lock := filepath.Join(b.server.dir, at.Host, at.Path, "backup.lock")
-	if err := os.MkdirAll(filepath.Dir(lock), 0o700); err != nil {
-		return fmt.Errorf("write a log: %w", err)
-	}
-	if err := os.WriteFile(lock, []byte("lock"), 0o600); err != nil {
+	if err := writeFile(lock, "lock"); err != nil {
 		return fmt.Errorf("write a log: %w", err)
 	}
 	l := b.db.logs[at.Host+at.Path]

@@ -79,6 +79,14 @@ func (a *actor) lead(command *runner.Command, cluster types.NamespacedName) erro
 	return nil
 }
 
+// writeFile writes a file, and makes its folder.
+func writeFile(file, text string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(text), 0o600)
+}
+
 // br plays BR: it takes the flags that are documented, has PD hold back what it copies and
 // pauses a scheduler, as a restore does, and leaves both. Of a database called endless it
 // copies no end, and of one called broken it fails.
@@ -131,10 +139,7 @@ func (b br) run(ctx context.Context, tool runner.Process) error {
 		_, err := os.Stat(meta)
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(meta), 0o700); err != nil {
-		return fmt.Errorf("write a backup: %w", err)
-	}
-	if err := os.WriteFile(meta, []byte("meta"), 0o600); err != nil {
+	if err := writeFile(meta, "meta"); err != nil {
 		return fmt.Errorf("write a backup: %w", err)
 	}
 	switch {

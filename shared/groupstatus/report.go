@@ -73,13 +73,17 @@ func Report(g v1alpha1.Group, s observation.Snapshot, plan planning.Plan, work W
 	return status
 }
 
-// refusalDelay is for how long a scale-in may be refused before it counts as one for a
-// person: a store that is just being restarted comes back.
-const refusalDelay = 30 * time.Second
-
-// signingDelay is for how long a certificate may be waited for before that counts as a matter
-// for a person.
-const signingDelay = time.Minute
+// stallsAfter is for how long a reason may stand before it is a matter for a person; 0 for
+// always.
+func stallsAfter(reason string) time.Duration {
+	switch reason {
+	case v1alpha1.ReasonScaleInRefused:
+		return 30 * time.Second // a store that is just being restarted comes back
+	case v1alpha1.ReasonWaitingForCertificate:
+		return time.Minute
+	}
+	return 0
+}
 
 // reportedOutcome is how an outcome is told: about the object that a person edits, and as a stall if
 // only a person can help. The reconcile itself ends as it would.
@@ -91,14 +95,14 @@ func reportedOutcome(g v1alpha1.Group, s observation.Snapshot, o step.Outcome) s
 		return o
 	}
 	before := meta.FindStatusCondition(g.GetGroupStatus().Conditions, v1alpha1.ConditionUpToDate)
-	unsigned := o.Reason == v1alpha1.ReasonWaitingForCertificate && before != nil && before.Reason == o.Reason && s.Now.Sub(before.LastTransitionTime.Time) >= signingDelay
-	refused := o.Reason == v1alpha1.ReasonScaleInRefused && before != nil && before.Reason == o.Reason && s.Now.Sub(before.LastTransitionTime.Time) >= refusalDelay
+	limit := stallsAfter(o.Reason)
+	overdue := limit > 0 && before != nil && before.Reason == o.Reason && s.Now.Sub(before.LastTransitionTime.Time) >= limit
 	stalled := slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
 		c := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionStalled)
 		// The group itself replaces a member whose claim is lost, where it may.
 		return c != nil && c.Reason == o.Reason && c.Reason != v1alpha1.ReasonClaimLost && strings.HasPrefix(o.Message, "Instance "+i.Name+": ")
 	})
-	if refused || stalled || unsigned {
+	if overdue || stalled {
 		o.Kind = step.KindStall
 	}
 	return o

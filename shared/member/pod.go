@@ -36,6 +36,12 @@ func PodStateOf(i *v1alpha1.Instance) PodState {
 	return PodReady
 }
 
+// HasStopped reports whether a suspended Instance has no pod, and will have none: its operator
+// has seen that it is suspended.
+func HasStopped(i *v1alpha1.Instance) bool {
+	return i.Spec.Suspended && i.Status.ObservedGeneration == i.Generation && i.Status.PodUID == ""
+}
+
 // IsStopping reports whether an Instance has no pod that keeps running.
 func IsStopping(i *v1alpha1.Instance) bool {
 	return slices.Contains([]string{

@@ -108,7 +108,7 @@ func awaitOffline(c storestate.State, d component.Disruption, m storestate.Match
 // has stopped for good it never will be.
 func unregistered(d component.Disruption) component.Preparation {
 	i := d.Instance
-	if i.Spec.Suspended && i.Status.PodUID == "" && i.Status.ObservedGeneration == i.Generation {
+	if member.HasStopped(i) {
 		return component.Preparation{Ready: true, Suspend: true}
 	}
 	return component.Preparation{Suspend: true, Wait: step.Wait("Instance", time.Minute, v1alpha1.ReasonDraining,

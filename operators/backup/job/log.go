@@ -33,7 +33,7 @@ func (p *planner) keepLog(l *v1alpha1.LogBackup) {
 	job := p.current()
 	switch {
 	case job != nil && !p.ours(job):
-		p.plan.Outcome = p.stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Job %s belongs to somebody else: delete it: kubectl -n %s delete job %s", job.Name, job.Namespace, job.Name))
+		p.plan.Outcome = p.foreign(job)
 	case job != nil && job.DeletionTimestamp != nil:
 		p.plan.Outcome = p.settled(l)
 	case job != nil && !workload.JobEnded(job):
@@ -81,7 +81,7 @@ func (p *planner) settled(l *v1alpha1.LogBackup) step.Outcome {
 func (p *planner) logRuns(l *v1alpha1.LogBackup, job *batchv1.Job) {
 	p.plan.Status.Attempts = l.Status.Attempts // each status is written once, when it has ended
 	reason, why := p.blocked(job)
-	old := job.Annotations[v1alpha1.AnnotationRunGeneration] != strconv.FormatInt(l.Generation, 10)
+	old := isOfOtherSpec(l, job)
 	switch {
 	case old && (why != "" || l.DeletionTimestamp != nil):
 		p.stop(job)
@@ -94,6 +94,11 @@ func (p *planner) logRuns(l *v1alpha1.LogBackup, job *batchv1.Job) {
 			p.plan.Outcome = p.working(job)
 		}
 	}
+}
+
+// isOfOtherSpec reports whether a Job was made for another spec than a LogBackup has.
+func isOfOtherSpec(l *v1alpha1.LogBackup, job *batchv1.Job) bool {
+	return job.Annotations[v1alpha1.AnnotationRunGeneration] != strconv.FormatInt(l.Generation, 10)
 }
 
 // noted reports whether what a Job has told stands in status.
@@ -179,7 +184,7 @@ func (p *planner) logDue(l *v1alpha1.LogBackup, job *batchv1.Job) (bool, time.Du
 	}
 	since := p.seen.Now.Sub(s.CompletionTime.Time)
 	if s.Failures > 0 {
-		changed := job != nil && job.Annotations[v1alpha1.AnnotationRunGeneration] != strconv.FormatInt(l.Generation, 10)
+		changed := job != nil && isOfOtherSpec(l, job)
 		left := retryAfter(s.Failures) - since
 		return changed || left <= 0, left
 	}

@@ -119,7 +119,7 @@ func (p *planner) proceed() {
 	case current == nil:
 		p.begin()
 	case !p.ours(current):
-		p.plan.Outcome = p.stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Job %s belongs to somebody else: delete it: kubectl -n %s delete job %s", current.Name, current.Namespace, current.Name))
+		p.plan.Outcome = p.foreign(current)
 	default:
 		p.observe(current)
 	}
@@ -329,12 +329,17 @@ func (p *planner) remove(policy v1alpha1.CleanupPolicy, f files) {
 		p.plan.Start = renderClean(p.run, f, p.seen.Image)
 		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "Job "+p.plan.Start.Name+" is being made, which deletes the files")
 	case !p.ours(clean):
-		p.plan.Outcome = p.stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Job %s belongs to somebody else: delete it: kubectl -n %s delete job %s", clean.Name, clean.Namespace, clean.Name))
+		p.plan.Outcome = p.foreign(clean)
 	case clean.DeletionTimestamp != nil:
 		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "its files are being deleted")
 	default:
 		p.cleaned(f, clean)
 	}
+}
+
+// foreign says that somebody else's Job has a name that is needed.
+func (p *planner) foreign(job *batchv1.Job) step.Outcome {
+	return p.stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Job %s belongs to somebody else: delete it: kubectl -n %s delete job %s", job.Name, job.Namespace, job.Name))
 }
 
 // deleting says how far a Job that deletes files is.

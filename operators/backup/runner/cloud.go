@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/url"
-	"path"
 	"path/filepath"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
@@ -70,15 +68,6 @@ func (p *place) tokensGCS(ctx context.Context) (gcp.TokenSource, error) {
 	return found.TokenSource, nil
 }
 
-// urlGCS is what the tools take; without a file they use the identity of the pod.
-func (p *place) urlGCS() string {
-	query := url.Values{}
-	if p.Credentials != "" {
-		query.Set("credentials-file", filepath.Join(p.Credentials, CredentialsFile))
-	}
-	return (&url.URL{Scheme: "gcs", Host: p.Bucket, Path: "/" + path.Join(p.Folder, DataFolder), RawQuery: query.Encode()}).String()
-}
-
 // connectAzblob opens a container of Azure, by a key or as the identity of the pod.
 func (p *place) connectAzblob(ctx context.Context) (err error) {
 	at := cmp.Or(p.Endpoint, "https://"+p.Account+".blob.core.windows.net") + "/" + p.Bucket
@@ -108,12 +97,7 @@ func (p *place) connectAzblob(ctx context.Context) (err error) {
 	return p.told("open", err)
 }
 
-// urlAzblob is what the tools take; the key comes by envAzblob.
-func (p *place) urlAzblob() string {
-	query := url.Values{"account-name": {p.Account}}
-	return (&url.URL{Scheme: "azure", Host: p.Bucket, Path: "/" + path.Join(p.Folder, DataFolder), RawQuery: query.Encode()}).String()
-}
-
+// envAzblob is the key, if there is one.
 func (p *place) envAzblob() []string {
 	if p.secret == "" {
 		return nil

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -52,13 +51,7 @@ func googleServer(t *testing.T) string {
 	t.Helper()
 	g := objectstore.Google{Address: loopback.Address(t), Dir: t.TempDir()}
 	require.NoError(t, os.MkdirAll(filepath.Join(g.Dir, "copies"), 0o700))
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended, err := g.Start(ctx)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		cancel()
-		assert.Error(t, <-ended, "it was killed")
-	})
+	startServer(t, g.Start)
 	t.Setenv("STORAGE_EMULATOR_HOST", g.Address) // read by Google's client
 	return g.Dir
 }

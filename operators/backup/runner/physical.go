@@ -68,6 +68,16 @@ func (m *marker) readable(server string) error {
 
 // restoreStores has BR lead the stores, which read the backup.
 func (c Command) restoreStores(ctx context.Context, p *place, db *sql.DB, log io.Writer, m *marker) (result.Result, error) {
+	// Users and passwords are those of the cluster, as after a logical restore.
+	args := append([]string{"restore", "full", "--with-sys-table=false"}, c.leadArgs(p, "tikv-max-restore-concurrency")...)
+	if failed, err := c.leadRestore(ctx, p, db, log, args); err != nil {
+		return failed, err
+	}
+	return resultOfMarker(m), nil
+}
+
+// leadRestore has BR restore, and removes what it leaves in PD. The result is that of a failure.
+func (c Command) leadRestore(ctx context.Context, p *place, db *sql.DB, log io.Writer, args []string) (result.Result, error) {
 	since, err := position(ctx, db)
 	if err != nil {
 		return result.Result{}, err
@@ -76,14 +86,12 @@ func (c Command) restoreStores(ctx context.Context, p *place, db *sql.DB, log io
 	if err != nil {
 		return result.Result{}, err
 	}
-	// Users and passwords are those of the cluster, as after a logical restore.
-	args := append([]string{"restore", "full", "--with-sys-table=false"}, c.leadArgs(p, "tikv-max-restore-concurrency")...)
 	err = c.runTool(ctx, log, append(p.env(), logToTerminal), args)
 	c.Cluster.tidy(ctx, log, func(s safePoint) bool { return s.byBR() && s.SafePoint+1 >= since }, paused)
 	if err != nil {
 		return resultOf(err, v1alpha1.ReasonRunFailed, true, p.secret), errBegun
 	}
-	return resultOfMarker(m), nil
+	return result.Result{}, nil
 }
 
 // leadArgs are the arguments that BR takes for backups and restores; threads is how it calls

@@ -32,20 +32,10 @@ func (c Command) restorePoint(ctx context.Context, p *place, db *sql.DB, log io.
 	if err != nil {
 		return result.Result{}, err
 	}
-	since, err := position(ctx, db)
-	if err != nil {
-		return result.Result{}, err
-	}
-	paused, err := c.Cluster.paused(ctx)
-	if err != nil {
-		return result.Result{}, err
-	}
 	to := strconv.FormatUint(until, 10)
 	args := slices.Concat([]string{"restore", "point", "--storage", l.url(), "--full-backup-storage", p.url(), "--restored-ts", to}, c.Cluster.args())
-	err = c.runTool(ctx, log, append(p.env(), logToTerminal), args)
-	c.Cluster.tidy(ctx, log, func(s safePoint) bool { return s.byBR() && s.SafePoint+1 >= since }, paused)
-	if err != nil {
-		return resultOf(err, v1alpha1.ReasonRunFailed, true, p.secret), errBegun
+	if failed, err := c.leadRestore(ctx, p, db, log, args); err != nil {
+		return failed, err
 	}
 	return result.Result{Bytes: m.Bytes, TSO: to}, nil
 }

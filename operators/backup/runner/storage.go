@@ -137,17 +137,27 @@ func (p *place) url() string {
 	if p.Volume != "" {
 		return filepath.Join(p.Volume, p.Folder, DataFolder)
 	}
+	scheme, query := p.query()
+	return (&url.URL{Scheme: scheme, Host: p.Bucket, Path: "/" + path.Join(p.Folder, DataFolder), RawQuery: query.Encode()}).String()
+}
+
+// query is how the tools are told of a bucket: its scheme, and how it is reached.
+func (p *place) query() (scheme string, out url.Values) {
 	switch p.Provider {
 	case ProviderGCS:
-		return p.urlGCS()
+		out = url.Values{}
+		if p.Credentials != "" { // without a file they use the identity of the pod
+			out.Set("credentials-file", filepath.Join(p.Credentials, CredentialsFile))
+		}
+		return "gcs", out
 	case ProviderAzblob:
-		return p.urlAzblob()
+		return "azure", url.Values{"account-name": {p.Account}} // the key comes by env
 	}
-	query := url.Values{"region": {p.Region}, "force-path-style": {strconv.FormatBool(p.PathStyle)}}
+	out = url.Values{"region": {p.Region}, "force-path-style": {strconv.FormatBool(p.PathStyle)}}
 	if p.Endpoint != "" {
-		query.Set("endpoint", p.Endpoint)
+		out.Set("endpoint", p.Endpoint)
 	}
-	return (&url.URL{Scheme: "s3", Host: p.Bucket, Path: "/" + path.Join(p.Folder, DataFolder), RawQuery: query.Encode()}).String()
+	return "s3", out
 }
 
 // env is what the tool needs to reach the storage.

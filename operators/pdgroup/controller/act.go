@@ -202,19 +202,9 @@ func (r *steps) setPeerURLs(ctx context.Context, g *v1alpha1.PDGroup, all []memb
 			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("tell PD the URLs of member %s: %w", m.Name, err))
 		}
 	}
-	r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "PeerURLsSet", "SetPeerURLs", "PD's members find each other by %s", schemes(all[0].URLs))
+	r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "PeerURLsSet", "SetPeerURLs", "PD's members find each other by %s", all[0].Schemes())
 	r.PD.Kick(key)
 	return step.Done()
-}
-
-// schemes names those of URLs.
-func schemes(urls []string) string {
-	var out []string
-	for _, url := range urls {
-		scheme, _, _ := strings.Cut(url, "://")
-		out = append(out, scheme)
-	}
-	return strings.Join(out, " and ")
 }
 
 // confirmNoData looks at the API server for the claim of a member that has no

@@ -19,7 +19,6 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
-	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // States of a PD member, as an Instance shows them.
@@ -40,7 +39,7 @@ func report(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, outcome st
 		status.ClientSecretName = v1alpha1.ClientSecretName(g)
 	}
 	if p.ClusterID == "" {
-		status.Founders = founding.Record(g.Status.Founders, ours(g, s))
+		status.Founders = founding.Record(g.Status.Founders, membership.Ours(g, s))
 	}
 	if p.ClusterID != "" {
 		set.True(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "PD has cluster ID "+p.ClusterID)
@@ -117,11 +116,6 @@ func serves(set *conditions.Set, now time.Time) (bool, step.Outcome) {
 func unmet(set *conditions.Set, condition string) step.Outcome {
 	c := set.Get(condition)
 	return step.Wait("PD", time.Minute, c.Reason, c.Message)
-}
-
-// ours returns the Instances that this group has made.
-func ours(g *v1alpha1.PDGroup, s observation.Snapshot) []*v1alpha1.Instance {
-	return slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.Instance) bool { return !workload.IsOwned(g, i) })
 }
 
 // members reports every Instance's member as PD lists it. While PD cannot be

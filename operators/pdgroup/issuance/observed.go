@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -60,20 +61,11 @@ func conditionsOf(u *unstructured.Unstructured) []metav1.Condition {
 	return s.Status.Conditions
 }
 
-// condition returns the condition of a type, nil if there is none.
-func condition(all []metav1.Condition, kind string) *metav1.Condition {
-	for i := range all {
-		if all[i].Type == kind {
-			return &all[i]
-		}
-	}
-	return nil
-}
-
 // viewed returns a Certificate with what its status says.
 func viewed(u *unstructured.Unstructured) *Certificate {
-	out := &Certificate{Object: u, Ready: condition(conditionsOf(u), conditionReady)}
-	if issuing := condition(conditionsOf(u), conditionIssuing); issuing != nil && issuing.Status == metav1.ConditionFalse {
+	all := conditionsOf(u)
+	out := &Certificate{Object: u, Ready: meta.FindStatusCondition(all, conditionReady)}
+	if issuing := meta.FindStatusCondition(all, conditionIssuing); issuing != nil && issuing.Status == metav1.ConditionFalse {
 		out.Failed = issuing
 	}
 	return out

@@ -147,7 +147,7 @@ func (r *Reader) issuer(ctx context.Context, pd *v1alpha1.PDGroup, by v1alpha1.I
 	}
 	switch err := r.live.Get(ctx, key, u); {
 	case err == nil:
-		out.Issuer.Ready = condition(conditionsOf(u), conditionReady)
+		out.Issuer.Ready = meta.FindStatusCondition(conditionsOf(u), conditionReady)
 	case apierrors.IsNotFound(err):
 		out.Issuer.Absent = true
 	case meta.IsNoMatchError(err) && by.GroupOrDefault() == v1alpha1.CertManagerGroup:

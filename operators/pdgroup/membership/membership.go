@@ -32,6 +32,11 @@ func Of(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) (pd.M
 	return pd.Member{}, false
 }
 
+// Ours returns the Instances that this group has made.
+func Ours(g *v1alpha1.PDGroup, s observation.Snapshot) []*v1alpha1.Instance {
+	return slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.Instance) bool { return !workload.IsOwned(g, i) })
+}
+
 // Unknown says why PD's answer is nothing to act on; empty if it is.
 func Unknown(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	switch {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
-	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // PD's members reach each other at URLs that its etcd keeps. One that starts with another
@@ -27,6 +27,15 @@ type PeerURLs struct {
 	URLs []string
 }
 
+// Schemes names those of the URLs.
+func (p PeerURLs) Schemes() string {
+	var out []string
+	for _, url := range p.URLs {
+		out = append(out, schemeOf(url))
+	}
+	return strings.Join(out, " and ")
+}
+
 // Scheme returns the scheme that the members listen with, and that is to be recorded.
 func Scheme(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	if now := v1alpha1.PDScheme(g); IsSwitching(g) && (!haveStopped(g, s) || !mayStartOtherwise(g, s)) {
@@ -41,18 +50,12 @@ func IsSwitching(g *v1alpha1.PDGroup) bool { return v1alpha1.PDScheme(g) != v1al
 // mayStartOtherwise reports whether members that have stopped find each other when they
 // start with the other scheme: as PD was told, or because there is no PD yet.
 func mayStartOtherwise(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return g.Status.PeersHaveBothSchemes || !founding.Bootstrapped(g, s) && len(owned(g, s)) == 0
+	return g.Status.PeersHaveBothSchemes || !founding.Bootstrapped(g, s) && len(Ours(g, s)) == 0
 }
 
 // haveStopped reports whether no member's pod runs or is made any more.
 func haveStopped(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return !slices.ContainsFunc(owned(g, s), func(i *v1alpha1.Instance) bool {
-		return !i.Spec.Suspended || i.Status.ObservedGeneration != i.Generation || i.Status.PodUID != ""
-	})
-}
-
-func owned(g *v1alpha1.PDGroup, s observation.Snapshot) []*v1alpha1.Instance {
-	return slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.Instance) bool { return !workload.IsOwned(g, i) })
+	return !slices.ContainsFunc(Ours(g, s), func(i *v1alpha1.Instance) bool { return !member.HasStopped(i) })
 }
 
 // HaveBothSchemes reports whether PD lists a URL of either scheme of each member. While PD

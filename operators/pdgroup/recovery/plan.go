@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
@@ -64,7 +65,7 @@ func discard(plan *planning.Plan, g *v1alpha1.PDGroup, s observation.Snapshot, i
 	switch {
 	case said && deleted:
 		desired.Finalizers = nil
-	case said && rebuilt && stopped(i):
+	case said && rebuilt && member.HasStopped(i):
 		plan.Deletes = append(plan.Deletes, i)
 	}
 	plan.Instances = append(plan.Instances, planning.InstanceChange{Live: i, Desired: desired})

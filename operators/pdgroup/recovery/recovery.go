@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
@@ -59,15 +60,11 @@ func Alone(g *v1alpha1.PDGroup, view pd.View, name string) bool {
 // that has seen that it is suspended, and has no pod, will not have one.
 func Running(g *v1alpha1.PDGroup, instances []*v1alpha1.Instance) string {
 	for _, i := range instances {
-		if i.UID != g.Status.Recovery.Survivor.UID && !stopped(i) {
+		if i.UID != g.Status.Recovery.Survivor.UID && !member.HasStopped(i) {
 			return i.Name
 		}
 	}
 	return ""
-}
-
-func stopped(i *v1alpha1.Instance) bool {
-	return i.Spec.Suspended && i.Status.ObservedGeneration == i.Generation && i.Status.PodUID == ""
 }
 
 // Forced reports whether an Instance is to run with Flag.

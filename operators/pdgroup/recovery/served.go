@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -38,7 +39,7 @@ func served(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 // Serving returns the first Instance of those that PD serves whose pod may run or
 // may still be made; nil if there is none.
 func Serving(instances []*v1alpha1.Instance) *v1alpha1.Instance {
-	at := slices.IndexFunc(instances, func(i *v1alpha1.Instance) bool { return !stopped(i) })
+	at := slices.IndexFunc(instances, func(i *v1alpha1.Instance) bool { return !member.HasStopped(i) })
 	if at < 0 {
 		return nil
 	}
