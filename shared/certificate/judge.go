@@ -87,10 +87,10 @@ func (s Secrets) all() []Secret {
 func (s Secrets) Statuses(now time.Time) []v1alpha1.CertificateStatus {
 	var out []v1alpha1.CertificateStatus
 	for _, one := range s.all() {
-		if pair, err := Parse(one.Data); err == nil {
+		if pair, err := one.pair(); err == nil {
 			status := v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.shortest(now).NotAfter.UTC())}
 			if one.Made {
-				status.Trust = Trust(one.Data)
+				status.Trust = pair.trust
 			}
 			out = append(out, status)
 		}
@@ -176,7 +176,7 @@ func (s Secrets) problem(g v1alpha1.Group, pods []string, now time.Time) (Secret
 		case one.Data == nil:
 			return one, errAbsent
 		}
-		pair, err := Parse(one.Data)
+		pair, err := one.pair()
 		if err != nil {
 			return one, err
 		}

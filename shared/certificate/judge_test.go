@@ -230,6 +230,31 @@ func TestSEC01TheStatusTellsWhenCertificatesExpire(t *testing.T) {
 	assert.True(t, s.Statuses(now)[1].NotAfter.Time.Equal(now.Add(time.Hour)))
 }
 
+// Signatures are verified once, and what was verified ends all the same.
+func TestSEC01WhatWasVerifiedOnceIsGoodUntilItsCAEnds(t *testing.T) {
+	ca := authority(t) // it has nine days
+	pd := pdGroup(&v1alpha1.PDTLS{})
+	s := Wanted(pd, pd)
+	long := pki.Leaf{Names: sans(), From: now.Add(-time.Hour), Until: now.AddDate(1, 0, 0)}
+	s.Member.Data, s.Client.Data = data(t, ca, long), data(t, ca, pki.Leaf{From: long.From, Until: long.Until})
+	s.Member, s.Client = s.Member.Parsed(), s.Client.Parsed()
+	member, err := s.Member.pair()
+	require.NoError(t, err)
+	assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, now))
+	first, err := member.prove(member.CA, x509.ExtKeyUsageAny, now)
+	require.NoError(t, err)
+	again, err := member.prove(member.CA, x509.ExtKeyUsageAny, now.AddDate(0, 0, 8))
+	require.NoError(t, err)
+	assert.Same(t, &first[0], &again[0], "it is the chain that was found")
+	assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, now.AddDate(0, 0, 8)))
+	assert.Contains(t, s.Judge(pd, pd, nil, now.AddDate(0, 0, 10)).Message, "ca.crt of the same Secret is no good for it")
+	for range mostProofs + 1 {
+		_, err := member.prove(member.CA.Clone(), x509.ExtKeyUsageAny, now)
+		require.NoError(t, err)
+	}
+	assert.LessOrEqual(t, len(member.proofs.known), mostProofs)
+}
+
 func TestSEC01AnEndIsToldOfInTheLastTenthOfALife(t *testing.T) {
 	ca := authority(t) // it has nine days of eighteen
 	pd := pdGroup(&v1alpha1.PDTLS{})

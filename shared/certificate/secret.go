@@ -27,6 +27,30 @@ type Secret struct {
 	Made    bool
 	Said    string
 	Blocked bool
+
+	// parsed is what Data holds; nil until Parsed.
+	parsed *parsed
+}
+
+// parsed is what a Secret holds, or why that is no certificate.
+type parsed struct {
+	pair Pair
+	err  error
+}
+
+// Parsed returns the Secret with its Data parsed, once for all questions about it.
+func (s Secret) Parsed() Secret {
+	pair, err := Parse(s.Data)
+	s.parsed = &parsed{pair, err}
+	return s
+}
+
+// pair is what the Secret holds.
+func (s Secret) pair() (Pair, error) {
+	if s.parsed == nil {
+		s = s.Parsed()
+	}
+	return s.parsed.pair, s.parsed.err
 }
 
 // Pair is what a Secret holds, parsed.
@@ -37,6 +61,9 @@ type Pair struct {
 	Certificate tls.Certificate
 	leaf        *x509.Certificate
 	above       *x509.CertPool
+	// trust is a digest of the authorities, see Trust.
+	trust  string
+	proofs *proofs
 }
 
 // errMissing says that a key is not in the Secret.
@@ -49,7 +76,7 @@ func Parse(data map[string][]byte) (Pair, error) {
 			return Pair{}, fmt.Errorf("key %s: %w", key, errMissing)
 		}
 	}
-	out := Pair{CA: x509.NewCertPool(), above: x509.NewCertPool()}
+	out := Pair{CA: x509.NewCertPool(), above: x509.NewCertPool(), proofs: &proofs{}}
 	if !out.CA.AppendCertsFromPEM(data[v1alpha1.TLSKeyCA]) {
 		return Pair{}, fmt.Errorf("key %s: it is no certificate in PEM", v1alpha1.TLSKeyCA)
 	}
@@ -58,6 +85,7 @@ func Parse(data map[string][]byte) (Pair, error) {
 		return Pair{}, pairError(data, err)
 	}
 	out.leaf = out.Certificate.Leaf
+	out.trust = digest(data[v1alpha1.TLSKeyCA], out.leaf.AuthorityKeyId)
 	for _, der := range out.Certificate.Certificate[1:] {
 		if above, err := x509.ParseCertificate(der); err == nil {
 			out.above.AddCert(above)
@@ -120,7 +148,7 @@ func (p Pair) valid(now time.Time, names []string, uses ...use) error {
 		return fmt.Errorf("%s: %s of the same Secret %s", cert, v1alpha1.TLSKeyCA, unsigned(err))
 	}
 	for _, u := range uses {
-		if _, err := p.leaf.Verify(x509.VerifyOptions{Roots: p.CA, Intermediates: p.above, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{u.usage}}); err != nil {
+		if _, err := p.prove(p.CA, u.usage, now); err != nil {
 			return fmt.Errorf("%s: its extended key usage lacks %s", cert, u.said)
 		}
 	}
@@ -134,7 +162,7 @@ func (p Pair) valid(now time.Time, names []string, uses ...use) error {
 
 // SignedBy says why a certificate is not one that a CA has signed; nil if it is.
 func (p Pair) SignedBy(ca *x509.CertPool, now time.Time) error {
-	_, err := p.leaf.Verify(x509.VerifyOptions{Roots: ca, Intermediates: p.above, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	_, err := p.prove(ca, x509.ExtKeyUsageAny, now)
 	return err
 }
 
@@ -150,11 +178,11 @@ func unsigned(err error) string {
 // shortest returns the certificate that ends first: a Secret's own, or one above it.
 func (p Pair) shortest(now time.Time) *x509.Certificate {
 	first := p.leaf
-	chains, err := p.leaf.Verify(x509.VerifyOptions{Roots: p.CA, Intermediates: p.above, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	chain, err := p.prove(p.CA, x509.ExtKeyUsageAny, now)
 	if err != nil {
 		return first
 	}
-	for _, c := range chains[0] {
+	for _, c := range chain {
 		if c.NotAfter.Before(first.NotAfter) {
 			first = c
 		}

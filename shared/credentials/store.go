@@ -109,6 +109,7 @@ func (s *Store) get(ctx context.Context, live client.Reader, asked question) (ce
 	case !apierrors.IsNotFound(err):
 		return out, fmt.Errorf("get Secret %s: %w", key.Name, err)
 	}
+	out = out.Parsed()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.read[asked] = reading{out, now}

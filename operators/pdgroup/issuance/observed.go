@@ -27,6 +27,9 @@ type Observed struct {
 	Issuer Issuer
 	// Hindered says why no Certificate can be made; empty if any can.
 	Hindered string
+
+	// judged is what was found of the Secrets when they were read; nil until Judged.
+	judged *judged
 }
 
 // Issuer is what is known of an issuer.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -64,6 +63,9 @@ type word struct {
 func Make(pd *v1alpha1.PDGroup, o Observed, now time.Time) Plan {
 	p := Plan{Outcome: step.Done(), words: map[string]word{}}
 	source := v1alpha1.SourceOf(pd)
+	if o.judged == nil {
+		o = o.Judged(pd, now)
+	}
 	switch {
 	case pd.DeletionTimestamp != nil || len(o.Requests) == 0:
 		return p
@@ -78,7 +80,7 @@ func Make(pd *v1alpha1.PDGroup, o Observed, now time.Time) Plan {
 	}
 	for _, request := range o.Requests {
 		secret := o.Secrets[request.Secret]
-		if w := p.words[request.Secret]; w.blocked && (secret == nil || request.Lacks(secret.Data, now) != nil) {
+		if w := p.words[request.Secret]; w.blocked && (secret == nil || o.judged.lacks[request.Secret] != nil) {
 			p.Outcome = step.Worst(p.Outcome, certificate.Stall(fmt.Sprintf("Secret %s: %s", request.Secret, w.said)))
 		}
 	}
@@ -115,9 +117,8 @@ func (p *Plan) sign(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 	case ca == nil:
 		p.Founds = true
 	default:
-		var err error
-		if p.Authority, err = ReadAuthority(ca.Data); err != nil {
-			p.block(o.Requests, fmt.Sprintf("Secret %s with the CA, %v: mend it: %s", name, err, edit))
+		if p.Authority = o.judged.authority; o.judged.unusable != nil {
+			p.block(o.Requests, fmt.Sprintf("Secret %s with the CA, %v: mend it: %s", name, o.judged.unusable, edit))
 			return
 		}
 		if len(signed) > 0 && !slices.ContainsFunc(signed, p.Authority.trustedBy) {
@@ -131,7 +132,7 @@ func (p *Plan) sign(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 			p.words[request.Secret] = word{taken("Secret", request.Secret, pd) + ", or name it in secretName", true}
 			continue
 		}
-		if why := p.due(request, secret, now); why != "" {
+		if why := o.judged.due[request.Secret]; why != "" {
 			p.Secrets = append(p.Secrets, Write{Request: request, Live: secret, Signs: true, Why: why})
 		} else if !bytes.Equal(secret.Data[v1alpha1.TLSKeyCA], p.Authority.trusted) {
 			p.Secrets = append(p.Secrets, Write{Request: request, Live: secret, Why: "other CAs are trusted"})
@@ -151,36 +152,6 @@ func signed(pd *v1alpha1.PDGroup, o Observed) []*corev1.Secret {
 		}
 	}
 	return out
-}
-
-// due says why a certificate is to be signed anew; empty if it is not.
-func (p *Plan) due(request certificate.Request, secret *corev1.Secret, now time.Time) string {
-	switch {
-	case secret == nil:
-		return "it does not exist"
-	case p.Founds:
-		return "the CA is new"
-	}
-	// What ca.crt of it says does not count: that is written without another certificate.
-	held := maps.Clone(secret.Data)
-	if held != nil {
-		held[v1alpha1.TLSKeyCA] = p.Authority.trusted
-	}
-	if err := request.Lacks(held, now); err != nil {
-		return err.Error()
-	}
-	pair, err := certificate.Parse(held)
-	if err != nil {
-		return err.Error()
-	}
-	leaf := pair.Leaf()
-	switch life := leaf.NotAfter.Sub(leaf.NotBefore); {
-	case !p.Authority.signed(leaf):
-		return "another CA has signed it"
-	case now.After(leaf.NotBefore.Add(life * 2 / 3)):
-		return "two thirds of its life are over"
-	}
-	return ""
 }
 
 // request plans a Certificate of cert-manager, and says how far it is.

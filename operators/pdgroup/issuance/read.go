@@ -67,6 +67,7 @@ func (r *Reader) Read(ctx context.Context, pd *v1alpha1.PDGroup, groups []v1alph
 	if err := r.observe(ctx, pd, &out); err != nil {
 		return out, err
 	}
+	out = out.Judged(pd, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.read[pd.UID] = reading{of, now, out}
