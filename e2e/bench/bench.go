@@ -34,6 +34,8 @@ type Case struct {
 	Idle time.Duration
 	// Restart has the operators stopped and started again in the end.
 	Restart bool
+	// TLS has each cluster speak TLS, MySQL too, with certificates of a CA of its own.
+	TLS bool
 }
 
 // Result is what a case has cost.
@@ -105,7 +107,7 @@ func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (res
 	result.Clusters = c.Clusters
 	r.Watcher.CountChanges()
 	began := time.Now()
-	result.Start, err = m.measure(func() error { return bringUp(ctx, r, c.Clusters) })
+	result.Start, err = m.measure(func() error { return bringUp(ctx, r, c) })
 	result.Took, result.Changes = time.Since(began), r.Watcher.Changes()
 	if err == nil && c.Idle > 0 {
 		result.Idle, err = optional(m.measure(func() error { return idle(ctx, c.Idle) }))
@@ -131,10 +133,14 @@ func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (res
 func optional(c Cost, err error) (*Cost, error) { return &c, err }
 
 // bringUp creates clusters and waits until all are Ready and nothing is left to do.
-func bringUp(ctx context.Context, r *rig.Rig, clusters int) error {
+func bringUp(ctx context.Context, r *rig.Rig, of Case) error {
 	var keys []objects.Key
-	for at := range clusters {
+	for at := range of.Clusters {
 		c := cluster(fmt.Sprintf("c%d", at), r.Namespace())
+		if of.TLS {
+			c.Spec.TLS = &v1alpha1.ClusterTLS{CertificateSource: v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}}}
+			c.Spec.TiDB[0].TLS = &v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{}}
+		}
 		keys = append(keys, objects.Key{Kind: v1alpha1.KindTidbCluster, Name: c.Name})
 		if err := r.User().Create(ctx, c, client.FieldOwner("user")); err != nil {
 			return fmt.Errorf("create TidbCluster %s: %w", c.Name, err)

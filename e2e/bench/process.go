@@ -106,7 +106,7 @@ func MeasureProcesses(ctx context.Context, plane *controlplane.ControlPlane, c C
 		return out, err
 	}
 	began := time.Now()
-	if err := bringUp(ctx, r, c.Clusters); err != nil {
+	if err := bringUp(ctx, r, c); err != nil {
 		return out, err
 	}
 	out.Took = time.Since(began)

@@ -33,6 +33,7 @@ type options struct {
 	clusters  string
 	idle      time.Duration
 	restart   bool
+	tls       bool
 	requests  bool
 	changes   bool
 	functions int
@@ -56,6 +57,7 @@ func run() int {
 	flag.StringVar(&o.clusters, "clusters", "1,8,20", "how many clusters are created at once, for each run")
 	flag.DurationVar(&o.idle, "idle", 0, "watch the operators for so long when nothing is left to do")
 	flag.BoolVar(&o.restart, "restart", false, "stop the operators and start them again in the end")
+	flag.BoolVar(&o.tls, "tls", false, "have the clusters speak TLS, with certificates of a CA of their own")
 	flag.BoolVar(&o.requests, "requests", false, "print every kind of request")
 	flag.BoolVar(&o.changes, "changes", false, "print what the versions of all objects changed")
 	flag.IntVar(&o.functions, "functions", 0, "print so many functions of the operators by their processor time")
@@ -72,6 +74,9 @@ func run() int {
 }
 
 func (o options) do(ctx context.Context) error {
+	if o.tls && o.processes {
+		return errors.New("-tls is measured with the operators in this process: leave -processes out")
+	}
 	rig.NewJournal(nil)
 	run, err := describe(ctx, o.record)
 	if err != nil {
@@ -85,7 +90,7 @@ func (o options) do(ctx context.Context) error {
 		if err != nil || n < 1 {
 			return fmt.Errorf("-clusters %q: %q is no number of clusters: try -clusters 1,20", o.clusters, field)
 		}
-		c := bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart}
+		c := bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart, TLS: o.tls}
 		if o.processes {
 			found, err := measureProcesses(ctx, c)
 			if err != nil {
