@@ -3,6 +3,7 @@ package component
 import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // BatchRestarter is implemented by a Component whose members may be restarted at the same
@@ -17,16 +18,15 @@ type BatchRestarter interface {
 	// them are to be restarted. If the group asks for batches and none is possible, alone
 	// says why.
 	ChooseBatch(first *v1alpha1.Instance, others []*v1alpha1.Instance) (with []*v1alpha1.Instance, alone string)
-	// WhyBatchUnsafe says why members must not be stopped at the same time; empty if they
-	// may, as far as that is known without their regions. Some of them may have been
-	// stopped already.
-	WhyBatchUnsafe(all []*v1alpha1.Instance) string
-	// WhyBatchNotYet says the same of what passes by itself, as WhyNotYet does of one
+	// AllowsBatch says whether members may be stopped at the same time, as far as that is
+	// known without their regions. Some of them may have been stopped already.
+	AllowsBatch(all []*v1alpha1.Instance) verdict.Verdict
+	// AllowsBatchNow says the same of what passes by itself, as AllowsNow does of one
 	// member.
-	WhyBatchNotYet(all []*v1alpha1.Instance) string
+	AllowsBatchNow(all []*v1alpha1.Instance) verdict.Verdict
 	// BatchQuestion is what PD has to be asked about the regions of the members.
 	BatchQuestion(all []*v1alpha1.Instance) observation.RegionQuestion
-	// WhyAnswerUnsafe says why the members must not be stopped at the same time, by what
-	// PD answered; empty if they may.
-	WhyAnswerUnsafe(a observation.RegionAnswer) string
+	// AllowsByRegions says whether the members may be stopped at the same time, by what PD
+	// answered.
+	AllowsByRegions(a observation.RegionAnswer) verdict.Verdict
 }

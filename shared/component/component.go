@@ -7,6 +7,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // Disruption is the plan to stop or remove a member, and why.
@@ -39,9 +40,8 @@ type Preparation struct {
 	Wait step.Outcome
 }
 
-// Component answers what the planner asks about members of one kind. Everything is pure.
-//
-// A method whose name begins with Why returns a reason, empty if there is none.
+// Component answers what the planner asks about members of one kind. Everything is pure. What
+// may be done is a Verdict, which refuses where nobody has judged.
 type Component interface {
 	// NotServing reports that a member does not work and so adds nothing to its database.
 	// It may be restarted at any moment and without the Lease, so that every mistake can
@@ -51,13 +51,12 @@ type Component interface {
 	Rank(d Disruption) int
 	// NeedsLease reports whether a disruption needs the Lease of the cluster.
 	NeedsLease(d Disruption) bool
-	// WhyUnsafe says why a member must not be stopped now, or why its removal must not
-	// begin. It is asked before the Lease is taken, and again before the pod is stopped.
-	WhyUnsafe(d Disruption) string
-	// WhyNotYet says why a member must not be stopped at this moment, by what passes by
-	// itself, as a rule within seconds. It is asked where WhyUnsafe is, but not while the
+	// Allows says whether a member may be stopped, or its removal may begin. It is asked before the Lease is taken, and again before the pod is stopped.
+	Allows(d Disruption) verdict.Verdict
+	// AllowsNow says whether this is the moment to stop a member: what is in the way passes by
+	// itself, as a rule within seconds. It is asked where Allows is, but not while the
 	// member is prepared: the preparation causes some of it.
-	WhyNotYet(d Disruption) string
+	AllowsNow(d Disruption) verdict.Verdict
 	// Prepare makes a member safe to stop or, for Remove, takes it out of the database.
 	// begun is when the Lease was taken, zero without one.
 	Prepare(d Disruption, begun time.Time) Preparation
@@ -69,9 +68,9 @@ type Component interface {
 	UndoPreparation(i *v1alpha1.Instance) []Call
 	// LeaderCount is how many leaders a member has. They are waited for after a restart.
 	LeaderCount(i *v1alpha1.Instance) int
-	// WhyRefused says why a scale-in cannot remove members, all of them together. It is
+	// AllowsRemoval says whether a scale-in can remove members, all of them together. It is
 	// asked before the first side effect.
-	WhyRefused(victims []*v1alpha1.Instance) string
+	AllowsRemoval(victims []*v1alpha1.Instance) verdict.Verdict
 	// MaxConcurrentRemovals bounds how many members leave the database at the same time.
 	MaxConcurrentRemovals() int
 	// RestartsWhenDeleted reports whether a member whose Instance is being deleted serves,
@@ -80,6 +79,7 @@ type Component interface {
 	// ReplacedWhenDeleted reports whether a member whose Instance is being deleted is
 	// replaced by a new one in another slot before it has gone.
 	ReplacedWhenDeleted(i *v1alpha1.Instance) bool
-	// WhyDead says why a member never comes back and is to be replaced now.
-	WhyDead(i *v1alpha1.Instance) string
+	// ReasonDead says why a member never comes back and is to be replaced now; empty while it
+	// may come back.
+	ReasonDead(i *v1alpha1.Instance) string
 }

@@ -3,14 +3,15 @@ package component
 import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // OnlineConfig is how the running members of a component take a changed configuration.
 // Files are those of a ConfigMap, by name. Everything is pure.
 type OnlineConfig interface {
-	// WhyRestart says why members that run with the files old need a restart to run with the
-	// files wanted; empty if the difference can be applied while they run.
-	WhyRestart(old, wanted map[string]string) string
+	// AppliesOnline says whether members that run with the files old can be given the files
+	// wanted while they run, or what needs a restart.
+	AppliesOnline(old, wanted map[string]string) verdict.Verdict
 	// Progress says how far the running member of an Instance is on its way to run with
 	// the wanted files. others are the files that it may run with now.
 	Progress(i *v1alpha1.Instance, others []map[string]string, wanted map[string]string) ConfigProgress

@@ -16,18 +16,18 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
-// askAboutBatch says why members must not be stopped at the same time, by trecreated regions;
-// empty if they may. If PD was not asked about exactly these, the plan asks and goes no
-// further.
-func askAboutBatch(task planning.Task, t component.BatchRestarter, all []*v1alpha1.Instance) (reason string, known bool) {
+// askAboutBatch says whether members may be stopped at the same time, by their regions. If PD
+// was not asked about exactly these, the plan asks and goes no further.
+func askAboutBatch(task planning.Task, t component.BatchRestarter, all []*v1alpha1.Instance) (may verdict.Verdict, known bool) {
 	q := t.BatchQuestion(all)
 	if task.Snapshot.Answer == nil || !slices.Equal(task.Snapshot.Answer.Stores, q.Stores) {
 		task.Question = &q
-		return "", false
+		return verdict.Verdict{}, false
 	}
-	return t.WhyAnswerUnsafe(*task.Snapshot.Answer), true
+	return t.AllowsByRegions(*task.Snapshot.Answer), true
 }
 
 // chooseBatch chooses the members that are restarted together with the one that is next.
@@ -49,20 +49,20 @@ func chooseBatch(task planning.Task, first component.Disruption, work []componen
 		return nil, alone, step.Done()
 	}
 	all := append([]*v1alpha1.Instance{first.Instance}, chosen...)
-	if reason := t.WhyBatchUnsafe(all); reason != "" {
-		return nil, reason, step.Done()
+	if may := t.AllowsBatch(all); !may.Allowed() {
+		return nil, may.Reason(), step.Done()
 	}
-	if reason := t.WhyBatchNotYet(all); reason != "" {
+	if may := t.AllowsBatchNow(all); !may.Allowed() {
 		if !mayWaitLonger(task, first) {
-			return nil, reason, step.Done()
+			return nil, may.Reason(), step.Done()
 		}
-		return nil, "", step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is next (%s), and waits: %s", first.Instance.Name, first.Why, reason))
+		return nil, "", step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is next (%s), and waits: %s", first.Instance.Name, first.Why, may.Reason()))
 	}
-	switch reason, known := askAboutBatch(task, t, all); {
+	switch may, known := askAboutBatch(task, t, all); {
 	case !known:
 		return nil, "", step.Wait("PD", unsafeDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is next: %s", first.Instance.Name, first.Why))
-	case reason != "":
-		return nil, reason, step.Done()
+	case !may.Allowed():
+		return nil, may.Reason(), step.Done()
 	}
 	for _, i := range chosen {
 		with = append(with, lease.BatchMember{Instance: i.Name, Leaders: task.Rendering.Component.LeaderCount(i)})

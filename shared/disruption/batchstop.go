@@ -32,15 +32,15 @@ func stopBatch(task planning.Task, b batch) step.Outcome {
 		return shrinkBatch(task, b, "Instance "+holder.Name+" was deleted")
 	}
 	for _, d := range due {
-		if reason := whyNotComingBack(task.Group, task.Snapshot, d); reason != "" {
-			return shrinkBatch(task, b, reason)
+		if may := comesBack(task.Group, task.Snapshot, d); !may.Allowed() {
+			return shrinkBatch(task, b, may.Reason())
 		}
 	}
-	if reason := whyOutOfTurn(task.Group, task.Snapshot, task.Rendering, due...); reason != "" {
-		return abandonBatch(task, b, reason)
+	if may := inTurn(task.Group, task.Snapshot, task.Rendering, due...); !may.Allowed() {
+		return abandonBatch(task, b, may.Reason())
 	}
-	if reason := t.WhyBatchUnsafe(b.all); reason != "" {
-		return shrinkBatch(task, b, reason)
+	if may := t.AllowsBatch(b.all); !may.Allowed() {
+		return shrinkBatch(task, b, may.Reason())
 	}
 	waits, ready := step.Done(), true
 	for _, d := range due {
@@ -60,17 +60,17 @@ func stopBatch(task planning.Task, b batch) step.Outcome {
 	if !ready {
 		return waits
 	}
-	if reason := t.WhyBatchNotYet(b.all); reason != "" {
+	if may := t.AllowsBatchNow(b.all); !may.Allowed() {
 		if !mayWaitLonger(task, due[0]) {
-			return shrinkBatch(task, b, reason)
+			return shrinkBatch(task, b, may.Reason())
 		}
-		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s and its batch are ready to be stopped (%s), and wait: %s", holder.Name, due[0].Why, reason))
+		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s and its batch are ready to be stopped (%s), and wait: %s", holder.Name, due[0].Why, may.Reason()))
 	}
-	switch reason, known := askAboutBatch(task, t, b.all); {
+	switch may, known := askAboutBatch(task, t, b.all); {
 	case !known:
 		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonPreparing, fmt.Sprintf("Instance %s is being prepared", holder.Name))
-	case reason != "":
-		return shrinkBatch(task, b, reason)
+	case !may.Allowed():
+		return shrinkBatch(task, b, may.Reason())
 	}
 	var named []string
 	for _, d := range due {

@@ -1,7 +1,6 @@
 package disruption
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // mayWaitLonger records that a disruption is held back by something that passes by itself,
@@ -32,14 +32,14 @@ func checkStart(task planning.Task, d component.Disruption) step.Outcome {
 	if hold := rollout.CheckUserHolds(task.Group, task.WithPlannedRevisions(task.Snapshot), task.Rendering, d, task.Target.Hash); hold.Kind != step.KindDone {
 		return hold
 	}
-	if reason := whyNotComingBack(task.Group, task.Snapshot, d); reason != "" {
-		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", d.Instance.Name, d.Why, reason))
+	if may := comesBack(task.Group, task.Snapshot, d); !may.Allowed() {
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted (%s): %s", d.Instance.Name, d.Why, may.Reason()))
 	}
-	if reason := cmp.Or(task.Rendering.Component.WhyUnsafe(d), task.Rendering.Component.WhyNotYet(d)); reason != "" {
+	if may := verdict.All(task.Rendering.Component.Allows(d), task.Rendering.Component.AllowsNow(d)); !may.Allowed() {
 		if task.Unsafe == nil {
 			task.Unsafe = &d
 		}
-		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted yet (%s): %s", d.Instance.Name, d.Why, reason))
+		return step.Wait("PD", unsafeDeadline, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted yet (%s): %s", d.Instance.Name, d.Why, may.Reason()))
 	}
 	if name := task.Snapshot.UnfinishedBatchMember(d.Instance); name != "" && task.Rendering.Component.NeedsLease(d) {
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonWaitingForLease, fmt.Sprintf("Instance %s (%s) waits for Instance %s, which was restarted together with one that is gone", d.Instance.Name, d.Why, name))
@@ -47,14 +47,13 @@ func checkStart(task planning.Task, d component.Disruption) step.Outcome {
 	return step.Done()
 }
 
-// whyNotComingBack says why a member would not come back from a restart; empty if it
-// would. A claim that is being deleted goes with its pod. The instance operator does not
+// comesBack says whether a member would come back from a restart. A claim that is being deleted goes with its pod. The instance operator does not
 // stop such a pod, so nothing is prepared, and the Lease is left to others. Claims of
 // volumes that the spec does not have any more do not count.
-func whyNotComingBack(g v1alpha1.Group, s observation.Snapshot, d component.Disruption) string {
+func comesBack(g v1alpha1.Group, s observation.Snapshot, d component.Disruption) verdict.Verdict {
 	i := d.Instance
 	if d.Verb != member.Restart || i.DeletionTimestamp != nil {
-		return ""
+		return verdict.Allow()
 	}
 	claims := s.Claims[i.Name]
 	wanted := func(c metav1.ObjectMeta) bool {
@@ -62,9 +61,9 @@ func whyNotComingBack(g v1alpha1.Group, s observation.Snapshot, d component.Disr
 	}
 	at := slices.IndexFunc(claims, func(c metav1.ObjectMeta) bool { return c.DeletionTimestamp != nil && wanted(c) })
 	if at < 0 {
-		return ""
+		return verdict.Allow()
 	}
-	return fmt.Sprintf("claim %s is being deleted, and would go with its pod: replace the member with its data: kubectl delete instance %s -n %s", claims[at].Name, i.Name, i.Namespace)
+	return verdict.Refusef("claim %s is being deleted, and would go with its pod: replace the member with its data: kubectl delete instance %s -n %s", claims[at].Name, i.Name, i.Namespace)
 }
 
 // checkLease says which member a disruption has to wait for; Done if the Lease is free.
@@ -87,20 +86,20 @@ const transientTimeout = 30 * time.Second
 // may not exist any more.
 const leaseDeadline = 15 * time.Second
 
-// whyOutOfTurn says that a member would get a new revision before its group's turn, while
-// a group that comes first waits for the Lease; empty if that is not so. A member whose
+// inTurn refuses what would give a member a new revision before its group's turn, while a
+// group that comes first waits for the Lease. A member whose
 // pod may already be stopped for another revision keeps the Lease until it has been.
-func whyOutOfTurn(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, due ...component.Disruption) string {
+func inTurn(g v1alpha1.Group, s observation.Snapshot, r component.Rendering, due ...component.Disruption) verdict.Verdict {
 	if r.RollGate.Open || !isEarlierGroupWaiting(g, s) {
-		return ""
+		return verdict.Allow()
 	}
 	for _, d := range due {
 		rolls := d.Verb == member.Restart && d.Instance.DeletionTimestamp == nil && d.Instance.Spec.Revision != d.Revision
 		if rolls && !member.IsStopPending(d.Instance) && !r.Component.NotServing(d.Instance) {
-			return r.RollGate.Message
+			return verdict.Refuse(r.RollGate.Message)
 		}
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // isEarlierGroupWaiting reports whether a group that comes before this one waits for the

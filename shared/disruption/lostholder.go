@@ -11,6 +11,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // undoForLostHolder has PD undo what was prepared for a TiKV store whose Instance is gone,
@@ -43,14 +44,14 @@ func RecheckLostHolder(task planning.Task) {
 	if held.Holder.Kind != v1alpha1.KindTiKVGroup || task.Snapshot.PD.Err != nil || len(Leftovers(task.Snapshot.PD, held)) > 0 {
 		return
 	}
-	task.Rechecks = append(task.Rechecks, planning.Recheck{Instance: held.Holder.Instance, Still: func(now pd.View) string {
+	task.Rechecks = append(task.Rechecks, planning.Recheck{Instance: held.Holder.Instance, Still: func(now pd.View) verdict.Verdict {
 		if now.Err != nil {
-			return fmt.Sprintf("PD does not say whether it keeps leaders away from its store: %v", now.Err)
+			return verdict.Refusef("PD does not say whether it keeps leaders away from its store: %v", now.Err)
 		}
 		if calls := Leftovers(now, held); len(calls) > 0 {
-			return fmt.Sprintf("PD keeps leaders away from store %s (%s)", calls[0].Target, calls[0].Instance)
+			return verdict.Refusef("PD keeps leaders away from store %s (%s)", calls[0].Target, calls[0].Instance)
 		}
-		return ""
+		return verdict.Allow()
 	}})
 }
 

@@ -1,7 +1,6 @@
 package disruption
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // irreversibleVerbs lists the orders to PD that cannot be undone.
@@ -19,13 +19,13 @@ func irreversibleVerbs() []component.CallVerb {
 }
 
 // addRecheck records what a step about an Instance rests on: still says, by the component
-// as PD answers right before, why the step must not be done after all. A component that
+// as PD answers right before, whether the step may still be done. A component that
 // does not depend on PD is not asked again.
-func addRecheck(task planning.Task, instance string, still func(now component.Component) string) {
+func addRecheck(task planning.Task, instance string, still func(now component.Component) verdict.Verdict) {
 	if task.Rendering.ComponentFor == nil {
 		return
 	}
-	task.Rechecks = append(task.Rechecks, planning.Recheck{Instance: instance, Still: func(now pd.View) string { return still(task.Rendering.ComponentFor(now)) }})
+	task.Rechecks = append(task.Rechecks, planning.Recheck{Instance: instance, Still: func(now pd.View) verdict.Verdict { return still(task.Rendering.ComponentFor(now)) }})
 }
 
 // recheckPreparation records what a preparation rests on, if what follows from it cannot
@@ -37,35 +37,35 @@ func recheckPreparation(task planning.Task, d component.Disruption, begun time.T
 	if !stops && !removes {
 		return
 	}
-	addRecheck(task, d.Instance.Name, func(now component.Component) string {
-		if reason := cmp.Or(now.WhyUnsafe(d), now.WhyNotYet(d)); reason != "" && now.NeedsLease(d) {
-			return reason
+	addRecheck(task, d.Instance.Name, func(now component.Component) verdict.Verdict {
+		if may := verdict.All(now.Allows(d), now.AllowsNow(d)); !may.Allowed() && now.NeedsLease(d) {
+			return may
 		}
 		if anew := now.Prepare(d, begun); anew.Ready != planned.Ready || !slices.Equal(anew.Calls, planned.Calls) {
-			return "PD says something else by now"
+			return verdict.Refuse("PD says something else by now")
 		}
-		return ""
+		return verdict.Allow()
 	})
 }
 
 // recheckRecovery records that a member has recovered: the next disruption depends on it.
 func recheckRecovery(task planning.Task, i *v1alpha1.Instance, held lease.State) {
-	addRecheck(task, i.Name, func(now component.Component) string {
+	addRecheck(task, i.Name, func(now component.Component) verdict.Verdict {
 		if !now.Recover(i, held).Ready {
-			return "it has not recovered yet"
+			return verdict.Refuse("it has not recovered yet")
 		}
-		return ""
+		return verdict.Allow()
 	})
 }
 
 // recheckWithdrawnRemoval records that nothing is left to undo of a removal that was
 // withdrawn.
 func recheckWithdrawnRemoval(task planning.Task, i *v1alpha1.Instance) {
-	addRecheck(task, i.Name, func(now component.Component) string {
+	addRecheck(task, i.Name, func(now component.Component) verdict.Verdict {
 		if HasLeftovers(now, i) {
-			return "its removal is still to be taken back"
+			return verdict.Refuse("its removal is still to be taken back")
 		}
-		return ""
+		return verdict.Allow()
 	})
 }
 
@@ -75,56 +75,56 @@ func RecheckUndone(task planning.Task, i *v1alpha1.Instance) {
 	if task.Rendering.ComponentFor == nil || task.Group.GroupKind() == v1alpha1.KindPDGroup {
 		return // PD leaves nothing of a member, and is not to be waited for
 	}
-	task.Rechecks = append(task.Rechecks, planning.Recheck{Instance: i.Name, Still: func(now pd.View) string {
+	task.Rechecks = append(task.Rechecks, planning.Recheck{Instance: i.Name, Still: func(now pd.View) verdict.Verdict {
 		if now.Err != nil || HasLeftovers(task.Rendering.ComponentFor(now), i) {
-			return "what was begun with it is still to be taken back"
+			return verdict.Refuse("what was begun with it is still to be taken back")
 		}
-		return ""
+		return verdict.Allow()
 	}})
 }
 
 // recheckNotServing records that a member does not serve and is stopped for that alone: it
 // may have come back since.
 func recheckNotServing(task planning.Task, i *v1alpha1.Instance) {
-	addRecheck(task, i.Name, func(now component.Component) string {
+	addRecheck(task, i.Name, func(now component.Component) verdict.Verdict {
 		if !now.NotServing(i) {
-			return "it works again"
+			return verdict.Refuse("it works again")
 		}
-		return ""
+		return verdict.Allow()
 	})
 }
 
 // recheckDead records that a member never comes back.
 func recheckDead(task planning.Task, i *v1alpha1.Instance) {
-	addRecheck(task, i.Name, func(now component.Component) string {
-		if now.WhyDead(i) == "" {
-			return "it is not dead after all"
+	addRecheck(task, i.Name, func(now component.Component) verdict.Verdict {
+		if now.ReasonDead(i) == "" {
+			return verdict.Refuse("it is not dead after all")
 		}
-		return ""
+		return verdict.Allow()
 	})
 }
 
 // HasLeftovers reports whether something that was prepared for a member is still to be
 // undone, or cannot be any more.
 func HasLeftovers(c component.Component, i *v1alpha1.Instance) bool {
-	return len(c.UndoPreparation(i)) > 0 || c.WhyDead(i) != ""
+	return len(c.UndoPreparation(i)) > 0 || c.ReasonDead(i) != ""
 }
 
 // recheckBatch records what the permission for a batch to stop rests on.
 func recheckBatch(task planning.Task, all []*v1alpha1.Instance, due []component.Disruption, begun time.Time) {
-	addRecheck(task, all[0].Name, func(now component.Component) string {
+	addRecheck(task, all[0].Name, func(now component.Component) verdict.Verdict {
 		t, able := now.(component.BatchRestarter)
 		if !able {
-			return "it is not restarted with others"
+			return verdict.Refuse("it is not restarted with others")
 		}
-		if reason := cmp.Or(t.WhyBatchUnsafe(all), t.WhyBatchNotYet(all)); reason != "" {
-			return reason
+		if may := verdict.All(t.AllowsBatch(all), t.AllowsBatchNow(all)); !may.Allowed() {
+			return may
 		}
 		for _, d := range due {
 			if !now.NotServing(d.Instance) && !now.Prepare(d, begun).Ready {
-				return "PD says something else by now"
+				return verdict.Refuse("PD says something else by now")
 			}
 		}
-		return ""
+		return verdict.Allow()
 	})
 }

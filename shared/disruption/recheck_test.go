@@ -18,6 +18,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd/pdtest"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // led is a Component that may stop everybody but PD's leader, and has the leader
@@ -31,20 +32,20 @@ func (c led) NeedsLease(component.Disruption) bool { return true }
 
 func (c led) NotServing(i *v1alpha1.Instance) bool { return i.Name != c.view.Leader }
 
-func (c led) WhyDead(i *v1alpha1.Instance) string {
+func (c led) ReasonDead(i *v1alpha1.Instance) string {
 	if i.Name != c.view.Leader {
 		return "it is gone"
 	}
 	return ""
 }
 
-func (led) WhyNotYet(component.Disruption) string { return "" }
+func (led) AllowsNow(component.Disruption) verdict.Verdict { return verdict.Allow() }
 
-func (c led) WhyUnsafe(component.Disruption) string {
+func (c led) Allows(component.Disruption) verdict.Verdict {
 	if c.view.Err != nil {
-		return "PD does not answer"
+		return verdict.Refuse("PD does not answer")
 	}
-	return ""
+	return verdict.Allow()
 }
 
 func (c led) Prepare(d component.Disruption, _ time.Time) component.Preparation {

@@ -82,7 +82,7 @@ func ReplaceDead(task planning.Task, leaving planning.Removal) {
 		if i.DeletionTimestamp != nil || task.StopPermitted[i.Name] {
 			continue // it is just being restarted
 		}
-		if why := task.Rendering.Component.WhyDead(i); why != "" {
+		if why := task.Rendering.Component.ReasonDead(i); why != "" {
 			task.Deletes = append(task.Deletes, i)
 			recheckDead(task, i)
 			task.Notes = append(task.Notes, fmt.Sprintf("replace Instance %s: %s", i.Name, why))

@@ -1,7 +1,6 @@
 package disruption
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // continueDisruption continues the disruption of the holder of the Lease. No other member
@@ -44,17 +44,17 @@ func continueDisruption(task planning.Task, holder *v1alpha1.Instance, work []co
 		continueRemoval(task.Plan, p, d)
 		return step.Done()
 	}
-	unsafe, lost := task.Rendering.Component.WhyUnsafe(d), whyNotComingBack(task.Group, task.Snapshot, d)
-	if unsafe != "" && lost == "" && member.IsStopPending(holder) {
+	safe, back := task.Rendering.Component.Allows(d), comesBack(task.Group, task.Snapshot, d)
+	if !safe.Allowed() && back.Allowed() && member.IsStopPending(holder) {
 		// By an earlier permission its pod may be stopped at any moment, so no other may.
-		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted for a new reason (%s), and keeps the Lease until its pod is what its spec asks for already: %s", holder.Name, d.Why, unsafe))
+		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted for a new reason (%s), and keeps the Lease until its pod is what its spec asks for already: %s", holder.Name, d.Why, safe.Reason()))
 	}
-	if reason := cmp.Or(lost, whyOutOfTurn(task.Group, task.Snapshot, task.Rendering, d), unsafe); reason != "" {
-		return releaseUnsafe(task.Plan, d, reason)
+	if may := verdict.All(back, inTurn(task.Group, task.Snapshot, task.Rendering, d), safe); !may.Allowed() {
+		return releaseUnsafe(task.Plan, d, may.Reason())
 	}
 	if p.Ready {
-		if reason := task.Rendering.Component.WhyNotYet(d); reason != "" {
-			return waitForTransient(task, d, reason)
+		if may := task.Rendering.Component.AllowsNow(d); !may.Allowed() {
+			return waitForTransient(task, d, may.Reason())
 		}
 	}
 	task.Calls = append(task.Calls, p.Calls...)

@@ -153,9 +153,9 @@ func ConfirmPD(ctx context.Context, env operator.Env, g v1alpha1.Group, plan pla
 	}
 	now := env.PD.Ask(ctx, types.NamespacedName{Namespace: g.GetNamespace(), Name: g.PDGroupName()})
 	for _, c := range plan.Rechecks {
-		if reason := c.Still(now); reason != "" {
+		if may := c.Still(now); !may.Allowed() {
 			clear(plan.Drained) // nobody is told so
-			return step.Conflict(v1alpha1.ReasonUnsafe, "Instance "+c.Instance+" is not disrupted: "+reason)
+			return step.Conflict(v1alpha1.ReasonUnsafe, "Instance "+c.Instance+" is not disrupted: "+may.Reason())
 		}
 	}
 	return step.Done()

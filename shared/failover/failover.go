@@ -42,7 +42,7 @@ func downFor(c storestate.State, i *v1alpha1.Instance) time.Duration {
 	m := storestate.StoreOf(c, i)
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
 	switch {
-	case storestate.WhyPDUnknown(c) != "" || c.Group.GetComponentSpec().Suspended:
+	case !storestate.PDKnown(c).Allowed() || c.Group.GetComponentSpec().Suspended:
 		return 0
 	case m.Problem != "" || m.Store == nil || !slices.Contains([]string{pd.StateDown, pd.StateDisconnected}, m.Store.State):
 		return 0

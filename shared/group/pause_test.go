@@ -15,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // A pause in the middle of something: nothing is done, and what is said is true.
@@ -29,11 +30,11 @@ func TestAPausedGroupSaysWhatItWouldDoAndHoldsNobodyUp(t *testing.T) {
 		"nothing is left to be done": {planning.Plan{Outcome: step.Done()}, false, "", ""},
 		"a member that has recovered gives the Lease back": {planning.Plan{
 			Lease: planning.LeaseChange{Release: true}, Outcome: step.Done(),
-			Rechecks: []planning.Recheck{{Instance: "kv-1", Still: func(pd.View) string { return "" }}, {Instance: "kv-2", Still: func(pd.View) string { return "" }}},
+			Rechecks: []planning.Recheck{{Instance: "kv-1", Still: func(pd.View) verdict.Verdict { return verdict.Allow() }}, {Instance: "kv-2", Still: func(pd.View) verdict.Verdict { return verdict.Allow() }}},
 		}, true, "", ""},
 		"members of the batch that have recovered too": {planning.Plan{
 			Lease: planning.LeaseChange{Release: true}, Outcome: step.Done(),
-			Rechecks: []planning.Recheck{{Instance: "kv-3", Still: func(pd.View) string { return "" }}, {Instance: "kv-2", Still: func(pd.View) string { return "" }}},
+			Rechecks: []planning.Recheck{{Instance: "kv-3", Still: func(pd.View) verdict.Verdict { return verdict.Allow() }}, {Instance: "kv-2", Still: func(pd.View) verdict.Verdict { return verdict.Allow() }}},
 		}, true, "", ""},
 		"nor does one of whose batch a member is not to lead yet": {planning.Plan{
 			Lease: planning.LeaseChange{Release: true}, Calls: []component.Call{{Verb: component.StopEvictingLeaders, Instance: "kv-3"}}, Outcome: step.Done(),

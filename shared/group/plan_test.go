@@ -63,7 +63,7 @@ func TestAMarkGoesWhenPDSaysNowThatNothingIsLeft(t *testing.T) {
 			assert.Empty(t, change.Desired.Annotations[v1alpha1.AnnotationDisruption])
 			said := ""
 			for _, again := range plan.Rechecks {
-				said += again.Still(c.now)
+				said += again.Still(c.now).Reason()
 			}
 			assert.Equal(t, c.says, said != "", said)
 		})

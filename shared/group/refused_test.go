@@ -20,6 +20,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/componenttest"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // recovering is a component whose members have recovered, if they may have.
@@ -33,9 +34,11 @@ func (recovering) NotServing(*v1alpha1.Instance) bool { return false }
 
 func (recovering) NeedsLease(component.Disruption) bool { return true }
 
-func (recovering) WhyUnsafe(component.Disruption) string { return "another one is down" }
+func (recovering) Allows(component.Disruption) verdict.Verdict {
+	return verdict.Refuse("another one is down")
+}
 
-func (recovering) WhyNotYet(component.Disruption) string { return "" }
+func (recovering) AllowsNow(component.Disruption) verdict.Verdict { return verdict.Allow() }
 
 // P7, P5: a member that was permitted to stop, and whose pod is left running by the
 // instance operator, keeps the Lease only as long as somebody asks for the restart and

@@ -51,7 +51,7 @@ func ApplyOnline(m *planning.InstanceDiff, task planning.Task, old, wanted *core
 		return why, err
 	}
 	mounted, err := remounted(task.Group, wanted, target.Files, files[live.Spec.Revision])
-	if err != nil || revision.Difference(old, mounted).Restart || task.Rendering.OnlineConfig.WhyRestart(files[live.Spec.Revision], target.Files) != "" {
+	if err != nil || revision.Difference(old, mounted).Restart || !task.Rendering.OnlineConfig.AppliesOnline(files[live.Spec.Revision], target.Files).Allowed() {
 		return why, err
 	}
 	marks := member.AppliedRevisions(live)

@@ -9,6 +9,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/storestate"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // room is which stores of the members' kind, of whatever group, PD may place
@@ -46,7 +47,7 @@ func roomWithout(c storestate.State, members []*v1alpha1.Instance) room {
 			out.kept++
 		}
 		if s.State != pd.StateUp && storestate.IsTiFlash(s) != c.HasLeaders {
-			out.suspended = cmp.Or(out.suspended, storestate.WhySuspended(c, s))
+			out.suspended = cmp.Or(out.suspended, storestate.DescribeSuspension(c, s))
 		}
 		stays := s.State == pd.StateUp && !gone[s.ID] && !going[s.ID]
 		if storestate.IsTiFlash(s) == c.HasLeaders || !stays && (!gone[s.ID] || s.State == pd.StateDown) {
@@ -60,28 +61,28 @@ func roomWithout(c storestate.State, members []*v1alpha1.Instance) room {
 	return out
 }
 
-// WhyNeeded says why the cluster cannot do without some members, all of them
-// together; empty if it can (KV-03, FL-05): every region must find as many stores
+// Dispensable says whether the cluster can do without some members, all of them
+// together (KV-03, FL-05): every region must find as many stores
 // that are Up as PD is told to keep replicas, in as many zones as before or as
 // there are replicas, and so must every placement rule. Stores of an exclusive group
 // count for the rules that name them, and for nothing else (KV-26). What is not as
 // it should be anyway, and does not become worse, needs no member.
-func WhyNeeded(c storestate.State, members ...*v1alpha1.Instance) string {
+func Dispensable(c storestate.State, members ...*v1alpha1.Instance) verdict.Verdict {
 	left := roomWithout(c, members)
-	needed := cmp.Or(whyTooFewStores(c, left), whyZoneLost(c, left), whyRuleBroken(c, left))
-	if needed != "" && left.suspended != "" {
-		return needed + "; " + left.suspended
+	may := verdict.All(enoughStores(c, left), zonesKept(c, left), rulesKept(c, left))
+	if !may.Allowed() && left.suspended != "" {
+		return verdict.Refuse(may.Reason() + "; " + left.suspended)
 	}
-	return needed
+	return may
 }
 
-// WhyNotRemovable says why a member must not leave now; empty if it may.
-func WhyNotRemovable(c storestate.State, i *v1alpha1.Instance) string {
-	return cmp.Or(storestate.WhyPDUnknown(c), storestate.StoreOf(c, i).Problem, WhyNeeded(c, i))
+// Removable says whether a member may leave now.
+func Removable(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
+	return verdict.All(storestate.PDKnown(c), verdict.Unless(storestate.StoreOf(c, i).Problem), Dispensable(c, i))
 }
 
-// whyTooFewStores compares the stores with the number of replicas.
-func whyTooFewStores(c storestate.State, left room) string {
+// enoughStores compares the stores with the number of replicas.
+func enoughStores(c storestate.State, left room) verdict.Verdict {
 	replicas := c.Snapshot.PD.MaxReplicas
 	after, before := ordinaryStores(c, left.after), ordinaryStores(c, left.before)
 	switch {
@@ -90,24 +91,24 @@ func whyTooFewStores(c storestate.State, left room) string {
 		if n := len(left.after) - len(after); n > 0 {
 			beside = fmt.Sprintf(" beside %d exclusive", n)
 		}
-		return fmt.Sprintf("%s%s would stay Up (%s), and PD keeps %d replicas of every region: add stores first, or lower PD's replication.max-replicas",
+		return verdict.Refusef("%s%s would stay Up (%s), and PD keeps %d replicas of every region: add stores first, or lower PD's replication.max-replicas",
 			storestate.Count(len(after), "TiKV store"), beside, storestate.ListIDs(after), replicas)
 	case left.told && left.kept < replicas:
 		// PD itself asks no more than this (ErrStoresNotEnough), of all stores
 		// together.
-		return fmt.Sprintf("%s would stay, and PD removes none while there are not more than its %d replicas of every region: add stores first, or lower PD's replication.max-replicas",
+		return verdict.Refusef("%s would stay, and PD removes none while there are not more than its %d replicas of every region: add stores first, or lower PD's replication.max-replicas",
 			storestate.Count(left.kept, "store"), replicas)
 	}
-	return ""
+	return verdict.Allow()
 }
 
-// whyZoneLost names a place by PD's location-labels that regions would lose although
+// zonesKept refuses for a place by PD's location-labels that regions would lose although
 // there are not more such places than replicas. It matters to majorities, and so
 // to TiKV only.
-func whyZoneLost(c storestate.State, left room) string {
+func zonesKept(c storestate.State, left room) verdict.Verdict {
 	labels := c.Snapshot.PD.LocationLabels
 	if !c.HasLeaders {
-		return ""
+		return verdict.Allow()
 	}
 	for level, key := range labels {
 		stay := map[string]bool{}
@@ -120,11 +121,11 @@ func whyZoneLost(c storestate.State, left room) string {
 			if LabelOf(s, key) == "" || stay[LabelPlaces(&s, labels)[level]] || len(stay) >= c.Snapshot.PD.MaxReplicas {
 				continue
 			}
-			return fmt.Sprintf("no TiKV would stay Up in %s %s, and the %d replicas of a region would share %d: add a store there first%s",
+			return verdict.Refusef("no TiKV would stay Up in %s %s, and the %d replicas of a region would share %d: add a store there first%s",
 				key, LabelOf(s, key), c.Snapshot.PD.MaxReplicas, len(stay), suggestAnother(c, left, level))
 		}
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // suggestAnother tells to have another Instance of the group removed, which is not the last
@@ -143,9 +144,9 @@ func suggestAnother(c storestate.State, left room, level int) string {
 	return ""
 }
 
-// whyRuleBroken names placement rules that would find too few stores for a region:
+// rulesKept refuses for placement rules that would find too few stores for a region:
 // one by itself, or several that want the same stores.
-func whyRuleBroken(c storestate.State, left room) string {
+func rulesKept(c storestate.State, left room) verdict.Verdict {
 	known := map[string]bool{}
 	for _, rules := range Claims(c.Snapshot.PD.Rules) {
 		asks := rules.asks()
@@ -158,10 +159,10 @@ func whyRuleBroken(c storestate.State, left room) string {
 			continue
 		}
 		if before, _, _ := rules.place(left.before); after < before {
-			return describeRules(c, short, among)
+			return verdict.Refuse(describeRules(c, short, among))
 		}
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // describeRules says what placement rules want that would find a number of stores together,
@@ -192,9 +193,9 @@ func describeRules(c storestate.State, rules []pd.Rule, has int) string {
 // TiFlash replicas; the rule is named table-<ID>-r.
 const tiflashRules = "tiflash"
 
-// WhyStuck says why the regions of a store that is Offline find no place; empty if
+// DescribeStuck says why the regions of a store that is Offline find no place; empty if
 // they do.
-func WhyStuck(c storestate.State, s pd.Store) string {
+func DescribeStuck(c storestate.State, s pd.Store) string {
 	left := roomWithout(c, nil)
 	if takers := ordinaryStores(c, left.after); c.HasLeaders && !IsKeptEmpty(c, s) && len(takers) < c.Snapshot.PD.MaxReplicas {
 		return fmt.Sprintf("only %s can take them (%s)", storestate.Count(len(takers), "TiKV store"), storestate.ListIDs(takers))

@@ -30,7 +30,7 @@ func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels ma
 	if out.By == "" {
 		return out
 	}
-	if out.Unknown = storestate.WhyPDUnknown(c); out.Unknown != "" {
+	if out.Unknown = storestate.PDKnown(c).Reason(); out.Unknown != "" {
 		return out
 	}
 	labels, known := c.Snapshot.PD.LocationLabels, "are "+strings.Join(c.Snapshot.PD.LocationLabels, ",")
@@ -79,7 +79,7 @@ func Spread(c storestate.State, template *corev1.PodTemplateSpec, storeLabels ma
 	}
 	out.Uneven = uneven(members, open, labels)
 	if added != nil {
-		out.NoGain = whyNoGain(c, members, before, added, labels)
+		out.NoGain = describeNoGain(c, members, before, added, labels)
 	}
 	return out
 }
@@ -90,16 +90,16 @@ type place struct {
 	places []string
 }
 
-// whyNoGain says that the group would lie no more evenly without the one that would
+// describeNoGain says that the group would lie no more evenly without the one that would
 // leave than it did before the new member, or that the one may not leave; empty if it
 // would, and may.
-func whyNoGain(c storestate.State, members, before []place, added *v1alpha1.Instance, labels []string) string {
+func describeNoGain(c storestate.State, members, before []place, added *v1alpha1.Instance, labels []string) string {
 	leaver := slices.MinFunc(members, func(a, b place) int { return c.Order[a.name] - c.Order[b.name] })
 	after := slices.DeleteFunc(slices.Clone(members), func(m place) bool { return m.name == leaver.name })
 	i := c.Snapshot.Instance(leaver.name)
 	if slices.Compare(imbalance(after, len(labels)), imbalance(before, len(labels))) < 0 {
-		if needed := WhyNeeded(c, i); needed != "" {
-			return fmt.Sprintf("Instance %s was added so that Instance %s may leave, which may not: %s", added.Name, leaver.name, needed)
+		if may := Dispensable(c, i); !may.Allowed() {
+			return fmt.Sprintf("Instance %s was added so that Instance %s may leave, which may not: %s", added.Name, leaver.name, may.Reason())
 		}
 		return ""
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/placement"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/storestate"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // MaxConcurrentRemovals implements component.Component (KV-06).
@@ -95,7 +96,7 @@ func releaseToReturn(c storestate.State, d component.Disruption) component.Prepa
 // awaitOffline waits for PD to move the regions of a store away.
 func awaitOffline(c storestate.State, d component.Disruption, m storestate.Match) component.Preparation {
 	text := fmt.Sprintf("store %s of Instance %s (%s) is Offline and has %s left", m.Store.ID, d.Instance.Name, d.Why, storestate.RegionCount(m.Store.Regions))
-	if why := placement.WhyStuck(c, *m.Store); why != "" && m.Store.Regions > 0 {
+	if why := placement.DescribeStuck(c, *m.Store); why != "" && m.Store.Regions > 0 {
 		text += ": " + why
 	}
 	p := storestate.Waiting(v1alpha1.ReasonDraining, "%s", text)
@@ -115,10 +116,10 @@ func unregistered(d component.Disruption) component.Preparation {
 		fmt.Sprintf("Instance %s (%s) has never registered with PD and is being stopped", i.Name, d.Why))}
 }
 
-// WhyDead implements component.Component: a store that has left when its removal was
+// ReasonDead implements component.Component: a store that has left when its removal was
 // taken back never returns, and one that is dead is not waited for if the user
 // says so.
-func WhyDead(c storestate.State, i *v1alpha1.Instance) string {
+func ReasonDead(c storestate.State, i *v1alpha1.Instance) string {
 	m := storestate.StoreOf(c, i)
 	switch {
 	case storestate.MarkOf(i) == member.Remove && departure.HasLeft(c, m):
@@ -129,19 +130,19 @@ func WhyDead(c storestate.State, i *v1alpha1.Instance) string {
 	return ""
 }
 
-// WhyRefused implements component.Component.
-func WhyRefused(c storestate.State, victims []*v1alpha1.Instance) string {
-	if storestate.WhyPDUnknown(c) != "" {
-		return "" // it is asked again before each begins to leave
+// AllowsRemoval implements component.Component.
+func AllowsRemoval(c storestate.State, victims []*v1alpha1.Instance) verdict.Verdict {
+	if !storestate.PDKnown(c).Allowed() {
+		return verdict.Allow() // it is asked again before each begins to leave
 	}
-	why := placement.WhyNeeded(c, victims...)
-	if why == "" {
-		return ""
+	may := placement.Dispensable(c, victims...)
+	if may.Allowed() {
+		return verdict.Allow()
 	}
 	if asked := member.ReplacementReason(c.Group, victims[0]); asked != "" && len(victims) == 1 {
-		return fmt.Sprintf("Instance %s stays (%s): %s", victims[0].Name, asked, why)
+		return verdict.Refusef("Instance %s stays (%s): %s", victims[0].Name, asked, may.Reason())
 	}
 	edit := origin.Of(c.Group)
-	return fmt.Sprintf("%s is %d, and nothing is removed: %s; to set it back: %s",
-		edit.Field("replicas"), c.Group.GetReplicas(), why, edit.Scale(int(c.Group.GetReplicas())+len(victims)))
+	return verdict.Refusef("%s is %d, and nothing is removed: %s; to set it back: %s",
+		edit.Field("replicas"), c.Group.GetReplicas(), may.Reason(), edit.Scale(int(c.Group.GetReplicas())+len(victims)))
 }

@@ -1,7 +1,6 @@
 package safety
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/placement"
 	"github.com/tidb-groups/tidb-groups/shared/storestate"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // ChooseBatch implements component.BatchRestarter: members of the same zone, or whatever place
@@ -22,8 +22,8 @@ func ChooseBatch(c storestate.State, first *v1alpha1.Instance, others []*v1alpha
 	if c.RestartTogether == "" || c.WhyUnknown != "" || m.Store == nil || len(others) == 0 {
 		return nil, ""
 	}
-	if reason := whyNotIsolated(c, nil); reason != "" {
-		return nil, reason
+	if may := isolated(c, nil); !may.Allowed() {
+		return nil, may.Reason()
 	}
 	for _, i := range others {
 		if other := storestate.StoreOf(c, i); other.Store != nil && other.Problem == "" && zoneOf(c, *other.Store) == zoneOf(c, *m.Store) {
@@ -33,57 +33,57 @@ func ChooseBatch(c storestate.State, first *v1alpha1.Instance, others []*v1alpha
 	return with, ""
 }
 
-// WhyBatchUnsafe implements component.BatchRestarter: PD is told to keep the peers of every
+// AllowsBatch implements component.BatchRestarter: it does if PD is told to keep the peers of every
 // region in different zones, the members are of one, and every other TiKV of the
 // cluster works.
-func WhyBatchUnsafe(c storestate.State, all []*v1alpha1.Instance) string {
+func AllowsBatch(c storestate.State, all []*v1alpha1.Instance) verdict.Verdict {
 	stopped, where := map[string]bool{}, ""
-	if reason := storestate.WhyPDUnknown(c); reason != "" {
-		return reason
+	if may := storestate.PDKnown(c); !may.Allowed() {
+		return may
 	}
 	for _, i := range all {
 		m := storestate.StoreOf(c, i)
 		if m.Problem != "" {
-			return m.Problem
+			return verdict.Refuse(m.Problem)
 		}
 		if m.Store == nil {
 			continue
 		}
 		if zone := zoneOf(c, *m.Store); len(stopped) > 0 && zone != where {
-			return fmt.Sprintf("store %s (%s) is not in the same %s any more", m.Store.ID, i.Name, c.RestartTogether)
+			return verdict.Refusef("store %s (%s) is not in the same %s any more", m.Store.ID, i.Name, c.RestartTogether)
 		}
 		where, stopped[m.Store.ID] = zoneOf(c, *m.Store), true
 	}
-	return cmp.Or(whyNotIsolated(c, stopped), otherUnhealthyStore(c, stopped))
+	return verdict.All(isolated(c, stopped), othersWork(c, stopped))
 }
 
-// otherUnhealthyStore names a store that does not work beside those that are stopped.
-func otherUnhealthyStore(c storestate.State, stopped map[string]bool) string {
+// othersWork says whether every store works beside those that are stopped.
+func othersWork(c storestate.State, stopped map[string]bool) verdict.Verdict {
 	for _, other := range tikvStores(c) {
 		if stopped[other.ID] {
 			continue
 		}
-		if reason := whyUnhealthy(c, other, member.PodReady, false); reason != "" {
-			return reason
+		if may := works(c, other, member.PodReady, false); !may.Allowed() {
+			return may
 		}
 	}
-	return ""
+	return verdict.Allow()
 }
 
-// WhyBatchNotYet implements component.BatchRestarter: one of the regions that lack something
-// would lose its majority with the members' zone. No member is stopped before PD was asked
+// AllowsBatchNow implements component.BatchRestarter: it does unless one of the regions that
+// lack something would lose its majority with the members' zone. No member is stopped before PD was asked
 // about them.
-func WhyBatchNotYet(c storestate.State, all []*v1alpha1.Instance) string {
+func AllowsBatchNow(c storestate.State, all []*v1alpha1.Instance) verdict.Verdict {
 	s := c.Snapshot
 	switch _, zone := batchStores(c, all); {
 	case s.RegionsErr != nil:
-		return s.RegionsErr.Error()
+		return verdict.Refuse(s.RegionsErr.Error())
 	case !s.RegionsKnown && slices.ContainsFunc(all, s.Lease.HeldBy):
-		return "PD has not been asked about its regions yet"
+		return verdict.Refuse("PD has not been asked about its regions yet")
 	case slices.ContainsFunc(s.Regions, func(r pd.Region) bool { return losesMajority(c, r, zone) }):
-		return fmt.Sprintf("a region lacks a peer, or has one that is down or pending, and may need the whole zone: %s region check miss-peer (likewise down-peer, pending-peer)", storestate.PDCtl(c.Group))
+		return verdict.Refusef("a region lacks a peer, or has one that is down or pending, and may need the whole zone: %s region check miss-peer (likewise down-peer, pending-peer)", storestate.PDCtl(c.Group))
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // BatchQuestion implements component.BatchRestarter: whether a region of the members' stores would
@@ -105,17 +105,17 @@ func batchStores(c storestate.State, all []*v1alpha1.Instance) (ids []string, zo
 	return ids, storesInZone(c, where)
 }
 
-// WhyAnswerUnsafe implements component.BatchRestarter.
-func WhyAnswerUnsafe(c storestate.State, a observation.RegionAnswer) string {
+// AllowsByRegions implements component.BatchRestarter.
+func AllowsByRegions(c storestate.State, a observation.RegionAnswer) verdict.Verdict {
 	switch {
 	case a.Err != nil:
-		return "the regions of the stores could not be read: " + a.Err.Error()
+		return verdict.Refuse("the regions of the stores could not be read: " + a.Err.Error())
 	case a.Found != nil && a.Found.LeaderStore == "":
-		return fmt.Sprintf("PD has not heard of the leader of region %s since its own has changed", a.Found.ID)
+		return verdict.Refusef("PD has not heard of the leader of region %s since its own has changed", a.Found.ID)
 	case a.Found != nil:
-		return fmt.Sprintf("region %s may need more than one peer of the same %s, from which PD moves it away: %s region %s", a.Found.ID, c.RestartTogether, storestate.PDCtl(c.Group), a.Found.ID)
+		return verdict.Refusef("region %s may need more than one peer of the same %s, from which PD moves it away: %s region %s", a.Found.ID, c.RestartTogether, storestate.PDCtl(c.Group), a.Found.ID)
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // losesMajority reports whether a region would be left without a majority of its voters if
@@ -146,36 +146,36 @@ func losesMajority(c storestate.State, r pd.Region, zone map[string]bool) bool {
 	return r.LeaderStore == "" || within > 1 || voters-left > half-pd.Majority(half) || comes && left < pd.Majority(voters+1)
 }
 
-// whyNotIsolated says what of PD's configuration does not keep the peers of every region
-// in different zones, with what to type; empty if all does. stopped are stores that
+// isolated says whether PD's configuration keeps the peers of every region in different
+// zones, and if not, what to type. stopped are stores that
 // may be down on purpose.
-func whyNotIsolated(c storestate.State, stopped map[string]bool) string {
+func isolated(c storestate.State, stopped map[string]bool) verdict.Verdict {
 	v, label, order := c.Snapshot.PD, c.RestartTogether, storestate.PDCtl(c.Group)
 	labels, isolation := v.LocationLabels, v.IsolationLevel
 	if label == "" {
-		return "spec.restartTogether has been taken away"
+		return verdict.Refuse("spec.restartTogether has been taken away")
 	}
 	if placement.LevelOf(labels, label) < 0 {
-		return fmt.Sprintf("spec.restartTogether is %s, and PD's location-labels are %q: %s config set location-labels %s", label, strings.Join(labels, ","), order, strings.Join(append(slices.Clone(labels), label), ","))
+		return verdict.Refusef("spec.restartTogether is %s, and PD's location-labels are %q: %s config set location-labels %s", label, strings.Join(labels, ","), order, strings.Join(append(slices.Clone(labels), label), ","))
 	}
 	if !isIsolated(c, labels, isolation) {
-		return fmt.Sprintf("PD's isolation-level is %q, and regions may have several peers in the same %s: %s config set isolation-level %s", isolation, label, order, label)
+		return verdict.Refusef("PD's isolation-level is %q, and regions may have several peers in the same %s: %s config set isolation-level %s", isolation, label, order, label)
 	}
 	if v.PlacementRules {
 		rule, reason := onlyVoterRule(c)
 		if reason != "" {
-			return reason
+			return verdict.Refuse(reason)
 		}
 		labels, isolation = rule.LocationLabels, rule.IsolationLevel
 		if !isIsolated(c, labels, isolation) {
-			return fmt.Sprintf("PD's placement rule %s/%s has the isolation level %q, and regions may have several peers in the same %s: %s config placement-rules rule-bundle get %s, and give it location_labels with %s and isolation_level %s",
+			return verdict.Refusef("PD's placement rule %s/%s has the isolation level %q, and regions may have several peers in the same %s: %s config placement-rules rule-bundle get %s, and give it location_labels with %s and isolation_level %s",
 				rule.Group, rule.ID, isolation, label, order, rule.Group, label, label)
 		}
 	}
 	if n := replicas(c); n < minVoters {
-		return fmt.Sprintf("PD keeps %d replicas of every region, which cannot do without one: %s config set max-replicas 3", n, order)
+		return verdict.Refusef("PD keeps %d replicas of every region, which cannot do without one: %s config set max-replicas 3", n, order)
 	}
-	return whyTooFewZones(c, labels, isolation, stopped)
+	return enoughZones(c, labels, isolation, stopped)
 }
 
 // isIsolated reports whether a level of isolation keeps peers out of the same zone:
@@ -214,14 +214,14 @@ func replicas(c storestate.State) int {
 	return c.Snapshot.PD.MaxReplicas
 }
 
-// whyTooFewZones compares the places that PD keeps peers in with the number of
+// enoughZones compares the places that PD keeps peers in with the number of
 // replicas. Every store has to be in one.
-func whyTooFewZones(c storestate.State, labels []string, isolation string, stopped map[string]bool) string {
+func enoughZones(c storestate.State, labels []string, isolation string, stopped map[string]bool) verdict.Verdict {
 	level, found := placement.LevelOf(labels, isolation), map[string]bool{}
 	for _, s := range tikvStores(c) {
 		for _, key := range []string{c.RestartTogether, isolation} {
 			if placement.LabelOf(s, key) == "" {
-				return fmt.Sprintf("store %s (%s) has no label %s: it comes from a label of its node, or %s store label %s %s=VALUE", s.ID, storestate.PodName(s), key, storestate.PDCtl(c.Group), s.ID, key)
+				return verdict.Refusef("store %s (%s) has no label %s: it comes from a label of its node, or %s store label %s %s=VALUE", s.ID, storestate.PodName(s), key, storestate.PDCtl(c.Group), s.ID, key)
 			}
 		}
 		if (s.State == pd.StateUp || stopped[s.ID]) && !placement.IsKeptEmpty(c, s) {
@@ -229,9 +229,9 @@ func whyTooFewZones(c storestate.State, labels []string, isolation string, stopp
 		}
 	}
 	if n := replicas(c); len(found) < n {
-		return fmt.Sprintf("stores are Up in %s, and PD keeps %d replicas of every region in as many: add stores elsewhere", storestate.Count(len(found), isolation), n)
+		return verdict.Refusef("stores are Up in %s, and PD keeps %d replicas of every region in as many: add stores elsewhere", storestate.Count(len(found), isolation), n)
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // tikvStores returns the stores of the cluster that have voters.

@@ -8,6 +8,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/placement"
 	"github.com/tidb-groups/tidb-groups/shared/storestate"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // minVoters is the number of voters from which on a region can do without one.
@@ -21,27 +22,26 @@ func describeRegionAtRisk(c storestate.State) string {
 		"%s region check miss-peer (likewise down-peer, pending-peer); %s config placement-rules show", storestate.PDCtl(c.Group), storestate.PDCtl(c.Group))
 }
 
-// WhyRegionAtRisk says that a region would be left without a majority if a member were
-// stopped now, or soon, because PD may give it a voter there first; empty if none
-// would (KV-13). Who holds the Lease is not stopped before PD was asked about its
+// RegionsKeepMajority says whether every region would keep a majority if a member were stopped
+// now, or soon, because PD may give it a voter there first (KV-13). Who holds the Lease is not stopped before PD was asked about its
 // regions.
-func WhyRegionAtRisk(c storestate.State, i *v1alpha1.Instance) string {
+func RegionsKeepMajority(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
 	m, s := storestate.StoreOf(c, i), c.Snapshot
 	if m.Store == nil {
-		return ""
+		return verdict.Allow()
 	}
 	few := isUnreplicated(c, *m.Store)
 	switch {
 	case few && countVoterStores(c) < minVoters:
-		return "" // no region has three voters
+		return verdict.Allow() // no region has three voters
 	case s.RegionsErr != nil:
-		return s.RegionsErr.Error()
+		return verdict.Refuse(s.RegionsErr.Error())
 	case !s.RegionsKnown && s.Lease.HeldBy(i):
-		return "PD has not been asked about its regions yet"
+		return verdict.Refuse("PD has not been asked about its regions yet")
 	case slices.ContainsFunc(s.Regions, func(r pd.Region) bool { return isAtRisk(r, s.PD, *m.Store, few) }):
-		return describeRegionAtRisk(c)
+		return verdict.Refuse(describeRegionAtRisk(c))
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // RegionsAtRisk returns the regions, by ID, that would be left without a majority if a member

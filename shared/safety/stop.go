@@ -1,7 +1,6 @@
 package safety
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/storestate"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // NotServing implements component.Component: a member adds nothing if it has no pod on a
@@ -38,68 +38,67 @@ func NotServing(c storestate.State, i *v1alpha1.Instance) bool {
 	return m.Store.State == pd.StateDown || member.IsBroken(i)
 }
 
-// WhyOthersUnhealthy says why a member must not be stopped as long as PD or another store of
-// its kind, of whatever group, does not work; empty if all do.
-func WhyOthersUnhealthy(c storestate.State, i *v1alpha1.Instance) string {
+// OthersWork says whether PD and every other store of a member's kind, of whatever group, work,
+// so that it may be stopped.
+func OthersWork(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
 	m := storestate.StoreOf(c, i)
-	if reason := WhyUntrusted(c, i); reason != "" {
-		return reason
+	if may := Trusted(c, i); !may.Allowed() {
+		return may
 	}
 	for _, other := range storestate.OtherStores(c, m) {
-		if reason := whyUnhealthy(c, other, member.PodStateOf(i), storestate.KnowsRegions(m)); reason != "" {
-			return reason
+		if may := works(c, other, member.PodStateOf(i), storestate.KnowsRegions(m)); !may.Allowed() {
+			return may
 		}
 	}
-	return ""
+	return verdict.Allow()
 }
 
-// WhyUntrusted says why nothing is done to a member whatever a user says, because PD or
-// its store is not known; empty if both are.
-func WhyUntrusted(c storestate.State, i *v1alpha1.Instance) string {
-	return cmp.Or(storestate.WhyPDUnknown(c), storestate.StoreOf(c, i).Problem)
+// Trusted says whether PD and a member's store are known. If not, nothing is done to it whatever
+// a user says.
+func Trusted(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
+	return verdict.All(storestate.PDKnown(c), verdict.Unless(storestate.StoreOf(c, i).Problem))
 }
 
-// whyUnhealthy says why a store does not work, or is about not to, when one that stands so
-// is stopped; empty if it does. One without regions does not matter once PD knows
+// works says whether a store works, and will, when one that stands so is stopped. One without regions does not matter once PD knows
 // which regions lie where.
-func whyUnhealthy(c storestate.State, other pd.Store, than member.PodState, informed bool) string {
+func works(c storestate.State, other pd.Store, than member.PodState, informed bool) verdict.Verdict {
 	if other.State == pd.StateUp && other.Regions > 0 {
-		if reason := whyUnsteady(c, other, than); reason != "" {
-			return reason
+		if may := steady(c, other, than); !may.Allowed() {
+			return may
 		}
 	}
 	if other.State == pd.StateUp && other.Started || other.Regions == 0 && informed {
-		return ""
+		return verdict.Allow()
 	}
 	name := storestate.PodName(other)
-	switch suspended := storestate.WhySuspended(c, other); {
+	switch suspended := storestate.DescribeSuspension(c, other); {
 	case storestate.IsAbandoned(c.Snapshot, other):
-		return storestate.DescribeLeftBehind(other)
+		return verdict.Refuse(storestate.DescribeLeftBehind(other))
 	case suspended != "":
-		return fmt.Sprintf("store %s (%s) is %s, for %s", other.ID, name, other.State, suspended)
+		return verdict.Refusef("store %s (%s) is %s, for %s", other.ID, name, other.State, suspended)
 	case other.State == pd.StateOffline:
-		return fmt.Sprintf("store %s (%s) is being removed and still holds regions", other.ID, name)
+		return verdict.Refusef("store %s (%s) is being removed and still holds regions", other.ID, name)
 	case other.State == pd.StateDown:
-		return fmt.Sprintf("store %s (%s) is Down: bring it back, or replace it: kubectl -n %s delete instance %s", other.ID, name, c.Group.GetNamespace(), name)
+		return verdict.Refusef("store %s (%s) is Down: bring it back, or replace it: kubectl -n %s delete instance %s", other.ID, name, c.Group.GetNamespace(), name)
 	}
-	return fmt.Sprintf("store %s (%s) is %s", other.ID, name, other.State)
+	return verdict.Refusef("store %s (%s) is %s", other.ID, name, other.State)
 }
 
-// whyUnsteady says why a store that PD calls Up does not count when a member that
-// stands so is stopped; empty if it does. Of members that stand no better than each
+// steady says whether a store that PD calls Up counts when a member that stands so is
+// stopped. Of members that stand no better than each
 // other either may be restarted: what is pending may be what makes them ready.
-func whyUnsteady(c storestate.State, store pd.Store, than member.PodState) string {
+func steady(c storestate.State, store pd.Store, than member.PodState) verdict.Verdict {
 	name := storestate.PodName(store)
 	other := c.Snapshot.Find(name)
 	switch {
 	case other == nil:
-		return ""
+		return verdict.Allow()
 	case member.IsStopping(other):
-		return fmt.Sprintf("the pod of Instance %s is being stopped or recreated, and PD still takes store %s for Up", name, store.ID)
+		return verdict.Refusef("the pod of Instance %s is being stopped or recreated, and PD still takes store %s for Up", name, store.ID)
 	case member.PodStateOf(other) > than:
-		return fmt.Sprintf("the pod of Instance %s is not ready, or stops again and again, and PD still takes store %s for Up: kubectl -n %s describe instance %s", name, store.ID, c.Group.GetNamespace(), name)
+		return verdict.Refusef("the pod of Instance %s is not ready, or stops again and again, and PD still takes store %s for Up: kubectl -n %s describe instance %s", name, store.ID, c.Group.GetNamespace(), name)
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // IsOverridden reports whether a user has decided that the pod of a member is stopped
@@ -120,15 +119,16 @@ func OverrideCommand(i *v1alpha1.Instance) string {
 // moment. Nothing is ever stopped because time has passed.
 func Overdue(c storestate.State, d *component.Disruption, o step.Outcome) step.Outcome {
 	hold, now := c.Snapshot.Hold, c.Snapshot.Now
-	if d == nil || o.Reason != v1alpha1.ReasonUnsafe || o.Kind != step.KindWait || hold.Instance == "" || d.Verb != member.Restart || storestate.WhyPDUnknown(c) != "" {
+	if d == nil || o.Reason != v1alpha1.ReasonUnsafe || o.Kind != step.KindWait || hold.Instance == "" || d.Verb != member.Restart || !storestate.PDKnown(c).Allowed() {
 		return o
 	}
-	unsafe := WhyOthersUnhealthy(c, d.Instance)
+	others := OthersWork(c, d.Instance)
 	regions := hold.OlderThan(now, unsafeTimeout)
-	if unsafe == "" && len(regions) == 0 || unsafe != "" && now.Sub(hold.Since) < unsafeTimeout {
+	if others.Allowed() && len(regions) == 0 || !others.Allowed() && now.Sub(hold.Since) < unsafeTimeout {
 		return o
 	}
-	if unsafe == "" {
+	unsafe := others.Reason()
+	if others.Allowed() {
 		named := strings.Join(regions[:min(len(regions), namedRegions)], ", ")
 		if more := len(regions) - namedRegions; more > 0 {
 			named += fmt.Sprintf(" and %d more", more)

@@ -37,8 +37,8 @@ func PlanRemoval(g v1alpha1.Group, s observation.Snapshot, r component.Rendering
 	slices.SortStableFunc(staying, removalOrder(g, r, component.Disruption{Verb: member.Remove, Why: why, Revision: revision}))
 	victims := staying[:surplus]
 	fresh := slices.DeleteFunc(slices.Clone(victims), func(i *v1alpha1.Instance) bool { return i.Spec.Retire })
-	if refusal := r.Component.WhyRefused(victims); refusal != "" && len(fresh) > 0 {
-		out.Waiting = step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonScaleInRefused, refusal)
+	if may := r.Component.AllowsRemoval(victims); !may.Allowed() && len(fresh) > 0 {
+		out.Waiting = step.Wait("PD", member.WaitDeadline, v1alpha1.ReasonScaleInRefused, may.Reason())
 		victims = slices.DeleteFunc(slices.Clone(victims), func(i *v1alpha1.Instance) bool { return !i.Spec.Retire })
 	}
 	for _, i := range victims {

@@ -14,12 +14,15 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/componenttest"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // unwilling lets nobody go who has not begun to.
 type unwilling struct{ componenttest.Removable }
 
-func (unwilling) WhyRefused([]*v1alpha1.Instance) string { return "too few would stay" }
+func (unwilling) AllowsRemoval([]*v1alpha1.Instance) verdict.Verdict {
+	return verdict.Refuse("too few would stay")
+}
 
 func (unwilling) MaxConcurrentRemovals() int { return 9 }
 

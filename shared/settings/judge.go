@@ -12,6 +12,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 const (
@@ -37,12 +38,12 @@ type Judge struct {
 
 var _ component.OnlineConfig = Judge{}
 
-// WhyRestart implements group.Settings.
-func (j Judge) WhyRestart(old, wanted map[string]string) string {
+// AppliesOnline implements group.Settings.
+func (j Judge) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
 	if j.Policy != v1alpha1.ConfigOnline {
-		return "spec.configUpdate is not " + string(v1alpha1.ConfigOnline)
+		return verdict.Refuse("spec.configUpdate is not " + string(v1alpha1.ConfigOnline))
 	}
-	return j.Table.WhyRestart(old, wanted)
+	return j.Table.AppliesOnline(old, wanted)
 }
 
 // Progress implements group.Settings. What is not known, or is being changed at the

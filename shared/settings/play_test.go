@@ -32,6 +32,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 const file = "t.toml"
@@ -324,11 +325,11 @@ func (calm) Rank(d component.Disruption) int                     { return int(d.
 func (calm) NeedsLease(component.Disruption) bool                { return false }
 func (calm) UndoPreparation(*v1alpha1.Instance) []component.Call { return nil }
 func (calm) LeaderCount(*v1alpha1.Instance) int                  { return 0 }
-func (calm) WhyRefused([]*v1alpha1.Instance) string              { return "" }
+func (calm) AllowsRemoval([]*v1alpha1.Instance) verdict.Verdict  { return verdict.Allow() }
 func (calm) MaxConcurrentRemovals() int                          { return 1 }
 func (calm) RestartsWhenDeleted(*v1alpha1.Instance) bool         { return false }
 func (calm) ReplacedWhenDeleted(*v1alpha1.Instance) bool         { return false }
-func (calm) WhyDead(*v1alpha1.Instance) string                   { return "" }
+func (calm) ReasonDead(*v1alpha1.Instance) string                { return "" }
 func (calm) Prepare(component.Disruption, time.Time) component.Preparation {
 	return component.Preparation{Ready: true}
 }
@@ -337,13 +338,13 @@ func (calm) Recover(*v1alpha1.Instance, lease.State) component.Preparation {
 	return component.Preparation{Ready: true}
 }
 
-func (calm) WhyNotYet(component.Disruption) string { return "" }
+func (calm) AllowsNow(component.Disruption) verdict.Verdict { return verdict.Allow() }
 
-func (c calm) WhyUnsafe(d component.Disruption) string {
+func (c calm) Allows(d component.Disruption) verdict.Verdict {
 	if slices.ContainsFunc(c.seen, func(i *v1alpha1.Instance) bool { return i.Name != d.Instance.Name && member.IsSettled(i) }) {
-		return ""
+		return verdict.Allow()
 	}
-	return "no other one serves"
+	return verdict.Refuse("no other one serves")
 }
 
 func (p *play) edit(change func()) {
@@ -488,15 +489,15 @@ func TestSettingsArriveWhateverHappens(t *testing.T) {
 			switch rapid.SampledFrom([]string{"a", "b", "fixed", "c", "step", "step", "step", "late", "end", "end", "unheard", "operate", "operate", "boot", "crash", "kill", "operator", "policy", "time"}).Draw(t, "what") {
 			case "a":
 				next := p.with("a", value.Draw(t, "a"))
-				mayStop = mayStop || table().WhyRestart(p.config.files(), next.files()) != ""
+				mayStop = mayStop || table().AppliesOnline(p.config.files(), next.files()).Reason() != ""
 				p.edit(func() { p.config = next })
 			case "b":
 				next := p.with("b", rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "b"))
-				mayStop = mayStop || table().WhyRestart(p.config.files(), next.files()) != ""
+				mayStop = mayStop || table().AppliesOnline(p.config.files(), next.files()).Reason() != ""
 				p.edit(func() { p.config = next })
 			case "c":
 				next := p.with("c", rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "c"))
-				mayStop = mayStop || table().WhyRestart(p.config.files(), next.files()) != ""
+				mayStop = mayStop || table().AppliesOnline(p.config.files(), next.files()).Reason() != ""
 				p.edit(func() { p.config = next })
 			case "fixed":
 				if rapid.IntRange(0, 3).Draw(t, "seldom") == 0 {

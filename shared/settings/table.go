@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // Item is one item of a component's configuration that it takes while it runs.
@@ -42,18 +43,18 @@ func (t Table) Item(key string) (Item, bool) {
 	return t.Items[at], true
 }
 
-// WhyRestart says why members that run with some files need a restart to run with
-// others; empty if only items of the table differ, and none is taken away: what a
-// member would have by default, only the member knows.
-func (t Table) WhyRestart(old, wanted map[string]string) string {
+// AppliesOnline says whether members that run with some files can be given others while they
+// run: if only items of the table differ, and none is taken away. What a member would have
+// by default, only the member knows.
+func (t Table) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
 	for _, name := range slices.Sorted(maps.Keys(merged(old, wanted))) {
 		if name != t.File && old[name] != wanted[name] {
-			return "file " + name
+			return verdict.Refuse("file " + name)
 		}
 	}
 	before, after := leaves(old[t.File]), leaves(wanted[t.File])
 	if before == nil || after == nil {
-		return "file " + t.File
+		return verdict.Refuse("file " + t.File)
 	}
 	for _, key := range slices.Sorted(maps.Keys(merged(before, after))) {
 		value, stays := after[key]
@@ -62,14 +63,14 @@ func (t Table) WhyRestart(old, wanted map[string]string) string {
 		switch {
 		case had && stays && was == value:
 		case !stays:
-			return key + " is taken away"
+			return verdict.Refuse(key + " is taken away")
 		case !known:
-			return key + " is changed"
+			return verdict.Refuse(key + " is changed")
 		case item.Kind.scalar(value) == "":
-			return fmt.Sprintf("%s is no %s", key, item.Kind)
+			return verdict.Refusef("%s is no %s", key, item.Kind)
 		}
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // Value is a value of an item: as the member is told it, and in the one form in

@@ -1,7 +1,6 @@
 package stateless
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // Members is the component.Component of members that keep nothing which another one
@@ -81,12 +81,12 @@ func removalRank(i *v1alpha1.Instance, wanted string) int {
 // NeedsLease implements component.Component.
 func (Members) NeedsLease(component.Disruption) bool { return false }
 
-// WhyUnsafe implements component.Component: without the victim there are as many members
+// Allows implements component.Component: without the victim there are as many members
 // as are asked for, or one less if there is to be no surge, and a member that is
 // started again finds what it needs. Who has been told to leave is not counted on.
-func (c Members) WhyUnsafe(d component.Disruption) string {
+func (c Members) Allows(d component.Disruption) verdict.Verdict {
 	if !c.Open.Open {
-		return "a server that starts now would not serve: " + c.Open.Message
+		return verdict.Refuse("a server that starts now would not serve: " + c.Open.Message)
 	}
 	serving, needed := 0, int(c.Group.GetReplicas())
 	for _, i := range c.Seen {
@@ -98,13 +98,13 @@ func (c Members) WhyUnsafe(d component.Disruption) string {
 		needed = max(needed-1, 0)
 	}
 	if serving < needed {
-		return fmt.Sprintf("%d other servers serve, %d have to: kubectl -n %s get instances", serving, needed, c.Group.GetNamespace())
+		return verdict.Refusef("%d other servers serve, %d have to: kubectl -n %s get instances", serving, needed, c.Group.GetNamespace())
 	}
-	return ""
+	return verdict.Allow()
 }
 
-// WhyNotYet implements component.Component.
-func (Members) WhyNotYet(component.Disruption) string { return "" }
+// AllowsNow implements component.Component.
+func (Members) AllowsNow(component.Disruption) verdict.Verdict { return verdict.Allow() }
 
 // Prepare implements component.Component: the database keeps no membership that one
 // would have to leave.
@@ -123,8 +123,8 @@ func (Members) UndoPreparation(*v1alpha1.Instance) []component.Call { return nil
 // LeaderCount implements component.Component.
 func (Members) LeaderCount(*v1alpha1.Instance) int { return 0 }
 
-// WhyRefused implements component.Component: any number is enough, none too.
-func (Members) WhyRefused([]*v1alpha1.Instance) string { return "" }
+// AllowsRemoval implements component.Component: any number is enough, none too.
+func (Members) AllowsRemoval([]*v1alpha1.Instance) verdict.Verdict { return verdict.Allow() }
 
 // MaxConcurrentRemovals implements component.Component: those that stay are enough.
 func (Members) MaxConcurrentRemovals() int { return math.MaxInt }
@@ -136,6 +136,6 @@ func (Members) RestartsWhenDeleted(*v1alpha1.Instance) bool { return false }
 // drains its connections.
 func (Members) ReplacedWhenDeleted(*v1alpha1.Instance) bool { return true }
 
-// WhyDead implements component.Component: a member that forgets everything is as
+// ReasonDead implements component.Component: a member that forgets everything is as
 // good as before.
-func (Members) WhyDead(*v1alpha1.Instance) string { return "" }
+func (Members) ReasonDead(*v1alpha1.Instance) string { return "" }

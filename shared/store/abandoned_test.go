@@ -179,10 +179,10 @@ func TestASuspendedGroupThatOthersWaitForIsNamed(t *testing.T) {
 	s.Siblings, s.Groups = []*v1alpha1.Instance{asleep}, []v1alpha1.Group{g, cold}
 	s.PD.Stores = append(s.PD.Stores, pd.Store{ID: "9", Address: "cold-0.cold-peer.ns.svc:20160", State: pd.StateDisconnected, Started: true, Regions: 30})
 	const says = "TiKVGroup cold is suspended: to resume it, set its spec.suspended to false"
-	assert.Equal(t, "store 9 (cold-0) is Disconnected, for "+says, tikv(g, s).WhyOthersUnhealthy(s.Instances[0]))
-	assert.Contains(t, tikv(g, s).WhyNeeded(s.Instances[0]), "2 TiKV stores would stay Up")
-	assert.Contains(t, tikv(g, s).WhyNeeded(s.Instances[0]), says)
+	assert.Equal(t, "store 9 (cold-0) is Disconnected, for "+says, tikv(g, s).OthersWork(s.Instances[0]).Reason())
+	assert.Contains(t, tikv(g, s).Dispensable(s.Instances[0]).Reason(), "2 TiKV stores would stay Up")
+	assert.Contains(t, tikv(g, s).Dispensable(s.Instances[0]).Reason(), says)
 	cold.Spec.Suspended = false
-	assert.Equal(t, "store 9 (cold-0) is Disconnected", tikv(g, s).WhyOthersUnhealthy(s.Instances[0]))
-	assert.NotContains(t, tikv(g, s).WhyNeeded(s.Instances[0]), "suspended")
+	assert.Equal(t, "store 9 (cold-0) is Disconnected", tikv(g, s).OthersWork(s.Instances[0]).Reason())
+	assert.NotContains(t, tikv(g, s).Dispensable(s.Instances[0]).Reason(), "suspended")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/safety"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/storestate"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // Component answers for the members of a group of stores when some of them are
@@ -78,14 +79,14 @@ func (c Component) UndoOrphaned() (calls []component.Call, unknown bool) {
 	return leaders.UndoOrphaned(c.State)
 }
 
-// WhyNeeded is placement.WhyNeeded of the group.
-func (c Component) WhyNeeded(members ...*v1alpha1.Instance) string {
-	return placement.WhyNeeded(c.State, members...)
+// Dispensable is placement.Dispensable of the group.
+func (c Component) Dispensable(members ...*v1alpha1.Instance) verdict.Verdict {
+	return placement.Dispensable(c.State, members...)
 }
 
-// WhyNotRemovable is placement.WhyNotRemovable of the group.
-func (c Component) WhyNotRemovable(i *v1alpha1.Instance) string {
-	return placement.WhyNotRemovable(c.State, i)
+// Removable is placement.Removable of the group.
+func (c Component) Removable(i *v1alpha1.Instance) verdict.Verdict {
+	return placement.Removable(c.State, i)
 }
 
 // NotServing implements component.Component: see safety.NotServing.
@@ -108,14 +109,14 @@ func (c Component) LeaderCount(i *v1alpha1.Instance) int {
 	return leaders.LeaderCount(c.State, i)
 }
 
-// WhyOthersUnhealthy is safety.WhyOthersUnhealthy of the group.
-func (c Component) WhyOthersUnhealthy(i *v1alpha1.Instance) string {
-	return safety.WhyOthersUnhealthy(c.State, i)
+// OthersWork is safety.OthersWork of the group.
+func (c Component) OthersWork(i *v1alpha1.Instance) verdict.Verdict {
+	return safety.OthersWork(c.State, i)
 }
 
-// WhyUntrusted is safety.WhyUntrusted of the group.
-func (c Component) WhyUntrusted(i *v1alpha1.Instance) string {
-	return safety.WhyUntrusted(c.State, i)
+// Trusted is safety.Trusted of the group.
+func (c Component) Trusted(i *v1alpha1.Instance) verdict.Verdict {
+	return safety.Trusted(c.State, i)
 }
 
 // Recover implements component.Component: see leaders.Recover.
@@ -139,14 +140,14 @@ func (c Component) UndoPreparation(i *v1alpha1.Instance) []component.Call {
 	return leaders.UndoPreparation(c.State, i)
 }
 
-// WhyDead implements component.Component: see removal.WhyDead.
-func (c Component) WhyDead(i *v1alpha1.Instance) string {
-	return removal.WhyDead(c.State, i)
+// ReasonDead implements component.Component: see removal.ReasonDead.
+func (c Component) ReasonDead(i *v1alpha1.Instance) string {
+	return removal.ReasonDead(c.State, i)
 }
 
-// WhyRefused implements component.Component: see removal.WhyRefused.
-func (c Component) WhyRefused(victims []*v1alpha1.Instance) string {
-	return removal.WhyRefused(c.State, victims)
+// AllowsRemoval implements component.Component: see removal.AllowsRemoval.
+func (c Component) AllowsRemoval(victims []*v1alpha1.Instance) verdict.Verdict {
+	return removal.AllowsRemoval(c.State, victims)
 }
 
 // ChooseBatch implements component.Component: see safety.ChooseBatch.
@@ -154,14 +155,14 @@ func (c Component) ChooseBatch(first *v1alpha1.Instance, others []*v1alpha1.Inst
 	return safety.ChooseBatch(c.State, first, others)
 }
 
-// WhyBatchUnsafe implements component.Component: see safety.WhyBatchUnsafe.
-func (c Component) WhyBatchUnsafe(all []*v1alpha1.Instance) string {
-	return safety.WhyBatchUnsafe(c.State, all)
+// AllowsBatch implements component.Component: see safety.AllowsBatch.
+func (c Component) AllowsBatch(all []*v1alpha1.Instance) verdict.Verdict {
+	return safety.AllowsBatch(c.State, all)
 }
 
-// WhyBatchNotYet implements component.Component: see safety.WhyBatchNotYet.
-func (c Component) WhyBatchNotYet(all []*v1alpha1.Instance) string {
-	return safety.WhyBatchNotYet(c.State, all)
+// AllowsBatchNow implements component.Component: see safety.AllowsBatchNow.
+func (c Component) AllowsBatchNow(all []*v1alpha1.Instance) verdict.Verdict {
+	return safety.AllowsBatchNow(c.State, all)
 }
 
 // BatchQuestion implements component.Component: see safety.BatchQuestion.
@@ -169,9 +170,9 @@ func (c Component) BatchQuestion(all []*v1alpha1.Instance) observation.RegionQue
 	return safety.BatchQuestion(c.State, all)
 }
 
-// WhyAnswerUnsafe implements component.Component: see safety.WhyAnswerUnsafe.
-func (c Component) WhyAnswerUnsafe(a observation.RegionAnswer) string {
-	return safety.WhyAnswerUnsafe(c.State, a)
+// AllowsByRegions implements component.Component: see safety.AllowsByRegions.
+func (c Component) AllowsByRegions(a observation.RegionAnswer) verdict.Verdict {
+	return safety.AllowsByRegions(c.State, a)
 }
 
 // Rank implements component.Component: see removal.Rank.
@@ -189,9 +190,9 @@ func (c Component) ReplacedWhenDeleted(i *v1alpha1.Instance) bool {
 	return departure.ReplacedWhenDeleted(c.State, i)
 }
 
-// WhyRegionAtRisk is safety.WhyRegionAtRisk of the group.
-func (c Component) WhyRegionAtRisk(i *v1alpha1.Instance) string {
-	return safety.WhyRegionAtRisk(c.State, i)
+// RegionsKeepMajority is safety.RegionsKeepMajority of the group.
+func (c Component) RegionsKeepMajority(i *v1alpha1.Instance) verdict.Verdict {
+	return safety.RegionsKeepMajority(c.State, i)
 }
 
 // RegionsAtRisk is safety.RegionsAtRisk of the group.

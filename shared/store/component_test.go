@@ -139,7 +139,7 @@ func TestNoStoreIsStoppedWhileAnotherOneIsMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := world()
 			c.change(&s)
-			got := tikv(g, s).WhyOthersUnhealthy(s.Instances[0])
+			got := tikv(g, s).OthersWork(s.Instances[0]).Reason()
 			assert.Contains(t, got, c.says)
 			assert.Equal(t, c.says == "", got == "", got)
 		})
@@ -226,7 +226,7 @@ func TestKV13NoRegionIsLeftWithoutAMajority(t *testing.T) {
 			g, s := world()
 			s.RegionsKnown = true
 			c.change(&s)
-			got := tikv(g, s).WhyRegionAtRisk(s.Instances[0])
+			got := tikv(g, s).RegionsKeepMajority(s.Instances[0]).Reason()
 			assert.Contains(t, got, c.says)
 			assert.Equal(t, c.says == "", got == "", got)
 		})

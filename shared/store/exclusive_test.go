@@ -80,7 +80,7 @@ func TestKV26WhoIsNeededBesideExclusiveStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, s := beside(c.others, c.exclusive)
 			c.change(&s)
-			got := tikv(g, s).WhyNeeded(s.Instances[0])
+			got := tikv(g, s).Dispensable(s.Instances[0]).Reason()
 			assert.Contains(t, got, c.says)
 			assert.Equal(t, c.says == "", got == "", got)
 		})
@@ -140,7 +140,7 @@ func TestKV26AnExclusiveStoreMayHaveRegionsWithFewVoters(t *testing.T) {
 			s.Regions, s.RegionsKnown = few, true
 			seclude(&s, c.secluded...)
 			s.PD.Rules = c.rules
-			got := tikv(g, s).WhyRegionAtRisk(s.Instances[0])
+			got := tikv(g, s).RegionsKeepMajority(s.Instances[0]).Reason()
 			assert.Contains(t, got, c.says)
 			assert.Equal(t, c.says == "", got == "", got)
 		})

@@ -39,14 +39,14 @@ func TestAStoreThatIsUpForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T) {
 						if foreign {
 							s.Instances, s.Siblings = s.Instances[:2], s.Instances[2:]
 						}
-						got := tikv(g, s).WhyOthersUnhealthy(s.Instances[0])
+						got := tikv(g, s).OthersWork(s.Instances[0]).Reason()
 						if worse[other] > worse[own] {
 							assert.Contains(t, got, "the pod of Instance kv-2 is not ready, or stops again and again", "%s beside one that %s", a, b)
 						} else {
 							assert.Empty(t, got, "%s beside one that %s", a, b)
 						}
 						s.PD.Stores[2].Regions = 0
-						assert.Empty(t, tikv(g, s).WhyOthersUnhealthy(s.Instances[0]), "nothing counts on it")
+						assert.Empty(t, tikv(g, s).OthersWork(s.Instances[0]).Reason(), "nothing counts on it")
 					}
 				}
 			}
@@ -66,10 +66,10 @@ func between(i *v1alpha1.Instance) []metav1.Condition {
 func TestAStoreThatCrashesMeanwhileEndsAPreparation(t *testing.T) {
 	g, s := world()
 	c := tikv(g, s)
-	assert.Empty(t, c.WhyOthersUnhealthy(s.Instances[0]))
+	assert.Empty(t, c.OthersWork(s.Instances[0]).Reason())
 	podIs(s.Instances[1], v1alpha1.ReasonContainerCrashing)
-	assert.Contains(t, tikv(g, s).WhyOthersUnhealthy(s.Instances[0]), "Instance kv-1")
-	assert.Contains(t, tikv(g, s).WhyOthersUnhealthy(s.Instances[0]), "describe instance kv-1")
+	assert.Contains(t, tikv(g, s).OthersWork(s.Instances[0]).Reason(), "Instance kv-1")
+	assert.Contains(t, tikv(g, s).OthersWork(s.Instances[0]).Reason(), "describe instance kv-1")
 	assert.False(t, tikv(g, s).NotServing(s.Instances[1]), "PD may have given it leaders since")
 	s.PD.Stores[1].State = pd.StateDisconnected
 	assert.True(t, tikv(g, s).NotServing(s.Instances[1]))

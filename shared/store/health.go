@@ -44,7 +44,7 @@ func PutHealth(g v1alpha1.Group, s observation.Snapshot, matches []storestate.Ma
 		if reason == v1alpha1.ReasonStoresHealthy {
 			status = metav1.ConditionTrue
 		}
-		if why := storestate.WhyRegionsUnavailable(g, s); why != "" {
+		if why := storestate.DescribeOutage(g, s); why != "" {
 			if status == metav1.ConditionTrue {
 				status, reason = metav1.ConditionFalse, v1alpha1.ReasonRegionsUnavailable
 			}
@@ -109,7 +109,7 @@ func Serves(g v1alpha1.Group, s observation.Snapshot, set *conditions.Set, now t
 	if !enough && set.Was(v1alpha1.ConditionReady) {
 		enough = ready >= 1 && lost(s) <= 1
 	}
-	enough = enough && storestate.WhyRegionsUnavailable(g, s) == ""
+	enough = enough && storestate.DescribeOutage(g, s) == ""
 	if set.Get(v1alpha1.ConditionStoresHealthy).Status != metav1.ConditionUnknown {
 		return enough, step.Done()
 	}

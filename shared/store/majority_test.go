@@ -20,7 +20,7 @@ func TestNoRegionLosesItsMajorityByWhatPDDoesMeanwhile(t *testing.T) {
 		for _, r := range regionsOf(world.stores, world.wanted) {
 			s := on(world.stores, world.wanted)
 			s.Regions, s.RegionsKnown = []pd.Region{r}, true
-			if tikv(kv(3), s).WhyRegionAtRisk(s.Instances[0]) != "" {
+			if tikv(kv(3), s).RegionsKeepMajority(s.Instances[0]).Reason() != "" {
 				held++
 				continue
 			}

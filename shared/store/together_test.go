@@ -53,15 +53,15 @@ func first(s observation.Snapshot) []*v1alpha1.Instance { return s.Instances[:2]
 // stopped at the same time, of a cluster with some regions.
 func lets(s observation.Snapshot) func(regions ...pd.Region) bool {
 	c := together(s)
-	reason, q := cmp.Or(c.WhyBatchUnsafe(first(s)), c.WhyBatchNotYet(first(s))), c.BatchQuestion(first(s))
+	reason, q := cmp.Or(c.AllowsBatch(first(s)).Reason(), c.AllowsBatchNow(first(s)).Reason()), c.BatchQuestion(first(s))
 	return func(regions ...pd.Region) bool {
 		for _, r := range regions {
 			on := slices.ContainsFunc(r.Peers, func(p pd.Peer) bool { return slices.Contains(q.Stores, p.StoreID) })
 			if on && q.Sought(r) {
-				return c.WhyAnswerUnsafe(observation.RegionAnswer{Stores: q.Stores, Found: &r}) == ""
+				return c.AllowsByRegions(observation.RegionAnswer{Stores: q.Stores, Found: &r}).Reason() == ""
 			}
 		}
-		return reason == "" && c.WhyAnswerUnsafe(observation.RegionAnswer{Stores: q.Stores}) == ""
+		return reason == "" && c.AllowsByRegions(observation.RegionAnswer{Stores: q.Stores}).Reason() == ""
 	}
 }
 
@@ -239,7 +239,7 @@ func TestWhyAZoneIsNotRestartedAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := zoned()
 			c.change(&s)
-			got := cmp.Or(together(s).WhyBatchUnsafe(first(s)), together(s).WhyBatchNotYet(first(s)))
+			got := cmp.Or(together(s).AllowsBatch(first(s)).Reason(), together(s).AllowsBatchNow(first(s)).Reason())
 			if c.says == "" {
 				assert.Empty(t, got)
 			}
@@ -265,7 +265,7 @@ func TestWhyTheRegionsOfAZoneKeepItFromBeingStopped(t *testing.T) {
 		"PD has not heard of the leader of region 8 since its own has changed":                                                              {ID: "8", Peers: peers("1", "3", "5")},
 	} {
 		assert.True(t, q.Sought(r))
-		assert.Equal(t, says, c.WhyAnswerUnsafe(observation.RegionAnswer{Stores: q.Stores, Found: &r}))
+		assert.Equal(t, says, c.AllowsByRegions(observation.RegionAnswer{Stores: q.Stores, Found: &r}).Reason())
 	}
 	// A peer that is on its way from one store of the zone to another counts twice.
 	assert.True(t, q.Sought(pd.Region{ID: "9", LeaderStore: "1", Peers: append(peers("1", "3", "5"), pd.Peer{StoreID: "2"})}))
@@ -276,7 +276,7 @@ func TestWhyTheRegionsOfAZoneKeepItFromBeingStopped(t *testing.T) {
 	assert.False(t, q.Sought(sick))
 	sick.Peers[4].Pending = true
 	assert.True(t, q.Sought(sick))
-	assert.Equal(t, "the regions of the stores could not be read: no", c.WhyAnswerUnsafe(observation.RegionAnswer{Err: errors.New("no")}))
+	assert.Equal(t, "the regions of the stores could not be read: no", c.AllowsByRegions(observation.RegionAnswer{Err: errors.New("no")}).Reason())
 }
 
 func TestWhoIsRestartedTogether(t *testing.T) {

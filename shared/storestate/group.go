@@ -35,9 +35,9 @@ func IsAnnotated(c State, name string) bool {
 	return name != c.Snapshot.Lease.Holder.Instance && i != nil && MarkOf(i) != ""
 }
 
-// WhySuspended says that a member's group is suspended, and how to resume it; empty if it
+// DescribeSuspension says that a member's group is suspended, and how to resume it; empty if it
 // is not.
-func WhySuspended(c State, store pd.Store) string {
+func DescribeSuspension(c State, store pd.Store) string {
 	i := c.Snapshot.Find(PodName(store))
 	if i == nil {
 		return ""
@@ -59,10 +59,10 @@ func GroupNameOf(store pd.Store) string {
 	return pod
 }
 
-// WhyRegionsUnavailable says that regions have lost their majority with stores that do not run,
+// DescribeOutage says that regions have lost their majority with stores that do not run,
 // of whatever owner, and what brings them back; empty if none has. A leader of PD that
 // is new misses stores that run.
-func WhyRegionsUnavailable(g v1alpha1.Group, s observation.Snapshot) string {
+func DescribeOutage(g v1alpha1.Group, s observation.Snapshot) string {
 	if _, silence := DistrustPD(g, s); silence != "" || !s.PD.MajorityLost || g.GroupKind() != v1alpha1.KindTiKVGroup {
 		return ""
 	}
@@ -92,7 +92,7 @@ func WhyRegionsUnavailable(g v1alpha1.Group, s observation.Snapshot) string {
 // Outage waits while regions are without a majority: nothing that depends on them
 // should go on.
 func Outage(g v1alpha1.Group, s observation.Snapshot) step.Outcome {
-	why := WhyRegionsUnavailable(g, s)
+	why := DescribeOutage(g, s)
 	if why == "" || g.GetComponentSpec().Suspended || len(s.Instances) == 0 {
 		return step.Done()
 	}

@@ -1,7 +1,6 @@
 package storestate
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // State is what decisions about the members of a group of stores rest on.
@@ -53,12 +53,12 @@ func OtherStores(c State, m Match) []pd.Store {
 	return out
 }
 
-// WhyPDUnknown says why PD cannot be relied upon now; empty if it can.
-func WhyPDUnknown(c State) string {
+// PDKnown says whether PD can be relied upon now.
+func PDKnown(c State) verdict.Verdict {
 	if c.WhyUnknown == "" && !c.Snapshot.PD.HasQuorum() {
-		return fmt.Sprintf("PDGroup %s has no quorum: kubectl -n %s describe pdgroup %s", c.Group.PDGroupName(), c.Group.GetNamespace(), c.Group.PDGroupName())
+		return verdict.Refusef("PDGroup %s has no quorum: kubectl -n %s describe pdgroup %s", c.Group.PDGroupName(), c.Group.GetNamespace(), c.Group.PDGroupName())
 	}
-	return c.WhyUnknown
+	return verdict.Unless(c.WhyUnknown)
 }
 
 // KnowsRegions reports whether PD knows by now which regions lie where: a new leader

@@ -265,12 +265,12 @@ func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observatio
 		rest = refused
 	}
 	// What it shows counts, not what it answers.
-	return verdict(g, r.PD.Ask(ctx, key), answers)
+	return taken(g, r.PD.Ask(ctx, key), answers)
 }
 
-// verdict says what became of the items of the spec, by what PD shows now and what it
+// taken says what became of the items of the spec, by what PD shows now and what it
 // has answered.
-func verdict(g *v1alpha1.PDGroup, now pd.View, answers map[string]error) step.Outcome {
+func taken(g *v1alpha1.PDGroup, now pd.View, answers map[string]error) step.Outcome {
 	if now.Err != nil {
 		return step.Done() // the plan waits for PD already
 	}

@@ -94,20 +94,20 @@ func TestPD21WhatPDRefusesIsNamed(t *testing.T) {
 	g := stored(founded, configured(eight+"[replication]\nisolation-level = \"rack\"\n"))
 	now := pd.View{Config: map[string]string{"schedule.leader-schedule-limit": "8", "replication.isolation-level": `""`}}
 	no := &pd.Refused{Call: "set-config", Status: 400, Body: "isolation-level must be one of location-labels or empty"}
-	o := verdict(g, now, map[string]error{"replication.isolation-level": no})
+	o := taken(g, now, map[string]error{"replication.isolation-level": no})
 	assert.Equal(t, step.KindStall, o.Kind)
 	assert.Equal(t, v1alpha1.ReasonConfigRefused, o.Reason)
 	assert.Equal(t, time.Minute, o.After)
 	for _, word := range []string{`replication.isolation-level = "rack"`, "must be one of location-labels", "spec.config", "kubectl"} {
 		assert.Contains(t, o.Message, word)
 	}
-	assert.Contains(t, verdict(g, now, nil).Message, `it said yes, and has ""`)
+	assert.Contains(t, taken(g, now, nil).Message, `it said yes, and has ""`)
 	early := &pd.Refused{Status: 400, Body: "[PD:cluster:ErrNotBootstrapped]TiKV cluster not bootstrapped, please start TiKV first"}
-	o = verdict(g, now, map[string]error{"replication.isolation-level": early})
+	o = taken(g, now, map[string]error{"replication.isolation-level": early})
 	assert.Equal(t, step.KindWait, o.Kind, "there is no store yet")
 	now.Config["replication.isolation-level"] = `"rack"`
-	assert.Equal(t, step.Done(), verdict(g, now, nil))
-	assert.Equal(t, step.Done(), verdict(g, pd.View{Err: errors.New("gone")}, nil))
+	assert.Equal(t, step.Done(), taken(g, now, nil))
+	assert.Equal(t, step.Done(), taken(g, pd.View{Err: errors.New("gone")}, nil))
 }
 
 // PD-21: nobody turns off what TiFlash turns on, again and again.

@@ -30,6 +30,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/planning"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
@@ -231,8 +232,8 @@ func (v voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 		return component.Preparation{Ready: true}
 	}
 	if d.Verb == member.Remove {
-		if why := v.WhyUnsafe(d); why != "" {
-			return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s): %s", name, d.Why, why)
+		if may := v.Allows(d); !may.Allowed() {
+			return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s): %s", name, d.Why, may.Reason())
 		}
 	}
 	if m.Name == v.s.PD.Leader && len(v.s.PD.Members) > 1 {
@@ -346,9 +347,9 @@ type storing struct {
 
 var _ component.OnlineConfig = storing{}
 
-// WhyRestart implements group.Settings.
-func (storing) WhyRestart(old, wanted map[string]string) string {
-	return persisted.Restart(configFile, old, wanted)
+// AppliesOnline implements group.Settings.
+func (storing) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
+	return verdict.Unless(persisted.Restart(configFile, old, wanted))
 }
 
 // Progress implements group.Settings. What a member runs with is asked for the file of

@@ -19,6 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 const (
@@ -117,55 +118,55 @@ func (v voters) NeedsLease(d component.Disruption) bool {
 	return v.s.Lease.HeldBy(d.Instance) || !v.NotServing(d.Instance)
 }
 
-// WhyUnsafe implements group.Component by counting votes: of those that vote after
+// Allows implements group.Component by counting votes: of those that vote after
 // the step a majority must be healthy without the member, those that may join at
 // any moment counted in, and no other change of the members may be under way. A
 // single member is restarted without further ado: nobody could lead meanwhile.
-func (v voters) WhyUnsafe(d component.Disruption) string {
+func (v voters) Allows(d component.Disruption) verdict.Verdict {
 	if d.Verb == member.Remove && !founding.Bootstrapped(v.g, v.s) {
-		return "it founds PD's cluster with the others, and is replaced when the cluster is there"
+		return verdict.Refuse("it founds PD's cluster with the others, and is replaced when the cluster is there")
 	}
 	if why := membership.Unknown(v.g, v.s); why != "" {
-		return why
+		return verdict.Refuse(why)
 	}
 	m, listed := membership.Of(v.g, v.s, d.Instance)
 	if !listed {
-		return ""
+		return verdict.Allow()
 	}
 	voting := len(v.s.PD.Members)
 	switch {
 	case d.Verb == member.Restart && voting == 1 && membership.Joining(v.g, v.s) > 0:
-		return "another member is joining"
+		return verdict.Refuse("another member is joining")
 	case d.Verb == member.Restart && voting == 1:
-		return ""
+		return verdict.Allow()
 	case d.Verb == member.Remove:
 		voting--
-		if why := v.turn(d, m); why != "" {
-			return why
+		if may := v.turn(d, m); !may.Allowed() {
+			return may
 		}
 	}
 	wobbly, name := v.unsteady(d.Instance)
 	healthy, joining := v.s.PD.Healthy(append(wobbly, m.ID)...), membership.Joining(v.g, v.s)
 	switch need := pd.Majority(voting + joining); {
 	case voting == 0:
-		return "it is PD's only member"
+		return verdict.Refuse("it is PD's only member")
 	case healthy >= need:
-		return ""
+		return verdict.Allow()
 	case len(wobbly) > 0 && v.s.PD.Healthy(m.ID) >= need:
-		return fmt.Sprintf("PD calls member %s healthy, and its pod is not ready, is being stopped, or stops again and again: kubectl -n %s describe instance %s", name, v.g.Namespace, name)
+		return verdict.Refusef("PD calls member %s healthy, and its pod is not ready, is being stopped, or stops again and again: kubectl -n %s describe instance %s", name, v.g.Namespace, name)
 	case joining > 0 && healthy >= pd.Majority(voting):
-		return fmt.Sprintf("%d of %d members would be healthy without it when the one that is joining counts", healthy, voting+joining)
+		return verdict.Refusef("%d of %d members would be healthy without it when the one that is joining counts", healthy, voting+joining)
 	case voting == 2 && d.Verb == member.Remove && d.Instance.DeletionTimestamp != nil:
-		return fmt.Sprintf("%d of the 2 members that would stay are healthy, and both are a majority: mend the other one, or if it is lost, delete it as well: kubectl -n %s get instances -l %s=%s", healthy, v.g.Namespace, v1alpha1.LabelGroup, v.g.Name)
+		return verdict.Refusef("%d of the 2 members that would stay are healthy, and both are a majority: mend the other one, or if it is lost, delete it as well: kubectl -n %s get instances -l %s=%s", healthy, v.g.Namespace, v1alpha1.LabelGroup, v.g.Name)
 	case voting == 2:
-		return "2 members need both of them for a majority: have 3 for as long as it takes: " + origin.Of(v.g).Scale(3)
+		return verdict.Refuse("2 members need both of them for a majority: have 3 for as long as it takes: " + origin.Of(v.g).Scale(3))
 	default:
-		return fmt.Sprintf("%d of %d members would be healthy without it, and %d are a majority", healthy, voting, need)
+		return verdict.Refusef("%d of %d members would be healthy without it, and %d are a majority", healthy, voting, need)
 	}
 }
 
-// WhyNotYet implements group.Component.
-func (voters) WhyNotYet(component.Disruption) string { return "" }
+// AllowsNow implements group.Component.
+func (voters) AllowsNow(component.Disruption) verdict.Verdict { return verdict.Allow() }
 
 // unsteady returns the members that PD calls healthy and that are not counted on when
 // an Instance's member stops, and the name of one: their pods stand worse than its own.
@@ -181,12 +182,11 @@ func (v voters) unsteady(than *v1alpha1.Instance) (ids []string, name string) {
 	return ids, name
 }
 
-// turn says why the removal of a member must wait for others; empty if it need
-// not. Members leave one after the other, those that are unhealthy first, and one
-// that works goes when its replacement works.
-func (v voters) turn(d component.Disruption, m pd.Member) string {
+// turn says whether it is a member's turn to leave. Members leave one after the other, those
+// that are unhealthy first, and one that works goes when its replacement works.
+func (v voters) turn(d component.Disruption, m pd.Member) verdict.Verdict {
 	if other, starting := v.s.PD.Starting(); starting && other.ID != m.ID {
-		return "member " + other.PeerURL + " is joining PD"
+		return verdict.Refuse("member " + other.PeerURL + " is joining PD")
 	}
 	working := 0
 	for _, i := range v.s.Instances {
@@ -195,16 +195,16 @@ func (v voters) turn(d component.Disruption, m pd.Member) string {
 		switch {
 		case i.Name == d.Instance.Name || !listed:
 		case leaving && !other.Healthy && (m.Healthy || i.Spec.Slot < d.Instance.Spec.Slot):
-			return "member " + i.Name + " leaves first"
+			return verdict.Refuse("member " + i.Name + " leaves first")
 		case !leaving && other.Healthy:
 			working++
 		}
 	}
 	deleted := d.Instance.DeletionTimestamp
 	if deleted == nil || !m.Healthy || working >= int(v.g.GetReplicas()) || v.s.Now.Sub(deleted.Time) >= replacementPatience {
-		return ""
+		return verdict.Allow()
 	}
-	return fmt.Sprintf("its replacement has not joined yet (%d of %d other members work)", working, v.g.GetReplicas())
+	return verdict.Refusef("its replacement has not joined yet (%d of %d other members work)", working, v.g.GetReplicas())
 }
 
 // UndoPreparation implements group.Component: nothing of a preparation stays in PD.
@@ -273,11 +273,11 @@ func (v voters) lingers(i *v1alpha1.Instance) bool {
 	return i.DeletionTimestamp != nil && membership.Left(v.g, v.s, i) && v.s.Now.Sub(i.DeletionTimestamp.Time) >= replacementPause
 }
 
-// WhyRefused implements group.Component: the last member never leaves, and the
+// AllowsRemoval implements group.Component: the last member never leaves, and the
 // cluster with it.
-func (v voters) WhyRefused([]*v1alpha1.Instance) string {
+func (v voters) AllowsRemoval([]*v1alpha1.Instance) verdict.Verdict {
 	if v.g.GetReplicas() > 0 {
-		return ""
+		return verdict.Allow()
 	}
 	var users []string
 	for _, other := range v.s.Groups {
@@ -288,14 +288,14 @@ func (v voters) WhyRefused([]*v1alpha1.Instance) string {
 	edit := origin.Of(v.g)
 	field, back := edit.Field("replicas"), edit.Scale(max(len(v.g.Status.Members), 1))
 	if len(users) > 0 {
-		return fmt.Sprintf("%s is 0, and %s would be left without a PD: delete them first, or set it back: %s", field, strings.Join(users, ", "), back)
+		return verdict.Refusef("%s is 0, and %s would be left without a PD: delete them first, or set it back: %s", field, strings.Join(users, ", "), back)
 	}
-	return fmt.Sprintf("%s is 0, and the cluster would be lost with its last member: delete the PDGroup if that is meant, set %s to stop it, or set it back: %s", field, edit.Either("suspended"), back)
+	return verdict.Refusef("%s is 0, and the cluster would be lost with its last member: delete the PDGroup if that is meant, set %s to stop it, or set it back: %s", field, edit.Either("suspended"), back)
 }
 
-// WhyDead implements group.Component. A member is only given up while the others
+// ReasonDead implements group.Component. A member is only given up while the others
 // make a majority without it and none of them is on its way in or out.
-func (v voters) WhyDead(i *v1alpha1.Instance) string {
+func (v voters) ReasonDead(i *v1alpha1.Instance) string {
 	m, listed := membership.Of(v.g, v.s, i)
 	if membership.Unknown(v.g, v.s) != "" || listed && m.Healthy || v.unsettled(i) {
 		return ""

@@ -327,7 +327,7 @@ func TestAMemberThatIsHealthyForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T
 			c.own(s.Instances[1])
 			c.other(s.Instances[0])
 			v := voters{stored(founded), s}
-			why := v.WhyUnsafe(component.Disruption{Instance: s.Instances[1], Verb: member.Restart})
+			why := v.Allows(component.Disruption{Instance: s.Instances[1], Verb: member.Restart}).Reason()
 			assert.Equal(t, c.held, why != "", why)
 			if c.held {
 				assert.Contains(t, why, "describe instance basic-pd-0")

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/statusports"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // silence is for how long a restarted store that does not answer on its status port is
@@ -32,34 +32,34 @@ func storesOf(g *v1alpha1.TiFlashGroup, s observation.Snapshot) stores {
 	return stores{store.New(g, s, v1alpha1.PortTiFlash)}
 }
 
-// WhyUnsafe implements group.Component: PD and every other TiFlash of the cluster
+// Allows implements group.Component: PD and every other TiFlash of the cluster
 // work, and none of them says that it does not serve, so that a table with two
 // replicas always has one (FL-06). No majority counts on a TiFlash. One may leave if
 // no table wants more replicas than would be left (FL-05).
-func (c stores) WhyUnsafe(d component.Disruption) string {
+func (c stores) Allows(d component.Disruption) verdict.Verdict {
 	if d.Verb == member.Remove {
-		return c.WhyNotRemovable(d.Instance)
+		return c.Removable(d.Instance)
 	}
-	return cmp.Or(c.WhyOthersUnhealthy(d.Instance), c.idle(d.Instance))
+	return verdict.All(c.OthersWork(d.Instance), c.othersServe(d.Instance))
 }
 
-// WhyNotYet implements group.Component.
-func (stores) WhyNotYet(component.Disruption) string { return "" }
+// AllowsNow implements group.Component.
+func (stores) AllowsNow(component.Disruption) verdict.Verdict { return verdict.Allow() }
 
-// idle names another store of the cluster that says that it does not serve; empty if
-// none does, or if the one to be stopped says so too: what is pending may be what mends
+// othersServe refuses for another store of the cluster that says that it does not serve, unless
+// the one to be stopped says so too: what is pending may be what mends
 // both. One without regions does not matter once PD knows which lie where.
-func (c stores) idle(victim *v1alpha1.Instance) string {
+func (c stores) othersServe(victim *v1alpha1.Instance) verdict.Verdict {
 	if c.idles(victim) {
-		return ""
+		return verdict.Allow()
 	}
 	informed := c.regions(victim) > 0
 	for _, other := range c.Snapshot.WithSiblings() {
 		if other.Name != victim.Name && c.idles(other) && (!informed || c.regions(other) > 0) {
-			return fmt.Sprintf("the store of Instance %s says %q and not %s: %s", other.Name, c.Snapshot.StatusPorts[other.Name].State, statusport.Running, c.logs(other))
+			return verdict.Refusef("the store of Instance %s says %q and not %s: %s", other.Name, c.Snapshot.StatusPorts[other.Name].State, statusport.Running, c.logs(other))
 		}
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // idles reports whether a store says that it does not serve. One that says nothing does

@@ -216,7 +216,7 @@ func TestFL06WhatAStoreSaysIsJudged(t *testing.T) {
 				c.change(&s)
 			}
 			members := storesOf(g, s)
-			reason := members.idle(s.Instances[0])
+			reason := members.othersServe(s.Instances[0]).Reason()
 			assert.Contains(t, reason, c.idle)
 			assert.Equal(t, c.idle == "", reason == "", reason)
 			p := members.Recover(s.Instances[0], lease.State{})

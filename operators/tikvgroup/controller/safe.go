@@ -14,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/safety"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/store"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // evictTimeout is how long leaders may take by default to move away. Moving them
@@ -52,26 +53,26 @@ func storesOf(g *v1alpha1.TiKVGroup, s observation.Snapshot) stores {
 	return stores{c, ptr.Deref(g.Spec.FlushLogBackups, true)}
 }
 
-// WhyUnsafe implements group.Component: PD and every other TiKV of the cluster work. A
+// Allows implements group.Component: PD and every other TiKV of the cluster work. A
 // store may leave if the cluster can do without it.
-func (c stores) WhyUnsafe(d component.Disruption) string {
+func (c stores) Allows(d component.Disruption) verdict.Verdict {
 	if d.Verb == member.Remove {
-		return c.WhyNotRemovable(d.Instance)
+		return c.Removable(d.Instance)
 	}
 	if safety.IsOverridden(d.Instance) {
-		return c.WhyUntrusted(d.Instance)
+		return c.Trusted(d.Instance)
 	}
-	return c.WhyOthersUnhealthy(d.Instance)
+	return c.OthersWork(d.Instance)
 }
 
-// WhyNotYet implements group.Component: every region that has a voter on the store
+// AllowsNow implements group.Component: every region that has a voter on the store
 // keeps a majority without it. PD calls the peers of a region pending until they have
 // answered its new leader, and those that the store has given away have one.
-func (c stores) WhyNotYet(d component.Disruption) string {
+func (c stores) AllowsNow(d component.Disruption) verdict.Verdict {
 	if d.Verb == member.Remove || safety.IsOverridden(d.Instance) {
-		return ""
+		return verdict.Allow()
 	}
-	return c.WhyRegionAtRisk(d.Instance)
+	return c.RegionsKeepMajority(d.Instance)
 }
 
 // Prepare implements group.Component: the leaders go first. A store that has none

@@ -6,6 +6,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // Clean is a component without anything to take back.
@@ -14,8 +15,8 @@ type Clean struct{ Removable }
 // UndoPreparation implements component.Component.
 func (Clean) UndoPreparation(*v1alpha1.Instance) []component.Call { return nil }
 
-// WhyDead implements component.Component.
-func (Clean) WhyDead(*v1alpha1.Instance) string { return "" }
+// ReasonDead implements component.Component.
+func (Clean) ReasonDead(*v1alpha1.Instance) string { return "" }
 
 // Needed is a Component whose members are all needed and may be stopped.
 type Needed struct{ component.Component }
@@ -23,11 +24,11 @@ type Needed struct{ component.Component }
 // NotServing implements component.Component.
 func (Needed) NotServing(*v1alpha1.Instance) bool { return false }
 
-// WhyUnsafe implements component.Component.
-func (Needed) WhyUnsafe(component.Disruption) string { return "" }
+// Allows implements component.Component.
+func (Needed) Allows(component.Disruption) verdict.Verdict { return verdict.Allow() }
 
-// WhyNotYet implements component.Component.
-func (Needed) WhyNotYet(component.Disruption) string { return "" }
+// AllowsNow implements component.Component.
+func (Needed) AllowsNow(component.Disruption) verdict.Verdict { return verdict.Allow() }
 
 // NeedsLease implements component.Component.
 func (Needed) NeedsLease(component.Disruption) bool { return true }
@@ -62,8 +63,8 @@ func (ToUndo) UndoPreparation(i *v1alpha1.Instance) []component.Call {
 // Removable lets everything be removed.
 type Removable struct{ Needed }
 
-// WhyRefused implements component.Component.
-func (Removable) WhyRefused([]*v1alpha1.Instance) string { return "" }
+// AllowsRemoval implements component.Component.
+func (Removable) AllowsRemoval([]*v1alpha1.Instance) verdict.Verdict { return verdict.Allow() }
 
 // MaxConcurrentRemovals implements component.Component.
 func (Removable) MaxConcurrentRemovals() int { return 1 }
