@@ -80,6 +80,11 @@ func (s *Store) Observe(ctx context.Context, live client.Reader, g v1alpha1.Grou
 	return out, nil
 }
 
+// Secret reads a Secret that the spec of a group names.
+func (s *Store) Secret(ctx context.Context, live client.Reader, g v1alpha1.Group, name string) (certificate.Secret, error) {
+	return s.get(ctx, live, question{types.NamespacedName{Namespace: g.GetNamespace(), Name: name}, g.GetUID(), g.GetGeneration()})
+}
+
 // get reads a Secret, unless it was just read.
 func (s *Store) get(ctx context.Context, live client.Reader, asked question) (certificate.Secret, error) {
 	now := s.now()

@@ -32,7 +32,7 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 		plan.Outcome = step.Stall(v1alpha1.ReasonInvalidSpec, strings.Join(r.Problems, "; "))
 		return plan, nil
 	}
-	if o := s.Certificates.Judge(g, s.PDGroup, podNames(s), s.Now); o.Kind != step.KindDone {
+	if o := step.Worst(s.Certificates.Judge(g, s.PDGroup, podNames(s), s.Now), r.Blocked); o.Kind != step.KindDone {
 		plan.Outcome = o
 		return plan, nil
 	}
