@@ -20,6 +20,8 @@ type Secret struct {
 	// Data of it, and its resource version. Nil if it could not be read.
 	Data    map[string][]byte
 	Version string
+	// Written is when it was last changed.
+	Written time.Time
 	// Refused says that the operator may not read it.
 	Refused bool
 	// Made says that the issuer or the CA of the cluster makes it, Said what is known of why

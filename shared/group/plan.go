@@ -45,6 +45,10 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 	if err != nil {
 		return plan, err
 	}
+	if secret, left := s.Certificates.Settling(g, s.Now); left > 0 && len(s.Instances) > 0 && target.Hash != g.GetGroupStatus().CurrentRevision {
+		plan.Outcome = step.After(left, v1alpha1.ReasonRestartPending, "Secret "+secret+" has just changed: until all pods have it, members are not restarted, which let certain common names connect alone")
+		return plan, nil
+	}
 	plan.Target = target
 	if was := g.GetGroupStatus().UpdateRevision; was != "" && was != target.Hash {
 		plan.Changes = target.Since(was, s.Revisions)

@@ -180,7 +180,10 @@ func config(g *v1alpha1.TiDBGroup) (map[string]string, []string) {
 }
 
 // item is one of the configuration.
-type item struct{ key, value string }
+type item struct {
+	key   string
+	value any
+}
 
 // security is what tidb.toml has of tokens and TLS, none without.
 func security(g *v1alpha1.TiDBGroup) []item {
@@ -193,6 +196,9 @@ func security(g *v1alpha1.TiDBGroup) []item {
 	}
 	files := workload.FilesIn(workload.TLSDir(g))
 	out = append(out, []item{{"security.cluster-ssl-ca", files.CA}, {"security.cluster-ssl-cert", files.Cert}, {"security.cluster-ssl-key", files.Key}}...)
+	if allowed := v1alpha1.CommonNames(g); len(allowed) > 0 {
+		out = append(out, item{"security.cluster-verify-cn", allowed})
+	}
 	if g.Spec.TLS.MySQL != nil {
 		files = workload.FilesIn(mysqlDir)
 		out = append(out, item{"security.ssl-cert", files.Cert}, item{"security.ssl-key", files.Key})

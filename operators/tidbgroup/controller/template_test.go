@@ -373,3 +373,11 @@ func TestDB13AServerReadsTheKeysOfTokens(t *testing.T) {
 		assert.Empty(t, problems, "without authToken it is not")
 	}
 }
+
+func TestSEC01AServerLetsCertainNamesConnect(t *testing.T) {
+	_, files, problems := render(stored(func(g *v1alpha1.TiDBGroup) {
+		g.Spec.TLS = &v1alpha1.TiDBTLS{TLS: v1alpha1.TLS{AllowedCommonNames: []string{"a", "b"}}}
+	}))
+	require.Empty(t, problems)
+	assert.Contains(t, files[configFile], "cluster-verify-cn = ['a', 'b']")
+}
