@@ -233,9 +233,14 @@ func mysqlUses(g v1alpha1.Group) []use {
 	return []use{serving()}
 }
 
-// mysqlNames are the names by which MySQL clients of the cluster reach a group.
+// mysqlNames are the names by which MySQL clients reach a group: of its Service, and those of
+// the spec.
 func mysqlNames(g v1alpha1.Group) []string {
-	return []string{names.ServiceHost(g.GetName(), g.GetNamespace(), g.GetComponentSpec().ClusterDomain)}
+	out := []string{names.ServiceHost(g.GetName(), g.GetNamespace(), g.GetComponentSpec().ClusterDomain)}
+	if mysql := v1alpha1.MySQLOf(g); mysql != nil {
+		out = append(out, mysql.DNSNames...)
+	}
+	return out
 }
 
 // Hosts are the names that the certificate of a group's members has to have: those of its

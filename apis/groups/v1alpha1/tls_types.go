@@ -232,6 +232,14 @@ type MySQLTLS struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
+	// DNSNames by which clients connect, beside the name of the Service: the certificate has
+	// to have them, or gets them if it is made. A change restarts nobody. Default: none.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +listType=set
+	// +optional
+	DNSNames []string `json:"dnsNames,omitempty"`
 	// ClientAuth says what becomes of certificates of clients. None asks for none. Verify
 	// takes those alone that ca.crt has signed, so that users can be made with REQUIRE
 	// X509; while require_secure_transport is ON, every client has to show one, and Jobs
