@@ -1,6 +1,7 @@
 package certificate
 
 import (
+	"cmp"
 	"crypto/x509"
 	"fmt"
 	"slices"
@@ -19,6 +20,8 @@ type Request struct {
 	Owner v1alpha1.Group
 	// Names are its subject alternative names; a client's has none.
 	Names []string
+	// Common name of it; that of the Secret if it is empty.
+	Common string
 	// Serves says that it is shown to who connects, Connects that it is shown when connecting.
 	Serves, Connects bool
 }
@@ -37,6 +40,9 @@ func Requests(pd *v1alpha1.PDGroup, groups []v1alpha1.Group) []Request {
 			if shared {
 				r.Owner = pd
 			}
+			if allowed := v1alpha1.CommonNames(pd); len(allowed) > 0 && (p.secret.Name == wanted.Member.Name || p.secret.Name == wanted.Client.Name) {
+				r.Common = allowed[0]
+			}
 			if p.secret.Name == wanted.Member.Name {
 				r.Names = append(services(g), "*."+peerHost(g)) // whatever pods there will be
 			}
@@ -53,7 +59,9 @@ func Requests(pd *v1alpha1.PDGroup, groups []v1alpha1.Group) []Request {
 const longestCommonName = 64
 
 // CommonName of the certificate.
-func (r Request) CommonName() string { return r.Secret[:min(len(r.Secret), longestCommonName)] }
+func (r Request) CommonName() string {
+	return cmp.Or(r.Common, r.Secret[:min(len(r.Secret), longestCommonName)])
+}
 
 // Usages of the certificate, as cert-manager calls them.
 func (r Request) Usages() []string {
@@ -95,6 +103,9 @@ func (r Request) Lacks(data map[string][]byte, now time.Time) error {
 		if !slices.Contains(pair.leaf.DNSNames, name) {
 			return fmt.Errorf("key %s: its subject alternative names lack %s", v1alpha1.TLSKeyCert, name)
 		}
+	}
+	if have := pair.leaf.Subject.CommonName; r.Common != "" && have != r.Common {
+		return fmt.Errorf("key %s: its common name is %q, not %q", v1alpha1.TLSKeyCert, have, r.Common)
 	}
 	return pair.valid(now, nil, r.uses()...)
 }

@@ -184,3 +184,32 @@ func TestSEC01MembersDoNotStartBetweenTwoAuthorities(t *testing.T) {
 	s.Member.Data = data(t, before, pki.Leaf{Names: sans()})
 	assert.Equal(t, was, s.Trust(), "a renewed certificate of the same CA restarts nobody")
 }
+
+// One table of names is asked for and judged by.
+func TestDB12MoreNamesOfMySQLClientsAreAskedForAndJudged(t *testing.T) {
+	pd := pdGroup(&v1alpha1.PDTLS{CertificateSource: v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}}})
+	g := tidbGroup(&v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{DNSNames: []string{"db.corp.example", "*.db.corp.example"}}})
+	var made Request
+	for _, r := range Requests(pd, []v1alpha1.Group{g}) {
+		if r.Secret == "basic-tidb-server-secret" {
+			made = r
+		}
+	}
+	assert.Equal(t, []string{"basic-tidb.shop.svc", "db.corp.example", "*.db.corp.example"}, made.Names)
+
+	ca := authority(t)
+	s := Wanted(g, pd)
+	s.Member.Data = data(t, ca, pki.Leaf{Names: []string{"basic-tidb.shop.svc", "basic-tidb-peer.shop.svc", "*.basic-tidb-peer.shop.svc"}})
+	s.Client.Data = data(t, ca, pki.Leaf{})
+	for says, names := range map[string][]string{
+		"":                                            made.Names,
+		"alternative names lack db.corp.example":      {"basic-tidb.shop.svc", "*.db.corp.example"},
+		"alternative names lack *.db.corp.example":    {"basic-tidb.shop.svc", "db.corp.example", "a.db.corp.example"},
+		"alternative names lack basic-tidb.shop.svc:": {"db.corp.example", "*.db.corp.example"},
+	} {
+		s.MySQL = Secret{Name: "mine", Data: data(t, ca, pki.Leaf{Names: names})}
+		o := s.Judge(g, pdGroup(&v1alpha1.PDTLS{}), nil, now)
+		assert.Contains(t, o.Message, says)
+		assert.Equal(t, says == "", o.Kind == step.KindDone, o.Message)
+	}
+}

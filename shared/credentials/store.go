@@ -80,6 +80,44 @@ func (s *Store) Observe(ctx context.Context, live client.Reader, g v1alpha1.Grou
 	return out, nil
 }
 
+// ObserveOthers adds the other groups of a cluster to what a group uses.
+func (s *Store) ObserveOthers(ctx context.Context, live client.Reader, g v1alpha1.Group, cluster certificate.Cluster, into *certificate.Secrets) error {
+	if g.GetTLS() == nil {
+		return nil
+	}
+	for _, group := range cluster.Groups {
+		if group.GetUID() == g.GetUID() || group.GetTLS() == nil {
+			continue
+		}
+		other := certificate.Other{Group: group}
+		if len(v1alpha1.CommonNames(g)) > 0 && g.GroupKind() != v1alpha1.KindPDGroup {
+			var err error
+			if other.Member, err = s.Secret(ctx, live, g, v1alpha1.ClusterSecretName(group)); err != nil {
+				return err
+			}
+			other.Member.Made = certificate.Wanted(group, cluster.PDGroup).Member.Made
+		}
+		into.Others = append(into.Others, other)
+	}
+	return nil
+}
+
+// written is when a Secret was last changed.
+func written(secret *corev1.Secret) time.Time {
+	out := secret.CreationTimestamp.Time
+	for _, by := range secret.ManagedFields {
+		if by.Time != nil && by.Time.After(out) {
+			out = by.Time.Time
+		}
+	}
+	return out
+}
+
+// Secret reads a Secret that the spec of a group names.
+func (s *Store) Secret(ctx context.Context, live client.Reader, g v1alpha1.Group, name string) (certificate.Secret, error) {
+	return s.get(ctx, live, question{types.NamespacedName{Namespace: g.GetNamespace(), Name: name}, g.GetUID(), g.GetGeneration()})
+}
+
 // get reads a Secret, unless it was just read.
 func (s *Store) get(ctx context.Context, live client.Reader, asked question) (certificate.Secret, error) {
 	now := s.now()
@@ -100,7 +138,7 @@ func (s *Store) get(ctx context.Context, live client.Reader, asked question) (ce
 	err := live.Get(ctx, key, &secret)
 	switch {
 	case err == nil:
-		out.Data, out.Version = secret.Data, string(secret.UID)+"/"+secret.ResourceVersion
+		out.Data, out.Version, out.Written = secret.Data, string(secret.UID)+"/"+secret.ResourceVersion, written(&secret)
 		if out.Data == nil {
 			out.Data = map[string][]byte{}
 		}
