@@ -93,7 +93,7 @@ func TestKubectlAppliesTheOverlayAndThenTheSamples(t *testing.T) {
 	assert.NotContains(t, out, "configured", "applying again changes nothing")
 	samples, err := filepath.Glob("samples/*.yaml")
 	require.NoError(t, err)
-	require.Len(t, samples, 8)
+	require.Len(t, samples, 9)
 	for _, sample := range samples {
 		_, err := plane.Kubectl(t.Context(), "apply", "--dry-run=server", "--namespace=default", "--filename", sample)
 		assert.NoError(t, err)

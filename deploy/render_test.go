@@ -513,6 +513,7 @@ func TestOperatorsMayDoExactlyThis(t *testing.T) {
 			"groups.tidb.dev/tidbclusters/finalizers: update",
 			"groups.tidb.dev/tidbclusters/status: patch",
 			"groups.tidb.dev/tidbclusters: " + read,
+			"groups.tidb.dev/restores: " + own, // of spec.bootstrapFrom
 		},
 	}
 	for _, resource := range groups("") {

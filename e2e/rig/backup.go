@@ -136,6 +136,9 @@ func (a *actor) command(ctx context.Context, pod *corev1.Pod) (runner.Command, e
 	if err != nil {
 		return out, err
 	}
+	if closed, err := a.closed(ctx, pod.Namespace, out.Database.Host); err != nil || closed {
+		return out, err // it knocks at a Service that leads nowhere
+	}
 	host, port, err := net.SplitHostPort(server.Address)
 	if err != nil {
 		return out, fmt.Errorf("read the address of the database: %w", err)
@@ -151,6 +154,17 @@ func (a *actor) command(ctx context.Context, pod *corev1.Pod) (runner.Command, e
 	err = tools.Write(out.Tool, tool)
 	out.Tool = tool
 	return out, err
+}
+
+// closed reports whether a host is a Service that lets no client in.
+func (a *actor) closed(ctx context.Context, namespace, host string) (bool, error) {
+	name, _, _ := strings.Cut(host, ".")
+	var s corev1.Service
+	err := a.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &s)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("get Service %s: %w", name, err)
+	}
+	return s.Spec.Selector[v1alpha1.LabelClosed] != "", nil
 }
 
 // mount makes the directory that stands for a volume of a pod, and fills that of a Secret.

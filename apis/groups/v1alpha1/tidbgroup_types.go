@@ -442,6 +442,12 @@ func (g *TiDBGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus
 // GetEndpoint implements ClientGroup.
 func (g *TiDBGroup) GetEndpoint() string { return g.Status.Endpoint }
 
+// IsClosed implements ClientGroup.
+func (g *TiDBGroup) IsClosed() bool { return g.Spec.Service != nil && g.Spec.Service.Closed }
+
+// Close implements ClientGroup.
+func (g *TiDBGroup) Close() { g.Spec.Service = closed(g.Spec.Service) }
+
 // Groups implements GroupList.
 func (l *TiDBGroupList) Groups() []Group { return groupsOf(l.Items) }
 

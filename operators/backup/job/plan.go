@@ -217,7 +217,10 @@ func (p *planner) gate(f files) step.Outcome {
 		if ready := gate.Require(v1alpha1.KindTiDBGroup, g, g.Status.Conditions, v1alpha1.ConditionReady); !ready.Open {
 			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, ready.Message)
 		}
-		if g.Status.Endpoint == "" {
+		if g.IsClosed() && p.run.RunKind() != v1alpha1.KindRestore {
+			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" lets no client in (spec.service.closed): what is in it may not be complete yet")
+		}
+		if host, _ := address(g); host == "" {
 			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" tells no address for clients in status.endpoint")
 		}
 	}

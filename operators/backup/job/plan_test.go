@@ -385,3 +385,19 @@ func TestBR01ARestoreTakesTheTypeOfItsBackup(t *testing.T) {
 	r.Spec.Type = v1alpha1.BackupPhysical
 	assert.Equal(t, "pingcap/br:v8.5.7", Make(r, Seen{Group: group(), Image: image, Now: clock()}).Start.Spec.Template.Spec.Containers[0].Image)
 }
+
+func TestBR04AGroupThatLetsNoClientInIsRestoredIntoAndNotCopied(t *testing.T) {
+	g := group()
+	g.Close()
+	g.Status.Endpoint = ""
+	p := Make(fromPVC(), Seen{Group: g, Image: image, Now: clock()})
+	require.NotNil(t, p.Start)
+	assert.Subset(t, p.Start.Spec.Template.Spec.Containers[0].Args, []string{"--host=basic-tidb-peer.db.svc", "--port=4000"})
+
+	b := toS3()
+	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
+	p = Make(b, Seen{Group: g, Image: image, Now: clock()})
+	assert.Nil(t, p.Start, "what is in it may be a part of a backup")
+	assert.Equal(t, v1alpha1.ReasonWaitingForTiDBGroup, p.Outcome.Reason)
+	assert.Contains(t, p.Outcome.Message, "lets no client in (spec.service.closed)")
+}

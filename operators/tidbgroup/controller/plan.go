@@ -136,6 +136,8 @@ func (p *groupPlan) holdSQL(g *v1alpha1.TiDBGroup, s snapshot) string {
 		return "the group is paused"
 	case g.Spec.Suspended:
 		return "the group is suspended"
+	case g.IsClosed():
+		return "spec.service.closed keeps every client out"
 	case !slices.ContainsFunc(s.Instances, member.WasReady):
 		return "no server of the group serves"
 	case p.Upgrade != nil:
