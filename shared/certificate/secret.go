@@ -30,6 +30,29 @@ type Secret struct {
 	Made    bool
 	Said    string
 	Blocked bool
+	// parsed is what Load has found in Data; nil if it was not asked.
+	parsed *parsed
+}
+
+// parsed is what came of Parse.
+type parsed struct {
+	pair Pair
+	err  error
+}
+
+// Load parses Data, which must not change any more: a reconcile looks at a certificate up to
+// six times.
+func (s *Secret) Load() {
+	pair, err := Parse(s.Data)
+	s.parsed = &parsed{pair, err}
+}
+
+// Pair is what the Secret holds. The error names the key.
+func (s Secret) Pair() (Pair, error) {
+	if s.parsed != nil {
+		return s.parsed.pair, s.parsed.err
+	}
+	return Parse(s.Data)
 }
 
 // Pair is what a Secret holds, parsed.

@@ -13,12 +13,12 @@ const digestBytes = 5
 
 // Trust is a digest of the authorities that who uses a Secret trusts, and of the one that has
 // signed its certificate; empty if there is no certificate.
-func Trust(data map[string][]byte) string {
-	pair, err := Parse(data)
+func (s Secret) Trust() string {
+	pair, err := s.Pair()
 	if err != nil {
 		return ""
 	}
-	return digest(data[v1alpha1.TLSKeyCA], pair.leaf.AuthorityKeyId)
+	return digest(s.Data[v1alpha1.TLSKeyCA], pair.leaf.AuthorityKeyId)
 }
 
 // Trust is that of the Secrets that are made and that pods of the group have; empty if there
@@ -26,7 +26,7 @@ func Trust(data map[string][]byte) string {
 func (s Secrets) Trust() string {
 	for _, one := range []Secret{s.Member, s.MySQL, s.Backend} {
 		if one.Made {
-			return Trust(one.Data)
+			return one.Trust()
 		}
 	}
 	return ""
@@ -41,7 +41,7 @@ func (s Secrets) divided() (Secret, error) {
 		case !one.Made:
 		case first.Name == "":
 			first = one
-		case Trust(one.Data) != Trust(first.Data):
+		case one.Trust() != first.Trust():
 			return one, fmt.Errorf("keys %s and %s: other authorities than those of Secret %s", v1alpha1.TLSKeyCA, v1alpha1.TLSKeyCert, first.Name)
 		}
 	}

@@ -3,6 +3,7 @@ package issuance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,22 +18,25 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/certificate"
+	"github.com/tidb-groups/tidb-groups/shared/credentials"
 )
 
-// fresh is for how long what was read of a cluster is not read again, unless one of its groups
-// is edited, or something is written.
+// fresh is for how long what was read of cert-manager for a cluster is not read again, unless
+// one of its groups is edited, or something is written.
 const fresh = 2 * time.Second
 
 // Reader reads what there is of the certificates of clusters. It may be used concurrently.
+// Secrets are those of the operator's store, which reads each for all that look at it.
 type Reader struct {
-	live client.Reader
-	now  func() time.Time
+	live    client.Reader
+	secrets *credentials.Store
+	now     func() time.Time
 
 	mu   sync.Mutex
 	read map[types.UID]reading
 }
 
-// reading is what was read at a time of groups of some generations.
+// reading is what was read of cert-manager at a time, for groups of some generations.
 type reading struct {
 	of  string
 	at  time.Time
@@ -40,8 +44,8 @@ type reading struct {
 }
 
 // NewReader returns a Reader of the API server.
-func NewReader(live client.Reader, now func() time.Time) *Reader {
-	return &Reader{live: live, now: now, read: map[types.UID]reading{}}
+func NewReader(live client.Reader, secrets *credentials.Store, now func() time.Time) *Reader {
+	return &Reader{live: live, secrets: secrets, now: now, read: map[types.UID]reading{}}
 }
 
 // Read reads what there is of the certificates of a cluster. Nothing is read of one whose
@@ -51,9 +55,13 @@ func (r *Reader) Read(ctx context.Context, pd *v1alpha1.PDGroup, groups []v1alph
 	if len(out.Requests) == 0 {
 		return out, nil
 	}
+	by := v1alpha1.SourceOf(pd).Issuer
+	if err := r.readSecrets(ctx, pd, by == nil, &out); err != nil || out.Hindered != "" || by == nil {
+		return out, err
+	}
 	now, of := r.now(), generations(groups)
 	r.mu.Lock()
-	for k, was := range r.read { // what is outdated is not kept: there are keys in it
+	for k, was := range r.read {
 		if now.Sub(was.at) >= fresh {
 			delete(r.read, k)
 		}
@@ -61,20 +69,21 @@ func (r *Reader) Read(ctx context.Context, pd *v1alpha1.PDGroup, groups []v1alph
 	was, found := r.read[pd.UID]
 	r.mu.Unlock()
 	if found && was.of == of {
-		was.got.Groups = groups // whose status may be another one by now
-		return was.got, nil
+		out.Certificates, out.Issuer, out.Hindered = was.got.Certificates, was.got.Issuer, was.got.Hindered
+		return out, nil
 	}
-	if err := r.observe(ctx, pd, &out); err != nil {
+	if err := r.certificates(ctx, pd, *by, &out); err != nil {
 		return out, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.read[pd.UID] = reading{of, now, out}
+	r.read[pd.UID] = reading{of, now, Observed{Certificates: out.Certificates, Issuer: out.Issuer, Hindered: out.Hindered}}
 	return out, nil
 }
 
 // Forget has what is known of a cluster read again.
 func (r *Reader) Forget(pd *v1alpha1.PDGroup) {
+	r.secrets.Forget(pd)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.read, pd.UID)
@@ -89,28 +98,26 @@ func generations(groups []v1alpha1.Group) string {
 	return out.String()
 }
 
-func (r *Reader) observe(ctx context.Context, pd *v1alpha1.PDGroup, out *Observed) error {
-	wanted := []string{v1alpha1.CASecretName(pd)}
-	if v1alpha1.SourceOf(pd).Issuer != nil {
-		wanted = nil
+// readSecrets reads the Secrets of a cluster, and that of its CA if it has one of its own.
+func (r *Reader) readSecrets(ctx context.Context, pd *v1alpha1.PDGroup, own bool, out *Observed) error {
+	var wanted []string
+	if own {
+		wanted = append(wanted, v1alpha1.CASecretName(pd))
 	}
 	for _, request := range out.Requests {
 		wanted = append(wanted, request.Secret)
 	}
 	for _, name := range wanted {
-		secret := &corev1.Secret{}
-		switch err := r.live.Get(ctx, types.NamespacedName{Namespace: pd.Namespace, Name: name}, secret); {
-		case err == nil:
-			out.Secrets[name] = secret
-		case apierrors.IsForbidden(err):
+		known, secret, err := r.secrets.Object(ctx, r.live, types.NamespacedName{Namespace: pd.Namespace, Name: name}, append(slices.Clone(out.Groups), pd)...)
+		switch {
+		case err != nil:
+			return err
+		case known.Refused:
 			out.Hindered = hinderedReading
 			return nil
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("get Secret %s: %w", name, err)
+		case secret != nil:
+			out.Secrets[name] = secret
 		}
-	}
-	if issuer := v1alpha1.SourceOf(pd).Issuer; issuer != nil {
-		return r.certificates(ctx, pd, *issuer, out)
 	}
 	return nil
 }
