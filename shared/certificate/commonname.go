@@ -53,7 +53,7 @@ func (s Secrets) unnamed(g v1alpha1.Group) (Secret, error) {
 // One that cannot be read connects nowhere.
 func refusedBy(g v1alpha1.Group, secret Secret) error {
 	allowed := v1alpha1.CommonNames(g)
-	pair, err := secret.pair()
+	pair, err := secret.Pair()
 	if err != nil || len(allowed) == 0 || slices.Contains(allowed, pair.leaf.Subject.CommonName) {
 		return nil
 	}

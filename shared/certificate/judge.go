@@ -104,10 +104,10 @@ func (s Secrets) all() []Secret {
 func (s Secrets) Statuses(now time.Time) []v1alpha1.CertificateStatus {
 	var out []v1alpha1.CertificateStatus
 	for _, one := range s.all() {
-		if pair, err := one.pair(); err == nil {
+		if pair, err := one.Pair(); err == nil {
 			status := v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.shortest(now).NotAfter.UTC())}
 			if one.Made {
-				status.Trust = pair.trust
+				status.Trust = one.Trust()
 			}
 			out = append(out, status)
 		}
@@ -193,7 +193,7 @@ func (s Secrets) problem(g v1alpha1.Group, pods []string, now time.Time) (Secret
 		case one.Data == nil:
 			return one, errAbsent
 		}
-		pair, err := one.pair()
+		pair, err := one.Pair()
 		if err != nil {
 			return one, err
 		}

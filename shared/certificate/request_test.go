@@ -202,8 +202,8 @@ func TestDB12MoreNamesOfMySQLClientsAreAskedForAndJudged(t *testing.T) {
 	s.Member.Data = data(t, ca, pki.Leaf{Names: []string{"basic-tidb.shop.svc", "basic-tidb-peer.shop.svc", "*.basic-tidb-peer.shop.svc"}})
 	s.Client.Data = data(t, ca, pki.Leaf{})
 	for says, names := range map[string][]string{
-		"":                                            made.Names,
-		"alternative names lack db.corp.example":      {"basic-tidb.shop.svc", "*.db.corp.example"},
+		"":                                       made.Names,
+		"alternative names lack db.corp.example": {"basic-tidb.shop.svc", "*.db.corp.example"},
 		"alternative names lack *.db.corp.example":    {"basic-tidb.shop.svc", "db.corp.example", "a.db.corp.example"},
 		"alternative names lack basic-tidb.shop.svc:": {"db.corp.example", "*.db.corp.example"},
 	} {

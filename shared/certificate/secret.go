@@ -30,30 +30,29 @@ type Secret struct {
 	Made    bool
 	Said    string
 	Blocked bool
-
-	// parsed is what Data holds; nil until Parsed.
+	// parsed is what Load has found in Data; nil if it was not asked.
 	parsed *parsed
 }
 
-// parsed is what a Secret holds, or why that is no certificate.
+// parsed is what came of Parse.
 type parsed struct {
 	pair Pair
 	err  error
 }
 
-// Parsed returns the Secret with its Data parsed, once for all questions about it.
-func (s Secret) Parsed() Secret {
+// Load parses Data, which must not change any more: a reconcile looks at a certificate up to
+// six times.
+func (s *Secret) Load() {
 	pair, err := Parse(s.Data)
 	s.parsed = &parsed{pair, err}
-	return s
 }
 
-// pair is what the Secret holds.
-func (s Secret) pair() (Pair, error) {
-	if s.parsed == nil {
-		s = s.Parsed()
+// Pair is what the Secret holds. The error names the key.
+func (s Secret) Pair() (Pair, error) {
+	if s.parsed != nil {
+		return s.parsed.pair, s.parsed.err
 	}
-	return s.parsed.pair, s.parsed.err
+	return Parse(s.Data)
 }
 
 // Pair is what a Secret holds, parsed.

@@ -74,7 +74,7 @@ func (p *Plan) waits(pd *v1alpha1.PDGroup, o Observed) string {
 		wanted := certificate.Wanted(g, pd)
 		for _, secret := range []certificate.Secret{wanted.Member, wanted.Client, wanted.MySQL, wanted.Backend} {
 			if secret.Made && !slices.ContainsFunc(status.Certificates, func(c v1alpha1.CertificateStatus) bool {
-				return c.SecretName == secret.Name && o.Secrets[secret.Name] != nil && c.Trust == certificate.Trust(o.Secrets[secret.Name].Data)
+				return c.SecretName == secret.Name && o.Secrets[secret.Name] != nil && c.Trust == certificate.Secret{Data: o.Secrets[secret.Name].Data}.Trust()
 			}) {
 				return fmt.Sprintf("%s %s has yet to read Secret %s", g.GroupKind(), g.GetName(), secret.Name)
 			}
