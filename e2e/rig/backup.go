@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/standin/tools"
 	"github.com/tidb-groups/tidb-groups/e2e/workload/memorydb"
+	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
 )
 
@@ -80,6 +82,9 @@ func (a *actor) beginCopy(ctx context.Context, pod *corev1.Pod) (*process, error
 		<-c.ended
 		return nil
 	}}
+	if command.Progress != "" {
+		command.Progress = net.JoinHostPort(out.ip, strconv.Itoa(progress.Port))
+	}
 	a.mu.Lock()
 	a.processes[client.ObjectKeyFromObject(pod)] = out
 	a.mu.Unlock()
