@@ -161,9 +161,12 @@ func (a *actor) command(ctx context.Context, pod *corev1.Pod) (runner.Command, e
 	return out, err
 }
 
-// closed reports whether a host is a Service that lets no client in.
+// closed reports whether a host is a Service that lets no client in. A log is written without one.
 func (a *actor) closed(ctx context.Context, namespace, host string) (bool, error) {
 	name, _, _ := strings.Cut(host, ".")
+	if name == "" {
+		return false, nil
+	}
 	var s corev1.Service
 	err := a.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &s)
 	if client.IgnoreNotFound(err) != nil {
