@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
@@ -47,6 +48,8 @@ type Seen struct {
 	// Read says that a Restore which has not ended reads the log, and Cluster that the PDGroup
 	// of the LogBackup is there.
 	Read, Cluster bool
+	// Progress is what the pod of the run tells; nil if it tells nothing.
+	Progress *progress.Report
 	// Image with the program; empty if it is not known.
 	Image string
 	// Now is when this was seen.

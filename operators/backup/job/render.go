@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
@@ -320,6 +321,7 @@ func render(run v1alpha1.Run, f files, g *v1alpha1.TiDBGroup, image string, atte
 	m.bring(image, t, g, run.GetRunPod())
 	m.reach(f, run.RunKind() == v1alpha1.KindRestore)
 	m.login(run.GetLogin(), g)
+	m.main.Args = append(m.main.Args, fmt.Sprintf("--progress=:%d", progress.Port))
 	if f.physical {
 		m.alone(g)
 		m.lead(run.GetPhysical(), g)
