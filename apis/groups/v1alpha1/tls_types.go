@@ -114,7 +114,7 @@ const (
 type SelfSigned struct {
 	// RotatedAt has another CA take the place of the one that there is, once when it
 	// changes: in three phases, each of which restarts the members as safely as any other
-	// roll. Any text will do; a time tells most. Default: never.
+	// roll. Any text will do; a time tells most. Default: in the last fifth of its life.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	RotatedAt string `json:"rotatedAt,omitempty"`
