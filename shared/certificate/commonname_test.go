@@ -91,7 +91,7 @@ func TestSEC01WhatIsMadeHasTheFirstNameOfPD(t *testing.T) {
 	}
 	assert.Equal(t, "basic-tidb-cluster-secret", names()["basic-tidb-cluster-secret"])
 	pd.Spec.TLS.AllowedCommonNames = []string{"basic", "other"}
-	assert.Equal(t, map[string]string{"basic-pd-cluster-secret": "basic", "basic-cluster-client-secret": "basic", "basic-tidb-cluster-secret": "basic", "basic-tidb-server-secret": "basic-tidb-server-secret"},
+	assert.Equal(t, map[string]string{"basic-pd-cluster-secret": "basic", "basic-cluster-client-secret": "basic", "basic-tidb-cluster-secret": "basic", "basic-tidb-server-secret": "basic-tidb-server-secret"}, //nolint:gosec // a name
 		names(), "what MySQL clients are shown opens no member")
 	ca := authority(t)
 	r := Request{Secret: "s", Connects: true, Common: "basic"}
