@@ -90,8 +90,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	outcome := r.Outcomes.Count("act", r.act(ctx, c, p))
 
 	status, set := report(c, s, p, outcome, r.Now())
-	switch err := r.Status.Write(ctx, c, &c.Status, &status, set.Transitions()); {
-	case apierrors.IsConflict(err): // of one that is being deleted
+	// status.restoredAt is written once: what an outdated version of the cluster does not know of
+	// it takes nothing away, and another cluster of its name gets nothing of it.
+	switch err := r.Status.WriteSeen(ctx, c, &c.Status, &status, set.Transitions()); {
+	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
 	case err != nil:
 		return ctrl.Result{}, err
