@@ -181,6 +181,8 @@ func TestP12WhoMakesPodsByWayOfAGroupMayMakePods(t *testing.T) {
 	t.Run("operators make what others may not", func(t *testing.T) {
 		assert.NoError(t, w.operator("pdgroup", installed).Create(t.Context(), w.object("Instance", "b", ours())))
 		assert.NoError(t, w.operator("tidbcluster", installed).Create(t.Context(), w.object("TiKVGroup", "b", ours())))
+		assert.NoError(t, w.operator("tidbcluster", installed).Create(t.Context(), w.object("Restore", "b", ours())))
+		assert.True(t, forbidden(w.operator("tidbcluster", installed).Create(t.Context(), w.object("Restore", "c", nil)), "writes only what carries the label"))
 	})
 	t.Run("an account of their name elsewhere is no operator", func(t *testing.T) {
 		role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tidb-groups-pdgroup-operator"}

@@ -65,6 +65,7 @@ func badInputs() []badInput {
 		{"a PD group without volumes", pd, one("spec.volumes", ""), []string{"volumes must have exactly one data volume", "/var/lib/pd"}},
 		{"a TiKV group without volumes", tikv, one("spec.volumes", ""), []string{"volumes must have exactly one data volume", "/var/lib/tikv"}},
 		{"a TiProxy group with a data volume", tiproxy, one("spec.volumes", "[{name: data, storage: 1Gi}]"), []string{"volumes of a TiProxyGroup must have mounts"}},
+		{"common names for TiProxy", tiproxy, one("spec.tls", "{allowedCommonNames: [a]}"), []string{"tls.allowedCommonNames is not for TiProxy"}},
 		{"a port of TiProxy that there is not", tiproxy, one("spec.service", "{ports: [{name: client, port: 1}]}"), []string{"may only name mysql and status"}},
 		{"a TiProxy group without a version", tiproxy, one("spec.version", ""), []string{"spec.version must be set", "v1.3.0"}},
 		{"a TiProxy group of a cluster without a version", cluster, one("spec.tiproxy[0].version", ""), []string{"spec.tiproxy[0]", "releases of its own", "v1.3.0"}},

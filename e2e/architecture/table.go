@@ -62,6 +62,7 @@ func table() []module {
 				"github.com/aws/aws-sdk-go-v2/service/s3",
 				"github.com/aws/smithy-go",       // its errors
 				"github.com/dustin/go-humanize",  // sizes of backups
+				"github.com/go-jose/go-jose/v4",  // keys of tokens
 				"github.com/go-sql-driver/mysql", // SQL that a Job runs
 				"gocloud.dev",                    // the storage of backups
 				"google.golang.org/grpc",         // TiKV's own port

@@ -51,7 +51,8 @@ const (
 	// SetTiProxy is a stand-in of TiProxy, of which no source can be had here, and which
 	// no demo needs.
 	SetTiProxy = "tiproxy"
-	// SetBackup are Dumpling and TiDB Lightning of the real TiDB, which no demo needs.
+	// SetBackup are Dumpling and TiDB Lightning of the real TiDB and a server of S3, which no
+	// demo needs.
 	SetBackup = "backup"
 )
 
@@ -131,6 +132,7 @@ func catalog() []recipe {
 	recipes = append(recipes,
 		recipe{set: SetBackup, ref: "pingcap/dumpling:" + binaries.Release, program: "dumpling", path: "/dumpling"},
 		recipe{set: SetBackup, ref: "pingcap/tidb-lightning:" + binaries.Release, program: "tidb-lightning", path: "/tidb-lightning"},
+		recipe{set: SetBackup, ref: "versity/versitygw:dev", program: "versitygw", path: "/versitygw"},
 	)
 	return append(recipes, real(SetOlder, binaries.OlderRelease, "-older")...)
 }

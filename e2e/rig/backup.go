@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/standin/tools"
 	"github.com/tidb-groups/tidb-groups/e2e/workload/memorydb"
+	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
 )
 
@@ -80,6 +82,9 @@ func (a *actor) beginCopy(ctx context.Context, pod *corev1.Pod) (*process, error
 		<-c.ended
 		return nil
 	}}
+	if command.Progress != "" {
+		command.Progress = net.JoinHostPort(out.ip, strconv.Itoa(progress.Port))
+	}
 	a.mu.Lock()
 	a.processes[client.ObjectKeyFromObject(pod)] = out
 	a.mu.Unlock()
@@ -136,6 +141,9 @@ func (a *actor) command(ctx context.Context, pod *corev1.Pod) (runner.Command, e
 	if err != nil {
 		return out, err
 	}
+	if closed, err := a.closed(ctx, pod.Namespace, out.Database.Host); err != nil || closed {
+		return out, err // it knocks at a Service that leads nowhere
+	}
 	host, port, err := net.SplitHostPort(server.Address)
 	if err != nil {
 		return out, fmt.Errorf("read the address of the database: %w", err)
@@ -151,6 +159,20 @@ func (a *actor) command(ctx context.Context, pod *corev1.Pod) (runner.Command, e
 	err = tools.Write(out.Tool, tool)
 	out.Tool = tool
 	return out, err
+}
+
+// closed reports whether a host is a Service that lets no client in. A log is written without one.
+func (a *actor) closed(ctx context.Context, namespace, host string) (bool, error) {
+	name, _, _ := strings.Cut(host, ".")
+	if name == "" {
+		return false, nil
+	}
+	var s corev1.Service
+	err := a.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &s)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("get Service %s: %w", name, err)
+	}
+	return s.Spec.Selector[v1alpha1.LabelClosed] != "", nil
 }
 
 // mount makes the directory that stands for a volume of a pod, and fills that of a Secret.

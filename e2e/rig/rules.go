@@ -43,6 +43,9 @@ type history struct {
 	// since when they are not any more.
 	ready  map[Key]bool
 	closed map[Key]time.Time
+	// admitted are the resourceVersions at which the first Service of a TidbCluster led clients
+	// to its servers, and restored those at which its Restore was complete, by its name.
+	admitted, restored map[string]uint64
 	// tikv are the TiKVGroups that there ever were, by the PDGroup that each named.
 	tikv map[Key]string
 }
@@ -50,7 +53,7 @@ type history struct {
 func newHistory() *history {
 	return &history{
 		latched: map[types.UID]map[string]bool{}, written: map[types.UID]map[string]string{}, bound: map[types.UID]bool{},
-		strangers: map[types.UID]bool{}, gone: map[types.UID]uint64{}, podGone: map[types.UID]uint64{}, times: map[types.UID][]time.Time{}, ready: map[Key]bool{}, closed: map[Key]time.Time{}, tikv: map[Key]string{},
+		strangers: map[types.UID]bool{}, gone: map[types.UID]uint64{}, podGone: map[types.UID]uint64{}, times: map[types.UID][]time.Time{}, ready: map[Key]bool{}, closed: map[Key]time.Time{}, admitted: map[string]uint64{}, restored: map[string]uint64{}, tikv: map[Key]string{},
 	}
 }
 
@@ -61,7 +64,7 @@ func (h *history) judge(event watch.EventType, object *unstructured.Unstructured
 		return h.leave(object)
 	}
 	var out []string
-	for _, broken := range []string{h.latch(object), h.once(object), h.claim(object), h.touch(object), h.hot(object, now)} {
+	for _, broken := range []string{h.latch(object), h.once(object), h.claim(object), h.touch(object), h.admit(object), h.hot(object, now)} {
 		if broken != "" {
 			out = append(out, fmt.Sprintf("%s %s: %s", object.GetKind(), object.GetName(), broken))
 		}
@@ -166,6 +169,41 @@ func (h *history) touch(object *unstructured.Unstructured) string {
 		if slices.Contains(Operators(), entry.Manager) && entry.Subresource == "" && !own {
 			return fmt.Sprintf("it is somebody else's, and the %s operator has written it", entry.Manager)
 		}
+	}
+	return ""
+}
+
+// admit: a cluster that begins with a backup lets no client in before its Restore is complete.
+// Both come through different watches; their resourceVersions tell which was first.
+func (h *history) admit(object *unstructured.Unstructured) string {
+	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return err.Error()
+	}
+	first := func(of map[string]uint64, cluster string) {
+		if of[cluster] == 0 {
+			of[cluster] = version
+		}
+	}
+	cluster, client := "", false
+	for _, component := range []string{v1alpha1.ComponentTiDB, v1alpha1.ComponentTiProxy} {
+		if name, is := strings.CutSuffix(object.GetName(), "-"+component); is && object.GetKind() == "Service" {
+			cluster, client = name, true
+		}
+	}
+	owner := metav1.GetControllerOf(object)
+	switch {
+	case client:
+		selector, _, _ := unstructured.NestedStringMap(object.Object, "spec", "selector")
+		if selector[v1alpha1.LabelClosed] == "" {
+			first(h.admitted, cluster)
+		}
+	case object.GetKind() == v1alpha1.KindRestore && owner != nil && readyBefore(object):
+		cluster = owner.Name
+		first(h.restored, cluster)
+	}
+	if in, done := h.admitted[cluster], h.restored[cluster]; in != 0 && in < done {
+		return "TidbCluster " + cluster + " let clients in before its Restore was complete"
 	}
 	return ""
 }

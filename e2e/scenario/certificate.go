@@ -26,7 +26,7 @@ func (r *runner) certify(ctx context.Context, c Certificate) error {
 		return err
 	}
 	for name, services := range c.Secrets {
-		leaf := pki.Leaf{}
+		leaf := pki.Leaf{Common: c.Common}
 		for _, service := range services {
 			leaf.Names = append(leaf.Names, service+"."+r.world.Namespace()+".svc")
 		}
@@ -41,6 +41,13 @@ func (r *runner) certify(ctx context.Context, c Certificate) error {
 			return fmt.Errorf("make the certificate of Secret %s: %w", name, err)
 		}
 		delete(data, c.Without)
+		if c.ForeignKey {
+			other, err := ca.Secret(leaf)
+			if err != nil {
+				return fmt.Errorf("make another key for Secret %s: %w", name, err)
+			}
+			data[v1alpha1.TLSKeyKey] = other[v1alpha1.TLSKeyKey]
+		}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.world.Namespace()}}
 		if _, err := controllerutil.CreateOrUpdate(ctx, r.world.User(), secret, func() error { secret.Data = data; return nil }); err != nil {
 			return fmt.Errorf("write Secret %s: %w", name, err)

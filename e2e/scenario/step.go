@@ -151,6 +151,10 @@ type Certificate struct {
 	Ending bool `json:"ending,omitempty"`
 	// Without is a key that is left out.
 	Without string `json:"without,omitempty"`
+	// ForeignKey says that tls.key is that of another certificate.
+	ForeignKey bool `json:"foreignKey,omitempty"`
+	// Common name of it; test if it is empty.
+	Common string `json:"common,omitempty"`
 }
 
 // Crash is the end of a process that Kubernetes does not ask for.

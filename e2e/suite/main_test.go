@@ -90,7 +90,7 @@ func full() bool { return os.Getenv("FULL") != "" }
 // components are what the operators are installed with: those of every scenario.
 func components() []string {
 	if full() {
-		return []string{"tls"}
+		return []string{"tls", "tls-self-signed"}
 	}
 	return nil
 }

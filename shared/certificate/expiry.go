@@ -21,7 +21,7 @@ const (
 func (s Secrets) Expiring(g v1alpha1.Group, pd *v1alpha1.PDGroup, now time.Time) string {
 	told, first := "", time.Time{}
 	for _, one := range s.all() {
-		pair, err := one.pair()
+		pair, err := one.Pair()
 		if err != nil {
 			continue
 		}

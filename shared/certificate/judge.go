@@ -28,6 +28,23 @@ type Secrets struct {
 	// MySQL that which MySQL clients are shown, and Backend that which proxies show to the
 	// servers whose MySQL clients they are.
 	Member, Client, MySQL, Backend Secret
+	// Others are the other groups of the cluster, whose members connect to those of the
+	// group.
+	Others []Other
+}
+
+// Cluster are the groups of a PDGroup, itself among them.
+type Cluster struct {
+	PDGroup *v1alpha1.PDGroup
+	Groups  []v1alpha1.Group
+}
+
+// Other is another group of the cluster.
+type Other struct {
+	Group v1alpha1.Group
+	// Member is the Secret of its members; read only if the group lets certain common names
+	// connect alone.
+	Member Secret
 }
 
 // Wanted names the Secrets that a group uses; pd is its PDGroup, nil if there is none.
@@ -87,10 +104,10 @@ func (s Secrets) all() []Secret {
 func (s Secrets) Statuses(now time.Time) []v1alpha1.CertificateStatus {
 	var out []v1alpha1.CertificateStatus
 	for _, one := range s.all() {
-		if pair, err := one.pair(); err == nil {
+		if pair, err := one.Pair(); err == nil {
 			status := v1alpha1.CertificateStatus{SecretName: one.Name, NotAfter: metav1.NewTime(pair.shortest(now).NotAfter.UTC())}
 			if one.Made {
-				status.Trust = pair.trust
+				status.Trust = one.Trust()
 			}
 			out = append(out, status)
 		}
@@ -176,7 +193,7 @@ func (s Secrets) problem(g v1alpha1.Group, pods []string, now time.Time) (Secret
 		case one.Data == nil:
 			return one, errAbsent
 		}
-		pair, err := one.pair()
+		pair, err := one.Pair()
 		if err != nil {
 			return one, err
 		}
@@ -187,7 +204,10 @@ func (s Secrets) problem(g v1alpha1.Group, pods []string, now time.Time) (Secret
 			return p.secret, err
 		}
 	}
-	return s.strange(pairs, now)
+	if secret, err := s.strange(pairs, now); err != nil {
+		return secret, err
+	}
+	return s.unnamed(g)
 }
 
 // strange says whether the members and who connects to them would not know each other,
@@ -213,9 +233,14 @@ func mysqlUses(g v1alpha1.Group) []use {
 	return []use{serving()}
 }
 
-// mysqlNames are the names by which MySQL clients of the cluster reach a group.
+// mysqlNames are the names by which MySQL clients reach a group: of its Service, and those of
+// the spec.
 func mysqlNames(g v1alpha1.Group) []string {
-	return []string{names.ServiceHost(g.GetName(), g.GetNamespace(), g.GetComponentSpec().ClusterDomain)}
+	out := []string{names.ServiceHost(g.GetName(), g.GetNamespace(), g.GetComponentSpec().ClusterDomain)}
+	if mysql := v1alpha1.MySQLOf(g); mysql != nil {
+		out = append(out, mysql.DNSNames...)
+	}
+	return out
 }
 
 // Hosts are the names that the certificate of a group's members has to have: those of its

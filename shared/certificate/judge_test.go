@@ -237,8 +237,9 @@ func TestSEC01WhatWasVerifiedOnceIsGoodUntilItsCAEnds(t *testing.T) {
 	s := Wanted(pd, pd)
 	long := pki.Leaf{Names: sans(), From: now.Add(-time.Hour), Until: now.AddDate(1, 0, 0)}
 	s.Member.Data, s.Client.Data = data(t, ca, long), data(t, ca, pki.Leaf{From: long.From, Until: long.Until})
-	s.Member, s.Client = s.Member.Parsed(), s.Client.Parsed()
-	member, err := s.Member.pair()
+	s.Member.Load()
+	s.Client.Load()
+	member, err := s.Member.Pair()
 	require.NoError(t, err)
 	assert.Equal(t, step.Done(), s.Judge(pd, pd, nil, now))
 	first, err := member.prove(member.CA, x509.ExtKeyUsageAny, now)

@@ -1,9 +1,12 @@
 package certificate
 
 import (
+	"cmp"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -19,6 +22,10 @@ type Request struct {
 	Owner v1alpha1.Group
 	// Names are its subject alternative names; a client's has none.
 	Names []string
+	// Common name of it; that of the Secret if it is empty.
+	Common string
+	// Addresses are its further subject alternative names.
+	Addresses []net.IP
 	// Serves says that it is shown to who connects, Connects that it is shown when connecting.
 	Serves, Connects bool
 }
@@ -37,11 +44,17 @@ func Requests(pd *v1alpha1.PDGroup, groups []v1alpha1.Group) []Request {
 			if shared {
 				r.Owner = pd
 			}
+			if allowed := v1alpha1.CommonNames(pd); len(allowed) > 0 && (p.secret.Name == wanted.Member.Name || p.secret.Name == wanted.Client.Name) {
+				r.Common = allowed[0]
+			}
 			if p.secret.Name == wanted.Member.Name {
 				r.Names = append(services(g), "*."+peerHost(g)) // whatever pods there will be
 			}
 			for _, u := range p.uses {
 				r.Serves, r.Connects = r.Serves || u.usage == x509.ExtKeyUsageServerAuth, r.Connects || u.usage == x509.ExtKeyUsageClientAuth
+			}
+			if r.Serves && v1alpha1.SourceOf(pd).SelfSigned != nil {
+				r.Names, r.Addresses = withAliases(r.Names, g), loopback()
 			}
 			out = append(out, r)
 		}
@@ -49,11 +62,44 @@ func Requests(pd *v1alpha1.PDGroup, groups []v1alpha1.Group) []Request {
 	return out
 }
 
+// defaultDomain is that of Kubernetes where nobody has chosen another one.
+const defaultDomain = "cluster.local"
+
+// withAliases adds to the names of a group's Services the shorter and longer ones by which
+// they are reached, too. An issuer is not asked for them: its policy may refuse what is no
+// full name.
+func withAliases(known []string, g v1alpha1.Group) []string {
+	out, suffix := slices.Clone(known), "."+g.GetNamespace()+".svc"
+	long := suffix + "." + cmp.Or(g.GetComponentSpec().ClusterDomain, defaultDomain)
+	add := func(name string) {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	for _, name := range known {
+		if service, of, found := strings.Cut(name, suffix); found && (of == "" || suffix+of == long) {
+			add(service + suffix)
+			add(service + long)
+			if !strings.HasPrefix(service, "*") {
+				add(service + "." + g.GetNamespace())
+				add(service)
+			}
+		}
+	}
+	add("localhost")
+	return out
+}
+
+// loopback are the addresses of a forwarded port.
+func loopback() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback} }
+
 // longestCommonName is that of X.509.
 const longestCommonName = 64
 
 // CommonName of the certificate.
-func (r Request) CommonName() string { return r.Secret[:min(len(r.Secret), longestCommonName)] }
+func (r Request) CommonName() string {
+	return cmp.Or(r.Common, r.Secret[:min(len(r.Secret), longestCommonName)])
+}
 
 // Usages of the certificate, as cert-manager calls them.
 func (r Request) Usages() []string {
@@ -95,6 +141,14 @@ func (r Request) Lacks(data map[string][]byte, now time.Time) error {
 		if !slices.Contains(pair.leaf.DNSNames, name) {
 			return fmt.Errorf("key %s: its subject alternative names lack %s", v1alpha1.TLSKeyCert, name)
 		}
+	}
+	for _, address := range r.Addresses {
+		if !slices.ContainsFunc(pair.leaf.IPAddresses, address.Equal) {
+			return fmt.Errorf("key %s: its subject alternative names lack %s", v1alpha1.TLSKeyCert, address)
+		}
+	}
+	if have := pair.leaf.Subject.CommonName; r.Common != "" && have != r.Common {
+		return fmt.Errorf("key %s: its common name is %q, not %q", v1alpha1.TLSKeyCert, have, r.Common)
 	}
 	return pair.valid(now, nil, r.uses()...)
 }

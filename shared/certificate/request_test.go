@@ -3,6 +3,7 @@ package certificate
 import (
 	"bytes"
 	"crypto/x509"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,7 +54,11 @@ func TestSEC01WhatIsAskedForPassesTheJudge(t *testing.T) {
 	ca, secrets := authority(t), map[string]map[string][]byte{}
 	for _, r := range Requests(pd, groups) {
 		assert.NotContains(t, secrets, r.Secret, "each once")
-		secrets[r.Secret] = data(t, ca, pki.Leaf{Names: r.Names, Usages: r.ExtKeyUsages()})
+		names := slices.Clone(r.Names)
+		for _, address := range r.Addresses {
+			names = append(names, address.String())
+		}
+		secrets[r.Secret] = data(t, ca, pki.Leaf{Names: names, Usages: r.ExtKeyUsages()})
 		assert.NoError(t, r.Lacks(secrets[r.Secret], now))
 		assert.Len(t, r.Usages(), len(r.ExtKeyUsages()))
 		assert.LessOrEqual(t, len(r.CommonName()), 64)
@@ -82,7 +87,13 @@ func TestSEC01SecretsOfTheClusterBelongToThePDGroup(t *testing.T) {
 			assert.False(t, r.Serves)
 		case "kv-cluster-secret":
 			assert.Equal(t, "kv", r.Owner.GetName())
-			assert.Equal(t, []string{"kv-peer.shop.svc", "*.kv-peer.shop.svc"}, r.Names)
+			assert.Equal(t, []string{
+				"kv-peer.shop.svc", "*.kv-peer.shop.svc",
+				"kv-peer.shop.svc.cluster.local", "kv-peer.shop", "kv-peer", "*.kv-peer.shop.svc.cluster.local", "localhost",
+			}, r.Names)
+			assert.Len(t, r.Addresses, 2, "127.0.0.1 and ::1")
+		case "basic-tidb-server-secret":
+			assert.Equal(t, []string{"basic-tidb.shop.svc.k8s.test", "basic-tidb.shop.svc", "basic-tidb.shop", "basic-tidb", "localhost"}, r.Names)
 		case "basic-tiproxy-server-secret":
 			assert.False(t, r.Connects)
 		}
@@ -96,6 +107,8 @@ func TestSEC01ASecretThatIsNamedIsAPersons(t *testing.T) {
 	requests := Requests(pd, []v1alpha1.Group{pd, tidb})
 	require.Len(t, requests, 1)
 	assert.Equal(t, "basic-tidb-cluster-secret", requests[0].Secret)
+	assert.NotContains(t, requests[0].Names, "basic-tidb", "a company's issuer may sign full names only")
+	assert.Empty(t, requests[0].Addresses)
 	assert.Contains(t, Wanted(pd, pd).Judge(pd, pd, nil, now).Message, "Secret mine does not exist: create it: kubectl")
 	assert.Empty(t, Requests(pdGroup(&v1alpha1.PDTLS{}), []v1alpha1.Group{pdGroup(&v1alpha1.PDTLS{})}), "a person brings all")
 	assert.Empty(t, Requests(pdGroup(nil), []v1alpha1.Group{pdGroup(nil)}))
@@ -124,13 +137,14 @@ func TestSEC01WhoSignsIsNamedWhileASecretIsMissing(t *testing.T) {
 
 func TestSEC01ARequestTellsWhatASecretLacks(t *testing.T) {
 	ca := authority(t)
-	r := Request{Secret: "s", Names: []string{"*.kv-peer.shop.svc"}, Serves: true, Connects: true}
-	good := pki.Leaf{Names: r.Names}
+	r := Request{Secret: "s", Names: []string{"*.kv-peer.shop.svc"}, Addresses: loopback(), Serves: true, Connects: true}
+	good := pki.Leaf{Names: append([]string{"127.0.0.1", "::1"}, r.Names...)}
 	assert.NoError(t, r.Lacks(data(t, ca, good), now))
 	for says, leaf := range map[string]pki.Leaf{
+		"lack ::1":                {Names: append([]string{"127.0.0.1"}, r.Names...)},
 		"lack *.kv-peer.shop.svc": {Names: []string{"kv-0.kv-peer.shop.svc"}},
-		"lacks client auth":       {Names: r.Names, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
-		"expired at":              {Names: r.Names, From: now.Add(-2 * time.Hour), Until: now.Add(-time.Hour)},
+		"lacks client auth":       {Names: good.Names, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
+		"expired at":              {Names: good.Names, From: now.Add(-2 * time.Hour), Until: now.Add(-time.Hour)},
 	} {
 		assert.ErrorContains(t, r.Lacks(data(t, ca, leaf), now), says)
 	}
@@ -183,4 +197,33 @@ func TestSEC01MembersDoNotStartBetweenTwoAuthorities(t *testing.T) {
 	assert.Equal(t, s.Trust(), status[0].Trust)
 	s.Member.Data = data(t, before, pki.Leaf{Names: sans()})
 	assert.Equal(t, was, s.Trust(), "a renewed certificate of the same CA restarts nobody")
+}
+
+// One table of names is asked for and judged by.
+func TestDB12MoreNamesOfMySQLClientsAreAskedForAndJudged(t *testing.T) {
+	pd := pdGroup(&v1alpha1.PDTLS{CertificateSource: v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}}})
+	g := tidbGroup(&v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{DNSNames: []string{"db.corp.example", "*.db.corp.example"}}})
+	var made Request
+	for _, r := range Requests(pd, []v1alpha1.Group{g}) {
+		if r.Secret == "basic-tidb-server-secret" {
+			made = r
+		}
+	}
+	assert.Subset(t, made.Names, []string{"basic-tidb.shop.svc", "db.corp.example", "*.db.corp.example"})
+
+	ca := authority(t)
+	s := Wanted(g, pd)
+	s.Member.Data = data(t, ca, pki.Leaf{Names: []string{"basic-tidb.shop.svc", "basic-tidb-peer.shop.svc", "*.basic-tidb-peer.shop.svc"}})
+	s.Client.Data = data(t, ca, pki.Leaf{})
+	for says, names := range map[string][]string{
+		"":                                       made.Names,
+		"alternative names lack db.corp.example": {"basic-tidb.shop.svc", "*.db.corp.example"},
+		"alternative names lack *.db.corp.example":    {"basic-tidb.shop.svc", "db.corp.example", "a.db.corp.example"},
+		"alternative names lack basic-tidb.shop.svc:": {"db.corp.example", "*.db.corp.example"},
+	} {
+		s.MySQL = Secret{Name: "mine", Data: data(t, ca, pki.Leaf{Names: names})}
+		o := s.Judge(g, pdGroup(&v1alpha1.PDTLS{}), nil, now)
+		assert.Contains(t, o.Message, says)
+		assert.Equal(t, says == "", o.Kind == step.KindDone, o.Message)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -20,6 +21,8 @@ type Secret struct {
 	// Data of it, and its resource version. Nil if it could not be read.
 	Data    map[string][]byte
 	Version string
+	// Written is when it was last changed.
+	Written time.Time
 	// Refused says that the operator may not read it.
 	Refused bool
 	// Made says that the issuer or the CA of the cluster makes it, Said what is known of why
@@ -27,30 +30,29 @@ type Secret struct {
 	Made    bool
 	Said    string
 	Blocked bool
-
-	// parsed is what Data holds; nil until Parsed.
+	// parsed is what Load has found in Data; nil if it was not asked.
 	parsed *parsed
 }
 
-// parsed is what a Secret holds, or why that is no certificate.
+// parsed is what came of Parse.
 type parsed struct {
 	pair Pair
 	err  error
 }
 
-// Parsed returns the Secret with its Data parsed, once for all questions about it.
-func (s Secret) Parsed() Secret {
+// Load parses Data, which must not change any more: a reconcile looks at a certificate up to
+// six times.
+func (s *Secret) Load() {
 	pair, err := Parse(s.Data)
 	s.parsed = &parsed{pair, err}
-	return s
 }
 
-// pair is what the Secret holds.
-func (s Secret) pair() (Pair, error) {
-	if s.parsed == nil {
-		s = s.Parsed()
+// Pair is what the Secret holds. The error names the key.
+func (s Secret) Pair() (Pair, error) {
+	if s.parsed != nil {
+		return s.parsed.pair, s.parsed.err
 	}
-	return s.parsed.pair, s.parsed.err
+	return Parse(s.Data)
 }
 
 // Pair is what a Secret holds, parsed.
@@ -153,7 +155,8 @@ func (p Pair) valid(now time.Time, names []string, uses ...use) error {
 		}
 	}
 	for _, name := range names {
-		if err := p.leaf.VerifyHostname(name); err != nil {
+		// Of many names only the same one with * will do.
+		if !slices.Contains(p.leaf.DNSNames, name) && p.leaf.VerifyHostname(name) != nil {
 			return fmt.Errorf("%s: its subject alternative names lack %s", cert, name)
 		}
 	}

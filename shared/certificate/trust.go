@@ -13,10 +13,8 @@ const digestBytes = 5
 
 // Trust is a digest of the authorities that who uses a Secret trusts, and of the one that has
 // signed its certificate; empty if there is no certificate.
-func Trust(data map[string][]byte) string { return Secret{Data: data}.trust() }
-
-func (s Secret) trust() string {
-	pair, _ := s.pair() // none is the empty one
+func (s Secret) Trust() string {
+	pair, _ := s.Pair() // none has none
 	return pair.trust
 }
 
@@ -25,7 +23,7 @@ func (s Secret) trust() string {
 func (s Secrets) Trust() string {
 	for _, one := range []Secret{s.Member, s.MySQL, s.Backend} {
 		if one.Made {
-			return one.trust()
+			return one.Trust()
 		}
 	}
 	return ""
@@ -40,7 +38,7 @@ func (s Secrets) divided() (Secret, error) {
 		case !one.Made:
 		case first.Name == "":
 			first = one
-		case one.trust() != first.trust():
+		case one.Trust() != first.Trust():
 			return one, fmt.Errorf("keys %s and %s: other authorities than those of Secret %s", v1alpha1.TLSKeyCA, v1alpha1.TLSKeyCert, first.Name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 // Rendering is what a component makes of its group's spec.
@@ -24,6 +25,9 @@ type Rendering struct {
 	// from; nil if there is none.
 	Services      []*corev1.Service
 	ServiceInputs any
+	// Blocked says what a person has to mend before anything is made or restarted; the
+	// zero value if nothing is.
+	Blocked step.Outcome
 	// Gate must be open before the first pod is started.
 	Gate gate.Result
 	// GateReason is the reason of a wait for the Gate.

@@ -18,8 +18,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/names"
 )
 
-// fresh is for how long a Secret that was read for a group is not read again, unless the
-// group is edited: those on the move are looked at several times a second.
+// fresh is for how long a Secret that was read is not read again, unless a group that it is
+// read for is edited: those on the move are looked at several times a second.
 const fresh = 2 * time.Second
 
 // Store is what an operator connects with. Its methods may be used concurrently.
@@ -27,21 +27,26 @@ type Store struct {
 	now func() time.Time
 
 	mu       sync.Mutex
-	read     map[question]reading
+	reads    int // that have begun
+	read     map[types.NamespacedName]reading
+	seen     map[types.UID]sighting
 	clusters map[types.NamespacedName]cluster
 }
 
-// question is which Secret was read for which version of a group.
-type question struct {
-	secret     types.NamespacedName
-	group      types.UID
-	generation int64
-}
-
-// reading is a Secret as it was read at a time.
+// reading is a Secret as it was read at a time, and which reading it was.
 type reading struct {
 	secret certificate.Secret
+	object *corev1.Secret
 	at     time.Time
+	number int
+}
+
+// sighting is the version of a group that was seen last, when, and how many readings had begun
+// when it was new: they count for none of it.
+type sighting struct {
+	generation int64
+	at         time.Time
+	reads      int
 }
 
 // cluster is a cluster with TLS.
@@ -55,7 +60,7 @@ type cluster struct {
 
 // New returns an empty Store.
 func New(now func() time.Time) *Store {
-	return &Store{now: now, read: map[question]reading{}, clusters: map[types.NamespacedName]cluster{}}
+	return &Store{now: now, read: map[types.NamespacedName]reading{}, seen: map[types.UID]sighting{}, clusters: map[types.NamespacedName]cluster{}}
 }
 
 // Observe reads the Secrets that a group uses, and has its cluster connected to with the
@@ -67,7 +72,7 @@ func (s *Store) Observe(ctx context.Context, live client.Reader, g v1alpha1.Grou
 		if secret.Name == "" {
 			continue
 		}
-		found, err := s.get(ctx, live, question{types.NamespacedName{Namespace: g.GetNamespace(), Name: secret.Name}, g.GetUID(), g.GetGeneration()})
+		found, err := s.Secret(ctx, live, g, secret.Name)
 		if err != nil {
 			return out, err
 		}
@@ -80,40 +85,111 @@ func (s *Store) Observe(ctx context.Context, live client.Reader, g v1alpha1.Grou
 	return out, nil
 }
 
-// get reads a Secret, unless it was just read.
-func (s *Store) get(ctx context.Context, live client.Reader, asked question) (certificate.Secret, error) {
-	now := s.now()
+// ObserveOthers adds the other groups of a cluster to what a group uses.
+func (s *Store) ObserveOthers(ctx context.Context, live client.Reader, g v1alpha1.Group, cluster certificate.Cluster, into *certificate.Secrets) error {
+	if g.GetTLS() == nil {
+		return nil
+	}
+	for _, group := range cluster.Groups {
+		if group.GetUID() == g.GetUID() || group.GetTLS() == nil {
+			continue
+		}
+		other := certificate.Other{Group: group}
+		if len(v1alpha1.CommonNames(g)) > 0 && g.GroupKind() != v1alpha1.KindPDGroup {
+			var err error
+			if other.Member, err = s.Secret(ctx, live, g, v1alpha1.ClusterSecretName(group)); err != nil {
+				return err
+			}
+			other.Member.Made = certificate.Wanted(group, cluster.PDGroup).Member.Made
+		}
+		into.Others = append(into.Others, other)
+	}
+	return nil
+}
+
+// written is when a Secret was last changed.
+func written(secret *corev1.Secret) time.Time {
+	out := secret.CreationTimestamp.Time
+	for _, by := range secret.ManagedFields {
+		if by.Time != nil && by.Time.After(out) {
+			out = by.Time.Time
+		}
+	}
+	return out
+}
+
+// Secret reads a Secret that the spec of a group names, unless it was just read.
+func (s *Store) Secret(ctx context.Context, live client.Reader, g v1alpha1.Group, name string) (certificate.Secret, error) {
+	out, _, err := s.Object(ctx, live, types.NamespacedName{Namespace: g.GetNamespace(), Name: name}, g)
+	return out, err
+}
+
+// Object is Secret for several groups, and returns the object, too: nil if there is none, and
+// not to be changed. What was read before one of the groups was edited does not count.
+func (s *Store) Object(ctx context.Context, live client.Reader, key types.NamespacedName, groups ...v1alpha1.Group) (certificate.Secret, *corev1.Secret, error) {
+	next := reading{secret: certificate.Secret{Name: key.Name}, at: s.now()}
+	known, found := s.begin(key, &next, groups)
+	if found {
+		return known.secret, known.object, nil
+	}
+	object := &corev1.Secret{}
+	err := live.Get(ctx, key, object)
+	switch {
+	case err == nil:
+		next.object = object
+		next.secret.Data, next.secret.Version, next.secret.Written = object.Data, string(object.UID)+"/"+object.ResourceVersion, written(object)
+		if next.secret.Data == nil {
+			next.secret.Data = map[string][]byte{}
+		}
+		next.secret.Load()
+	case apierrors.IsForbidden(err):
+		next.secret.Refused = true
+	case !apierrors.IsNotFound(err):
+		return next.secret, nil, fmt.Errorf("get Secret %s: %w", key.Name, err)
+	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read[key] = next
+	return next.secret, next.object, nil
+}
+
+// begin returns what is known of a Secret, or gives the next reading its number.
+func (s *Store) begin(key types.NamespacedName, next *reading, groups []v1alpha1.Group) (reading, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for k, r := range s.read { // what is outdated is not kept: there are keys in it
-		if now.Sub(r.at) >= fresh {
+		if next.at.Sub(r.at) >= fresh {
 			delete(s.read, k)
 		}
 	}
-	known, found := s.read[asked]
-	s.mu.Unlock()
-	if found {
-		return known.secret, nil
-	}
-	key := asked.secret
-	out := certificate.Secret{Name: key.Name}
-	var secret corev1.Secret
-	err := live.Get(ctx, key, &secret)
-	switch {
-	case err == nil:
-		out.Data, out.Version = secret.Data, string(secret.UID)+"/"+secret.ResourceVersion
-		if out.Data == nil {
-			out.Data = map[string][]byte{}
+	for k, was := range s.seen {
+		if next.at.Sub(was.at) >= fresh {
+			delete(s.seen, k)
 		}
-	case apierrors.IsForbidden(err):
-		out.Refused = true
-	case !apierrors.IsNotFound(err):
-		return out, fmt.Errorf("get Secret %s: %w", key.Name, err)
 	}
-	out = out.Parsed()
+	since := 0
+	for _, g := range groups {
+		was, found := s.seen[g.GetUID()]
+		if !found || was.generation != g.GetGeneration() {
+			was = sighting{generation: g.GetGeneration(), reads: s.reads}
+		}
+		was.at = next.at
+		s.seen[g.GetUID()] = was
+		since = max(since, was.reads)
+	}
+	if known, found := s.read[key]; found && known.number > since {
+		return known, true
+	}
+	s.reads++
+	next.number = s.reads
+	return reading{}, false
+}
+
+// Forget has what is known for a group read again.
+func (s *Store) Forget(g v1alpha1.Group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.read[asked] = reading{out, now}
-	return out, nil
+	s.seen[g.GetUID()] = sighting{generation: g.GetGeneration(), at: s.now(), reads: s.reads}
 }
 
 // connect has a cluster connected to with what is in its client Secret, or without TLS if
@@ -130,7 +206,7 @@ func (s *Store) connect(pd *v1alpha1.PDGroup, secret certificate.Secret) {
 	if was.config != nil && (secret.Version == "" || secret.Version == was.version) {
 		return
 	}
-	pair, err := certificate.Parse(secret.Data)
+	pair, err := secret.Pair()
 	if err != nil {
 		was.problem = fmt.Errorf("read Secret %s: %w", secret.Name, err)
 		s.clusters[key] = was

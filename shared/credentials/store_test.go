@@ -54,9 +54,9 @@ type stage struct {
 func newStage() *stage {
 	s := &stage{secrets: &secrets{data: map[string]map[string][]byte{}}, now: time.Now()}
 	s.store = credentials.New(func() time.Time { return s.now })
-	s.pd = &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a-pd"}}
+	s.pd = &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a-pd", UID: "pd"}}
 	s.pd.Spec.TLS = &v1alpha1.PDTLS{}
-	s.kv = &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a-tikv"}}
+	s.kv = &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a-tikv", UID: "kv"}}
 	s.kv.Spec.TLS, s.kv.Spec.PDGroup.Name = &v1alpha1.TLS{}, "a-pd"
 	return s
 }
@@ -149,6 +149,19 @@ func TestSEC01WhatIsReadIsNotAskedForAgainAtOnce(t *testing.T) {
 	_, err = s.store.Observe(t.Context(), s, s.kv, s.pd)
 	require.NoError(t, err)
 	assert.Equal(t, 2*asked, s.asked, "what an edit restarts is not restarted by what was there before it")
+
+	// Others in the same process have it by name.
+	_, err = s.store.Observe(t.Context(), s, s.pd, s.pd)
+	require.NoError(t, err)
+	read := s.asked
+	_, object, err := s.store.Object(t.Context(), s, types.NamespacedName{Namespace: "shop", Name: "a-pd-cluster-secret"}, s.pd, s.kv)
+	require.NoError(t, err)
+	assert.Nil(t, object)
+	assert.Equal(t, read, s.asked, "one store of Secrets")
+	s.store.Forget(s.pd)
+	_, _, err = s.store.Object(t.Context(), s, types.NamespacedName{Namespace: "shop", Name: "a-pd-cluster-secret"}, s.pd, s.kv)
+	require.NoError(t, err)
+	assert.Equal(t, read+1, s.asked, "what was written is read again")
 
 	s.refuse, s.now = true, s.now.Add(time.Minute)
 	found, err := s.store.Observe(t.Context(), s, s.kv, s.pd)

@@ -32,7 +32,7 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 		plan.Outcome = step.Stall(v1alpha1.ReasonInvalidSpec, strings.Join(r.Problems, "; "))
 		return plan, nil
 	}
-	if o := s.Certificates.Judge(g, s.PDGroup, podNames(s), s.Now); o.Kind != step.KindDone {
+	if o := step.Worst(s.Certificates.Judge(g, s.PDGroup, podNames(s), s.Now), r.Blocked); o.Kind != step.KindDone {
 		plan.Outcome = o
 		return plan, nil
 	}
@@ -44,6 +44,10 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 	target, err := rollout.ResolveTarget(s, trusting(r, s))
 	if err != nil {
 		return plan, err
+	}
+	if secret, left := s.Certificates.Settling(g, s.Now); left > 0 && len(s.Instances) > 0 && target.Hash != g.GetGroupStatus().CurrentRevision {
+		plan.Outcome = step.After(left, v1alpha1.ReasonRestartPending, "Secret "+secret+" has just changed: until all pods have it, members are not restarted, which let certain common names connect alone")
+		return plan, nil
 	}
 	plan.Target = target
 	if was := g.GetGroupStatus().UpdateRevision; was != "" && was != target.Hash {

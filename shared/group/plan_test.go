@@ -3,6 +3,7 @@ package group
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/certificate"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/member"
@@ -20,6 +22,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/componenttest"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
 )
 
 // swept is a Component that takes back what PD shows.
@@ -97,4 +100,43 @@ func TestInstancesOfAFormerGroupStandInTheWay(t *testing.T) {
 			assert.Empty(t, plan.Instances)
 		})
 	}
+}
+
+// A member that lets certain common names connect alone would not let one that still shows its
+// former certificate.
+func TestSEC01NoMemberIsRestartedRightAfterASecretHasChanged(t *testing.T) {
+	now := time.Now()
+	ca, err := pki.New(now)
+	require.NoError(t, err)
+	secret := func(names ...string) certificate.Secret {
+		data, err := ca.Secret(pki.Leaf{Names: names})
+		require.NoError(t, err)
+		return certificate.Secret{Name: "s", Data: data, Written: now.Add(-time.Hour)}
+	}
+	pd := &v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: "pd", Namespace: "ns"}}
+	pd.Spec.TLS = &v1alpha1.PDTLS{}
+	g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns", UID: "u"}}
+	g.Spec.PDGroup.Name, g.Spec.Replicas, g.Spec.TLS = "pd", ptr.To(int32(1)), &v1alpha1.TLS{AllowedCommonNames: []string{"test"}}
+	r := component.Rendering{Component: componenttest.Clean{}, Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}}
+	s := observation.Snapshot{Now: now, PDGroup: pd, Certificates: certificate.Secrets{Member: secret("kv-peer.ns.svc", "*.kv-peer.ns.svc"), Client: secret()}}
+	made := func() planning.Plan {
+		p, err := MakePlan(g, s, r)
+		require.NoError(t, err)
+		return p
+	}
+	s.Certificates.Client.Written = now
+	assert.NotEmpty(t, made().Instances, "none shows a former one where none is")
+	i := instancetest.Instance(0, "kv-0")
+	i.Spec.PodTemplate.Raw = []byte("{}")
+	s.Instances = []*v1alpha1.Instance{i}
+	held := made()
+	assert.Equal(t, v1alpha1.ReasonRestartPending, held.Outcome.Reason)
+	assert.Contains(t, held.Outcome.Message, "Secret s has just changed")
+	assert.Positive(t, held.Outcome.After)
+	assert.Empty(t, held.Instances)
+	s.Certificates.Client.Written = now.Add(-time.Hour)
+	hash := made().Target.Hash
+	assert.NotEmpty(t, hash)
+	s.Certificates.Client.Written, g.Status.CurrentRevision = now, hash
+	assert.Equal(t, hash, made().Target.Hash, "renewals hold nothing back")
 }

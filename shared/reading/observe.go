@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/certificate"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
@@ -62,6 +63,9 @@ func Observe(ctx context.Context, env operator.Env, g v1alpha1.Group) (observati
 		return s, err
 	}
 	if err := ObserveGroups(ctx, env.Client, g, &s); err != nil {
+		return s, err
+	}
+	if err := env.Credentials.ObserveOthers(ctx, env.Live, g, certificate.Cluster{PDGroup: s.PDGroup, Groups: s.Groups}, &s.Certificates); err != nil {
 		return s, err
 	}
 	if s.Siblings, err = siblings(ctx, env.Client, g); err != nil {

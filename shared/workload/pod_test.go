@@ -244,6 +244,19 @@ func TestServicesHaveTheFamiliesOfAddressesThatTheUserSays(t *testing.T) {
 	assert.Nil(t, workload.ClientService(g, nil, ports).Spec.IPFamilyPolicy)
 }
 
+func TestAClosedServiceSelectsNoPodAndTellsNoAddress(t *testing.T) {
+	g, ports := group(), main().Ports
+	open, shut := &v1alpha1.ServiceSpec{}, &v1alpha1.ServiceSpec{Closed: true}
+	assert.Equal(t, workload.Selector(g), workload.ClientService(g, open, ports).Spec.Selector)
+	selects := workload.ClientService(g, shut, ports).Spec.Selector
+	assert.Equal(t, "true", selects[v1alpha1.LabelClosed])
+	pod, _ := workload.Template(g, main())
+	assert.NotContains(t, pod.Labels, v1alpha1.LabelClosed)
+	assert.Equal(t, workload.Selector(g), workload.PeerService(g, ports).Spec.Selector)
+	assert.NotEmpty(t, workload.Endpoint(g, open, ports[0], nil))
+	assert.Empty(t, workload.Endpoint(g, shut, ports[0], nil))
+}
+
 func TestThePeerServiceKnowsMembersBeforeTheyAreReady(t *testing.T) {
 	s := workload.PeerService(group(), main().Ports)
 	assert.Equal(t, "basic-pd-peer", s.Name)

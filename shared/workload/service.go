@@ -54,6 +54,9 @@ func ClientService(g v1alpha1.Group, spec *v1alpha1.ServiceSpec, ports []Port) *
 		ExternalTrafficPolicy: spec.ExternalTrafficPolicy,
 	}
 	choose(&s.Spec, spec.IPFamilies)
+	if spec.Closed {
+		s.Spec.Selector = merged(s.Spec.Selector, map[string]string{v1alpha1.LabelClosed: "true"})
+	}
 	if s.Spec.Type == "" {
 		s.Spec.Type = corev1.ServiceTypeClusterIP
 	}
@@ -73,8 +76,12 @@ func ServicePortNumber(spec *v1alpha1.ServiceSpec, port Port) int32 {
 }
 
 // Endpoint is where clients of a group connect to, host:port: the load balancer's address
-// if the Service has one, else its name. live is nil while there is no Service.
+// if the Service has one, else its name; empty if it is closed to them. live is nil while there
+// is no Service.
 func Endpoint(g v1alpha1.Group, spec *v1alpha1.ServiceSpec, port Port, live *corev1.Service) string {
+	if spec != nil && spec.Closed {
+		return ""
+	}
 	number := ServicePortNumber(spec, port)
 	if live != nil && live.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		for _, in := range live.Status.LoadBalancer.Ingress {

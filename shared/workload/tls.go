@@ -60,7 +60,11 @@ func TLSInputs(g v1alpha1.Group) map[string]any {
 	if g.GetTLS() == nil {
 		return nil
 	}
-	return map[string]any{"tlsSecret": v1alpha1.ClusterSecretName(g)}
+	out := map[string]any{"tlsSecret": v1alpha1.ClusterSecretName(g)}
+	if allowed := v1alpha1.CommonNames(g); len(allowed) > 0 {
+		out["allowedCommonNames"] = allowed
+	}
+	return out
 }
 
 // MySQLInputs are what a member's pod is rendered from of TLS with MySQL clients, none

@@ -332,6 +332,14 @@ type RunStatus struct {
 	// +kubebuilder:validation:MaxLength=20
 	// +optional
 	TSO string `json:"tso,omitempty"`
+	// Progress of the run that goes on, as its tool last told, such as 45%: Dumpling and BR
+	// tell it every two minutes, and BR of each of its steps; TiDB Lightning every ten seconds.
+	// +kubebuilder:validation:MaxLength=8
+	// +optional
+	Progress string `json:"progress,omitempty"`
+	// EstimatedCompletionTime is when that run would end if it went on as fast.
+	// +optional
+	EstimatedCompletionTime *metav1.Time `json:"estimatedCompletionTime,omitempty"`
 	// StartTime is when its last Job was made.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
@@ -359,6 +367,7 @@ type BackupStatus struct {
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.tidbGroup.name`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
+// +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.progress`
 // +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.status.size`
 // +kubebuilder:printcolumn:name="Completed",type=date,JSONPath=`.status.completionTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

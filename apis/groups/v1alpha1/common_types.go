@@ -433,6 +433,12 @@ type IPFamilies struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.ports) || self.ports.all(p, !has(p.port) || self.ports.filter(q, has(q.port) && q.port == p.port).size() == 1)",message="ports[].port must differ from each other"
 type ServiceSpec struct {
 	IPFamilies `json:",inline"`
+	// Closed has the Service lead no client anywhere: it keeps its name and its addresses,
+	// and selects no pod. The components reach each other all the same, and so does a
+	// Restore; Backups and spec.sql wait. Connections that are there stay. Not of PD, which
+	// is reached by its Service. Default: false.
+	// +optional
+	Closed bool `json:"closed,omitempty"`
 	// Type of the Service.
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
 	// +kubebuilder:default=ClusterIP

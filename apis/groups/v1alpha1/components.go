@@ -38,6 +38,19 @@ type ClientGroup interface {
 	Group
 	// GetEndpoint returns where they do, host:port, as the group's status says.
 	GetEndpoint() string
+	// IsClosed reports whether the group is to let no client in.
+	IsClosed() bool
+	// Close has it let none in.
+	Close()
+}
+
+// closed returns what a Service is shaped by that leads nowhere.
+func closed(s *ServiceSpec) *ServiceSpec {
+	if s = s.DeepCopy(); s == nil {
+		s = &ServiceSpec{}
+	}
+	s.Closed = true
+	return s
 }
 
 // GroupList is implemented by the list of every kind of group.

@@ -230,6 +230,9 @@ const (
 	ReasonWaitingForTiDBGroup = "WaitingForTiDBGroup"
 	// ReasonWaitingForBackup: the Backup that a Restore reads is not complete.
 	ReasonWaitingForBackup = "WaitingForBackup"
+	// ReasonWaitingForRestore: the Restore of spec.bootstrapFrom is not complete, and no client
+	// is let in before. Set by the tidbcluster operator.
+	ReasonWaitingForRestore = "WaitingForRestore"
 	// ReasonWaitingForLogBackup: the LogBackup that a Restore reads has not reached the
 	// moment that is asked for, or is to be stopped before a Restore begins.
 	ReasonWaitingForLogBackup = "WaitingForLogBackup"
@@ -319,7 +322,7 @@ func ConditionTable() []ConditionInfo {
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
 		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded,
 		ReasonVolumeChanging, ReasonVolumeChangeFailed, ReasonAttributesClassAbsent, ReasonAttributesUnsupported, ReasonMissingReference, ReasonGatesPending, ReasonNotReady,
-		ReasonWaitingForTiDBGroup, ReasonWaitingForBackup, ReasonWaitingForLogBackup, ReasonWaitingForRun, ReasonJobRunning, ReasonRunFailed, ReasonLoginRefused, ReasonDatabaseUnreachable, ReasonDatabaseNotEmpty,
+		ReasonWaitingForTiDBGroup, ReasonWaitingForBackup, ReasonWaitingForRestore, ReasonWaitingForLogBackup, ReasonWaitingForRun, ReasonJobRunning, ReasonRunFailed, ReasonLoginRefused, ReasonDatabaseUnreachable, ReasonDatabaseNotEmpty,
 		ReasonStorageUnreachable, ReasonStorageRefused, ReasonBucketMissing, ReasonStorageFull, ReasonFolderTaken, ReasonBackupUnreadable, ReasonLogTaskTaken, ReasonLogTaskFailed, ReasonLogGap,
 	}
 	stores := GroupKinds(func(c ComponentInfo) bool { return c.Stores })

@@ -26,6 +26,9 @@ const (
 	LabelVolume = LabelPrefix + "volume"
 	// LabelSQL is, on a Job and its pod, the name of the entry of spec.sql that it runs.
 	LabelSQL = LabelPrefix + "sql"
+	// LabelClosed is what the Service of a group selects besides while spec.service.closed
+	// is set. No pod has it.
+	LabelClosed = LabelPrefix + "closed"
 	// LabelUmbrella is, on a group, the name of the TidbCluster that made it.
 	LabelUmbrella = LabelPrefix + "tidbcluster"
 

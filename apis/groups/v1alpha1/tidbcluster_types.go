@@ -7,6 +7,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:validation:XValidation:rule="has(self.clusterDomain) ? (has(oldSelf.clusterDomain) && self.clusterDomain == oldSelf.clusterDomain) : !has(oldSelf.clusterDomain)",message="clusterDomain is part of the addresses by which PD knows the members: it cannot be set, changed or removed later; leave it as it was"
 // +kubebuilder:validation:XValidation:rule="has(self.tls) == has(oldSelf.tls) || has(self.suspended) && self.suspended || has(oldSelf.suspended) && oldSelf.suspended",message="spec.tls can be added or removed only while no pod runs, for the members of PD speak either http or https to each other: set spec.suspended to true in the same patch (docs/tasks/tls.md)"
+// +kubebuilder:validation:XValidation:rule="!has(self.bootstrapFrom) || has(oldSelf.bootstrapFrom)",message="bootstrapFrom takes effect only when the cluster is made: it may be removed later, not added; restore into a living cluster with a Restore (docs/tasks/restore.md)"
+// +kubebuilder:validation:XValidation:rule="!has(self.bootstrapFrom) || has(self.tidb) && size(self.tidb) > 0",message="bootstrapFrom needs an entry of spec.tidb, through which the data are written: add one, or remove bootstrapFrom"
 type TidbClusterSpec struct {
 	// Version of every component that does not name its own.
 	// +kubebuilder:validation:MinLength=1
@@ -55,6 +57,40 @@ type TidbClusterSpec struct {
 	// PeerService is handed to every group that has none of its own.
 	// +optional
 	PeerService *IPFamilies `json:"peerService,omitempty"`
+	// BootstrapFrom is the backup whose data the cluster begins with. It becomes the Restore
+	// <name>-bootstrap. Until that is complete the cluster is not Ready, and its Services
+	// let no client in; afterwards nothing of it is looked at any more. A cluster that has
+	// data is never restored into. It cannot be added later. Default: none.
+	// +optional
+	BootstrapFrom *BootstrapFrom `json:"bootstrapFrom,omitempty"`
+}
+
+// BootstrapFrom is the backup that a cluster begins with: exactly one of backup, logBackup and
+// storage. How the run connects and what its pod looks like can be corrected until it has
+// begun.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.backup) == has(oldSelf.backup) && (!has(self.backup) || self.backup == oldSelf.backup) && has(self.logBackup) == has(oldSelf.logBackup) && (!has(self.logBackup) || self.logBackup == oldSelf.logBackup) && has(self.storage) == has(oldSelf.storage) && (!has(self.storage) || self.storage == oldSelf.storage) && has(self.folder) == has(oldSelf.folder) && (!has(self.folder) || self.folder == oldSelf.folder) && has(self.logFolder) == has(oldSelf.logFolder) && (!has(self.logFolder) || self.logFolder == oldSelf.logFolder) && has(self.type) == has(oldSelf.type) && (!has(self.type) || self.type == oldSelf.type) && has(self.pointInTime) == has(oldSelf.pointInTime) && (!has(self.pointInTime) || self.pointInTime == oldSelf.pointInTime)",message="bootstrapFrom is done once: what the cluster begins with cannot be changed; delete the cluster and its claims and create it anew, or remove bootstrapFrom"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || has(self.storage)",message="type goes with storage: that of a Backup is known"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Physical' || !has(self.storage) || !has(self.storage.pvc) && (!has(self.storage.s3) || !has(self.storage.s3.caSecret)) && (!has(self.storage.gcs) || has(self.storage.gcs.secret)) && (!has(self.storage.azblob) || has(self.storage.azblob.secret))",message="type Physical needs storage.s3 without caSecret, or gcs or azblob with a secret: every TiKV reads the files itself"
+// +kubebuilder:validation:XValidation:rule="!has(self.physical) || has(self.backup) || has(self.type) && self.type == 'Physical'",message="physical goes with type: Physical"
+// +kubebuilder:validation:XValidation:rule="!has(self.pointInTime) || has(self.logBackup) || has(self.logFolder)",message="pointInTime goes with logBackup, or with logFolder: without a log there is no moment but that of the backup"
+// +kubebuilder:validation:XValidation:rule="!has(self.logFolder) || has(self.type) && self.type == 'Physical'",message="logFolder goes with type: Physical"
+// +kubebuilder:validation:XValidation:rule="!has(self.logBackup) && !has(self.logFolder) || !has(self.physical)",message="physical does not go with a log: BR restores it as it does by default"
+type BootstrapFrom struct {
+	RestoreSource `json:",inline"`
+	// PointInTime is the moment that a log is restored to, to the millisecond. Default: the
+	// last one that the log has.
+	// +optional
+	PointInTime *metav1.Time `json:"pointInTime,omitempty"`
+	// Type of the backup in storage, as its Backup had it. Default: Logical.
+	// +kubebuilder:validation:Enum=Logical;Physical
+	// +optional
+	Type BackupType `json:"type,omitempty"`
+	// Physical says how BR works, where the backup is a physical one.
+	// +optional
+	Physical *PhysicalRun `json:"physical,omitempty"`
+	Login    `json:",inline"`
+	RunPod   `json:",inline"`
 }
 
 // TidbClusterStatus mirrors the groups.
@@ -99,6 +135,9 @@ type TidbClusterStatus struct {
 	// of the first TiDBGroup if there is none.
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
+	// RestoredAt is when the data of spec.bootstrapFrom were there. It never goes.
+	// +optional
+	RestoredAt *metav1.Time `json:"restoredAt,omitempty"`
 	// Groups, one per entry of the spec, in the order pd, tikv, tidb, tiflash, tiproxy, ticdc; and
 	// behind them those that the spec does not name any more and that are still there.
 	// +listType=map

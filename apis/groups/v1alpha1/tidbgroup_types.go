@@ -71,6 +71,10 @@ type TiDBTemplate struct {
 	// takes while it runs, and restarts them otherwise. Default: Restart.
 	// +optional
 	ConfigUpdate ConfigUpdatePolicy `json:"configUpdate,omitempty"`
+	// AuthToken has users sign in with JSON web tokens: those that are made with
+	// IDENTIFIED WITH 'tidb_auth_token'. A change restarts the servers. Default: none can.
+	// +optional
+	AuthToken *AuthToken `json:"authToken,omitempty"`
 	// SQL is run against the living database, once for each revision of an entry, one
 	// entry after the other: one that fails keeps those behind it waiting, and nothing
 	// else. It begins when the group is Ready. What came of it is in status.sql. An
@@ -80,6 +84,18 @@ type TiDBTemplate struct {
 	// +listMapKey=name
 	// +optional
 	SQL []SQLRun `json:"sql,omitempty"`
+}
+
+// AuthToken is how servers know the tokens of users.
+type AuthToken struct {
+	// SecretName of the public keys: under tidb_auth_token_jwks.json a JSON web key set,
+	// each key with kid and alg. Another name restarts the servers; changed content does
+	// not. Default: <group>-auth-token-jwks-secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
 }
 
 // SQLRun is SQL that is run once for each of its revisions.
@@ -425,6 +441,12 @@ func (g *TiDBGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupStatus
 
 // GetEndpoint implements ClientGroup.
 func (g *TiDBGroup) GetEndpoint() string { return g.Status.Endpoint }
+
+// IsClosed implements ClientGroup.
+func (g *TiDBGroup) IsClosed() bool { return g.Spec.Service != nil && g.Spec.Service.Closed }
+
+// Close implements ClientGroup.
+func (g *TiDBGroup) Close() { g.Spec.Service = closed(g.Spec.Service) }
 
 // Groups implements GroupList.
 func (l *TiDBGroupList) Groups() []Group { return groupsOf(l.Items) }

@@ -192,6 +192,12 @@ func (g *TiProxyGroup) GetGroupStatus() *GroupStatus { return &g.Status.GroupSta
 // GetEndpoint implements ClientGroup.
 func (g *TiProxyGroup) GetEndpoint() string { return g.Status.Endpoint }
 
+// IsClosed implements ClientGroup.
+func (g *TiProxyGroup) IsClosed() bool { return g.Spec.Service != nil && g.Spec.Service.Closed }
+
+// Close implements ClientGroup.
+func (g *TiProxyGroup) Close() { g.Spec.Service = closed(g.Spec.Service) }
+
 // Groups implements GroupList.
 func (l *TiProxyGroupList) Groups() []Group { return groupsOf(l.Items) }
 

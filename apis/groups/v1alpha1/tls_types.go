@@ -25,6 +25,27 @@ type TLS struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
+	// AllowedCommonNames are the common names of certificates that the members let
+	// connect, beside that the CA of ca.crt has signed them: for a CA that signs for
+	// others, too. PD demands one of its own members alone, and takes one name before
+	// v8.4. The certificates of all groups of the cluster and of the operators have to
+	// have one of them. A change restarts the members. Default: any.
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern=`^[-._ a-zA-Z0-9]+$`
+	// +listType=set
+	// +optional
+	AllowedCommonNames []string `json:"allowedCommonNames,omitempty"`
+}
+
+// CommonNames are the common names of certificates that the members of a group let connect;
+// none for any.
+func CommonNames(g Group) []string {
+	if tls := g.GetTLS(); tls != nil {
+		return tls.AllowedCommonNames
+	}
+	return nil
 }
 
 // ClientTLS is how a cluster is connected to by who is no member of it.
@@ -93,7 +114,7 @@ const (
 type SelfSigned struct {
 	// RotatedAt has another CA take the place of the one that there is, once when it
 	// changes: in three phases, each of which restarts the members as safely as any other
-	// roll. Any text will do; a time tells most. Default: never.
+	// roll. Any text will do; a time tells most. Default: in the last fifth of its life.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	RotatedAt string `json:"rotatedAt,omitempty"`
@@ -139,6 +160,16 @@ type PDTLS struct {
 type ClusterTLS struct {
 	ClientTLS         `json:",inline"`
 	CertificateSource `json:",inline"`
+	// AllowedCommonNames of groups that have none of their own, but for TiProxy: the
+	// common names of certificates that the members let connect. PD takes one name before
+	// v8.4. Certificates that are made have the first one. Default: any.
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern=`^[-._ a-zA-Z0-9]+$`
+	// +listType=set
+	// +optional
+	AllowedCommonNames []string `json:"allowedCommonNames,omitempty"`
 }
 
 // Made reports whether the operators have the Secrets of a cluster made that no field names.
@@ -165,6 +196,7 @@ type TiDBTLS struct {
 }
 
 // TiProxyTLS is TLS of a TiProxyGroup, of its MySQL clients, and towards TiDB servers.
+// +kubebuilder:validation:XValidation:rule="!has(self.allowedCommonNames)",message="tls.allowedCommonNames is not for TiProxy: remove it, or set security.cluster-tls.cert-allowed-cn in config, which TiProxy may have"
 type TiProxyTLS struct {
 	TLS `json:",inline"`
 	// MySQL has the proxies offer TLS to MySQL clients. A change restarts the proxies.
@@ -200,6 +232,14 @@ type MySQLTLS struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
+	// DNSNames by which clients connect, beside the name of the Service: the certificate has
+	// to have them, or gets them if it is made. A change restarts nobody. Default: none.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +listType=set
+	// +optional
+	DNSNames []string `json:"dnsNames,omitempty"`
 	// ClientAuth says what becomes of certificates of clients. None asks for none. Verify
 	// takes those alone that ca.crt has signed, so that users can be made with REQUIRE
 	// X509; while require_secure_transport is ON, every client has to show one, and Jobs

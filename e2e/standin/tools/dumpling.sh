@@ -15,7 +15,7 @@ done
 mkdir -p "$to" || exit 1
 echo 'INSERT INTO `t` VALUES (1);' >"$to/shop.t.000000000.sql"
 case $database in
-endless) exec tail -f /dev/null ;;
+endless) echo '[2026/01/01 02:00:00.000 +00:00] [INFO] [status.go:37] [progress] [tables="0/1 (0.0%)"] ["chunks progress"=" 25.00 %"]'; exec tail -f /dev/null ;;
 broken) echo "dump failed: sql: SELECT 1: Error 1105 (HY000): the database is broken" >&2; exit 1 ;;
 esac
 printf 'Started dump at: 2026-01-01 02:00:00\nSHOW MASTER STATUS:\n\tLog: tidb-binlog\n\tPos: 462000000000000001\n\tGTID:\n\n' >"$to/metadata"

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/watch"
@@ -64,10 +65,11 @@ func ofRuns() labels.Selector {
 
 func setup(env operator.Env) error {
 	var physical sync.Mutex
+	asks := progress.NewClient()
 	for _, r := range []*runs{
-		{Env: env, physical: &physical, kind: v1alpha1.KindBackup, new: func() v1alpha1.Run { return &v1alpha1.Backup{} }, many: func() client.ObjectList { return &v1alpha1.BackupList{} }},
-		{Env: env, physical: &physical, kind: v1alpha1.KindLogBackup, new: func() v1alpha1.Run { return &v1alpha1.LogBackup{} }, many: func() client.ObjectList { return &v1alpha1.LogBackupList{} }},
-		{Env: env, physical: &physical, kind: v1alpha1.KindRestore, new: func() v1alpha1.Run { return &v1alpha1.Restore{} }, many: func() client.ObjectList { return &v1alpha1.RestoreList{} }},
+		{Env: env, physical: &physical, progress: asks, kind: v1alpha1.KindBackup, new: func() v1alpha1.Run { return &v1alpha1.Backup{} }, many: func() client.ObjectList { return &v1alpha1.BackupList{} }},
+		{Env: env, physical: &physical, progress: asks, kind: v1alpha1.KindLogBackup, new: func() v1alpha1.Run { return &v1alpha1.LogBackup{} }, many: func() client.ObjectList { return &v1alpha1.LogBackupList{} }},
+		{Env: env, physical: &physical, progress: asks, kind: v1alpha1.KindRestore, new: func() v1alpha1.Run { return &v1alpha1.Restore{} }, many: func() client.ObjectList { return &v1alpha1.RestoreList{} }},
 	} {
 		r.Outcomes = env.Outcomes.Of(r.kind)
 		if err := r.setup(); err != nil {
@@ -89,6 +91,8 @@ type runs struct {
 	// new and many return an empty object of the kind, and an empty list.
 	new  func() v1alpha1.Run
 	many func() client.ObjectList
+	// progress asks pods how far they are.
+	progress *progress.Client
 	// physical is held while the Job of a physical run is made, of a Backup or a Restore.
 	physical *sync.Mutex
 }

@@ -36,7 +36,8 @@ const image = "tidb-groups/backup-operator:v7"
 // world is a stage with the operator.
 type world struct {
 	*stage.Stage
-	group *v1alpha1.TiDBGroup
+	group    *v1alpha1.TiDBGroup
+	operator *stage.Operator
 }
 
 func begin(t *testing.T) *world {
@@ -45,7 +46,7 @@ func begin(t *testing.T) *world {
 	w.group = &v1alpha1.TiDBGroup{ObjectMeta: w.Meta("basic-tidb"), Spec: v1alpha1.TiDBGroupSpec{
 		TiDBTemplate: v1alpha1.TiDBTemplate{ComponentSpec: stage.Component()}, PDGroup: v1alpha1.LocalReference{Name: "basic-pd"},
 	}}
-	w.Operate(Definition(), func(f *operator.Flags) { f.Image = image })
+	w.operator = w.Operate(Definition(), func(f *operator.Flags) { f.Image = image })
 	return w
 }
 

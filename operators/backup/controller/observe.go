@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/job"
@@ -36,6 +37,12 @@ func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) 
 	}
 	if run.GetRunStatus().Ended() {
 		return seen, nil
+	}
+	if ip := job.Telling(run, seen); ip != "" {
+		var err error
+		if seen.Progress, err = r.progress.Ask(ctx, ip); err != nil {
+			log.FromContext(ctx).V(1).Info("the pod tells nothing", "why", err.Error())
+		}
 	}
 	group := &v1alpha1.TiDBGroup{}
 	switch found, err := r.find(ctx, run.GetNamespace(), run.GetTiDBGroup(), group); {

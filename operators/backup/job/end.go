@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
@@ -92,6 +93,7 @@ func (p *planner) observe(job *batchv1.Job) {
 		return
 	case !e.complete && !e.failed:
 		s.State, s.StartTime, s.CompletionTime = v1alpha1.RunRunning, &job.CreationTimestamp, nil
+		p.advance()
 		p.plan.Outcome = p.working(job)
 		return
 	case !e.told && p.seen.Now.Sub(e.at.Time) < lag:
@@ -99,6 +101,7 @@ func (p *planner) observe(job *batchv1.Job) {
 		return
 	}
 	s.StartTime, s.CompletionTime = &job.CreationTimestamp, &e.at
+	s.Progress, s.EstimatedCompletionTime = "", nil
 	lost := !e.told && p.run.RunKind() == v1alpha1.KindBackup && s.Attempts < maxLost
 	switch {
 	case e.complete:
@@ -113,6 +116,31 @@ func (p *planner) observe(job *batchv1.Job) {
 	default:
 		p.fail(e.reason(), fmt.Sprintf("%s; its log: kubectl -n %s logs job/%s", e.message(), job.Namespace, job.Name))
 	}
+}
+
+// advance says how far a run is. What it last told stands while it tells nothing.
+func (p *planner) advance() {
+	s, r := &p.plan.Status, p.seen.Progress
+	if r == nil {
+		return
+	}
+	s.Progress, s.EstimatedCompletionTime = r.Text(), nil
+	if r.Completion != nil {
+		s.EstimatedCompletionTime = &metav1.Time{Time: r.Completion.UTC().Truncate(time.Second)}
+	}
+}
+
+// Telling returns the address of the pod of a run that tells how far it is; empty if none does.
+func Telling(run v1alpha1.Run, seen Seen) string {
+	if run.RunKind() == v1alpha1.KindLogBackup || run.GetDeletionTimestamp() != nil || run.GetRunStatus().Ended() {
+		return ""
+	}
+	for _, pod := range seen.Pods {
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && pod.Labels[v1alpha1.LabelComponent] != componentClean {
+			return pod.Status.PodIP
+		}
+	}
+	return ""
 }
 
 // fail has a run end. To run it again is to create it again.
@@ -149,7 +177,11 @@ func (p *planner) working(job *batchv1.Job) step.Outcome {
 	if reason, why := p.blocked(job); why != "" {
 		return p.waiting(reason, why)
 	}
-	return p.waiting(v1alpha1.ReasonJobRunning, fmt.Sprintf("Job %s runs: kubectl -n %s logs job/%s", job.Name, job.Namespace, job.Name))
+	o := p.waiting(v1alpha1.ReasonJobRunning, fmt.Sprintf("Job %s runs: kubectl -n %s logs job/%s", job.Name, job.Namespace, job.Name))
+	if Telling(p.run, p.seen) != "" {
+		o.After = progress.Every
+	}
+	return o
 }
 
 // blocked says what keeps the pod of a Job from running; empty if nothing does.

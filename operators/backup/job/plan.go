@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
@@ -47,6 +48,8 @@ type Seen struct {
 	// Read says that a Restore which has not ended reads the log, and Cluster that the PDGroup
 	// of the LogBackup is there.
 	Read, Cluster bool
+	// Progress is what the pod of the run tells; nil if it tells nothing.
+	Progress *progress.Report
 	// Image with the program; empty if it is not known.
 	Image string
 	// Now is when this was seen.
@@ -217,7 +220,10 @@ func (p *planner) gate(f files) step.Outcome {
 		if ready := gate.Require(v1alpha1.KindTiDBGroup, g, g.Status.Conditions, v1alpha1.ConditionReady); !ready.Open {
 			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, ready.Message)
 		}
-		if g.Status.Endpoint == "" {
+		if g.IsClosed() && p.run.RunKind() != v1alpha1.KindRestore {
+			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" lets no client in (spec.service.closed): what is in it may not be complete yet")
+		}
+		if host, _ := address(g); host == "" {
 			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" tells no address for clients in status.endpoint")
 		}
 	}

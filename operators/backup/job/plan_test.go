@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -384,4 +385,49 @@ func TestBR01ARestoreTakesTheTypeOfItsBackup(t *testing.T) {
 	assert.Equal(t, "pingcap/tidb-lightning:v8.5.7", Make(r, Seen{Group: group(), Image: image, Now: clock()}).Start.Spec.Template.Spec.Containers[0].Image)
 	r.Spec.Type = v1alpha1.BackupPhysical
 	assert.Equal(t, "pingcap/br:v8.5.7", Make(r, Seen{Group: group(), Image: image, Now: clock()}).Start.Spec.Template.Spec.Containers[0].Image)
+}
+
+func TestBR04AGroupThatLetsNoClientInIsRestoredIntoAndNotCopied(t *testing.T) {
+	g := group()
+	g.Close()
+	g.Status.Endpoint = ""
+	p := Make(fromPVC(), Seen{Group: g, Image: image, Now: clock()})
+	require.NotNil(t, p.Start)
+	assert.Subset(t, p.Start.Spec.Template.Spec.Containers[0].Args, []string{"--host=basic-tidb-peer.db.svc", "--port=4000"})
+
+	b := toS3()
+	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
+	p = Make(b, Seen{Group: g, Image: image, Now: clock()})
+	assert.Nil(t, p.Start, "what is in it may be a part of a backup")
+	assert.Equal(t, v1alpha1.ReasonWaitingForTiDBGroup, p.Outcome.Reason)
+	assert.Contains(t, p.Outcome.Message, "lets no client in (spec.service.closed)")
+}
+
+func TestARunThatGoesOnSaysHowFarItIs(t *testing.T) {
+	b := toS3()
+	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
+	started := Make(b, Seen{Group: group(), Image: image, Now: clock()})
+	job := started.Start
+	job.UID = "j1"
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: job.Spec.Template.Labels, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}}}
+	seen := Seen{Group: group(), Image: image, Now: clock(), Jobs: []*batchv1.Job{job}, Pods: []*corev1.Pod{pod}}
+	assert.Empty(t, Telling(b, seen))
+	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
+	assert.Equal(t, "10.0.0.1", Telling(b, seen))
+	at := clock().Add(time.Hour)
+	seen.Progress = &progress.Report{Percent: 44.6, Completion: &at}
+	p := Make(b, seen)
+	assert.Equal(t, "45%", p.Status.Progress)
+	assert.Equal(t, at, p.Status.EstimatedCompletionTime.Time)
+	assert.Equal(t, progress.Every, p.Outcome.After)
+
+	b.Status.RunStatus, seen.Progress = p.Status, nil
+	p = Make(b, seen)
+	assert.Equal(t, "45%", p.Status.Progress, "it has not answered")
+	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(clock())}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: `{"bytes":1}`}}}}
+	p = Make(b, seen)
+	assert.Equal(t, v1alpha1.RunComplete, p.Status.State)
+	assert.Empty(t, p.Status.Progress)
+	assert.Nil(t, p.Status.EstimatedCompletionTime)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
@@ -242,9 +243,19 @@ func (m *maker) credentials(secret *v1alpha1.LocalReference) {
 	m.mount("storage", keysDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret.Name, Optional: ptr.To(true)}}, true)
 }
 
+// address is where the database is connected to; empty if it is not known. A group that lets no
+// client in is reached by the Service of its servers.
+func address(g *v1alpha1.TiDBGroup) (host, port string) {
+	if g.IsClosed() {
+		return names.ServiceHost(names.PeerService(g.Name), g.Namespace, g.Spec.ClusterDomain), strconv.Itoa(int(v1alpha1.PortTiDB))
+	}
+	host, port, _ = net.SplitHostPort(g.Status.Endpoint)
+	return host, port
+}
+
 // login gives the container the database, and what its servers are known by.
 func (m *maker) login(l v1alpha1.Login, g *v1alpha1.TiDBGroup) {
-	host, port, _ := net.SplitHostPort(g.Status.Endpoint)
+	host, port := address(g)
 	m.main.Args = append(m.main.Args, "--host="+host, "--port="+port, fmt.Sprintf("--status-port=%d", v1alpha1.PortTiDBStatus), "--user="+cmp.Or(l.User, root))
 	if ref := l.PasswordSecret; ref != nil {
 		m.main.Args = append(m.main.Args, "--password="+path.Join(passwordDir, password), "--password-of="+workload.KeyText(ref))
@@ -310,6 +321,7 @@ func render(run v1alpha1.Run, f files, g *v1alpha1.TiDBGroup, image string, atte
 	m.bring(image, t, g, run.GetRunPod())
 	m.reach(f, run.RunKind() == v1alpha1.KindRestore)
 	m.login(run.GetLogin(), g)
+	m.main.Args = append(m.main.Args, fmt.Sprintf("--progress=:%d", progress.Port))
 	if f.physical {
 		m.alone(g)
 		m.lead(run.GetPhysical(), g)

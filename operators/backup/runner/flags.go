@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
@@ -114,6 +115,10 @@ type Command struct {
 	AllowNonEmpty bool
 	// Result is the file that the result goes to.
 	Result string
+	// Progress is the address at which the program tells how far the tool is; empty for none.
+	Progress string
+	// meter reads it from the tool's log.
+	meter *progress.Meter
 	// Scratch is a folder for files of the run's own.
 	Scratch string
 	// Patience is for how long the database may not answer at the start.
@@ -200,6 +205,7 @@ func (c *Command) flags(set *flag.FlagSet) {
 	set.Var((*many)(&c.Filters), "filter", "table filter, may be repeated")
 	set.BoolVar(&c.AllowNonEmpty, "allow-non-empty", false, "restore beside databases of users")
 	set.StringVar(&c.Result, "result", "", "file for the result")
+	set.StringVar(&c.Progress, "progress", "", "address at which is told how far the tool is")
 	set.StringVar(&c.Scratch, "scratch", "", "folder for files of the run")
 	set.DurationVar(&c.Patience, "patience", time.Minute, "for how long the database may not answer at the start")
 }

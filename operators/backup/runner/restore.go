@@ -18,6 +18,7 @@ import (
 	"gocloud.dev/blob"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 )
 
@@ -141,6 +142,7 @@ func (c Command) lightning(from, password string) map[string]any {
 		"lightning":     table{"level": "info", "file": "-"},
 		"tikv-importer": table{"backend": "tidb", "on-duplicate": "error"},
 		"mydumper":      source,
+		"cron":          table{"log-progress": progress.Every.String()},
 		"checkpoint":    table{"enable": false}, // a run is not continued
 		"tidb":          database,
 		"post-restore":  table{"checksum": "off", "analyze": "off"}, // of this back end there are none

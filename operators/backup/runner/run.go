@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
+	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
@@ -17,6 +21,10 @@ func (c Command) Run(ctx context.Context, log io.Writer) error {
 	if c.Verb == "install" {
 		return hook.Install(c.Into)
 	}
+	if c.Progress != "" {
+		c.meter = progress.NewMeter(time.Now)
+		defer tell(ctx, c.Progress, c.meter, log)()
+	}
 	out, err := c.do(ctx, log)
 	switch {
 	case err == nil:
@@ -26,6 +34,27 @@ func (c Command) Run(ctx context.Context, log io.Writer) error {
 	}
 	out = resultOf(err, v1alpha1.ReasonRunFailed, false)
 	return errors.Join(err, leave(out, c.Result))
+}
+
+// tell answers at an address how far the tool is, until what is returned is called. A run does
+// not fail for it.
+func tell(ctx context.Context, at string, meter *progress.Meter, log io.Writer) (stop func()) {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", at)
+	if err != nil {
+		_, _ = fmt.Fprintf(log, "backup-runner: nobody is told how far the run is: %v\n", err)
+		return func() {}
+	}
+	server := &http.Server{Handler: meter, ReadTimeout: answerTimeout, WriteTimeout: answerTimeout}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(l) // until it is closed
+	}()
+	return func() {
+		_ = server.Close() // what is being answered does not matter any more
+		<-ended
+	}
 }
 
 func (c Command) do(ctx context.Context, log io.Writer) (result.Result, error) {

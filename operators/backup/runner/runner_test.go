@@ -285,3 +285,11 @@ func TestParse(t *testing.T) {
 		assert.ErrorContains(t, err, words)
 	}
 }
+
+func TestBR04NothingIsRestoredIntoDatabasesOfUsers(t *testing.T) {
+	require.NoError(t, checkEmpty(t.Context(), nil, []string{"mysql", "INFORMATION_SCHEMA", "sys", taskSchema}))
+	err := checkEmpty(t.Context(), nil, []string{"mysql", "shop"})
+	require.ErrorContains(t, err, "the cluster has databases of users: shop")
+	assert.Equal(t, v1alpha1.ReasonDatabaseNotEmpty, resultOf(err, "", false).Reason)
+	assert.False(t, resultOf(err, "", false).Begun, "it is tried again when they are dropped")
+}

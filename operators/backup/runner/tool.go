@@ -58,7 +58,11 @@ func (c Command) runTool(ctx context.Context, log io.Writer, env, args []string)
 	if start == nil {
 		start = Execute
 	}
-	err := start(ctx, Process{Program: c.Tool, Dir: c.Scratch, Args: args, Env: env, Out: io.MultiWriter(log, said)})
+	out := []io.Writer{log, said}
+	if c.meter != nil {
+		out = append(out, c.meter)
+	}
+	err := start(ctx, Process{Program: c.Tool, Dir: c.Scratch, Args: args, Env: env, Out: io.MultiWriter(out...)})
 	last := said.last()
 	switch {
 	case err == nil:

@@ -45,7 +45,7 @@ type snapshot struct {
 // Definition describes the operator to operator.Main.
 func Definition() operator.Definition {
 	out := reconciler.Definition(v1alpha1.KindPDGroup, func(_ context.Context, env operator.Env) error {
-		return (&steps{env, issuance.NewReader(env.Live, env.Now)}).component().Setup(env)
+		return (&steps{env, issuance.NewReader(env.Live, env.Credentials, env.Now)}).component().Setup(env)
 	})
 	out.Dialer, out.Tools = pdclient.OpenWithConfig, true
 	out.Cached = nil // a recovery waits for the pods of everything that PD serves

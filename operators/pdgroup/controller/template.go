@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
@@ -125,6 +126,19 @@ func logLevel(g *v1alpha1.PDGroup) []string {
 	return nil
 }
 
+// allowedNames is what PD demands of the certificates of its members.
+const allowedNames = "security.cert-allowed-cn"
+
+// tooManyNames says that PD takes one common name before v8.4; empty if it takes those of the
+// spec. What is no version is taken for a later one.
+func tooManyNames(g *v1alpha1.PDGroup) []string {
+	v, err := version.ParseSemantic(g.Spec.Version)
+	if len(v1alpha1.CommonNames(g)) < 2 || err != nil || v.AtLeast(version.MajorMinor(8, 4)) {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.tls.allowedCommonNames: PD %s takes one name, and has %d: leave one", g.Spec.Version, len(v1alpha1.CommonNames(g)))}
+}
+
 // config renders pd.toml: the user's, and the token that keeps the members of
 // different groups from ever founding one cluster together.
 func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
@@ -134,9 +148,13 @@ func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
 		for key, value := range map[string]string{"security.cacert-path": files.CA, "security.cert-path": files.Cert, "security.key-path": files.Key} {
 			own[key], owned = value, append(owned, key)
 		}
+		if allowed := v1alpha1.CommonNames(g); len(allowed) > 0 {
+			own[allowedNames], owned = allowed, append(owned, allowedNames)
+		}
 		slices.Sort(owned)
 	}
-	return tomlconfig.File(configFile, g.Spec.Config, owned, own)
+	files, problems := tomlconfig.File(configFile, g.Spec.Config, owned, own)
+	return files, append(problems, tooManyNames(g)...)
 }
 
 // start is how a member starts.

@@ -169,3 +169,19 @@ func TestSEC01AMemberSpeaksTLS(t *testing.T) {
 		g.Spec.TLS = &v1alpha1.PDTLS{}
 	}
 }
+
+func TestSEC01PDLetsMembersOfOneNameConnect(t *testing.T) {
+	g := stored(func(g *v1alpha1.PDGroup) { g.Spec.TLS = &v1alpha1.PDTLS{} })
+	before := inputs(g)
+	g.Spec.TLS.AllowedCommonNames = []string{"a"}
+	assert.NotEqual(t, before, inputs(g), "a change is a roll")
+	_, files, problems := render(g, "")
+	require.Empty(t, problems)
+	assert.Contains(t, files[configFile], "cert-allowed-cn = ['a']")
+	g.Spec.TLS.AllowedCommonNames = []string{"a", "b"}
+	_, _, problems = render(g, "")
+	assert.Empty(t, problems, "PD v8.4 and later take more")
+	g.Spec.Version = "v8.3.0"
+	_, _, problems = render(g, "")
+	assert.Equal(t, []string{"spec.tls.allowedCommonNames: PD v8.3.0 takes one name, and has 2: leave one"}, problems)
+}

@@ -90,7 +90,7 @@ func (a Authority) Sign(request certificate.Request, now time.Time) (map[string]
 		until = a.certificate.NotAfter
 	}
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: request.CommonName()}, DNSNames: request.Names,
+		Subject: pkix.Name{CommonName: request.CommonName()}, DNSNames: request.Names, IPAddresses: request.Addresses,
 		NotBefore: now.Add(-skew), NotAfter: until,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: request.ExtKeyUsages(),
 	}

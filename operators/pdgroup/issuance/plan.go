@@ -139,7 +139,7 @@ func (p *Plan) sign(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 		}
 	}
 	if ca != nil {
-		p.rotate(pd, o)
+		p.rotate(pd, o, now)
 	}
 }
 

@@ -3,6 +3,8 @@ package issuance
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,22 +19,25 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/certificate"
+	"github.com/tidb-groups/tidb-groups/shared/credentials"
 )
 
-// fresh is for how long what was read of a cluster is not read again, unless one of its groups
-// is edited, or something is written.
+// fresh is for how long what was read of cert-manager for a cluster, and how its Secrets were
+// judged, is not looked at again, unless one of its groups is edited, or something is written.
 const fresh = 2 * time.Second
 
 // Reader reads what there is of the certificates of clusters. It may be used concurrently.
+// Secrets are those of the operator's store, which reads each for all that look at it.
 type Reader struct {
-	live client.Reader
-	now  func() time.Time
+	live    client.Reader
+	secrets *credentials.Store
+	now     func() time.Time
 
 	mu   sync.Mutex
 	read map[types.UID]reading
 }
 
-// reading is what was read at a time of groups of some generations.
+// reading is what was read at a time, for groups of some generations.
 type reading struct {
 	of  string
 	at  time.Time
@@ -40,8 +45,8 @@ type reading struct {
 }
 
 // NewReader returns a Reader of the API server.
-func NewReader(live client.Reader, now func() time.Time) *Reader {
-	return &Reader{live: live, now: now, read: map[types.UID]reading{}}
+func NewReader(live client.Reader, secrets *credentials.Store, now func() time.Time) *Reader {
+	return &Reader{live: live, secrets: secrets, now: now, read: map[types.UID]reading{}}
 }
 
 // Read reads what there is of the certificates of a cluster. Nothing is read of one whose
@@ -51,31 +56,53 @@ func (r *Reader) Read(ctx context.Context, pd *v1alpha1.PDGroup, groups []v1alph
 	if len(out.Requests) == 0 {
 		return out, nil
 	}
-	now, of := r.now(), generations(groups)
+	by := v1alpha1.SourceOf(pd).Issuer
+	if err := r.readSecrets(ctx, pd, by == nil, &out); err != nil || out.Hindered != "" {
+		return out, err
+	}
+	next := reading{of: generations(groups), at: r.now()}
+	was := r.recent(pd, next)
+	switch {
+	case by == nil:
+	case was != nil:
+		out.Certificates, out.Issuer, out.Hindered, next.at = was.got.Certificates, was.got.Issuer, was.got.Hindered, was.at
+	default:
+		if err := r.certificates(ctx, pd, *by, &out); err != nil {
+			return out, err
+		}
+	}
+	// The store returns the same object until it has read the Secret anew.
+	if was != nil && maps.Equal(out.Secrets, was.got.Secrets) {
+		out.judged, next.at = was.got.judged, was.at
+	} else {
+		out = out.Judged(pd, next.at)
+	}
+	next.got = out
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read[pd.UID] = next
+	return out, nil
+}
+
+// recent returns what was read of a cluster for groups of the same generations; nil if that is
+// outdated.
+func (r *Reader) recent(pd *v1alpha1.PDGroup, next reading) *reading {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for k, was := range r.read { // what is outdated is not kept: there are keys in it
-		if now.Sub(was.at) >= fresh {
+		if next.at.Sub(was.at) >= fresh {
 			delete(r.read, k)
 		}
 	}
-	was, found := r.read[pd.UID]
-	r.mu.Unlock()
-	if found && was.of == of {
-		was.got.Groups = groups // whose status may be another one by now
-		return was.got, nil
+	if was, found := r.read[pd.UID]; found && was.of == next.of {
+		return &was
 	}
-	if err := r.observe(ctx, pd, &out); err != nil {
-		return out, err
-	}
-	out = out.Judged(pd, now)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.read[pd.UID] = reading{of, now, out}
-	return out, nil
+	return nil
 }
 
 // Forget has what is known of a cluster read again.
 func (r *Reader) Forget(pd *v1alpha1.PDGroup) {
+	r.secrets.Forget(pd)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.read, pd.UID)
@@ -90,28 +117,26 @@ func generations(groups []v1alpha1.Group) string {
 	return out.String()
 }
 
-func (r *Reader) observe(ctx context.Context, pd *v1alpha1.PDGroup, out *Observed) error {
-	wanted := []string{v1alpha1.CASecretName(pd)}
-	if v1alpha1.SourceOf(pd).Issuer != nil {
-		wanted = nil
+// readSecrets reads the Secrets of a cluster, and that of its CA if it has one of its own.
+func (r *Reader) readSecrets(ctx context.Context, pd *v1alpha1.PDGroup, own bool, out *Observed) error {
+	var wanted []string
+	if own {
+		wanted = append(wanted, v1alpha1.CASecretName(pd))
 	}
 	for _, request := range out.Requests {
 		wanted = append(wanted, request.Secret)
 	}
 	for _, name := range wanted {
-		secret := &corev1.Secret{}
-		switch err := r.live.Get(ctx, types.NamespacedName{Namespace: pd.Namespace, Name: name}, secret); {
-		case err == nil:
-			out.Secrets[name] = secret
-		case apierrors.IsForbidden(err):
+		known, secret, err := r.secrets.Object(ctx, r.live, types.NamespacedName{Namespace: pd.Namespace, Name: name}, append(slices.Clone(out.Groups), pd)...)
+		switch {
+		case err != nil:
+			return err
+		case known.Refused:
 			out.Hindered = hinderedReading
 			return nil
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("get Secret %s: %w", name, err)
+		case secret != nil:
+			out.Secrets[name] = secret
 		}
-	}
-	if issuer := v1alpha1.SourceOf(pd).Issuer; issuer != nil {
-		return r.certificates(ctx, pd, *issuer, out)
 	}
 	return nil
 }

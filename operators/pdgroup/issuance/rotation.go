@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,7 +26,7 @@ type Rotate struct {
 // rotate plans how another CA takes the place of the cluster's own. The phase is what the
 // Secret of the CA says. It goes on when every member has started with what the phase has
 // written, so that at each moment every two members trust each other.
-func (p *Plan) rotate(pd *v1alpha1.PDGroup, o Observed) {
+func (p *Plan) rotate(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 	ca := o.Secrets[v1alpha1.CASecretName(pd)]
 	waits := p.waits(pd, o)
 	in := func(phase v1alpha1.CARotationPhase) { p.Rotation = &v1alpha1.CARotation{Phase: phase, Message: waits} }
@@ -43,8 +44,8 @@ func (p *Plan) rotate(pd *v1alpha1.PDGroup, o Observed) {
 	case asked(pd, ca) && !ours(ca, pd):
 		p.Outcome = certificate.Stall(fmt.Sprintf("Secret %s was not made by the operators, which do not replace its CA: to have them do it: kubectl -n %s label secret %s %s=%s %s=%s",
 			ca.Name, pd.Namespace, ca.Name, v1alpha1.LabelManagedBy, v1alpha1.ManagedBy, v1alpha1.LabelCluster, pd.Name))
-	case asked(pd, ca) && waits == "": // all is well
-		p.CA = &Rotate{Live: ca, Why: "TrustBoth: another CA was made, and is trusted beside the one that signs"}
+	case (asked(pd, ca) || p.Authority.ending(now) && ours(ca, pd)) && waits == "": // all is well
+		p.CA = &Rotate{Live: ca, Why: "TrustBoth: another CA was made, and is trusted beside the one that signs, which ends at " + p.Authority.certificate.NotAfter.UTC().Format(time.RFC3339)}
 	case pd.Status.CARotation != nil && waits != "":
 		in(v1alpha1.RotationTrustNew)
 	}
@@ -57,6 +58,16 @@ func (p *Plan) rotate(pd *v1alpha1.PDGroup, o Observed) {
 func asked(pd *v1alpha1.PDGroup, ca *corev1.Secret) bool {
 	at := v1alpha1.SourceOf(pd).SelfSigned.RotatedAt
 	return at != "" && at != ca.Annotations[v1alpha1.AnnotationRotatedAt]
+}
+
+// lastPart of a CA's life is when another one takes its place by itself, as that of Istio does,
+// which lives for ten years, too: while it still signs certificates that last a year.
+const lastPart = 5
+
+// ending reports whether the last part of a CA's life has begun.
+func (a Authority) ending(now time.Time) bool {
+	life := a.certificate.NotAfter.Sub(a.certificate.NotBefore)
+	return a.certificate.NotAfter.Sub(now) < life/lastPart
 }
 
 // waits says which group has yet to start with the certificates that there are; empty if none
@@ -74,7 +85,7 @@ func (p *Plan) waits(pd *v1alpha1.PDGroup, o Observed) string {
 		wanted := certificate.Wanted(g, pd)
 		for _, secret := range []certificate.Secret{wanted.Member, wanted.Client, wanted.MySQL, wanted.Backend} {
 			if secret.Made && !slices.ContainsFunc(status.Certificates, func(c v1alpha1.CertificateStatus) bool {
-				return c.SecretName == secret.Name && o.Secrets[secret.Name] != nil && c.Trust == certificate.Trust(o.Secrets[secret.Name].Data)
+				return c.SecretName == secret.Name && o.Secrets[secret.Name] != nil && c.Trust == certificate.Secret{Data: o.Secrets[secret.Name].Data}.Trust()
 			}) {
 				return fmt.Sprintf("%s %s has yet to read Secret %s", g.GroupKind(), g.GetName(), secret.Name)
 			}

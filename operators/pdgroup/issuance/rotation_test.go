@@ -139,3 +139,35 @@ func TestSEC01ACAThatAPersonHasMadeIsNotReplaced(t *testing.T) {
 	assert.Nil(t, p.CA)
 	assert.Contains(t, p.Outcome.Message, "Secret basic-pd-ca-secret was not made by the operators, which do not replace its CA: to have them do it: kubectl -n shop label secret basic-pd-ca-secret app.kubernetes.io/managed-by=tidb-groups")
 }
+
+// What nobody asks for in ten years begins by itself, once.
+func TestSEC01ACAIsReplacedByItselfBeforeItEnds(t *testing.T) {
+	pd, o := rotating(t)
+	pd.Spec.TLS.SelfSigned.RotatedAt = ""
+	later := func(years int) time.Time { return now.AddDate(years, 0, 1) }
+	renewed := func(years int) Plan { // with leafs that were renewed meanwhile
+		by, err := ReadAuthority(o.Secrets[caSecret].Data)
+		require.NoError(t, err)
+		for _, request := range o.Requests {
+			o.Secrets[request.Secret].Data, err = by.Sign(request, later(years))
+			require.NoError(t, err)
+		}
+		started(pd, o)
+		return Make(pd, o, later(years))
+	}
+	assert.Nil(t, renewed(7).CA)
+	p := renewed(8)
+	require.NotNil(t, p.CA)
+	assert.Contains(t, p.CA.Why, "TrustBoth: another CA was made")
+
+	mine := o.Secrets[caSecret].DeepCopy()
+	mine.Labels = nil
+	o.Secrets[caSecret], mine = mine, o.Secrets[caSecret]
+	assert.Nil(t, Make(pd, o, later(8)).CA, "a person's CA is theirs")
+	o.Secrets[caSecret] = mine
+
+	next, err := NewAuthority(pd.Name, later(8))
+	require.NoError(t, err)
+	o.Secrets[caSecret].Data = alone(signing(beside(mine.Data, next)))
+	assert.Nil(t, renewed(9).CA, "the next one has just begun")
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -78,6 +79,9 @@ func render(g *v1alpha1.TiCDCGroup, image string) (corev1.PodTemplateSpec, map[s
 	if g.GetTLS() != nil {
 		files := workload.FilesIn(workload.TLSDir(g))
 		m.Args = append(m.Args, "--ca="+files.CA, "--cert="+files.Cert, "--key="+files.Key)
+		if allowed := v1alpha1.CommonNames(g); len(allowed) > 0 {
+			m.Args = append(m.Args, "--cert-allowed-cn="+strings.Join(allowed, ","))
+		}
 	}
 	workload.MountTLS(g, &m)
 	if !mountsData(g) {

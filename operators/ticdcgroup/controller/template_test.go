@@ -124,3 +124,9 @@ func TestSEC01ACaptureSpeaksTLS(t *testing.T) {
 	require.Empty(t, problems)
 	golden.JSON(t, "testdata/tls.json", map[string]any{"template": template, "files": files, "inputs": inputs(g)})
 }
+
+func TestSEC01ACaptureLetsCertainNamesConnect(t *testing.T) {
+	template, _, problems := render(sample(func(g *v1alpha1.TiCDCGroup) { g.Spec.TLS = &v1alpha1.TLS{AllowedCommonNames: []string{"a", "b"}} }), ownImage)
+	require.Empty(t, problems)
+	assert.Contains(t, template.Spec.Containers[0].Args, "--cert-allowed-cn=a,b")
+}

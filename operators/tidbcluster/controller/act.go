@@ -9,12 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbcluster/bootstrap"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -52,7 +54,62 @@ func (r *Reconciler) act(ctx context.Context, c *v1alpha1.TidbCluster, p cluster
 	for _, g := range p.Prune {
 		work = append(work, func() step.Outcome { return r.prune(ctx, c, g) })
 	}
+	work = append(work, func() step.Outcome { return r.bootstrap(ctx, c, p.Bootstrap) })
 	return step.Worst(worst, step.Parallel(work...))
+}
+
+// bootstrap makes, corrects or deletes the Restore of a cluster. One is made only if the newest
+// version of the cluster does not say either that its data are there.
+func (r *Reconciler) bootstrap(ctx context.Context, c *v1alpha1.TidbCluster, p bootstrap.Plan) step.Outcome {
+	switch {
+	case p.Remove != nil:
+		err := r.Client.Delete(ctx, p.Remove, client.Preconditions{UID: &p.Remove.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("delete Restore %s: %w", p.Remove.Name, err))
+		}
+		return step.Done()
+	case p.Make == nil:
+		return step.Done()
+	}
+	var live client.Object
+	if p.Live != nil {
+		live = p.Live
+	} else if o := r.unrestored(ctx, c, p.Make.Name); o.Kind != step.KindDone {
+		return o
+	}
+	result, err := r.Apply().Object(ctx, p.Make, live)
+	switch {
+	case apierrors.IsConflict(err):
+		return step.Conflict(v1alpha1.ReasonProgressing, "Restore "+p.Make.Name+" has changed meanwhile")
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		o := step.Stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec.bootstrapFrom: Restore %s is refused: %v", p.Make.Name, err))
+		o.After = waitDeadline
+		return o
+	case err != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+	case result != apply.Unchanged:
+		r.Recorder.Eventf(c, p.Make, corev1.EventTypeNormal, string(result), "Apply", "%s Restore %s", result, p.Make.Name)
+	}
+	return step.Done()
+}
+
+// unrestored looks in the API server whether a Restore may be made: the cluster is as it was
+// seen, and nobody has made one of the name.
+func (r *Reconciler) unrestored(ctx context.Context, c *v1alpha1.TidbCluster, name string) step.Outcome {
+	now := &v1alpha1.TidbCluster{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(c), now); err != nil {
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get TidbCluster %s: %w", c.Name, err))
+	}
+	if now.UID != c.UID || now.ResourceVersion != c.ResourceVersion {
+		return step.Conflict(v1alpha1.ReasonCreating, "TidbCluster "+c.Name+" has changed meanwhile")
+	}
+	switch err := r.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, &v1alpha1.Restore{}); {
+	case apierrors.IsNotFound(err):
+		return step.Done()
+	case err != nil:
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Restore %s: %w", name, err))
+	}
+	return step.Conflict(v1alpha1.ReasonCreating, "Restore "+name+" has appeared meanwhile")
 }
 
 // applyKind applies the groups of a kind whose change is chosen.
@@ -74,6 +131,12 @@ func suspends(change groupChange) bool {
 // upgrades reports whether a change gives a group that exists another version.
 func upgrades(change groupChange) bool {
 	return change.live != nil && change.live.GetComponentSpec().Version != change.desired.GetComponentSpec().Version
+}
+
+// opens reports whether a change lets the first clients in. A cluster that is Ready has.
+func opens(c *v1alpha1.TidbCluster, change groupChange) bool {
+	live, is := change.live.(v1alpha1.ClientGroup)
+	return is && live.IsClosed() && !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady)
 }
 
 func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, change groupChange) step.Outcome {
@@ -100,7 +163,7 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 		return o
 	case err != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
-	case result == apply.Updated && change.live != nil && c.Status.ObservedGeneration == c.Generation:
+	case result == apply.Updated && change.live != nil && c.Status.ObservedGeneration == c.Generation && !opens(c, change):
 		// The cluster says what it said before: somebody has changed the group.
 		edit := origin.Of(change.desired)
 		r.Recorder.Eventf(change.live, c, corev1.EventTypeWarning, "SetBack", "Apply", "%s is set back to what TidbCluster %s says; change it there, in %s: %s", name, c.Name, strings.TrimSuffix(edit.Field(""), "."), edit.Edit())

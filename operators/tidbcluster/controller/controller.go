@@ -21,6 +21,7 @@ import (
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=tidbclusters/status,verbs=patch
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=tidbclusters/finalizers,verbs=update
 // +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;ticdcgroups;tidbgroups;tiflashgroups;tikvgroups;tiproxygroups,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=groups.tidb.dev,resources=restores,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
@@ -44,6 +45,7 @@ func (r *Reconciler) setup() error {
 	changed, wants := builder.WithPredicates(watch.Changed()), watch.Gather(moment, r.clustersOf)
 	b := ctrl.NewControllerManagedBy(r.Manager).
 		For(&v1alpha1.TidbCluster{}, builder.WithPredicates(watch.Own())).
+		Owns(&v1alpha1.Restore{}, changed).
 		WithOptions(r.Controller)
 	for _, component := range v1alpha1.ComponentTable() {
 		b = b.Watches(component.New(), wants, changed)

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbcluster/bootstrap"
 	"github.com/tidb-groups/tidb-groups/shared/reading"
 )
 
@@ -17,6 +19,8 @@ type snapshot struct {
 	groups map[groupKey]v1alpha1.Group
 	// silent are the groups that their operators should have looked at by now.
 	silent map[groupKey]bool
+	// bootstrap is what is seen of spec.bootstrapFrom.
+	bootstrap bootstrap.Seen
 }
 
 // groupKey names a group in its namespace.
@@ -38,7 +42,35 @@ func (r *Reconciler) observe(ctx context.Context, c *v1alpha1.TidbCluster) (snap
 			s.silent[keyOf(g)] = r.Waits.Overdue(g, g.GetGroupStatus().Conditions, r.Now())
 		}
 	}
-	return s, nil
+	return s, r.observeBootstrap(ctx, c, &s)
+}
+
+// observeBootstrap reads the Restore of a cluster whose data are not known to be there, and
+// whether clients are let in.
+func (r *Reconciler) observeBootstrap(ctx context.Context, c *v1alpha1.TidbCluster, s *snapshot) error {
+	if c.Status.RestoredAt != nil {
+		return nil
+	}
+	for _, g := range s.groups {
+		if of, is := g.(v1alpha1.ClientGroup); is && ours(c, g) && !of.IsClosed() {
+			s.bootstrap.Open = max(s.bootstrap.Open, g.GroupKind()+" "+g.GetName())
+		}
+	}
+	for _, g := range groups(c) {
+		if live := s.groups[keyOf(g)]; g.GroupKind() == v1alpha1.KindTiDBGroup && live != nil && ours(c, live) {
+			s.bootstrap.Through = live.GetName()
+			break
+		}
+	}
+	restore := &v1alpha1.Restore{}
+	switch err := r.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: bootstrap.Name(c.Name)}, restore); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("get Restore %s: %w", bootstrap.Name(c.Name), err)
+	}
+	s.bootstrap.Restore, s.bootstrap.Silent = restore, r.Waits.Overdue(restore, restore.Status.Conditions, r.Now())
+	return nil
 }
 
 // concerns reports whether a group matters to a cluster: it is its own, or may have

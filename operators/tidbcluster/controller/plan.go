@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbcluster/bootstrap"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -23,6 +24,8 @@ type clusterPlan struct {
 	Prune []v1alpha1.Group
 	// Keep are those that may not: they hold data, or may.
 	Keep []v1alpha1.Group
+	// Bootstrap is what to do about spec.bootstrapFrom.
+	Bootstrap bootstrap.Plan
 	// Outcome is why the cluster is not what its spec asks for.
 	Outcome step.Outcome
 }
@@ -36,9 +39,13 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 		p.Outcome = step.Wait("groups", waitDeadline, v1alpha1.ReasonDeleting, "the groups are being deleted")
 		return p
 	}
+	p.Bootstrap = bootstrap.Make(c, s.bootstrap)
 	wanted := groups(c)
 	strange := false // PD is somebody else's; it is the first one
 	for _, g := range wanted {
+		if of, is := g.(v1alpha1.ClientGroup); is && p.Bootstrap.Closed {
+			of.Close()
+		}
 		key := keyOf(g)
 		live := s.groups[key]
 		if live != nil && !ours(c, live) {
@@ -57,7 +64,7 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 		p.Apply = append(p.Apply, change)
 	}
 	p.remove(c, s, removed(c, s, wanted))
-	p.Outcome = step.Worst(p.Outcome, mirror(p.Apply, s.silent))
+	p.Outcome = step.Worst(p.Outcome, mirror(p.Apply, s.silent), p.Bootstrap.Outcome)
 	return p
 }
 

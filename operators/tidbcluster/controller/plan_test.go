@@ -85,6 +85,22 @@ func TestRestartsAndDisruptionAreHandedToEveryGroup(t *testing.T) {
 	}
 }
 
+func TestSEC01CommonNamesAreHandedToGroupsThatTakeThem(t *testing.T) {
+	c := stored(t, func(c *v1alpha1.TidbCluster) {
+		c.Spec.TLS = &v1alpha1.ClusterTLS{AllowedCommonNames: []string{"a"}}
+		c.Spec.TiProxy = []v1alpha1.TiProxyEntry{{}}
+		c.Spec.TiKV[0].TLS = &v1alpha1.TLS{AllowedCommonNames: []string{"own"}}
+	})
+	got := map[string][]string{}
+	for _, g := range groups(c) {
+		got[g.GroupKind()] = g.GetTLS().AllowedCommonNames
+	}
+	assert.Equal(t, []string{"a"}, got[v1alpha1.KindPDGroup])
+	assert.Equal(t, []string{"a"}, got[v1alpha1.KindTiDBGroup])
+	assert.Equal(t, []string{"own"}, got[v1alpha1.KindTiKVGroup])
+	assert.Empty(t, got[v1alpha1.KindTiProxyGroup])
+}
+
 func TestTheClusterDomainIsHandedToEveryGroup(t *testing.T) {
 	c := stored(t, func(c *v1alpha1.TidbCluster) {
 		c.Spec.ClusterDomain, c.Spec.TiKV[0].ClusterDomain = "cluster.local", "k8s.example.com"

@@ -43,7 +43,10 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 			status.ClusterID = pd.Status.ClusterID
 		}
 	}
-	status.Endpoint = endpoint(c, s, wanted)
+	status.Endpoint, status.RestoredAt = endpoint(c, s, wanted), p.Bootstrap.RestoredAt
+	if p.Bootstrap.Closed && serving {
+		serving, unready = false, p.Bootstrap.Outcome
+	}
 	entries := len(status.Groups)
 	for _, g := range removed(c, s, wanted) {
 		if len(status.Groups) == maxGroups {

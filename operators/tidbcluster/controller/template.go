@@ -2,6 +2,7 @@ package controller
 
 import (
 	"cmp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,9 @@ func groups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
 		}
 		if kv, ok := g.(*v1alpha1.TiKVGroup); ok && equality.Semantic.DeepEqual(kv.Spec.Placement, &v1alpha1.StorePlacement{}) {
 			kv.Spec.Placement = nil
+		}
+		if tls := g.GetTLS(); c.Spec.TLS != nil && tls != nil && g.GroupKind() != v1alpha1.KindTiProxyGroup && len(tls.AllowedCommonNames) == 0 {
+			tls.AllowedCommonNames = slices.Clone(c.Spec.TLS.AllowedCommonNames)
 		}
 		spec.Paused = spec.Paused || c.Spec.Paused
 		spec.Suspended = spec.Suspended || c.Spec.Suspended

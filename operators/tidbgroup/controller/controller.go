@@ -81,7 +81,7 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiDBGroup, snapshot, 
 		Act:  r.act,
 		Report: func(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, acted step.Outcome, now time.Time) execution.Findings[v1alpha1.TiDBGroupStatus] {
 			status, set := report(g, s, p, acted, now)
-			return execution.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(g, s, p, now), Changes: p.Changes, End: end(p, acted), Once: true}
+			return execution.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(g, s, p, now), Changes: p.Changes, End: end(g, p, acted), Once: true}
 		},
 		Announce: func(g *v1alpha1.TiDBGroup, before v1alpha1.TiDBGroupStatus) { r.tellSQL(g, before.SQL) },
 		Forget:   r.sweeper.Forget,

@@ -11,8 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/keyset"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqljob"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/certificate"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/reading"
 )
@@ -31,6 +33,8 @@ type snapshot struct {
 	// the Job's name.
 	Jobs []*batchv1.Job
 	Ends map[string]sqljob.End
+	// Keys is the Secret of spec.authToken, without a name if there is none.
+	Keys certificate.Secret
 }
 
 // observe reads everything that plan and report decide from.
@@ -43,6 +47,11 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.TiDBGroup) (snapshot, e
 	s.Running, s.RunningPending = r.members.Look(g, s.Instances)
 	if g.Spec.BootstrapSQL != nil && len(s.Instances) == 0 {
 		if s.SQL, s.BootstrapSQL, err = r.bootstrapSQL(ctx, g); err != nil {
+			return s, err
+		}
+	}
+	if name := keyset.SecretName(g); name != "" {
+		if s.Keys, err = r.Credentials.Secret(ctx, r.Live, g, name); err != nil {
 			return s, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/initialsql"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/keyset"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqljob"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/upgrade"
@@ -98,6 +99,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 	if noSQL {
 		r.Gate, r.GateReason = gate.Result{Message: s.BootstrapSQL}, v1alpha1.ReasonMissingReference
 	}
+	r.Blocked = keyset.Judge(g, s.Keys)
 	children, err := group.MakePlan(g, s.Snapshot, r)
 	p := groupPlan{Plan: children, Dependencies: open}
 	if noSQL && p.Outcome.Kind == step.KindWait && p.Outcome.Reason == v1alpha1.ReasonMissingReference {
@@ -134,6 +136,8 @@ func (p *groupPlan) holdSQL(g *v1alpha1.TiDBGroup, s snapshot) string {
 		return "the group is paused"
 	case g.Spec.Suspended:
 		return "the group is suspended"
+	case g.IsClosed():
+		return "spec.service.closed keeps every client out"
 	case !slices.ContainsFunc(s.Instances, member.WasReady):
 		return "no server of the group serves"
 	case p.Upgrade != nil:

@@ -17,7 +17,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/keyset"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
+	"github.com/tidb-groups/tidb-groups/shared/certificate"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -186,6 +188,21 @@ func TestDB09MissingSQLIsLookedForAgain(t *testing.T) {
 	p := mustPlan(t, stored(), s)
 	assert.Equal(t, step.After(lookAgain, v1alpha1.ReasonMissingReference, s.BootstrapSQL), p.Outcome, "it is not watched")
 	assert.Empty(t, p.Instances)
+}
+
+func TestDB13NoServerIsMadeOrRestartedWithoutTheKeysOfTokens(t *testing.T) {
+	tokens := func(g *v1alpha1.TiDBGroup) { g.Spec.AuthToken = &v1alpha1.AuthToken{SecretName: "keys"} }
+	for name, s := range map[string]snapshot{"none is there": open(), "they serve": started(t, stored())} {
+		s.Keys.Name = "keys"
+		p := mustPlan(t, stored(tokens), s)
+		assert.Empty(t, p.Instances, name)
+		assert.Equal(t, step.KindStall, p.Outcome.Kind, name)
+		assert.Contains(t, p.Outcome.Message, "Secret keys, which spec.authToken needs, does not exist", name)
+		s.Keys.Data = map[string][]byte{keyset.Key: []byte(`{"keys": [{"kty": "oct", "kid": "a", "alg": "HS256", "k": "c2VjcmV0"}]}`)}
+		assert.NotEmpty(t, mustPlan(t, stored(tokens), s).Instances, name)
+	}
+	assert.Equal(t, certificate.LookAgain, end(stored(tokens), groupPlan{}, step.Done()).After, "nothing tells that the Secret has changed")
+	assert.Zero(t, end(stored(), groupPlan{}, step.Done()).After)
 }
 
 func TestDB11OneServerStartsAloneUntilRootHasItsPassword(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/certificate"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
 	"github.com/tidb-groups/tidb-groups/shared/member"
@@ -29,8 +30,11 @@ func report(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, outcome step.Outcome
 }
 
 // end says how the reconcile ends.
-func end(p groupPlan, acted step.Outcome) step.Outcome {
+func end(g *v1alpha1.TiDBGroup, p groupPlan, acted step.Outcome) step.Outcome {
 	out := step.Worst(acted, p.Outcome, p.SQLOutcome)
+	if g.Spec.AuthToken != nil {
+		out = step.Worst(out, step.After(certificate.LookAgain, "", "")) // no watch tells of Secrets
+	}
 	if p.SQL.Wake > 0 {
 		out = step.Worst(out, step.After(p.SQL.Wake, "", ""))
 	}

@@ -267,3 +267,14 @@ func TestSQLRestartsNoServer(t *testing.T) {
 	assert.Equal(t, without.Target.Hash, with.Target.Hash)
 	assert.False(t, with.brings())
 }
+
+func TestDB10NoSQLRunsWhileClientsAreKeptOut(t *testing.T) {
+	w := begin(t)
+	w.create(withSQL, func(g *v1alpha1.TiDBGroup) { g.Close() })
+	w.dependencies()
+	g := w.Converged()
+	assert.Empty(t, g.Status.Endpoint)
+	w.sql("people", v1alpha1.SQLWaiting, "spec.service.closed keeps every client out")
+	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Service.Closed = false })
+	w.sql("people", v1alpha1.SQLRunning, "logs job/"+peopleJob)
+}

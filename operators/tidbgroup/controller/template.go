@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/initialsql"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/keyset"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
@@ -27,6 +28,7 @@ const (
 	sqlVolume    = "tidb-groups-bootstrap"
 	mysqlDir     = "/var/lib/tidb-server-tls"
 	mysqlVolume  = "tidb-groups-mysql"
+	keysVolume   = "tidb-groups-auth-token"
 	// root is the user that TiDB makes itself.
 	root = "root"
 	// closing is how long a server that has drained may take to close, seconds:
@@ -63,6 +65,9 @@ func inputs(g *v1alpha1.TiDBGroup) any {
 	}
 	maps.Copy(inputs, workload.TLSInputs(g))
 	maps.Copy(inputs, workload.MySQLInputs(g))
+	if secret := keyset.SecretName(g); secret != "" {
+		inputs["authTokenSecret"] = secret
+	}
 	return rollout.Inputs(g, inputs)
 }
 
@@ -98,7 +103,7 @@ func render(g *v1alpha1.TiDBGroup) (corev1.PodTemplateSpec, map[string]string, [
 		Mounts:       []corev1.VolumeMount{{Name: logVolume, MountPath: logDir}},
 		Volumes:      []corev1.Volume{{Name: logVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 	}
-	mountTLS(g, &m)
+	mountSecrets(g, &m)
 	if delay > 0 {
 		m.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: delay}}}
 	}
@@ -175,15 +180,25 @@ func config(g *v1alpha1.TiDBGroup) (map[string]string, []string) {
 }
 
 // item is one of the configuration.
-type item struct{ key, value string }
+type item struct {
+	key   string
+	value any
+}
 
-// security is what tidb.toml has of TLS, none without.
+// security is what tidb.toml has of tokens and TLS, none without.
 func security(g *v1alpha1.TiDBGroup) []item {
+	var out []item
+	if g.Spec.AuthToken != nil {
+		out = append(out, item{"security.auth-token-jwks", keyset.Path}, item{"security.auth-token-refresh-interval", keyset.Refresh})
+	}
 	if g.Spec.TLS == nil {
-		return nil
+		return out
 	}
 	files := workload.FilesIn(workload.TLSDir(g))
-	out := []item{{"security.cluster-ssl-ca", files.CA}, {"security.cluster-ssl-cert", files.Cert}, {"security.cluster-ssl-key", files.Key}}
+	out = append(out, []item{{"security.cluster-ssl-ca", files.CA}, {"security.cluster-ssl-cert", files.Cert}, {"security.cluster-ssl-key", files.Key}}...)
+	if allowed := v1alpha1.CommonNames(g); len(allowed) > 0 {
+		out = append(out, item{"security.cluster-verify-cn", allowed})
+	}
 	if g.Spec.TLS.MySQL != nil {
 		files = workload.FilesIn(mysqlDir)
 		out = append(out, item{"security.ssl-cert", files.Cert}, item{"security.ssl-key", files.Key})
@@ -195,8 +210,11 @@ func security(g *v1alpha1.TiDBGroup) []item {
 	return out
 }
 
-// mountTLS mounts the certificates of the servers.
-func mountTLS(g *v1alpha1.TiDBGroup, m *workload.Main) {
+// mountSecrets mounts the certificates of the servers, and the keys of tokens.
+func mountSecrets(g *v1alpha1.TiDBGroup, m *workload.Main) {
+	if secret := keyset.SecretName(g); secret != "" {
+		workload.MountSecret(m, keysVolume, secret, keyset.Dir)
+	}
 	workload.MountTLS(g, m)
 	if secret := v1alpha1.MySQLSecretName(g); secret != "" {
 		workload.MountSecret(m, mysqlVolume, secret, mysqlDir)

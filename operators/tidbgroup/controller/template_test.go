@@ -358,3 +358,26 @@ func TestDB12AServerSpeaksTLSWithMySQLClientsToo(t *testing.T) {
 	assert.Contains(t, files[configFile], "cluster-ssl-ca = '/var/lib/tidb-tls/ca.crt'")
 	assert.NotNil(t, pod.Spec.Containers[0].ReadinessProbe.TCPSocket, "the kubelet has no certificate to show")
 }
+
+func TestDB13AServerReadsTheKeysOfTokens(t *testing.T) {
+	g := stored(func(g *v1alpha1.TiDBGroup) { g.Spec.AuthToken = &v1alpha1.AuthToken{} })
+	pod, files, problems := render(g)
+	require.Empty(t, problems)
+	golden(t, "tokens", pod.Spec.Containers[0].VolumeMounts, pod.Spec.Volumes, files, inputs(g))
+	for _, key := range []string{"auth-token-jwks", "auth-token-refresh-interval"} {
+		g.Spec.Config, g.Spec.AuthToken = "[security]\n"+key+" = 'mine'", &v1alpha1.AuthToken{}
+		_, _, problems = render(g)
+		assert.Len(t, problems, 1, "it is the operator's to set")
+		g.Spec.AuthToken = nil
+		_, _, problems = render(g)
+		assert.Empty(t, problems, "without authToken it is not")
+	}
+}
+
+func TestSEC01AServerLetsCertainNamesConnect(t *testing.T) {
+	_, files, problems := render(stored(func(g *v1alpha1.TiDBGroup) {
+		g.Spec.TLS = &v1alpha1.TiDBTLS{TLS: v1alpha1.TLS{AllowedCommonNames: []string{"a", "b"}}}
+	}))
+	require.Empty(t, problems)
+	assert.Contains(t, files[configFile], "cluster-verify-cn = ['a', 'b']")
+}

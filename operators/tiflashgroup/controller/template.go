@@ -235,8 +235,12 @@ func security(g *v1alpha1.TiFlashGroup) (flash, proxy map[string]any) {
 		return nil, nil
 	}
 	files := workload.FilesIn(workload.TLSDir(g))
-	return map[string]any{"security.ca_path": files.CA, "security.cert_path": files.Cert, "security.key_path": files.Key},
-		map[string]any{"security.ca-path": files.CA, "security.cert-path": files.Cert, "security.key-path": files.Key}
+	flash = map[string]any{"security.ca_path": files.CA, "security.cert_path": files.Cert, "security.key_path": files.Key}
+	proxy = map[string]any{"security.ca-path": files.CA, "security.cert-path": files.Cert, "security.key-path": files.Key}
+	if allowed := v1alpha1.CommonNames(g); len(allowed) > 0 {
+		flash["security.cert_allowed_cn"], proxy["security.cert-allowed-cn"] = allowed, allowed
+	}
+	return flash, proxy
 }
 
 // logger returns what the user says of a key of the table logger, nil if

@@ -212,3 +212,12 @@ func TestSEC01TiFlashSpeaksTLS(t *testing.T) {
 	_, _, problems = render(g)
 	assert.Empty(t, problems, "without spec.tls they are not")
 }
+
+func TestSEC01TiFlashLetsCertainNamesConnect(t *testing.T) {
+	g := sample()
+	g.Spec.TLS = &v1alpha1.TLS{AllowedCommonNames: []string{"a", "b"}}
+	_, files, problems := render(g)
+	require.Empty(t, problems)
+	assert.Contains(t, files[configFile], "cert_allowed_cn = ['a', 'b']")
+	assert.Contains(t, files[proxyFile], "cert-allowed-cn = ['a', 'b']")
+}

@@ -2,6 +2,8 @@ package controller
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -99,7 +101,10 @@ func config(g *v1alpha1.TiKVGroup) (map[string]string, []string) {
 	}
 	files := workload.FilesIn(workload.TLSDir(g))
 	own := map[string]any{"security.ca-path": files.CA, "security.cert-path": files.Cert, "security.key-path": files.Key}
-	return tomlconfig.File(configFile, g.Spec.Config, append(ownedKeys(), "security.ca-path", "security.cert-path", "security.key-path"), own)
+	if allowed := v1alpha1.CommonNames(g); len(allowed) > 0 {
+		own["security.cert-allowed-cn"] = allowed
+	}
+	return tomlconfig.File(configFile, g.Spec.Config, append(ownedKeys(), slices.Sorted(maps.Keys(own))...), own)
 }
 
 const (

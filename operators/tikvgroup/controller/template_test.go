@@ -134,3 +134,16 @@ func TestSEC01AStoreSpeaksTLS(t *testing.T) {
 	_, _, problems = render(g, "")
 	assert.Empty(t, problems, "without spec.tls it is not")
 }
+
+func TestSEC01AStoreLetsCertainNamesConnect(t *testing.T) {
+	g := sample()
+	g.Spec.Config, g.Spec.TLS = "[security]\ncert-allowed-cn = ['mine']", &v1alpha1.TLS{}
+	_, _, problems := render(g, "")
+	assert.Empty(t, problems, "without allowedCommonNames it is a person's")
+	g.Spec.TLS.AllowedCommonNames = []string{"a", "b"}
+	_, _, problems = render(g, "")
+	assert.Len(t, problems, 1, "it is the operator's to set")
+	g.Spec.Config = ""
+	_, files, _ := render(g, "")
+	assert.Contains(t, files[configFile], "cert-allowed-cn = ['a', 'b']")
+}

@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -29,6 +30,8 @@ type Leaf struct {
 	// Names are its subject alternative names, DNS names and addresses; none is a client's
 	// certificate.
 	Names []string
+	// Common name of it: test if it is empty.
+	Common string
 	// From and Until are when it is valid: an hour ago and in an hour if they are zero.
 	From, Until time.Time
 	// Usages of it: those of a server and a client if there are names, a client's if not.
@@ -86,7 +89,7 @@ func (ca *CA) Secret(leaf Leaf) (map[string][]byte, error) {
 
 // template is the certificate before it is signed.
 func (l Leaf) template() *x509.Certificate {
-	out := &x509.Certificate{Subject: pkix.Name{CommonName: "test"}, NotBefore: l.From, NotAfter: l.Until, ExtKeyUsage: l.Usages, KeyUsage: x509.KeyUsageDigitalSignature}
+	out := &x509.Certificate{Subject: pkix.Name{CommonName: cmp.Or(l.Common, "test")}, NotBefore: l.From, NotAfter: l.Until, ExtKeyUsage: l.Usages, KeyUsage: x509.KeyUsageDigitalSignature}
 	if out.NotBefore.IsZero() {
 		out.NotBefore = time.Now().Add(-time.Hour)
 	}

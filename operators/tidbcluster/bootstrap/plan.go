@@ -1,0 +1,160 @@
+package bootstrap
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// deadline is after how long what a watch should have told is looked at all the same.
+const deadline = time.Minute
+
+// Seen is what a plan is made from.
+type Seen struct {
+	// Restore of the name that the cluster's has, whoever owns it; nil if there is none. Silent
+	// says that its operator should have looked at it by now.
+	Restore *v1alpha1.Restore
+	Silent  bool
+	// Through is the first TiDBGroup of the cluster's own, which the data are written through;
+	// empty while there is none.
+	Through string
+	// Open is a group of the cluster that lets clients in; empty if none does.
+	Open string
+}
+
+// Plan is what to do about spec.bootstrapFrom.
+type Plan struct {
+	// Closed says that no group may let clients in.
+	Closed bool
+	// Make is the Restore to apply, over Live, which is nil while there is none. Remove is the
+	// one to delete.
+	Make, Live, Remove *v1alpha1.Restore
+	// RestoredAt is when the data were there; nil if they are not, or are not asked for.
+	RestoredAt *metav1.Time
+	// Outcome is why the data are not there; Done if they are, or are not asked for.
+	Outcome step.Outcome
+}
+
+// Name is that of the Restore of a cluster.
+func Name(cluster string) string { return cluster + "-bootstrap" }
+
+// Make decides what to do. What is done stands in status, and nothing else is looked at then.
+// Until it does, a Restore that is complete says so, and so does a group that lets clients in:
+// whatever was lost meanwhile, clients are not kept out again, and nothing is restored over
+// what they have written.
+func Make(c *v1alpha1.TidbCluster, seen Seen) Plan {
+	mine := seen.Restore != nil && metav1.IsControlledBy(seen.Restore, c)
+	switch from := c.Spec.BootstrapFrom; {
+	case c.Status.RestoredAt != nil:
+		return Plan{RestoredAt: c.Status.RestoredAt, Outcome: step.Done()}
+	case mine && complete(seen.Restore):
+		at := ptr.Deref(seen.Restore.Status.CompletionTime, seen.Restore.CreationTimestamp)
+		return Plan{RestoredAt: &at, Outcome: step.Done()}
+	case from == nil && mine:
+		return giveUp(c, seen.Restore)
+	case from == nil:
+		return Plan{Outcome: step.Done()}
+	case seen.Open != "":
+		return Plan{Outcome: stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec.bootstrapFrom: %s lets clients in already, and nothing is restored into a cluster that they may have written to: remove it: %s", seen.Open, without(c)))}
+	case seen.Restore != nil && !mine:
+		return Plan{Closed: true, Outcome: stall(v1alpha1.ReasonNameConflict, fmt.Sprintf("Restore %s exists and was not made by this TidbCluster: delete it: kubectl -n %s delete restore %s", seen.Restore.Name, c.Namespace, seen.Restore.Name))}
+	default:
+		return proceed(c, seen)
+	}
+}
+
+// proceed is a cluster whose data are not there yet.
+func proceed(c *v1alpha1.TidbCluster, seen Seen) Plan {
+	p := Plan{Closed: true, Live: seen.Restore, Outcome: outcome(c, seen)}
+	switch {
+	case c.Spec.Paused, seen.Restore != nil && seen.Restore.DeletionTimestamp != nil:
+	case seen.Restore != nil: // stays with the group that it names
+		p.Make = render(c, seen.Restore.Spec.TiDBGroup.Name)
+	case seen.Through != "":
+		p.Make = render(c, seen.Through)
+	}
+	return p
+}
+
+// giveUp is a cluster whose spec does not ask for the data any more: clients are let in when
+// nothing writes any more.
+func giveUp(c *v1alpha1.TidbCluster, live *v1alpha1.Restore) Plan {
+	p := Plan{Closed: true, Outcome: wait(v1alpha1.ReasonDeleting, "Restore "+live.Name+", which the spec does not ask for any more, is stopped before clients are let in")}
+	if !c.Spec.Paused && live.DeletionTimestamp == nil {
+		p.Remove = live
+	}
+	return p
+}
+
+// outcome passes on what the Restore says.
+func outcome(c *v1alpha1.TidbCluster, seen Seen) step.Outcome {
+	name := "Restore " + Name(c.Name)
+	switch {
+	case seen.Restore == nil && seen.Through == "": // the name may be that of somebody else's group
+		return wait(v1alpha1.ReasonWaitingForRestore, name+" is made when the first TiDBGroup is")
+	case seen.Restore == nil:
+		return wait(v1alpha1.ReasonCreating, "creating "+name)
+	}
+	said, generation := seen.Restore.Status.Conditions, seen.Restore.Generation
+	if stalled := gate.Current(said, generation, v1alpha1.ConditionStalled); stalled != nil {
+		return stall(stalled.Reason, fmt.Sprintf("%s: %s; or begin without its data: %s", name, strings.TrimSuffix(stalled.Message, "."), without(c)))
+	}
+	ready := gate.Current(said, generation, v1alpha1.ConditionReady)
+	switch {
+	case ready == nil && seen.Silent:
+		return wait(v1alpha1.ReasonWaitingForRestore, name+" has no current status: is the backup operator running?")
+	case ready == nil:
+		o := wait(v1alpha1.ReasonWaitingForRestore, name+" has been changed, and its operator has yet to look at it")
+		o.After = gate.Patience
+		return o
+	}
+	return wait(v1alpha1.ReasonWaitingForRestore, "no client is let in before "+name+" is complete: "+ready.Message)
+}
+
+// complete reports whether a Restore has written all. It is done once: what it says of a later
+// version of its spec does not matter.
+func complete(r *v1alpha1.Restore) bool {
+	return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionReady)
+}
+
+// without tells how to begin without the data.
+func without(c *v1alpha1.TidbCluster) string {
+	return fmt.Sprintf("kubectl -n %s patch tidbcluster %s --type=merge -p '{\"spec\":{\"bootstrapFrom\":null}}'", c.Namespace, c.Name)
+}
+
+// render renders the Restore, which writes through a TiDBGroup.
+func render(c *v1alpha1.TidbCluster, through string) *v1alpha1.Restore {
+	from := c.Spec.BootstrapFrom.DeepCopy()
+	return &v1alpha1.Restore{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: Name(c.Name), Namespace: c.Namespace,
+			Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelName: "tidb", v1alpha1.LabelUmbrella: c.Name},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindTidbCluster, Name: c.Name, UID: c.UID,
+				Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+			}},
+		},
+		Spec: v1alpha1.RestoreSpec{
+			TiDBGroup: v1alpha1.LocalReference{Name: through}, From: from.RestoreSource, PointInTime: from.PointInTime,
+			Type: from.Type, Physical: from.Physical, Login: from.Login, RunPod: from.RunPod,
+		},
+	}
+}
+
+func wait(reason, message string) step.Outcome {
+	return step.Wait("Restore", deadline, reason, message)
+}
+
+func stall(reason, message string) step.Outcome {
+	o := step.Stall(reason, message)
+	o.After = deadline
+	return o
+}

@@ -1,0 +1,85 @@
+package keyset
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/certificate"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// Where the servers find the keys, and how often they read them again. TiDB also does when a
+// token has no key that it knows, so that the interval is for keys that are removed.
+const (
+	Dir     = "/var/lib/tidb-auth-token"
+	Key     = "tidb_auth_token_jwks.json"
+	Path    = Dir + "/" + Key
+	Refresh = "1m0s"
+)
+
+// lookSoon is how soon a Secret that is no good is read again: no watch tells of it.
+const lookSoon = 3 * time.Second
+
+// SecretName is the Secret with the keys; empty if the group takes no tokens. The default is
+// TiDB Operator's.
+func SecretName(g *v1alpha1.TiDBGroup) string {
+	if g.Spec.AuthToken == nil {
+		return ""
+	}
+	return cmp.Or(g.Spec.AuthToken.SecretName, g.Name+"-auth-token-jwks-secret")
+}
+
+// Judge says what a person has to mend of the keys; Done if nothing.
+func Judge(g *v1alpha1.TiDBGroup, secret certificate.Secret) step.Outcome {
+	if g.Spec.AuthToken == nil {
+		return step.Done()
+	}
+	message := ""
+	switch {
+	case secret.Refused:
+		message = fmt.Sprintf("Secret %s, which spec.authToken needs: the operators may not read Secrets: install them with components/tls (docs/tasks/tokens.md)", secret.Name)
+	case secret.Data == nil:
+		message = fmt.Sprintf("Secret %s, which spec.authToken needs, does not exist: create it: kubectl -n %s create secret generic %s --from-file=%s=FILE", secret.Name, g.Namespace, secret.Name, Key)
+	default:
+		err := check(secret.Data[Key])
+		if err == nil {
+			return step.Done()
+		}
+		message = fmt.Sprintf("Secret %s, which spec.authToken needs, key %s: %v: mend it: kubectl -n %s edit secret %s", secret.Name, Key, err, g.Namespace, secret.Name)
+	}
+	o := step.Stall(v1alpha1.ReasonMissingReference, message)
+	o.After = lookSoon
+	return o
+}
+
+var (
+	errMissing = errors.New("it is missing")
+	errNoSet   = errors.New("it is no JSON web key set with a key in it")
+)
+
+// check says why TiDB would know no token by a key set, or by one of its keys; nil if it
+// would. TiDB finds a key by kid, and takes its alg alone.
+func check(text []byte) error {
+	if len(text) == 0 {
+		return errMissing
+	}
+	var set jose.JSONWebKeySet
+	if json.Unmarshal(text, &set) != nil || len(set.Keys) == 0 {
+		return errNoSet
+	}
+	for n, key := range set.Keys {
+		switch {
+		case key.KeyID == "":
+			return fmt.Errorf("keys[%d] has no kid, by which TiDB finds it", n)
+		case key.Algorithm == "":
+			return fmt.Errorf("keys[%d] has no alg, without which TiDB takes no token of it", n)
+		}
+	}
+	return nil
+}
