@@ -43,6 +43,8 @@ type Writer struct {
 	Owner string
 	// Memory of what needed no write; nil remembers nothing.
 	Memory *Memory
+	// Live reads an owner right before an object gets it that has had none; nil asks nobody.
+	Live client.Reader
 }
 
 // Object applies desired. live is the object as the caller last saw it, nil if
@@ -56,22 +58,25 @@ func (w Writer) Object(ctx context.Context, desired, live client.Object) (Result
 
 // Keeping is Object that leaves one field to others while desired does not say it.
 // What live has there is written with all else: a field that the owner has said
-// before and left out now would fall back to its default. Such a write is refused
-// with a conflict if live is not the newest version of the object any more, so that
-// it takes nothing back that others have just said.
+// before and left out now would fall back to its default. As with Seen, the write is
+// refused with a conflict if live is not the newest version of the object any more, so
+// that it takes nothing back that others have just said, or taken away.
 func (w Writer) Keeping(ctx context.Context, desired, live client.Object, field ...string) (Result, error) {
-	return w.apply(ctx, change{desired: desired, live: live, kept: field})
+	return w.apply(ctx, change{desired: desired, live: live, kept: field, version: versionOf(live)})
 }
 
 // Seen is Object that is refused with a conflict if live is not the newest
 // version of the object any more: for objects of which a field is a permission,
 // so that what an outdated version says is not given anew.
 func (w Writer) Seen(ctx context.Context, desired, live client.Object) (Result, error) {
-	version := ""
-	if live != nil {
-		version = live.GetResourceVersion()
+	return w.apply(ctx, change{desired: desired, live: live, version: versionOf(live)})
+}
+
+func versionOf(live client.Object) string {
+	if live == nil {
+		return ""
 	}
-	return w.apply(ctx, change{desired: desired, live: live, version: version})
+	return live.GetResourceVersion()
 }
 
 // change is an object that is to be applied.
@@ -120,11 +125,13 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 		if live.GetAnnotations()[v1alpha1.AnnotationApplied] == sum && Holds(have, withoutType(want.Object)) && holdsLiterally(live, desired) {
 			return Unchanged, nil
 		}
-		took, err := keep(want.Object, have, c.kept)
-		if err != nil {
+		if err := keep(want.Object, have, c.kept); err != nil {
 			return Unchanged, fmt.Errorf("keep %s of %s %s: %w", strings.Join(c.kept, "."), want.GetKind(), want.GetName(), err)
 		}
-		if took {
+		if owner := metav1.GetControllerOf(desired); owner != nil && metav1.GetControllerOf(live) == nil {
+			if err := w.confirmOwner(ctx, want, *owner); err != nil {
+				return Unchanged, err
+			}
 			version = live.GetResourceVersion()
 		}
 		want.SetUID(live.GetUID())
@@ -139,20 +146,39 @@ func (w Writer) send(ctx context.Context, c change) (Result, error) {
 	return result, nil
 }
 
-// keep takes a field over from have that want does not say, and reports whether it
-// has.
-func keep(want, have map[string]any, field []string) (bool, error) {
+// confirmOwner asks the API server whether who is to own an object is there and stays. One
+// that is deleted with --cascade=orphan lets its objects go, and the cache may not show yet
+// that it is. What it owned then would be deleted by the garbage collector.
+func (w Writer) confirmOwner(ctx context.Context, object *unstructured.Unstructured, owner metav1.OwnerReference) error {
+	if w.Live == nil {
+		return nil
+	}
+	there := &metav1.PartialObjectMetadata{}
+	there.SetGroupVersionKind(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind))
+	err := w.Live.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}, there)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get %s %s: %w", owner.Kind, owner.Name, err)
+	}
+	if err == nil && there.UID == owner.UID && there.DeletionTimestamp == nil {
+		return nil
+	}
+	gone := fmt.Errorf("%s %s, which takes it over, is being deleted", owner.Kind, owner.Name)
+	return apierrors.NewConflict(schema.GroupResource{Group: object.GroupVersionKind().Group, Resource: object.GetKind()}, object.GetName(), gone)
+}
+
+// keep takes a field over from have that want does not say.
+func keep(want, have map[string]any, field []string) error {
 	if len(field) == 0 {
-		return false, nil
+		return nil
 	}
 	if _, said, err := unstructured.NestedFieldNoCopy(want, field...); said || err != nil {
-		return false, err
+		return err
 	}
 	value, there, err := unstructured.NestedFieldCopy(have, field...)
 	if !there || err != nil {
-		return false, err
+		return err
 	}
-	return true, unstructured.SetNestedField(want, value, field...)
+	return unstructured.SetNestedField(want, value, field...)
 }
 
 // madeAnew reports whether a write was refused because the object has another

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
@@ -186,6 +187,60 @@ func TestAFieldThatIsNotSaidIsKeptAsOthersHaveIt(t *testing.T) {
 	assert.EqualValues(t, 6, read().GetReplicas())
 	assert.Equal(t, apply.Updated, do(group(ptr.To(int32(2)), "v8.5.8"), read()), "what is said again counts")
 	assert.EqualValues(t, 2, read().GetReplicas())
+}
+
+// The garbage collector deletes what has an owner that is gone.
+func TestAnOrphanIsTakenOverByAnOwnerThatStaysOnly(t *testing.T) {
+	namespace := controlplane.Namespace(t, api)
+	ctx := t.Context()
+	owner := func() *v1alpha1.TidbCluster {
+		c := &v1alpha1.TidbCluster{ObjectMeta: metav1.ObjectMeta{Name: "basic", Namespace: namespace, Finalizers: []string{"example.com/stays"}}}
+		c.Spec.Version = "v8.5.7"
+		c.Spec.PD.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
+		require.NoError(t, api.Create(ctx, c))
+		return c
+	}
+	group := func(by *v1alpha1.TidbCluster) *v1alpha1.TiDBGroup {
+		g := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tidb", Namespace: namespace}}
+		g.Spec.Version, g.Spec.PDGroup.Name = "v8.5.7", "basic-pd"
+		if by != nil {
+			g.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(by, v1alpha1.GroupVersion().WithKind(v1alpha1.KindTidbCluster))}
+		}
+		return g
+	}
+	read := func() *v1alpha1.TiDBGroup {
+		g := &v1alpha1.TiDBGroup{}
+		require.NoError(t, api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "basic-tidb"}, g))
+		return g
+	}
+	w := apply.Writer{Client: api, Owner: "test", Live: api}
+	_, err := w.Object(ctx, group(nil), nil)
+	require.NoError(t, err)
+	orphan, c := read(), owner()
+	require.NoError(t, api.Delete(ctx, c))
+	_, err = w.Object(ctx, group(c), orphan)
+	require.True(t, apierrors.IsConflict(err), "it is being deleted: %v", err)
+	require.NoError(t, api.Patch(ctx, c, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	_, err = w.Object(ctx, group(c), orphan)
+	require.True(t, apierrors.IsConflict(err), "it is gone: %v", err)
+	next := owner()
+	_, err = w.Object(ctx, group(c), orphan)
+	require.True(t, apierrors.IsConflict(err), "another one has its name: %v", err)
+	assert.Empty(t, read().OwnerReferences)
+
+	result, err := w.Object(ctx, group(next), orphan)
+	require.NoError(t, err)
+	assert.Equal(t, apply.Updated, result)
+	assert.Equal(t, next.UID, read().OwnerReferences[0].UID)
+	// Who has let it go meanwhile is not given back to it by who has yet to hear of that.
+	seen := read()
+	seen.OwnerReferences = nil
+	require.NoError(t, api.Update(ctx, seen.DeepCopy()))
+	seen.OwnerReferences = group(next).OwnerReferences
+	seen.Spec.Version = "v8.5.6"
+	_, err = w.Keeping(ctx, group(next), seen, "spec", "replicas")
+	assert.True(t, apierrors.IsConflict(err), "%v", err)
+	assert.Empty(t, read().OwnerReferences)
 }
 
 func TestStatusHasOneOwnerPerPart(t *testing.T) {

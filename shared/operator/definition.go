@@ -100,7 +100,7 @@ type Env struct {
 
 // Apply writes objects as the operator.
 func (e Env) Apply() apply.Writer {
-	return apply.Writer{Client: e.Client, Owner: e.Name, Memory: e.Applied}
+	return apply.Writer{Client: e.Client, Owner: e.Name, Memory: e.Applied, Live: e.Live}
 }
 
 // Find reads an object from the cache and, if it is not there, from the API
