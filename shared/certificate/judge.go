@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -20,6 +21,8 @@ const (
 	// they have changed; lookSoon, those that are not.
 	LookAgain = time.Minute
 	lookSoon  = 3 * time.Second
+	// lookWhileMade is how often those are read that an issuer or the CA is making.
+	lookWhileMade = 500 * time.Millisecond
 )
 
 // Secrets are those that a group uses.
@@ -129,11 +132,20 @@ func (s Secrets) Judge(g v1alpha1.Group, pd *v1alpha1.PDGroup, pods []string, no
 	case wrong == nil:
 		return step.Done()
 	case secret.Made && !secret.Blocked:
-		return step.Wait("Secret", lookSoon, v1alpha1.ReasonWaitingForCertificate, awaited(g, pd, wrong, secret))
+		return step.Wait("Secret", awaitedFor(g, now), v1alpha1.ReasonWaitingForCertificate, awaited(g, pd, wrong, secret))
 	case secret.Made:
 		return Stall(awaited(g, pd, wrong, secret))
 	}
 	return Stall(told(g, wrong, secret))
+}
+
+// awaitedFor is how soon a Secret is looked at again that an issuer or the CA is making. Who
+// has waited for long does not wait for a moment more.
+func awaitedFor(g v1alpha1.Group, now time.Time) time.Duration {
+	if c := meta.FindStatusCondition(g.GetGroupStatus().Conditions, v1alpha1.ConditionReady); c != nil && now.Sub(c.LastTransitionTime.Time) > time.Minute {
+		return lookSoon
+	}
+	return lookWhileMade
 }
 
 // Stall ends a step that a person has to help with a certificate.

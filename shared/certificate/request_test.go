@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -120,6 +121,9 @@ func TestSEC01WhoSignsIsNamedWhileASecretIsMissing(t *testing.T) {
 	o := s.Judge(pd, pd, nil, now)
 	assert.Equal(t, step.KindWait, o.Kind)
 	assert.Equal(t, v1alpha1.ReasonWaitingForCertificate, o.Reason)
+	assert.Equal(t, lookWhileMade, o.After)
+	pd.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}}
+	assert.Equal(t, lookSoon, s.Judge(pd, pd, nil, now).After, "it has waited for long")
 	assert.Equal(t, "Secret basic-pd-cluster-secret does not exist yet: ClusterIssuer corp of PDGroup basic-pd is to sign it: kubectl -n shop describe certificate basic-pd-cluster-secret", o.Message)
 	s.Member.Said, s.Member.Blocked = "cert-manager says no", true
 	o = s.Judge(pd, pd, nil, now)

@@ -22,6 +22,9 @@ import (
 // read for is edited: those on the move are looked at several times a second.
 const fresh = 2 * time.Second
 
+// soon is the same of a Secret that was not there: somebody waits for it.
+const soon = 200 * time.Millisecond
+
 // Store is what an operator connects with. Its methods may be used concurrently.
 type Store struct {
 	now func() time.Time
@@ -158,7 +161,7 @@ func (s *Store) begin(key types.NamespacedName, next *reading, groups []v1alpha1
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k, r := range s.read { // what is outdated is not kept: there are keys in it
-		if next.at.Sub(r.at) >= fresh {
+		if next.at.Sub(r.at) >= fresh || r.object == nil && next.at.Sub(r.at) >= soon {
 			delete(s.read, k)
 		}
 	}

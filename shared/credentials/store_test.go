@@ -92,6 +92,24 @@ func TestSEC01AClusterWithoutTLSReadsNoSecret(t *testing.T) {
 	assert.Nil(t, (*credentials.Store)(nil).Members(s.kv))
 }
 
+// Whoever waits for a Secret is not kept waiting by what was read before.
+func TestSEC01ASecretThatWasNotThereIsReadAgainSoon(t *testing.T) {
+	s := newStage()
+	s.observe(t)
+	look := func(after time.Duration) int {
+		asked := s.asked
+		s.now = s.now.Add(after)
+		_, err := s.store.Observe(t.Context(), s, s.kv, s.pd)
+		require.NoError(t, err)
+		return s.asked - asked
+	}
+	assert.Zero(t, look(100*time.Millisecond), "not for each of a burst of reconciles")
+	assert.Equal(t, 2, look(200*time.Millisecond))
+	s.data["a-cluster-client-secret"] = leaf(t)
+	assert.Equal(t, 2, look(time.Second))
+	assert.Equal(t, 1, look(time.Second), "what is there is kept for longer")
+}
+
 func TestSEC01TheClientCertificateIsTakenAnewWhenItsSecretChanges(t *testing.T) {
 	s := newStage()
 	s.observe(t)
