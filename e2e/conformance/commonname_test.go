@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,24 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
-	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
 )
-
-// issueAs writes a certificate with a common name into a folder.
-func issueAs(t *testing.T, ca *pki.CA, dir, common string, names ...string) {
-	t.Helper()
-	data, err := ca.Secret(pki.Leaf{Names: names, Common: common})
-	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(dir, 0o700))
-	for name, content := range data {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
-	}
-}
 
 // pdCluster are three real members of PD, each of which has a folder with its certificate.
 type pdCluster struct {
@@ -126,23 +112,13 @@ func TestSEC01ARealTiDBLetsAllowedNamesConnect(t *testing.T) {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	inside, client, stranger := filepath.Join(dir, "inside"), filepath.Join(dir, "client"), filepath.Join(dir, "stranger")
-	host, port, err := net.SplitHostPort(loopback.Address(t))
-	require.NoError(t, err)
-	statusHost, statusPort, err := net.SplitHostPort(loopback.Address(t))
-	require.NoError(t, err)
 	issueAs(t, ca, inside, "servers", serverName)
 	issueAs(t, ca, client, "operators")
 	issueAs(t, ca, stranger, "stranger")
-	config := filepath.Join(dir, "tidb.toml")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "[security]\ncluster-ssl-ca = '%[1]s/ca.crt'\ncluster-ssl-cert = '%[1]s/tls.crt'\ncluster-ssl-key = '%[1]s/tls.key'\ncluster-verify-cn = ['servers', 'operators']\n", inside), 0o600))
-	program, err := binaries.Path(t.Context(), "tidb-server")
-	require.NoError(t, err)
-	run(t, "tidb", program, "--store=unistore", "--path="+filepath.Join(dir, "data"), "--host="+host, "-P="+port, "--status-host="+statusHost, "--status="+statusPort,
-		"--advertise-address="+host, "--config="+config, "--socket=")
-	number, err := strconv.Atoi(statusPort)
-	require.NoError(t, err)
+	server := newTiDB(t, dir)
+	server.run(t, fmt.Sprintf("[security]\ncluster-ssl-ca = '%[1]s/ca.crt'\ncluster-ssl-cert = '%[1]s/tls.crt'\ncluster-ssl-key = '%[1]s/tls.key'\ncluster-verify-cn = ['servers', 'operators']\n", inside))
 	ask := func(shows string) error {
-		_, err := settings.Port(number).Get(httpclient.WithTLS(t.Context(), connecting(t, shows)), statusHost, "/settings") //nolint:gosec // a port
+		_, err := server.settings(t, connecting(t, shows))
 		return err
 	}
 	require.Eventually(t, func() bool { err = ask(client); return err == nil }, 2*patience, 200*time.Millisecond, "%v", err)

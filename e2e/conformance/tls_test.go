@@ -47,7 +47,13 @@ func onlyReal(t *testing.T) {
 // issue writes a certificate into a folder, as the kubelet writes a Secret.
 func issue(t *testing.T, ca *pki.CA, dir string, names ...string) {
 	t.Helper()
-	data, err := ca.Secret(pki.Leaf{Names: names})
+	issueAs(t, ca, dir, "", names...)
+}
+
+// issueAs is issue with a common name.
+func issueAs(t *testing.T, ca *pki.CA, dir, common string, names ...string) {
+	t.Helper()
+	data, err := ca.Secret(pki.Leaf{Names: names, Common: common})
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	for name, content := range data {
@@ -171,6 +177,40 @@ func TestSEC01ARealPDSpeaksTLSAndTakesRenewedCertificates(t *testing.T) {
 	require.NoError(t, err, "members still know each other")
 }
 
+// realTiDB is a real TiDB with data of its own, in memory.
+type realTiDB struct{ dir, host, port, statusHost, statusPort string }
+
+// newTiDB chooses the addresses of a TiDB.
+func newTiDB(t *testing.T, dir string) realTiDB {
+	t.Helper()
+	out := realTiDB{dir: dir}
+	var err error
+	out.host, out.port, err = net.SplitHostPort(loopback.Address(t))
+	require.NoError(t, err)
+	out.statusHost, out.statusPort, err = net.SplitHostPort(loopback.Address(t))
+	require.NoError(t, err)
+	return out
+}
+
+// run starts it with a configuration.
+func (s realTiDB) run(t *testing.T, toml string) {
+	t.Helper()
+	config := filepath.Join(s.dir, "tidb.toml")
+	require.NoError(t, os.WriteFile(config, []byte(toml), 0o600))
+	program, err := binaries.Path(t.Context(), "tidb-server")
+	require.NoError(t, err)
+	run(t, "tidb", program, "--store=unistore", "--path="+filepath.Join(s.dir, "data"), "--host="+s.host, "-P="+s.port, "--status-host="+s.statusHost, "--status="+s.statusPort,
+		"--advertise-address="+s.host, "--config="+config, "--socket=")
+}
+
+// settings asks its status port, as the operators do; nil is without TLS.
+func (s realTiDB) settings(t *testing.T, shown *tls.Config) (map[string]any, error) {
+	t.Helper()
+	number, err := strconv.Atoi(s.statusPort)
+	require.NoError(t, err)
+	return settings.Port(number).Get(httpclient.WithTLS(t.Context(), shown), s.statusHost, "/settings") //nolint:gosec // a port
+}
+
 // The keys are those of the golden rendering of a TiDBGroup with spec.tls.mysql; the data is
 // TiDB's own, in memory.
 func TestDB12ARealTiDBSpeaksTLSWithMySQLClientsAndOnItsStatusPort(t *testing.T) {
@@ -180,30 +220,22 @@ func TestDB12ARealTiDBSpeaksTLSWithMySQLClientsAndOnItsStatusPort(t *testing.T) 
 	require.NoError(t, err)
 	dir := t.TempDir()
 	inside, outside, client := filepath.Join(dir, "inside"), filepath.Join(dir, "outside"), filepath.Join(dir, "client")
-	host, port, err := net.SplitHostPort(loopback.Address(t))
-	require.NoError(t, err)
-	statusHost, statusPort, err := net.SplitHostPort(loopback.Address(t))
-	require.NoError(t, err)
+	server := newTiDB(t, dir)
 	issue(t, ca, inside, serverName)
-	issue(t, ca, outside, host)
+	issue(t, ca, outside, server.host)
 	issue(t, ca, client)
-	config := filepath.Join(dir, "tidb.toml")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `[security]
+	server.run(t, fmt.Sprintf(`[security]
 cluster-ssl-ca = '%[1]s/ca.crt'
 cluster-ssl-cert = '%[1]s/tls.crt'
 cluster-ssl-key = '%[1]s/tls.key'
 ssl-ca = '%[2]s/ca.crt'
 ssl-cert = '%[2]s/tls.crt'
 ssl-key = '%[2]s/tls.key'
-`, inside, outside), 0o600))
-	program, err := binaries.Path(t.Context(), "tidb-server")
-	require.NoError(t, err)
-	run(t, "tidb", program, "--store=unistore", "--path="+filepath.Join(dir, "data"), "--host="+host, "-P="+port, "--status-host="+statusHost, "--status="+statusPort,
-		"--advertise-address="+host, "--config="+config, "--socket=")
+`, inside, outside))
 
 	statement := filepath.Join(dir, "run.sql")
 	require.NoError(t, os.WriteFile(statement, []byte("SET GLOBAL require_secure_transport = ON"), 0o600))
-	job := sqlrun.Run{Address: net.JoinHostPort(host, port), User: "root", TLS: outside, File: statement, Of: "a file", Within: 2 * patience, Pause: time.Second}
+	job := sqlrun.Run{Address: net.JoinHostPort(server.host, server.port), User: "root", TLS: outside, File: statement, Of: "a file", Within: 2 * patience, Pause: time.Second}
 	_, err = job.Do(t.Context())
 	require.NoError(t, err, "the program of spec.sql")
 
@@ -214,23 +246,20 @@ ssl-key = '%[2]s/tls.key'
 	defer func() { _ = db.Close() }()
 	require.ErrorContains(t, db.PingContext(t.Context()), "insecure transport", "what docs/tasks/tls.md says of clients that have to")
 
-	number, err := strconv.Atoi(statusPort)
-	require.NoError(t, err)
-	status := settings.Port(number) //nolint:gosec // a port
 	shown := connecting(t, client)
-	document, err := status.Get(httpclient.WithTLS(t.Context(), shown), statusHost, "/settings")
+	document, err := server.settings(t, shown)
 	require.NoError(t, err)
 	assert.NotEmpty(t, document)
-	_, err = status.Get(t.Context(), statusHost, "/settings")
+	_, err = server.settings(t, nil)
 	require.Error(t, err, "it is not served in the clear")
 
 	// What docs/tasks/tls.md says of renewed certificates.
-	address := net.JoinHostPort(statusHost, statusPort)
+	address := net.JoinHostPort(server.statusHost, server.statusPort)
 	before := serial(t, address, shown)
 	issue(t, ca, inside, serverName)
 	assert.NotEqual(t, before, serial(t, address, shown), "TiDB reads the files of the cluster's side for each connection")
 	first := askedAs(t, job.Address, shown.Certificates)
-	issue(t, ca, outside, host)
+	issue(t, ca, outside, server.host)
 	assert.Equal(t, first, askedAs(t, job.Address, shown.Certificates), "TiDB keeps what it shows to MySQL clients")
 	require.NoError(t, os.WriteFile(statement, []byte("ALTER INSTANCE RELOAD TLS"), 0o600))
 	_, err = job.Do(t.Context())

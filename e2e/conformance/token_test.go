@@ -20,8 +20,6 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/keyset"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqlrun"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
-	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
 // The keys are those of the golden rendering of a TiDBGroup with spec.authToken, but for where
@@ -30,22 +28,14 @@ func TestDB13ARealTiDBKnowsUsersByTokens(t *testing.T) {
 	onlyReal(t)
 	t.Parallel()
 	dir := t.TempDir()
-	host, port, err := net.SplitHostPort(loopback.Address(t))
-	require.NoError(t, err)
-	statusHost, statusPort, err := net.SplitHostPort(loopback.Address(t))
-	require.NoError(t, err)
-	keys, config := filepath.Join(dir, keyset.Key), filepath.Join(dir, "tidb.toml")
+	server, keys := newTiDB(t, dir), filepath.Join(dir, keyset.Key)
 	one, two, other := signer(t, "one"), signer(t, "two"), signer(t, "one")
 	publish(t, keys, one)
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "[security]\nauth-token-jwks = '%s'\nauth-token-refresh-interval = '%s'\n", keys, "500ms"), 0o600))
-	program, err := binaries.Path(t.Context(), "tidb-server")
-	require.NoError(t, err)
-	run(t, "tidb", program, "--store=unistore", "--path="+filepath.Join(dir, "data"), "--host="+host, "-P="+port, "--status-host="+statusHost, "--status="+statusPort,
-		"--advertise-address="+host, "--config="+config, "--socket=")
+	server.run(t, fmt.Sprintf("[security]\nauth-token-jwks = '%s'\nauth-token-refresh-interval = '%s'\n", keys, "500ms"))
 	statement := filepath.Join(dir, "run.sql")
 	require.NoError(t, os.WriteFile(statement, []byte(`CREATE USER 'ann' IDENTIFIED WITH 'tidb_auth_token' REQUIRE TOKEN_ISSUER 'corp' ATTRIBUTE '{"email": "ann@corp.example"}'`), 0o600))
-	job := sqlrun.Run{Address: net.JoinHostPort(host, port), User: "root", File: statement, Of: "a file", Within: 2 * patience, Pause: time.Second}
-	_, err = job.Do(t.Context())
+	job := sqlrun.Run{Address: net.JoinHostPort(server.host, server.port), User: "root", File: statement, Of: "a file", Within: 2 * patience, Pause: time.Second}
+	_, err := job.Do(t.Context())
 	require.NoError(t, err, "what docs/tasks/tokens.md says")
 
 	require.NoError(t, signIn(t, job.Address, token(t, one, "ann")))

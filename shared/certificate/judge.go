@@ -18,9 +18,9 @@ import (
 
 const (
 	// LookAgain is how often Secrets are read that are as they should be, to see whether
-	// they have changed; lookSoon, those that are not.
+	// they have changed; LookSoon, those that are not.
 	LookAgain = time.Minute
-	lookSoon  = 3 * time.Second
+	LookSoon  = 3 * time.Second
 	// lookWhileMade is how often those are read that an issuer or the CA is making.
 	lookWhileMade = 500 * time.Millisecond
 )
@@ -143,7 +143,7 @@ func (s Secrets) Judge(g v1alpha1.Group, pd *v1alpha1.PDGroup, pods []string, no
 // has waited for long does not wait for a moment more.
 func awaitedFor(g v1alpha1.Group, now time.Time) time.Duration {
 	if c := meta.FindStatusCondition(g.GetGroupStatus().Conditions, v1alpha1.ConditionReady); c != nil && now.Sub(c.LastTransitionTime.Time) > time.Minute {
-		return lookSoon
+		return LookSoon
 	}
 	return lookWhileMade
 }
@@ -151,7 +151,7 @@ func awaitedFor(g v1alpha1.Group, now time.Time) time.Duration {
 // Stall ends a step that a person has to help with a certificate.
 func Stall(message string) step.Outcome {
 	o := step.Stall(v1alpha1.ReasonCertificateInvalid, message)
-	o.After = lookSoon // no watch tells of Secrets
+	o.After = LookSoon // no watch tells of Secrets
 	return o
 }
 

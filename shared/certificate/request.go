@@ -136,6 +136,11 @@ func (r Request) Lacks(data map[string][]byte, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	return r.Misses(pair, now)
+}
+
+// Misses is Lacks of what was parsed.
+func (r Request) Misses(pair Pair, now time.Time) error {
 	// A name with * is compared as it is: no pod is called so.
 	for _, name := range r.Names {
 		if !slices.Contains(pair.leaf.DNSNames, name) {

@@ -123,7 +123,7 @@ func TestSEC01WhoSignsIsNamedWhileASecretIsMissing(t *testing.T) {
 	assert.Equal(t, v1alpha1.ReasonWaitingForCertificate, o.Reason)
 	assert.Equal(t, lookWhileMade, o.After)
 	pd.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}}
-	assert.Equal(t, lookSoon, s.Judge(pd, pd, nil, now).After, "it has waited for long")
+	assert.Equal(t, LookSoon, s.Judge(pd, pd, nil, now).After, "it has waited for long")
 	assert.Equal(t, "Secret basic-pd-cluster-secret does not exist yet: ClusterIssuer corp of PDGroup basic-pd is to sign it: kubectl -n shop describe certificate basic-pd-cluster-secret", o.Message)
 	s.Member.Said, s.Member.Blocked = "cert-manager says no", true
 	o = s.Judge(pd, pd, nil, now)

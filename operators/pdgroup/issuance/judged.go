@@ -17,25 +17,19 @@ type judged struct {
 	// while there is no Secret of it.
 	authority Authority
 	unusable  error
-	// lacks says why what a Secret holds is not what is asked for, nil if it is; due, why its
-	// certificate is to be signed anew, empty if it is not.
-	lacks map[string]error
-	due   map[string]string
+	// due says why the certificate of a Secret is to be signed anew, empty if it is not.
+	due map[string]string
 }
 
 // Judged returns what was observed with its Secrets judged at a time. It is pure.
 func (o Observed) Judged(pd *v1alpha1.PDGroup, now time.Time) Observed {
-	out := &judged{lacks: map[string]error{}, due: map[string]string{}}
+	out := &judged{due: map[string]string{}}
 	ca := o.Secrets[v1alpha1.CASecretName(pd)]
 	if ca != nil {
 		out.authority, out.unusable = ReadAuthority(ca.Data)
 	}
 	for _, request := range o.Requests {
-		secret := o.Secrets[request.Secret]
-		if secret != nil {
-			out.lacks[request.Secret] = request.Lacks(secret.Data, now)
-		}
-		switch {
+		switch secret := o.Secrets[request.Secret]; {
 		case v1alpha1.SourceOf(pd).SelfSigned == nil || out.unusable != nil:
 		case secret == nil:
 			out.due[request.Secret] = "it does not exist"
@@ -56,10 +50,10 @@ func due(request certificate.Request, secret *corev1.Secret, by Authority, now t
 	if held != nil {
 		held[v1alpha1.TLSKeyCA] = by.trusted
 	}
-	if err := request.Lacks(held, now); err != nil {
-		return err.Error()
-	}
 	pair, err := certificate.Parse(held)
+	if err == nil {
+		err = request.Misses(pair, now)
+	}
 	if err != nil {
 		return err.Error()
 	}

@@ -136,11 +136,8 @@ func render(c *v1alpha1.TidbCluster, through string) *v1alpha1.Restore {
 	return &v1alpha1.Restore{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: Name(c.Name), Namespace: c.Namespace,
-			Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelName: "tidb", v1alpha1.LabelUmbrella: c.Name},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindTidbCluster, Name: c.Name, UID: c.UID,
-				Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
-			}},
+			Labels:          map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelName: "tidb", v1alpha1.LabelUmbrella: c.Name},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(c, v1alpha1.GroupVersion().WithKind(v1alpha1.KindTidbCluster))},
 		},
 		Spec: v1alpha1.RestoreSpec{
 			TiDBGroup: v1alpha1.LocalReference{Name: through}, From: from.RestoreSource, PointInTime: from.PointInTime,

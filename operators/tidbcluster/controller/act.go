@@ -79,14 +79,8 @@ func (r *Reconciler) bootstrap(ctx context.Context, c *v1alpha1.TidbCluster, p b
 	}
 	result, err := r.Apply().Object(ctx, p.Make, live)
 	switch {
-	case apierrors.IsConflict(err):
-		return step.Conflict(v1alpha1.ReasonProgressing, "Restore "+p.Make.Name+" has changed meanwhile")
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		o := step.Stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec.bootstrapFrom: Restore %s is refused: %v", p.Make.Name, err))
-		o.After = waitDeadline
-		return o
 	case err != nil:
-		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+		return unapplied(err, "spec.bootstrapFrom: ", "Restore "+p.Make.Name)
 	case result != apply.Unchanged:
 		r.Recorder.Eventf(c, p.Make, corev1.EventTypeNormal, string(result), "Apply", "%s Restore %s", result, p.Make.Name)
 	}
@@ -103,13 +97,7 @@ func (r *Reconciler) unrestored(ctx context.Context, c *v1alpha1.TidbCluster, na
 	if now.UID != c.UID || now.ResourceVersion != c.ResourceVersion {
 		return step.Conflict(v1alpha1.ReasonCreating, "TidbCluster "+c.Name+" has changed meanwhile")
 	}
-	switch err := r.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, &v1alpha1.Restore{}); {
-	case apierrors.IsNotFound(err):
-		return step.Done()
-	case err != nil:
-		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Restore %s: %w", name, err))
-	}
-	return step.Conflict(v1alpha1.ReasonCreating, "Restore "+name+" has appeared meanwhile")
+	return r.absent(ctx, v1alpha1.KindRestore, client.ObjectKey{Namespace: c.Namespace, Name: name})
 }
 
 // applyKind applies the groups of a kind whose change is chosen.
@@ -144,7 +132,7 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 	var live client.Object
 	if change.live != nil {
 		live = change.live
-	} else if o := r.absent(ctx, change.desired, name); o.Kind != step.KindDone {
+	} else if o := r.absent(ctx, change.desired.GroupKind(), client.ObjectKeyFromObject(change.desired)); o.Kind != step.KindDone {
 		return o
 	}
 	if change.live != nil {
@@ -155,14 +143,8 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 	// What the entry does not say of the replicas others may, and have said it.
 	result, err := r.Apply().Keeping(ctx, change.desired, live, "spec", "replicas")
 	switch {
-	case apierrors.IsConflict(err):
-		return step.Conflict(v1alpha1.ReasonProgressing, name+" has changed meanwhile")
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		o := step.Stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s is refused: %v", name, err))
-		o.After = waitDeadline
-		return o
 	case err != nil:
-		return step.Fail(v1alpha1.ReasonRequestFailed, err)
+		return unapplied(err, "", name)
 	case result == apply.Updated && change.live != nil && c.Status.ObservedGeneration == c.Generation && !opens(c, change):
 		// The cluster says what it said before: somebody has changed the group.
 		edit := origin.Of(change.desired)
@@ -176,18 +158,31 @@ func (r *Reconciler) applyGroup(ctx context.Context, c *v1alpha1.TidbCluster, ch
 	return step.Done()
 }
 
-// absent looks in the API server for a group that the cache does not show: one
+// absent looks in the API server for an object that the cache does not show: one
 // that somebody has just made is not ours to take.
-func (r *Reconciler) absent(ctx context.Context, g v1alpha1.Group, name string) step.Outcome {
+func (r *Reconciler) absent(ctx context.Context, kind string, key client.ObjectKey) step.Outcome {
 	there := &metav1.PartialObjectMetadata{}
-	there.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(g.GroupKind()))
-	switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(g), there); {
+	there.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(kind))
+	switch err := r.Live.Get(ctx, key, there); {
 	case apierrors.IsNotFound(err):
 		return step.Done()
 	case err != nil:
-		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get %s: %w", name, err))
+		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get %s %s: %w", kind, key.Name, err))
 	}
-	return step.Conflict(v1alpha1.ReasonCreating, name+" has appeared meanwhile")
+	return step.Conflict(v1alpha1.ReasonCreating, kind+" "+key.Name+" has appeared meanwhile")
+}
+
+// unapplied says how an apply ended that failed. field is what asks for the object.
+func unapplied(err error, field, name string) step.Outcome {
+	switch {
+	case apierrors.IsConflict(err):
+		return step.Conflict(v1alpha1.ReasonProgressing, name+" has changed meanwhile")
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		o := step.Stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s%s is refused: %v", field, name, err))
+		o.After = waitDeadline
+		return o
+	}
+	return step.Fail(v1alpha1.ReasonRequestFailed, err)
 }
 
 // mark notes on a group whose TidbCluster does not name it any more; empty takes the

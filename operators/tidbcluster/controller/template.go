@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/names"
@@ -75,8 +74,5 @@ func describe(g v1alpha1.Group, c *v1alpha1.TidbCluster, component, name string)
 		v1alpha1.LabelComponent: component,
 		v1alpha1.LabelUmbrella:  c.Name,
 	})
-	g.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindTidbCluster, Name: c.Name, UID: c.UID,
-		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
-	}})
+	g.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(c, v1alpha1.GroupVersion().WithKind(v1alpha1.KindTidbCluster))})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-jose/go-jose/v4"
 
@@ -22,9 +21,6 @@ const (
 	Path    = Dir + "/" + Key
 	Refresh = "1m0s"
 )
-
-// lookSoon is how soon a Secret that is no good is read again: no watch tells of it.
-const lookSoon = 3 * time.Second
 
 // SecretName is the Secret with the keys; empty if the group takes no tokens. The default is
 // TiDB Operator's.
@@ -54,7 +50,7 @@ func Judge(g *v1alpha1.TiDBGroup, secret certificate.Secret) step.Outcome {
 		message = fmt.Sprintf("Secret %s, which spec.authToken needs, key %s: %v: mend it: kubectl -n %s edit secret %s", secret.Name, Key, err, g.Namespace, secret.Name)
 	}
 	o := step.Stall(v1alpha1.ReasonMissingReference, message)
-	o.After = lookSoon
+	o.After = certificate.LookSoon // no watch tells of Secrets
 	return o
 }
 
