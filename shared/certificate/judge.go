@@ -18,9 +18,10 @@ import (
 
 const (
 	// LookAgain is how often Secrets are read that are as they should be, to see whether
-	// they have changed; LookSoon, those that are not.
+	// they have changed.
 	LookAgain = time.Minute
-	LookSoon  = 3 * time.Second
+	// LookSoon is how often those are read that are not: no watch tells of them.
+	LookSoon = 3 * time.Second
 	// lookWhileMade is how often those are read that an issuer or the CA is making.
 	lookWhileMade = 500 * time.Millisecond
 )
