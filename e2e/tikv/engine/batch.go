@@ -213,21 +213,21 @@ func (b *Batch) Commit() error {
 	if err := b.disk.Commit(pebble.Sync); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	var w readWriter
+	w := &b.engine.writer
 	for _, c := range b.changes {
 		var err error
 		switch c.space {
 		case lockSpace:
 		case anySpace:
-			err = b.engine.reconcile(&w, c.key, c.value)
+			err = b.engine.reconcile(c.key, c.value)
 		default:
-			err = w.add(b.engine.Read, c)
+			err = w.add(c)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := w.flush(b.engine.Read); err != nil {
+	if err := w.flush(); err != nil {
 		return err
 	}
 	hint := new(lockstore.Hint)
@@ -254,19 +254,31 @@ const (
 	txnChanges = 1000
 )
 
+// pendingTxns is how many of the last transactions may not be in badger's memory table
+// yet, when one is committed: badger merges one while the next one waits.
+const pendingTxns = 2
+
 // readWriter writes changes to the read store in transactions. A transaction holds
 // only one version of a key. Versions of a key must be written in ascending order
 // and only once: badger drops a version that is not newer than what its memory
 // table has, and takes the first version that it finds in its newest table.
+//
+// A key that two pending transactions write loses its older versions when badger reads
+// or flushes its memory table at that moment. So transactions that write nothing of
+// meaning push the earlier one out first.
 type readWriter struct {
+	db      *badger.DB
+	pending [pendingTxns]map[string]struct{} // the keys of the last transactions, the last one first
+	pushed  uint64
+
 	keys    map[string]struct{}
 	changes []change
 	bytes   int
 }
 
-func (w *readWriter) add(db *badger.DB, c change) error {
+func (w *readWriter) add(c change) error {
 	if _, again := w.keys[string(c.key)]; again || w.bytes > txnBytes || len(w.changes) >= txnChanges {
-		if err := w.flush(db); err != nil {
+		if err := w.flush(); err != nil {
 			return err
 		}
 	}
@@ -279,12 +291,45 @@ func (w *readWriter) add(db *badger.DB, c change) error {
 	return nil
 }
 
-func (w *readWriter) flush(db *badger.DB) error {
+func (w *readWriter) flush() error {
 	if len(w.changes) == 0 {
 		return nil
 	}
-	err := db.Update(func(txn *badger.Txn) error {
-		for _, c := range w.changes {
+	for w.writesPending() {
+		w.pushed++
+		if err := w.commit([]change{{key: []byte{0}, ts: w.pushed, delete: true}}); err != nil {
+			return err
+		}
+		w.shift(nil)
+	}
+	if err := w.commit(w.changes); err != nil {
+		return err
+	}
+	w.shift(w.keys)
+	w.keys, w.changes, w.bytes = nil, nil, 0
+	return nil
+}
+
+// writesPending tells whether a key that is to be written is in a pending transaction.
+func (w *readWriter) writesPending() bool {
+	for _, keys := range w.pending {
+		for key := range keys {
+			if _, again := w.keys[key]; again {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (w *readWriter) shift(keys map[string]struct{}) {
+	copy(w.pending[1:], w.pending[:])
+	w.pending[0] = keys
+}
+
+func (w *readWriter) commit(changes []change) error {
+	err := w.db.Update(func(txn *badger.Txn) error {
+		for _, c := range changes {
 			entry := &badger.Entry{Key: y.KeyWithTs(c.key, c.ts), Value: c.value, UserMeta: c.meta}
 			if c.delete {
 				entry.SetDelete()
@@ -298,6 +343,5 @@ func (w *readWriter) flush(db *badger.DB) error {
 	if err != nil {
 		return fmt.Errorf("write to the read store: %w", err)
 	}
-	w.keys, w.changes, w.bytes = nil, nil, 0
 	return nil
 }

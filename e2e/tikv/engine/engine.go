@@ -25,6 +25,7 @@ const (
 	blockCacheSize = 16 << 20
 	readTableSize  = 32 << 20
 	lockArenaSize  = 1 << 20
+	neverCompacted = 1 << 30 // a number of tables
 )
 
 // Engine is the data of one store. One goroutine at a time may commit.
@@ -32,6 +33,8 @@ type Engine struct {
 	disk  *pebble.DB
 	Read  *badger.DB
 	Locks *lockstore.MemStore
+
+	writer readWriter // of Read
 }
 
 // Open opens the data in a directory and makes what is read from.
@@ -49,6 +52,7 @@ func Open(dir string) (*Engine, error) {
 	if e.Read, err = openRead(filepath.Join(dir, "read")); err != nil {
 		return nil, errors.Join(err, disk.Close())
 	}
+	e.writer.db = e.Read
 	if err := e.load(); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -80,6 +84,10 @@ func openRead(dir string) (*badger.DB, error) {
 	// Tables get an index of tries: with one of hashes, badger finds the newest version of
 	// some keys whatever the timestamp that is asked for.
 	o.TableBuilderOptions.SuRFStartLevel = 0
+	// Tables are never compacted: each one that a compaction makes after its first loses all
+	// but the newest version of a key (badger's table builder, when it is used again, lacks
+	// the byte that keeps the offset of old versions from being 0, which means none).
+	o.NumLevelZeroTables, o.NumLevelZeroTablesStall = neverCompacted, neverCompacted+1
 	o.NumCompactors = 1
 	o.MaxBlockCacheSize, o.MaxIndexCacheSize = 0, 0 // files are mapped
 	db, err := badger.Open(o)
@@ -91,7 +99,6 @@ func openRead(dir string) (*badger.DB, error) {
 
 // load makes the read store and the locks of what is on disk.
 func (e *Engine) load() error {
-	var w readWriter
 	for _, space := range []byte{dataSpace, markSpace, lockSpace} {
 		err := scan(e.disk, []byte{space}, []byte{space + 1}, func(key, value []byte) error {
 			c, err := changeOf(space, key[1:], value, false)
@@ -102,13 +109,13 @@ func (e *Engine) load() error {
 				e.Locks.Put(c.key, c.value)
 				return nil
 			}
-			return w.add(e.Read, c)
+			return e.writer.add(c)
 		})
 		if err != nil {
 			return fmt.Errorf("load the data: %w", err)
 		}
 	}
-	return w.flush(e.Read)
+	return e.writer.flush()
 }
 
 // scan calls fn for each key in [lower, upper). Key and value are valid during

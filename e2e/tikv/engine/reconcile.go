@@ -14,8 +14,9 @@ import (
 // is read from may have any older state of the range, as left by a peer that was
 // here before. So of each key only versions that are newer than all it has are
 // added, and a key that is not on disk is hidden.
-func (e *Engine) reconcile(w *readWriter, start, end []byte) error {
-	if err := w.flush(e.Read); err != nil {
+func (e *Engine) reconcile(start, end []byte) error {
+	w := &e.writer
+	if err := w.flush(); err != nil {
 		return err
 	}
 	var from, to []byte
@@ -41,7 +42,7 @@ func (e *Engine) reconcile(w *readWriter, start, end []byte) error {
 			return err
 		}
 		if key == nil || !bytes.Equal(key, c.key) {
-			if err := old.hideBefore(w, c.key); err != nil {
+			if err := old.hideBefore(c.key); err != nil {
 				return err
 			}
 			key, newest = c.key, old.take(c.key)
@@ -49,12 +50,12 @@ func (e *Engine) reconcile(w *readWriter, start, end []byte) error {
 		if c.ts <= newest {
 			return nil
 		}
-		return w.add(e.Read, c)
+		return w.add(c)
 	})
 	if err != nil {
 		return fmt.Errorf("reconcile a range: %w", err)
 	}
-	if err := old.hideBefore(w, nil); err != nil {
+	if err := old.hideBefore(nil); err != nil {
 		return err
 	}
 	// Marks have one version each; one that is there already stays.
@@ -64,12 +65,12 @@ func (e *Engine) reconcile(w *readWriter, start, end []byte) error {
 		if err != nil {
 			return err
 		}
-		return w.add(e.Read, c)
+		return w.add(c)
 	})
 	if err != nil {
 		return fmt.Errorf("reconcile a range: %w", err)
 	}
-	return w.flush(e.Read)
+	return w.flush()
 }
 
 // readRange walks over the keys that can be read in a range.
@@ -125,12 +126,12 @@ func (r *readRange) next() {
 }
 
 // hideBefore hides all keys before one, and all that are left when it is nil.
-func (r *readRange) hideBefore(w *readWriter, key []byte) error {
+func (r *readRange) hideBefore(key []byte) error {
 	for r.valid() && (key == nil || bytes.Compare(r.it.Item().Key(), key) < 0) {
 		item := r.it.Item()
 		if !item.IsDeleted() {
 			last := change{key: item.KeyCopy(nil), ts: item.Version(), meta: mvcc.DBUserMeta(append([]byte{}, item.UserMeta()...))}
-			if err := w.add(r.engine.Read, last.hidden()); err != nil {
+			if err := r.engine.writer.add(last.hidden()); err != nil {
 				return err
 			}
 		}
