@@ -9,8 +9,12 @@ import (
 	"sync"
 )
 
-// tables are how many tables the changefeeds of a cluster copy.
-const tables = 9
+const (
+	// tables are how many tables the changefeeds of a cluster copy.
+	tables = 9
+	// tablesPerCall are how many of them a call to drain a capture moves.
+	tablesPerCall = 3
+)
 
 // Captures are the TiCDC captures of one cluster, and what they know together: a real TiCDC
 // keeps it in PD's etcd.
@@ -113,7 +117,7 @@ func (c *Captures) API(name string) http.Handler {
 	return mux
 }
 
-// drain moves a table away at each call.
+// drain moves some tables away at each call.
 func (c *Captures) drain(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		ID string `json:"capture_id"`
@@ -130,8 +134,9 @@ func (c *Captures) drain(w http.ResponseWriter, r *http.Request) {
 	}
 	c.draining, c.stopping[asked.ID] = asked.ID, true
 	if takers := c.takers(asked.ID); len(takers) > 0 && c.have[asked.ID] > 0 {
-		c.have[asked.ID]--
-		c.have[takers[0]]++
+		moved := min(tablesPerCall, c.have[asked.ID])
+		c.have[asked.ID] -= moved
+		c.have[takers[0]] += moved
 	}
 	if c.have[asked.ID] == 0 {
 		c.draining = ""

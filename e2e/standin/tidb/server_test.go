@@ -18,6 +18,7 @@ import (
 
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/pingcap/kvproto/pkg/metapb"
+	"github.com/pingcap/kvproto/pkg/pdpb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
@@ -297,7 +298,8 @@ func TestItWaitsForAStoreThatAnswers(t *testing.T) {
 	client, err := process.NewPD([]string{pd.Addr}, process.Files{}, log)
 	require.NoError(t, err)
 	defer client.Close()
-	soon, cancel := context.WithTimeout(t.Context(), time.Second/2)
+	require.NoError(t, client.Retry(t.Context(), "find PD", func(context.Context, pdpb.PDClient) error { return nil }))
+	soon, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	require.ErrorIs(t, waitForStore(soon, client), errNoStore)
 	pd.Put(&metapb.Store{Id: 3, Address: pd.Addr})
