@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
@@ -50,7 +50,7 @@ func IsSwitching(g *v1alpha1.PDGroup) bool { return v1alpha1.PDScheme(g) != v1al
 // mayStartOtherwise reports whether members that have stopped find each other when they
 // start with the other scheme: as PD was told, or because there is no PD yet.
 func mayStartOtherwise(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return g.Status.PeersHaveBothSchemes || !founding.Bootstrapped(g, s) && len(Ours(g, s)) == 0
+	return g.Status.PeersHaveBothSchemes || !bootstrap.Bootstrapped(g, s) && len(Ours(g, s)) == 0
 }
 
 // haveStopped reports whether no member's pod runs or is made any more.

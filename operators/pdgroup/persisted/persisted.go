@@ -1,5 +1,5 @@
 // Package persisted knows which items of pd.toml PD keeps in its own storage: it reads
-// them from the file when it founds a cluster and never again, and takes them through
+// them from the file when it bootstraps a cluster and never again, and takes them through
 // its API while it runs. All of it is pure.
 package persisted
 
@@ -43,9 +43,9 @@ type Lack struct {
 	Send any
 }
 
-// foundingOnly are items of those tables that PD has no call for. They count when a
-// cluster is founded.
-var foundingOnly = []string{"schedule.store-balance-rate", "schedule.store-limit", "schedule.schedulers", "schedule.schedulers-v2", "schedule.schedulers-payload"}
+// bootstrapOnly are items of those tables that PD has no call for. They count when a
+// cluster is bootstrapped.
+var bootstrapOnly = []string{"schedule.store-balance-rate", "schedule.store-limit", "schedule.schedulers", "schedule.schedulers-v2", "schedule.schedulers-payload"}
 
 // Items returns the items of a file that PD stores and takes while it runs, sorted by
 // key; none if the text is no TOML.
@@ -69,7 +69,7 @@ func collect(into []Item, path string, table map[string]any) []Item {
 		key := path + "." + name
 		below, isTable := value.(map[string]any)
 		switch {
-		case slices.Contains(foundingOnly, key):
+		case slices.Contains(bootstrapOnly, key):
 		case isTable:
 			into = collect(into, key, below)
 		default:

@@ -81,7 +81,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 		// group to be whole: one store of many that is not may be why they are wanted.
 		r.Gate = gate.Result{Open: true}
 	}
-	if first := initialsql.Founder(g, s.Groups); r.Gate.Open && first != "" {
+	if first := initialsql.First(g, s.Groups); r.Gate.Open && first != "" {
 		r.Gate, r.GateReason = gate.Result{Message: first}, v1alpha1.ReasonWaitingForGroups
 	}
 	r.ClaimLoss = v1alpha1.RecreateLostClaim

@@ -7,12 +7,12 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// Founder says which other group of the PDGroup has to make the database, empty if
+// First says which other group of the PDGroup has to make the database, empty if
 // none has. The first server that starts makes it, runs the SQL of its own group
 // and nobody's ever again: one without that SQL would leave root without a password
 // and users unmade. Who has none at all, or is suspended, is passed over while
 // another one has SQL. Once a server of any group has served it is made.
-func Founder(g *v1alpha1.TiDBGroup, groups []v1alpha1.Group) string {
+func First(g *v1alpha1.TiDBGroup, groups []v1alpha1.Group) string {
 	first, idle := "", ""
 	for _, other := range groups {
 		t, ok := other.(*v1alpha1.TiDBGroup)

@@ -1,8 +1,8 @@
-// Package founding keeps what must not be forgotten while PD's cluster is being
-// founded. Two founders that start on empty volumes found a cluster, whatever
-// others have founded before; until the cluster's ID is known, nothing else tells
+// Package bootstrap keeps what must not be forgotten while PD's cluster is being
+// bootstrapped. Two initial members that start on empty volumes bootstrap a cluster, whatever
+// others have bootstrapped before; until the cluster's ID is known, nothing else tells
 // that there has been one.
-package founding
+package bootstrap
 
 import (
 	"encoding/json"
@@ -12,11 +12,11 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// Flag is the argument of a member that founds the cluster with those that it
+// Flag is the argument of a member that bootstraps the cluster with those that it
 // lists.
 const Flag = "--initial-cluster="
 
-// Variable is the environment variable in which a member that was made to found gets
+// Variable is the environment variable in which a member that was made to bootstrap gets
 // the argument that it starts with: Flag, or that it joins. It is read from
 // v1alpha1.AnnotationStart of the pod whenever the container starts.
 const Variable = "TIDB_GROUPS_START"
@@ -30,7 +30,7 @@ func Started(i *v1alpha1.Instance) bool {
 	return i.Status.PodUID != "" || slices.ContainsFunc(i.Status.Volumes, func(v v1alpha1.VolumeStatus) bool { return v.ClaimUID != "" })
 }
 
-// Arg returns the argument that an Instance founds the cluster with, empty if it
+// Arg returns the argument that an Instance bootstraps the cluster with, empty if it
 // does not.
 func Arg(i *v1alpha1.Instance) string {
 	arg, _ := Start(i)
@@ -69,36 +69,36 @@ func Start(i *v1alpha1.Instance) (arg string, asks bool) {
 	return "", asks
 }
 
-// Record returns the founders that are to stand in status.founders: those before
+// Record returns the initial members that are to stand in status.initialMembers: those before
 // and every Instance, but for one that is being deleted and never started. It is
 // written down before that Instance is let go.
-func Record(before []v1alpha1.PDFounder, instances []*v1alpha1.Instance) []v1alpha1.PDFounder {
+func Record(before []v1alpha1.PDInitialMember, instances []*v1alpha1.Instance) []v1alpha1.PDInitialMember {
 	out := slices.Clone(before)
 	for _, i := range instances {
 		if i.DeletionTimestamp != nil && !Started(i) {
-			out = slices.DeleteFunc(out, func(f v1alpha1.PDFounder) bool { return f.UID == i.UID })
+			out = slices.DeleteFunc(out, func(m v1alpha1.PDInitialMember) bool { return m.UID == i.UID })
 			continue
 		}
-		if !slices.ContainsFunc(out, func(f v1alpha1.PDFounder) bool { return f.Name == i.Name }) {
-			out = append(out, v1alpha1.PDFounder{Name: i.Name, UID: i.UID})
+		if !slices.ContainsFunc(out, func(m v1alpha1.PDInitialMember) bool { return m.Name == i.Name }) {
+			out = append(out, v1alpha1.PDInitialMember{Name: i.Name, UID: i.UID})
 		}
 	}
-	slices.SortFunc(out, func(a, b v1alpha1.PDFounder) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b v1alpha1.PDInitialMember) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
-// Listed reports whether an Instance is among the founders.
-func Listed(founders []v1alpha1.PDFounder, i *v1alpha1.Instance) bool {
-	return slices.ContainsFunc(founders, func(f v1alpha1.PDFounder) bool { return f.UID == i.UID })
+// Listed reports whether an Instance is among the initial members.
+func Listed(initial []v1alpha1.PDInitialMember, i *v1alpha1.Instance) bool {
+	return slices.ContainsFunc(initial, func(m v1alpha1.PDInitialMember) bool { return m.UID == i.UID })
 }
 
-// Lost returns the names of founders that do not exist any more and were not let
+// Lost returns the names of initial members that do not exist any more and were not let
 // go: their finalizers were taken off by hand.
-func Lost(founders []v1alpha1.PDFounder, instances []*v1alpha1.Instance) []string {
+func Lost(initial []v1alpha1.PDInitialMember, instances []*v1alpha1.Instance) []string {
 	var out []string
-	for _, f := range founders {
-		if !slices.ContainsFunc(instances, func(i *v1alpha1.Instance) bool { return i.UID == f.UID }) {
-			out = append(out, f.Name)
+	for _, m := range initial {
+		if !slices.ContainsFunc(instances, func(i *v1alpha1.Instance) bool { return i.UID == m.UID }) {
+			out = append(out, m.Name)
 		}
 	}
 	return out

@@ -1,4 +1,4 @@
-package founding
+package bootstrap
 
 import (
 	"fmt"
@@ -44,21 +44,21 @@ func Usable(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
 	return s.PD.Err == nil && Mismatch(g, s) == ""
 }
 
-// Vanished says that Instances which may have founded the cluster are gone
+// Vanished says that Instances which may have bootstrapped the cluster are gone
 // before its ID was known; Done if none is. The others may still have a majority,
 // and then PD tells its ID by itself.
 func Vanished(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	if Bootstrapped(g, s) {
 		return step.Done()
 	}
-	lost := Lost(g.Status.Founders, s.Instances)
-	left := len(g.Status.Founders) - len(lost)
+	lost := Lost(g.Status.InitialMembers, s.Instances)
+	left := len(g.Status.InitialMembers) - len(lost)
 	switch {
 	case len(lost) == 0:
 		return step.Done()
-	case left >= pd.Majority(len(g.Status.Founders)):
-		return step.Wait("PD", patience, v1alpha1.ReasonFoundersLost, fmt.Sprintf("Instance %s is gone and may have founded the cluster with the others: waiting for PD to tell its cluster ID", strings.Join(lost, ", ")))
+	case left >= pd.Majority(len(g.Status.InitialMembers)):
+		return step.Wait("PD", patience, v1alpha1.ReasonInitialMembersLost, fmt.Sprintf("Instance %s is gone and may have bootstrapped the cluster with the others: waiting for PD to tell its cluster ID", strings.Join(lost, ", ")))
 	}
-	return step.Stall(v1alpha1.ReasonFoundersLost, fmt.Sprintf("Instances %s are gone before PD's cluster ID was known, and started anew they could found a second cluster: delete the PDGroup and create it again, "+
+	return step.Stall(v1alpha1.ReasonInitialMembersLost, fmt.Sprintf("Instances %s are gone before PD's cluster ID was known, and started anew they could bootstrap a second cluster: delete the PDGroup and create it again, "+
 		"it uses the claims that are left: kubectl -n %s delete pdgroup %s", strings.Join(lost, ", "), g.Namespace, g.Name))
 }
