@@ -1,7 +1,3 @@
-// Package bootstrap keeps what must not be forgotten while PD's cluster is being
-// bootstrapped. Two initial members that start on empty volumes bootstrap a cluster, whatever
-// others have bootstrapped before; until the cluster's ID is known, nothing else tells
-// that there has been one.
 package bootstrap
 
 import (
@@ -21,7 +17,7 @@ const Flag = "--initial-cluster="
 // v1alpha1.AnnotationStart of the pod whenever the container starts.
 const Variable = "TIDB_GROUPS_START"
 
-// Reference is the argument that Variable takes the place of.
+// Reference is the argument of the template that Kubernetes replaces by the value of Variable.
 const Reference = "$(" + Variable + ")"
 
 // Started reports whether an Instance may have had a pod that started: its
@@ -37,10 +33,10 @@ func Arg(i *v1alpha1.Instance) string {
 	return arg
 }
 
-// Start returns what Arg does, and whether the member has its argument from an
-// annotation of its pod.
-func Start(i *v1alpha1.Instance) (arg string, asks bool) {
-	// Of a template only what is looked at is decoded: it is asked for all the time.
+// Start returns what Arg does, and whether the member takes its argument from an annotation
+// of its pod.
+func Start(i *v1alpha1.Instance) (arg string, annotated bool) {
+	// Only what is needed is decoded, for this is called in every reconcile.
 	var template struct {
 		Metadata struct {
 			Annotations map[string]string `json:"annotations"`
@@ -52,26 +48,26 @@ func Start(i *v1alpha1.Instance) (arg string, asks bool) {
 		} `json:"spec"`
 	}
 	if err := json.Unmarshal(i.Spec.PodTemplate.Raw, &template); err != nil {
-		return "", false // the planner fails on it with a better word
+		return "", false // the planner fails on it with a better message
 	}
 	start := template.Metadata.Annotations[v1alpha1.AnnotationStart]
-	asks = start != ""
+	annotated = start != ""
 	if strings.HasPrefix(start, Flag) {
-		return start, asks
+		return start, annotated
 	}
 	for _, c := range template.Spec.Containers {
 		for _, arg := range c.Args {
 			if strings.HasPrefix(arg, Flag) {
-				return arg, asks
+				return arg, annotated
 			}
 		}
 	}
-	return "", asks
+	return "", annotated
 }
 
-// Record returns the initial members that are to stand in status.initialMembers: those before
-// and every Instance, but for one that is being deleted and never started. It is
-// written down before that Instance is let go.
+// Record returns the initial members for status.initialMembers: those before and every
+// Instance, but for one that is being deleted and never started. The record is written before
+// that Instance's finalizer is removed.
 func Record(before []v1alpha1.PDInitialMember, instances []*v1alpha1.Instance) []v1alpha1.PDInitialMember {
 	out := slices.Clone(before)
 	for _, i := range instances {
@@ -92,8 +88,8 @@ func Listed(initial []v1alpha1.PDInitialMember, i *v1alpha1.Instance) bool {
 	return slices.ContainsFunc(initial, func(m v1alpha1.PDInitialMember) bool { return m.UID == i.UID })
 }
 
-// Lost returns the names of initial members that do not exist any more and were not let
-// go: their finalizers were taken off by hand.
+// Lost returns the names of initial members whose Instances are gone although the operator
+// has not removed their finalizers: somebody did by hand.
 func Lost(initial []v1alpha1.PDInitialMember, instances []*v1alpha1.Instance) []string {
 	var out []string
 	for _, m := range initial {

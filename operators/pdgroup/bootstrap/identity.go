@@ -9,6 +9,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // patience is after how long PD is looked at again although its poller said
@@ -31,17 +32,17 @@ func ClusterID(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	return ""
 }
 
-// Mismatch says that the PD that answers is not the one of this group.
-func Mismatch(g *v1alpha1.PDGroup, s observation.Snapshot) string {
+// OwnPD says whether the PD that answers is the one of this group, as far as is known.
+func OwnPD(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 	if g.Status.ClusterID == "" || s.PD.Err != nil || s.PD.ClusterID == "" || s.PD.ClusterID == g.Status.ClusterID {
-		return ""
+		return verdict.Allow()
 	}
-	return fmt.Sprintf("PD answers with cluster ID %s, but this group's is %s: a PD of another cluster answers on its name; stop it, or restore the claims of this group's members", s.PD.ClusterID, g.Status.ClusterID)
+	return verdict.Refusef("PD answers with cluster ID %s, but this group's is %s: a PD of another cluster answers on its name; stop it, or restore the claims of this group's members", s.PD.ClusterID, g.Status.ClusterID)
 }
 
 // Usable reports whether what PD answered is this group's PD.
 func Usable(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return s.PD.Err == nil && Mismatch(g, s) == ""
+	return s.PD.Err == nil && OwnPD(g, s).Allowed()
 }
 
 // Vanished says that Instances which may have bootstrapped the cluster are gone

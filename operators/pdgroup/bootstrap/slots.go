@@ -93,10 +93,10 @@ func Names(g *v1alpha1.PDGroup) []string {
 	return out
 }
 
-// Strange stalls while a claim stands under the name of a member that might bootstrap the
+// ForeignClaims stalls while a claim stands under the name of a member that might bootstrap the
 // cluster, and nobody has said whether it holds a member's data: bootstrapping beside it
 // would make a second cluster of it.
-func Strange(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
+func ForeignClaims(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	if len(s.ForeignClaims) == 0 || !Undecided(g, s) {
 		return step.Done()
 	}
@@ -108,13 +108,13 @@ func Strange(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	}
 	o := step.Stall(v1alpha1.ReasonClaimRejected, fmt.Sprintf("PD bootstraps no cluster while nobody has said whose claim %s is, which has the name of one of its members: if it holds the data of one, as when it was restored: kubectl -n %s annotate pvc %s %s=%s --overwrite; "+
 		"if nobody needs it: kubectl -n %s delete pvc %s%s", claim, g.Namespace, claim, v1alpha1.AnnotationAdopt, instance, g.Namespace, claim, others))
-	o.After = strangePatience
+	o.After = foreignPatience
 	return o
 }
 
-// strangePatience is after how long claims are looked for again: one that nobody of us
+// foreignPatience is after how long claims are looked for again: one that nobody of us
 // has labelled tells nobody that it has changed.
-const strangePatience = 5 * time.Second
+const foreignPatience = 5 * time.Second
 
 // Starts returns the slots whose members start while PD's cluster ID is not known:
 // the initial members and, if claims of further members turn up, these as well. The

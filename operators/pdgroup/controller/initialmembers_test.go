@@ -271,7 +271,7 @@ func TestPD03NobodyBootstrapsBesideAClaimThatNobodyKnows(t *testing.T) {
 
 	g.Status.ClusterID = "7"
 	s.ForeignClaims = []string{"data-basic-pd-2"}
-	assert.Equal(t, step.KindDone, bootstrap.Strange(g, s).Kind)
+	assert.Equal(t, step.KindDone, bootstrap.ForeignClaims(g, s).Kind)
 }
 
 // P2, P5, P11.

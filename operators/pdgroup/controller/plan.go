@@ -89,7 +89,7 @@ func plan(g *v1alpha1.PDGroup, s observation.Snapshot) (groupPlan, error) {
 // rendering is what PD makes of a group's spec.
 func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering {
 	template, files, problems := render(g, s.Image)
-	strange := bootstrap.Strange(g, s)
+	foreign := bootstrap.ForeignClaims(g, s)
 	if problem := membership.SwitchProblem(g, s); problem != "" {
 		problems = append(problems, problem)
 	}
@@ -98,8 +98,8 @@ func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering 
 		Inputs:         inputs(g),
 		Services:       services(g),
 		ServiceInputs:  g.Spec.Service,
-		Gate:           gate.Result{Open: strange.Kind == step.KindDone, Message: strange.Message},
-		GateReason:     strange.Reason,
+		Gate:           gate.Result{Open: foreign.Kind == step.KindDone, Message: foreign.Message},
+		GateReason:     foreign.Reason,
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
 		OnlineConfig:   storing{g, s},
@@ -115,7 +115,7 @@ func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering 
 			// has made has its argument until its pod is made anew.
 			bootstrapOrJoin(g, template, start{bootstraps: initial, initialCluster: initialCluster(g, s), before: before, asked: asked || i == nil && initial})
 		},
-		RollGate: rollout.RollGate(g, s), SuspendWait: cmp.Or(rollout.SuspendWait(g, s), membership.SwitchWait(g, s)),
+		RollGate: rollout.RollGate(g, s), MaySuspend: verdict.All(rollout.MaySuspend(g, s), membership.MaySwitch(g, s)),
 		Budget: budget.Budget(g, s, workload.Owner(g), counted(g, s)),
 	})
 }
@@ -159,7 +159,7 @@ func planWith(g *v1alpha1.PDGroup, s observation.Snapshot, r component.Rendering
 		p.Config = storing{g, s}.lacks()
 	}
 	if !g.Spec.Paused {
-		p.Outcome = step.Worst(p.Outcome, bootstrap.Strange(g, s))
+		p.Outcome = step.Worst(p.Outcome, bootstrap.ForeignClaims(g, s))
 	}
 	p.Outcome = step.Worst(p.Outcome, bootstrap.Stuck(g, s), pending(p.Config), p.ConfigOutcome, p.EvictionOutcome)
 	if due := (voters{g, s}).due(); due > 0 && p.Outcome.Kind == step.KindWait {
@@ -169,8 +169,8 @@ func planWith(g *v1alpha1.PDGroup, s observation.Snapshot, r component.Rendering
 	if membership.IsSwitching(g) && p.Outcome.Kind == step.KindWait {
 		p.Outcome.After = min(p.Outcome.After, switchAgain)
 	}
-	if mismatch := bootstrap.Mismatch(g, s); mismatch != "" {
-		p.Outcome = step.Worst(step.Stall(v1alpha1.ReasonClusterIDMismatch, mismatch), p.Outcome)
+	if own := bootstrap.OwnPD(g, s); !own.Allowed() {
+		p.Outcome = step.Worst(step.Stall(v1alpha1.ReasonClusterIDMismatch, own.Reason()), p.Outcome)
 	}
 	return p, err
 }
@@ -223,8 +223,8 @@ func (v voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 			return component.Preparation{Ready: true}
 		}
 	}
-	if why := membership.Unknown(v.g, v.s); why != "" {
-		return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s) until PD says more: %s", name, d.Why, why)
+	if known := membership.Known(v.g, v.s); !known.Allowed() {
+		return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s) until PD says more: %s", name, d.Why, known.Reason())
 	}
 	m, listed := membership.Of(v.g, v.s, d.Instance)
 	if d.Verb == member.Remove && !listed {
@@ -315,12 +315,12 @@ func (v voters) successor(d component.Disruption, fits func(*v1alpha1.Instance) 
 // Recover implements group.Component: the Lease is given back when PD calls the
 // member healthy again.
 func (v voters) Recover(i *v1alpha1.Instance, _ lease.State) component.Preparation {
-	why := membership.Unknown(v.g, v.s)
-	if m, listed := membership.Of(v.g, v.s, i); why == "" && (!listed || !m.Healthy) {
-		why = "PD does not call it healthy"
+	back := membership.Known(v.g, v.s)
+	if m, listed := membership.Of(v.g, v.s, i); back.Allowed() && (!listed || !m.Healthy) {
+		back = verdict.Refuse("PD does not call it healthy")
 	}
-	if why != "" {
-		return waiting(v1alpha1.ReasonRecovering, "member %s is coming back: %s", i.Name, why)
+	if !back.Allowed() {
+		return waiting(v1alpha1.ReasonRecovering, "member %s is coming back: %s", i.Name, back.Reason())
 	}
 	return component.Preparation{Ready: true}
 }
@@ -348,7 +348,7 @@ var _ component.OnlineConfig = storing{}
 
 // AppliesOnline implements group.Settings.
 func (storing) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
-	return verdict.Unless(persisted.Restart(configFile, old, wanted))
+	return persisted.AppliesOnline(configFile, old, wanted)
 }
 
 // Progress implements group.Settings. What a member runs with is asked for the file of
@@ -358,33 +358,33 @@ func (c storing) Progress(_ *v1alpha1.Instance, _ []map[string]string, wanted ma
 	if !reflect.DeepEqual(items, persisted.Items(c.g.Spec.Config)) {
 		return component.ConfigProgress{Outcome: step.Done()}
 	}
-	if why := c.unknown(); why != "" {
+	if known := c.known(); !known.Allowed() {
 		// A group at rest stays at rest while PD elects a leader.
 		if upToDate := meta.FindStatusCondition(c.g.Status.Conditions, v1alpha1.ConditionUpToDate); upToDate != nil &&
 			upToDate.Status == "True" && upToDate.ObservedGeneration == c.g.Generation {
 			return component.ConfigProgress{Outcome: step.Done()}
 		}
-		return component.ConfigProgress{Outcome: step.Wait("PD", lookAgain, v1alpha1.ReasonConfigPending, "PD is given its changed configuration when it answers: "+why)}
+		return component.ConfigProgress{Outcome: step.Wait("PD", lookAgain, v1alpha1.ReasonConfigPending, "PD is given its changed configuration when it answers: "+known.Reason())}
 	}
 	return component.ConfigProgress{Outcome: pending(persisted.Lacks(items, c.s.PD.Config))}
 }
 
-// unknown says why nobody knows what PD stores; empty if that is known.
-func (c storing) unknown() string {
-	if why := membership.Unknown(c.g, c.s); why != "" {
-		return why
+// known says whether it is known what PD stores.
+func (c storing) known() verdict.Verdict {
+	if known := membership.Known(c.g, c.s); !known.Allowed() {
+		return known
 	}
 	if c.s.PD.Config == nil {
-		return "it has not told its configuration"
+		return verdict.Refuse("it has not told its configuration")
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // lacks returns what PD is to be given: the items of the spec that it stores with
 // another value, whoever has changed them. Items that the spec does not name are left
 // alone.
 func (c storing) lacks() []persisted.Lack {
-	if c.g.DeletionTimestamp != nil || c.g.Spec.Paused || c.g.Spec.Suspended || recovery.Active(c.g) || c.unknown() != "" {
+	if c.g.DeletionTimestamp != nil || c.g.Spec.Paused || c.g.Spec.Suspended || recovery.Active(c.g) || !c.known().Allowed() {
 		return nil
 	}
 	return persisted.Lacks(persisted.Items(c.g.Spec.Config), c.s.PD.Config)

@@ -78,8 +78,8 @@ func quorum(g *v1alpha1.PDGroup, s observation.Snapshot, set *conditions.Set) {
 	switch {
 	case g.Spec.Suspended:
 		set.False(condition, v1alpha1.ReasonSuspended, "suspended")
-	case bootstrap.Mismatch(g, s) != "":
-		set.False(condition, v1alpha1.ReasonClusterIDMismatch, bootstrap.Mismatch(g, s))
+	case !bootstrap.OwnPD(g, s).Allowed():
+		set.False(condition, v1alpha1.ReasonClusterIDMismatch, bootstrap.OwnPD(g, s).Reason())
 	case s.PD.Err != nil && !set.Is(v1alpha1.ConditionBootstrapped):
 		set.False(condition, v1alpha1.ReasonBootstrapping, "PD does not answer yet")
 	case s.PD.Err != nil && rollout.Count(s, "").Ready == 0:

@@ -71,7 +71,7 @@ func (v voters) NotServing(i *v1alpha1.Instance) bool {
 	if m, listed := membership.Of(v.g, v.s, i); listed && m.Healthy && bootstrap.Usable(v.g, v.s) || member.WasReady(i) {
 		return false
 	}
-	if unseen(i) && membership.Unknown(v.g, v.s) != "" {
+	if unseen(i) && !membership.Known(v.g, v.s).Allowed() {
 		return false
 	}
 	runs := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady)
@@ -126,8 +126,8 @@ func (v voters) Allows(d component.Disruption) verdict.Verdict {
 	if d.Verb == member.Remove && !bootstrap.Bootstrapped(v.g, v.s) {
 		return verdict.Refuse("it bootstraps PD's cluster with the others, and is replaced when the cluster is there")
 	}
-	if why := membership.Unknown(v.g, v.s); why != "" {
-		return verdict.Refuse(why)
+	if known := membership.Known(v.g, v.s); !known.Allowed() {
+		return known
 	}
 	m, listed := membership.Of(v.g, v.s, d.Instance)
 	if !listed {
@@ -220,9 +220,9 @@ func (v voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 		return waiting(v1alpha1.ReasonEvictingLeaders, "Instance %s is not to lead PD (annotation %s), and %s", i.Name, v1alpha1.AnnotationEvictLeaders, fmt.Sprintf(format, args...)).Wait
 	}
 	m, listed := membership.Of(v.g, v.s, i)
-	switch why := membership.Unknown(v.g, v.s); {
-	case why != "":
-		return component.Eviction{Wait: wait("nobody knows whether it does: %s", why)}
+	switch known := membership.Known(v.g, v.s); {
+	case !known.Allowed():
+		return component.Eviction{Wait: wait("nobody knows whether it does: %s", known.Reason())}
 	case !listed:
 		return component.Eviction{Wait: wait("PD does not list its member yet")}
 	case m.Name != v.s.PD.Leader:
@@ -264,7 +264,7 @@ func (voters) RestartsWhenDeleted(*v1alpha1.Instance) bool { return false }
 // PD has let go may take for ever to stop: after a while its slot is left alone.
 func (v voters) ReplacedWhenDeleted(i *v1alpha1.Instance) bool {
 	m, listed := membership.Of(v.g, v.s, i)
-	return v.lingers(i) || membership.Unknown(v.g, v.s) == "" && listed && m.Healthy
+	return v.lingers(i) || membership.Known(v.g, v.s).Allowed() && listed && m.Healthy
 }
 
 // lingers reports that an Instance whose member PD has let go was deleted a while ago
@@ -297,7 +297,7 @@ func (v voters) AllowsRemoval([]*v1alpha1.Instance) verdict.Verdict {
 // make a majority without it and none of them is on its way in or out.
 func (v voters) ReasonDead(i *v1alpha1.Instance) string {
 	m, listed := membership.Of(v.g, v.s, i)
-	if membership.Unknown(v.g, v.s) != "" || listed && m.Healthy || v.unsettled(i) {
+	if !membership.Known(v.g, v.s).Allowed() || listed && m.Healthy || v.unsettled(i) {
 		return ""
 	}
 	if listed && v.s.PD.Healthy(m.ID) < pd.Majority(len(v.s.PD.Members)-1) {

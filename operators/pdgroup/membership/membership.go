@@ -1,5 +1,3 @@
-// Package membership says who is a member of PD, who is to become one, and who is
-// left over. All of it is pure.
 package membership
 
 import (
@@ -18,6 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
@@ -37,19 +36,19 @@ func Ours(g *v1alpha1.PDGroup, s observation.Snapshot) []*v1alpha1.Instance {
 	return slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.Instance) bool { return !workload.IsOwned(g, i) })
 }
 
-// Unknown says why PD's answer is nothing to act on; empty if it is.
-func Unknown(g *v1alpha1.PDGroup, s observation.Snapshot) string {
+// Known says whether PD's answer is something to act on.
+func Known(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 	switch {
-	case bootstrap.Mismatch(g, s) != "":
-		return "another cluster's PD answers"
+	case !bootstrap.OwnPD(g, s).Allowed():
+		return verdict.Refuse("another cluster's PD answers")
 	case s.PD.Err != nil:
-		return s.PD.Err.Error()
+		return verdict.Refuse(s.PD.Err.Error())
 	case !s.PD.HasQuorum():
-		return fmt.Sprintf("PD has no quorum: %d of %d members are healthy and the leader is %q", s.PD.Healthy(), len(s.PD.Members), s.PD.Leader)
+		return verdict.Refusef("PD has no quorum: %d of %d members are healthy and the leader is %q", s.PD.Healthy(), len(s.PD.Members), s.PD.Leader)
 	case !bootstrap.Bootstrapped(g, s):
-		return "PD has not bootstrapped its cluster yet"
+		return verdict.Refuse("PD has not bootstrapped its cluster yet")
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // Left reports whether PD has let the member of an Instance go, as far as PD's answer
@@ -57,7 +56,7 @@ func Unknown(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 // of no use: PD never takes such a member back.
 func Left(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) bool {
 	_, listed := Of(g, s, i)
-	return Unknown(g, s) == "" && !listed && i.Status.Member != nil
+	return Known(g, s).Allowed() && !listed && i.Status.Member != nil
 }
 
 // Joining counts the Instances that have not joined yet and may do so at any
@@ -91,7 +90,7 @@ func Limit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 	none := func(format string, args ...any) (int, string) {
 		return 0, "members join one at a time: waiting for " + fmt.Sprintf(format, args...)
 	}
-	if bootstrap.Mismatch(g, s) != "" {
+	if !bootstrap.OwnPD(g, s).Allowed() {
 		return none("this group's own PD to answer")
 	}
 	if back := len(Returning(g, s)); back > 0 {
@@ -99,11 +98,11 @@ func Limit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 		// PD needs for one.
 		return back, "members that PD lists start again first"
 	}
-	switch unknown := Unknown(g, s); {
-	case unknown != "" && len(s.Instances) == 0:
+	switch known := Known(g, s).Allowed(); {
+	case !known && len(s.Instances) == 0:
 		return none("PD, of which no Instance and no claim is left: restore the claims of its members (%s and so on) with their labels, or delete the PDGroup and create it anew for an empty cluster: kubectl -n %s delete pdgroup %s",
 			bootstrap.DataClaim(g, names.Instance(g.Name, 0)), g.Namespace, g.Name)
-	case unknown != "":
+	case !known:
 		return none("PD to have a quorum")
 	}
 	if left := Abandoned(g, s); len(left) > 0 {
@@ -275,7 +274,7 @@ func Returning(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 // it has no Instance and no data, is not healthy, and the others have a majority
 // without it.
 func Orphan(g *v1alpha1.PDGroup, s observation.Snapshot) pd.Member {
-	if Unknown(g, s) != "" || g.DeletionTimestamp != nil || g.Spec.Suspended {
+	if !Known(g, s).Allowed() || g.DeletionTimestamp != nil || g.Spec.Suspended {
 		return pd.Member{}
 	}
 	back := Returning(g, s)

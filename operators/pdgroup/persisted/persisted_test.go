@@ -79,7 +79,7 @@ func TestPD21StoredItemsRestartNobody(t *testing.T) {
 		base + "[log]\nlevel = \"warn\"\n":                                                  "log is changed",
 		"initial-cluster-token = \"u\"\nlease = 5\n[schedule]\nleader-schedule-limit = 8\n": "lease is changed",
 	} {
-		assert.Equal(t, why, persisted.Restart("pd.toml", map[string]string{"pd.toml": base}, map[string]string{"pd.toml": wanted}), wanted)
+		assert.Equal(t, why, persisted.AppliesOnline("pd.toml", map[string]string{"pd.toml": base}, map[string]string{"pd.toml": wanted}).Reason(), wanted)
 	}
-	assert.Equal(t, "file other", persisted.Restart("pd.toml", map[string]string{"pd.toml": base}, map[string]string{"pd.toml": base, "other": "x"}))
+	assert.Equal(t, "file other", persisted.AppliesOnline("pd.toml", map[string]string{"pd.toml": base}, map[string]string{"pd.toml": base, "other": "x"}).Reason())
 }

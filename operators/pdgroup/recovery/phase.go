@@ -119,8 +119,8 @@ func advance(g *v1alpha1.PDGroup, s observation.Snapshot) (*v1alpha1.PDRecovery,
 			return next, o
 		}
 	}
-	if mismatch := bootstrap.Mismatch(g, s); mismatch != "" && !early {
-		return before, step.Stall(v1alpha1.ReasonClusterIDMismatch, mismatch)
+	if own := bootstrap.OwnPD(g, s); !own.Allowed() && !early {
+		return before, step.Stall(v1alpha1.ReasonClusterIDMismatch, own.Reason())
 	}
 	switch before.Phase {
 	case v1alpha1.RecoveryStopping:

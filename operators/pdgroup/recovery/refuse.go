@@ -42,8 +42,8 @@ func refuse(g *v1alpha1.PDGroup, s observation.Snapshot, request string) step.Ou
 		return never("spec.paused is set, and nothing is done: %s", origin.Of(g).Set("paused", false))
 	case g.Spec.Suspended:
 		return never("spec.suspended is set: %s", origin.Of(g).Set("suspended", false))
-	case bootstrap.Mismatch(g, s) != "" && !active(g.Status.Recovery):
-		return step.Stall(v1alpha1.ReasonRecoveryRefused, bootstrap.Mismatch(g, s))
+	case !bootstrap.OwnPD(g, s).Allowed() && !active(g.Status.Recovery):
+		return step.Stall(v1alpha1.ReasonRecoveryRefused, bootstrap.OwnPD(g, s).Reason())
 	}
 	for _, check := range []step.Outcome{quorum(g, s), unfit(g, s, survivor), served(g, s)} {
 		if check.Kind != step.KindDone {
