@@ -78,8 +78,8 @@ func TestTheAPIServerTakesThePatchesOfThePages(t *testing.T) {
 		}
 		return c.Patch(t.Context(), o, client.RawPatch(what, []byte(text)), options...)
 	}
-	founded := valid(t, v1alpha1.KindTidbCluster, namespace)
-	require.NoError(t, c.Status().Patch(t.Context(), founded, client.RawPatch(types.MergePatchType, []byte(`{"status": {"clusterID": "1"}}`))))
+	bootstrapped := valid(t, v1alpha1.KindTidbCluster, namespace)
+	require.NoError(t, c.Status().Patch(t.Context(), bootstrapped, client.RawPatch(types.MergePatchType, []byte(`{"status": {"clusterID": "1"}}`))))
 	// What the page has set before, for those that take it away; and a second entry.
 	require.NoError(t, patch("tidbcluster", "basic", "--type=json", `[{"op": "add", "path": "/spec/tikv/0/disruption", "value": {"updateAtMost": 1}},
 		{"op": "add", "path": "/spec/tikv/-", "value": {"name": "hot", "volumes": [{"name": "tikv", "storage": "1Gi"}]}}]`))

@@ -27,6 +27,8 @@ func retired() map[string]string {
 		"crowd":            "other leaderless stores",
 		"footing":          "state of the pod",
 		"forgone":          "withdrawn",
+		"founder":          "initial member",
+		"founding":         "bootstrap",
 		"gift":             "update of the configuration",
 		"has the say":      "owns, or decides",
 		"heir":             "recreated Instance",
@@ -92,12 +94,15 @@ func usesOf(words []string) func(line string) []string {
 }
 
 func TestRetiredWordsAreFoundInTextsAndIdentifiers(t *testing.T) {
-	found := usesOf([]string{"heir", "made up for"})
+	found := usesOf([]string{"founder", "heir", "made up for"})
 	for line, want := range map[string][]string{
 		"// The heir of a member.":    {"heir"},
 		"heirs, others := 0, 0":       {"heir"},
 		"func TestAnHeirIsMade() {":   {"heir"},
 		"g.isHeir(i)":                 {"heir"},
+		"func isFounder() bool {":     {"founder"},
+		"// Who the founders found.":  {"founder"},
+		"found := cloudfoundry":       nil,
 		"// It is made up for.":       {"made up for"},
 		"// Their own, theirs alike.": nil,
 		"heirloom":                    nil,

@@ -33,9 +33,9 @@ func Budget() []Write {
 		{"instance", "create", "pods", 8, 8, "one for each member"},
 		{"instance", "patch", "instances", 8, 8, "the finalizer that keeps an Instance until its pod has stopped"},
 		{"instance", "patch", "instances/status", 24, 56, "for each member: its claims, before the pod is made; its pod, node and address; Ready"},
-		{"instance", "patch", "pods", 3, 3, "a founder of PD's cluster that was founded joins from now on, whatever becomes of its volume"},
+		{"instance", "patch", "pods", 3, 3, "an initial member of PD's cluster that was bootstrapped joins from now on, whatever becomes of its volume"},
 		{"instance", "create", "events", 3, 3, "the same"},
-		{"pdgroup", "patch", "instances", 6, 6, "3 Instances, and that founders join from now on"},
+		{"pdgroup", "patch", "instances", 6, 6, "3 Instances, and that initial members join from now on"},
 		{"pdgroup", "patch", "services", 2, 2, "the client Service and that of the peers"},
 	}
 	for _, g := range []struct {

@@ -172,7 +172,7 @@ func TestEverythingIsDeletedInManyOrders(t *testing.T) {
 }
 
 func TestAScenarioForgivesItsUser(t *testing.T) {
-	story, err := scenario.Find("founders")
+	story, err := scenario.Find("initial-members")
 	require.NoError(t, err)
 	for _, step := range forgiving(story).Steps {
 		if step.Expect != nil {
@@ -180,7 +180,7 @@ func TestAScenarioForgivesItsUser(t *testing.T) {
 			assert.NotNil(t, step.Expect.Births)
 		}
 	}
-	again, err := scenario.Find("founders")
+	again, err := scenario.Find("initial-members")
 	require.NoError(t, err)
 	assert.Equal(t, story, again, "the scenario itself is as it was")
 }

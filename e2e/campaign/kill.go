@@ -41,7 +41,7 @@ func (c *campaign) kill(ctx context.Context, story scenario.Scenario, a Attempt,
 }
 
 // without is the reference when a pod has been replaced once more. The new pod of
-// a PD member that has founded its cluster joins it instead.
+// a PD member that has bootstrapped its cluster joins it instead.
 func (r Reference) without(pod string) Reference {
 	r.Restarts = maps.Clone(r.Restarts)
 	if r.Restarts == nil {

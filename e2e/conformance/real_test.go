@@ -98,7 +98,7 @@ func newReal(t *testing.T) *realPD {
 			}
 		}
 		return true
-	}, patience, 100*time.Millisecond, "three members found a cluster")
+	}, patience, 100*time.Millisecond, "three members bootstrap a cluster")
 	t.Cleanup(func() {
 		if !t.Failed() {
 			return

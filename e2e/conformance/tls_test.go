@@ -141,7 +141,7 @@ func TestSEC01ARealPDSpeaksTLSAndTakesRenewedCertificates(t *testing.T) {
 		defer cancel()
 		view, err = operator(memberNames[0]).View(ctx)
 		return err == nil && len(view.Members) == len(memberNames) && view.Leader != ""
-	}, patience, 100*time.Millisecond, "three members found a cluster over TLS: %v", err)
+	}, patience, 100*time.Millisecond, "three members bootstrap a cluster over TLS: %v", err)
 	assert.True(t, strings.HasPrefix(view.Members[0].ClientURL, "https://"))
 	_, err = operator(memberNames[1]).Servers(t.Context())
 	require.NoError(t, err, "PD's etcd, through its gateway")

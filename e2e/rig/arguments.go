@@ -94,8 +94,8 @@ func arguments(pod *corev1.Pod) map[string]string {
 	return out
 }
 
-// founders returns the names in --initial-cluster.
-func founders(list string) []string {
+// initialCluster returns the names in --initial-cluster.
+func initialCluster(list string) []string {
 	if list == "" {
 		return nil
 	}

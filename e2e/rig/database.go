@@ -59,7 +59,7 @@ func (d *Databases) Of(group types.NamespacedName) (*Database, error) {
 		return db, nil
 	}
 	db := &Database{
-		ctx: d.ctx, shape: d.shape, group: group, data: map[types.UID]string{}, founded: map[string]types.UID{},
+		ctx: d.ctx, shape: d.shape, group: group, data: map[types.UID]string{}, firstClaim: map[string]types.UID{},
 		running: map[string]bool{}, stores: map[types.UID]*store{}, flushed: map[string]int{}, led: map[string]int{}, logs: map[string]*logOf{},
 	}
 	var err error
@@ -102,16 +102,16 @@ type Database struct {
 	service string      // where PD's Service listens, host:port
 	secured *tls.Config // how PD serves over TLS; nil without
 
-	mu      sync.Mutex
-	pd      *pdsim.PD // nil before a quorum of founders has met
-	members []string  // the founders
-	config  map[string]any
-	data    map[types.UID]string
-	founded map[string]types.UID // the first claim of each founder
-	running map[string]bool
-	stores  map[types.UID]*store
-	births  int
-	alarms  []model.Alarm
+	mu         sync.Mutex
+	pd         *pdsim.PD // nil before a quorum of initial members has met
+	members    []string  // the initial members
+	config     map[string]any
+	data       map[types.UID]string
+	firstClaim map[string]types.UID // the first claim of each initial member
+	running    map[string]bool
+	stores     map[types.UID]*store
+	births     int
+	alarms     []model.Alarm
 	// flushed is how often the process of each pod ended with its log backups
 	// written out.
 	flushed map[string]int
@@ -173,20 +173,20 @@ func (d *Database) StartMember(m Member) error {
 		if d.pd != nil {
 			d.pd.Bootstrap(m.Name)
 		}
-		return errors.New("a cluster was founded by one member alone")
+		return errors.New("a cluster was bootstrapped by one member alone")
 	case len(m.InitialCluster) == 0:
 		return d.join(m)
-	case d.pd != nil && (d.founded[m.Name] != "" || !slices.Contains(d.members, m.Name)):
-		// It has forgotten that there is a cluster, and founds another one.
+	case d.pd != nil && (d.firstClaim[m.Name] != "" || !slices.Contains(d.members, m.Name)):
+		// It has forgotten that there is a cluster, and bootstraps another one.
 		d.births++
 		d.pd.Bootstrap(m.Name)
-		return errors.New("a second cluster was founded")
+		return errors.New("a second cluster was bootstrapped")
 	case len(d.members) > 0 && !slices.Equal(d.members, m.InitialCluster):
 		d.raise(model.SecondClusterID, fmt.Sprintf("member %s was given --initial-cluster %v, others %v", m.Name, m.InitialCluster, d.members))
 		return errors.New("member count is unequal")
 	}
 	d.members, d.config = m.InitialCluster, m.Config
-	d.data[m.Claim], d.founded[m.Name], d.running[m.Name] = m.Name, m.Claim, true
+	d.data[m.Claim], d.firstClaim[m.Name], d.running[m.Name] = m.Name, m.Claim, true
 	return d.up(m.Name)
 }
 
@@ -231,11 +231,11 @@ func (d *Database) up(name string) error {
 		return nil // it waits for the others
 	}
 	id := fnv.New64a()
-	_, _ = fmt.Fprint(id, d.group, d.founded) // a hash never fails to write
+	_, _ = fmt.Fprint(id, d.group, d.firstClaim) // a hash never fails to write
 	peer := func(member string) string { return names.PodHost(member, d.group.Name, d.group.Namespace, "") }
 	var unstarted []string
 	for _, member := range d.members {
-		if d.founded[member] == "" {
+		if d.firstClaim[member] == "" {
 			unstarted = append(unstarted, member)
 		}
 	}
@@ -369,7 +369,7 @@ func (d *Database) StartStore(s Store) error {
 	return d.sign(cluster, kept)
 }
 
-// register puts a store into PD's books; the first one founds the data.
+// register puts a store into PD's books; the first one bootstraps the cluster.
 func register(cluster *model.Cluster, meta model.StoreMeta) error {
 	if cluster.Bootstrapped() {
 		return cluster.PutStore(meta)
@@ -605,7 +605,7 @@ func (d *Database) Replicate(table, replicas int) error {
 	return cluster.SetRule(rule)
 }
 
-// Model returns the simulated PD, nil before it was founded.
+// Model returns the simulated PD, nil before it was bootstrapped.
 func (d *Database) Model() *pdsim.PD {
 	d.mu.Lock()
 	defer d.mu.Unlock()

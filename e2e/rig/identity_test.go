@@ -91,7 +91,7 @@ func TestNoDeletionMakesASecondCluster(t *testing.T) {
 				assert.LessOrEqual(t, db.Births(), 1, "cluster IDs that were born for %s", db.Group())
 				born += db.Births()
 			}
-			fmt.Printf("identity: %d deletions of %s, %d PDGroups founded, no second cluster ID\n", attempts, what.name, born)
+			fmt.Printf("identity: %d deletions of %s, %d PDGroups bootstrapped, no second cluster ID\n", attempts, what.name, born)
 		})
 	}
 }

@@ -45,7 +45,7 @@ func (a *actor) startPD(ctx context.Context, l launch) (failed, err error) {
 	l.process.stop = func() error { return l.db.StopMember(l.pod.Name) }
 	l.process.handover = a.hook(l.pod, l.db, l.claim)
 	return l.db.StartMember(Member{
-		Name: l.pod.Name, Claim: l.claim, InitialCluster: founders(args["--initial-cluster"]), Force: args["--force-new-cluster"] == "true", Config: config,
+		Name: l.pod.Name, Claim: l.claim, InitialCluster: initialCluster(args["--initial-cluster"]), Force: args["--force-new-cluster"] == "true", Config: config,
 		TLS: a.identity(l.pod),
 	}), nil
 }

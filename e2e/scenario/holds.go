@@ -162,7 +162,7 @@ type Expect struct {
 	// Replacements is how often pods were replaced whose names begin with something,
 	// all together, where it is chance which: {a-: 1}.
 	Replacements map[string]int `json:"replacements,omitempty"`
-	// Births is how many PD clusters were founded, in all of them together.
+	// Births is how many PD clusters were bootstrapped, in all of them together.
 	Births *int `json:"births,omitempty"`
 	// Upgrades is how many upgrades TiDB was told of before the first server had
 	// another version, and that they are over after the last, in all databases

@@ -32,7 +32,7 @@ type Result struct {
 	// Restarts is how often each pod was replaced; pods that never were are
 	// left out.
 	Restarts map[string]int
-	// Births is how many PD clusters were founded for each PDGroup.
+	// Births is how many PD clusters were bootstrapped for each PDGroup.
 	Births map[string]int
 	// Alarms that the scenario does not tolerate.
 	Alarms []string

@@ -341,7 +341,7 @@ func (r *runner) expect(ctx context.Context, e Expect) error {
 			births += n
 		}
 		if births != *e.Births {
-			last = errors.Join(last, fmt.Errorf("%d PD clusters were founded, not %d", births, *e.Births))
+			last = errors.Join(last, fmt.Errorf("%d PD clusters were bootstrapped, not %d", births, *e.Births))
 		}
 	}
 	if e.Upgrades != nil {

@@ -1,3 +1,3 @@
-// Package cause names why a network call has failed, in words that are the same
-// for the same cause.
+// Package cause says why a network call has failed. In goes its error; out comes a text that is
+// the same for the same cause, so that it can stand in a status: it has no local ports.
 package cause

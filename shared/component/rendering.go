@@ -8,6 +8,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // Rendering is what a component makes of its group's spec.
@@ -59,9 +60,9 @@ type Rendering struct {
 	// RollGate must be open before members that serve get a new revision: the groups that
 	// come before this one in an upgrade are done.
 	RollGate gate.Result
-	// SuspendWait says which group must stop before the pods of this one may; empty if
-	// none.
-	SuspendWait string
+	// MaySuspend says whether the pods of a suspended group may stop: groups that need this
+	// one stop first.
+	MaySuspend verdict.Verdict
 	// Budget of all members of this component in the cluster; nil for none.
 	Budget *policyv1.PodDisruptionBudget
 	// Extra is how many members there are to be beyond spec.replicas, in place of members

@@ -26,11 +26,11 @@ func NeedsLease(c storestate.State, d component.Disruption) bool {
 	switch {
 	case !MustLeave(c, i):
 		return false
-	case c.WhyUnknown != "":
+	case !c.TrustPD.Allowed():
 		// What has begun is neither given up nor begun again.
 		return c.Snapshot.Lease.HeldBy(i) || !i.Spec.Retire && storestate.MarkOf(i) != member.Remove
 	}
-	return m.Problem != "" || m.Store != nil && m.Store.State != pd.StateOffline
+	return !m.Own.Allowed() || m.Store != nil && m.Store.State != pd.StateOffline
 }
 
 // MustLeave reports whether a member that is being removed leaves for good: it is
@@ -50,13 +50,13 @@ func MustLeave(c storestate.State, i *v1alpha1.Instance) bool {
 // all whose nodes are, is lost whether or not PD knows the member: it would be
 // recreated on that volume, and never start.
 func isDataLost(c storestate.State, i *v1alpha1.Instance) bool {
-	if storestate.StoreOf(c, i).Problem == "" && (c.Snapshot.LostNodes[i.Name] != "" || member.IsVolumeLost(i)) {
+	if storestate.StoreOf(c, i).Own.Allowed() && (c.Snapshot.LostNodes[i.Name] != "" || member.IsVolumeLost(i)) {
 		return true
 	}
 	claims := c.Snapshot.Claims[i.Name]
 	goes := i.Spec.ClaimRetention.WhenDeleted == v1alpha1.DeleteClaim ||
 		slices.ContainsFunc(claims, func(m metav1.ObjectMeta) bool { return m.DeletionTimestamp != nil })
-	if goes && len(i.Spec.VolumeClaimTemplates) > 0 && storestate.RecordedID(i) != "" && storestate.StoreOf(c, i).Problem == "" {
+	if goes && len(i.Spec.VolumeClaimTemplates) > 0 && storestate.RecordedID(i) != "" && storestate.StoreOf(c, i).Own.Allowed() {
 		return true
 	}
 	return member.IsClaimLost(i) && storestate.RecordedID(i) != "" && len(claims) < len(i.Spec.VolumeClaimTemplates)
@@ -65,7 +65,7 @@ func isDataLost(c storestate.State, i *v1alpha1.Instance) bool {
 // HasLeft reports whether PD has let a member's store go. A PD that lists no store
 // at all has forgotten them.
 func HasLeft(c storestate.State, m storestate.Match) bool {
-	return c.WhyUnknown == "" && c.Snapshot.PD.Bootstrapped && len(c.Snapshot.PD.Stores) > 0 && m.Store == nil && m.Recorded != "" && m.Problem == ""
+	return c.TrustPD.Allowed() && c.Snapshot.PD.Bootstrapped && len(c.Snapshot.PD.Stores) > 0 && m.Store == nil && m.Recorded != "" && m.Own.Allowed()
 }
 
 // RestartsWhenDeleted implements component.Component: a member that is to stay is let go when its
@@ -76,7 +76,7 @@ func RestartsWhenDeleted(c storestate.State, i *v1alpha1.Instance) bool {
 	if i.DeletionTimestamp == nil || c.Group.GetComponentSpec().Suspended || MustLeave(c, i) {
 		return false
 	}
-	return c.Snapshot.Lease.HeldBy(i) || !safety.NotServing(c, i) && storestate.StoreOf(c, i).Problem == ""
+	return c.Snapshot.Lease.HeldBy(i) || !safety.NotServing(c, i) && storestate.StoreOf(c, i).Own.Allowed()
 }
 
 // ReplacedWhenDeleted implements component.Component: a member that leaves for good and that PD

@@ -47,7 +47,7 @@ func continueDisruption(task planning.Task, holder *v1alpha1.Instance, work []co
 	safe, back := task.Rendering.Component.Allows(d), comesBack(task.Group, task.Snapshot, d)
 	if !safe.Allowed() && back.Allowed() && member.IsStopPending(holder) {
 		// By an earlier permission its pod may be stopped at any moment, so no other may.
-		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s is not disrupted for a new reason (%s), and keeps the Lease until its pod is what its spec asks for already: %s", holder.Name, d.Why, safe.Reason()))
+		return step.Wait("PD", time.Second, v1alpha1.ReasonUnsafe, fmt.Sprintf("Instance %s keeps the Lease until its pod is what its spec asks for now, and is not disrupted for the new reason (%s) before: %s", holder.Name, d.Why, safe.Reason()))
 	}
 	if may := verdict.All(back, inTurn(task.Group, task.Snapshot, task.Rendering, d), safe); !may.Allowed() {
 		return releaseUnsafe(task.Plan, d, may.Reason())
@@ -70,9 +70,9 @@ func continueDisruption(task planning.Task, holder *v1alpha1.Instance, work []co
 	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonRestarting, fmt.Sprintf("Instance %s is being restarted: %s", holder.Name, d.Why))
 }
 
-// releaseUnsafe releases the Lease of a member that is not stopped after all: others may
-// have to repair first what makes it unsafe. What was prepared is undone as for every
-// member that is not disrupted.
+// releaseUnsafe releases the Lease of a member that is not stopped after all: another member
+// may have to be restarted first, to repair what makes it unsafe. What was prepared is undone
+// as for every member that is not disrupted.
 func releaseUnsafe(plan *planning.Plan, d component.Disruption, reason string) step.Outcome {
 	delete(plan.Disrupted, d.Instance.Name)
 	plan.Lease = planning.LeaseChange{Release: true, Why: reason}
@@ -80,8 +80,8 @@ func releaseUnsafe(plan *planning.Plan, d component.Disruption, reason string) s
 }
 
 // waitForTransient keeps the Lease of a member that is ready to be stopped, until what is
-// in the way has passed or has taken too long. To begin again would cause the same once
-// more. A member that may be stopped at any moment keeps it in any case.
+// in the way has passed or has taken too long. To prepare it anew would cause the same
+// obstacle again. A member that may be stopped at any moment keeps it in any case.
 func waitForTransient(task planning.Task, d component.Disruption, reason string) step.Outcome {
 	if !mayWaitLonger(task, d) && !member.IsStopPending(d.Instance) {
 		return releaseUnsafe(task.Plan, d, reason)
@@ -98,14 +98,14 @@ func finishDisruption(task planning.Task, holder *v1alpha1.Instance, work []comp
 	}
 	if holder.DeletionTimestamp != nil && !member.HasMemberFinalizer(holder) {
 		if member.IsDrained(holder) {
-			// Its pod may take indefinitely to stop, and takes nothing away any more.
+			// Its pod may take for ever to stop, and nobody misses the member any more.
 			return releaseLease(task.Plan, work, holder, "its member has left")
 		}
 		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+holder.Name+" is being deleted")
 	}
 	switch verb := member.Verb(holder.Annotations[v1alpha1.AnnotationDisruption]); {
 	case verb == "", verb == member.Evict && !member.IsStopPending(holder):
-		// The annotation is written before anything is done. That it leads nothing goes on.
+		// The annotation is written before anything is done. A user's eviction goes on.
 		return releaseLease(task.Plan, work, holder, "nothing has been done to it")
 	case verb == member.Remove:
 		return withdrawRemoval(task, holder, work)

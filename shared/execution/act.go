@@ -19,25 +19,7 @@ import (
 // Act carries a plan out and nothing else. It returns how that ended: Done
 // leaves the word to the plan's own outcome.
 func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, plan planning.Plan) step.Outcome {
-	// What the pods need to start, side by side, and then the Instances.
-	var first []func() step.Outcome
-	for _, service := range plan.Services {
-		first = append(first, func() step.Outcome { return applyService(ctx, env, g, s, service) })
-	}
-	if plan.ConfigMap != nil {
-		first = append(first, func() step.Outcome {
-			return applyNew(ctx, env, g, plan.ConfigMap, workload.Selector(g))
-		})
-	}
-	if plan.Revision != nil {
-		first = append(first, func() step.Outcome {
-			return applyNew(ctx, env, g, plan.Revision, workload.Selector(g))
-		})
-	}
-	if plan.Budget != nil {
-		first = append(first, func() step.Outcome { return applyBudget(ctx, env, g, s, plan.Budget) })
-	}
-	if o := step.Parallel(first...); o.Kind != step.KindDone {
+	if o := applyNeeded(ctx, env, g, s, plan); o.Kind != step.KindDone {
 		return o
 	}
 	if o := ConfirmPD(ctx, env, g, plan); o.Kind != step.KindDone {
@@ -51,26 +33,9 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.
 			return o
 		}
 	}
-	results, taken := make([]apply.Result, len(plan.Instances)), make([]string, len(plan.Instances))
-	var second []func() step.Outcome
-	for i, change := range plan.Instances {
-		second = append(second, func() step.Outcome {
-			if o := confirm(ctx, env, g, s, change); o.Kind != step.KindDone {
-				return o
-			}
-			var err error
-			if taken[i], err = retiredClaim(ctx, env, g, change); err != nil || taken[i] != "" {
-				return outcomeOfError(err)
-			}
-			var o step.Outcome
-			results[i], o = applyInstance(ctx, env, g, change)
-			return o
-		})
-	}
-	applied := step.Parallel(second...)
-	tellCreated(env, g, plan.Instances, results)
-	if applied.Kind != step.KindDone {
-		return applied
+	wait, o := applyInstances(ctx, env, g, s, plan)
+	if o.Kind != step.KindDone {
+		return o
 	}
 	if o := step.Worst(callPD(ctx, env, g, plan.Calls), deleteObjects(ctx, env, g, plan)); o.Kind != step.KindDone {
 		return o
@@ -84,13 +49,59 @@ func Act(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.
 		// It holds nobody up: what is waited for tells why.
 		return step.Wait("PD", plan.Outcome.After, plan.Outcome.Reason, plan.Outcome.Message+": "+o.Message)
 	}
+	return wait
+}
+
+// applyNeeded applies what the pods need to start, side by side.
+func applyNeeded(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, plan planning.Plan) step.Outcome {
+	var all []func() step.Outcome
+	for _, service := range plan.Services {
+		all = append(all, func() step.Outcome { return applyService(ctx, env, g, s, service) })
+	}
+	if plan.ConfigMap != nil {
+		all = append(all, func() step.Outcome {
+			return applyNew(ctx, env, g, plan.ConfigMap, workload.Selector(g))
+		})
+	}
+	if plan.Revision != nil {
+		all = append(all, func() step.Outcome {
+			return applyNew(ctx, env, g, plan.Revision, workload.Selector(g))
+		})
+	}
+	if plan.Budget != nil {
+		all = append(all, func() step.Outcome { return applyBudget(ctx, env, g, s, plan.Budget) })
+	}
+	return step.Parallel(all...)
+}
+
+// applyInstances applies the Instances, side by side. wait is what is to be waited for when
+// all else of the plan is done; Done for nothing.
+func applyInstances(ctx context.Context, env operator.Env, g v1alpha1.Group, s observation.Snapshot, plan planning.Plan) (wait, o step.Outcome) {
+	results, taken := make([]apply.Result, len(plan.Instances)), make([]string, len(plan.Instances))
+	var all []func() step.Outcome
+	for i, change := range plan.Instances {
+		all = append(all, func() step.Outcome {
+			if o := confirm(ctx, env, g, s, change); o.Kind != step.KindDone {
+				return o
+			}
+			var err error
+			if taken[i], err = retiredClaim(ctx, env, g, change); err != nil || taken[i] != "" {
+				return outcomeOfError(err)
+			}
+			var o step.Outcome
+			results[i], o = applyInstance(ctx, env, g, change)
+			return o
+		})
+	}
+	o = step.Parallel(all...)
+	tellCreated(env, g, plan.Instances, results)
 	if at := slices.IndexFunc(taken, func(claim string) bool { return claim != "" }); at >= 0 {
 		return step.Wait("PersistentVolumeClaim", time.Second, v1alpha1.ReasonCreating,
-			fmt.Sprintf("Instance %s is not made, for claim %s is that of a member that has left: another slot is taken as soon as the operator sees that", plan.Instances[at].Desired.Name, taken[at]))
+			fmt.Sprintf("Instance %s is not made, for claim %s is that of a member that has left: another slot is taken as soon as the operator sees that", plan.Instances[at].Desired.Name, taken[at])), o
 	}
 	if at := slices.IndexFunc(results, func(r apply.Result) bool { return r == apply.Created || r == apply.Updated }); at >= 0 && plan.Outcome.Kind == step.KindDone {
 		// The plan was made from what the Instances said of their old specs.
-		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonProgressing, "Instance "+plan.Instances[at].Desired.Name+" has just been changed")
+		return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonProgressing, "Instance "+plan.Instances[at].Desired.Name+" has just been changed"), o
 	}
-	return step.Done()
+	return step.Done(), o
 }

@@ -55,8 +55,8 @@ func checkServiceName(ctx context.Context, env operator.Env, g v1alpha1.Group, n
 	case err != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get Service %s: %w", name, err))
 	}
-	if conflict := observation.NameConflict(g, observation.Snapshot{Services: map[string]*corev1.Service{name: &service}}); conflict != "" {
-		o := step.Stall(v1alpha1.ReasonNameConflict, conflict)
+	if free := observation.NamesFree(g, observation.Snapshot{Services: map[string]*corev1.Service{name: &service}}); !free.Allowed() {
+		o := step.Stall(v1alpha1.ReasonNameConflict, free.Reason())
 		o.After = observation.RetryPeriod
 		return o
 	}

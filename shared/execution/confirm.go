@@ -101,8 +101,8 @@ func confirmSuspendOrder(ctx context.Context, env operator.Env, g v1alpha1.Group
 		return step.Done()
 	}
 	return judgeLiveGroups(ctx, env, g, func(now observation.Snapshot) step.Outcome {
-		if first := rollout.SuspendWait(g, now); first != "" {
-			return step.Conflict(v1alpha1.ReasonSuspended, first)
+		if may := rollout.MaySuspend(g, now); !may.Allowed() {
+			return step.Conflict(v1alpha1.ReasonSuspended, may.Reason())
 		}
 		return step.Done()
 	})

@@ -44,7 +44,7 @@ func downFor(c storestate.State, i *v1alpha1.Instance) time.Duration {
 	switch {
 	case !storestate.PDKnown(c).Allowed() || c.Group.GetComponentSpec().Suspended:
 		return 0
-	case m.Problem != "" || m.Store == nil || !slices.Contains([]string{pd.StateDown, pd.StateDisconnected}, m.Store.State):
+	case !m.Own.Allowed() || m.Store == nil || !slices.Contains([]string{pd.StateDown, pd.StateDisconnected}, m.Store.State):
 		return 0
 	case pod == nil || pod.Status == metav1.ConditionTrue || i.Spec.Suspended || i.Spec.Retire || !revisionWorks(c, i):
 		return 0

@@ -228,7 +228,7 @@ func preserveAnnotations(desired, live *v1alpha1.Instance) {
 // first are done.
 func deferSuspension(desired, live *v1alpha1.Instance, r component.Rendering) {
 	switch {
-	case desired.Spec.Suspended && r.SuspendWait != "":
+	case desired.Spec.Suspended && !r.MaySuspend.Allowed():
 		desired.Spec.Suspended = live.Spec.Suspended
 	case !desired.Spec.Suspended && !r.Gate.Open:
 		desired.Spec.Suspended = live.Spec.Suspended

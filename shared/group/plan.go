@@ -36,8 +36,8 @@ func MakePlan(g v1alpha1.Group, s observation.Snapshot, r component.Rendering) (
 		plan.Outcome = o
 		return plan, nil
 	}
-	if conflict := observation.NameConflict(g, s); conflict != "" {
-		plan.Outcome = step.Stall(v1alpha1.ReasonNameConflict, conflict)
+	if free := observation.NamesFree(g, s); !free.Allowed() {
+		plan.Outcome = step.Stall(v1alpha1.ReasonNameConflict, free.Reason())
 		plan.Outcome.After = observation.RetryPeriod
 		return plan, nil
 	}
@@ -170,8 +170,8 @@ func notReadyOutcome(task planning.Task) step.Outcome {
 		for _, i := range task.Snapshot.Instances {
 			switch {
 			case i.Status.PodUID == "":
-			case task.Rendering.SuspendWait != "" && !i.Spec.Suspended:
-				return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("pod %s still runs: %s", i.Name, task.Rendering.SuspendWait))
+			case !task.Rendering.MaySuspend.Allowed() && !i.Spec.Suspended:
+				return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("pod %s still runs: %s", i.Name, task.Rendering.MaySuspend.Reason()))
 			default:
 				return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonSuspended, fmt.Sprintf("pod %s is still stopping", i.Name))
 			}

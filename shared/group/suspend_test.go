@@ -18,6 +18,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/componenttest"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/instancetest"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // P5: the Lease of a member that was deleted and comes back does not wait for the
@@ -69,9 +70,9 @@ func TestAPodThatRunsOnSaysForWhom(t *testing.T) {
 	says := func(r component.Rendering) string {
 		return notReadyOutcome(planning.Task{Plan: &planning.Plan{}, Group: g, Snapshot: observation.Snapshot{Instances: []*v1alpha1.Instance{i}}, Rendering: r}).Message
 	}
-	assert.Equal(t, "pod kv-1 still runs: TiDBGroup db has to stop first", says(component.Rendering{SuspendWait: "TiDBGroup db has to stop first"}))
+	assert.Equal(t, "pod kv-1 still runs: TiDBGroup db has to stop first", says(component.Rendering{MaySuspend: verdict.Refuse("TiDBGroup db has to stop first")}))
 	i.Spec.Suspended = true
-	assert.Equal(t, "pod kv-1 is still stopping", says(component.Rendering{SuspendWait: "TiDBGroup db has to stop first"}))
+	assert.Equal(t, "pod kv-1 is still stopping", says(component.Rendering{MaySuspend: verdict.Refuse("TiDBGroup db has to stop first")}))
 }
 
 // P11: what holds a roll up is told of while volumes change.
@@ -88,14 +89,14 @@ func TestAVolumeHidesNoRollThatIsHeldUp(t *testing.T) {
 func TestADeletedMemberStopsWithItsGroup(t *testing.T) {
 	g := &v1alpha1.TiKVGroup{}
 	i := instancetest.Deleted(instancetest.Instance(1, "uid"))
-	open := component.Rendering{Component: componenttest.Clean{}, Gate: gate.Result{Open: true}}
+	open := component.Rendering{Component: componenttest.Clean{}, Gate: gate.Result{Open: true}, MaySuspend: verdict.Allow()}
 	stops := func(r component.Rendering) bool {
 		return deletingInstance(i, planning.Task{Plan: &planning.Plan{}, Group: g, Rendering: r}, component.Eviction{}).Spec.Suspended
 	}
 	assert.False(t, stops(open))
 	g.Spec.Suspended = true
 	assert.True(t, stops(open))
-	assert.False(t, stops(component.Rendering{Component: componenttest.Clean{}, SuspendWait: "TiDBGroup db has to stop first"}))
+	assert.False(t, stops(component.Rendering{Component: componenttest.Clean{}, MaySuspend: verdict.Refuse("TiDBGroup db has to stop first")}))
 	i.Spec.Suspended, g.Spec.Suspended = true, false
 	assert.False(t, stops(open))
 	assert.True(t, stops(component.Rendering{Component: componenttest.Clean{}}), "PD is to be Ready first")

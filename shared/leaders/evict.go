@@ -30,7 +30,7 @@ func UndoOrphaned(c storestate.State) (calls []component.Call, unknown bool) {
 		s, _ := c.Snapshot.PD.Store(call.Target)
 		return storestate.IsAnnotated(c, call.Instance) || storestate.IsTiFlash(s) == c.HasLeaders
 	})
-	return calls, c.WhyUnknown != ""
+	return calls, !c.TrustPD.Allowed()
 }
 
 // LeaderCount implements component.Component.
@@ -45,10 +45,10 @@ func LeaderCount(c storestate.State, i *v1alpha1.Instance) int {
 func Recover(c storestate.State, i *v1alpha1.Instance, _ lease.State) component.Preparation {
 	m := storestate.StoreOf(c, i)
 	switch {
-	case c.WhyUnknown != "":
-		return storestate.Waiting(v1alpha1.ReasonRecovering, "Instance %s has been restarted, and its store is not known: %s", i.Name, c.WhyUnknown)
-	case m.Problem != "":
-		return storestate.Waiting(v1alpha1.ReasonStoreMismatch, "%s", m.Problem)
+	case !c.TrustPD.Allowed():
+		return storestate.Waiting(v1alpha1.ReasonRecovering, "Instance %s has been restarted, and its store is not known: %s", i.Name, c.TrustPD.Reason())
+	case !m.Own.Allowed():
+		return storestate.Waiting(v1alpha1.ReasonStoreMismatch, "%s", m.Own.Reason())
 	case m.Store == nil && m.Recorded != "":
 		// It has left meanwhile: there is nothing to come back.
 		return component.Preparation{Ready: true}
@@ -75,8 +75,8 @@ const (
 func Evict(c storestate.State, d component.Disruption, begun time.Time) component.Preparation {
 	m := storestate.StoreOf(c, d.Instance)
 	switch {
-	case c.WhyUnknown != "":
-		return storestate.Waiting(v1alpha1.ReasonPDUnreachable, "Instance %s is not stopped: %s", d.Instance.Name, c.WhyUnknown)
+	case !c.TrustPD.Allowed():
+		return storestate.Waiting(v1alpha1.ReasonPDUnreachable, "Instance %s is not stopped: %s", d.Instance.Name, c.TrustPD.Reason())
 	case m.Store == nil, m.Store.State == pd.StateDown, m.Store.State == pd.StateOffline, !canLeadElsewhere(c, m):
 		return component.Preparation{Ready: true}
 	}

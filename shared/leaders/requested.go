@@ -31,10 +31,10 @@ func KeepAway(c storestate.State, i *v1alpha1.Instance) component.Eviction {
 	switch {
 	case i.DeletionTimestamp != nil:
 		// It stays as it is until its Instance goes.
-	case c.WhyUnknown != "":
-		wait(storestate.LookLater, "Instance %s is to lead nothing (annotation %s): %s", i.Name, v1alpha1.AnnotationEvictLeaders, c.WhyUnknown)
-	case m.Problem != "":
-		wait(storestate.LookLater, "Instance %s is to lead nothing (annotation %s): %s", i.Name, v1alpha1.AnnotationEvictLeaders, m.Problem)
+	case !c.TrustPD.Allowed():
+		wait(storestate.LookLater, "Instance %s is to lead nothing (annotation %s): %s", i.Name, v1alpha1.AnnotationEvictLeaders, c.TrustPD.Reason())
+	case !m.Own.Allowed():
+		wait(storestate.LookLater, "Instance %s is to lead nothing (annotation %s): %s", i.Name, v1alpha1.AnnotationEvictLeaders, m.Own.Reason())
 	case m.Store == nil:
 		wait(storestate.LookLater, "Instance %s is to lead nothing (annotation %s): PD lists no store at %s", i.Name, v1alpha1.AnnotationEvictLeaders, m.Address)
 	case c.Snapshot.HolderLost && c.Snapshot.Lease.Names(i.Name):
@@ -66,12 +66,12 @@ func KeepAway(c storestate.State, i *v1alpha1.Instance) component.Eviction {
 // to lead again. UndoPreparation tells PD so.
 func awaitRestored(c storestate.State, m storestate.Match) (out component.Eviction) {
 	i := m.Instance
-	if !c.HasLeaders || storestate.MarkOf(i) != member.Evict || i.DeletionTimestamp != nil || c.WhyUnknown == "" && len(StopEvicting(c, i)) == 0 {
+	if !c.HasLeaders || storestate.MarkOf(i) != member.Evict || i.DeletionTimestamp != nil || c.TrustPD.Allowed() && len(StopEvicting(c, i)) == 0 {
 		return out
 	}
 	why := ""
-	if c.WhyUnknown != "" {
-		why = ": " + c.WhyUnknown
+	if !c.TrustPD.Allowed() {
+		why = ": " + c.TrustPD.Reason()
 	}
 	out.Wait = storestate.Waiting(v1alpha1.ReasonEvictingLeaders, "the store of Instance %s is to lead again (annotation %s is gone)%s", i.Name, v1alpha1.AnnotationEvictLeaders, why).Wait
 	return out

@@ -1,4 +1,3 @@
-// Package leaseclient reads and writes the Lease that package lease is about.
 package leaseclient
 
 import (

@@ -1,12 +1,12 @@
 package observation
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
@@ -23,13 +23,13 @@ func BudgetName(g v1alpha1.Group) string {
 	return g.PDGroupName() + "-" + g.Component()
 }
 
-// NameConflict names an object of another owner that has one of the group's names.
-func NameConflict(g v1alpha1.Group, s Snapshot) string {
+// NamesFree says whether no object of another owner has one of the group's names.
+func NamesFree(g v1alpha1.Group, s Snapshot) verdict.Verdict {
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
 		service := s.Services[name]
 		if !workload.IsOwned(g, service) {
-			return fmt.Sprintf("Service %s exists and belongs to somebody else: delete it (kubectl -n %s delete service %s) or give the group another name", name, g.GetNamespace(), name)
+			return verdict.Refusef("Service %s exists and belongs to somebody else: delete it (kubectl -n %s delete service %s) or give the group another name", name, g.GetNamespace(), name)
 		}
 	}
-	return ""
+	return verdict.Allow()
 }

@@ -40,7 +40,7 @@ type Snapshot struct {
 	// Claims that exist, by the Instance that they are labelled with.
 	Claims map[string][]metav1.ObjectMeta
 	// ForeignClaims have names that the first PD members would use, and are not known to
-	// be theirs; sorted. They are looked for until the cluster has been founded.
+	// be theirs; sorted. They are looked for until the cluster has been bootstrapped.
 	ForeignClaims []string
 	// RetiredSlots hold the claims of members that have left for good.
 	RetiredSlots map[int32]bool

@@ -1,6 +1,3 @@
-// Package origin tells where a person has to edit what a group is asked for: in
-// the group, or in the TidbCluster that made it and sets the group back; in the
-// Instance if it has no group. It is pure.
 package origin
 
 import (

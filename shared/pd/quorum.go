@@ -18,7 +18,7 @@ func (v View) Healthy(but ...string) int {
 
 // Starting returns a member that was added and has not started yet, and whether
 // there is one: it has no name. It counts for what a majority is, and PD adds no
-// other one while it is there. A founder that has not started yet has a name and
+// other one while it is there. An initial member that has not started yet has a name and
 // no client URL; it was never added.
 func (v View) Starting() (Member, bool) {
 	at := slices.IndexFunc(v.Members, func(m Member) bool { return m.Name == "" })

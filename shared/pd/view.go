@@ -106,7 +106,7 @@ const (
 	StateTombstone = "Tombstone"
 )
 
-// StoredSections are the tables of pd.toml that PD reads when it founds a cluster and
+// StoredSections are the tables of pd.toml that PD reads when it bootstraps a cluster and
 // stores from then on: its file counts no more for them, and its API changes them (in
 // PD's sources server/config.PersistOptions and server/api.confHandler.SetConfig).
 func StoredSections() []string {

@@ -87,7 +87,7 @@ func LabelChanges(s observation.Snapshot, matches []storestate.Match, user map[s
 	users := LabelTexts(user)
 	var out []LabelChange
 	for _, m := range matches {
-		if m.Store == nil || m.Problem != "" || m.Instance.DeletionTimestamp != nil {
+		if m.Store == nil || !m.Own.Allowed() || m.Instance.DeletionTimestamp != nil {
 			continue
 		}
 		want := topology.StoreLabels(s.Nodes[m.Instance.Status.NodeName], s.PD.LocationLabels, users)

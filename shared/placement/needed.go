@@ -78,7 +78,7 @@ func Dispensable(c storestate.State, members ...*v1alpha1.Instance) verdict.Verd
 
 // Removable says whether a member may leave now.
 func Removable(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
-	return verdict.All(storestate.PDKnown(c), verdict.Unless(storestate.StoreOf(c, i).Problem), Dispensable(c, i))
+	return verdict.All(storestate.PDKnown(c), storestate.StoreOf(c, i).Own, Dispensable(c, i))
 }
 
 // enoughStores compares the stores with the number of replicas.

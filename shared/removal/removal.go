@@ -42,10 +42,10 @@ func Leave(c storestate.State, d component.Disruption, begun time.Time) componen
 	switch {
 	case !departure.MustLeave(c, i):
 		return releaseToReturn(c, d)
-	case c.WhyUnknown != "":
-		return storestate.Waiting(v1alpha1.ReasonPDUnreachable, "Instance %s stays for now (%s): %s", i.Name, d.Why, c.WhyUnknown)
-	case m.Problem != "":
-		return storestate.Waiting(v1alpha1.ReasonStoreMismatch, "%s", m.Problem)
+	case !c.TrustPD.Allowed():
+		return storestate.Waiting(v1alpha1.ReasonPDUnreachable, "Instance %s stays for now (%s): %s", i.Name, d.Why, c.TrustPD.Reason())
+	case !m.Own.Allowed():
+		return storestate.Waiting(v1alpha1.ReasonStoreMismatch, "%s", m.Own.Reason())
 	case departure.HasLeft(c, m):
 		return finishRemoval(c, d, m)
 	case m.Store == nil && m.Recorded != "":
@@ -80,8 +80,8 @@ func finishRemoval(c storestate.State, d component.Disruption, m storestate.Matc
 // releaseToReturn lets a member's Instance go without its store, once nothing of an
 // earlier preparation is left in PD.
 func releaseToReturn(c storestate.State, d component.Disruption) component.Preparation {
-	if c.WhyUnknown != "" && storestate.MarkOf(d.Instance) != "" {
-		p := storestate.Waiting(v1alpha1.ReasonPDUnreachable, "Instance %s (%s) stays until it is known what was done to its store: %s", d.Instance.Name, d.Why, c.WhyUnknown)
+	if !c.TrustPD.Allowed() && storestate.MarkOf(d.Instance) != "" {
+		p := storestate.Waiting(v1alpha1.ReasonPDUnreachable, "Instance %s (%s) stays until it is known what was done to its store: %s", d.Instance.Name, d.Why, c.TrustPD.Reason())
 		p.Stays = true
 		return p
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // Order is the order in which the kinds of a cluster get a new version or configuration.
@@ -72,20 +73,20 @@ func IsIndependentOfRoll(reason string) bool {
 	}, reason)
 }
 
-// SuspendWait says which group of the cluster has to stop before the pods of a group may;
-// empty if none has. Groups that are not suspended are not waited for.
-func SuspendWait(g v1alpha1.Group, s observation.Snapshot) string {
+// MaySuspend says whether the pods of a group may stop, or which group of the cluster has to
+// stop first. Groups that are not suspended are not waited for.
+func MaySuspend(g v1alpha1.Group, s observation.Snapshot) verdict.Verdict {
 	for _, other := range s.Groups {
 		if !IsBefore(g.GroupKind(), other.GroupKind()) || !other.GetComponentSpec().Suspended || other.GetDeletionTimestamp() != nil {
 			continue
 		}
 		c := gate.Current(other.GetGroupStatus().Conditions, other.GetGeneration(), v1alpha1.ConditionUpToDate)
 		if c == nil || c.Status != metav1.ConditionTrue && !HasStopped(c.Reason) {
-			return fmt.Sprintf("%s %s has to stop first: kubectl -n %s describe %s %s",
+			return verdict.Refusef("%s %s has to stop first: kubectl -n %s describe %s %s",
 				other.GroupKind(), other.GetName(), other.GetNamespace(), strings.ToLower(other.GroupKind()), other.GetName())
 		}
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // HasStopped reports whether a suspended group with this reason has no pod left. One that

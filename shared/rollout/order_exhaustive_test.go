@@ -143,7 +143,7 @@ func (st stage) reconcile(now []turn, at int) (turn, string) {
 	}
 	switch {
 	case is.suspend && is.running:
-		if SuspendWait(g, s) != "" {
+		if !MaySuspend(g, s).Allowed() {
 			break
 		}
 		next.running = false

@@ -20,13 +20,13 @@ func TestASuspendedGroupWithoutPodsIsNotWaitedFor(t *testing.T) {
 			other := &v1alpha1.TiDBGroup{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns", Generation: 2}}
 			other.Spec.Suspended = true
 			other.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: reason, ObservedGeneration: 2}}
-			got := SuspendWait(pd, observation.Snapshot{Groups: []v1alpha1.Group{other}})
-			assert.Equal(t, waits, got != "", got)
+			got := MaySuspend(pd, observation.Snapshot{Groups: []v1alpha1.Group{other}})
+			assert.Equal(t, waits, !got.Allowed(), got.Reason())
 			if waits {
-				assert.Contains(t, got, "TiDBGroup db has to stop first: kubectl -n ns describe tidbgroup db")
+				assert.Contains(t, got.Reason(), "TiDBGroup db has to stop first: kubectl -n ns describe tidbgroup db")
 			}
 			other.Generation = 3
-			assert.NotEmpty(t, SuspendWait(pd, observation.Snapshot{Groups: []v1alpha1.Group{other}}), "it has not seen its spec yet")
+			assert.False(t, MaySuspend(pd, observation.Snapshot{Groups: []v1alpha1.Group{other}}).Allowed(), "it has not seen its spec yet")
 		})
 	}
 }

@@ -19,14 +19,14 @@ import (
 // a region in different ones.
 func ChooseBatch(c storestate.State, first *v1alpha1.Instance, others []*v1alpha1.Instance) (with []*v1alpha1.Instance, alone string) {
 	m := storestate.StoreOf(c, first)
-	if c.RestartTogether == "" || c.WhyUnknown != "" || m.Store == nil || len(others) == 0 {
+	if c.RestartTogether == "" || !c.TrustPD.Allowed() || m.Store == nil || len(others) == 0 {
 		return nil, ""
 	}
 	if may := isolated(c, nil); !may.Allowed() {
 		return nil, may.Reason()
 	}
 	for _, i := range others {
-		if other := storestate.StoreOf(c, i); other.Store != nil && other.Problem == "" && zoneOf(c, *other.Store) == zoneOf(c, *m.Store) {
+		if other := storestate.StoreOf(c, i); other.Store != nil && other.Own.Allowed() && zoneOf(c, *other.Store) == zoneOf(c, *m.Store) {
 			with = append(with, i)
 		}
 	}
@@ -43,8 +43,8 @@ func AllowsBatch(c storestate.State, all []*v1alpha1.Instance) verdict.Verdict {
 	}
 	for _, i := range all {
 		m := storestate.StoreOf(c, i)
-		if m.Problem != "" {
-			return verdict.Refuse(m.Problem)
+		if !m.Own.Allowed() {
+			return m.Own
 		}
 		if m.Store == nil {
 			continue

@@ -48,7 +48,7 @@ func RegionsKeepMajority(c storestate.State, i *v1alpha1.Instance) verdict.Verdi
 // were stopped.
 func RegionsAtRisk(c storestate.State, i *v1alpha1.Instance) []string {
 	m := storestate.StoreOf(c, i)
-	if m.Store == nil || c.WhyUnknown != "" {
+	if m.Store == nil || !c.TrustPD.Allowed() {
 		return nil
 	}
 	few := isUnreplicated(c, *m.Store)

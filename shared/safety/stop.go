@@ -28,7 +28,7 @@ func NotServing(c storestate.State, i *v1alpha1.Instance) bool {
 	}
 	m := storestate.StoreOf(c, i)
 	switch {
-	case c.WhyUnknown != "", m.Problem != "":
+	case !c.TrustPD.Allowed(), !m.Own.Allowed():
 		return false
 	case m.Store == nil:
 		return true
@@ -56,7 +56,7 @@ func OthersWork(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
 // Trusted says whether PD and a member's store are known. If not, nothing is done to it whatever
 // a user says.
 func Trusted(c storestate.State, i *v1alpha1.Instance) verdict.Verdict {
-	return verdict.All(storestate.PDKnown(c), verdict.Unless(storestate.StoreOf(c, i).Problem))
+	return verdict.All(storestate.PDKnown(c), storestate.StoreOf(c, i).Own)
 }
 
 // works says whether a store works, and will, when one that stands so is stopped. One without regions does not matter once PD knows

@@ -23,7 +23,7 @@ import (
 // has lost its majority with stores of others.
 func PutHealth(g v1alpha1.Group, s observation.Snapshot, matches []storestate.Match, start gate.Dependencies, set *conditions.Set) {
 	const condition = v1alpha1.ConditionStoresHealthy
-	reason, silence := storestate.DistrustPD(g, s)
+	trust := storestate.TrustPD(g, s)
 	counts := rollout.Count(s, "")
 	switch {
 	case g.GetComponentSpec().Suspended:
@@ -34,10 +34,10 @@ func PutHealth(g v1alpha1.Group, s observation.Snapshot, matches []storestate.Ma
 		set.False(condition, start.Reason, start.Message)
 	case len(s.Instances) == 0:
 		set.False(condition, v1alpha1.ReasonNoInstances, "no Instance exists yet")
-	case silence != "" && counts.Ready == 0:
-		set.False(condition, reason, "no Instance is ready, and "+silence)
-	case silence != "":
-		set.Unknown(condition, reason, silence)
+	case !trust.Allowed() && counts.Ready == 0:
+		set.False(condition, storestate.DistrustReason(s), "no Instance is ready, and "+trust.Reason())
+	case !trust.Allowed():
+		set.Unknown(condition, storestate.DistrustReason(s), trust.Reason())
 	default:
 		reason, message := summary(matches)
 		status := metav1.ConditionFalse
@@ -59,7 +59,7 @@ func PutHealth(g v1alpha1.Group, s observation.Snapshot, matches []storestate.Ma
 func summary(matches []storestate.Match) (reason, message string) {
 	up, all, reason, first := 0, 0, v1alpha1.ReasonStoresHealthy, ""
 	for _, m := range matches {
-		if m.Instance.Spec.Retire && m.Problem == "" {
+		if m.Instance.Spec.Retire && m.Own.Allowed() {
 			continue // it is being removed
 		}
 		all++
@@ -67,7 +67,7 @@ func summary(matches []storestate.Match) (reason, message string) {
 		if v.Healthy && m.Store.State != pd.StateUp && !member.IsReady(m.Instance) {
 			// Disconnected and without a ready pod: it has not only been
 			// forgotten by a new PD leader.
-			v = storestate.Verdict{Joined: true, Reason: v1alpha1.ReasonMemberUnhealthy, Message: fmt.Sprintf("store %s is %s", m.Store.ID, m.Store.State)}
+			v = storestate.Health{Joined: true, Reason: v1alpha1.ReasonMemberUnhealthy, Message: fmt.Sprintf("store %s is %s", m.Store.ID, m.Store.State)}
 		}
 		if v.Healthy {
 			up++
@@ -138,12 +138,12 @@ func lost(s observation.Snapshot) int {
 // which keeps it for them. Other groups do not report how many there are: the number
 // would have their status written all the time.
 func PutHolding(g v1alpha1.Group, s observation.Snapshot, matches []storestate.Match, set *conditions.Set) {
-	if _, silence := storestate.DistrustPD(g, s); silence != "" || g.GetAnnotations()[v1alpha1.AnnotationEntryRemoved] == "" {
+	if !storestate.TrustPD(g, s).Allowed() || g.GetAnnotations()[v1alpha1.AnnotationEntryRemoved] == "" {
 		return
 	}
 	regions, stores := 0, 0
 	for _, m := range matches {
-		if m.Store != nil && m.Problem == "" {
+		if m.Store != nil && m.Own.Allowed() {
 			regions += m.Store.Regions
 			stores++
 		}

@@ -95,11 +95,11 @@ func TestKV02StoreOfAnInstance(t *testing.T) {
 			}
 			assert.Equal(t, c.id, id)
 			if c.problem == "" {
-				assert.Empty(t, m.Problem)
+				assert.True(t, m.Own.Allowed())
 				return
 			}
-			assert.Contains(t, m.Problem, c.problem)
-			assert.Equal(t, step.KindStall, storestate.Problem([]storestate.Match{m}).Kind)
+			assert.Contains(t, m.Own.Reason(), c.problem)
+			assert.Equal(t, step.KindStall, storestate.StallOnMismatch([]storestate.Match{m}).Kind)
 		})
 	}
 }
@@ -272,9 +272,11 @@ func TestAnswersOfAnotherPDAreNotUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := snapshot(nil)
 			c.change(&s)
-			reason, message := storestate.DistrustPD(kv(1), s)
-			assert.Equal(t, c.reason, reason)
-			assert.Equal(t, c.reason != "", message != "")
+			trust := storestate.TrustPD(kv(1), s)
+			assert.Equal(t, c.reason == "", trust.Allowed(), trust.Reason())
+			if c.reason != "" {
+				assert.Equal(t, c.reason, storestate.DistrustReason(s))
+			}
 		})
 	}
 }

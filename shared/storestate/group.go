@@ -63,7 +63,7 @@ func GroupNameOf(store pd.Store) string {
 // of whatever owner, and what brings them back; empty if none has. A leader of PD that
 // is new misses stores that run.
 func DescribeOutage(g v1alpha1.Group, s observation.Snapshot) string {
-	if _, silence := DistrustPD(g, s); silence != "" || !s.PD.MajorityLost || g.GroupKind() != v1alpha1.KindTiKVGroup {
+	if !TrustPD(g, s).Allowed() || !s.PD.MajorityLost || g.GroupKind() != v1alpha1.KindTiKVGroup {
 		return ""
 	}
 	var dead []pd.Store

@@ -13,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // Match is an Instance and its store.
@@ -26,9 +27,8 @@ type Match struct {
 	Recorded string
 	// Store as PD lists it, nil if it does not.
 	Store *pd.Store
-	// Problem says that the store is not the one that it should be, and what a
-	// user may do; empty if it is.
-	Problem string
+	// Own says whether the store is the one that it should be; if not, what a user may do.
+	Own verdict.Verdict
 }
 
 // Matches finds the store of every Instance of a group. port is where a store
@@ -49,7 +49,7 @@ func Matches(g v1alpha1.Group, s observation.Snapshot, port int32) []Match {
 	out := make([]Match, 0, len(s.Instances))
 	for _, i := range s.Instances {
 		m := Match{
-			Instance: i, Recorded: RecordedID(i),
+			Instance: i, Recorded: RecordedID(i), Own: verdict.Allow(),
 			Address: fmt.Sprintf("%s:%d", names.PodHost(i.Name, g.GetName(), g.GetNamespace(), g.GetComponentSpec().ClusterDomain), port),
 		}
 		if m.Recorded == "" {
@@ -72,9 +72,9 @@ func (m *Match) adopt(here []pd.Store, owner map[string]string) {
 	switch {
 	case len(candidates) == 0:
 	case len(candidates) > 1:
-		m.Problem = fmt.Sprintf("PD lists stores %s and %s at the address of Instance %s: remove the one that is not running from PD", candidates[0].ID, candidates[1].ID, m.Instance.Name)
+		m.Own = verdict.Refusef("PD lists stores %s and %s at the address of Instance %s: remove the one that is not running from PD", candidates[0].ID, candidates[1].ID, m.Instance.Name)
 	case owner[candidates[0].ID] != "":
-		m.Problem = fmt.Sprintf("at the address of Instance %s PD lists store %s, which is Instance %s: its claims hold the data of another member; give each Instance its own claims back", m.Instance.Name, candidates[0].ID, owner[candidates[0].ID])
+		m.Own = verdict.Refusef("at the address of Instance %s PD lists store %s, which is Instance %s: its claims hold the data of another member; give each Instance its own claims back", m.Instance.Name, candidates[0].ID, owner[candidates[0].ID])
 	default:
 		m.Store = &candidates[0]
 	}
@@ -85,7 +85,7 @@ func (m *Match) adopt(here []pd.Store, owner map[string]string) {
 func (m *Match) verify(g v1alpha1.Group, view pd.View, here []pd.Store, port int32) {
 	for _, other := range notLeaving(here) {
 		if other.ID != m.Recorded {
-			m.Problem = fmt.Sprintf("Instance %s is store %s, but at its address PD lists store %s: its data was lost or replaced; restore its claims, or delete the Instance (kubectl -n %s delete instance %s) to go on with store %s",
+			m.Own = verdict.Refusef("Instance %s is store %s, but at its address PD lists store %s: its data was lost or replaced; restore its claims, or delete the Instance (kubectl -n %s delete instance %s) to go on with store %s",
 				m.Instance.Name, m.Recorded, other.ID, m.Instance.Namespace, m.Instance.Name, other.ID)
 			return
 		}
@@ -95,18 +95,18 @@ func (m *Match) verify(g v1alpha1.Group, view pd.View, here []pd.Store, port int
 		return
 	}
 	if pod := podOf(g, store, port); pod != m.Instance.Name {
-		m.Problem = fmt.Sprintf("Instance %s is store %s, but PD lists that store at %s: another member runs with its data; give each Instance its own claims back", m.Instance.Name, m.Recorded, store.Address)
+		m.Own = verdict.Refusef("Instance %s is store %s, but PD lists that store at %s: another member runs with its data; give each Instance its own claims back", m.Instance.Name, m.Recorded, store.Address)
 		return
 	}
 	m.Store = &store
 }
 
-// Problem stalls a group of which a store is not the one that it should be;
+// StallOnMismatch stalls a group of which a store is not the one that it should be;
 // Done if there is none.
-func Problem(matches []Match) step.Outcome {
+func StallOnMismatch(matches []Match) step.Outcome {
 	for _, m := range matches {
-		if m.Problem != "" {
-			return step.Stall(v1alpha1.ReasonStoreMismatch, m.Problem)
+		if !m.Own.Allowed() {
+			return step.Stall(v1alpha1.ReasonStoreMismatch, m.Own.Reason())
 		}
 	}
 	return step.Done()
@@ -147,27 +147,27 @@ func RecordedID(i *v1alpha1.Instance) string {
 }
 
 // Judge tells what PD's answer means for an Instance.
-func (m Match) Judge() Verdict {
+func (m Match) Judge() Health {
 	switch {
-	case m.Problem != "":
-		return Verdict{Reason: v1alpha1.ReasonStoreMismatch, Message: m.Problem}
+	case !m.Own.Allowed():
+		return Health{Reason: v1alpha1.ReasonStoreMismatch, Message: m.Own.Reason()}
 	case m.Store == nil && m.Recorded == "":
-		return Verdict{Reason: v1alpha1.ReasonMemberNotListed, Message: "PD lists no store at " + m.Address}
+		return Health{Reason: v1alpha1.ReasonMemberNotListed, Message: "PD lists no store at " + m.Address}
 	case m.Store == nil:
-		return Verdict{Reason: v1alpha1.ReasonMemberNotListed, Message: fmt.Sprintf("PD does not list store %s any more: it has been removed", m.Recorded)}
+		return Health{Reason: v1alpha1.ReasonMemberNotListed, Message: fmt.Sprintf("PD does not list store %s any more: it has been removed", m.Recorded)}
 	}
 	name := "store " + m.Store.ID
 	switch {
 	case m.Store.State == pd.StateUp:
-		return Verdict{Joined: true, Healthy: true, Reason: v1alpha1.ReasonMemberHealthy, Message: name + " is Up"}
+		return Health{Joined: true, Healthy: true, Reason: v1alpha1.ReasonMemberHealthy, Message: name + " is Up"}
 	case m.Store.State == pd.StateDisconnected && m.Was(v1alpha1.ConditionHealthy):
 		// After a change of PD's leader every store is Disconnected until its
 		// next heartbeat. A pod that really died is not ready either way.
-		return Verdict{Joined: true, Healthy: true, Reason: v1alpha1.ReasonMemberHealthy, Message: name + " was Up when PD last heard of it"}
+		return Health{Joined: true, Healthy: true, Reason: v1alpha1.ReasonMemberHealthy, Message: name + " was Up when PD last heard of it"}
 	case !m.Store.Started && m.Store.State != pd.StateOffline:
-		return Verdict{Joined: true, Reason: v1alpha1.ReasonRegistering, Message: name + " has registered and not sent a heartbeat yet"}
+		return Health{Joined: true, Reason: v1alpha1.ReasonRegistering, Message: name + " has registered and not sent a heartbeat yet"}
 	}
-	return Verdict{Joined: true, Reason: v1alpha1.ReasonMemberUnhealthy, Message: name + " is " + m.Store.State}
+	return Health{Joined: true, Reason: v1alpha1.ReasonMemberUnhealthy, Message: name + " is " + m.Store.State}
 }
 
 // Was reports whether the Instance carries a condition at True.
@@ -198,7 +198,7 @@ func (m Match) putDrained(set *conditions.Set, left bool, waits string) {
 // PD says: it is what tells the store from another one at its address.
 func (m Match) status() *v1alpha1.MemberStatus {
 	switch {
-	case m.Problem != "" || (m.Store == nil && m.Recorded == ""):
+	case !m.Own.Allowed() || (m.Store == nil && m.Recorded == ""):
 		return m.Instance.Status.Member
 	case m.Store == nil:
 		gone := *m.Instance.Status.Member

@@ -10,8 +10,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
 )
 
-// Verdict is what PD's answer means for one Instance.
-type Verdict struct {
+// Health is what PD's answer means for one Instance.
+type Health struct {
 	Joined, Healthy bool
 	// Reason of Healthy, and of Joined if that is False too.
 	Reason  string
@@ -36,7 +36,7 @@ func Members(matches []Match, drained map[string]bool, waiting map[string]string
 			status = metav1.ConditionTrue
 		}
 		reason := v.Reason
-		if m.Store == nil && m.Recorded != "" && m.Problem == "" {
+		if m.Store == nil && m.Recorded != "" && m.Own.Allowed() {
 			reason = v1alpha1.ReasonStoreTombstone
 		}
 		set.Put(v1alpha1.ConditionHealthy, status, reason, v.Message)

@@ -17,9 +17,9 @@ type State struct {
 	Group v1alpha1.StoreGroup
 	// Snapshot of the group.
 	Snapshot observation.Snapshot
-	// WhyUnknown says why PD's answer is not to be used; empty if it is.
-	WhyUnknown string
-	// Stores of the Instances, none while WhyUnknown says something.
+	// TrustPD says whether what PD answered is to be used.
+	TrustPD verdict.Verdict
+	// Stores of the Instances, none while TrustPD refuses.
 	Stores []Match
 	// HasLeaders says that the members lead regions, which are moved away before one
 	// is stopped, for at most EvictTimeout.
@@ -36,7 +36,7 @@ type State struct {
 func StoreOf(c State, i *v1alpha1.Instance) Match {
 	at := slices.IndexFunc(c.Stores, func(m Match) bool { return m.Instance.Name == i.Name })
 	if at < 0 {
-		return Match{Instance: i, Recorded: RecordedID(i)}
+		return Match{Instance: i, Recorded: RecordedID(i), Own: verdict.Allow()} // nothing is known against it
 	}
 	return c.Stores[at]
 }
@@ -55,10 +55,10 @@ func OtherStores(c State, m Match) []pd.Store {
 
 // PDKnown says whether PD can be relied upon now.
 func PDKnown(c State) verdict.Verdict {
-	if c.WhyUnknown == "" && !c.Snapshot.PD.HasQuorum() {
+	if c.TrustPD.Allowed() && !c.Snapshot.PD.HasQuorum() {
 		return verdict.Refusef("PDGroup %s has no quorum: kubectl -n %s describe pdgroup %s", c.Group.PDGroupName(), c.Group.GetNamespace(), c.Group.PDGroupName())
 	}
-	return verdict.Unless(c.WhyUnknown)
+	return c.TrustPD
 }
 
 // KnowsRegions reports whether PD knows by now which regions lie where: a new leader

@@ -1,27 +1,33 @@
 package storestate
 
 import (
-	"fmt"
-
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
-// DistrustPD says why what PD answered says nothing about the stores of a group;
-// both are empty if it may be used. The answer must come from the very PD that
-// the PDGroup stands for.
-func DistrustPD(g v1alpha1.Group, s observation.Snapshot) (reason, message string) {
+// TrustPD says whether what PD answered tells of the stores of a group. The answer must
+// come from the very PD that the PDGroup stands for.
+func TrustPD(g v1alpha1.Group, s observation.Snapshot) verdict.Verdict {
 	switch {
 	case s.PDGroup == nil:
-		return v1alpha1.ReasonWaitingForPDGroup, fmt.Sprintf("PDGroup %s does not exist", g.PDGroupName())
+		return verdict.Refusef("PDGroup %s does not exist", g.PDGroupName())
 	case s.PDGroup.Status.ClusterID == "":
-		return v1alpha1.ReasonWaitingForPDGroup, fmt.Sprintf("PDGroup %s has no cluster ID yet", g.PDGroupName())
+		return verdict.Refusef("PDGroup %s has no cluster ID yet", g.PDGroupName())
 	case s.PD.Err != nil:
-		return v1alpha1.ReasonPDUnreachable, s.PD.Err.Error()
+		return verdict.Refuse(s.PD.Err.Error())
 	case s.PD.ClusterID == "":
-		return v1alpha1.ReasonPDUnreachable, "PD has not been asked"
+		return verdict.Refuse("PD has not been asked")
 	case s.PD.ClusterID != s.PDGroup.Status.ClusterID:
-		return v1alpha1.ReasonPDUnreachable, fmt.Sprintf("the PD that answers has cluster ID %s, but PDGroup %s has %s", s.PD.ClusterID, g.PDGroupName(), s.PDGroup.Status.ClusterID)
+		return verdict.Refusef("the PD that answers has cluster ID %s, but PDGroup %s has %s", s.PD.ClusterID, g.PDGroupName(), s.PDGroup.Status.ClusterID)
 	}
-	return "", ""
+	return verdict.Allow()
+}
+
+// DistrustReason is the reason of a condition for which TrustPD refuses.
+func DistrustReason(s observation.Snapshot) string {
+	if s.PDGroup == nil || s.PDGroup.Status.ClusterID == "" {
+		return v1alpha1.ReasonWaitingForPDGroup
+	}
+	return v1alpha1.ReasonPDUnreachable
 }

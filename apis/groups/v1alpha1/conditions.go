@@ -153,9 +153,9 @@ const (
 
 	ReasonBootstrapped  = "Bootstrapped"
 	ReasonBootstrapping = "Bootstrapping"
-	// ReasonFoundersLost: Instances that may have founded PD's cluster are gone,
+	// ReasonInitialMembersLost: Instances that may have bootstrapped PD's cluster are gone,
 	// and the cluster's ID was not known yet. Set by the pdgroup operator.
-	ReasonFoundersLost = "FoundersLost"
+	ReasonInitialMembersLost = "InitialMembersLost"
 	// ReasonRecoveryRefused: a request to rebuild PD from one member is not obeyed,
 	// and nothing has been touched for it. Set by the pdgroup operator.
 	ReasonRecoveryRefused = "RecoveryRefused"
@@ -317,7 +317,7 @@ func ConditionTable() []ConditionInfo {
 		ReasonRestarting, ReasonPreparing, ReasonRecovering, ReasonDraining, ReasonWaitingForLease, ReasonUnsafe, ReasonScaleInRefused, ReasonUpdateHeld, ReasonAnnouncingUpgrade, ReasonReplacing, ReasonReplacementPending, ReasonRebalancing, ReasonEvictionTimedOut, ReasonEvictingLeaders, ReasonConfigPending, ReasonConfigRefused,
 		ReasonWaitingForPDGroup, ReasonWaitingForTiKVGroup, ReasonWaitingForInstances, ReasonWaitingForGroups, ReasonWaitingForCertificate,
 		ReasonInvalidSpec, ReasonCertificateInvalid, ReasonTLSMismatch, ReasonClusterIDMismatch, ReasonNameConflict, ReasonEntryRemoved, ReasonPaused, ReasonSuspended, ReasonDeleting, ReasonRequestFailed,
-		ReasonBootstrapping, ReasonFoundersLost, ReasonQuorumLost, ReasonRecoveryRefused, ReasonRecoveringQuorum, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegionsUnavailable, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
+		ReasonBootstrapping, ReasonInitialMembersLost, ReasonQuorumLost, ReasonRecoveryRefused, ReasonRecoveringQuorum, ReasonPDUnreachable, ReasonStoresUnhealthy, ReasonRegionsUnavailable, ReasonRegistering, ReasonNoInstances, ReasonStoreTombstone, ReasonStoreMismatch,
 		ReasonPodMissing, ReasonPodPending, ReasonPodUnschedulable, ReasonPodNotReady, ReasonNodeUnreachable, ReasonPodFailed, ReasonPodRejected, ReasonPodTerminating, ReasonPodOfAnotherOwner,
 		ReasonImagePullFailed, ReasonContainerCrashing, ReasonContainerConfig,
 		ReasonClaimPending, ReasonClaimLost, ReasonClaimRetired, ReasonClaimRejected, ReasonClaimTerminating, ReasonStorageClassAbsent, ReasonQuotaExceeded, ReasonLimitRangeExceeded,

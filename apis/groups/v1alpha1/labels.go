@@ -150,7 +150,7 @@ const (
 	// data, and removed when it does again. The group's operator then tells how many
 	// regions it has (ConditionHoldsRegions).
 	AnnotationEntryRemoved = LabelPrefix + "entry-removed"
-	// AnnotationStart is, on the pod of a member that founds PD's cluster, the argument
+	// AnnotationStart is, on the pod of a member that bootstraps PD's cluster, the argument
 	// that it starts with. It changes to one that joins, without a restart, as soon as
 	// there is a cluster.
 	AnnotationStart = LabelPrefix + "start"

@@ -73,14 +73,14 @@ type PDGroupStatus struct {
 	// Leader is the name of the member that leads PD.
 	// +optional
 	Leader string `json:"leader,omitempty"`
-	// Founders are the Instances that found the cluster, until its ID is known. A
-	// founder that is gone without having been released is never started again: it
-	// could found a second cluster.
+	// InitialMembers are the Instances that bootstrap the cluster, until its ID is known. One
+	// that is gone without having been released is never started again: it could
+	// bootstrap a second cluster.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
-	Founders []PDFounder `json:"founders,omitempty"`
+	InitialMembers []PDInitialMember `json:"initialMembers,omitempty"`
 	// Members as PD lists them.
 	// +listType=map
 	// +listMapKey=name
@@ -166,8 +166,8 @@ const (
 	RecoveryFinished PDRecoveryPhase = "Finished"
 )
 
-// PDFounder is an Instance that founds the cluster.
-type PDFounder struct {
+// PDInitialMember is an Instance that bootstraps the cluster: PD's --initial-cluster lists it.
+type PDInitialMember struct {
 	// Name of the Instance.
 	Name string `json:"name"`
 	// UID of the Instance.
@@ -208,7 +208,7 @@ type PDMember struct {
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 40 characters of a-z, 0-9 and -, and begin with a letter: Services and pods are named after it"
 // +kubebuilder:validation:XValidation:rule="self.spec.replicas == oldSelf.spec.replicas || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'Bootstrapped' && c.status == 'True'))",message="spec.replicas cannot change until PD has bootstrapped: wait for condition Bootstrapped, or delete the group and create it anew",fieldPath=".spec.replicas"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.replicas) || self.spec.replicas > 0 || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'Bootstrapped' && c.status == 'True'))",message="spec.replicas must be at least 1: a cluster is founded by its members",fieldPath=".spec.replicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.replicas) || self.spec.replicas > 0 || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'Bootstrapped' && c.status == 'True'))",message="spec.replicas must be at least 1: a cluster is bootstrapped by its members",fieldPath=".spec.replicas"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.version)",message="spec.version must be set, to an image tag such as v8.5.7",fieldPath=".spec.version"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.volumes) || !has(oldSelf.spec.volumes) || (has(self.spec.volumeReplacement) && self.spec.volumeReplacement == 'Replace') || self.spec.volumes.all(v, oldSelf.spec.volumes.all(o, o.name != v.name || !isQuantity(v.storage) || !isQuantity(o.storage) || quantity(v.storage).compareTo(quantity(o.storage)) >= 0) || (has(self.status) && has(self.status.volumes) && self.status.volumes.exists(r, r.name == v.name && isQuantity(r.requested) && quantity(v.storage).compareTo(quantity(r.requested)) >= 0))) || (has(self.status) && has(self.status.conditions) && self.status.conditions.exists(c, c.type == 'UpToDate' && c.reason in ['QuotaExceeded', 'LimitRangeExceeded', 'ClaimRejected', 'VolumeChangeFailed']))",message="spec.volumes[].storage may only grow, unless no claim has asked for more (status.volumes) or status says that an increase was refused: set it back to what it was, or set spec.volumeReplacement to Replace",fieldPath=".spec.volumes"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.tls) == has(oldSelf.spec.tls) || has(self.spec.suspended) && self.spec.suspended || has(oldSelf.spec.suspended) && oldSelf.spec.suspended",message="spec.tls can be added or removed only while no pod runs, for the members of PD speak either http or https to each other: set spec.suspended to true in the same patch, of all groups of the cluster (docs/tasks/tls.md)",fieldPath=".spec.tls"

@@ -111,7 +111,7 @@ type node struct {
 	peerURL string // of one that was never started
 	// peers are the URLs that it was given later; empty if none were.
 	peers []string
-	// unpublished founders have never run.
+	// unpublished initial members have never run.
 	unpublished bool
 	server      *http.Server
 	started     time.Time

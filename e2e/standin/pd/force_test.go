@@ -14,10 +14,10 @@ import (
 // PD-22: etcd itself keeps the cluster's ID and the member's, forgets the others,
 // and takes none of them back with its old data.
 func TestAForcedMemberForgetsTheOthersAndKeepsTheCluster(t *testing.T) {
-	founder, second, survivor := config(t, "pd-0"), config(t, "pd-1"), config(t, "pd-2")
-	s0 := start(t, founder)
+	first, second, survivor := config(t, "pd-0"), config(t, "pd-1"), config(t, "pd-2")
+	s0 := start(t, first)
 	lead(t, s0)
-	second.Join, survivor.Join = founder.ClientURLs, founder.ClientURLs
+	second.Join, survivor.Join = first.ClientURLs, first.ClientURLs
 	s1 := start(t, second)
 	s2 := start(t, survivor)
 	cluster, member := s2.ClusterID(), s2.Self().ID

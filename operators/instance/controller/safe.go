@@ -35,14 +35,13 @@ const (
 // let start, because its node is short of disk, memory or process ids.
 const evicted = "Evicted"
 
-// obstacle says what about a volume forbids to start a pod on it; Done if
-// nothing does.
+// obstacle says why no pod may start on a volume; Done if one may.
 func obstacle(s *snapshot, v volume) step.Outcome {
 	namespace := s.instance.Namespace
 	lost := s.instance.Spec.ClaimLoss != v1alpha1.RecreateLostClaim && v.recorded != "" && (v.claim == nil || v.claim.UID != v.recorded)
 	switch {
 	case v.claim != nil && !ours(s.instance, v.claim, v.recorded):
-		return strange(s.instance, v.claim)
+		return rejectClaim(s.instance, v.claim)
 	case v.claim != nil && v.claim.DeletionTimestamp != nil:
 		return wait("claim", v1alpha1.ReasonClaimTerminating, "claim %s is being deleted and goes away when its pod does: replace the member with its data: kubectl delete instance %s -n %s", v.name, s.instance.Name, namespace)
 	case lost:
@@ -59,8 +58,8 @@ func obstacle(s *snapshot, v volume) step.Outcome {
 	return step.Done()
 }
 
-// mayStart says what keeps the pod from being made: it needs every claim, and
-// every claim recorded. Done if nothing does.
+// mayStart says why the pod may not be made yet; Done if it may. It needs every claim, and
+// every claim recorded in status.
 func mayStart(s *snapshot) step.Outcome {
 	var all []step.Outcome
 	for _, v := range s.volumes {
@@ -77,9 +76,8 @@ func mayStart(s *snapshot) step.Outcome {
 	return step.Worst(all...)
 }
 
-// mayRestart says what keeps the pod from being stopped although it is wanted
-// back: one that could not be started again is left alone. Done if nothing
-// does.
+// mayRestart says why the pod may not be stopped to be made anew; Done if it may. A pod that
+// could not be started again is left alone.
 func mayRestart(s *snapshot) step.Outcome {
 	var all []step.Outcome
 	for _, v := range s.volumes {
@@ -88,8 +86,8 @@ func mayRestart(s *snapshot) step.Outcome {
 	return step.Worst(all...)
 }
 
-// mayRenew says what keeps a pod that has ended from being deleted to be made anew;
-// Done if nothing does. One that a node turned away before any container of it was
+// mayRenew says why a pod that has ended may not be deleted yet to be made anew; Done if it
+// may. One that a node turned away before any container of it was
 // created would be turned away again at once, as often as it is made.
 func mayRenew(s *snapshot) step.Outcome {
 	left := turnedAwayPause - s.now.Sub(s.pod.CreationTimestamp.Time)
@@ -102,8 +100,8 @@ func mayRenew(s *snapshot) step.Outcome {
 	return o
 }
 
-// maySuspend says what keeps the pod from being stopped with its claims kept:
-// a claim that is being deleted would go with it. Done if nothing does.
+// maySuspend says why the pod may not be stopped with its claims kept; Done if it may. A
+// claim that is being deleted would go with the pod.
 func maySuspend(s *snapshot) step.Outcome {
 	for _, v := range s.volumes {
 		if v.claim != nil && v.claim.DeletionTimestamp != nil {
@@ -113,9 +111,9 @@ func maySuspend(s *snapshot) step.Outcome {
 	return step.Done()
 }
 
-// ours says whether a claim may be used by the Instance: it is the one that the
+// ours reports whether a claim may be used by the Instance: it is the one that the
 // Instance is recorded with, carries the labels that we give, or a person has said so
-// by name. One that has come in the place of a recorded one and says nothing else was
+// by name. One in the place of a recorded one, with no label that says otherwise, was
 // restored. Every other claim may be a StatefulSet's, or hold what nobody has backed up.
 func ours(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim, recorded types.UID) bool {
 	name, manager := claim.Labels[v1alpha1.LabelInstance], claim.Labels[v1alpha1.LabelManagedBy]
@@ -131,9 +129,9 @@ func ours(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim, reco
 	return claim.Annotations[v1alpha1.AnnotationAdopt] == instance.Name || known
 }
 
-// strange stalls before a claim that is not the Instance's, and offers to take it if
-// a person says so. A claim without our labels tells nobody that it has changed.
-func strange(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim) step.Outcome {
+// rejectClaim stalls for a claim that is not the Instance's, and has the command by which a
+// person gives it to the Instance. No watch reports changes of a claim without our labels.
+func rejectClaim(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim) step.Outcome {
 	if claim.Labels[v1alpha1.LabelInstance] != "" || len(claim.OwnerReferences) > 0 {
 		return stall(v1alpha1.ReasonClaimRejected, "claim %s belongs to somebody else and is not touched: its owner must make room: kubectl describe pvc %s -n %s", claim.Name, claim.Name, claim.Namespace)
 	}
@@ -143,9 +141,10 @@ func strange(instance *v1alpha1.Instance, claim *corev1.PersistentVolumeClaim) s
 	return o
 }
 
-// made says whether a claim was made by an operator, so that a policy of the spec may
-// have it deleted: it carries the mark or, made by a version that wrote none, is the
-// one that the Instance was started with. One that a person has had adopted is his.
+// made reports whether a claim was made by an operator, so that the retention policy of the
+// spec may delete it: it carries the annotation or, made by a version that wrote none, is
+// the one that the Instance was started with. A claim that a person gave to the Instance is
+// never deleted.
 func made(s *snapshot, claim *corev1.PersistentVolumeClaim) bool {
 	switch {
 	case claim.Annotations[v1alpha1.AnnotationAdopt] != "":
@@ -156,9 +155,9 @@ func made(s *snapshot, claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(s.volumes, func(v volume) bool { return v.claim == claim && v.recorded == claim.UID })
 }
 
-// replaceable says whether a claim was made with another StorageClass than the
+// replaceable reports whether a claim was made with another StorageClass than the
 // spec now asks for and may be made anew, because no volume was ever bound to
-// it and no node prepares one. It must carry our mark: its record goes before it.
+// it and no node prepares one. It must carry our annotation.
 func replaceable(s *snapshot, v volume) bool {
 	if v.claim == nil || v.claim.DeletionTimestamp != nil || v.claim.Spec.VolumeName != "" || v.claim.Status.Phase == corev1.ClaimBound ||
 		v.claim.Labels[v1alpha1.LabelInstance] != s.instance.Name || v.claim.Annotations[v1alpha1.AnnotationMadeBy] == "" || v.claim.Annotations[v1alpha1.AnnotationAdopt] != "" || (s.pod != nil && s.pod.Spec.NodeName != "") {
@@ -200,13 +199,13 @@ func ownerOf(instance *v1alpha1.Instance, pod *corev1.Pod) podOwner {
 	return foreignPod
 }
 
-// held says whether it is on this operator to let the Instance go: it holds it
-// itself, or is the only one left that can speak for a group that is gone.
+// held reports whether this operator decides when the Instance may be gone: it has its own
+// finalizer on it, or the group is gone and no other operator removes the group's finalizer.
 func held(s *snapshot) bool {
 	return slices.Contains(s.instance.Finalizers, v1alpha1.FinalizerInstance) || s.ownerless
 }
 
-// draining says whether the operator of the group still has to take the member
+// draining reports whether the operator of the group still has to take the member
 // out of the database before its pod may stop for good.
 func draining(s *snapshot) bool {
 	return slices.Contains(s.instance.Finalizers, v1alpha1.FinalizerMember) && !s.ownerless

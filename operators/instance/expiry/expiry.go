@@ -1,4 +1,3 @@
-// Package expiry deletes the claims of former members whose time has come.
 package expiry
 
 import (

@@ -18,8 +18,8 @@ type Progress struct {
 	Failed bool
 }
 
-// ProgressOf returns how far the volume of a claim is. A claim without a volume,
-// or of which nobody has said how large its volume is, has made none.
+// ProgressOf returns how far the volume of a claim is. A claim without a volume, or whose
+// volume has no known size, has made no progress.
 //
 // Conditions and allocatedResourceStatuses are what Kubernetes documents for
 // PersistentVolumeClaimStatus. Their messages are not used: drivers put the ID of
@@ -74,10 +74,9 @@ func Attributes(c *corev1.PersistentVolumeClaim) string {
 }
 
 // Reclassified returns the VolumeAttributesClass that a claim is to ask for, nil
-// for none, and whether that is another one than it asks for. Without one that is
-// wanted, a claim goes back to the one that its volume has: what was asked for
-// before and never came is not asked for any more. Kubernetes lets that be
-// changed for claims with a volume only.
+// for none, and whether that differs from what it asks for now. If none is wanted, the
+// claim goes back to the class that its volume has, so that an earlier wish that never came
+// true ends. Kubernetes allows the change only for claims with a volume.
 func Reclassified(c *corev1.PersistentVolumeClaim, wanted *string) (any, bool) {
 	asked := ptr.Deref(c.Spec.VolumeAttributesClassName, "")
 	next := ptr.Deref(wanted, Attributes(c))

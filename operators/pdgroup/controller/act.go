@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/persisted"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
@@ -33,7 +33,7 @@ import (
 const silence = time.Second
 
 // act carries a plan out. Bootstrapping asks nothing of PD itself: its members
-// found the cluster with the arguments that they are given. Of a plan that does
+// bootstrap the cluster with the arguments that they are given. Of a plan that does
 // not rest on what is so now nothing is done, and nothing recorded.
 func (r *steps) act(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p *groupPlan) step.Outcome {
 	o := r.confirm(ctx, g, s, *p)
@@ -70,7 +70,7 @@ func (r *steps) confirm(ctx context.Context, g *v1alpha1.PDGroup, s observation.
 		}
 	}
 	if p.ClusterID == "" {
-		if o := r.confirmFounders(ctx, g, s, p); o.Kind != step.KindDone {
+		if o := r.confirmInitialMembers(ctx, g, s, p); o.Kind != step.KindDone {
 			return o
 		}
 	}
@@ -99,10 +99,10 @@ func (r *steps) confirm(ctx context.Context, g *v1alpha1.PDGroup, s observation.
 		survivor, what, g.Namespace, survivor))
 }
 
-// confirmFounders looks at the API server before a member is made that may found
+// confirmInitialMembers looks at the API server before a member is made that may bootstrap
 // the cluster: who may depends on the claims and Instances that are there, and a
 // cache that lags does not show the data that there is.
-func (r *steps) confirmFounders(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
+func (r *steps) confirmInitialMembers(ctx context.Context, g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) step.Outcome {
 	if !slices.ContainsFunc(p.Instances, func(c planning.InstanceChange) bool { return c.Live == nil }) {
 		return step.Done()
 	}
@@ -110,7 +110,7 @@ func (r *steps) confirmFounders(ctx context.Context, g *v1alpha1.PDGroup, s obse
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(g), &now); err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get PDGroup %s: %w", g.Name, err))
 	}
-	if now.UID != g.UID || now.Status.ClusterID != "" || !equality.Semantic.DeepEqual(now.Status.Founders, g.Status.Founders) {
+	if now.UID != g.UID || now.Status.ClusterID != "" || !equality.Semantic.DeepEqual(now.Status.InitialMembers, g.Status.InitialMembers) {
 		return changed("PDGroup " + g.Name)
 	}
 	there := s
@@ -122,12 +122,12 @@ func (r *steps) confirmFounders(ctx context.Context, g *v1alpha1.PDGroup, s obse
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
 	there.ForeignClaims = nil
-	if err := r.observeFounding(ctx, g, &there); err != nil {
+	if err := r.observeBootstrap(ctx, g, &there); err != nil {
 		return step.Fail(v1alpha1.ReasonRequestFailed, err)
 	}
-	if len(there.ForeignClaims) > 0 || founding.Parting(g, there) != "" || !slices.Equal(founding.Starts(g, there), founding.Starts(g, s)) ||
-		!slices.Equal(founding.Founders(g, there), founding.Founders(g, s)) || !slices.Equal(founding.List(g, there), founding.List(g, s)) {
-		return changed("who may found PD's cluster")
+	if len(there.ForeignClaims) > 0 || bootstrap.Parting(g, there) != "" || !slices.Equal(bootstrap.Starts(g, there), bootstrap.Starts(g, s)) ||
+		!slices.Equal(bootstrap.InitialMembers(g, there), bootstrap.InitialMembers(g, s)) || !slices.Equal(bootstrap.InitialCluster(g, there), bootstrap.InitialCluster(g, s)) {
+		return changed("who may bootstrap PD's cluster")
 	}
 	return step.Done()
 }
@@ -214,7 +214,7 @@ func (r *steps) setPeerURLs(ctx context.Context, g *v1alpha1.PDGroup, all []memb
 func (r *steps) confirmNoData(ctx context.Context, g *v1alpha1.PDGroup, name, reason string) step.Outcome {
 	claim := &metav1.PartialObjectMetadata{}
 	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
-	data := founding.DataClaim(g, name)
+	data := bootstrap.DataClaim(g, name)
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: data}, claim)
 	switch {
 	case client.IgnoreNotFound(err) != nil:

@@ -34,7 +34,7 @@ const eight = "[schedule]\nleader-schedule-limit = 8\n"
 
 // PD-21, P4: an edit of what PD stores is given to PD, and restarts nobody.
 func TestPD21AStoredItemIsGivenToPDAndRestartsNobody(t *testing.T) {
-	g := stored(founded, configured(eight))
+	g := stored(bootstrapped, configured(eight))
 	s := started(t, stored(), 3, running, shows(map[string]string{"schedule.leader-schedule-limit": "4"}))
 	p := mustPlan(t, g, s)
 	assert.Len(t, p.Config, 1)
@@ -73,7 +73,7 @@ func TestPD21WhatIsGivenToPD(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := started(t, stored(configured(c.spec)), 3, running, c.change)
-			p := mustPlan(t, stored(founded, configured(c.spec)), s)
+			p := mustPlan(t, stored(bootstrapped, configured(c.spec)), s)
 			assert.Len(t, p.Config, c.lacks)
 			for _, i := range p.Instances {
 				assert.Equal(t, i.Live.Spec.Revision, i.Desired.Spec.Revision)
@@ -85,13 +85,13 @@ func TestPD21WhatIsGivenToPD(t *testing.T) {
 		"suspended": func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true },
 	} {
 		s := started(t, stored(), 3, running, shows(map[string]string{"schedule.leader-schedule-limit": "4"}))
-		assert.Empty(t, mustPlan(t, stored(founded, configured(eight), change), s).Config, name)
+		assert.Empty(t, mustPlan(t, stored(bootstrapped, configured(eight), change), s).Config, name)
 	}
 }
 
 // PD-21: the word on what PD refuses names item, value, answer and remedy.
 func TestPD21WhatPDRefusesIsNamed(t *testing.T) {
-	g := stored(founded, configured(eight+"[replication]\nisolation-level = \"rack\"\n"))
+	g := stored(bootstrapped, configured(eight+"[replication]\nisolation-level = \"rack\"\n"))
 	now := pd.View{Config: map[string]string{"schedule.leader-schedule-limit": "8", "replication.isolation-level": `""`}}
 	no := &pd.Refused{Call: "set-config", Status: 400, Body: "isolation-level must be one of location-labels or empty"}
 	o := taken(g, now, map[string]error{"replication.isolation-level": no})
@@ -112,7 +112,7 @@ func TestPD21WhatPDRefusesIsNamed(t *testing.T) {
 
 // PD-21: nobody turns off what TiFlash turns on, again and again.
 func TestPD21PlacementRulesStayWhileTiFlashNeedsThem(t *testing.T) {
-	g := stored(founded, configured("[replication]\nenable-placement-rules = false\n"))
+	g := stored(bootstrapped, configured("[replication]\nenable-placement-rules = false\n"))
 	s := started(t, stored(), 3, running, shows(map[string]string{"replication.enable-placement-rules": `"true"`}))
 	lacks := mustPlan(t, g, s).Config
 	assert.Len(t, lacks, 1)
@@ -128,7 +128,7 @@ func TestPD21PlacementRulesStayWhileTiFlashNeedsThem(t *testing.T) {
 // An operator that starts anew, or a change of PD's leader, makes nothing of a group at
 // rest whose pods were made with an older file.
 func TestPD21AGroupAtRestStaysSoWhilePDIsSilent(t *testing.T) {
-	g := stored(founded, configured(eight))
+	g := stored(bootstrapped, configured(eight))
 	wanted := map[string]string{configFile: eight}
 	s := started(t, g, 3, running, silent)
 	given := func() step.Kind { return storing{g, s}.Progress(s.Instances[0], nil, wanted).Outcome.Kind }

@@ -29,7 +29,7 @@ import (
 )
 
 // GRP-11.
-func TestPD01AGroupFoundsItsClusterTogetherAndBecomesReady(t *testing.T) {
+func TestPD01AGroupBootstrapsItsClusterTogetherAndBecomesReady(t *testing.T) {
 	w := begin(t)
 	w.create()
 	g := w.Converged()
@@ -430,7 +430,7 @@ func TestPD03AClaimWithoutLabelsKeepsPDFromBeingFounded(t *testing.T) {
 	claim.Annotations = map[string]string{v1alpha1.AnnotationAdopt: "basic-pd-5"}
 	require.NoError(t, w.Client.Update(w.Context(), claim))
 	require.Eventually(t, func() bool { return len(w.Instances()) == 1 }, 2*stage.Promptly, stage.Tick)
-	assert.Equal(t, "basic-pd-5", w.Instances()[0].Name, "who has the data starts, and nobody founds beside it")
+	assert.Equal(t, "basic-pd-5", w.Instances()[0].Name, "who has the data starts, and nobody bootstraps beside it")
 }
 
 // GRP-06.

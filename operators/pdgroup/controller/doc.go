@@ -15,7 +15,7 @@
 // them. Once PD answers with a cluster ID and a quorum, the ID is written to
 // status, Bootstrapped latches, and from then on every template says --join. A
 // claim that a member has used and that is gone holds its Instance back
-// (claimLoss: Hold), so that a member that forgot its data can never found a
+// (claimLoss: Hold), so that a member that forgot its data can never bootstrap a
 // second cluster with the first one's arguments.
 //
 // Recovery: an annotation has PD rebuilt from one member when the data of a

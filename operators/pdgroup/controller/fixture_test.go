@@ -33,7 +33,7 @@ func stored(changes ...func(*v1alpha1.PDGroup)) *v1alpha1.PDGroup {
 	}}, changes...)...)
 }
 
-func founded(g *v1alpha1.PDGroup) { g.Status.ClusterID = "73" }
+func bootstrapped(g *v1alpha1.PDGroup) { g.Status.ClusterID = "73" }
 
 func replicasOf(n int32) func(*v1alpha1.PDGroup) {
 	return func(g *v1alpha1.PDGroup) { g.Spec.Replicas = ptr.To(n) }

@@ -10,11 +10,11 @@ import (
 )
 
 // P10, P12: whatever stands in a PDGroup and whatever its PD answers, before it is
-// founded and after.
+// bootstrapped and after.
 func FuzzAPDGroup(f *testing.F) {
 	hostile.Fuzz(f, "73", func(t *testing.T, attempt hostile.Attempt) {
 		server := hostile.New(t, "73")
-		for _, change := range []func(*v1alpha1.PDGroup){func(*v1alpha1.PDGroup) {}, founded} {
+		for _, change := range []func(*v1alpha1.PDGroup){func(*v1alpha1.PDGroup) {}, bootstrapped} {
 			s := started(t, stored(change), 3)
 			g := stored(change)
 			if !hostile.Into(&g.Spec, g.GetReplicas, attempt) {

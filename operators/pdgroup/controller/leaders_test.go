@@ -68,7 +68,7 @@ func TestOPS01AMemberDoesNotLeadWhileItsInstanceSaysSo(t *testing.T) {
 		"nor does a suspended one":                            {3, func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }, []func(*observation.Snapshot){unwanted(0)}, nil, "", v1alpha1.ReasonSuspended, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := stored(founded, replicasOf(c.members))
+			g := stored(bootstrapped, replicasOf(c.members))
 			if c.edit != nil {
 				c.edit(g)
 			}

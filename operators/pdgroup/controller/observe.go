@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/reading"
@@ -34,7 +34,7 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.PDGroup) (observation.S
 			return s, err
 		}
 	}
-	if err := r.observeFounding(ctx, g, &s); err != nil {
+	if err := r.observeBootstrap(ctx, g, &s); err != nil {
 		return s, err
 	}
 	// Members of a group of the same name that was deleted are about to stop.
@@ -46,23 +46,23 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.PDGroup) (observation.S
 	return s, nil
 }
 
-// observeFounding looks in the API server for the claims on which the members of a
-// cluster might have been that nobody has begun to found here: one that was restored
+// observeBootstrap looks in the API server for the claims on which the members of a
+// cluster might have been that nobody has begun to bootstrap here: one that was restored
 // may carry none of the labels by which the others are found. A person says whose it
 // is by an annotation.
-func (r *steps) observeFounding(ctx context.Context, g *v1alpha1.PDGroup, s *observation.Snapshot) error {
-	if !founding.Undecided(g, *s) || founding.DataClaim(g, "") == "" {
+func (r *steps) observeBootstrap(ctx context.Context, g *v1alpha1.PDGroup, s *observation.Snapshot) error {
+	if !bootstrap.Undecided(g, *s) || bootstrap.DataClaim(g, "") == "" {
 		return nil
 	}
 	ours := labels.SelectorFromSet(workload.Selector(g))
-	for _, name := range founding.Names(g) {
+	for _, name := range bootstrap.Names(g) {
 		claim := &metav1.PartialObjectMetadata{}
 		claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
-		err := r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: founding.DataClaim(g, name)}, claim)
+		err := r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: bootstrap.DataClaim(g, name)}, claim)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			return fmt.Errorf("get claim %s: %w", founding.DataClaim(g, name), err)
+			return fmt.Errorf("get claim %s: %w", bootstrap.DataClaim(g, name), err)
 		case claim.Labels[v1alpha1.LabelInstance] == name && ours.Matches(labels.Set(claim.Labels)):
 		case claim.Annotations[v1alpha1.AnnotationAdopt] == name && claim.Labels[v1alpha1.LabelInstance] == "" && len(claim.OwnerReferences) == 0:
 			s.Claims[name] = append(s.Claims[name], claim.ObjectMeta)

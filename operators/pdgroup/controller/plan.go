@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/issuance"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/persisted"
@@ -74,7 +74,7 @@ func plan(g *v1alpha1.PDGroup, s observation.Snapshot) (groupPlan, error) {
 	var p groupPlan
 	var err error
 	if recovery.Active(g) {
-		p.ClusterID = founding.ClusterID(g, s)
+		p.ClusterID = bootstrap.ClusterID(g, s)
 		p.Plan, err = recovery.Plan(g, s)
 		if err == nil && !g.Spec.Paused {
 			p.Late, _, err = rollout.KeptServices(g, s, component.Rendering{Inputs: inputs(g), Services: services(g), ServiceInputs: g.Spec.Service})
@@ -89,7 +89,7 @@ func plan(g *v1alpha1.PDGroup, s observation.Snapshot) (groupPlan, error) {
 // rendering is what PD makes of a group's spec.
 func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering {
 	template, files, problems := render(g, s.Image)
-	strange := founding.Strange(g, s)
+	foreign := bootstrap.ForeignClaims(g, s)
 	if problem := membership.SwitchProblem(g, s); problem != "" {
 		problems = append(problems, problem)
 	}
@@ -98,8 +98,8 @@ func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering 
 		Inputs:         inputs(g),
 		Services:       services(g),
 		ServiceInputs:  g.Spec.Service,
-		Gate:           gate.Result{Open: strange.Kind == step.KindDone, Message: strange.Message},
-		GateReason:     strange.Reason,
+		Gate:           gate.Result{Open: foreign.Kind == step.KindDone, Message: foreign.Message},
+		GateReason:     foreign.Reason,
 		ReadinessGates: []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
 		ClaimLoss:      v1alpha1.HoldOnClaimLoss,
 		OnlineConfig:   storing{g, s},
@@ -107,15 +107,15 @@ func rendering(g *v1alpha1.PDGroup, s observation.Snapshot) component.Rendering 
 			before, asked := "", false
 			i := s.Instance(names.Instance(g.Name, slot))
 			if i != nil {
-				before, asked = founding.Start(i)
+				before, asked = bootstrap.Start(i)
 			}
-			found := founds(g, s, slot, before)
-			// Who is made to found asks its pod how it starts, from the first pod on and
-			// for ever, because the pod that runs does. A founder that an earlier version
+			initial := bootstraps(g, s, slot, before)
+			// A member that is made to bootstrap asks its pod how it starts, from the first pod on and
+			// for ever, because the pod that runs does. An initial member that an earlier version
 			// has made has its argument until its pod is made anew.
-			foundOrJoin(g, template, start{founds: found, founders: founders(g, s), before: before, asked: asked || i == nil && found})
+			bootstrapOrJoin(g, template, start{bootstraps: initial, initialCluster: initialCluster(g, s), before: before, asked: asked || i == nil && initial})
 		},
-		RollGate: rollout.RollGate(g, s), SuspendWait: cmp.Or(rollout.SuspendWait(g, s), membership.SwitchWait(g, s)),
+		RollGate: rollout.RollGate(g, s), MaySuspend: verdict.All(rollout.MaySuspend(g, s), membership.MaySwitch(g, s)),
 		Budget: budget.Budget(g, s, workload.Owner(g), counted(g, s)),
 	})
 }
@@ -148,20 +148,20 @@ func voting(g *v1alpha1.PDGroup, s observation.Snapshot, r component.Rendering) 
 // planWith plans for a rendering.
 func planWith(g *v1alpha1.PDGroup, s observation.Snapshot, r component.Rendering) (groupPlan, error) {
 	children, err := group.MakePlan(g, s, r)
-	p := groupPlan{Plan: children, ClusterID: founding.ClusterID(g, s)}
+	p := groupPlan{Plan: children, ClusterID: bootstrap.ClusterID(g, s)}
 	if err == nil && !g.Spec.Paused && len(p.Calls) == 0 && p.Outcome.Kind != step.KindStall {
 		p.Orphan, p.PeerURLs = membership.Orphan(g, s), membership.WrongPeerURLs(g, s)
 	}
-	if lost := founding.Vanished(g, s); lost.Kind != step.KindDone && g.DeletionTimestamp == nil {
+	if lost := bootstrap.Vanished(g, s); lost.Kind != step.KindDone && g.DeletionTimestamp == nil {
 		p.Outcome = step.Worst(lost, p.Outcome)
 	}
 	if p.Outcome.Kind != step.KindStall {
 		p.Config = storing{g, s}.lacks()
 	}
 	if !g.Spec.Paused {
-		p.Outcome = step.Worst(p.Outcome, founding.Strange(g, s))
+		p.Outcome = step.Worst(p.Outcome, bootstrap.ForeignClaims(g, s))
 	}
-	p.Outcome = step.Worst(p.Outcome, founding.Stuck(g, s), pending(p.Config), p.ConfigOutcome, p.EvictionOutcome)
+	p.Outcome = step.Worst(p.Outcome, bootstrap.Stuck(g, s), pending(p.Config), p.ConfigOutcome, p.EvictionOutcome)
 	if due := (voters{g, s}).due(); due > 0 && p.Outcome.Kind == step.KindWait {
 		// A second more, because the API keeps whole ones.
 		p.Outcome.After = min(p.Outcome.After, due+time.Second)
@@ -169,35 +169,34 @@ func planWith(g *v1alpha1.PDGroup, s observation.Snapshot, r component.Rendering
 	if membership.IsSwitching(g) && p.Outcome.Kind == step.KindWait {
 		p.Outcome.After = min(p.Outcome.After, switchAgain)
 	}
-	if mismatch := founding.Mismatch(g, s); mismatch != "" {
-		p.Outcome = step.Worst(step.Stall(v1alpha1.ReasonClusterIDMismatch, mismatch), p.Outcome)
+	if own := bootstrap.OwnPD(g, s); !own.Allowed() {
+		p.Outcome = step.Worst(step.Stall(v1alpha1.ReasonClusterIDMismatch, own.Reason()), p.Outcome)
 	}
 	return p, err
 }
 
-// founds reports whether the member of a slot starts as a founder: who is one
-// before there is a cluster, and afterwards a founder that has never run. PD
-// lists such a one by name and without client URLs, waits for it, and refuses to
-// let it join. While PD does not say, a founder stays one. before is the argument that
-// the member founded with, empty if it has none: who founded a cluster never changes,
-// however many join later.
-func founds(g *v1alpha1.PDGroup, s observation.Snapshot, slot int32, before string) bool {
-	if !founding.Bootstrapped(g, s) {
-		return before != "" || slices.Contains(founding.Founders(g, s), slot)
+// bootstraps reports whether the member of a slot starts as an initial member: each that is
+// one before there is a cluster, and afterwards one that has never run. PD lists such a one
+// by name and without client URLs, waits for it, and refuses to let it join. While PD does
+// not say, an initial member stays one. before is the argument that the member bootstrapped
+// with, empty if it has none: it never changes, however many join later.
+func bootstraps(g *v1alpha1.PDGroup, s observation.Snapshot, slot int32, before string) bool {
+	if !bootstrap.Bootstrapped(g, s) {
+		return before != "" || slices.Contains(bootstrap.InitialMembers(g, s), slot)
 	}
-	if founding.Usable(g, s) {
+	if bootstrap.Usable(g, s) {
 		member, listed := s.PD.Member(names.Instance(g.Name, slot))
 		return listed && member.ClientURL == ""
 	}
 	return before != ""
 }
 
-// founders returns the slots that a founder lists, of which it is one. Once there is
-// a cluster these are the members that PD lists: none joins while a founder has
-// still to start.
-func founders(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
-	if !founding.Bootstrapped(g, s) {
-		return founding.List(g, s)
+// initialCluster returns the slots that an initial member lists, of which it is one. Once
+// there is a cluster these are the members that PD lists: none joins while an initial
+// member has still to start.
+func initialCluster(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
+	if !bootstrap.Bootstrapped(g, s) {
+		return bootstrap.InitialCluster(g, s)
 	}
 	var out []int32
 	for _, m := range s.PD.Members {
@@ -217,15 +216,15 @@ func (v voters) Prepare(d component.Disruption, _ time.Time) component.Preparati
 		if meta.IsStatusConditionTrue(d.Instance.Status.Conditions, v1alpha1.ConditionDrained) && !returned(v.g, v.s, d.Instance) {
 			return component.Preparation{Ready: true}
 		}
-		if !founding.Bootstrapped(v.g, v.s) {
-			return v.unfounded(d.Instance)
+		if !bootstrap.Bootstrapped(v.g, v.s) {
+			return v.beforeBootstrap(d.Instance)
 		}
-		if !founding.Started(d.Instance) {
+		if !bootstrap.Started(d.Instance) {
 			return component.Preparation{Ready: true}
 		}
 	}
-	if why := membership.Unknown(v.g, v.s); why != "" {
-		return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s) until PD says more: %s", name, d.Why, why)
+	if known := membership.Known(v.g, v.s); !known.Allowed() {
+		return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s) until PD says more: %s", name, d.Why, known.Reason())
 	}
 	m, listed := membership.Of(v.g, v.s, d.Instance)
 	if d.Verb == member.Remove && !listed {
@@ -258,15 +257,15 @@ func ordering(call component.Call, reason, format string, args ...any) component
 	return component.Preparation{Calls: []component.Call{call}, Wait: step.Wait("PD", orderPatience, reason, fmt.Sprintf(format, args...))}
 }
 
-// unfounded is how far a deleted Instance is before PD has a cluster ID. One that
-// never started is made anew in its slot; one that may have founded must not
+// beforeBootstrap is how far a deleted Instance is before PD has a cluster ID. One that
+// never started is made anew in its slot; one that may have bootstrapped must not
 // forget it, and is replaced when the cluster is there.
-func (v voters) unfounded(i *v1alpha1.Instance) component.Preparation {
+func (v voters) beforeBootstrap(i *v1alpha1.Instance) component.Preparation {
 	switch {
-	case founding.Started(i):
-		return waiting(v1alpha1.ReasonBootstrapping, "Instance %s was deleted while it founds PD's cluster: it is replaced when the cluster is there", i.Name)
-	case founding.Listed(v.g.Status.Founders, i):
-		return waiting(v1alpha1.ReasonBootstrapping, "Instance %s is taken off status.founders: it has never started", i.Name)
+	case bootstrap.Started(i):
+		return waiting(v1alpha1.ReasonBootstrapping, "Instance %s was deleted while it bootstraps PD's cluster: it is replaced when the cluster is there", i.Name)
+	case bootstrap.Listed(v.g.Status.InitialMembers, i):
+		return waiting(v1alpha1.ReasonBootstrapping, "Instance %s is taken off status.initialMembers: it has never started", i.Name)
 	}
 	return component.Preparation{Ready: true, Stays: true}
 }
@@ -316,12 +315,12 @@ func (v voters) successor(d component.Disruption, fits func(*v1alpha1.Instance) 
 // Recover implements group.Component: the Lease is given back when PD calls the
 // member healthy again.
 func (v voters) Recover(i *v1alpha1.Instance, _ lease.State) component.Preparation {
-	why := membership.Unknown(v.g, v.s)
-	if m, listed := membership.Of(v.g, v.s, i); why == "" && (!listed || !m.Healthy) {
-		why = "PD does not call it healthy"
+	back := membership.Known(v.g, v.s)
+	if m, listed := membership.Of(v.g, v.s, i); back.Allowed() && (!listed || !m.Healthy) {
+		back = verdict.Refuse("PD does not call it healthy")
 	}
-	if why != "" {
-		return waiting(v1alpha1.ReasonRecovering, "member %s is coming back: %s", i.Name, why)
+	if !back.Allowed() {
+		return waiting(v1alpha1.ReasonRecovering, "member %s is coming back: %s", i.Name, back.Reason())
 	}
 	return component.Preparation{Ready: true}
 }
@@ -349,7 +348,7 @@ var _ component.OnlineConfig = storing{}
 
 // AppliesOnline implements group.Settings.
 func (storing) AppliesOnline(old, wanted map[string]string) verdict.Verdict {
-	return verdict.Unless(persisted.Restart(configFile, old, wanted))
+	return persisted.AppliesOnline(configFile, old, wanted)
 }
 
 // Progress implements group.Settings. What a member runs with is asked for the file of
@@ -359,33 +358,33 @@ func (c storing) Progress(_ *v1alpha1.Instance, _ []map[string]string, wanted ma
 	if !reflect.DeepEqual(items, persisted.Items(c.g.Spec.Config)) {
 		return component.ConfigProgress{Outcome: step.Done()}
 	}
-	if why := c.unknown(); why != "" {
+	if known := c.known(); !known.Allowed() {
 		// A group at rest stays at rest while PD elects a leader.
 		if upToDate := meta.FindStatusCondition(c.g.Status.Conditions, v1alpha1.ConditionUpToDate); upToDate != nil &&
 			upToDate.Status == "True" && upToDate.ObservedGeneration == c.g.Generation {
 			return component.ConfigProgress{Outcome: step.Done()}
 		}
-		return component.ConfigProgress{Outcome: step.Wait("PD", lookAgain, v1alpha1.ReasonConfigPending, "PD is given its changed configuration when it answers: "+why)}
+		return component.ConfigProgress{Outcome: step.Wait("PD", lookAgain, v1alpha1.ReasonConfigPending, "PD is given its changed configuration when it answers: "+known.Reason())}
 	}
 	return component.ConfigProgress{Outcome: pending(persisted.Lacks(items, c.s.PD.Config))}
 }
 
-// unknown says why nobody knows what PD stores; empty if that is known.
-func (c storing) unknown() string {
-	if why := membership.Unknown(c.g, c.s); why != "" {
-		return why
+// known says whether it is known what PD stores.
+func (c storing) known() verdict.Verdict {
+	if known := membership.Known(c.g, c.s); !known.Allowed() {
+		return known
 	}
 	if c.s.PD.Config == nil {
-		return "it has not told its configuration"
+		return verdict.Refuse("it has not told its configuration")
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // lacks returns what PD is to be given: the items of the spec that it stores with
 // another value, whoever has changed them. Items that the spec does not name are left
 // alone.
 func (c storing) lacks() []persisted.Lack {
-	if c.g.DeletionTimestamp != nil || c.g.Spec.Paused || c.g.Spec.Suspended || recovery.Active(c.g) || c.unknown() != "" {
+	if c.g.DeletionTimestamp != nil || c.g.Spec.Paused || c.g.Spec.Suspended || recovery.Active(c.g) || !c.known().Allowed() {
 		return nil
 	}
 	return persisted.Lacks(persisted.Items(c.g.Spec.Config), c.s.PD.Config)

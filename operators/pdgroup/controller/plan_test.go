@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -37,17 +37,17 @@ func startArg(t *testing.T, i *v1alpha1.Instance) string {
 	t.Helper()
 	template := stage.Template(t, *i)
 	for _, arg := range template.Spec.Containers[0].Args {
-		if arg == founding.Reference {
+		if arg == bootstrap.Reference {
 			return template.Annotations[v1alpha1.AnnotationStart]
 		}
-		if strings.HasPrefix(arg, joinFlag) || strings.HasPrefix(arg, founding.Flag) {
+		if strings.HasPrefix(arg, joinFlag) || strings.HasPrefix(arg, bootstrap.Flag) {
 			return arg
 		}
 	}
 	return ""
 }
 
-func TestPD01TheFirstGenerationFoundsTogether(t *testing.T) {
+func TestPD01TheFirstGenerationBootstrapsTogether(t *testing.T) {
 	g := stored()
 	p := mustPlan(t, g, observation.Snapshot{PD: pd.View{Err: errNoMembers}})
 	assert.Equal(t, []string{"basic-pd-0", "basic-pd-1", "basic-pd-2"}, created(p))
@@ -57,7 +57,7 @@ func TestPD01TheFirstGenerationFoundsTogether(t *testing.T) {
 		assert.Equal(t, v1alpha1.HoldOnClaimLoss, c.Desired.Spec.ClaimLoss, "a member that forgot its data must not found again")
 		assert.Equal(t, []string{"Joined", "Healthy"}, c.Desired.Spec.ReadinessGates)
 	}
-	// A founder that is gone before there is a cluster founds again.
+	// An initial member that is gone before there is a cluster bootstraps again.
 	s := started(t, g, 3, silent)
 	s.Instances = s.Instances[1:]
 	p = mustPlan(t, g, s)
@@ -68,8 +68,8 @@ func TestPD01TheFirstGenerationFoundsTogether(t *testing.T) {
 func TestPD02OnceThereIsAClusterEveryMemberJoins(t *testing.T) {
 	for name, g := range map[string]*v1alpha1.PDGroup{
 		"when PD answers with a quorum":     stored(),
-		"when the cluster ID was recorded":  stored(founded),
-		"when a restart is pending as well": stored(founded, func(g *v1alpha1.PDGroup) { g.Spec.Config = "lease = 5" }),
+		"when the cluster ID was recorded":  stored(bootstrapped),
+		"when a restart is pending as well": stored(bootstrapped, func(g *v1alpha1.PDGroup) { g.Spec.Config = "lease = 5" }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := started(t, stored(), 3)
@@ -85,7 +85,7 @@ func TestPD02OnceThereIsAClusterEveryMemberJoins(t *testing.T) {
 }
 
 func TestALabelThatComesWithTheClusterNeedsNoRestart(t *testing.T) {
-	g := stored(founded, func(g *v1alpha1.PDGroup) { g.Spec.Labels = map[string]string{"team": "blue"} })
+	g := stored(bootstrapped, func(g *v1alpha1.PDGroup) { g.Spec.Labels = map[string]string{"team": "blue"} })
 	p := mustPlan(t, g, started(t, stored(), 3))
 	for _, c := range p.Instances {
 		assert.Equal(t, p.Target.Hash, c.Desired.Spec.Revision)
@@ -94,7 +94,7 @@ func TestALabelThatComesWithTheClusterNeedsNoRestart(t *testing.T) {
 	assert.Contains(t, strings.Join(p.Notes, "\n"), "change Instance basic-pd-0 in place: metadata.labels.team: none → blue")
 }
 
-func TestPD03NoSecondClusterIsEverFounded(t *testing.T) {
+func TestPD03NoSecondClusterIsEverBootstrapped(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*observation.Snapshot)
 		stalls bool
@@ -106,9 +106,9 @@ func TestPD03NoSecondClusterIsEverFounded(t *testing.T) {
 		"when PD answers without any ID at all": {func(s *observation.Snapshot) { s.PD.ClusterID = "" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := stored(founded, replicasOf(5))
+			g := stored(bootstrapped, replicasOf(5))
 			s := started(t, stored(), 3)
-			for _, joined := range mustPlan(t, stored(founded), s).Instances {
+			for _, joined := range mustPlan(t, stored(bootstrapped), s).Instances {
 				joined.Live.Spec = joined.Desired.Spec
 			}
 			c.change(&s)
@@ -177,7 +177,7 @@ func TestPD05MembersJoinOneAtATime(t *testing.T) {
 		}, nil, "waiting for member basic-pd-0 to leave PD"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := mustPlan(t, stored(founded, replicasOf(5)), started(t, stored(), 3, c.change))
+			p := mustPlan(t, stored(bootstrapped, replicasOf(5)), started(t, stored(), 3, c.change))
 			assert.Equal(t, c.create, created(p))
 			assert.Contains(t, p.Outcome.Message, c.says)
 		})
@@ -189,7 +189,7 @@ func TestPD05TheWaitForEtcdEndsByItself(t *testing.T) {
 	s := started(t, stored(), 3, func(s *observation.Snapshot) {
 		tells(s.Instances[2], 2*time.Second, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Joined", "True", "MemberJoined", "Healthy", "True", "MemberHealthy")
 	})
-	p := mustPlan(t, stored(founded, replicasOf(5)), s)
+	p := mustPlan(t, stored(bootstrapped, replicasOf(5)), s)
 	assert.Empty(t, created(p))
 	assert.Equal(t, step.KindWait, p.Outcome.Kind)
 	assert.Equal(t, 6*time.Second, p.Outcome.After)
@@ -197,7 +197,7 @@ func TestPD05TheWaitForEtcdEndsByItself(t *testing.T) {
 	s = started(t, stored(), 1, func(s *observation.Snapshot) {
 		tells(s.Instances[0], 0, "Ready", "True", "Ready", "PodReady", "True", "PodReady", "Healthy", "True", "MemberHealthy")
 	})
-	assert.Equal(t, []string{"basic-pd-1"}, created(mustPlan(t, stored(founded, replicasOf(3)), s)))
+	assert.Equal(t, []string{"basic-pd-1"}, created(mustPlan(t, stored(bootstrapped, replicasOf(3)), s)))
 }
 
 func TestWhatKeepsAPlanFromTouchingAnything(t *testing.T) {
@@ -215,7 +215,7 @@ func TestWhatKeepsAPlanFromTouchingAnything(t *testing.T) {
 		"a foreign Service": {nil, func(s *observation.Snapshot) { s.Services = map[string]*corev1.Service{"basic-pd": foreign} }, step.KindStall, "NameConflict", "Service basic-pd exists and belongs to somebody else"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := stored(founded, replicasOf(5))
+			g := stored(bootstrapped, replicasOf(5))
 			if c.edit != nil {
 				c.edit(g)
 			}
@@ -236,7 +236,7 @@ func TestWhatKeepsAPlanFromTouchingAnything(t *testing.T) {
 }
 
 func TestASuspendedGroupStopsEveryPodAndCreatesNone(t *testing.T) {
-	g := stored(founded, replicasOf(5), func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true })
+	g := stored(bootstrapped, replicasOf(5), func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true })
 	p := mustPlan(t, g, started(t, stored(), 3))
 	assert.Empty(t, created(p))
 	for _, c := range p.Instances {
@@ -252,7 +252,7 @@ func TestASuspendedGroupStopsEveryPodAndCreatesNone(t *testing.T) {
 }
 
 func TestAnUpgradedOperatorChangesNoPodAndSaysSo(t *testing.T) {
-	g := stored(founded)
+	g := stored(bootstrapped)
 	s := started(t, stored(), 3)
 	var record map[string]any
 	require.NoError(t, json.Unmarshal(s.Revisions[0].Data.Raw, &record))
@@ -273,21 +273,21 @@ func TestAnUpgradedOperatorChangesNoPodAndSaysSo(t *testing.T) {
 }
 
 func TestNothingIsLeftToDoForAGroupThatHasArrived(t *testing.T) {
-	p := mustPlan(t, stored(founded), started(t, stored(), 3))
+	p := mustPlan(t, stored(bootstrapped), started(t, stored(), 3))
 	assert.Equal(t, step.Done(), p.Outcome)
 	assert.Empty(t, created(p))
 	assert.Nil(t, p.ConfigMap)
 	assert.Nil(t, p.Revision)
 }
 
-func TestAFounderThatNeverRanKeepsItsListOfFounders(t *testing.T) {
+func TestAnInitialMemberThatNeverRanKeepsItsInitialCluster(t *testing.T) {
 	for name, change := range map[string]func(*observation.Snapshot){
 		"when PD lists it without URLs": func(s *observation.Snapshot) { s.PD.Members[1].ClientURL = "" },
 		"when PD does not answer":       silent,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := started(t, stored(), 3, change)
-			p := mustPlan(t, stored(founded, replicasOf(5)), s)
+			p := mustPlan(t, stored(bootstrapped, replicasOf(5)), s)
 			arg := startArg(t, p.Instances[1].Desired)
 			assert.Contains(t, arg, "--initial-cluster=")
 			assert.NotContains(t, arg, "basic-pd-4")
@@ -295,18 +295,18 @@ func TestAFounderThatNeverRanKeepsItsListOfFounders(t *testing.T) {
 	}
 }
 
-// S M7, P2: the pod of a founder lives on when there is a cluster, and its disk may be
+// S M7, P2: the pod of an initial member lives on when there is a cluster, and its disk may be
 // wiped under it. What it starts with then is --join, without a restart for it.
-func TestP2AFounderJoinsOnceThereIsACluster(t *testing.T) {
+func TestP2AnInitialMemberJoinsOnceThereIsACluster(t *testing.T) {
 	g := stored()
 	p := mustPlan(t, g, observation.Snapshot{PD: pd.View{Err: errNoMembers}})
 	for _, c := range p.Instances {
 		before := stage.Template(t, *c.Desired)
-		assert.Contains(t, before.Annotations[v1alpha1.AnnotationStart], founding.Flag)
-		assert.NotContains(t, strings.Join(before.Spec.Containers[0].Args, " "), founding.Flag, "an argument would stay as long as the pod")
+		assert.Contains(t, before.Annotations[v1alpha1.AnnotationStart], bootstrap.Flag)
+		assert.NotContains(t, strings.Join(before.Spec.Containers[0].Args, " "), bootstrap.Flag, "an argument would stay as long as the pod")
 	}
-	s := started(t, stored(founded), 3)
-	p = mustPlan(t, stored(founded), s)
+	s := started(t, stored(bootstrapped), 3)
+	p = mustPlan(t, stored(bootstrapped), s)
 	require.Len(t, p.Instances, 3)
 	for _, c := range p.Instances {
 		before, after := stage.Template(t, *c.Live), stage.Template(t, *c.Desired)
@@ -320,7 +320,7 @@ func TestP2AFounderJoinsOnceThereIsACluster(t *testing.T) {
 	}
 	for name, change := range map[string]func(*observation.Snapshot){"PD answers": func(*observation.Snapshot) {}, "PD is silent": silent} {
 		change(&s)
-		for _, c := range mustPlan(t, stored(founded, replicasOf(4)), s).Instances {
+		for _, c := range mustPlan(t, stored(bootstrapped, replicasOf(4)), s).Instances {
 			template := stage.Template(t, *c.Desired)
 			assert.Equal(t, c.Desired.Name != "basic-pd-3", template.Annotations[v1alpha1.AnnotationStart] != "", "%s: %s", name, c.Desired.Name)
 			assert.True(t, strings.HasPrefix(startArg(t, c.Desired), joinFlag), "%s: %s", name, c.Desired.Name)
@@ -328,15 +328,15 @@ func TestP2AFounderJoinsOnceThereIsACluster(t *testing.T) {
 	}
 }
 
-// The pod of a founder that an earlier version made has the argument itself.
-func TestAFounderOfAnEarlierVersionIsLeftAsItIs(t *testing.T) {
+// The pod of an initial member that an earlier version made has the argument itself.
+func TestAnInitialMemberOfAnEarlierVersionIsLeftAsItIs(t *testing.T) {
 	literal := func(i *v1alpha1.Instance) {
 		template := stage.Template(t, *i)
 		start := template.Annotations[v1alpha1.AnnotationStart]
 		delete(template.Annotations, v1alpha1.AnnotationStart)
 		c := &template.Spec.Containers[0]
-		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == founding.Variable })
-		c.Args[slices.Index(c.Args, founding.Reference)] = start
+		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == bootstrap.Variable })
+		c.Args[slices.Index(c.Args, bootstrap.Reference)] = start
 		raw, err := json.Marshal(template)
 		require.NoError(t, err)
 		i.Spec.PodTemplate.Raw = raw
@@ -346,10 +346,10 @@ func TestAFounderOfAnEarlierVersionIsLeftAsItIs(t *testing.T) {
 		literal(i)
 	}
 	for _, c := range mustPlan(t, stored(), s).Instances {
-		assert.Equal(t, stage.Template(t, *c.Live), stage.Template(t, *c.Desired), "nothing changes while it founds")
+		assert.Equal(t, stage.Template(t, *c.Live), stage.Template(t, *c.Desired), "nothing changes while it bootstraps")
 	}
 	s.PD = started(t, stored(), 3).PD
-	for _, c := range mustPlan(t, stored(founded), s).Instances {
+	for _, c := range mustPlan(t, stored(bootstrapped), s).Instances {
 		assert.Empty(t, stage.Template(t, *c.Desired).Annotations[v1alpha1.AnnotationStart])
 		assert.True(t, strings.HasPrefix(startArg(t, c.Desired), joinFlag))
 	}

@@ -25,7 +25,7 @@ import (
 
 // asked is a PDGroup whose PD has lost its quorum, and a person's request.
 func asked(g *v1alpha1.PDGroup) {
-	founded(g)
+	bootstrapped(g)
 	g.Annotations = map[string]string{v1alpha1.AnnotationRecoverQuorum: "basic-pd-0/73"}
 	for _, name := range []string{"basic-pd-0", "basic-pd-1", "basic-pd-2"} {
 		g.Status.Members = append(g.Status.Members, v1alpha1.PDMember{Name: name})

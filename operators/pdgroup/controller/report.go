@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
@@ -39,14 +39,14 @@ func report(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, outcome st
 		status.ClientSecretName = v1alpha1.ClientSecretName(g)
 	}
 	if p.ClusterID == "" {
-		status.Founders = founding.Record(g.Status.Founders, membership.Ours(g, s))
+		status.InitialMembers = bootstrap.Record(g.Status.InitialMembers, membership.Ours(g, s))
 	}
 	if p.ClusterID != "" {
 		set.True(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapped, "PD has cluster ID "+p.ClusterID)
 	} else {
 		set.False(v1alpha1.ConditionBootstrapped, v1alpha1.ReasonBootstrapping, "PD has not answered with a cluster ID yet")
 	}
-	if founding.Usable(g, s) {
+	if bootstrap.Usable(g, s) {
 		status.Leader = s.PD.Leader
 		status.Members = nil
 		for _, m := range s.PD.Members {
@@ -78,8 +78,8 @@ func quorum(g *v1alpha1.PDGroup, s observation.Snapshot, set *conditions.Set) {
 	switch {
 	case g.Spec.Suspended:
 		set.False(condition, v1alpha1.ReasonSuspended, "suspended")
-	case founding.Mismatch(g, s) != "":
-		set.False(condition, v1alpha1.ReasonClusterIDMismatch, founding.Mismatch(g, s))
+	case !bootstrap.OwnPD(g, s).Allowed():
+		set.False(condition, v1alpha1.ReasonClusterIDMismatch, bootstrap.OwnPD(g, s).Reason())
 	case s.PD.Err != nil && !set.Is(v1alpha1.ConditionBootstrapped):
 		set.False(condition, v1alpha1.ReasonBootstrapping, "PD does not answer yet")
 	case s.PD.Err != nil && rollout.Count(s, "").Ready == 0:
@@ -128,7 +128,7 @@ func members(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, now time.
 		m := groupstatus.Member{Instance: i, Status: i.Status.Member}
 		runs := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady)
 		switch {
-		case founding.Usable(g, s):
+		case bootstrap.Usable(g, s):
 			m.Status = listed(g, s, i, set)
 		case !runs && !unseen(i) && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionHealthy):
 			keep(set, i, v1alpha1.ConditionJoined)
@@ -160,7 +160,7 @@ func members(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, now time.
 // lists it or has never known it. While it is to go PD is not believed: a member
 // that was removed may still answer.
 func returned(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) bool {
-	if i.Spec.Retire || i.DeletionTimestamp != nil || !founding.Usable(g, s) {
+	if i.Spec.Retire || i.DeletionTimestamp != nil || !bootstrap.Usable(g, s) {
 		return false
 	}
 	_, listed := membership.Of(g, s, i)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/member"
@@ -24,7 +24,7 @@ import (
 // P11: status lists each name once, or the API server refuses all of it.
 func TestMembersWithoutANameAreToldOnce(t *testing.T) {
 	g, s := stored(), started(t, stored(), 3)
-	founded(g)
+	bootstrapped(g)
 	s.PD.Members = append(s.PD.Members, pd.Member{ID: "98"}, pd.Member{ID: "99"})
 	status, _, _ := report(g, s, groupPlan{ClusterID: "7"}, step.Done(), clock())
 	names := map[string]bool{}
@@ -53,20 +53,20 @@ func TestReport(t *testing.T) {
 		change                                func(*observation.Snapshot)
 		ready, upToDate, bootstrapped, quorum string
 	}{
-		"a new group":                       {nil, nobody, "False/Creating", "False/Creating", "False/Bootstrapping", "False/Bootstrapping"},
-		"members that found their cluster":  {nil, noQuorum, "False/Bootstrapping", "False/Bootstrapping", "False/Bootstrapping", "False/Bootstrapping"},
-		"a cluster that was just founded":   {nil, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
-		"a cluster that serves":             {founded, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
-		"a member that is down":             {founded, unready(1), "True/Ready", "False/ImagePullFailed", "True/Bootstrapped", "True/QuorumHealthy"},
-		"a lost quorum":                     {founded, noQuorum, "False/QuorumLost", "False/QuorumLost", "True/Bootstrapped", "False/QuorumLost"},
-		"a PD that was never heard of":      {founded, silent, "False/PDUnreachable", "False/PDUnreachable", "True/Bootstrapped", "Unknown/PDUnreachable"},
-		"a PD of another cluster":           {founded, func(s *observation.Snapshot) { s.PD.ClusterID = "9" }, "False/ClusterIDMismatch", "False/ClusterIDMismatch", "True/Bootstrapped", "False/ClusterIDMismatch"},
-		"an edit that makes no sense":       {func(g *v1alpha1.PDGroup) { founded(g); g.Spec.Config = "=" }, nil, "True/Ready", "False/InvalidSpec", "True/Bootstrapped", "True/QuorumHealthy"},
-		"a pause":                           {func(g *v1alpha1.PDGroup) { founded(g); paused(g) }, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
-		"a suspension under way":            {func(g *v1alpha1.PDGroup) { founded(g); suspended(g) }, nil, "False/Suspended", "False/Suspended", "True/Bootstrapped", "False/Suspended"},
-		"a suspension that has arrived":     {func(g *v1alpha1.PDGroup) { founded(g); suspended(g) }, stopped, "False/Suspended", "True/UpToDate", "True/Bootstrapped", "False/Suspended"},
-		"a deletion":                        {func(g *v1alpha1.PDGroup) { founded(g); deleting(g) }, nil, "True/Ready", "False/Deleting", "True/Bootstrapped", "True/QuorumHealthy"},
-		"a founded cluster without members": {founded, nobody, "False/Creating", "False/Creating", "True/Bootstrapped", "False/PDUnreachable"},
+		"a new group":                            {nil, nobody, "False/Creating", "False/Creating", "False/Bootstrapping", "False/Bootstrapping"},
+		"members that found their cluster":       {nil, noQuorum, "False/Bootstrapping", "False/Bootstrapping", "False/Bootstrapping", "False/Bootstrapping"},
+		"a cluster that was just bootstrapped":   {nil, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
+		"a cluster that serves":                  {bootstrapped, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
+		"a member that is down":                  {bootstrapped, unready(1), "True/Ready", "False/ImagePullFailed", "True/Bootstrapped", "True/QuorumHealthy"},
+		"a lost quorum":                          {bootstrapped, noQuorum, "False/QuorumLost", "False/QuorumLost", "True/Bootstrapped", "False/QuorumLost"},
+		"a PD that was never heard of":           {bootstrapped, silent, "False/PDUnreachable", "False/PDUnreachable", "True/Bootstrapped", "Unknown/PDUnreachable"},
+		"a PD of another cluster":                {bootstrapped, func(s *observation.Snapshot) { s.PD.ClusterID = "9" }, "False/ClusterIDMismatch", "False/ClusterIDMismatch", "True/Bootstrapped", "False/ClusterIDMismatch"},
+		"an edit that makes no sense":            {func(g *v1alpha1.PDGroup) { bootstrapped(g); g.Spec.Config = "=" }, nil, "True/Ready", "False/InvalidSpec", "True/Bootstrapped", "True/QuorumHealthy"},
+		"a pause":                                {func(g *v1alpha1.PDGroup) { bootstrapped(g); paused(g) }, nil, "True/Ready", "True/UpToDate", "True/Bootstrapped", "True/QuorumHealthy"},
+		"a suspension under way":                 {func(g *v1alpha1.PDGroup) { bootstrapped(g); suspended(g) }, nil, "False/Suspended", "False/Suspended", "True/Bootstrapped", "False/Suspended"},
+		"a suspension that has arrived":          {func(g *v1alpha1.PDGroup) { bootstrapped(g); suspended(g) }, stopped, "False/Suspended", "True/UpToDate", "True/Bootstrapped", "False/Suspended"},
+		"a deletion":                             {func(g *v1alpha1.PDGroup) { bootstrapped(g); deleting(g) }, nil, "True/Ready", "False/Deleting", "True/Bootstrapped", "True/QuorumHealthy"},
+		"a bootstrapped cluster without members": {bootstrapped, nobody, "False/Creating", "False/Creating", "True/Bootstrapped", "False/PDUnreachable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored()
@@ -92,7 +92,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestASilentPDIsBorneWithForAWhile(t *testing.T) {
-	g := stored(founded)
+	g := stored(bootstrapped)
 	s := started(t, stored(), 3)
 	served, end := reported(t, g, s, clock())
 	assert.Equal(t, step.Done(), end)
@@ -119,7 +119,7 @@ func TestASilentPDIsBorneWithForAWhile(t *testing.T) {
 }
 
 func TestMembersAreReportedAsPDListsThem(t *testing.T) {
-	g := stored(founded)
+	g := stored(bootstrapped)
 	s := started(t, stored(), 3, unready(1))
 	s.PD.Members = s.PD.Members[:2]
 	out := members(g, s, groupPlan{}, clock())
@@ -155,7 +155,7 @@ func TestAMemberWhoseRemovalWasTakenBackIsNotDrained(t *testing.T) {
 		"PD says nothing": {func(s *observation.Snapshot, _ *v1alpha1.Instance) { silent(s) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := stored(founded)
+			g := stored(bootstrapped)
 			s := started(t, g, 3)
 			i := s.Instances[2]
 			i.Status.Conditions = append(i.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionDrained, Status: "True", Reason: v1alpha1.ReasonMemberLeft})
@@ -168,7 +168,7 @@ func TestAMemberWhoseRemovalWasTakenBackIsNotDrained(t *testing.T) {
 				}
 			}
 			assert.Equal(t, c.kept, kept)
-			if _, listed := membership.Of(g, s, i); listed && founding.Usable(g, s) && !i.Spec.Retire {
+			if _, listed := membership.Of(g, s, i); listed && bootstrap.Usable(g, s) && !i.Spec.Retire {
 				p := voters{g: g, s: s}.Prepare(component.Disruption{Instance: i, Verb: member.Remove}, clock())
 				assert.False(t, p.Ready, "it has to leave PD first")
 			}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/member"
@@ -68,10 +68,10 @@ func (v voters) again(now pd.View) component.Component {
 // pod that nobody sees may run: while PD does not say otherwise it stays. When the
 // kubelets lose the API server, the Service of a PD that works publishes nobody.
 func (v voters) NotServing(i *v1alpha1.Instance) bool {
-	if m, listed := membership.Of(v.g, v.s, i); listed && m.Healthy && founding.Usable(v.g, v.s) || member.WasReady(i) {
+	if m, listed := membership.Of(v.g, v.s, i); listed && m.Healthy && bootstrap.Usable(v.g, v.s) || member.WasReady(i) {
 		return false
 	}
-	if unseen(i) && membership.Unknown(v.g, v.s) != "" {
+	if unseen(i) && !membership.Known(v.g, v.s).Allowed() {
 		return false
 	}
 	runs := meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionPodReady)
@@ -123,11 +123,11 @@ func (v voters) NeedsLease(d component.Disruption) bool {
 // any moment counted in, and no other change of the members may be under way. A
 // single member is restarted without further ado: nobody could lead meanwhile.
 func (v voters) Allows(d component.Disruption) verdict.Verdict {
-	if d.Verb == member.Remove && !founding.Bootstrapped(v.g, v.s) {
-		return verdict.Refuse("it founds PD's cluster with the others, and is replaced when the cluster is there")
+	if d.Verb == member.Remove && !bootstrap.Bootstrapped(v.g, v.s) {
+		return verdict.Refuse("it bootstraps PD's cluster with the others, and is replaced when the cluster is there")
 	}
-	if why := membership.Unknown(v.g, v.s); why != "" {
-		return verdict.Refuse(why)
+	if known := membership.Known(v.g, v.s); !known.Allowed() {
+		return known
 	}
 	m, listed := membership.Of(v.g, v.s, d.Instance)
 	if !listed {
@@ -220,9 +220,9 @@ func (v voters) PlanEviction(i *v1alpha1.Instance) component.Eviction {
 		return waiting(v1alpha1.ReasonEvictingLeaders, "Instance %s is not to lead PD (annotation %s), and %s", i.Name, v1alpha1.AnnotationEvictLeaders, fmt.Sprintf(format, args...)).Wait
 	}
 	m, listed := membership.Of(v.g, v.s, i)
-	switch why := membership.Unknown(v.g, v.s); {
-	case why != "":
-		return component.Eviction{Wait: wait("nobody knows whether it does: %s", why)}
+	switch known := membership.Known(v.g, v.s); {
+	case !known.Allowed():
+		return component.Eviction{Wait: wait("nobody knows whether it does: %s", known.Reason())}
 	case !listed:
 		return component.Eviction{Wait: wait("PD does not list its member yet")}
 	case m.Name != v.s.PD.Leader:
@@ -264,7 +264,7 @@ func (voters) RestartsWhenDeleted(*v1alpha1.Instance) bool { return false }
 // PD has let go may take for ever to stop: after a while its slot is left alone.
 func (v voters) ReplacedWhenDeleted(i *v1alpha1.Instance) bool {
 	m, listed := membership.Of(v.g, v.s, i)
-	return v.lingers(i) || membership.Unknown(v.g, v.s) == "" && listed && m.Healthy
+	return v.lingers(i) || membership.Known(v.g, v.s).Allowed() && listed && m.Healthy
 }
 
 // lingers reports that an Instance whose member PD has let go was deleted a while ago
@@ -297,7 +297,7 @@ func (v voters) AllowsRemoval([]*v1alpha1.Instance) verdict.Verdict {
 // make a majority without it and none of them is on its way in or out.
 func (v voters) ReasonDead(i *v1alpha1.Instance) string {
 	m, listed := membership.Of(v.g, v.s, i)
-	if membership.Unknown(v.g, v.s) != "" || listed && m.Healthy || v.unsettled(i) {
+	if !membership.Known(v.g, v.s).Allowed() || listed && m.Healthy || v.unsettled(i) {
 		return ""
 	}
 	if listed && v.s.PD.Healthy(m.ID) < pd.Majority(len(v.s.PD.Members)-1) {
@@ -316,7 +316,7 @@ func (v voters) ReasonDead(i *v1alpha1.Instance) string {
 		return "" // it has yet to join
 	case v.s.LostNodes[i.Name] != "":
 		return fmt.Sprintf("its volume is on node %s, which is gone", v.s.LostNodes[i.Name])
-	case m.ClientURL != "" && v.forgot(i): // a founder that has never run has none
+	case m.ClientURL != "" && v.forgot(i): // an initial member that has never run has none
 		return "its volume is newer than its member in PD"
 	case after > 0 && unhealthy >= after && v.alike(i):
 		return fmt.Sprintf("PD has called its member unhealthy for spec.replaceAfter (%s)", after)
@@ -329,7 +329,7 @@ func (v voters) ReasonDead(i *v1alpha1.Instance) string {
 func (v voters) discarded(i *v1alpha1.Instance) bool {
 	_, listed := membership.Of(v.g, v.s, i)
 	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
-	claim := founding.DataClaim(v.g, i.Name)
+	claim := bootstrap.DataClaim(v.g, i.Name)
 	// A pod that is ready may be said to crash as well, for a while.
 	return !listed && i.Status.Member == nil && pod != nil && pod.Status == metav1.ConditionFalse && pod.Reason == v1alpha1.ReasonContainerCrashing &&
 		v.lacking(i, v1alpha1.ConditionJoined) >= rejoinPatience &&

@@ -31,7 +31,7 @@ import (
 )
 
 // edited is a PDGroup whose members all need a restart.
-func edited(g *v1alpha1.PDGroup) { founded(g); g.Spec.Config = "lease = 5" }
+func edited(g *v1alpha1.PDGroup) { bootstrapped(g); g.Spec.Config = "lease = 5" }
 
 // tells replaces conditions of an Instance, as type/status/since.
 func tells(i *v1alpha1.Instance, ago time.Duration, list ...string) {
@@ -283,7 +283,7 @@ func TestAScaleIn(t *testing.T) {
 		"to nothing is refused even if nobody needs PD": {3, 0, nil, did{}, v1alpha1.ReasonScaleInRefused, "the cluster would be lost with its last member"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := mustPlan(t, stored(founded, replicasOf(int32(c.want))), scene(t, c.n, c.change...))
+			p := mustPlan(t, stored(bootstrapped, replicasOf(int32(c.want))), scene(t, c.n, c.change...))
 			assert.Equal(t, c.does, does(p), "%v: %s", p.Notes, p.Outcome.Message)
 			if c.reason != "" {
 				assert.Equal(t, c.reason, p.Outcome.Reason, p.Outcome.Message)
@@ -326,7 +326,7 @@ func TestAMemberThatIsHealthyForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T
 			s := scene(t, 3)
 			c.own(s.Instances[1])
 			c.other(s.Instances[0])
-			v := voters{stored(founded), s}
+			v := voters{stored(bootstrapped), s}
 			why := v.Allows(component.Disruption{Instance: s.Instances[1], Verb: member.Restart}).Reason()
 			assert.Equal(t, c.held, why != "", why)
 			if c.held {
@@ -339,7 +339,7 @@ func TestAMemberThatIsHealthyForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T
 
 // P1: a drain takes nobody beside a member whose pod is ready and that PD does not hear of.
 func TestADrainTakesNoMemberBesideOneThatPDMisses(t *testing.T) {
-	g := stored(founded)
+	g := stored(bootstrapped)
 	s := scene(t, 3)
 	assert.EqualValues(t, 3, counted(g, s))
 	lives(&s, 2, false, true)
@@ -354,7 +354,7 @@ func TestADrainTakesNoMemberBesideOneThatPDMisses(t *testing.T) {
 
 // P6: who restores a claim does not have to know which labels it is found by.
 func TestAMemberWhoseClaimIsThereIsNotRemovedForWantOfAnInstance(t *testing.T) {
-	g := stored(founded)
+	g := stored(bootstrapped)
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "data-basic-pd-2"}}
 	scheme, err := operator.NewScheme()
 	require.NoError(t, err)
@@ -378,7 +378,7 @@ func TestAMemberWhoseClaimIsThereIsNotRemovedForWantOfAnInstance(t *testing.T) {
 // P5: a member that PD was told of and that has never run has no data on its claim. It
 // has no name as yet, and would keep all others from joining.
 func TestAMemberThatNeverRanIsRemovedThoughItsClaimIsThere(t *testing.T) {
-	g := stored(founded)
+	g := stored(bootstrapped)
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "data-basic-pd-3"}}
 	scheme, err := operator.NewScheme()
 	require.NoError(t, err)
@@ -421,7 +421,7 @@ func TestNoMemberJoinsBesideOneThatCrashesAgainAndAgain(t *testing.T) {
 		"the only one":         {1, []int{0}, []string{"basic-pd-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := mustPlan(t, stored(founded, replicasOf(7)), scene(t, c.n, crashing(c.crashes...)))
+			p := mustPlan(t, stored(bootstrapped, replicasOf(7)), scene(t, c.n, crashing(c.crashes...)))
 			assert.Equal(t, c.created, does(p).created)
 			if c.created == nil {
 				assert.Contains(t, p.Outcome.Message, "delete instance basic-pd-")
@@ -430,10 +430,10 @@ func TestNoMemberJoinsBesideOneThatCrashesAgainAndAgain(t *testing.T) {
 	}
 	// P5: who replaces it by hand is not kept waiting for it.
 	s := scene(t, 3, crashing(0), func(s *observation.Snapshot) { deleted(s, 0, replacementPatience); s.PD.Leader = "basic-pd-1" })
-	p := mustPlan(t, stored(founded), s)
+	p := mustPlan(t, stored(bootstrapped), s)
 	assert.Equal(t, "basic-pd-0", does(p).taken)
 	holds(&s, 0)
-	assert.Equal(t, []string{"DeleteMember 1"}, does(mustPlan(t, stored(founded), s)).calls)
+	assert.Equal(t, []string{"DeleteMember 1"}, does(mustPlan(t, stored(bootstrapped), s)).calls)
 }
 
 // PD-13, PD-08.
@@ -571,7 +571,7 @@ func TestAReplacement(t *testing.T) {
 			tells(s.Instances[2], time.Minute, "Ready", "False", "ClaimLost", "Joined", "False", "MemberNotListed", "Healthy", "False", "MemberNotListed")
 			claimLost(s, 2)
 		}, did{deleted: []string{"basic-pd-2"}}, v1alpha1.ReasonReplacing, "the volume with its data is gone"},
-		"does not begin for a founder that starts late": {3, nil, func(s *observation.Snapshot) {
+		"does not begin for an initial member that starts late": {3, nil, func(s *observation.Snapshot) {
 			s.PD.Members[2].ClientURL, s.PD.Members[2].Healthy = "", false
 			tells(s.Instances[2], 5*time.Minute, "Ready", "False", "PodPending", "PodReady", "False", "PodPending", "Joined", "True", "MemberJoined", "Healthy", "False", "MemberUnhealthy")
 			s.Instances[2].CreationTimestamp = metav1.NewTime(clock().Add(-6 * time.Minute))
@@ -595,7 +595,7 @@ func TestAReplacement(t *testing.T) {
 		}, did{}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := stored(founded, replicasOf(int32(c.n)))
+			g := stored(bootstrapped, replicasOf(int32(c.n)))
 			if c.edit != nil {
 				c.edit(g)
 			}
@@ -643,12 +643,12 @@ func claimLost(s *observation.Snapshot, slot int) {
 	s.Instances[slot].Status.Conditions = append(s.Instances[slot].Status.Conditions, set.List()...)
 }
 
-// P2: until the cluster's ID is known nobody may forget what he has founded.
-func TestPD03FoundersAreNotForgotten(t *testing.T) {
-	founder := func(slots ...int) []v1alpha1.PDFounder {
-		var out []v1alpha1.PDFounder
+// P2: until the cluster's ID is known nobody may forget what he has bootstrapped.
+func TestPD03InitialMembersAreNotForgotten(t *testing.T) {
+	initial := func(slots ...int) []v1alpha1.PDInitialMember {
+		var out []v1alpha1.PDInitialMember
 		for _, slot := range slots {
-			out = append(out, v1alpha1.PDFounder{Name: fmt.Sprintf("basic-pd-%d", slot), UID: types.UID(fmt.Sprintf("pod-basic-pd-%d", slot))})
+			out = append(out, v1alpha1.PDInitialMember{Name: fmt.Sprintf("basic-pd-%d", slot), UID: types.UID(fmt.Sprintf("pod-basic-pd-%d", slot))})
 		}
 		return out
 	}
@@ -656,7 +656,7 @@ func TestPD03FoundersAreNotForgotten(t *testing.T) {
 		s.Instances[slot].Status = v1alpha1.InstanceStatus{}
 	}
 	for name, c := range map[string]struct {
-		founders []v1alpha1.PDFounder
+		initial  []v1alpha1.PDInitialMember
 		change   func(*observation.Snapshot)
 		does     did
 		released []string
@@ -665,27 +665,27 @@ func TestPD03FoundersAreNotForgotten(t *testing.T) {
 		reason   string
 	}{
 		"one that was created is recorded": {nil, func(*observation.Snapshot) {}, did{}, nil, 3, "", ""},
-		"one that is deleted before it started is taken off the record": {founder(0, 1, 2), func(s *observation.Snapshot) { fresh(s, 1); deleted(s, 1, 0) },
+		"one that is deleted before it started is taken off the record": {initial(0, 1, 2), func(s *observation.Snapshot) { fresh(s, 1); deleted(s, 1, 0) },
 			did{}, nil, 2, step.KindWait, v1alpha1.ReasonBootstrapping},
-		"and let go then": {founder(0, 2), func(s *observation.Snapshot) { fresh(s, 1); deleted(s, 1, 0) },
+		"and let go then": {initial(0, 2), func(s *observation.Snapshot) { fresh(s, 1); deleted(s, 1, 0) },
 			did{}, []string{"basic-pd-1"}, 2, step.KindWait, ""},
-		"and made anew in its slot": {founder(0, 2), func(s *observation.Snapshot) { s.Instances = append(s.Instances[:1], s.Instances[2]) },
+		"and made anew in its slot": {initial(0, 2), func(s *observation.Snapshot) { s.Instances = append(s.Instances[:1], s.Instances[2]) },
 			did{created: []string{"basic-pd-1"}}, nil, 2, step.KindWait, ""},
-		"one that is deleted after it started stays": {founder(0, 1, 2), func(s *observation.Snapshot) { deleted(s, 1, 0) },
+		"one that is deleted after it started stays": {initial(0, 1, 2), func(s *observation.Snapshot) { deleted(s, 1, 0) },
 			did{}, nil, 3, step.KindWait, v1alpha1.ReasonUnsafe},
-		"one that is gone is not started anew": {founder(0, 1, 2), func(s *observation.Snapshot) { s.Instances = s.Instances[:2] },
-			did{}, nil, 3, step.KindWait, v1alpha1.ReasonFoundersLost},
-		"two that are gone need a person": {founder(0, 1, 2), func(s *observation.Snapshot) { s.Instances = s.Instances[:1] },
-			did{}, nil, 3, step.KindStall, v1alpha1.ReasonFoundersLost},
-		"all that are gone need a person": {founder(0, 1, 2), func(s *observation.Snapshot) { s.Instances = nil },
-			did{}, nil, 3, step.KindStall, v1alpha1.ReasonFoundersLost},
-		"the record is closed when the ID is known": {founder(0, 1, 2), func(s *observation.Snapshot) {
+		"one that is gone is not started anew": {initial(0, 1, 2), func(s *observation.Snapshot) { s.Instances = s.Instances[:2] },
+			did{}, nil, 3, step.KindWait, v1alpha1.ReasonInitialMembersLost},
+		"two that are gone need a person": {initial(0, 1, 2), func(s *observation.Snapshot) { s.Instances = s.Instances[:1] },
+			did{}, nil, 3, step.KindStall, v1alpha1.ReasonInitialMembersLost},
+		"all that are gone need a person": {initial(0, 1, 2), func(s *observation.Snapshot) { s.Instances = nil },
+			did{}, nil, 3, step.KindStall, v1alpha1.ReasonInitialMembersLost},
+		"the record is closed when the ID is known": {initial(0, 1, 2), func(s *observation.Snapshot) {
 			s.PD = pd.View{ClusterID: "73", Leader: "basic-pd-0", Members: []pd.Member{{Name: "basic-pd-0", ID: "1", Healthy: true, ClientURL: "http://basic-pd-0"}}}
 		}, did{}, nil, 0, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := stored()
-			g.Status.Founders = c.founders
+			g.Status.InitialMembers = c.initial
 			s := scene(t, 3, func(s *observation.Snapshot) {
 				s.PD = pd.View{Err: errors.New("connection refused"), Members: make([]pd.Member, 3)}
 				c.change(s)
@@ -711,7 +711,7 @@ func TestPD03FoundersAreNotForgotten(t *testing.T) {
 				assert.Equal(t, c.reason, p.Outcome.Reason, p.Outcome.Message)
 			}
 			status, _, _ := report(g, s, p, step.Done(), clock())
-			assert.Len(t, status.Founders, c.records)
+			assert.Len(t, status.InitialMembers, c.records)
 		})
 	}
 }
@@ -730,7 +730,7 @@ func TestTheLeaseOfAMemberThatHasLeftIsGivenBack(t *testing.T) {
 				s.PD.Members = s.PD.Members[:4]
 				tells(s.Instances[4], time.Minute, "Drained", c.drained, "test", "Ready", "False", "PodTerminating")
 			})
-			assert.Equal(t, c.given, does(mustPlan(t, stored(founded, replicasOf(4)), s)).given)
+			assert.Equal(t, c.given, does(mustPlan(t, stored(bootstrapped, replicasOf(4)), s)).given)
 		})
 	}
 }
@@ -742,6 +742,6 @@ func TestNoMemberJoinsWhileAnotherOneLeaves(t *testing.T) {
 		meta.FindStatusCondition(s.Instances[1].Status.Conditions, v1alpha1.ConditionJoined).LastTransitionTime = metav1.NewTime(clock().Add(-time.Hour))
 		deleted(s, 1, 0)
 	})
-	p := mustPlan(t, stored(founded, replicasOf(6)), s)
+	p := mustPlan(t, stored(bootstrapped, replicasOf(6)), s)
 	assert.Equal(t, did{calls: []string{"DeleteMember 2"}}, does(p))
 }

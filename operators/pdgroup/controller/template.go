@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
@@ -140,7 +140,7 @@ func tooManyNames(g *v1alpha1.PDGroup) []string {
 }
 
 // config renders pd.toml: the user's, and the token that keeps the members of
-// different groups from ever founding one cluster together.
+// different groups from ever bootstrapping one cluster together.
 func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
 	own, owned := map[string]any{"initial-cluster-token": string(g.UID)}, ownedKeys()
 	if g.GetTLS() != nil {
@@ -159,34 +159,35 @@ func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
 
 // start is how a member starts.
 type start struct {
-	// founds says that it founds the cluster, with the members of the slots founders.
-	founds   bool
-	founders []int32
-	// before is the argument that it founded with; empty if it has none.
+	// bootstraps says that it bootstraps the cluster, with the members of the slots in
+	// initialCluster.
+	bootstraps     bool
+	initialCluster []int32
+	// before is the argument that it bootstrapped with; empty if it has none.
 	before string
 	// asked says that it asks its pod.
 	asked bool
 }
 
-// foundOrJoin changes a template into one that founds the cluster, in which
-// every founder names all of them by their slots, or into one that joins it.
+// bootstrapOrJoin changes a template into one that bootstraps the cluster, in which
+// every initial member names all of them by their slots, or into one that joins it.
 //
-// A member that is made to found asks its pod how it starts (P2): an argument stays in a
+// A member that is made to bootstrap asks its pod how it starts (P2): an argument stays in a
 // pod as long as the pod, but an annotation changes in it, and the kubelet reads it each
-// time that it starts the container. So a founder whose disk is lost under its pod joins as
-// soon as there is a cluster.
-func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, s start) {
+// time that it starts the container. So an initial member whose disk is lost under its pod
+// joins as soon as there is a cluster.
+func bootstrapOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, s start) {
 	argument := joinFlag + names.PDURL(v1alpha1.SpecScheme(g), g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient)
 	switch {
-	case s.founds && s.before != "":
+	case s.bootstraps && s.before != "":
 		argument = s.before
-	case s.founds:
-		members := make([]string, 0, len(s.founders))
-		for _, slot := range s.founders {
+	case s.bootstraps:
+		members := make([]string, 0, len(s.initialCluster))
+		for _, slot := range s.initialCluster {
 			pod := names.Instance(g.Name, slot)
 			members = append(members, fmt.Sprintf("%s=%s://%s:%d", pod, v1alpha1.SpecScheme(g), names.PodHost(pod, g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDPeer))
 		}
-		argument = founding.Flag + strings.Join(members, ",")
+		argument = bootstrap.Flag + strings.Join(members, ",")
 	}
 	template.Annotations = maps.Clone(template.Annotations)
 	delete(template.Annotations, v1alpha1.AnnotationStart)
@@ -196,10 +197,10 @@ func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, s start)
 			continue
 		}
 		arg := argument
-		container.Env = slices.DeleteFunc(slices.Clone(container.Env), func(e corev1.EnvVar) bool { return e.Name == founding.Variable })
+		container.Env = slices.DeleteFunc(slices.Clone(container.Env), func(e corev1.EnvVar) bool { return e.Name == bootstrap.Variable })
 		if s.asked {
-			arg = founding.Reference
-			container.Env = append(container.Env, corev1.EnvVar{Name: founding.Variable, ValueFrom: &corev1.EnvVarSource{
+			arg = bootstrap.Reference
+			container.Env = append(container.Env, corev1.EnvVar{Name: bootstrap.Variable, ValueFrom: &corev1.EnvVarSource{
 				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + v1alpha1.AnnotationStart + "']"},
 			}})
 			if template.Annotations == nil {
@@ -209,7 +210,7 @@ func foundOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, s start)
 		}
 		container.Args = slices.Clone(container.Args)
 		for i, old := range container.Args {
-			if strings.HasPrefix(old, joinFlag) || strings.HasPrefix(old, founding.Flag) || old == founding.Reference {
+			if strings.HasPrefix(old, joinFlag) || strings.HasPrefix(old, bootstrap.Flag) || old == bootstrap.Reference {
 				container.Args[i] = arg
 			}
 		}

@@ -44,9 +44,9 @@ func TestGolden(t *testing.T) {
 	})
 	pod, files, problems := render(g, "tidb-groups/pdgroup-operator:dev")
 	require.Empty(t, problems)
-	founder := pod.DeepCopy()
-	foundOrJoin(g, founder, start{founds: true, founders: []int32{0, 1, 2}})
-	golden(t, "pd", pod, map[string]any{"founder": founder.Spec.Containers[0].Args}, files, services(g)[0], services(g)[1])
+	initial := pod.DeepCopy()
+	bootstrapOrJoin(g, initial, start{bootstraps: true, initialCluster: []int32{0, 1, 2}})
+	golden(t, "pd", pod, map[string]any{"initialMember": initial.Spec.Containers[0].Args}, files, services(g)[0], services(g)[1])
 }
 
 // F7 of the security review: pods try a name without the cluster's domain against their
@@ -63,12 +63,12 @@ func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
 	} {
 		assert.Contains(t, args, want)
 	}
-	founder := pod.DeepCopy()
-	foundOrJoin(g, founder, start{founds: true, founders: []int32{0, 1}})
-	assert.Contains(t, founder.Spec.Containers[0].Args, "--initial-cluster=basic-pd-0=http://basic-pd-0.basic-pd-peer.ns.svc.k8s.example.com:2380,"+
+	initial := pod.DeepCopy()
+	bootstrapOrJoin(g, initial, start{bootstraps: true, initialCluster: []int32{0, 1}})
+	assert.Contains(t, initial.Spec.Containers[0].Args, "--initial-cluster=basic-pd-0=http://basic-pd-0.basic-pd-peer.ns.svc.k8s.example.com:2380,"+
 		"basic-pd-1=http://basic-pd-1.basic-pd-peer.ns.svc.k8s.example.com:2380")
-	foundOrJoin(g, founder, start{})
-	assert.Equal(t, args, founder.Spec.Containers[0].Args)
+	bootstrapOrJoin(g, initial, start{})
+	assert.Equal(t, args, initial.Spec.Containers[0].Args)
 }
 
 // U 15: nothing listens at IPv4 addresses only, and nothing else is different.
@@ -132,7 +132,7 @@ func TestTwoGroupsNeverShareAToken(t *testing.T) {
 
 func TestWhatChangesNoPodMakesNoRevision(t *testing.T) {
 	hash := func(changes ...func(*v1alpha1.PDGroup)) string {
-		p := mustPlan(t, stored(append(changes, founded)...), started(t, stored(), 3))
+		p := mustPlan(t, stored(append(changes, bootstrapped)...), started(t, stored(), 3))
 		return p.Target.Hash
 	}
 	base := hash()
@@ -155,9 +155,9 @@ func TestSEC01AMemberSpeaksTLS(t *testing.T) {
 	g := stored(func(g *v1alpha1.PDGroup) { g.Spec.TLS = &v1alpha1.PDTLS{} })
 	pod, files, problems := render(g, "tidb-groups/pdgroup-operator:dev")
 	require.Empty(t, problems)
-	founder := pod.DeepCopy()
-	foundOrJoin(g, founder, start{founds: true, founders: []int32{0, 1, 2}})
-	golden(t, "tls", pod, map[string]any{"founder": founder.Spec.Containers[0].Args}, files, inputs(g))
+	initial := pod.DeepCopy()
+	bootstrapOrJoin(g, initial, start{bootstraps: true, initialCluster: []int32{0, 1, 2}})
+	golden(t, "tls", pod, map[string]any{"initialMember": initial.Spec.Containers[0].Args}, files, inputs(g))
 
 	for _, key := range []string{"cacert-path", "cert-path", "key-path"} {
 		g.Spec.Config = "[security]\n" + key + " = '/mine'"

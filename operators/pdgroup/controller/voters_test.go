@@ -194,7 +194,7 @@ type scenery struct {
 
 func newScenery(t *testing.T) *scenery {
 	t.Helper()
-	b := &scenery{g: stored(founded), revision: map[bool]string{}, raw: map[bool][]byte{}, record: map[bool]observation.Snapshot{}, said: map[health][]metav1.Condition{}}
+	b := &scenery{g: stored(bootstrapped), revision: map[bool]string{}, raw: map[bool][]byte{}, record: map[bool]observation.Snapshot{}, said: map[health][]metav1.Condition{}}
 	for _, edited := range []bool{false, true} {
 		p, err := planWith(b.g, observation.Snapshot{PD: pd.View{Err: errNoMembers}}, b.rendering(b.g, observation.Snapshot{}, edited))
 		require.NoError(t, err)

@@ -19,16 +19,16 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
 )
 
-// world is the stage of a PDGroup. PD is silent until it is founded by the
+// world is the stage of a PDGroup. PD is silent until it is bootstrapped by the
 // members that run.
 type world struct {
 	stage.Subject[*v1alpha1.PDGroup]
 	operator *stage.Operator
 
 	// The lock of PD guards these.
-	founded bool
-	joined  map[types.UID]bool // whoever was removed does not come back
-	frozen  bool               // what runs matters no more
+	bootstrapped bool
+	joined       map[types.UID]bool // whoever was removed does not come back
+	frozen       bool               // what runs matters no more
 }
 
 // begin makes a world with an instance operator, and starts the operator in it.
@@ -43,7 +43,7 @@ func begin(t *testing.T) *world {
 	return w
 }
 
-// run lets PD know which members run: the first generation founds the cluster
+// run lets PD know which members run: the first generation bootstraps the cluster
 // once a majority of it runs, each later member joins.
 func (w *world) run(ctx context.Context) {
 	var list v1alpha1.InstanceList
@@ -59,11 +59,11 @@ func (w *world) run(ctx context.Context) {
 	}
 	w.PD.Change(func(v *pd.View) {
 		const majority = 2
-		if w.frozen || !w.founded && len(running) < majority {
+		if w.frozen || !w.bootstrapped && len(running) < majority {
 			return
 		}
-		if !w.founded {
-			w.founded, v.Err, v.ClusterID = true, nil, stage.ClusterID
+		if !w.bootstrapped {
+			w.bootstrapped, v.Err, v.ClusterID = true, nil, stage.ClusterID
 		}
 		for name, uid := range running {
 			if _, listed := v.Member(name); !listed && !w.joined[uid] {

@@ -1,5 +1,3 @@
-// Package membership says who is a member of PD, who is to become one, and who is
-// left over. All of it is pure.
 package membership
 
 import (
@@ -12,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
@@ -37,19 +36,19 @@ func Ours(g *v1alpha1.PDGroup, s observation.Snapshot) []*v1alpha1.Instance {
 	return slices.DeleteFunc(slices.Clone(s.Instances), func(i *v1alpha1.Instance) bool { return !workload.IsOwned(g, i) })
 }
 
-// Unknown says why PD's answer is nothing to act on; empty if it is.
-func Unknown(g *v1alpha1.PDGroup, s observation.Snapshot) string {
+// Known says whether PD's answer is something to act on.
+func Known(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 	switch {
-	case founding.Mismatch(g, s) != "":
-		return "another cluster's PD answers"
+	case !bootstrap.OwnPD(g, s).Allowed():
+		return verdict.Refuse("another cluster's PD answers")
 	case s.PD.Err != nil:
-		return s.PD.Err.Error()
+		return verdict.Refuse(s.PD.Err.Error())
 	case !s.PD.HasQuorum():
-		return fmt.Sprintf("PD has no quorum: %d of %d members are healthy and the leader is %q", s.PD.Healthy(), len(s.PD.Members), s.PD.Leader)
-	case !founding.Bootstrapped(g, s):
-		return "PD has not founded its cluster yet"
+		return verdict.Refusef("PD has no quorum: %d of %d members are healthy and the leader is %q", s.PD.Healthy(), len(s.PD.Members), s.PD.Leader)
+	case !bootstrap.Bootstrapped(g, s):
+		return verdict.Refuse("PD has not bootstrapped its cluster yet")
 	}
-	return ""
+	return verdict.Allow()
 }
 
 // Left reports whether PD has let the member of an Instance go, as far as PD's answer
@@ -57,7 +56,7 @@ func Unknown(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 // of no use: PD never takes such a member back.
 func Left(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) bool {
 	_, listed := Of(g, s, i)
-	return Unknown(g, s) == "" && !listed && i.Status.Member != nil
+	return Known(g, s).Allowed() && !listed && i.Status.Member != nil
 }
 
 // Joining counts the Instances that have not joined yet and may do so at any
@@ -85,13 +84,13 @@ const JoinAfter = 7 * time.Second
 // if a majority stands firm with the new one counted in: every join changes what a
 // majority is.
 func Limit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
-	if !founding.Bootstrapped(g, s) {
+	if !bootstrap.Bootstrapped(g, s) {
 		return first(g, s)
 	}
 	none := func(format string, args ...any) (int, string) {
 		return 0, "members join one at a time: waiting for " + fmt.Sprintf(format, args...)
 	}
-	if founding.Mismatch(g, s) != "" {
+	if !bootstrap.OwnPD(g, s).Allowed() {
 		return none("this group's own PD to answer")
 	}
 	if back := len(Returning(g, s)); back > 0 {
@@ -99,11 +98,11 @@ func Limit(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 		// PD needs for one.
 		return back, "members that PD lists start again first"
 	}
-	switch unknown := Unknown(g, s); {
-	case unknown != "" && len(s.Instances) == 0:
+	switch known := Known(g, s).Allowed(); {
+	case !known && len(s.Instances) == 0:
 		return none("PD, of which no Instance and no claim is left: restore the claims of its members (%s and so on) with their labels, or delete the PDGroup and create it anew for an empty cluster: kubectl -n %s delete pdgroup %s",
-			founding.DataClaim(g, names.Instance(g.Name, 0)), g.Namespace, g.Name)
-	case unknown != "":
+			bootstrap.DataClaim(g, names.Instance(g.Name, 0)), g.Namespace, g.Name)
+	case !known:
 		return none("PD to have a quorum")
 	}
 	if left := Abandoned(g, s); len(left) > 0 {
@@ -185,18 +184,18 @@ func HealthySince(i *v1alpha1.Instance) time.Time {
 	return since
 }
 
-// first lets the members start of which one may found the cluster, or that have
-// founded it before: the others join it.
+// first lets the members start of which one may bootstrap the cluster, or that have
+// bootstrapped it before: the others join it.
 func first(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
-	if lost := founding.Vanished(g, s); lost.Kind != step.KindDone {
+	if lost := bootstrap.Vanished(g, s); lost.Kind != step.KindDone {
 		return 0, lost.Message
 	}
-	if left := founding.Parting(g, s); left != "" {
-		return 0, fmt.Sprintf("waiting for Instance %s of a PDGroup that is gone: who founds the cluster depends on the claims that it leaves", left)
+	if left := bootstrap.Parting(g, s); left != "" {
+		return 0, fmt.Sprintf("waiting for Instance %s of a PDGroup that is gone: who bootstraps the cluster depends on the claims that it leaves", left)
 	}
 	n := 0
 	var starts []string
-	for _, slot := range founding.Starts(g, s) {
+	for _, slot := range bootstrap.Starts(g, s) {
 		name := names.Instance(g.Name, slot)
 		starts = append(starts, name)
 		if s.Instance(name) == nil {
@@ -204,8 +203,8 @@ func first(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 		}
 	}
 	if len(starts) == 0 && len(s.Instances) > 0 {
-		return 0, fmt.Sprintf("nobody founds a cluster, for Instance %s is to join one that was here before, and no claim of its members is left: restore them (%s and so on) with their labels, "+
-			"or delete the PDGroup and create it anew for an empty cluster: kubectl -n %s delete pdgroup %s", s.Instances[0].Name, founding.DataClaim(g, names.Instance(g.Name, 0)), g.Namespace, g.Name)
+		return 0, fmt.Sprintf("nobody bootstraps a cluster, for Instance %s is to join one that was here before, and no claim of its members is left: restore them (%s and so on) with their labels, "+
+			"or delete the PDGroup and create it anew for an empty cluster: kubectl -n %s delete pdgroup %s", s.Instances[0].Name, bootstrap.DataClaim(g, names.Instance(g.Name, 0)), g.Namespace, g.Name)
 	}
 	return n, fmt.Sprintf("claims of former members are left, and who has one starts first (%s): the others join when PD has told its cluster ID", strings.Join(starts, ", "))
 }
@@ -214,10 +213,10 @@ func first(g *v1alpha1.PDGroup, s observation.Snapshot) (int, string) {
 // former ones are left: PD may need them for a majority, and they leave it when
 // there is one.
 func Extra(g *v1alpha1.PDGroup, s observation.Snapshot) int32 {
-	if founding.Bootstrapped(g, s) {
+	if bootstrap.Bootstrapped(g, s) {
 		return 0
 	}
-	return max(0, int32(len(founding.Starts(g, s)))-g.GetReplicas()) //nolint:gosec // a few
+	return max(0, int32(len(bootstrap.Starts(g, s)))-g.GetReplicas()) //nolint:gosec // a few
 }
 
 // Pod returns the name of the pod of a member, which is that of its Instance;
@@ -244,19 +243,19 @@ func Abandoned(g *v1alpha1.PDGroup, s observation.Snapshot) []pd.Member {
 
 // Returning returns the slots of members that PD lists, or listed last, whose
 // data is still there and that have no Instance. If nobody knows whom PD lists,
-// these are all whose data is there: no cluster is founded any more.
+// these are all whose data is there: no cluster is bootstrapped any more.
 func Returning(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
-	if !founding.Bootstrapped(g, s) {
-		return founding.Starts(g, s)
+	if !bootstrap.Bootstrapped(g, s) {
+		return bootstrap.Starts(g, s)
 	}
 	listed := s.PD.Members
-	if !founding.Usable(g, s) {
+	if !bootstrap.Usable(g, s) {
 		listed = nil
 		for _, m := range g.Status.Members {
 			listed = append(listed, pd.Member{Name: m.Name})
 		}
 		if len(listed) == 0 {
-			for _, slot := range founding.Kept(g, s) {
+			for _, slot := range bootstrap.Kept(g, s) {
 				listed = append(listed, pd.Member{Name: names.Instance(g.Name, slot)})
 			}
 		}
@@ -275,7 +274,7 @@ func Returning(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 // it has no Instance and no data, is not healthy, and the others have a majority
 // without it.
 func Orphan(g *v1alpha1.PDGroup, s observation.Snapshot) pd.Member {
-	if Unknown(g, s) != "" || g.DeletionTimestamp != nil || g.Spec.Suspended {
+	if !Known(g, s).Allowed() || g.DeletionTimestamp != nil || g.Spec.Suspended {
 		return pd.Member{}
 	}
 	back := Returning(g, s)

@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // PD's members reach each other at URLs that its etcd keeps. One that starts with another
@@ -50,7 +51,7 @@ func IsSwitching(g *v1alpha1.PDGroup) bool { return v1alpha1.PDScheme(g) != v1al
 // mayStartOtherwise reports whether members that have stopped find each other when they
 // start with the other scheme: as PD was told, or because there is no PD yet.
 func mayStartOtherwise(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return g.Status.PeersHaveBothSchemes || !founding.Bootstrapped(g, s) && len(Ours(g, s)) == 0
+	return g.Status.PeersHaveBothSchemes || !bootstrap.Bootstrapped(g, s) && len(Ours(g, s)) == 0
 }
 
 // haveStopped reports whether no member's pod runs or is made any more.
@@ -61,7 +62,7 @@ func haveStopped(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
 // HaveBothSchemes reports whether PD lists a URL of either scheme of each member. While PD
 // does not say, what it has said last counts.
 func HaveBothSchemes(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	if Unknown(g, s) != "" {
+	if !Known(g, s).Allowed() {
 		return g.Status.PeersHaveBothSchemes
 	}
 	return !slices.ContainsFunc(s.PD.Members, func(m pd.Member) bool {
@@ -81,7 +82,7 @@ func schemeOf(url string) string {
 // other scheme before a suspended group stops, and those that have one too many when it is
 // back.
 func WrongPeerURLs(g *v1alpha1.PDGroup, s observation.Snapshot) []PeerURLs {
-	if Unknown(g, s) != "" || IsSwitching(g) != g.Spec.Suspended || IsSwitching(g) && unswitched(g, s) != "" {
+	if !Known(g, s).Allowed() || IsSwitching(g) != g.Spec.Suspended || IsSwitching(g) && !othersSwitch(g, s).Allowed() {
 		return nil
 	}
 	var out []PeerURLs
@@ -102,34 +103,33 @@ func WrongPeerURLs(g *v1alpha1.PDGroup, s observation.Snapshot) []PeerURLs {
 	return out
 }
 
-// unswitched names a group of the cluster that has to be suspended, with the same scheme,
-// before PD stops: it would not find PD any more.
-func unswitched(g *v1alpha1.PDGroup, s observation.Snapshot) string {
+// othersSwitch says whether every other group of the cluster is suspended, with the same
+// scheme, as it has to be before PD stops: it would not find PD any more.
+func othersSwitch(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 	for _, other := range s.Groups {
 		if other.GroupKind() == v1alpha1.KindPDGroup || other.GetDeletionTimestamp() != nil {
 			continue
 		}
 		if !other.GetComponentSpec().Suspended || v1alpha1.SpecScheme(other) != v1alpha1.SpecScheme(g) {
 			edit := origin.Of(other)
-			return fmt.Sprintf("%s %s has to be suspended, and its spec.tls to be changed as that of PD is: %s", other.GroupKind(), other.GetName(), edit.Edit())
+			return verdict.Refusef("%s %s has to be suspended, and its spec.tls to be changed as that of PD is: %s", other.GroupKind(), other.GetName(), edit.Edit())
 		}
 	}
-	return ""
+	return verdict.Allow()
 }
 
-// SwitchWait says what PD's members wait for before they stop to start with the other
-// scheme; empty if for nothing.
-func SwitchWait(g *v1alpha1.PDGroup, s observation.Snapshot) string {
+// MaySwitch says whether PD's members may stop to start with the other scheme.
+func MaySwitch(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 	if !IsSwitching(g) || g.Status.PeersHaveBothSchemes {
-		return ""
+		return verdict.Allow()
 	}
-	if other := unswitched(g, s); other != "" {
-		return other
+	if others := othersSwitch(g, s); !others.Allowed() {
+		return others
 	}
-	if unknown := Unknown(g, s); unknown != "" {
-		return fmt.Sprintf("PD has to be told the %s URLs of its members before it stops: %s", v1alpha1.SpecScheme(g), unknown)
+	if known := Known(g, s); !known.Allowed() {
+		return verdict.Refusef("PD has to be told the %s URLs of its members before it stops: %s", v1alpha1.SpecScheme(g), known.Reason())
 	}
-	return fmt.Sprintf("PD is told the %s URLs of its members", v1alpha1.SpecScheme(g))
+	return verdict.Refusef("PD is told the %s URLs of its members", v1alpha1.SpecScheme(g))
 }
 
 // SwitchProblem says why members may not start with the scheme of the spec; empty if they

@@ -104,9 +104,9 @@ func TestSEC01TheSchemeOfPDChangesWhileItIsSuspended(t *testing.T) {
 			assert.Equal(t, c.scheme, Scheme(g, s))
 			assert.Equal(t, c.haveBoth, HaveBothSchemes(g, s))
 			if c.wait == "" {
-				assert.Empty(t, SwitchWait(g, s))
+				assert.True(t, MaySwitch(g, s).Allowed())
 			}
-			assert.Contains(t, SwitchWait(g, s), c.wait)
+			assert.Contains(t, MaySwitch(g, s).Reason(), c.wait)
 			if c.problem == "" {
 				assert.Empty(t, SwitchProblem(g, s))
 			}

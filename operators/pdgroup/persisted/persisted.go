@@ -1,6 +1,3 @@
-// Package persisted knows which items of pd.toml PD keeps in its own storage: it reads
-// them from the file when it founds a cluster and never again, and takes them through
-// its API while it runs. All of it is pure.
 package persisted
 
 import (
@@ -15,6 +12,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // Item of a table that PD stores.
@@ -43,9 +41,9 @@ type Lack struct {
 	Send any
 }
 
-// foundingOnly are items of those tables that PD has no call for. They count when a
-// cluster is founded.
-var foundingOnly = []string{"schedule.store-balance-rate", "schedule.store-limit", "schedule.schedulers", "schedule.schedulers-v2", "schedule.schedulers-payload"}
+// bootstrapOnly are items of those tables that PD has no call for. They count when a
+// cluster is bootstrapped.
+var bootstrapOnly = []string{"schedule.store-balance-rate", "schedule.store-limit", "schedule.schedulers", "schedule.schedulers-v2", "schedule.schedulers-payload"}
 
 // Items returns the items of a file that PD stores and takes while it runs, sorted by
 // key; none if the text is no TOML.
@@ -69,7 +67,7 @@ func collect(into []Item, path string, table map[string]any) []Item {
 		key := path + "." + name
 		below, isTable := value.(map[string]any)
 		switch {
-		case slices.Contains(foundingOnly, key):
+		case slices.Contains(bootstrapOnly, key):
 		case isTable:
 			into = collect(into, key, below)
 		default:
@@ -79,29 +77,29 @@ func collect(into []Item, path string, table map[string]any) []Item {
 	return into
 }
 
-// Restart says why members that run with some files need a restart to run with others;
-// empty if they differ in nothing but what PD stores. An item that is taken away needs
+// AppliesOnline says whether members that run with some files get others without a restart:
+// if they differ in nothing but what PD stores. An item that is taken away needs
 // none: PD keeps its value.
-func Restart(file string, old, wanted map[string]string) string {
+func AppliesOnline(file string, old, wanted map[string]string) verdict.Verdict {
 	for _, name := range slices.Sorted(maps.Keys(union(old, wanted))) {
 		if name != file && old[name] != wanted[name] {
-			return "file " + name
+			return verdict.Refuse("file " + name)
 		}
 	}
 	before, err := tomlconfig.Parse("file", old[file])
 	if err != nil {
-		return "file " + file
+		return verdict.Refuse("file " + file)
 	}
 	after, err := tomlconfig.Parse("file", wanted[file])
 	if err != nil {
-		return "file " + file
+		return verdict.Refuse("file " + file)
 	}
 	for _, name := range slices.Sorted(maps.Keys(union(before, after))) {
 		if !slices.Contains(pd.StoredSections(), name) && !reflect.DeepEqual(before[name], after[name]) {
-			return name + " is changed"
+			return verdict.Refuse(name + " is changed")
 		}
 	}
-	return ""
+	return verdict.Allow()
 }
 
 func union[V any](a, b map[string]V) map[string]V {

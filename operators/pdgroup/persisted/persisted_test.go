@@ -22,20 +22,20 @@ func shown() map[string]string {
 // PD-21.
 func TestPD21WhatPDHasAsTheFileSaysItIsNotGiven(t *testing.T) {
 	for name, file := range map[string]string{
-		"nothing":                            "",
-		"other tables":                       "lease = 5\n[log]\nlevel = \"warn\"\n",
-		"the same number":                    "[schedule]\nleader-schedule-limit = 4\nlow-space-ratio = 0.8\n",
-		"the same time in other words":       "[schedule]\nmax-store-down-time = \"1800s\"\n",
-		"the same truth":                     "[schedule]\nenable-debug-metrics = false\n[keyspace]\nwait-region-split = true\n",
-		"the same labels":                    "[replication]\nlocation-labels = [\"zone\", \"host\"]\n",
-		"a truth that PD leaves out":         "[schedule]\nhalt-scheduling = false\n",
-		"no entries of a list":               "[keyspace]\npre-alloc = []\n",
-		"a member that PD is to choose":      "[pd-server]\ndashboard-address = \"auto\"\n",
-		"what counts when it founds only":    "[schedule.store-limit.1]\nadd-peer = 5\n",
-		"a rate that PD has no call for":     "[schedule]\nstore-balance-rate = 60\n",
-		"no TOML, of which others complain":  "[schedule",
-		"a key with dots":                    "replication.max-replicas = 3\n",
-		"an item that has none by its table": "[replication-mode.dr-auto-sync]\nlabel-key = \"\"\n",
+		"nothing":                             "",
+		"other tables":                        "lease = 5\n[log]\nlevel = \"warn\"\n",
+		"the same number":                     "[schedule]\nleader-schedule-limit = 4\nlow-space-ratio = 0.8\n",
+		"the same time in other words":        "[schedule]\nmax-store-down-time = \"1800s\"\n",
+		"the same truth":                      "[schedule]\nenable-debug-metrics = false\n[keyspace]\nwait-region-split = true\n",
+		"the same labels":                     "[replication]\nlocation-labels = [\"zone\", \"host\"]\n",
+		"a truth that PD leaves out":          "[schedule]\nhalt-scheduling = false\n",
+		"no entries of a list":                "[keyspace]\npre-alloc = []\n",
+		"a member that PD is to choose":       "[pd-server]\ndashboard-address = \"auto\"\n",
+		"what counts when it bootstraps only": "[schedule.store-limit.1]\nadd-peer = 5\n",
+		"a rate that PD has no call for":      "[schedule]\nstore-balance-rate = 60\n",
+		"no TOML, of which others complain":   "[schedule",
+		"a key with dots":                     "replication.max-replicas = 3\n",
+		"an item that has none by its table":  "[replication-mode.dr-auto-sync]\nlabel-key = \"\"\n",
 	} {
 		t.Run(name, func(t *testing.T) { assert.Empty(t, persisted.Lacks(persisted.Items(file), shown())) })
 	}
@@ -79,7 +79,7 @@ func TestPD21StoredItemsRestartNobody(t *testing.T) {
 		base + "[log]\nlevel = \"warn\"\n":                                                  "log is changed",
 		"initial-cluster-token = \"u\"\nlease = 5\n[schedule]\nleader-schedule-limit = 8\n": "lease is changed",
 	} {
-		assert.Equal(t, why, persisted.Restart("pd.toml", map[string]string{"pd.toml": base}, map[string]string{"pd.toml": wanted}), wanted)
+		assert.Equal(t, why, persisted.AppliesOnline("pd.toml", map[string]string{"pd.toml": base}, map[string]string{"pd.toml": wanted}).Reason(), wanted)
 	}
-	assert.Equal(t, "file other", persisted.Restart("pd.toml", map[string]string{"pd.toml": base}, map[string]string{"pd.toml": base, "other": "x"}))
+	assert.Equal(t, "file other", persisted.AppliesOnline("pd.toml", map[string]string{"pd.toml": base}, map[string]string{"pd.toml": base, "other": "x"}).Reason())
 }

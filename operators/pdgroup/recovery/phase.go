@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -119,8 +119,8 @@ func advance(g *v1alpha1.PDGroup, s observation.Snapshot) (*v1alpha1.PDRecovery,
 			return next, o
 		}
 	}
-	if mismatch := founding.Mismatch(g, s); mismatch != "" && !early {
-		return before, step.Stall(v1alpha1.ReasonClusterIDMismatch, mismatch)
+	if own := bootstrap.OwnPD(g, s); !own.Allowed() && !early {
+		return before, step.Stall(v1alpha1.ReasonClusterIDMismatch, own.Reason())
 	}
 	switch before.Phase {
 	case v1alpha1.RecoveryStopping:

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
@@ -35,15 +35,15 @@ func refuse(g *v1alpha1.PDGroup, s observation.Snapshot, request string) step.Ou
 	case !ok:
 		return never("%q names no member and cluster: %s", request, example(g))
 	case g.Status.ClusterID == "":
-		return never("PD has not founded a cluster yet, and there is nothing to recover: %s", withdraw(g))
+		return never("PD has not bootstrapped a cluster yet, and there is nothing to recover: %s", withdraw(g))
 	case clusterID != g.Status.ClusterID:
 		return never("%q is for the cluster of ID %s, and this one's is %s: if this one is meant: %s", request, clusterID, g.Status.ClusterID, give(g, survivor))
 	case g.Spec.Paused:
 		return never("spec.paused is set, and nothing is done: %s", origin.Of(g).Set("paused", false))
 	case g.Spec.Suspended:
 		return never("spec.suspended is set: %s", origin.Of(g).Set("suspended", false))
-	case founding.Mismatch(g, s) != "" && !active(g.Status.Recovery):
-		return step.Stall(v1alpha1.ReasonRecoveryRefused, founding.Mismatch(g, s))
+	case !bootstrap.OwnPD(g, s).Allowed() && !active(g.Status.Recovery):
+		return step.Stall(v1alpha1.ReasonRecoveryRefused, bootstrap.OwnPD(g, s).Reason())
 	}
 	for _, check := range []step.Outcome{quorum(g, s), unfit(g, s, survivor), served(g, s)} {
 		if check.Kind != step.KindDone {

@@ -51,7 +51,7 @@ func TestEveryOtherRequestIsRefusedWithARemedy(t *testing.T) {
 		"with something behind it":       {request: "a-0/73/now", words: []string{"kubectl -n ns annotate pdgroup a"}},
 		"for another cluster":            {request: "a-0/74", words: []string{"74", "73", "kubectl"}},
 		"for a member that is not there": {request: "a-7/73", words: []string{"no Instance a-7", "kubectl"}},
-		"before there is a cluster":      {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.ClusterID = "" }, words: []string{"not founded", "recover-quorum-"}},
+		"before there is a cluster":      {request: right, group: func(g *v1alpha1.PDGroup) { g.Status.ClusterID = "" }, words: []string{"not bootstrapped", "recover-quorum-"}},
 		"while the group is paused":      {request: right, group: func(g *v1alpha1.PDGroup) { g.Spec.Paused = true }, words: []string{"spec.paused", "kubectl"}},
 		"while the group is suspended":   {request: right, group: func(g *v1alpha1.PDGroup) { g.Spec.Suspended = true }, words: []string{"spec.suspended", "kubectl"}},
 		"while PD has a quorum": {request: right, seen: func(s *observation.Snapshot) {

@@ -31,7 +31,7 @@ func planWith(g *v1alpha1.TiCDCGroup, s observation.Snapshot, r component.Render
 	r.Gate, r.GateReason = open.Result, open.Reason
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
 	r.Component = capturesOf(g, s, open.Result)
-	r.RollGate, r.SuspendWait, r.Budget = rollout.RollGate(g, s), rollout.SuspendWait(g, s), budget.OwnBudget(g)
+	r.RollGate, r.MaySuspend, r.Budget = rollout.RollGate(g, s), rollout.MaySuspend(g, s), budget.OwnBudget(g)
 	children, err := group.MakePlan(g, s, r)
 	return groupPlan{Plan: children, Dependencies: open}, err
 }

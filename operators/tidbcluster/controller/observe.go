@@ -28,8 +28,8 @@ type groupKey struct{ kind, name string }
 
 func keyOf(g v1alpha1.Group) groupKey { return groupKey{g.GroupKind(), g.GetName()} }
 
-// observe reads the cluster's groups, and those that have such a name but may be
-// somebody else's, who must not be touched.
+// observe reads the cluster's groups, and groups with such a name that may be somebody
+// else's and must not be touched.
 func (r *Reconciler) observe(ctx context.Context, c *v1alpha1.TidbCluster) (snapshot, error) {
 	s := snapshot{groups: map[groupKey]v1alpha1.Group{}, silent: map[groupKey]bool{}}
 	for _, component := range v1alpha1.ComponentTable() {

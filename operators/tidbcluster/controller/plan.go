@@ -22,7 +22,7 @@ type clusterPlan struct {
 	Apply []groupChange
 	// Prune are groups of ours that the spec does not name any more and that may go.
 	Prune []v1alpha1.Group
-	// Keep are those that may not: they hold data, or may.
+	// Keep are groups of ours that the spec does not name any more and that hold data, or may.
 	Keep []v1alpha1.Group
 	// Bootstrap is what to do about spec.bootstrapFrom.
 	Bootstrap bootstrap.Plan
@@ -41,7 +41,7 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 	}
 	p.Bootstrap = bootstrap.Make(c, s.bootstrap)
 	wanted := groups(c)
-	strange := false // PD is somebody else's; it is the first one
+	foreignPD := false // the PDGroup of that name is somebody else's; it comes first of all groups
 	for _, g := range wanted {
 		if of, is := g.(v1alpha1.ClientGroup); is && p.Bootstrap.Closed {
 			of.Close()
@@ -52,11 +52,11 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 			p.Outcome = step.Worst(p.Outcome, step.Stall(v1alpha1.ReasonNameConflict, fmt.Sprintf(
 				"%s %s exists and was not made by this TidbCluster: rename one of the two, or delete the group (kubectl -n %s delete %s %s)",
 				key.kind, key.name, c.Namespace, key.kind, key.name)))
-			strange = strange || key.kind == v1alpha1.KindPDGroup
+			foreignPD = foreignPD || key.kind == v1alpha1.KindPDGroup
 			continue
 		}
 		change := groupChange{desired: g, live: live}
-		if strange && (live == nil || upgrades(change)) {
+		if foreignPD && (live == nil || upgrades(change)) {
 			// It would join somebody else's database, or overtake its PD.
 			p.Outcome = step.Worst(p.Outcome, step.Wait("groups", waitDeadline, v1alpha1.ReasonWaitingForGroups, key.kind+" "+key.name+" waits for a PDGroup of this TidbCluster"))
 			continue
@@ -68,7 +68,7 @@ func plan(c *v1alpha1.TidbCluster, s snapshot) clusterPlan {
 	return p
 }
 
-// remove decides about the groups that the spec does not name any more: who holds
+// remove decides about the groups that the spec does not name any more: one that holds
 // data is kept, and a paused cluster keeps all.
 func (p *clusterPlan) remove(c *v1alpha1.TidbCluster, s snapshot, gone []v1alpha1.Group) {
 	paused, last := 0, step.Done()
@@ -102,8 +102,8 @@ func ours(c *v1alpha1.TidbCluster, g v1alpha1.Group) bool {
 	return g.GetLabels()[v1alpha1.LabelUmbrella] == c.Name
 }
 
-// mirror passes on why the first group that is not what its spec asks for is
-// not; a group that needs a person comes first.
+// mirror returns why the groups are not what their specs ask for: of the most pressing one,
+// or the first among equals. A group that needs a person is the most pressing.
 func mirror(changes []groupChange, silent map[groupKey]bool) step.Outcome {
 	worst := step.Done()
 	for _, change := range changes {

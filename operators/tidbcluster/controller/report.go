@@ -62,7 +62,7 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 	noteReason, note := notes(p.Apply)
 	set.Finish(conditions.Verdict{
 		NoteReason: noteReason, Note: note,
-		Unready: unready, Unpause: here(c, "paused"), Resume: here(c, "suspended"),
+		Unready: unready, Unpause: unsetCommand(c, "paused"), Resume: unsetCommand(c, "suspended"),
 		Serving: serving && (!c.Spec.Suspended || c.Spec.Paused),
 		Summary: fmt.Sprintf("%d of %d groups are Ready", ready, entries),
 		Outcome: step.Worst(outcome, p.Outcome),
@@ -74,8 +74,9 @@ func report(c *v1alpha1.TidbCluster, s snapshot, p clusterPlan, outcome step.Out
 	return status, set
 }
 
-// endpoint is where clients connect to: the first group of the last kind that they may
-// connect to, so that a TiProxyGroup comes before the TiDBGroups behind it.
+// endpoint is the address that clients connect to. TiProxyGroups come after TiDBGroups in the
+// component table, and are what clients use if there are any: of the last kind that has an
+// endpoint, the first group is taken.
 func endpoint(c *v1alpha1.TidbCluster, s snapshot, wanted []v1alpha1.Group) string {
 	out, kind := "", ""
 	for _, g := range wanted {
@@ -87,8 +88,8 @@ func endpoint(c *v1alpha1.TidbCluster, s snapshot, wanted []v1alpha1.Group) stri
 	return out
 }
 
-// here tells how a flag of the cluster's own is set back.
-func here(c *v1alpha1.TidbCluster, flag string) string {
+// unsetCommand is the command that sets a flag of the cluster's own spec to false.
+func unsetCommand(c *v1alpha1.TidbCluster, flag string) string {
 	return fmt.Sprintf("kubectl -n %s patch tidbcluster %s --type=merge -p '{\"spec\":{\"%s\":false}}'", c.Namespace, c.Name, flag)
 }
 
@@ -97,7 +98,7 @@ func here(c *v1alpha1.TidbCluster, flag string) string {
 func whyUnready(wanted, live v1alpha1.Group) step.Outcome {
 	name := wanted.GroupKind() + " " + wanted.GetName()
 	if live == nil {
-		return step.Outcome{} // what is to be done about it says more
+		return step.Outcome{} // the plan's outcome says more: it is being created
 	}
 	ready := meta.FindStatusCondition(live.GetGroupStatus().Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
@@ -106,8 +107,8 @@ func whyUnready(wanted, live v1alpha1.Group) step.Outcome {
 	return step.Wait("groups", waitDeadline, ready.Reason, name+": "+ready.Message)
 }
 
-// notes passes on what is out of the ordinary with groups that are what their specs
-// ask for; empty if nothing is.
+// notes returns what is unusual about the first such group that is what its spec asks for,
+// such as a store without leaders; empty for nothing.
 func notes(changes []groupChange) (reason, note string) {
 	for _, change := range changes {
 		if change.live == nil {
@@ -121,8 +122,8 @@ func notes(changes []groupChange) (reason, note string) {
 	return "", ""
 }
 
-// progress counts the Instances of all groups that are at the revision of their spec,
-// of those that there are or are to be, and lists the versions that the groups run.
+// progress returns how many Instances of all groups have the revision of their spec, out of
+// all that exist or are wanted, as in 3/9, and the versions that the groups run.
 func progress(c *v1alpha1.TidbCluster, s snapshot) (updated, version string) {
 	done, all, versions := int32(0), int32(0), []string(nil)
 	for _, g := range groups(c) {

@@ -12,7 +12,7 @@ import (
 )
 
 // groups returns the group objects of a cluster in the order of the component table. Each
-// is its entry of the spec, with what the cluster says where it says nothing itself.
+// is its entry of the spec; what the entry leaves out comes from the cluster's spec.
 func groups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
 	var out []v1alpha1.Group
 	pd := v1alpha1.LocalReference{Name: names.Group(c.Name, v1alpha1.ComponentPD, "")}
@@ -37,8 +37,8 @@ func groups(c *v1alpha1.TidbCluster) []v1alpha1.Group {
 		if spec.PeerService == nil {
 			spec.PeerService = c.Spec.PeerService.DeepCopy()
 		}
-		// An entry that says nothing overrides the cluster's; to a group it is nothing, and
-		// would stay there when it goes.
+		// An empty struct of an entry overrides the cluster's value. The group gets none: it
+		// would keep an empty struct when the entry drops it.
 		if equality.Semantic.DeepEqual(spec.Disruption, &v1alpha1.Disruption{}) {
 			spec.Disruption = nil
 		}

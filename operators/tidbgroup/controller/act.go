@@ -80,9 +80,8 @@ func (r *steps) makeRootSecret(ctx context.Context, g *v1alpha1.TiDBGroup, sql s
 	return nil
 }
 
-// order gives TiDB the word; the answer wakes the group up. That an upgrade is
-// over is looked at in the API server first: another group may just have begun
-// one.
+// order tells TiDB that an upgrade begins or ends; the answer wakes the group up. Before an
+// end the groups are read from the API server: another one may just have begun an upgrade.
 func (r *steps) order(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, o statusport.Order) step.Outcome {
 	if o.Verb == statusport.Finish {
 		others, err := reading.Select(ctx, r.Live, g.Namespace, &v1alpha1.TiDBGroupList{}, func(other v1alpha1.Group) bool { return other.PDGroupName() == g.PDGroupName() })
@@ -146,8 +145,8 @@ func (r *steps) runSQL(ctx context.Context, g *v1alpha1.TiDBGroup, p sqljob.Plan
 	return step.Done()
 }
 
-// takenJob is what follows from a Job that is there, and that the cache does not show:
-// not yet, or because it has not our labels.
+// takenJob is the end of a step whose Job exists already although the cache does not show it:
+// not yet, or because it lacks our labels.
 func (r *steps) takenJob(ctx context.Context, g *v1alpha1.TiDBGroup, name string) step.Outcome {
 	var job batchv1.Job
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: name}, &job)
@@ -191,6 +190,6 @@ func (r *steps) announce(g *v1alpha1.TiDBGroup, p groupPlan) {
 	case after.State == v1alpha1.UpgradeStarted:
 		r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "UpgradeStarted", "Announce", "TiDB has been told of the upgrade from %s to %s", after.From, after.To)
 	case after.State == v1alpha1.UpgradeUnannounced:
-		r.Recorder.Eventf(g, nil, corev1.EventTypeWarning, "UpgradeUnannounced", "Announce", "TiDB did not take the word of the upgrade from %s to %s for %s: it goes on without", after.From, after.To, announcePatience)
+		r.Recorder.Eventf(g, nil, corev1.EventTypeWarning, "UpgradeUnannounced", "Announce", "TiDB did not accept the announcement of the upgrade from %s to %s for %s: the upgrade goes on without it", after.From, after.To, announcePatience)
 	}
 }

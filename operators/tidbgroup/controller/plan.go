@@ -26,6 +26,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/settings"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/topology"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
@@ -81,15 +82,15 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 		// group to be whole: one store of many that is not may be why they are wanted.
 		r.Gate = gate.Result{Open: true}
 	}
-	if first := initialsql.Founder(g, s.Groups); r.Gate.Open && first != "" {
-		r.Gate, r.GateReason = gate.Result{Message: first}, v1alpha1.ReasonWaitingForGroups
+	if may := initialsql.MayBootstrap(g, s.Groups); r.Gate.Open && !may.Allowed() {
+		r.Gate, r.GateReason = gate.Result{Message: may.Reason()}, v1alpha1.ReasonWaitingForGroups
 	}
 	r.ClaimLoss = v1alpha1.RecreateLostClaim
 	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	r.OnlineConfig = judge
 	r.Component = servers(g, s, open.Result)
 	r.Surge, r.Extra = maxSurge(g), missing.count
-	r.RollGate, r.SuspendWait, r.Budget = rollout.RollGate(g, s.Snapshot), rollout.SuspendWait(g, s.Snapshot), budget.OwnBudget(g)
+	r.RollGate, r.MaySuspend, r.Budget = rollout.RollGate(g, s.Snapshot), rollout.MaySuspend(g, s.Snapshot), budget.OwnBudget(g)
 	if g.Spec.Initialization != nil && g.Status.CurrentRevision == "" && !slices.ContainsFunc(s.Instances, member.WasReady) {
 		r.CreateLimit = func() (int, string) {
 			return max(1-len(s.Instances), 0), "the first server sets the passwords before another one may take connections"
@@ -121,31 +122,31 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 	p.Configure = judge.Orders(p.ConfigUpdates)
 	p.Outcome = step.Worst(p.Outcome, p.ConfigOutcome)
 	p.SQL = sqljob.Make(g, sqljob.Seen{
-		Jobs: s.Jobs, Ends: s.Ends, Hold: p.holdSQL(g, s), Image: s.Image, Port: workload.ServicePortNumber(g.Spec.Service, ports()[0]), Now: s.Now,
+		Jobs: s.Jobs, Ends: s.Ends, MayBegin: p.mayBeginSQL(g, s), Image: s.Image, Port: workload.ServicePortNumber(g.Spec.Service, ports()[0]), Now: s.Now,
 	})
 	return p, err
 }
 
-// holdSQL says why no SQL may begin to run, empty if it may.
-func (p *groupPlan) holdSQL(g *v1alpha1.TiDBGroup, s snapshot) string {
+// mayBeginSQL says whether SQL may begin to run.
+func (p *groupPlan) mayBeginSQL(g *v1alpha1.TiDBGroup, s snapshot) verdict.Verdict {
 	other := upgrade.Between(s.Groups, g.Name)
 	switch {
 	case g.DeletionTimestamp != nil:
-		return "the group is being deleted"
+		return verdict.Refuse("the group is being deleted")
 	case g.Spec.Paused:
-		return "the group is paused"
+		return verdict.Refuse("the group is paused")
 	case g.Spec.Suspended:
-		return "the group is suspended"
+		return verdict.Refuse("the group is suspended")
 	case g.IsClosed():
-		return "spec.service.closed keeps every client out"
+		return verdict.Refuse("spec.service.closed keeps every client out")
 	case !slices.ContainsFunc(s.Instances, member.WasReady):
-		return "no server of the group serves"
+		return verdict.Refuse("no server of the group serves")
 	case p.Upgrade != nil:
-		return "TiDB holds DDL back until the upgrade to " + p.Upgrade.To + " is over"
+		return verdict.Refuse("TiDB holds DDL back until the upgrade to " + p.Upgrade.To + " is over")
 	case other != "":
-		return "TiDB holds DDL back until the upgrade of TiDBGroup " + other + " is over"
+		return verdict.Refuse("TiDB holds DDL back until the upgrade of TiDBGroup " + other + " is over")
 	}
-	return ""
+	return verdict.Allow()
 }
 
 const (

@@ -17,6 +17,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqljob"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/stage"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 const (
@@ -213,7 +214,7 @@ func TestDB10NoJobIsMadeFromAnOldVersionOfTheGroup(t *testing.T) {
 		g := old.DeepCopy()
 		g.Status.SQL, g.Spec.SQL[0].Name = nil, "other"
 		return g
-	}(), sqljob.Seen{Image: ownImage, Port: 4000})
+	}(), sqljob.Seen{MayBegin: verdict.Allow(), Image: ownImage, Port: 4000})
 	require.NotNil(t, start.Start)
 	outcome := r.runSQL(t.Context(), old, start)
 	assert.Contains(t, outcome.Message, "has changed meanwhile")

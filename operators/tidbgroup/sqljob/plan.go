@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/origin"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
@@ -31,8 +32,8 @@ type Seen struct {
 	Jobs []*batchv1.Job
 	// Ends are what the pods of failed Jobs said, by the Job's name.
 	Ends map[string]End
-	// Hold says why none may begin; empty if one may.
-	Hold string
+	// MayBegin says whether one may begin.
+	MayBegin verdict.Verdict
 	// Image with the program; empty if it is not known.
 	Image string
 	// Port of the group's Service that MySQL is at.
@@ -150,8 +151,8 @@ func (m *maker) run(r *v1alpha1.SQLRun, first string) v1alpha1.SQLStatus {
 // pending is an entry that has not begun, and may do so now.
 func (m *maker) pending(status v1alpha1.SQLStatus, r *v1alpha1.SQLRun, first string) v1alpha1.SQLStatus {
 	switch {
-	case m.seen.Hold != "":
-		return waiting(status, m.seen.Hold)
+	case !m.seen.MayBegin.Allowed():
+		return waiting(status, m.seen.MayBegin.Reason())
 	case first != "":
 		return waiting(status, first)
 	case m.busy != "":

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
@@ -45,7 +46,7 @@ func (c *cluster) plan() Plan {
 	for _, job := range c.jobs {
 		jobs = append(jobs, job.DeepCopy())
 	}
-	return Make(c.group, Seen{Jobs: jobs, Ends: c.ends, Hold: c.hold, Image: image, Port: 4000, Now: c.now})
+	return Make(c.group, Seen{Jobs: jobs, Ends: c.ends, MayBegin: verdict.Unless(c.hold), Image: image, Port: 4000, Now: c.now})
 }
 
 // act carries a plan out, but for its report.
@@ -309,11 +310,11 @@ func TestWhoseAJobIsAndWithWhichImageIsAsked(t *testing.T) {
 	assert.Contains(t, c.of("people").Message, "kubectl -n db delete job "+peopleJob)
 	assert.NotNil(t, c.jobs[peopleJob], "it is not ours to delete")
 
-	p := Make(c.group, Seen{Port: 4000, Now: clock()})
+	p := Make(c.group, Seen{MayBegin: verdict.Allow(), Port: 4000, Now: clock()})
 	assert.Nil(t, p.Start)
 	assert.Contains(t, p.Status[0].Message, "--image")
 
-	p = Make(c.group, Seen{Image: image, Port: 4000, Now: clock()})
+	p = Make(c.group, Seen{MayBegin: verdict.Allow(), Image: image, Port: 4000, Now: clock()})
 	require.NotNil(t, p.Start)
 	assert.Equal(t, "its Job cannot be made: exceeded quota", p.Refused(errors.New("exceeded quota")).Status[0].Message)
 	assert.NotContains(t, p.Refused(nil).Status[0].Message, "cannot")

@@ -43,23 +43,22 @@ func planWith(g *v1alpha1.TiFlashGroup, s observation.Snapshot, r component.Rend
 	r.Gate, r.GateReason = p.Start.Result, p.Start.Reason
 	r.ReadinessGates = []string{v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy}
 	r.ClaimLoss = v1alpha1.HoldOnClaimLoss
-	r.Component, r.DatabaseUnknown, r.Extra = members, members.WhyUnknown != "", members.ExtraMembers()
+	r.Component, r.DatabaseUnknown, r.Extra = members, !members.TrustPD.Allowed(), members.ExtraMembers()
 	r.Spread = members.Spread(&r.Template, g.Spec.StoreLabels)
 	r.ComponentFor = func(now pd.View) component.Component {
 		later := s
 		later.PD = now
 		return storesOf(g, later)
 	}
-	r.RollGate, r.SuspendWait, r.Budget = rollout.RollGate(g, s), rollout.SuspendWait(g, s), budget.SharedBudget(g, s)
+	r.RollGate, r.MaySuspend, r.Budget = rollout.RollGate(g, s), rollout.MaySuspend(g, s), budget.SharedBudget(g, s)
 	var err error
 	p.Plan, err = group.MakePlan(g, s, r)
 	if err != nil || g.DeletionTimestamp != nil {
 		return p, err
 	}
-	p.Outcome = members.ReportFailover(step.Worst(p.Outcome, storestate.Problem(members.Stores)))
+	p.Outcome = members.ReportFailover(step.Worst(p.Outcome, storestate.StallOnMismatch(members.Stores)))
 	if !g.Spec.Paused && p.Outcome.Kind != step.KindStall {
-		_, silence := storestate.DistrustPD(g, s)
-		p.EnablePlacementRules = p.Dependencies.Open && silence == "" && !s.PD.PlacementRules && g.GetReplicas() > 0
+		p.EnablePlacementRules = p.Dependencies.Open && storestate.TrustPD(g, s).Allowed() && !s.PD.PlacementRules && g.GetReplicas() > 0
 		p.Labels = placement.LabelChanges(s, members.Stores, g.Spec.StoreLabels, nil)
 		p.Outcome = step.Worst(p.Outcome, placement.LabelsPending(p.Labels))
 	}
@@ -71,10 +70,10 @@ func start(g *v1alpha1.TiFlashGroup, s observation.Snapshot, dependencies gate.D
 	if !dependencies.Open {
 		return dependencies
 	}
-	reason, silence := storestate.DistrustPD(g, s)
+	trust := storestate.TrustPD(g, s)
 	switch {
-	case silence != "":
-		return gate.Dependencies{Result: gate.Result{Message: "PD has not said whether placement rules are on: " + silence}, Reason: reason}
+	case !trust.Allowed():
+		return gate.Dependencies{Result: gate.Result{Message: "PD has not said whether placement rules are on: " + trust.Reason()}, Reason: storestate.DistrustReason(s)}
 	case !s.PD.PlacementRules:
 		return gate.Dependencies{Result: gate.Result{Message: "turning PD's placement rules on (replication.enable-placement-rules), which TiFlash needs"}, Reason: v1alpha1.ReasonProgressing}
 	}

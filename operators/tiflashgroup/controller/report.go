@@ -22,7 +22,7 @@ func report(g *v1alpha1.TiFlashGroup, s observation.Snapshot, p groupPlan, outco
 	store.PutHealth(g, s, matches, p.Start, set)
 	store.PutHolding(g, s, matches, set)
 	status.Stores = g.Status.Stores
-	if _, silence := storestate.DistrustPD(g, s); silence == "" || len(s.Instances) == 0 {
+	if storestate.TrustPD(g, s).Allowed() || len(s.Instances) == 0 {
 		status.Stores = storestate.Statuses(matches)
 	}
 	serving, unsure := store.Serves(g, s, set, now)

@@ -56,8 +56,8 @@ func plan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) {
 			later.PD = now
 			return storesOf(g, later)
 		},
-		DatabaseUnknown: members.WhyUnknown != "",
-		RollGate:        rollout.RollGate(g, s), SuspendWait: rollout.SuspendWait(g, s), Budget: budget.SharedBudget(g, s),
+		DatabaseUnknown: !members.TrustPD.Allowed(),
+		RollGate:        rollout.RollGate(g, s), MaySuspend: rollout.MaySuspend(g, s), Budget: budget.SharedBudget(g, s),
 		Extra: members.ExtraMembers(), Spread: members.Spread(&template, g.Spec.StoreLabels),
 	})
 	p := groupPlan{Plan: children, Start: start}
@@ -66,7 +66,7 @@ func plan(g *v1alpha1.TiKVGroup, s observation.Snapshot) (groupPlan, error) {
 	if err != nil || g.DeletionTimestamp != nil {
 		return p, err
 	}
-	p.Outcome = members.ReportFailover(step.Worst(p.Outcome, storestate.Problem(members.Stores)))
+	p.Outcome = members.ReportFailover(step.Worst(p.Outcome, storestate.StallOnMismatch(members.Stores)))
 	if !g.Spec.Paused && p.Outcome.Kind != step.KindStall {
 		p.Labels = placement.LabelChanges(s, members.Stores, g.Spec.StoreLabels, placement.OperatorLabels(g))
 		p.Outcome = step.Worst(p.Outcome, placement.LabelsPending(p.Labels))

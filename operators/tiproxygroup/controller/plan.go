@@ -44,7 +44,7 @@ func planWith(g *v1alpha1.TiProxyGroup, s observation.Snapshot, r component.Rend
 	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	r.OnlineConfig = judge
 	r.Component, r.Surge = proxies(g, s, open.Result), maxSurge(g)
-	r.RollGate, r.SuspendWait, r.Budget = rollout.RollGate(g, s), rollout.SuspendWait(g, s), budget.OwnBudget(g)
+	r.RollGate, r.MaySuspend, r.Budget = rollout.RollGate(g, s), rollout.MaySuspend(g, s), budget.OwnBudget(g)
 	children, err := group.MakePlan(g, s, r)
 	p := groupPlan{Plan: children, Dependencies: open, Configure: judge.Orders(children.ConfigUpdates)}
 	p.Outcome = step.Worst(p.Outcome, p.ConfigOutcome)

@@ -1,4 +1,4 @@
-package founding
+package bootstrap
 
 import (
 	"fmt"
@@ -24,12 +24,12 @@ const quorumPatience = 2 * time.Minute
 // volume.
 const bindCompleted = "pv.kubernetes.io/bind-completed"
 
-// Founders returns the slots of the members that are started with --initial-cluster:
-// those that List returns. Of Instances that a group has taken over, which founded for
-// one before, only they are and those with a claim that may hold data: what the
-// others had is gone, and so is the record that they were there.
-func Founders(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
-	list := List(g, s)
+// InitialMembers returns the slots of the members that are started with --initial-cluster:
+// those that InitialCluster returns. If a group has taken over Instances of a former one,
+// only these are, and slots with a claim that may hold data: what the others had is gone,
+// and so is the record that they were there.
+func InitialMembers(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
+	list := InitialCluster(g, s)
 	if !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool {
 		return workload.IsOwned(g, i) && i.CreationTimestamp.Before(&g.CreationTimestamp)
 	}) {
@@ -41,14 +41,14 @@ func Founders(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	})
 }
 
-// List returns the slots that every founder lists. While a group has no Instance these
-// are the slots in which claims of former members are left, or the first ones if there
-// are none: beside data, members with empty volumes could be a majority of the list and
-// found a second cluster. It is decided once, and the Instances' arguments tell it
-// from then on. Of a group that has taken over Instances which join a cluster
-// nobody founds one. A claim without a volume has no data, so that beside one that
-// has a volume it founds nothing.
-func List(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
+// InitialCluster returns the slots that every initial member lists. While a group has no
+// Instance these are the slots in which claims of former members are left, or the first
+// ones if there are none: beside data, members with empty volumes could be a majority of
+// the list and bootstrap a second cluster. It is decided once, and the Instances' arguments
+// tell it from then on. If a group has taken over Instances which join a cluster, nobody
+// bootstraps one. A claim without a volume has no data, so that beside one that has a
+// volume it bootstraps nothing.
+func InitialCluster(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 	own := false
 	for _, i := range s.Instances {
 		if !workload.IsOwned(g, i) {
@@ -78,7 +78,7 @@ func List(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
 // PD cluster may sensibly have members, of which the spec may have fewer by now.
 const looked = 7
 
-// Undecided reports whether nobody has begun to found a group's cluster yet: who does
+// Undecided reports whether nobody has begun to bootstrap a group's cluster yet: who does
 // depends on the claims that there are.
 func Undecided(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
 	return g.Status.ClusterID == "" && g.DeletionTimestamp == nil && !slices.ContainsFunc(s.Instances, func(i *v1alpha1.Instance) bool { return workload.IsOwned(g, i) })
@@ -93,10 +93,10 @@ func Names(g *v1alpha1.PDGroup) []string {
 	return out
 }
 
-// Strange stalls while a claim stands under the name of a member that might found the
-// cluster, and nobody has said whether it holds a member's data: founding beside it
+// ForeignClaims stalls while a claim stands under the name of a member that might bootstrap the
+// cluster, and nobody has said whether it holds a member's data: bootstrapping beside it
 // would make a second cluster of it.
-func Strange(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
+func ForeignClaims(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	if len(s.ForeignClaims) == 0 || !Undecided(g, s) {
 		return step.Done()
 	}
@@ -106,21 +106,21 @@ func Strange(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	if len(s.ForeignClaims) > 1 {
 		others = "; likewise " + strings.Join(s.ForeignClaims[1:], ", ")
 	}
-	o := step.Stall(v1alpha1.ReasonClaimRejected, fmt.Sprintf("PD founds no cluster while nobody has said whose claim %s is, which has the name of one of its members: if it holds the data of one, as when it was restored: kubectl -n %s annotate pvc %s %s=%s --overwrite; "+
+	o := step.Stall(v1alpha1.ReasonClaimRejected, fmt.Sprintf("PD bootstraps no cluster while nobody has said whose claim %s is, which has the name of one of its members: if it holds the data of one, as when it was restored: kubectl -n %s annotate pvc %s %s=%s --overwrite; "+
 		"if nobody needs it: kubectl -n %s delete pvc %s%s", claim, g.Namespace, claim, v1alpha1.AnnotationAdopt, instance, g.Namespace, claim, others))
-	o.After = strangePatience
+	o.After = foreignPatience
 	return o
 }
 
-// strangePatience is after how long claims are looked for again: one that nobody of us
+// foreignPatience is after how long claims are looked for again: one that nobody of us
 // has labelled tells nobody that it has changed.
-const strangePatience = 5 * time.Second
+const foreignPatience = 5 * time.Second
 
 // Starts returns the slots whose members start while PD's cluster ID is not known:
-// the founders and, if claims of further members turn up, these as well. The
-// latter are started with --join, by which no cluster is founded.
+// the initial members and, if claims of further members turn up, these as well. The
+// latter are started with --join, by which no cluster is bootstrapped.
 func Starts(g *v1alpha1.PDGroup, s observation.Snapshot) []int32 {
-	out := append(Founders(g, s), Kept(g, s)...)
+	out := append(InitialMembers(g, s), Kept(g, s)...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
@@ -186,7 +186,7 @@ func slotsOf(g *v1alpha1.PDGroup, arg string) []int32 {
 }
 
 // Parting names an Instance that another group of the name has left and that is not
-// gone yet while it is still open who founds; empty if there is none. Which claims
+// gone yet while it is still open who bootstraps; empty if there is none. Which claims
 // it leaves is only known when it has gone.
 func Parting(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	left := ""
@@ -208,10 +208,10 @@ func Stuck(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	var running []string
 	newest := g.CreationTimestamp.Time // Instances may have been taken over
 	crash := ""
-	founders := Founders(g, s)
-	returned := len(founders) < len(List(g, s))
+	initial := InitialMembers(g, s)
+	returned := len(initial) < len(InitialCluster(g, s))
 	all := Starts(g, s)
-	interrupted := len(founders) > 0 && len(all) > len(founders)
+	interrupted := len(initial) > 0 && len(all) > len(initial)
 	for _, slot := range all {
 		name := names.Instance(g.Name, slot)
 		i := s.Instance(name)
@@ -220,13 +220,13 @@ func Stuck(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 		}
 		claim := data(g, s, name)
 		returned = returned || claim != nil && claim.CreationTimestamp.Before(&i.CreationTimestamp)
-		interrupted = interrupted && (slices.Contains(founders, slot) || claim != nil && before(g, s, claim, founders))
+		interrupted = interrupted && (slices.Contains(initial, slot) || claim != nil && before(g, s, claim, initial))
 		running = append(running, name)
 		if i.CreationTimestamp.After(newest) {
 			newest = i.CreationTimestamp.Time
 		}
 		// Who joins crashes for lack of a quorum.
-		if crash == "" && (Arg(i) != "" || len(founders) == 0) {
+		if crash == "" && (Arg(i) != "" || len(initial) == 0) {
 			crash = crashing(i)
 		}
 	}
@@ -242,10 +242,11 @@ func Stuck(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	return o
 }
 
-// before reports whether a claim was there before all founders: who has it and does not
-// found had no data when that was decided. One that was restored later may have.
-func before(g *v1alpha1.PDGroup, s observation.Snapshot, claim *metav1.ObjectMeta, founders []int32) bool {
-	return !slices.ContainsFunc(founders, func(slot int32) bool {
+// before reports whether a claim was there before all initial members: a member that has
+// it and does not bootstrap had no data when that was decided. One that was restored later
+// may have.
+func before(g *v1alpha1.PDGroup, s observation.Snapshot, claim *metav1.ObjectMeta, initial []int32) bool {
+	return !slices.ContainsFunc(initial, func(slot int32) bool {
 		i := s.Instance(names.Instance(g.Name, slot))
 		return i == nil || !claim.CreationTimestamp.Before(&i.CreationTimestamp)
 	})

@@ -1,4 +1,4 @@
-package founding
+package bootstrap
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
 )
 
 // patience is after how long PD is looked at again although its poller said
@@ -31,34 +32,34 @@ func ClusterID(g *v1alpha1.PDGroup, s observation.Snapshot) string {
 	return ""
 }
 
-// Mismatch says that the PD that answers is not the one of this group.
-func Mismatch(g *v1alpha1.PDGroup, s observation.Snapshot) string {
+// OwnPD says whether the PD that answers is the one of this group, as far as is known.
+func OwnPD(g *v1alpha1.PDGroup, s observation.Snapshot) verdict.Verdict {
 	if g.Status.ClusterID == "" || s.PD.Err != nil || s.PD.ClusterID == "" || s.PD.ClusterID == g.Status.ClusterID {
-		return ""
+		return verdict.Allow()
 	}
-	return fmt.Sprintf("PD answers with cluster ID %s, but this group's is %s: a PD of another cluster answers on its name; stop it, or restore the claims of this group's members", s.PD.ClusterID, g.Status.ClusterID)
+	return verdict.Refusef("PD answers with cluster ID %s, but this group's is %s: a PD of another cluster answers on its name; stop it, or restore the claims of this group's members", s.PD.ClusterID, g.Status.ClusterID)
 }
 
 // Usable reports whether what PD answered is this group's PD.
 func Usable(g *v1alpha1.PDGroup, s observation.Snapshot) bool {
-	return s.PD.Err == nil && Mismatch(g, s) == ""
+	return s.PD.Err == nil && OwnPD(g, s).Allowed()
 }
 
-// Vanished says that Instances which may have founded the cluster are gone
+// Vanished says that Instances which may have bootstrapped the cluster are gone
 // before its ID was known; Done if none is. The others may still have a majority,
 // and then PD tells its ID by itself.
 func Vanished(g *v1alpha1.PDGroup, s observation.Snapshot) step.Outcome {
 	if Bootstrapped(g, s) {
 		return step.Done()
 	}
-	lost := Lost(g.Status.Founders, s.Instances)
-	left := len(g.Status.Founders) - len(lost)
+	lost := Lost(g.Status.InitialMembers, s.Instances)
+	left := len(g.Status.InitialMembers) - len(lost)
 	switch {
 	case len(lost) == 0:
 		return step.Done()
-	case left >= pd.Majority(len(g.Status.Founders)):
-		return step.Wait("PD", patience, v1alpha1.ReasonFoundersLost, fmt.Sprintf("Instance %s is gone and may have founded the cluster with the others: waiting for PD to tell its cluster ID", strings.Join(lost, ", ")))
+	case left >= pd.Majority(len(g.Status.InitialMembers)):
+		return step.Wait("PD", patience, v1alpha1.ReasonInitialMembersLost, fmt.Sprintf("Instance %s is gone and may have bootstrapped the cluster with the others: waiting for PD to tell its cluster ID", strings.Join(lost, ", ")))
 	}
-	return step.Stall(v1alpha1.ReasonFoundersLost, fmt.Sprintf("Instances %s are gone before PD's cluster ID was known, and started anew they could found a second cluster: delete the PDGroup and create it again, "+
+	return step.Stall(v1alpha1.ReasonInitialMembersLost, fmt.Sprintf("Instances %s are gone before PD's cluster ID was known, and started anew they could bootstrap a second cluster: delete the PDGroup and create it again, "+
 		"it uses the claims that are left: kubectl -n %s delete pdgroup %s", strings.Join(lost, ", "), g.Namespace, g.Name))
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/pdgroup/founding"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
@@ -83,8 +83,8 @@ func makes(s *observation.Snapshot, p groupPlan, which func(n int) (made, claime
 
 // P2, P6: whatever claims a new PDGroup finds, and however far its first plan was
 // carried out before the next one, those that start on empty volumes are no
-// majority beside data, and whoever founds names himself and the same others.
-func TestPD03WhoMayFoundACluster(t *testing.T) {
+// majority beside data, and whoever bootstraps names himself and the same others.
+func TestPD03WhoMayBootstrapACluster(t *testing.T) {
 	const slots = 3
 	plans := 0
 	var rec func(volumes []volume)
@@ -115,7 +115,7 @@ func TestPD03WhoMayFoundACluster(t *testing.T) {
 					if v == written || v == restored {
 						data++
 					}
-					if !strings.HasPrefix(arg, founding.Flag) {
+					if !strings.HasPrefix(arg, bootstrap.Flag) {
 						continue
 					}
 					require.True(t, list == "" || list == arg, "%s: two lists %s, %s", state, list, arg)
@@ -133,7 +133,7 @@ func TestPD03WhoMayFoundACluster(t *testing.T) {
 				}
 				require.Equal(t, all, data, "%s: who has data starts, first of all", state)
 				if n := strings.Count(list, "http://"); data > 0 && empty >= pd.Majority(n) {
-					require.Failf(t, "a second cluster", "%s: %d of %d founders start empty", state, empty, n)
+					require.Failf(t, "a second cluster", "%s: %d of %d initial members start empty", state, empty, n)
 				}
 			}
 		}
@@ -157,23 +157,23 @@ func TestPD03WhoMayFoundACluster(t *testing.T) {
 		}
 	}
 	rec(nil)
-	fmt.Printf("founders: %d plans checked\n", plans)
+	fmt.Printf("initial members: %d plans checked\n", plans)
 }
 
-// P2: founders that never got a volume, of a cluster whose other claims are lost.
-func TestPD03AClaimWithoutAVolumeFoundsNothingBesideOneThatHasIt(t *testing.T) {
+// P2: initial members that never got a volume, of a cluster whose other claims are lost.
+func TestPD03AClaimWithoutAVolumeBootstrapsNothingBesideOneThatHasIt(t *testing.T) {
 	p := mustPlan(t, stored(replicasOf(5)), unborn(none, none, written, blank, blank))
-	var founders []string
+	var initial []string
 	for _, c := range p.Instances {
-		if strings.HasPrefix(startArg(t, c.Desired), founding.Flag) {
-			founders = append(founders, c.Desired.Name)
+		if strings.HasPrefix(startArg(t, c.Desired), bootstrap.Flag) {
+			initial = append(initial, c.Desired.Name)
 		}
 	}
 	assert.Equal(t, []string{"basic-pd-2", "basic-pd-3", "basic-pd-4"}, created(p))
-	assert.Equal(t, []string{"basic-pd-2"}, founders)
+	assert.Equal(t, []string{"basic-pd-2"}, initial)
 }
 
-// fate is what becomes of a founder while its PDGroup is made anew.
+// fate is what becomes of an initial member while its PDGroup is made anew.
 type fate int
 
 const (
@@ -185,10 +185,10 @@ const (
 	fates
 )
 
-// P2: whatever is left of the founders of a PDGroup that was deleted without its
+// P2: whatever is left of the initial members of a PDGroup that was deleted without its
 // Instances, those that start on empty volumes are no majority beside data of a
-// cluster that may be there, and all name the same founders.
-func TestPD03WhoFoundsWithInstancesThatAreTakenOver(t *testing.T) {
+// cluster that may be there, and all name the same initial members.
+func TestPD03WhoBootstrapsWithInstancesThatAreTakenOver(t *testing.T) {
 	states := 0
 	for n := 1; n <= 4; n++ {
 		all := 1
@@ -229,26 +229,26 @@ func TestPD03WhoFoundsWithInstancesThatAreTakenOver(t *testing.T) {
 			empty, some := 0, false
 			for _, i := range s.Instances {
 				some = some || data[i.Name]
-				if arg := startArg(t, i); strings.HasPrefix(arg, founding.Flag) {
+				if arg := startArg(t, i); strings.HasPrefix(arg, bootstrap.Flag) {
 					require.Equal(t, before, arg, "%v: slot %d names others", list, i.Spec.Slot)
 					if !data[i.Name] {
 						empty++
 					}
 				}
 			}
-			require.False(t, some && empty >= pd.Majority(n), "%v: %d of %d founders start empty", list, empty, n)
+			require.False(t, some && empty >= pd.Majority(n), "%v: %d of %d initial members start empty", list, empty, n)
 			for name, kept := range data {
 				require.True(t, !kept || s.Instance(name) != nil, "%v: %s has data and does not start", list, name)
 			}
 			states++
 		}
 	}
-	fmt.Printf("founders taken over: %d states checked\n", states)
+	fmt.Printf("initial members taken over: %d states checked\n", states)
 }
 
-// P2, P3, S M2: nobody founds beside a claim of which nobody knows whose it is; once
-// somebody has founded it keeps nobody.
-func TestPD03NobodyFoundsBesideAClaimThatNobodyKnows(t *testing.T) {
+// P2, P3, S M2: nobody bootstraps beside a claim of which nobody knows whose it is; once
+// somebody has bootstrapped it keeps nobody.
+func TestPD03NobodyBootstrapsBesideAClaimThatNobodyKnows(t *testing.T) {
 	g := sample("ns")
 	g.UID = "group"
 	s := unborn(none, none, none)
@@ -271,7 +271,7 @@ func TestPD03NobodyFoundsBesideAClaimThatNobodyKnows(t *testing.T) {
 
 	g.Status.ClusterID = "7"
 	s.ForeignClaims = []string{"data-basic-pd-2"}
-	assert.Equal(t, step.KindDone, founding.Strange(g, s).Kind)
+	assert.Equal(t, step.KindDone, bootstrap.ForeignClaims(g, s).Kind)
 }
 
 // P2, P5, P11.
@@ -290,15 +290,15 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 		i.Status.Conditions = set.List()
 	}
 	for name, c := range map[string]struct {
-		replicas int32
-		edit     func(*v1alpha1.PDGroup)
-		volumes  []volume
-		change   func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot)
-		creates  []string
-		founds   bool
-		kind     step.Kind
-		says     []string
-		silent   string
+		replicas   int32
+		edit       func(*v1alpha1.PDGroup)
+		volumes    []volume
+		change     func(t *testing.T, g *v1alpha1.PDGroup, s *observation.Snapshot)
+		creates    []string
+		bootstraps bool
+		kind       step.Kind
+		says       []string
+		silent     string
 	}{
 		"with more members than claims starts those that have one": {5, nil, []volume{written, none, written}, nil,
 			[]string{"basic-pd-0", "basic-pd-2"}, true, step.KindWait, []string{"creating 5 of 5 Instances: claims of former members are left", "basic-pd-0, basic-pd-2"}, ""},
@@ -354,13 +354,13 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			runs(s, 3*time.Minute)
 			crashes(s, 1, "False")
 		}, nil, true, step.KindStall, []string{"restore claims data-basic-pd-2", "delete pvc data-basic-pd-0 data-basic-pd-1"}, "the log says why"},
-		"and has taken over one of its founders starts no others": {3, later, nil, func(t *testing.T, _ *v1alpha1.PDGroup, s *observation.Snapshot) {
+		"and has taken over one of its initial members starts no others": {3, later, nil, func(t *testing.T, _ *v1alpha1.PDGroup, s *observation.Snapshot) {
 			makes(s, mustPlan(t, stored(), *s), func(n int) (bool, bool) { return n == 0, true })
 			runs(s, time.Hour)
 		}, nil, true, step.KindStall, []string{"PD has no quorum with basic-pd-0, the members that are left", "restore claims data-basic-pd-1, data-basic-pd-2"}, ""},
 		"and has taken over members that join and have no claims says so": {3, nil, nil, func(t *testing.T, _ *v1alpha1.PDGroup, s *observation.Snapshot) {
 			keeps(s, 0, written)
-			makes(s, mustPlan(t, stored(founded), *s), func(n int) (bool, bool) { return n == 0, true })
+			makes(s, mustPlan(t, stored(bootstrapped), *s), func(n int) (bool, bool) { return n == 0, true })
 			clear(s.Claims)
 			tells(s.Instances[0], time.Minute, "Ready", "True", "Ready")
 		}, nil, false, step.KindWait, []string{"Instance basic-pd-0 is to join one that was here before", "restore them (data-basic-pd-0 and so on)", "kubectl -n ns delete pdgroup basic-pd"}, ""},
@@ -368,12 +368,12 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			makes(s, mustPlan(t, g, *s), func(int) (bool, bool) { return true, true })
 			keeps(s, 1, written)
 		}, []string{"basic-pd-1"}, false, step.KindWait, nil, ""},
-		"and its ID is known starts who has a claim": {5, founded, []volume{written, none, written}, nil,
+		"and its ID is known starts who has a claim": {5, bootstrapped, []volume{written, none, written}, nil,
 			[]string{"basic-pd-0", "basic-pd-2"}, false, step.KindWait, []string{"members that PD lists start again first"}, ""},
-		"and its ID is known but no claim is left says so": {3, founded, nil, nil,
+		"and its ID is known but no claim is left says so": {3, bootstrapped, nil, nil,
 			nil, false, step.KindWait, []string{"restore the claims of its members (data-basic-pd-0", "kubectl -n ns delete pdgroup basic-pd"}, ""},
-		"and has taken over members that join founds nothing": {3, nil, []volume{written, written, none}, func(t *testing.T, _ *v1alpha1.PDGroup, s *observation.Snapshot) {
-			old := stored(founded)
+		"and has taken over members that join bootstraps nothing": {3, nil, []volume{written, written, none}, func(t *testing.T, _ *v1alpha1.PDGroup, s *observation.Snapshot) {
+			old := stored(bootstrapped)
 			makes(s, mustPlan(t, old, *s), func(n int) (bool, bool) { return n == 0, true })
 		}, []string{"basic-pd-1"}, false, step.KindWait, nil, ""},
 	} {
@@ -397,7 +397,7 @@ func TestPD03AGroupThatComesBack(t *testing.T) {
 			}
 			for _, change := range p.Instances {
 				if change.Live == nil {
-					assert.Equal(t, c.founds, strings.HasPrefix(startArg(t, change.Desired), founding.Flag), startArg(t, change.Desired))
+					assert.Equal(t, c.bootstraps, strings.HasPrefix(startArg(t, change.Desired), bootstrap.Flag), startArg(t, change.Desired))
 				}
 			}
 			reported(t, g, s, clock())

@@ -1,0 +1,2 @@
+// Package expiry deletes the claims of former members whose time has come.
+package expiry
