@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"path/filepath"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"gocloud.dev/blob/azureblob"
@@ -15,6 +17,7 @@ import (
 	"gocloud.dev/gcp"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
+	"google.golang.org/api/googleapi"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
@@ -105,11 +108,31 @@ func (p *place) envAzblob() []string {
 	return []string{"AZURE_STORAGE_KEY=" + p.secret}
 }
 
+// codeOf tells what kind of error a storage's client has. The library takes what Google refuses for
+// missing, and knows few of Azure's refusals.
+func codeOf(err error) gcerrors.ErrorCode {
+	var (
+		byGoogle *googleapi.Error
+		byAzure  *azcore.ResponseError
+		status   int
+	)
+	if errors.As(err, &byGoogle) {
+		status = byGoogle.Code
+	}
+	if errors.As(err, &byAzure) {
+		status = byAzure.StatusCode
+	}
+	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+		return gcerrors.PermissionDenied
+	}
+	return gcerrors.Code(err)
+}
+
 // cloudReason tells what kind of error Google's or Azure's client has; empty if that is not known.
 func cloudReason(err error) string {
 	var token *oauth2.RetrieveError
 	var identity *azidentity.AuthenticationFailedError
-	switch code := gcerrors.Code(err); {
+	switch code := codeOf(err); {
 	case code == gcerrors.NotFound:
 		return v1alpha1.ReasonBucketMissing
 	case code == gcerrors.PermissionDenied, errors.As(err, &token), errors.As(err, &identity):

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -135,6 +136,33 @@ func TestBR01AKeyThatGoogleRefusesIsNamed(t *testing.T) {
 	assert.Equal(t, "look into bucket copies: refused: does Secret keys have the right key, and may it list, read, write and delete there?", r.Message)
 }
 
+// Google answers 403 to who may not; the library says then that there is nothing.
+func TestBR04WhatGoogleRefusesIsNotTakenForMissing(t *testing.T) {
+	googleServer(t)
+	refused := ""
+	at := &url.URL{Scheme: "http", Host: os.Getenv("STORAGE_EMULATOR_HOST")}
+	behind := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }}
+	before := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == refused && !r.URL.Query().Has("prefix") {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		behind.ServeHTTP(w, r)
+	}))
+	t.Cleanup(before.Close)
+	t.Setenv("STORAGE_EMULATOR_HOST", before.Listener.Addr().String())
+	p, err := look(t.Context(), inGoogle(t, serviceAccount(t, http.StatusOK)), "u")
+	require.NoError(t, err)
+	require.NoError(t, p.bucket.WriteAll(t.Context(), "prod/monday/data/a", []byte("1"), nil))
+	for _, refused = range []string{http.MethodDelete, http.MethodGet} {
+		_, err = p.remove(t.Context(), "u")
+		require.Error(t, err, "no file may go without being deleted")
+		assert.Equal(t, v1alpha1.ReasonStorageRefused, resultOf(err, "", false).Reason, err.Error())
+	}
+	_, err = p.claim(t.Context(), "v")
+	assert.Equal(t, v1alpha1.ReasonStorageRefused, resultOf(err, "", false).Reason, "whose the folder is, is not known")
+}
+
 // azureServer is a server that answers as Azure does when it refuses.
 func azureServer(t *testing.T, status int, code string) string {
 	t.Helper()
@@ -164,6 +192,7 @@ func TestBR01HowAContainerOfAzureIsReached(t *testing.T) {
 	}{
 		"a container that does not exist": {func(s *Storage) { s.Endpoint = azureServer(t, http.StatusNotFound, "ContainerNotFound") }, v1alpha1.ReasonBucketMissing, "container copies: it does not exist"},
 		"a key that is refused":           {func(s *Storage) { s.Endpoint = azureServer(t, http.StatusForbidden, "AuthenticationFailed") }, v1alpha1.ReasonStorageRefused, "does Secret keys have the right key"},
+		"a right that is missing": {func(s *Storage) { s.Endpoint = azureServer(t, http.StatusForbidden, "AuthorizationPermissionMismatch") }, v1alpha1.ReasonStorageRefused, "may it list, read, write and delete there?"},
 		"a key that is none": {func(s *Storage) {
 			s.Credentials = keys(t, map[string]string{AccountKey: "%"})
 		}, v1alpha1.ReasonMissingReference, "key account_key of Secret keys is no key of a storage account"},

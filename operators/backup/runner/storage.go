@@ -238,7 +238,7 @@ func (p *place) remove(ctx context.Context, uid string) (bool, error) {
 }
 
 func (p *place) delete(ctx context.Context, key string) error {
-	if err := p.bucket.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+	if err := p.bucket.Delete(ctx, key); err != nil && codeOf(err) != gcerrors.NotFound {
 		return p.told("delete "+key+" in", err)
 	}
 	return nil
