@@ -183,6 +183,12 @@ func TestBR01HowAContainerOfAzureIsReached(t *testing.T) {
 	}
 	p := &place{Storage: st}
 	require.NoError(t, p.connect(t.Context()))
+	application := map[string]string{ClientID: "copier", TenantID: "tenant", ClientSecret: "a-password"}
+	byApplication := &place{Storage: st}
+	byApplication.Credentials = keys(t, application)
+	require.NoError(t, byApplication.connect(t.Context()))
+	assert.Equal(t, []string{"AZURE_CLIENT_ID=copier", "AZURE_TENANT_ID=tenant", "AZURE_CLIENT_SECRET=a-password"}, byApplication.env())
+	assert.Equal(t, "a-password", byApplication.secret, "it is told to nobody")
 	assert.Equal(t, "azure://copies/prod/monday/data?account-name=shop", p.url(), "no key stands in an argument")
 	assert.Equal(t, []string{"AZURE_STORAGE_KEY=" + key}, p.env())
 	assert.Equal(t, "shop.blob.core.windows.net", p.server())
@@ -192,10 +198,16 @@ func TestBR01HowAContainerOfAzureIsReached(t *testing.T) {
 	}{
 		"a container that does not exist": {func(s *Storage) { s.Endpoint = azureServer(t, http.StatusNotFound, "ContainerNotFound") }, v1alpha1.ReasonBucketMissing, "container copies: it does not exist"},
 		"a key that is refused":           {func(s *Storage) { s.Endpoint = azureServer(t, http.StatusForbidden, "AuthenticationFailed") }, v1alpha1.ReasonStorageRefused, "does Secret keys have the right key"},
-		"a right that is missing": {func(s *Storage) { s.Endpoint = azureServer(t, http.StatusForbidden, "AuthorizationPermissionMismatch") }, v1alpha1.ReasonStorageRefused, "may it list, read, write and delete there?"},
+		"a right that is missing":         {func(s *Storage) { s.Endpoint = azureServer(t, http.StatusForbidden, "AuthorizationPermissionMismatch") }, v1alpha1.ReasonStorageRefused, "may it list, read, write and delete there?"},
 		"a key that is none": {func(s *Storage) {
 			s.Credentials = keys(t, map[string]string{AccountKey: "%"})
 		}, v1alpha1.ReasonMissingReference, "key account_key of Secret keys is no key of a storage account"},
+		"half an application": {func(s *Storage) {
+			s.Credentials = keys(t, map[string]string{ClientID: "copier", ClientSecret: "a-password"})
+		}, v1alpha1.ReasonMissingReference, "key tenant_id of Secret keys is not there"},
+		"an application, which no TiKV can be": {func(s *Storage) {
+			s.Credentials, s.Stores = keys(t, application), true
+		}, v1alpha1.ReasonMissingReference, "every TiKV needs the key of the account"},
 		"no key": {func(s *Storage) { s.Credentials = t.TempDir() }, v1alpha1.ReasonMissingReference, "key account_key of Secret keys is not there"},
 	} {
 		t.Run(name, func(t *testing.T) {
