@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"io/fs"
 	"net"
@@ -128,16 +129,22 @@ func (p *pods) run(of v1alpha1.Run) result.Result {
 	return out
 }
 
-// sql runs statements on the TiDB, and returns what the last one answers.
-func (p *pods) sql(statements ...string) (answer string) {
+// open connects with the TiDB as a client does.
+func (p *pods) open() *sql.DB {
 	p.t.Helper()
 	config := mysql.NewConfig()
 	config.User, config.Net, config.Addr = "root", "tcp", net.JoinHostPort(p.tidb.host, p.tidb.port)
 	db, err := sql.Open("mysql", config.FormatDSN())
 	require.NoError(p.t, err)
-	defer func() { _ = db.Close() }()
+	p.t.Cleanup(func() { _ = db.Close() })
 	require.Eventually(p.t, func() bool { return db.PingContext(p.t.Context()) == nil }, 2*patience, 100*time.Millisecond)
-	conn, err := db.Conn(p.t.Context())
+	return db
+}
+
+// sql runs statements in a session of their own, and returns what the last one answers.
+func (p *pods) sql(statements ...string) (answer string) {
+	p.t.Helper()
+	conn, err := p.open().Conn(p.t.Context())
 	require.NoError(p.t, err)
 	last := len(statements) - 1
 	for _, s := range statements[:last] {
@@ -148,19 +155,61 @@ func (p *pods) sql(statements ...string) (answer string) {
 	return answer
 }
 
-// sum tells the rows of the table.
-const sum = "SELECT CONCAT(COUNT(*), ' ', SUM(id * id), ' ', SUM(CRC32(v))) FROM shop.orders"
+// write has transactions write a row of each table, until it is told to stop.
+func (p *pods) write() (stop func()) {
+	db := p.open()
+	ctx, cancel := context.WithCancel(p.t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for id := 2000; err == nil && ctx.Err() == nil; id++ {
+			err = insert(p.t.Context(), db, id)
+		}
+		ended <- err
+	}()
+	return func() {
+		cancel()
+		require.NoError(p.t, <-ended)
+	}
+}
 
-// copyAndBack copies the database to a storage and back, and deletes the copy.
+func insert(ctx context.Context, db *sql.DB, id int) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	_, first := tx.ExecContext(ctx, "INSERT INTO shop.orders VALUES (?, 'while it is copied')", id)
+	_, second := tx.ExecContext(ctx, "INSERT INTO shop.ledger VALUES (?)", id)
+	if err := errors.Join(first, second); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// rows are those of shop.orders, and entries those of shop.ledger that have no order or lack one.
+const (
+	rows    = "SELECT CONCAT(COUNT(*), ' ', SUM(id * id), ' ', SUM(CRC32(v))) FROM shop.orders"
+	entries = "SELECT CONCAT((SELECT COUNT(*) FROM shop.orders WHERE id >= 2000 AND id NOT IN (SELECT id FROM shop.ledger)), ' ', (SELECT COUNT(*) FROM shop.ledger WHERE id NOT IN (SELECT id FROM shop.orders)))"
+)
+
+// copyAndBack copies the database to a storage while it is written to, restores it, and deletes
+// the copy.
 func (p *pods) copyAndBack(at v1alpha1.Storage) {
 	p.t.Helper()
-	before := p.sql("CREATE DATABASE shop", "CREATE TABLE shop.orders (id BIGINT PRIMARY KEY, v VARCHAR(40) CHARACTER SET utf8mb4, KEY (v))", "SET SESSION cte_max_recursion_depth = 2000",
-		"INSERT INTO shop.orders (id, v) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT i, CONCAT('order ', i, ' ü') FROM n", sum)
+	// A TiDB whose collector has not run yet, as this one's never does, reads no moment of the past.
+	p.sql("INSERT IGNORE INTO mysql.tidb VALUES ('tikv_gc_safe_point', '20200101-00:00:00 +0000', '')",
+		"CREATE DATABASE shop", "CREATE TABLE shop.orders (id BIGINT PRIMARY KEY, v VARCHAR(40) CHARACTER SET utf8mb4, KEY (v))", "CREATE TABLE shop.ledger (id BIGINT PRIMARY KEY)", "SET SESSION cte_max_recursion_depth = 2000",
+		"INSERT INTO shop.orders (id, v) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT i, CONCAT('order ', i, ' ü') FROM n", "SELECT 1")
+	stop := p.write()
 	b := backupTo(at)
 	done := p.run(b)
+	stop()
 	require.Empty(p.t, done.Message)
 	assert.Positive(p.t, done.Bytes)
-	assert.NotEmpty(p.t, done.TSO)
+	// TiDB still has that moment.
+	moment := p.sql("SET tidb_snapshot = '"+done.TSO+"'", rows)
+	assert.NotEqual(p.t, moment, p.sql(rows), "it was written to meanwhile")
+	assert.NotEqual(p.t, "0", p.sql("SET tidb_snapshot = '"+done.TSO+"'", "SELECT COUNT(*) FROM shop.ledger"), "and before")
 
 	r := &v1alpha1.Restore{ObjectMeta: metav1.ObjectMeta{Name: "back", Namespace: "b", UID: "u2"}}
 	r.Spec.TiDBGroup.Name = "a"
@@ -168,7 +217,8 @@ func (p *pods) copyAndBack(at v1alpha1.Storage) {
 	assert.Equal(p.t, v1alpha1.ReasonDatabaseNotEmpty, p.run(r).Reason)
 	p.sql("DROP DATABASE shop", "SELECT 1")
 	require.Empty(p.t, p.run(r).Message)
-	assert.Equal(p.t, before, p.sql("ADMIN CHECK TABLE shop.orders", sum))
+	assert.Equal(p.t, moment, p.sql("ADMIN CHECK TABLE shop.orders", rows), "the rows of that moment")
+	assert.Equal(p.t, "0 0", p.sql(entries), "no half of a transaction")
 
 	b.Finalizers, b.DeletionTimestamp, b.Spec.CleanupPolicy = []string{v1alpha1.FinalizerBackup}, &metav1.Time{Time: time.Now()}, v1alpha1.CleanupDelete
 	require.Empty(p.t, p.run(b).Message)
