@@ -54,6 +54,8 @@ func table() []module {
 			name:     "operators",
 			siblings: []string{"apis", "shared"},
 			external: []string{
+				"github.com/Azure/azure-sdk-for-go/sdk/azcore", // what Azure and Google refuse
+				"google.golang.org/api",
 				"github.com/Azure/azure-sdk-for-go/sdk/azidentity", // the clients of Azure and Google that it takes
 				"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob",
 				"golang.org/x/oauth2",

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // The groups of the hostile cluster are called as those of the victims, where these have
@@ -60,10 +61,9 @@ func groupOf(namespace, kind, name, pd string, replicas int32) client.Object {
 func (b *beside) moveIn(ctx context.Context) error {
 	namespace := b.hostile.Namespace()
 	at := metav1.ObjectMeta{Namespace: namespace, Name: strangers}
-	pod := &corev1.Pod{ObjectMeta: at, Spec: corev1.PodSpec{
-		Containers:      []corev1.Container{{Name: "c", Image: "example.com/c:1"}},
-		SchedulingGates: []corev1.PodSchedulingGate{{Name: "example.com/theirs"}}, // never scheduled, so that nobody runs it
-	}}
+	pod := &corev1.Pod{ObjectMeta: at, Spec: workload.JobPod()}
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "example.com/c:1", SecurityContext: workload.Unprivileged(false)}}
+	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/theirs"}} // never scheduled, so that nobody runs it
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: at, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},

@@ -165,7 +165,9 @@ func (r *Rig) open(options Options) error {
 		return err
 	}
 	r.injector = faults.New(fault, nil, nil)
-	if r.namespace, err = controlplane.NewNamespace(r.ctx, r.client, name); err != nil {
+	// The API server refuses pods that ask for more than they need, whoever makes them.
+	restricted := map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
+	if r.namespace, err = controlplane.NewNamespace(r.ctx, r.client, name, restricted); err != nil {
 		return err
 	}
 	if err := classes(r.ctx, r.client); err != nil {

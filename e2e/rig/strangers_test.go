@@ -31,7 +31,11 @@ func stranger(t *testing.T, key rig.Key) *unstructured.Unstructured {
 		}}},
 		// It is never scheduled, so that nobody runs it.
 		"Pod": {"v1", map[string]any{"spec": map[string]any{
-			"containers": []any{map[string]any{"name": "c", "image": "example.com/c:1"}}, "schedulingGates": []any{map[string]any{"name": "example.com/theirs"}},
+			"containers": []any{map[string]any{"name": "c", "image": "example.com/c:1", "securityContext": map[string]any{
+				"allowPrivilegeEscalation": false, "capabilities": map[string]any{"drop": []any{"ALL"}},
+			}}},
+			"securityContext": map[string]any{"runAsNonRoot": true, "seccompProfile": map[string]any{"type": "RuntimeDefault"}},
+			"schedulingGates": []any{map[string]any{"name": "example.com/theirs"}},
 		}}},
 		v1alpha1.KindInstance: {v1alpha1.GroupVersion().String(), map[string]any{"spec": map[string]any{
 			"group": map[string]any{"kind": v1alpha1.KindTiFlashGroup, "name": strings.TrimSuffix(key.Name, "-0")}, "slot": int64(0), "revision": "r", "paused": true, "podTemplate": template,

@@ -135,11 +135,10 @@ type AzblobStorage struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_][-A-Za-z0-9_.]*(/[A-Za-z0-9_][-A-Za-z0-9_.]*)*$`
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
-	// Secret of the namespace with the key account_key. The operators never read it: the
-	// pods of the run do. Default: the identity that Azure gives to the pods of
-	// serviceAccountName.
-	// +optional
-	Secret *LocalReference `json:"secret,omitempty"`
+	// Secret of the namespace with the key account_key; or, for logical backups, client_id,
+	// tenant_id and client_secret of an application of Entra ID. The operators never read it:
+	// the pods of the run do. The tools know no other identity of Azure's.
+	Secret LocalReference `json:"secret"`
 }
 
 // PVCStorage is a folder of a volume.
@@ -227,7 +226,7 @@ type PhysicalRun struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.databases) ? 1 : 0) + (has(self.tables) ? 1 : 0) + (has(self.filters) ? 1 : 0) <= 1",message="databases, tables and filters exclude each other: name one of them, or none for everything"
 // +kubebuilder:validation:XValidation:rule="!has(self.physical) || self.type == 'Physical'",message="physical goes with type: Physical"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || !has(self.storage.pvc)",message="type Physical needs storage.s3, gcs or azblob: every TiKV writes files itself, and a claim is mounted in none of them, whatever its access mode; use a bucket, or type: Logical"
-// +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || (!has(self.storage.gcs) || has(self.storage.gcs.secret)) && (!has(self.storage.azblob) || has(self.storage.azblob.secret))",message="type Physical needs a secret in storage: every TiKV writes files itself, and has not the identity of the run's pod"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || !has(self.storage.gcs) || has(self.storage.gcs.secret)",message="type Physical needs a secret in storage: every TiKV writes files itself, and has not the identity of the run's pod"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || !has(self.storage.s3) || !has(self.storage.s3.caSecret)",message="type Physical cannot use storage.s3.caSecret: every TiKV writes files itself, and knows the authorities of its image alone; use an endpoint that they know, or type: Logical"
 type BackupTemplate struct {
 	// TiDBGroup of the namespace through which the database is read.

@@ -21,6 +21,9 @@ import (
 // lag is how much later than the end of a Job that of its pod may be seen.
 const lag = 10 * time.Second
 
+// born is how soon after a Job Kubernetes has made its pod.
+const born = 5 * time.Second
+
 // end is how a Job ended.
 type end struct {
 	complete, failed bool
@@ -186,6 +189,9 @@ func (p *planner) working(job *batchv1.Job) step.Outcome {
 
 // blocked says what keeps the pod of a Job from running; empty if nothing does.
 func (p *planner) blocked(job *batchv1.Job) (reason, why string) {
+	if p.unborn(job) {
+		return v1alpha1.ReasonPodMissing, fmt.Sprintf("Job %s has no pod: a quota, a policy or a missing serviceAccountName refuses it, or Kubernetes' controller of Jobs does not run; its Events say which: kubectl -n %s describe job %s", job.Name, job.Namespace, job.Name)
+	}
 	for _, pod := range p.podsOf(job) {
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -206,4 +212,17 @@ func (p *planner) blocked(job *batchv1.Job) (reason, why string) {
 		}
 	}
 	return "", ""
+}
+
+// unborn reports whether a Job should have a pod by now, and has had none.
+func (p *planner) unborn(job *batchv1.Job) bool {
+	s := job.Status
+	if s.Active+s.Succeeded+s.Failed > 0 || len(p.podsOf(job)) > 0 {
+		return false
+	}
+	left := job.CreationTimestamp.Add(born).Sub(p.seen.Now)
+	if left > 0 {
+		p.plan.Wake = left
+	}
+	return left <= 0
 }

@@ -157,6 +157,25 @@ func TestBR04WhatKeepsAPodFromRunningIsNamed(t *testing.T) {
 	}
 }
 
+// What refuses to make a pod tells the Job alone.
+func TestBR04AJobWithoutAPodIsNamed(t *testing.T) {
+	b := toRetained()
+	j := Make(b, Seen{Group: group(), Image: image, Now: clock()}).Start
+	j.CreationTimestamp = metav1.Time{Time: clock()}
+	at := func(after time.Duration, active int32) Plan {
+		j.Status.Active = active
+		return Make(b, Seen{Group: group(), Image: image, Now: clock().Add(after), Jobs: []*batchv1.Job{j}})
+	}
+	early := at(3*time.Second, 0)
+	assert.Equal(t, v1alpha1.ReasonJobRunning, early.Outcome.Reason)
+	assert.Equal(t, 2*time.Second, early.Wake, "nothing else tells that there is still none")
+	late := at(5*time.Second, 0)
+	assert.Equal(t, v1alpha1.ReasonPodMissing, late.Outcome.Reason)
+	assert.Contains(t, late.Outcome.Message, "has no pod: a quota, a policy or a missing serviceAccountName refuses it")
+	assert.Contains(t, late.Outcome.Message, "describe job "+j.Name)
+	assert.Equal(t, v1alpha1.ReasonJobRunning, at(time.Minute, 1).Outcome.Reason, "it was only not seen yet")
+}
+
 // play plays Kubernetes around one Backup.
 type play struct {
 	*rapid.T

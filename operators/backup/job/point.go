@@ -106,7 +106,7 @@ func bucketOf(s v1alpha1.Storage) bucket {
 	case s.GCS != nil:
 		return bucket{provider: "gcs", name: s.GCS.Bucket, secret: secret(s.GCS.Secret)}
 	case s.Azblob != nil:
-		return bucket{provider: "azblob", account: s.Azblob.Account, name: s.Azblob.Container, secret: secret(s.Azblob.Secret)}
+		return bucket{provider: "azblob", account: s.Azblob.Account, name: s.Azblob.Container, secret: s.Azblob.Secret.Name}
 	}
 	return bucket{}
 }

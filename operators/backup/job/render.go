@@ -50,8 +50,6 @@ const (
 	logDeadline = 6 * 3600
 	// uidLength is how much of its UID makes a task's name one of its own.
 	uidLength = 8
-	// azureIdentity is the label by which a pod asks Azure for an identity.
-	azureIdentity = "azure.workload.identity/use"
 	// cleanTTL is after how long Kubernetes deletes a Job that nobody waits for any more.
 	cleanTTL = 3600
 )
@@ -224,9 +222,7 @@ func (m *maker) reach(f files, readOnly bool) {
 	}
 	if s := f.storage.Azblob; s != nil {
 		add("--provider=azblob", "--account="+s.Account, "--bucket="+s.Container)
-		m.credentials(s.Secret)
-		// Azure gives an identity to pods that ask for one.
-		m.job.Spec.Template.Labels[azureIdentity] = "true"
+		m.credentials(&s.Secret)
 	}
 	if s := f.storage.PVC; s != nil {
 		add("--volume=" + volumeDir)

@@ -26,12 +26,8 @@ func TestBR01HowBucketsOfGoogleAndAzureAreReached(t *testing.T) {
 			runner.Storage{Provider: "gcs", Bucket: "copies"},
 		},
 		"azure by a key": {
-			v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "shop", Container: "copies", Prefix: "a/b", Secret: secret}}, "azure://copies/a/b/monday",
+			v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "shop", Container: "copies", Prefix: "a/b", Secret: *secret}}, "azure://copies/a/b/monday",
 			runner.Storage{Provider: "azblob", Account: "shop", Bucket: "copies", Credentials: keysDir, CredentialsOf: "Secret keys"},
-		},
-		"azure by identity": {
-			v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "shop", Container: "copies", Prefix: "a/b"}}, "azure://copies/a/b/monday",
-			runner.Storage{Provider: "azblob", Account: "shop", Bucket: "copies"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +44,6 @@ func TestBR01HowBucketsOfGoogleAndAzureAreReached(t *testing.T) {
 			assert.Equal(t, of.want, command.Storage)
 			assert.Equal(t, "copier", pod.Spec.ServiceAccountName)
 			assert.False(t, *pod.Spec.AutomountServiceAccountToken, "no token of Kubernetes")
-			assert.Equal(t, of.storage.Azblob != nil, pod.Labels[azureIdentity] == "true")
 			mounted := false
 			for _, v := range pod.Spec.Volumes {
 				mounted = mounted || v.Secret != nil && v.Secret.SecretName == "keys"

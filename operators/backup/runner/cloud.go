@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"os"
 	"path/filepath"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"gocloud.dev/blob/azureblob"
@@ -15,6 +18,7 @@ import (
 	"gocloud.dev/gcp"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
+	"google.golang.org/api/googleapi"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
@@ -23,6 +27,9 @@ import (
 const (
 	CredentialsFile = "credentials.json"
 	AccountKey      = "account_key"
+	ClientID        = "client_id"
+	TenantID        = "tenant_id"
+	ClientSecret    = "client_secret" //nolint:gosec // the name of a key
 )
 
 // scopeGCS is what the run may do in Google's name, as far as its account may.
@@ -68,48 +75,82 @@ func (p *place) tokensGCS(ctx context.Context) (gcp.TokenSource, error) {
 	return found.TokenSource, nil
 }
 
-// connectAzblob opens a container of Azure, by a key or as the identity of the pod.
-func (p *place) connectAzblob(ctx context.Context) (err error) {
-	at := cmp.Or(p.Endpoint, "https://"+p.Account+".blob.core.windows.net") + "/" + p.Bucket
-	var client *container.Client
-	if p.Credentials == "" {
-		identity, err := azidentity.NewDefaultAzureCredential(nil)
-		if err != nil {
-			return fail(v1alpha1.ReasonStorageRefused, "the pod has no identity of Azure's, and storage.azblob names no secret: set spec.serviceAccountName or storage.azblob.secret in another object")
-		}
-		if client, err = container.NewClient(at, identity, nil); err != nil {
-			return p.told("open", err)
-		}
-	} else {
-		of := "key " + AccountKey + " of " + p.CredentialsOf
-		if p.secret, err = readKey(filepath.Join(p.Credentials, AccountKey), of); err != nil {
-			return err
-		}
-		key, err := container.NewSharedKeyCredential(p.Account, p.secret)
-		if err != nil {
-			return fail(v1alpha1.ReasonMissingReference, "%s is no key of a storage account: it is to be in base64", of)
-		}
-		if client, err = container.NewClientWithSharedKeyCredential(at, key, nil); err != nil {
-			return p.told("open", err)
-		}
+// connectAzblob opens a container of Azure, by the key of its account or as an application.
+func (p *place) connectAzblob(ctx context.Context) error {
+	connect := p.byKey
+	if _, err := os.Stat(filepath.Join(p.Credentials, ClientSecret)); err == nil {
+		connect = p.asApplication
+	}
+	client, err := connect(cmp.Or(p.Endpoint, "https://"+p.Account+".blob.core.windows.net") + "/" + p.Bucket)
+	if err != nil {
+		return p.told("open", err)
 	}
 	p.bucket, err = azureblob.OpenBucket(ctx, client, nil)
 	return p.told("open", err)
 }
 
-// envAzblob is the key, if there is one.
-func (p *place) envAzblob() []string {
-	if p.secret == "" {
-		return nil
+// byKey connects with the key of the account, which the tools take from the environment.
+func (p *place) byKey(at string) (*container.Client, error) {
+	of := "key " + AccountKey + " of " + p.CredentialsOf
+	var err error
+	if p.secret, err = readKey(filepath.Join(p.Credentials, AccountKey), of); err != nil {
+		return nil, err
 	}
-	return []string{"AZURE_STORAGE_KEY=" + p.secret}
+	key, err := container.NewSharedKeyCredential(p.Account, p.secret)
+	if err != nil {
+		return nil, fail(v1alpha1.ReasonMissingReference, "%s is no key of a storage account: it is to be in base64", of)
+	}
+	p.azure = []string{"AZURE_STORAGE_KEY=" + p.secret}
+	return container.NewClientWithSharedKeyCredential(at, key, nil)
+}
+
+// asApplication connects as an application of Entra ID, as the tools do. BR gives stores a key only.
+func (p *place) asApplication(at string) (*container.Client, error) {
+	if p.Stores {
+		return nil, fail(v1alpha1.ReasonMissingReference, "key %s of %s is there, and every TiKV needs the key of the account: name a Secret with the key %s alone, in another object", ClientSecret, p.CredentialsOf, AccountKey)
+	}
+	var values []string
+	for _, key := range []string{ClientID, TenantID, ClientSecret} {
+		value, err := readKey(filepath.Join(p.Credentials, key), "key "+key+" of "+p.CredentialsOf)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, value)
+	}
+	p.secret = values[2]
+	p.azure = []string{"AZURE_CLIENT_ID=" + values[0], "AZURE_TENANT_ID=" + values[1], "AZURE_CLIENT_SECRET=" + p.secret}
+	application, err := azidentity.NewClientSecretCredential(values[1], values[0], p.secret, nil)
+	if err != nil {
+		return nil, fail(v1alpha1.ReasonMissingReference, "%s names no application of Entra ID: %w", p.CredentialsOf, err)
+	}
+	return container.NewClient(at, application, nil)
+}
+
+// codeOf tells what kind of error a storage's client has. The library takes what Google refuses for
+// missing, and knows few of Azure's refusals.
+func codeOf(err error) gcerrors.ErrorCode {
+	var (
+		byGoogle *googleapi.Error
+		byAzure  *azcore.ResponseError
+		status   int
+	)
+	if errors.As(err, &byGoogle) {
+		status = byGoogle.Code
+	}
+	if errors.As(err, &byAzure) {
+		status = byAzure.StatusCode
+	}
+	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+		return gcerrors.PermissionDenied
+	}
+	return gcerrors.Code(err)
 }
 
 // cloudReason tells what kind of error Google's or Azure's client has; empty if that is not known.
 func cloudReason(err error) string {
 	var token *oauth2.RetrieveError
 	var identity *azidentity.AuthenticationFailedError
-	switch code := gcerrors.Code(err); {
+	switch code := codeOf(err); {
 	case code == gcerrors.NotFound:
 		return v1alpha1.ReasonBucketMissing
 	case code == gcerrors.PermissionDenied, errors.As(err, &token), errors.As(err, &identity):

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -135,6 +136,33 @@ func TestBR01AKeyThatGoogleRefusesIsNamed(t *testing.T) {
 	assert.Equal(t, "look into bucket copies: refused: does Secret keys have the right key, and may it list, read, write and delete there?", r.Message)
 }
 
+// Google answers 403 to who may not; the library says then that there is nothing.
+func TestBR04WhatGoogleRefusesIsNotTakenForMissing(t *testing.T) {
+	googleServer(t)
+	refused := ""
+	at := &url.URL{Scheme: "http", Host: os.Getenv("STORAGE_EMULATOR_HOST")}
+	behind := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }}
+	before := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == refused && !r.URL.Query().Has("prefix") {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		behind.ServeHTTP(w, r)
+	}))
+	t.Cleanup(before.Close)
+	t.Setenv("STORAGE_EMULATOR_HOST", before.Listener.Addr().String())
+	p, err := look(t.Context(), inGoogle(t, serviceAccount(t, http.StatusOK)), "u")
+	require.NoError(t, err)
+	require.NoError(t, p.bucket.WriteAll(t.Context(), "prod/monday/data/a", []byte("1"), nil))
+	for _, refused = range []string{http.MethodDelete, http.MethodGet} {
+		_, err = p.remove(t.Context(), "u")
+		require.Error(t, err, "no file may go without being deleted")
+		assert.Equal(t, v1alpha1.ReasonStorageRefused, resultOf(err, "", false).Reason, err.Error())
+	}
+	_, err = p.claim(t.Context(), "v")
+	assert.Equal(t, v1alpha1.ReasonStorageRefused, resultOf(err, "", false).Reason, "whose the folder is, is not known")
+}
+
 // azureServer is a server that answers as Azure does when it refuses.
 func azureServer(t *testing.T, status int, code string) string {
 	t.Helper()
@@ -155,6 +183,12 @@ func TestBR01HowAContainerOfAzureIsReached(t *testing.T) {
 	}
 	p := &place{Storage: st}
 	require.NoError(t, p.connect(t.Context()))
+	application := map[string]string{ClientID: "copier", TenantID: "tenant", ClientSecret: "a-password"}
+	byApplication := &place{Storage: st}
+	byApplication.Credentials = keys(t, application)
+	require.NoError(t, byApplication.connect(t.Context()))
+	assert.Equal(t, []string{"AZURE_CLIENT_ID=copier", "AZURE_TENANT_ID=tenant", "AZURE_CLIENT_SECRET=a-password"}, byApplication.env())
+	assert.Equal(t, "a-password", byApplication.secret, "it is told to nobody")
 	assert.Equal(t, "azure://copies/prod/monday/data?account-name=shop", p.url(), "no key stands in an argument")
 	assert.Equal(t, []string{"AZURE_STORAGE_KEY=" + key}, p.env())
 	assert.Equal(t, "shop.blob.core.windows.net", p.server())
@@ -164,9 +198,16 @@ func TestBR01HowAContainerOfAzureIsReached(t *testing.T) {
 	}{
 		"a container that does not exist": {func(s *Storage) { s.Endpoint = azureServer(t, http.StatusNotFound, "ContainerNotFound") }, v1alpha1.ReasonBucketMissing, "container copies: it does not exist"},
 		"a key that is refused":           {func(s *Storage) { s.Endpoint = azureServer(t, http.StatusForbidden, "AuthenticationFailed") }, v1alpha1.ReasonStorageRefused, "does Secret keys have the right key"},
+		"a right that is missing":         {func(s *Storage) { s.Endpoint = azureServer(t, http.StatusForbidden, "AuthorizationPermissionMismatch") }, v1alpha1.ReasonStorageRefused, "may it list, read, write and delete there?"},
 		"a key that is none": {func(s *Storage) {
 			s.Credentials = keys(t, map[string]string{AccountKey: "%"})
 		}, v1alpha1.ReasonMissingReference, "key account_key of Secret keys is no key of a storage account"},
+		"half an application": {func(s *Storage) {
+			s.Credentials = keys(t, map[string]string{ClientID: "copier", ClientSecret: "a-password"})
+		}, v1alpha1.ReasonMissingReference, "key tenant_id of Secret keys is not there"},
+		"an application, which no TiKV can be": {func(s *Storage) {
+			s.Credentials, s.Stores = keys(t, application), true
+		}, v1alpha1.ReasonMissingReference, "every TiKV needs the key of the account"},
 		"no key": {func(s *Storage) { s.Credentials = t.TempDir() }, v1alpha1.ReasonMissingReference, "key account_key of Secret keys is not there"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,14 +39,16 @@ type Storage struct {
 	// a test.
 	Bucket, Endpoint, Region string
 	PathStyle                bool
-	// Credentials is the folder with the keys of the Secret, CredentialsOf its name. Others
-	// than S3 need none: the pod may have an identity.
+	// Credentials is the folder with the keys of the Secret, CredentialsOf its name. Google needs
+	// none: the pod may have an identity.
 	Credentials, CredentialsOf string
 	// CA is a file with the certificate of the authority that has signed the endpoint's,
 	// CAOf what it is made from; both empty for those that are known anyway.
 	CA, CAOf string
 	// Folder of the backup in it.
 	Folder string
+	// Stores says that every TiKV reaches it too.
+	Stores bool
 }
 
 // Database is what the tool connects to.
@@ -149,7 +151,7 @@ func Parse(args []string) (Command, error) {
 		return c, errors.New("want --result and --folder")
 	case (c.Storage.Volume == "") == (c.Storage.Bucket == ""):
 		return c, errors.New("want one of --volume and --bucket")
-	case c.Storage.Bucket != "" && c.Storage.Provider == ProviderS3 && c.Storage.Credentials == "":
+	case c.Storage.Bucket != "" && c.Storage.Provider != ProviderGCS && c.Storage.Credentials == "":
 		return c, errors.New("--bucket wants --credentials")
 	case !slices.Contains([]string{ProviderS3, ProviderGCS, ProviderAzblob}, c.Storage.Provider) || (c.Storage.Provider == ProviderAzblob) != (c.Storage.Account != ""):
 		return c, errors.New("want --provider s3 or gcs, or azblob and --account")
@@ -162,6 +164,7 @@ func Parse(args []string) (Command, error) {
 	case line.Verb != VerbClean && line.Verb != VerbLog && (c.Database.Host == "" || c.Tool == "" || c.Scratch == ""):
 		return c, fmt.Errorf("%s wants --host, --tool and --scratch", line.Verb)
 	}
+	c.Storage.Stores = c.Cluster.PD != ""
 	return c, nil
 }
 

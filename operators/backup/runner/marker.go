@@ -38,7 +38,7 @@ func (p *place) markerKey() string { return p.Folder + "/" + markerFile }
 func (p *place) marker(ctx context.Context) (*marker, error) {
 	text, err := p.bucket.ReadAll(ctx, p.markerKey())
 	switch {
-	case gcerrors.Code(err) == gcerrors.NotFound:
+	case codeOf(err) == gcerrors.NotFound:
 		return nil, nil //nolint:nilnil // none is an answer
 	case err != nil:
 		return nil, p.told("read "+markerFile+" in", err)
@@ -54,7 +54,7 @@ func (p *place) marker(ctx context.Context) (*marker, error) {
 // just written one, where the storage knows writes that have a condition.
 func (p *place) begin(ctx context.Context, m marker) error {
 	err := p.write(ctx, m, &blob.WriterOptions{IfNotExist: true})
-	if gcerrors.Code(err) == gcerrors.FailedPrecondition {
+	if codeOf(err) == gcerrors.FailedPrecondition {
 		return fail(v1alpha1.ReasonFolderTaken, "folder %s of %s was taken by another backup meanwhile", p.Folder, p.name())
 	}
 	return p.told("write "+markerFile+" to", err)

@@ -207,6 +207,10 @@ func TestBR04CausesAreNamed(t *testing.T) {
 		"dump failed: NoSuchBucket: The specified bucket does not exist":               v1alpha1.ReasonBucketMissing,
 		"dump failed: AccessDenied: Access Denied":                                     v1alpha1.ReasonStorageRefused,
 		"dump failed: open /backups/x: permission denied":                              v1alpha1.ReasonStorageRefused,
+		"dump failed: write /backups/x: no space left on device":                       v1alpha1.ReasonStorageFull,
+		"dump failed: googleapi: Error 403: copier does not have access":               v1alpha1.ReasonStorageRefused,
+		"dump failed: ERROR CODE: AuthorizationPermissionMismatch":                     v1alpha1.ReasonStorageRefused,
+		"dump failed: ERROR CODE: ContainerNotFound":                                   v1alpha1.ReasonBucketMissing,
 		"dump failed: something else":                                                  v1alpha1.ReasonRunFailed,
 	} {
 		assert.Equal(t, reason, toolReason(words), words)

@@ -49,6 +49,8 @@ type place struct {
 	bucket *blob.Bucket
 	// access and secret are the credentials; secret is told to nobody.
 	access, secret string
+	// azure is what the tools know Azure's credentials by.
+	azure []string
 }
 
 // open opens the storage, and says what is wrong with it if that can be known by a look.
@@ -166,7 +168,7 @@ func (p *place) env() []string {
 	case p.Volume != "", p.Provider == ProviderGCS:
 		return nil
 	case p.Provider == ProviderAzblob:
-		return p.envAzblob()
+		return p.azure
 	}
 	out := []string{"AWS_ACCESS_KEY_ID=" + p.access, "AWS_SECRET_ACCESS_KEY=" + p.secret, "AWS_REGION=" + p.Region, "AWS_EC2_METADATA_DISABLED=true"}
 	if p.CA != "" {
@@ -238,7 +240,7 @@ func (p *place) remove(ctx context.Context, uid string) (bool, error) {
 }
 
 func (p *place) delete(ctx context.Context, key string) error {
-	if err := p.bucket.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+	if err := p.bucket.Delete(ctx, key); err != nil && codeOf(err) != gcerrors.NotFound {
 		return p.told("delete "+key+" in", err)
 	}
 	return nil

@@ -90,8 +90,8 @@ func Execute(ctx context.Context, p Process) error {
 func toolReason(words string) string {
 	for _, c := range []struct{ reason, pattern string }{
 		{v1alpha1.ReasonStorageFull, `no space left on device|disk quota exceeded|QuotaExceeded`},
-		{v1alpha1.ReasonBucketMissing, `NoSuchBucket`},
-		{v1alpha1.ReasonStorageRefused, `AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|permission denied|read-only file system`},
+		{v1alpha1.ReasonBucketMissing, `NoSuchBucket|ContainerNotFound`},
+		{v1alpha1.ReasonStorageRefused, `AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|googleapi: Error 40[13]|Authentication(Failed|Failure)|Authorization(Failure|PermissionMismatch)|permission denied|read-only file system`},
 		{v1alpha1.ReasonCertificateInvalid, `x509: `},
 		{v1alpha1.ReasonLogTaskTaken, `ErrStreamLogTaskExist|log backup task is running`},
 		{v1alpha1.ReasonLogGap, `ErrBackupGCSafepointExceeded|ErrRestoreInvalidRange|it has gap between|has been gc`},

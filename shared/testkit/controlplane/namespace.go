@@ -24,7 +24,7 @@ func Namespace(t testing.TB, c client.Client) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
-	name, err := NewNamespace(ctx, c, t.Name())
+	name, err := NewNamespace(ctx, c, t.Name(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,9 +41,9 @@ func Namespace(t testing.TB, c client.Client) string {
 }
 
 // NewNamespace creates a namespace whose unique name begins with a given text,
-// as far as it can be part of a name, with the service account that pods need.
-func NewNamespace(ctx context.Context, c client.Client, begin string) (string, error) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix(begin)}}
+// as far as it can be part of a name, with labels and the service account that pods need.
+func NewNamespace(ctx context.Context, c client.Client, begin string, labels map[string]string) (string, error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix(begin), Labels: labels}}
 	if err := c.Create(ctx, namespace); err != nil {
 		return "", fmt.Errorf("create namespace: %w", err)
 	}
