@@ -3,6 +3,7 @@ package installation_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
@@ -52,22 +54,49 @@ func TestSEC01OperatorsSignWithTheRightsOfTheirComponent(t *testing.T) {
 	in.nothingRefused(r, refused)
 }
 
-// SEC-01, SEC-02: what components/tls-issuer grants suffices to have cert-manager sign.
+// SEC-01, SEC-02: what components/tls-issuer grants suffices to have cert-manager sign, by an
+// Issuer and then by a ClusterIssuer of the same CA.
 func TestSEC01OperatorsHaveCertManagerSignWithTheRightsOfTheirComponent(t *testing.T) {
 	refused := len(journal.Refusals())
 	in, r := secured(t, "issued", "tls-issuer")
 	ca, err := issuance.NewAuthority("corp", time.Now())
 	require.NoError(t, err)
-	require.NoError(t, r.User().Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: "authority"}, Data: ca}))
-	issuer := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "cert-manager.io/v1", "kind": "Issuer",
-		"metadata": map[string]any{"namespace": r.Namespace(), "name": "corp"},
-		"spec":     map[string]any{"ca": map[string]any{"secretName": "authority"}},
-	}}
-	require.NoError(t, r.User().Create(t.Context(), issuer))
-	c := parse[v1alpha1.TidbCluster](t, cluster)
-	c.Spec.TLS = &v1alpha1.ClusterTLS{CertificateSource: v1alpha1.CertificateSource{Issuer: &v1alpha1.IssuerReference{Name: "corp"}}}
-	r.Apply(c)
-	r.AwaitConverged(whole())
+	require.NoError(t, r.User().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rig.CertManagerNamespace}}))
+	for _, namespace := range []string{r.Namespace(), rig.CertManagerNamespace} {
+		require.NoError(t, r.User().Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "authority"}, Data: ca}))
+	}
+	issuer := func(kind string, metadata map[string]any) *unstructured.Unstructured {
+		out := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": metadata, "spec": map[string]any{"ca": map[string]any{"secretName": "authority"}},
+		}}
+		require.NoError(t, r.User().Create(t.Context(), out))
+		return out
+	}
+	signed := func(by v1alpha1.IssuerReference) {
+		c := parse[v1alpha1.TidbCluster](t, cluster)
+		c.Spec.TLS = &v1alpha1.ClusterTLS{CertificateSource: v1alpha1.CertificateSource{Issuer: &by}}
+		r.Apply(c)
+		r.Await(rig.Patience, "certificates signed by "+by.KindOrDefault(), func(rig.Objects) error { return signedBy(t.Context(), r, by) })
+		r.AwaitConverged(whole())
+	}
+	issuer(v1alpha1.KindIssuer, map[string]any{"namespace": r.Namespace(), "name": "corp"})
+	signed(v1alpha1.IssuerReference{Name: "corp"})
+	everywhere := issuer(v1alpha1.KindClusterIssuer, map[string]any{"name": "everywhere"})
+	t.Cleanup(func() { require.NoError(t, r.User().Delete(context.WithoutCancel(t.Context()), everywhere)) })
+	signed(v1alpha1.IssuerReference{Name: "everywhere", Kind: v1alpha1.KindClusterIssuer})
 	in.nothingRefused(r, refused)
+}
+
+// signedBy says which Secret of the cluster cert-manager has not had signed by an issuer.
+func signedBy(ctx context.Context, r *rig.Test, by v1alpha1.IssuerReference) error {
+	for _, name := range []string{"small-pd-cluster-secret", "small-tikv-cluster-secret", "small-tidb-cluster-secret", "small-cluster-client-secret"} {
+		var secret corev1.Secret
+		if err := r.User().Get(ctx, types.NamespacedName{Namespace: r.Namespace(), Name: name}, &secret); err != nil {
+			return err
+		}
+		if kind, of := secret.Annotations["cert-manager.io/issuer-kind"], secret.Annotations["cert-manager.io/issuer-name"]; kind != by.KindOrDefault() || of != by.Name {
+			return fmt.Errorf("secret %s is signed by %s %s", name, kind, of)
+		}
+	}
+	return nil
 }

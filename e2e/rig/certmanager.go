@@ -13,8 +13,12 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
+// CertManagerNamespace is where the CAs of ClusterIssuers are.
+const CertManagerNamespace = "cert-manager"
+
 // startCertManager has the real controllers of cert-manager look after a namespace until the
-// context ends. Its webhook, which judges what people write, does not run.
+// context ends, or after all and ClusterIssuers if none is named. Its webhook, which judges what
+// people write, does not run.
 func startCertManager(ctx context.Context, plane *controlplane.ControlPlane, namespace string) error {
 	program, err := binaries.Path(ctx, "cert-manager")
 	if err != nil {
@@ -27,7 +31,7 @@ func startCertManager(ctx context.Context, plane *controlplane.ControlPlane, nam
 	if _, err := envtest.InstallCRDs(plane.Config, envtest.CRDInstallOptions{Paths: crds, ErrorIfPathMissing: true}); err != nil {
 		return fmt.Errorf("install the CRDs of cert-manager: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, program, "-kubeconfig", plane.Kubeconfig, "-namespace", namespace) //nolint:gosec // built by the test kit
+	cmd := exec.CommandContext(ctx, program, "-kubeconfig", plane.Kubeconfig, "-namespace", namespace, "-cluster-resource-namespace", CertManagerNamespace) //nolint:gosec // built by the test kit
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start cert-manager: %w", err)
 	}

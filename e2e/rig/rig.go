@@ -50,7 +50,8 @@ type Options struct {
 	ClusterWide bool
 	// Database shapes the simulated databases.
 	Database scenario.Database
-	// CertManager has the controllers of cert-manager look after the namespace.
+	// CertManager has the controllers of cert-manager look after the namespace; after all
+	// namespaces, and ClusterIssuers, with ClusterWide.
 	CertManager bool
 	// Relist is how often the operators' caches are filled anew; zero means never.
 	Relist time.Duration
@@ -181,7 +182,11 @@ func (r *Rig) open(options Options) error {
 	}
 	r.user = r.Watcher.Follow(r.client)
 	if options.CertManager {
-		if err := startCertManager(r.ctx, r.plane, r.namespace); err != nil {
+		within := r.namespace
+		if options.ClusterWide {
+			within = ""
+		}
+		if err := startCertManager(r.ctx, r.plane, within); err != nil {
 			return err
 		}
 	}

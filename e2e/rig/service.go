@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime/pprof"
 )
 
 // listen opens the client Service of a PDGroup on loopback, and carries each
@@ -18,6 +19,8 @@ func listen(ctx context.Context, db *Database) (string, error) {
 	}
 	context.AfterFunc(ctx, func() { _ = listener.Close() }) // the rig ends
 	go func() {
+		// An operator that connects opens it: what it costs is the world's all the same.
+		pprof.SetGoroutineLabels(context.Background())
 		for {
 			client, err := listener.Accept()
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/origin"
 )
 
 // awaited says what is wrong with a Secret that is made for a group, by whom, and where to
@@ -18,9 +19,15 @@ func awaited(g v1alpha1.Group, pd *v1alpha1.PDGroup, wrong error, secret Secret)
 	return what + ": " + cmp.Or(secret.Said, made(g, pd, secret))
 }
 
-// made says who makes a Secret, and where to look if it is not.
+// made says who makes a Secret, and where to look if it is not. While a PDGroup is paused its
+// operator signs nothing, and asks no issuer for more; cert-manager renews what it has been
+// asked for.
 func made(g v1alpha1.Group, pd *v1alpha1.PDGroup, secret Secret) string {
-	if issuer := v1alpha1.SourceOf(pd).Issuer; issuer != nil {
+	issuer := v1alpha1.SourceOf(pd).Issuer
+	if pd.Spec.Paused && (issuer == nil || secret.Data == nil) {
+		return fmt.Sprintf("nothing is signed while PDGroup %s is paused: %s", pd.Name, origin.Of(pd).Unset("paused"))
+	}
+	if issuer != nil {
 		return fmt.Sprintf("%s %s of PDGroup %s is to sign it: kubectl -n %s describe certificate %s", issuer.KindOrDefault(), issuer.Name, pd.Name, g.GetNamespace(), secret.Name)
 	}
 	return fmt.Sprintf("the CA of PDGroup %s is to sign it: kubectl -n %s describe pdgroup %s", pd.Name, g.GetNamespace(), pd.Name)

@@ -231,3 +231,24 @@ func TestDB12MoreNamesOfMySQLClientsAreAskedForAndJudged(t *testing.T) {
 		assert.Equal(t, says == "", o.Kind == step.KindDone, o.Message)
 	}
 }
+
+func TestSEC01APauseThatKeepsACertificateFromBeingSignedIsNamed(t *testing.T) {
+	const pause = "nothing is signed while PDGroup basic-pd is paused: set spec.paused to false: kubectl -n shop edit pdgroup basic-pd"
+	ca := authority(t)
+	ending := data(t, ca, pki.Leaf{Names: sans(), From: now.Add(-9 * time.Hour), Until: now.Add(time.Hour)})
+	for name, source := range map[string]v1alpha1.CertificateSource{
+		"a CA of the cluster's own": {SelfSigned: &v1alpha1.SelfSigned{}}, "an issuer": {Issuer: &v1alpha1.IssuerReference{Name: "corp"}},
+	} {
+		pd := madeBy(source)
+		assert.NotContains(t, Wanted(pd, pd).Judge(pd, pd, nil, now).Message, "paused", name)
+		pd.Spec.Paused = true
+		s := Wanted(pd, pd)
+		assert.Contains(t, s.Judge(pd, pd, nil, now).Message, "Secret basic-pd-cluster-secret does not exist yet: "+pause, name)
+		s.Member.Data, s.Client.Data = ending, ending
+		if source.Issuer == nil {
+			assert.Contains(t, s.Expiring(pd, pd, now), "or what has signed it, and was not renewed: "+pause, name)
+		} else {
+			assert.Contains(t, s.Expiring(pd, pd, now), "Issuer corp of PDGroup basic-pd is to sign it", "cert-manager renews all the same")
+		}
+	}
+}

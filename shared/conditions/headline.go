@@ -31,7 +31,7 @@ func (s *Set) Headline() (reason, message string) {
 		if s.Is(v1alpha1.ConditionPaused) {
 			from.Reason = v1alpha1.ReasonPaused
 		}
-	case s.Is(v1alpha1.ConditionPaused):
+	case s.Is(v1alpha1.ConditionPaused) && upToDate.Reason != v1alpha1.ReasonCertificateExpiring: // a pause does not stop time
 		from = s.Get(v1alpha1.ConditionPaused)
 	case ready.Status != metav1.ConditionTrue:
 	case upToDate.Reason != v1alpha1.ReasonUpToDate:

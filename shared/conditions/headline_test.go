@@ -20,16 +20,17 @@ func TestTheHeadlineTellsWhatTheColumnReadyDoesNot(t *testing.T) {
 		verdict         conditions.Verdict
 		reason, message string
 	}{
-		"all is well":             {conditions.Verdict{Serving: true, Summary: "3 of 3", Outcome: step.Done()}, "", "3 of 3"},
-		"a scale-in":              {conditions.Verdict{Serving: true, Outcome: wait("Draining")}, "Draining", "why Draining"},
-		"a refusal":               {conditions.Verdict{Serving: true, Outcome: step.Stall("ScaleInRefused", "too few")}, "ScaleInRefused", "too few"},
-		"a hold":                  {conditions.Verdict{Serving: true, Outcome: wait("UpdateHeld")}, "UpdateHeld", "why UpdateHeld"},
-		"an evicted store":        {conditions.Verdict{Serving: true, Outcome: step.Done(), NoteReason: "LeadersEvicted", Note: "no leaders on a"}, "LeadersEvicted", "no leaders on a"},
-		"a note beside a roll":    {conditions.Verdict{Serving: true, Outcome: wait("Restarting"), NoteReason: "LeadersEvicted", Note: "no leaders on a"}, "Restarting", "why Restarting"},
-		"it does not serve":       {conditions.Verdict{Summary: "spec.replicas is 0", Outcome: step.Done()}, "NotReady", "spec.replicas is 0"},
-		"a pause":                 {conditions.Verdict{Serving: true, Paused: true, Outcome: step.Done()}, "Paused", "paused: set spec.paused to false to go on"},
-		"a pause that holds much": {conditions.Verdict{Serving: true, Paused: true, Outcome: wait("Restarting")}, "Paused", "why Restarting"},
-		"a stop":                  {conditions.Verdict{Suspended: true, Outcome: wait("Draining")}, "Suspended", "why Draining"},
+		"all is well":                {conditions.Verdict{Serving: true, Summary: "3 of 3", Outcome: step.Done()}, "", "3 of 3"},
+		"a scale-in":                 {conditions.Verdict{Serving: true, Outcome: wait("Draining")}, "Draining", "why Draining"},
+		"a refusal":                  {conditions.Verdict{Serving: true, Outcome: step.Stall("ScaleInRefused", "too few")}, "ScaleInRefused", "too few"},
+		"a hold":                     {conditions.Verdict{Serving: true, Outcome: wait("UpdateHeld")}, "UpdateHeld", "why UpdateHeld"},
+		"an evicted store":           {conditions.Verdict{Serving: true, Outcome: step.Done(), NoteReason: "LeadersEvicted", Note: "no leaders on a"}, "LeadersEvicted", "no leaders on a"},
+		"a note beside a roll":       {conditions.Verdict{Serving: true, Outcome: wait("Restarting"), NoteReason: "LeadersEvicted", Note: "no leaders on a"}, "Restarting", "why Restarting"},
+		"it does not serve":          {conditions.Verdict{Summary: "spec.replicas is 0", Outcome: step.Done()}, "NotReady", "spec.replicas is 0"},
+		"a pause":                    {conditions.Verdict{Serving: true, Paused: true, Outcome: step.Done()}, "Paused", "paused: set spec.paused to false to go on"},
+		"a pause that holds much":    {conditions.Verdict{Serving: true, Paused: true, Outcome: wait("Restarting")}, "Paused", "why Restarting"},
+		"a pause while time goes on": {conditions.Verdict{Serving: true, Paused: true, Outcome: step.Done(), NoteReason: v1alpha1.ReasonCertificateExpiring, Note: "it expires"}, v1alpha1.ReasonCertificateExpiring, "it expires"},
+		"a stop":                     {conditions.Verdict{Suspended: true, Outcome: wait("Draining")}, "Suspended", "why Draining"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := conditions.New(nil, 3, clock())

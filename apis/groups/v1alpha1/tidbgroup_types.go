@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Kind of a group of TiDB, and the value of its LabelComponent.
 const (
@@ -75,6 +79,11 @@ type TiDBTemplate struct {
 	// IDENTIFIED WITH 'tidb_auth_token'. A change restarts the servers. Default: none can.
 	// +optional
 	AuthToken *AuthToken `json:"authToken,omitempty"`
+	// SessionToken has the servers sign tokens of sessions, by which TiProxy moves the
+	// connections of a server that stops to another one. v6.4 or later. A change restarts
+	// the servers. Default: no connection can be moved.
+	// +optional
+	SessionToken *SessionToken `json:"sessionToken,omitempty"`
 	// SQL is run against the living database, once for each revision of an entry, one
 	// entry after the other: one that fails keeps those behind it waiting, and nothing
 	// else. It begins when the group is Ready. What came of it is in status.sql. An
@@ -96,6 +105,29 @@ type AuthToken struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
+}
+
+// SessionToken is how servers sign tokens of sessions. All servers of a cluster need the same
+// key: who has it can sign in as any user.
+type SessionToken struct {
+	// SecretName of the key and its certificate, tls.key and tls.crt: RSA or Ed25519, and
+	// signed by a key of the same sort, such as itself. Another name restarts the servers;
+	// changed content does not. Default: <cluster>-session-token-secret, which is made if
+	// there is none, where <cluster> is the PDGroup's name without -pd at its end.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+}
+
+// SessionTokenSecretName returns the Secret with the key that the servers of a group sign
+// tokens of sessions with; empty if they sign none.
+func SessionTokenSecretName(g *TiDBGroup) string {
+	if g.Spec.SessionToken == nil {
+		return ""
+	}
+	return cmp.Or(g.Spec.SessionToken.SecretName, clusterName(g)+"-session-token-secret")
 }
 
 // SQLRun is SQL that is run once for each of its revisions.

@@ -61,7 +61,7 @@ func run() int {
 	flag.BoolVar(&o.requests, "requests", false, "print every kind of request")
 	flag.BoolVar(&o.changes, "changes", false, "print what the versions of all objects changed")
 	flag.IntVar(&o.functions, "functions", 0, "print so many functions of the operators by their processor time")
-	flag.StringVar(&o.profile, "profile", "", "write the start's profile of the processor to this file, for go tool pprof -tagfocus=operator=tikvgroup")
+	flag.StringVar(&o.profile, "profile", "", "write the start's profile of the processor to this file, and that of -idle to one with .idle at its end, for go tool pprof -tagfocus=operator=tikvgroup")
 	flag.BoolVar(&o.processes, "processes", false, "run the operators in processes of their own, and then in one, and print what these use")
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")
 	flag.StringVar(&o.base, "base", "", "compare with the last run in this performance.json, and fail for more than 10 % more writes or reads")
@@ -105,10 +105,8 @@ func (o options) do(ctx context.Context) error {
 		}
 		o.print(result)
 		run.Results = append(run.Results, result)
-		if o.profile != "" {
-			if err := os.WriteFile(o.profile, result.Start.Profile, 0o600); err != nil {
-				return fmt.Errorf("write profile: %w", err)
-			}
+		if err := o.write(result); err != nil {
+			return err
 		}
 	}
 	if o.base != "" {
@@ -220,4 +218,21 @@ func phase(name string, c *bench.Cost) {
 	if c != nil {
 		fmt.Printf("  %s: %d writes, %d reads, %d pods replaced, %s of processor time\n", name, c.Writes, c.Reads, c.PodsReplaced, c.Operators().Round(time.Millisecond))
 	}
+}
+
+// write writes the profiles of a result.
+func (o options) write(result bench.Result) error {
+	if o.profile == "" {
+		return nil
+	}
+	if err := os.WriteFile(o.profile, result.Start.Profile, 0o600); err != nil {
+		return fmt.Errorf("write profile: %w", err)
+	}
+	if result.Idle == nil {
+		return nil
+	}
+	if err := os.WriteFile(o.profile+".idle", result.Idle.Profile, 0o600); err != nil {
+		return fmt.Errorf("write profile: %w", err)
+	}
+	return nil
 }

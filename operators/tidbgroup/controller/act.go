@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/keyset"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/registry"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqljob"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/statusport"
@@ -39,6 +40,11 @@ func (r *steps) act(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p *g
 func (r *steps) serve(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p groupPlan) step.Outcome {
 	if p.RootSecret {
 		if err := r.makeRootSecret(ctx, g, s.SQL); err != nil {
+			return step.Fail(v1alpha1.ReasonRequestFailed, err)
+		}
+	}
+	if p.SigningSecret {
+		if err := r.makeSigningSecret(ctx, g, s.PDGroup); err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, err)
 		}
 	}
@@ -70,14 +76,38 @@ func (r *steps) serve(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, p 
 // Secret.
 func (r *steps) makeRootSecret(ctx context.Context, g *v1alpha1.TiDBGroup, sql string) error {
 	secret := rootSecret(g, rand.Text(), sql)
-	switch err := r.Client.Create(ctx, secret); {
-	case apierrors.IsAlreadyExists(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("create Secret %s: %w", secret.Name, err)
+	made, err := r.makeSecret(ctx, secret)
+	if made {
+		r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "RootPasswordMade", "Create", "Made a password for root, in Secret %s", secret.Name)
 	}
-	r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "RootPasswordMade", "Create", "Made a password for root, in Secret %s", secret.Name)
-	return nil
+	return err
+}
+
+// makeSigningSecret makes the Secret with the key that tokens of sessions are signed with. If
+// another group of the cluster was faster, that one is looked at the next time.
+func (r *steps) makeSigningSecret(ctx context.Context, g *v1alpha1.TiDBGroup, pd *v1alpha1.PDGroup) error {
+	data, err := keyset.NewSigning(r.Now())
+	if err != nil {
+		return err
+	}
+	secret := signingSecret(g, pd, data)
+	made, err := r.makeSecret(ctx, secret)
+	if made {
+		r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "SessionTokenKeyMade", "Create", "Made a key to sign tokens of sessions with, in Secret %s", secret.Name)
+	}
+	return err
+}
+
+// makeSecret makes a Secret unless there is one of its name.
+func (r *steps) makeSecret(ctx context.Context, secret *corev1.Secret) (made bool, err error) {
+	err = r.Client.Create(ctx, secret)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("create Secret %s: %w", secret.Name, err)
+	}
+	return true, nil
 }
 
 // order tells TiDB that an upgrade begins or ends; the answer wakes the group up. Before an

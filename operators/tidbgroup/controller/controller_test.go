@@ -169,6 +169,24 @@ func TestDB11ASecretThatIsThereAlreadyIsUsedAsItIs(t *testing.T) {
 	assert.Equal(t, mine.ResourceVersion, kept.ResourceVersion, "it was not touched")
 }
 
+func TestDB13ServersOfAClusterSignTokensOfSessionsWithOneKey(t *testing.T) {
+	w := begin(t)
+	w.dependencies()
+	w.create(func(g *v1alpha1.TiDBGroup) { g.Spec.SessionToken = &v1alpha1.SessionToken{} })
+	w.Converged()
+	made := func() *corev1.Secret {
+		var out corev1.Secret
+		require.NoError(t, w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "basic-session-token-secret"}, &out))
+		return &out
+	}
+	first := made()
+	require.NotEmpty(t, first.Data["tls.key"])
+	assert.Equal(t, v1alpha1.KindPDGroup, first.OwnerReferences[0].Kind, "other groups of the cluster use it, too")
+	w.Change(func(g *v1alpha1.TiDBGroup) { g.Spec.Replicas = ptr.To(int32(3)) })
+	w.Converged()
+	assert.Equal(t, first.ResourceVersion, made().ResourceVersion, "it is made once")
+}
+
 func TestDB14RunningServersAreLabelledAndAgainAfterARestart(t *testing.T) {
 	w := begin(t)
 	w.dependencies()

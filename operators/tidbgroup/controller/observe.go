@@ -33,8 +33,8 @@ type snapshot struct {
 	// the Job's name.
 	Jobs []*batchv1.Job
 	Ends map[string]sqljob.End
-	// Keys is the Secret of spec.authToken, without a name if there is none.
-	Keys certificate.Secret
+	// Keys are the Secrets of spec.authToken and spec.sessionToken.
+	Keys keyset.Secrets
 }
 
 // observe reads everything that plan and report decide from.
@@ -50,13 +50,27 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.TiDBGroup) (snapshot, e
 			return s, err
 		}
 	}
-	if name := keyset.SecretName(g); name != "" {
-		if s.Keys, err = r.Credentials.Secret(ctx, r.Live, g, name); err != nil {
-			return s, err
-		}
+	if s.Keys, err = r.keys(ctx, g); err != nil {
+		return s, err
 	}
 	s.Jobs, s.Ends, err = r.jobs(ctx, g)
 	return s, err
+}
+
+// keys reads the Secrets with keys of tokens.
+func (r *steps) keys(ctx context.Context, g *v1alpha1.TiDBGroup) (out keyset.Secrets, err error) {
+	for _, one := range []struct {
+		name string
+		into *certificate.Secret
+	}{{keyset.SecretName(g), &out.Users}, {v1alpha1.SessionTokenSecretName(g), &out.Sessions}} {
+		if one.name == "" {
+			continue
+		}
+		if *one.into, err = r.Credentials.Secret(ctx, r.Live, g, one.name); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
 }
 
 // jobs reads the Jobs of spec.sql and, of those whose failure is new, what their pods

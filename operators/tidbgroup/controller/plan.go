@@ -47,6 +47,8 @@ type groupPlan struct {
 	// RootSecret says that the Secret with root's password is to be there before the
 	// first Instance is.
 	RootSecret bool
+	// SigningSecret says that the Secret with the key of sessions' tokens is to be made.
+	SigningSecret bool
 	// Configure is what running servers are to take of a changed configuration.
 	Configure []settings.Order
 	// Registered are the servers that PD's etcd may list, nil while PD is not Ready:
@@ -112,6 +114,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 		p.Labels = labels(g, s)
 	}
 	p.RootSecret = initialsql.GeneratesRoot(g) && len(s.Instances) == 0 && len(p.Instances) > 0
+	p.SigningSecret = keyset.Absent(g, s.Keys.Sessions) && s.PDGroup != nil && g.DeletionTimestamp == nil && !g.Spec.Paused
 	p.Upgrade = g.Status.Upgrade
 	if err == nil && g.DeletionTimestamp == nil && !g.Spec.Paused {
 		p.announce(g, s)

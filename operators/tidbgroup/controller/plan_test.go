@@ -193,16 +193,46 @@ func TestDB09MissingSQLIsLookedForAgain(t *testing.T) {
 func TestDB13NoServerIsMadeOrRestartedWithoutTheKeysOfTokens(t *testing.T) {
 	tokens := func(g *v1alpha1.TiDBGroup) { g.Spec.AuthToken = &v1alpha1.AuthToken{SecretName: "keys"} }
 	for name, s := range map[string]snapshot{"none is there": open(), "they serve": started(t, stored())} {
-		s.Keys.Name = "keys"
+		s.Keys.Users.Name = "keys"
 		p := mustPlan(t, stored(tokens), s)
 		assert.Empty(t, p.Instances, name)
 		assert.Equal(t, step.KindStall, p.Outcome.Kind, name)
 		assert.Contains(t, p.Outcome.Message, "Secret keys, which spec.authToken needs, does not exist", name)
-		s.Keys.Data = map[string][]byte{keyset.Key: []byte(`{"keys": [{"kty": "oct", "kid": "a", "alg": "HS256", "k": "c2VjcmV0"}]}`)}
+		s.Keys.Users.Data = map[string][]byte{keyset.Key: []byte(`{"keys": [{"kty": "oct", "kid": "a", "alg": "HS256", "k": "c2VjcmV0"}]}`)}
 		assert.NotEmpty(t, mustPlan(t, stored(tokens), s).Instances, name)
 	}
 	assert.Equal(t, certificate.LookAgain, end(stored(tokens), groupPlan{}, step.Done()).After, "nothing tells that the Secret has changed")
 	assert.Zero(t, end(stored(), groupPlan{}, step.Done()).After)
+}
+
+func TestDB13TheKeyOfSessionsIsMadeUnlessThereIsOne(t *testing.T) {
+	moved := func(g *v1alpha1.TiDBGroup) { g.Spec.SessionToken = &v1alpha1.SessionToken{} }
+	mine := func(g *v1alpha1.TiDBGroup) { g.Spec.SessionToken = &v1alpha1.SessionToken{SecretName: "mine"} }
+	for name, s := range map[string]snapshot{"none is there": open(), "they serve": started(t, stored())} {
+		p := mustPlan(t, stored(moved), s)
+		assert.True(t, p.SigningSecret, name)
+		assert.NotEmpty(t, p.Instances, name)
+		assert.False(t, mustPlan(t, stored(), s).SigningSecret, name)
+
+		s.Keys.Sessions = certificate.Secret{Name: "mine"}
+		p = mustPlan(t, stored(mine), s)
+		assert.False(t, p.SigningSecret, "%s: a person makes it", name)
+		assert.Empty(t, p.Instances, name)
+		assert.Contains(t, p.Outcome.Message, "Secret mine, which spec.sessionToken needs, does not exist", name)
+
+		s.Keys.Sessions = certificate.Secret{Name: "basic-session-token-secret", Refused: true}
+		p = mustPlan(t, stored(moved), s)
+		assert.False(t, p.SigningSecret, "%s: nobody knows what is there", name)
+		assert.Empty(t, p.Instances, name)
+
+		s.Keys.Sessions = certificate.Secret{Name: "basic-session-token-secret", Data: map[string][]byte{"tls.crt": []byte("x")}}
+		p = mustPlan(t, stored(moved), s)
+		assert.False(t, p.SigningSecret, "%s: it may be a person's", name)
+		assert.Empty(t, p.Instances, name)
+		assert.Contains(t, p.Outcome.Message, "key tls.key: it is missing", name)
+	}
+	assert.False(t, mustPlan(t, stored(moved, func(g *v1alpha1.TiDBGroup) { g.Spec.Paused = true }), open()).SigningSecret)
+	assert.Equal(t, certificate.LookAgain, end(stored(moved), groupPlan{}, step.Done()).After, "nothing tells that the Secret has changed")
 }
 
 func TestDB11OneServerStartsAloneUntilRootHasItsPassword(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/keyset"
 	"github.com/tidb-groups/tidb-groups/shared/certificate"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
@@ -32,7 +33,7 @@ func report(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, outcome step.Outcome
 // end says how the reconcile ends.
 func end(g *v1alpha1.TiDBGroup, p groupPlan, acted step.Outcome) step.Outcome {
 	out := step.Worst(acted, p.Outcome, p.SQLOutcome)
-	if g.Spec.AuthToken != nil {
+	if keyset.Needs(g) {
 		out = step.Worst(out, step.After(certificate.LookAgain, "", "")) // no watch tells of Secrets
 	}
 	if p.SQL.Wake > 0 {

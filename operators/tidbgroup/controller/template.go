@@ -29,6 +29,8 @@ const (
 	mysqlDir     = "/var/lib/tidb-server-tls"
 	mysqlVolume  = "tidb-groups-mysql"
 	keysVolume   = "tidb-groups-auth-token"
+	// signingVolume has the key that tokens of sessions are signed with.
+	signingVolume = "tidb-groups-session-token"
 	// root is the user that TiDB makes itself.
 	root = "root"
 	// closing is how long a server that has drained may take to close, seconds:
@@ -67,6 +69,9 @@ func inputs(g *v1alpha1.TiDBGroup) any {
 	maps.Copy(inputs, workload.MySQLInputs(g))
 	if secret := keyset.SecretName(g); secret != "" {
 		inputs["authTokenSecret"] = secret
+	}
+	if secret := v1alpha1.SessionTokenSecretName(g); secret != "" {
+		inputs["sessionTokenSecret"] = secret
 	}
 	return rollout.Inputs(g, inputs)
 }
@@ -169,6 +174,14 @@ func rootSecret(g *v1alpha1.TiDBGroup, password, sql string) *corev1.Secret {
 	}}
 }
 
+// signingSecret renders the Secret with the key that tokens of sessions are signed with. All
+// groups of the cluster use it, so that it is deleted with the PDGroup.
+func signingSecret(g *v1alpha1.TiDBGroup, pd *v1alpha1.PDGroup, data map[string][]byte) *corev1.Secret {
+	meta := workload.Meta(pd, v1alpha1.SessionTokenSecretName(g))
+	meta.OwnerReferences[0].BlockOwnerDeletion = nil // of another kind than this operator's
+	return &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeTLS, Data: data}
+}
+
 // config renders tidb.toml.
 func config(g *v1alpha1.TiDBGroup) (map[string]string, []string) {
 	_, drain := shutdown(g)
@@ -190,6 +203,10 @@ func security(g *v1alpha1.TiDBGroup) []item {
 	var out []item
 	if g.Spec.AuthToken != nil {
 		out = append(out, item{"security.auth-token-jwks", keyset.Path}, item{"security.auth-token-refresh-interval", keyset.Refresh})
+	}
+	if g.Spec.SessionToken != nil {
+		files := workload.FilesIn(keyset.SigningDir)
+		out = append(out, item{"security.session-token-signing-cert", files.Cert}, item{"security.session-token-signing-key", files.Key})
 	}
 	if g.Spec.TLS == nil {
 		return out
@@ -214,6 +231,9 @@ func security(g *v1alpha1.TiDBGroup) []item {
 func mountSecrets(g *v1alpha1.TiDBGroup, m *workload.Main) {
 	if secret := keyset.SecretName(g); secret != "" {
 		workload.MountSecret(m, keysVolume, secret, keyset.Dir)
+	}
+	if secret := v1alpha1.SessionTokenSecretName(g); secret != "" {
+		workload.MountSecret(m, signingVolume, secret, keyset.SigningDir)
 	}
 	workload.MountTLS(g, m)
 	if secret := v1alpha1.MySQLSecretName(g); secret != "" {

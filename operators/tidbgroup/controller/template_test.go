@@ -374,6 +374,19 @@ func TestDB13AServerReadsTheKeysOfTokens(t *testing.T) {
 	}
 }
 
+func TestDB13AServerSignsTokensOfSessions(t *testing.T) {
+	g := stored(func(g *v1alpha1.TiDBGroup) { g.Spec.SessionToken = &v1alpha1.SessionToken{} })
+	pod, files, problems := render(g)
+	require.Empty(t, problems)
+	golden(t, "session-tokens", pod.Spec.Containers[0].VolumeMounts, pod.Spec.Volumes, files, inputs(g))
+	g.Spec.Config = "[security]\nsession-token-signing-key = 'mine'"
+	_, _, problems = render(g)
+	assert.Len(t, problems, 1, "it is the operator's to set")
+	g.Spec.SessionToken = nil
+	_, _, problems = render(g)
+	assert.Empty(t, problems, "without sessionToken it is not")
+}
+
 func TestSEC01AServerLetsCertainNamesConnect(t *testing.T) {
 	_, files, problems := render(stored(func(g *v1alpha1.TiDBGroup) {
 		g.Spec.TLS = &v1alpha1.TiDBTLS{TLS: v1alpha1.TLS{AllowedCommonNames: []string{"a", "b"}}}

@@ -22,8 +22,17 @@ const (
 	Refresh = "1m0s"
 )
 
-// SecretName is the Secret with the keys; empty if the group takes no tokens. The default is
-// TiDB Operator's.
+// Secrets are those with keys of tokens; they have no names where a group takes or signs none.
+type Secrets struct {
+	// Users have tokens of these keys, Sessions are moved by tokens of this one.
+	Users, Sessions certificate.Secret
+}
+
+// Needs reports whether a group has keys of tokens.
+func Needs(g *v1alpha1.TiDBGroup) bool { return g.Spec.AuthToken != nil || g.Spec.SessionToken != nil }
+
+// SecretName is the Secret with the keys of users' tokens; empty if the group takes none. The
+// default is TiDB Operator's.
 func SecretName(g *v1alpha1.TiDBGroup) string {
 	if g.Spec.AuthToken == nil {
 		return ""
@@ -32,22 +41,46 @@ func SecretName(g *v1alpha1.TiDBGroup) string {
 }
 
 // Judge says what a person has to mend of the keys; Done if nothing.
-func Judge(g *v1alpha1.TiDBGroup, secret certificate.Secret) step.Outcome {
-	if g.Spec.AuthToken == nil {
-		return step.Done()
+func Judge(g *v1alpha1.TiDBGroup, s Secrets) step.Outcome {
+	out := step.Done()
+	if g.Spec.AuthToken != nil {
+		out = judge(g, s.Users, need{
+			field: "spec.authToken", check: func(data map[string][]byte) (string, error) { return Key, check(data[Key]) },
+			from: "--from-file=" + Key + "=FILE",
+		})
 	}
+	if g.Spec.SessionToken != nil && !Absent(g, s.Sessions) {
+		out = step.Worst(out, judge(g, s.Sessions, need{
+			field: "spec.sessionToken", check: checkSigning,
+			from: fmt.Sprintf("--from-file=%s=FILE --from-file=%s=FILE", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyKey),
+		}))
+	}
+	return out
+}
+
+// need is what a field wants of a Secret.
+type need struct {
+	field string
+	// check says which key of the Secret is wrong, and why.
+	check func(map[string][]byte) (key string, err error)
+	// from are the arguments that make the Secret.
+	from string
+}
+
+// judge says what a person has to mend of a Secret; Done if nothing.
+func judge(g *v1alpha1.TiDBGroup, secret certificate.Secret, by need) step.Outcome {
 	message := ""
 	switch {
 	case secret.Refused:
-		message = fmt.Sprintf("Secret %s, which spec.authToken needs: the operators may not read Secrets: install them with components/tls (docs/tasks/tokens.md)", secret.Name)
+		message = fmt.Sprintf("Secret %s, which %s needs: the operators may not read Secrets: install them with components/tls (docs/tasks/tokens.md)", secret.Name, by.field)
 	case secret.Data == nil:
-		message = fmt.Sprintf("Secret %s, which spec.authToken needs, does not exist: create it: kubectl -n %s create secret generic %s --from-file=%s=FILE", secret.Name, g.Namespace, secret.Name, Key)
+		message = fmt.Sprintf("Secret %s, which %s needs, does not exist: create it: kubectl -n %s create secret generic %s %s", secret.Name, by.field, g.Namespace, secret.Name, by.from)
 	default:
-		err := check(secret.Data[Key])
+		key, err := by.check(secret.Data)
 		if err == nil {
 			return step.Done()
 		}
-		message = fmt.Sprintf("Secret %s, which spec.authToken needs, key %s: %v: mend it: kubectl -n %s edit secret %s", secret.Name, Key, err, g.Namespace, secret.Name)
+		message = fmt.Sprintf("Secret %s, which %s needs, key %s: %v: mend it: kubectl -n %s edit secret %s", secret.Name, by.field, key, err, g.Namespace, secret.Name)
 	}
 	o := step.Stall(v1alpha1.ReasonMissingReference, message)
 	o.After = certificate.LookSoon // no watch tells of Secrets

@@ -1,11 +1,18 @@
 package keyset_test
 
 import (
+	"crypto"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"math/big"
 	"testing"
+	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/assert"
@@ -58,8 +65,75 @@ func TestDB13WhatIsWrongWithTheKeysIsNamed(t *testing.T) {
 		"no algorithm": {with(string(set(t, "a", ""))), "keys[0] has no alg"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, step.Done(), keyset.Judge(group(nil), c.secret), "it is not used")
-			o := keyset.Judge(group(&v1alpha1.AuthToken{SecretName: "mine"}), c.secret)
+			assert.Equal(t, step.Done(), keyset.Judge(group(nil), keyset.Secrets{Users: c.secret}), "it is not used")
+			o := keyset.Judge(group(&v1alpha1.AuthToken{SecretName: "mine"}), keyset.Secrets{Users: c.secret})
+			if c.says == "" {
+				assert.Equal(t, step.Done(), o)
+				return
+			}
+			assert.Equal(t, step.KindStall, o.Kind)
+			assert.Contains(t, o.Message, c.says)
+			assert.Positive(t, o.After, "nothing tells that it was mended")
+		})
+	}
+}
+
+// signer is a key of a sort.
+func signer(t *testing.T, sort string) crypto.Signer {
+	t.Helper()
+	var key crypto.Signer
+	var err error
+	switch sort {
+	case "RSA":
+		key, err = rsa.GenerateKey(rand.Reader, 2048)
+	case "ECDSA":
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	default:
+		_, key, err = ed25519.GenerateKey(rand.Reader)
+	}
+	require.NoError(t, err)
+	return key
+}
+
+// signedBy is the Secret of a key whose certificate another one has signed.
+func signedBy(t *testing.T, key, by crypto.Signer) map[string][]byte {
+	t.Helper()
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Unix(1<<32, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), by)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	return map[string][]byte{
+		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+	}
+}
+
+// What TiDB does with each is held by TestDB13ARealTiDBSignsNoSessionsWithOtherKeys.
+func TestDB13AKeyThatSignsNoSessionsIsNamed(t *testing.T) {
+	rsaKey, ecKey, edKey := signer(t, "RSA"), signer(t, "ECDSA"), signer(t, "Ed25519")
+	made, err := keyset.NewSigning(time.Now())
+	require.NoError(t, err)
+	another := signedBy(t, rsaKey, rsaKey)
+	another["tls.key"] = made["tls.key"]
+	for name, c := range map[string]struct {
+		data map[string][]byte
+		says string
+	}{
+		"made":               {made, ""},
+		"RSA":                {signedBy(t, rsaKey, rsaKey), ""},
+		"Ed25519":            {signedBy(t, edKey, edKey), ""},
+		"ECDSA":              {signedBy(t, ecKey, ecKey), "Secret mine, which spec.sessionToken needs, key tls.key: it is of ECDSA"},
+		"RSA under ECDSA":    {signedBy(t, rsaKey, ecKey), "key tls.crt: a key of another sort has signed it"},
+		"Ed25519 under RSA":  {signedBy(t, edKey, rsaKey), "key tls.crt: a key of another sort has signed it"},
+		"the key of another": {another, "key tls.crt: tls: private key"},
+		"no key":             {map[string][]byte{"tls.crt": made["tls.crt"]}, "key tls.key: it is missing: mend it: kubectl -n shop edit secret mine"},
+		"there is no Secret": {nil, "Secret mine, which spec.sessionToken needs, does not exist: create it: kubectl -n shop create secret generic mine --from-file=tls.crt=FILE --from-file=tls.key=FILE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := group(nil)
+			assert.Equal(t, step.Done(), keyset.Judge(g, keyset.Secrets{Sessions: certificate.Secret{Name: "mine", Data: c.data}}), "it is not used")
+			g.Spec.SessionToken = &v1alpha1.SessionToken{SecretName: "mine"}
+			o := keyset.Judge(g, keyset.Secrets{Sessions: certificate.Secret{Name: "mine", Data: c.data}})
 			if c.says == "" {
 				assert.Equal(t, step.Done(), o)
 				return
