@@ -29,6 +29,7 @@ func retired() map[string]string {
 		"forgone":          "withdrawn",
 		"founder":          "initial member",
 		"founding":         "bootstrap",
+		"founds":           "bootstraps, or makes",
 		"gift":             "update of the configuration",
 		"has the say":      "owns, or decides",
 		"heir":             "recreated Instance",

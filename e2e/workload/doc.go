@@ -10,7 +10,7 @@
 //   - transfer: a transaction that moves money between two accounts and books that in
 //     the table transfers;
 //   - sum: a transaction that reads all accounts twice, added up by the server and row
-//     by row: both have to be what the accounts were founded with;
+//     by row: both have to be what the accounts began with;
 //   - prepared: on a long connection, a prepared insert as above, then a prepared read of
 //     the row.
 //

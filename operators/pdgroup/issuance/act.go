@@ -19,14 +19,14 @@ import (
 
 // Act carries a plan out. What it writes is read anew at the next look.
 func (r *Reader) Act(ctx context.Context, env operator.Env, pd *v1alpha1.PDGroup, p Plan) step.Outcome {
-	if !p.Founds && len(p.Secrets) == 0 && len(p.Certificates) == 0 && p.CA == nil {
+	if !p.MakesCA && len(p.Secrets) == 0 && len(p.Certificates) == 0 && p.CA == nil {
 		return step.Done()
 	}
 	worst := step.Done()
 	for _, one := range p.Certificates {
 		worst = step.Worst(worst, r.apply(ctx, env, pd, one))
 	}
-	if p.Founds {
+	if p.MakesCA {
 		authority, o := r.found(ctx, env, pd)
 		if o.Kind != step.KindDone {
 			return o

@@ -20,9 +20,9 @@ import (
 
 // Plan is what is to be written so that the certificates of a cluster are there.
 type Plan struct {
-	// Founds says that the CA is to be made.
-	Founds bool
-	// Authority signs; of no use while Founds.
+	// MakesCA says that the CA is to be made.
+	MakesCA bool
+	// Authority signs; of no use while MakesCA.
 	Authority Authority
 	// Secrets to write.
 	Secrets []Write
@@ -85,7 +85,7 @@ func Make(pd *v1alpha1.PDGroup, o Observed, now time.Time) Plan {
 		}
 	}
 	if pd.Spec.Paused {
-		p.Founds, p.Secrets, p.Certificates, p.CA = false, nil, nil, nil
+		p.MakesCA, p.Secrets, p.Certificates, p.CA = false, nil, nil, nil
 	}
 	return p
 }
@@ -115,7 +115,7 @@ func (p *Plan) sign(pd *v1alpha1.PDGroup, o Observed, now time.Time) {
 			name, signed[0].Name, pd.Namespace, name))
 		return
 	case ca == nil:
-		p.Founds = true
+		p.MakesCA = true
 	default:
 		if p.Authority = o.judged.authority; o.judged.unusable != nil {
 			p.block(o.Requests, fmt.Sprintf("Secret %s with the CA, %v: mend it: %s", name, o.judged.unusable, edit))

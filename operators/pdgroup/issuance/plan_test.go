@@ -50,7 +50,7 @@ func issuer() v1alpha1.CertificateSource {
 func carried(t *testing.T, pd *v1alpha1.PDGroup, o Observed, p Plan) Observed {
 	t.Helper()
 	o.Secrets = maps.Clone(o.Secrets)
-	if p.Founds {
+	if p.MakesCA {
 		held, err := NewAuthority(pd.Name, now)
 		require.NoError(t, err)
 		o.Secrets[caSecret] = &corev1.Secret{ObjectMeta: metadata(certificate.Request{Secret: caSecret, Owner: pd}), Data: held}
@@ -74,8 +74,8 @@ func carried(t *testing.T, pd *v1alpha1.PDGroup, o Observed, p Plan) Observed {
 	return o
 }
 
-// founded is a cluster with a CA of its own, and all certificates.
-func founded(t *testing.T) (*v1alpha1.PDGroup, Observed) {
+// certified is a cluster with a CA of its own, and all certificates.
+func certified(t *testing.T) (*v1alpha1.PDGroup, Observed) {
 	t.Helper()
 	pd, o := world(own())
 	return pd, carried(t, pd, o, Make(pd, o, now))
@@ -84,12 +84,12 @@ func founded(t *testing.T) (*v1alpha1.PDGroup, Observed) {
 func TestSEC01AClusterMakesItsCAOnceAndSignsWithIt(t *testing.T) {
 	pd, o := world(own())
 	p := Make(pd, o, now)
-	assert.True(t, p.Founds)
+	assert.True(t, p.MakesCA)
 	assert.Len(t, p.Secrets, 3)
 	assert.Equal(t, step.KindDone, p.Outcome.Kind)
 	o = carried(t, pd, o, p)
 	p = Make(pd, o, now)
-	assert.False(t, p.Founds, "once")
+	assert.False(t, p.MakesCA, "once")
 	assert.Empty(t, p.Secrets)
 	for _, r := range o.Requests {
 		assert.NoError(t, r.Lacks(o.Secrets[r.Secret].Data, now))
@@ -101,7 +101,7 @@ func TestSEC01AClusterMakesItsCAOnceAndSignsWithIt(t *testing.T) {
 }
 
 func TestSEC01ACertificateIsSignedAnewWhenTwoThirdsOfItsLifeAreOver(t *testing.T) {
-	pd, o := founded(t)
+	pd, o := certified(t)
 	for days, want := range map[int]int{240: 0, 245: 3} {
 		p := Make(pd, o, now.AddDate(0, 0, days))
 		assert.Len(t, p.Secrets, want, "after %d days", days)
@@ -129,7 +129,7 @@ func TestSEC01WhatIsNoGoodIsSignedAnew(t *testing.T) {
 		"lack basic-tikv-peer.shop.svc": func(_ *testing.T, o Observed) { o.Secrets[kvSecret].Data = maps.Clone(o.Secrets[operatorSecret].Data) },
 		"has not signed it":             func(t *testing.T, o Observed) { o.Secrets[kvSecret].Data = leafBy(t, another, o) },
 	} {
-		pd, o := founded(t)
+		pd, o := certified(t)
 		spoil(t, o)
 		p := Make(pd, o, now)
 		if assert.Len(t, p.Secrets, 1, why) {
@@ -138,7 +138,7 @@ func TestSEC01WhatIsNoGoodIsSignedAnew(t *testing.T) {
 			assert.Equal(t, kvSecret, p.Secrets[0].Request.Secret)
 		}
 	}
-	pd, o := founded(t)
+	pd, o := certified(t)
 	o.Secrets[kvSecret].Data["ca.crt"] = bytes.Join([][]byte{stranger["ca.crt"], o.Secrets[kvSecret].Data["ca.crt"]}, nil)
 	p := Make(pd, o, now)
 	if assert.Len(t, p.Secrets, 1) {
@@ -167,22 +167,22 @@ func TestSEC01WhatTheClusterDidNotMakeIsLeftAlone(t *testing.T) {
 	assert.Equal(t, step.KindStall, p.Outcome.Kind)
 	assert.Contains(t, p.Outcome.Message, "Secret basic-tikv-cluster-secret was not made for spec.tls of PDGroup basic-pd, and is left alone: delete it: kubectl -n shop delete secret basic-tikv-cluster-secret, or name it in secretName")
 
-	pd, o = founded(t)
+	pd, o = certified(t)
 	delete(o.Secrets, caSecret)
 	p = Make(pd, o, now)
-	assert.False(t, p.Founds)
+	assert.False(t, p.MakesCA)
 	assert.Empty(t, p.Secrets)
 	assert.Equal(t, step.KindDone, p.Outcome.Kind, "what runs goes on")
 	delete(o.Secrets, kvSecret)
 	p = Make(pd, o, now)
-	assert.False(t, p.Founds)
+	assert.False(t, p.MakesCA)
 	assert.Contains(t, p.Outcome.Message, "Secret basic-pd-ca-secret with the CA that has signed Secret basic-pd-cluster-secret is gone, and is not made anew")
 
-	pd, o = founded(t)
+	pd, o = certified(t)
 	delete(o.Secrets, kvSecret)
 	o.Secrets[caSecret].Data["tls.key"] = []byte("x")
 	assert.Contains(t, Make(pd, o, now).Outcome.Message, "Secret basic-pd-ca-secret with the CA, keys tls.crt and tls.key:")
-	pd, o = founded(t)
+	pd, o = certified(t)
 	stranger, err := NewAuthority("other", now)
 	require.NoError(t, err)
 	o.Secrets[caSecret].Data = stranger
@@ -199,7 +199,7 @@ func TestSEC01ACAThatIsBroughtSigns(t *testing.T) {
 	require.NoError(t, err)
 	o.Secrets[caSecret] = &corev1.Secret{Data: brought}
 	p := Make(pd, o, now)
-	assert.False(t, p.Founds)
+	assert.False(t, p.MakesCA)
 	assert.Len(t, p.Secrets, 3)
 	assert.Empty(t, Make(pd, carried(t, pd, o, p), now).Secrets)
 }
@@ -208,10 +208,10 @@ func TestSEC01NothingIsMadeWhilePausedOrDeleted(t *testing.T) {
 	pd, o := world(own())
 	pd.Spec.Paused = true
 	p := Make(pd, o, now)
-	assert.False(t, p.Founds)
+	assert.False(t, p.MakesCA)
 	assert.Empty(t, p.Secrets)
 	pd.Spec.Paused, pd.DeletionTimestamp = false, &metav1.Time{Time: now}
-	assert.False(t, Make(pd, o, now).Founds)
+	assert.False(t, Make(pd, o, now).MakesCA)
 	pd, o = world(issuer())
 	pd.Spec.Paused = true
 	assert.Empty(t, Make(pd, o, now).Certificates)
@@ -302,7 +302,7 @@ func TestSEC01WhyAnIssuerHasNotSignedIsSaid(t *testing.T) {
 }
 
 func TestSEC01AGoodSecretIsNoMatterWhateverTheIssuerSays(t *testing.T) {
-	pd, o := founded(t)
+	pd, o := certified(t)
 	pd.Spec.TLS.CertificateSource = issuer()
 	o.Issuer.Absent = true
 	for _, secret := range o.Secrets {

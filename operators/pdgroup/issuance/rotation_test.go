@@ -15,7 +15,7 @@ import (
 // rotating is a cluster whose CA is to be replaced.
 func rotating(t *testing.T) (*v1alpha1.PDGroup, Observed) {
 	t.Helper()
-	pd, o := founded(t)
+	pd, o := certified(t)
 	tikv := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv", Namespace: "shop", UID: "kv"}}
 	tikv.Spec.TLS, tikv.Spec.PDGroup.Name = &v1alpha1.TLS{}, "basic-pd"
 	o.Groups = []v1alpha1.Group{pd, tikv}
