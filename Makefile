@@ -69,6 +69,8 @@ test: ## Run every test that needs neither root nor containers
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
 	$(call each,test,go test -timeout 30m ./...)
 	go -C $(APART) test -ldflags=-checklinkname=0 -timeout 15m ./...
+	@# These read files of other modules, by which Go does not tell that a result is outdated.
+	go -C e2e test -count=1 ./mutants ./architecture ./remedy
 
 check: ## Test a package and what depends on it, without what needs a control plane; PKG=./shared/store
 	@go -C shared run ./testkit/affected/cmd/check "$(PKG)" $(MODULES)
