@@ -261,7 +261,7 @@ func google(t *testing.T, token string) (dir string, handler http.Handler) {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		cancel()
-		<-ended
+		assert.Error(t, <-ended, "it was killed")
 	})
 	at := &url.URL{Scheme: "http", Host: g.Address}
 	behind := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }}

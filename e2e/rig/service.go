@@ -18,7 +18,8 @@ func listen(ctx context.Context, db *Database) (string, error) {
 		return "", fmt.Errorf("listen: %w", err)
 	}
 	context.AfterFunc(ctx, func() { _ = listener.Close() }) // the rig ends
-	go func() {
+
+	go func() { //nolint:gosec // the other context is one without labels
 		// An operator that connects opens it: what it costs is the world's all the same.
 		pprof.SetGoroutineLabels(context.Background())
 		for {
