@@ -69,7 +69,7 @@ func TestP11KubectlTakesEveryCommandOfAMessage(t *testing.T) {
 	require.NoError(t, err)
 	texts, err := remedy.Printed(root)
 	require.NoError(t, err)
-	r := rig.New(t, plane, rig.Options{})
+	r := rig.New(t, plane, rig.Options{CertManager: true}) // messages name its kinds, too
 	tried := map[string]bool{}
 	for _, text := range texts {
 		commands := remedy.Commands(filled(text.Format))

@@ -46,13 +46,13 @@ func Judge(g *v1alpha1.TiDBGroup, s Secrets) step.Outcome {
 	if g.Spec.AuthToken != nil {
 		out = judge(g, s.Users, need{
 			field: "spec.authToken", check: func(data map[string][]byte) (string, error) { return Key, check(data[Key]) },
-			from: "--from-file=" + Key + "=FILE",
+			missing: fmt.Sprintf("Secret %s, which spec.authToken needs, does not exist: create it: kubectl -n %s create secret generic %s --from-file=%s=FILE", s.Users.Name, g.Namespace, s.Users.Name, Key),
 		})
 	}
 	if g.Spec.SessionToken != nil && !Absent(g, s.Sessions) {
 		out = step.Worst(out, judge(g, s.Sessions, need{
 			field: "spec.sessionToken", check: checkSigning,
-			from: fmt.Sprintf("--from-file=%s=FILE --from-file=%s=FILE", v1alpha1.TLSKeyCert, v1alpha1.TLSKeyKey),
+			missing: fmt.Sprintf("Secret %s, which spec.sessionToken needs, does not exist: create it: kubectl -n %s create secret generic %s --from-file=tls.crt=FILE --from-file=tls.key=FILE", s.Sessions.Name, g.Namespace, s.Sessions.Name),
 		}))
 	}
 	return out
@@ -63,8 +63,8 @@ type need struct {
 	field string
 	// check says which key of the Secret is wrong, and why.
 	check func(map[string][]byte) (key string, err error)
-	// from are the arguments that make the Secret.
-	from string
+	// missing says that there is no Secret, and how to make it.
+	missing string
 }
 
 // judge says what a person has to mend of a Secret; Done if nothing.
@@ -74,7 +74,7 @@ func judge(g *v1alpha1.TiDBGroup, secret certificate.Secret, by need) step.Outco
 	case secret.Refused:
 		message = fmt.Sprintf("Secret %s, which %s needs: the operators may not read Secrets: install them with components/tls (docs/tasks/tokens.md)", secret.Name, by.field)
 	case secret.Data == nil:
-		message = fmt.Sprintf("Secret %s, which %s needs, does not exist: create it: kubectl -n %s create secret generic %s %s", secret.Name, by.field, g.Namespace, secret.Name, by.from)
+		message = by.missing
 	default:
 		key, err := by.check(secret.Data)
 		if err == nil {
