@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 	"time"
 
@@ -22,8 +21,6 @@ import (
 )
 
 const (
-	// serialBits are as many as RFC 5280 lets a serial number have.
-	serialBits = 120
 	// leafYears and authorityYears are how long certificates are good for.
 	leafYears, authorityYears = 1, 10
 	// skew is how far clocks may differ.
@@ -52,7 +49,7 @@ func NewAuthority(pdGroup string, now time.Time) (map[string][]byte, error) {
 		NotBefore: now.Add(-skew), NotAfter: now.AddDate(authorityYears, 0, 0),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
-	der, err := sign(template, template, key.Public(), key)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, fmt.Errorf("sign a CA: %w", err)
 	}
@@ -94,7 +91,7 @@ func (a Authority) Sign(request certificate.Request, now time.Time) (map[string]
 		NotBefore: now.Add(-skew), NotAfter: until,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: request.ExtKeyUsages(),
 	}
-	der, err := sign(template, a.certificate, key.Public(), a.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
 	if err != nil {
 		return nil, fmt.Errorf("sign a certificate: %w", err)
 	}
@@ -120,14 +117,6 @@ func certificates(text []byte) []*x509.Certificate {
 		}
 	}
 	return out
-}
-
-func sign(template, by *x509.Certificate, public any, key crypto.Signer) ([]byte, error) {
-	var err error
-	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits)); err != nil {
-		return nil, err
-	}
-	return x509.CreateCertificate(rand.Reader, template, by, public, key)
 }
 
 // data is that of the Secret of a certificate.

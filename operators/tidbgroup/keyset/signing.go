@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
@@ -29,8 +28,6 @@ func Absent(g *v1alpha1.TiDBGroup, secret certificate.Secret) bool {
 }
 
 const (
-	// serialBits are as many as RFC 5280 lets a serial number have.
-	serialBits = 120
 	// signingYears is what the certificate says. TiDB does not look at it.
 	signingYears = 100
 	// skew is how far clocks may differ.
@@ -44,12 +41,8 @@ func NewSigning(now time.Time) (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
-	if err != nil {
-		return nil, fmt.Errorf("make a serial number: %w", err)
-	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "session tokens"}, NotBefore: now.Add(-skew), NotAfter: now.AddDate(signingYears, 0, 0),
+		Subject: pkix.Name{CommonName: "session tokens"}, NotBefore: now.Add(-skew), NotAfter: now.AddDate(signingYears, 0, 0),
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)

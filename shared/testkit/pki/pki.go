@@ -9,15 +9,11 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
-
-// serialBits are as many as RFC 5280 lets a serial number have.
-const serialBits = 120
 
 // CA signs certificates.
 type CA struct {
@@ -44,12 +40,9 @@ func New(now time.Time) (*CA, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make key of a CA: %w", err)
 	}
-	template, err := numbered(&x509.Certificate{
+	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "test CA"}, NotBefore: now.AddDate(0, 0, -9), NotAfter: now.AddDate(0, 0, 9),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	})
-	if err != nil {
-		return nil, err
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -68,11 +61,7 @@ func (ca *CA) Secret(leaf Leaf) (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make key: %w", err)
 	}
-	template, err := numbered(leaf.template())
-	if err != nil {
-		return nil, err
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, ca.certificate, key.Public(), ca.key)
+	der, err := x509.CreateCertificate(rand.Reader, leaf.template(), ca.certificate, key.Public(), ca.key)
 	if err != nil {
 		return nil, fmt.Errorf("sign certificate: %w", err)
 	}
@@ -110,14 +99,6 @@ func (l Leaf) template() *x509.Certificate {
 		}
 	}
 	return out
-}
-
-func numbered(c *x509.Certificate) (*x509.Certificate, error) {
-	var err error
-	if c.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits)); err != nil {
-		return nil, fmt.Errorf("make a serial number: %w", err)
-	}
-	return c, nil
 }
 
 func block(kind string, der []byte) []byte {
