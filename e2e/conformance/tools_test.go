@@ -2,18 +2,12 @@ package conformance_test
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
 	"database/sql"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"io"
 	"io/fs"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
@@ -230,39 +224,12 @@ func backupTo(at v1alpha1.Storage) *v1alpha1.Backup {
 	return b
 }
 
-// serviceAccount is the JSON of a service account, whose tokens a server of the test gives.
-func serviceAccount(t *testing.T, token string) string {
-	t.Helper()
-	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, err := io.WriteString(w, `{"access_token": "`+token+`", "token_type": "Bearer", "expires_in": 3600}`)
-		assert.NoError(t, err)
-	}))
-	t.Cleanup(tokens.Close)
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	text, err := json.Marshal(map[string]string{
-		"type": "service_account", "client_email": "copier@shop.example", "token_uri": tokens.URL,
-		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
-	})
-	require.NoError(t, err)
-	return string(text)
-}
-
 // google is a server of Google Cloud Storage with the bucket copies, which knows one token.
 func google(t *testing.T, token string) (dir string, handler http.Handler) {
 	t.Helper()
 	g := objectstore.Google{Address: loopback.Address(t), Dir: t.TempDir()}
 	require.NoError(t, os.MkdirAll(filepath.Join(g.Dir, "copies"), 0o700))
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended, err := g.Start(ctx)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		cancel()
-		assert.Error(t, <-ended, "it was killed")
-	})
+	objectstore.Run(t, g.Start)
 	at := &url.URL{Scheme: "http", Host: g.Address}
 	behind := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }}
 	return g.Dir, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -279,7 +246,7 @@ func TestBR04TheRealToolsCopyToGoogleAndBack(t *testing.T) {
 	onlyReal(t)
 	t.Parallel()
 	dir, server := google(t, "a-token")
-	p := newPods(t, map[string]string{runner.CredentialsFile: serviceAccount(t, "a-token")}, front(t, map[string]http.Handler{"storage.googleapis.com": server}))
+	p := newPods(t, map[string]string{runner.CredentialsFile: objectstore.ServiceAccount(t, "a-token", http.StatusOK)}, front(t, map[string]http.Handler{"storage.googleapis.com": server}))
 	at := v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: "copies", Prefix: "prod", Secret: &v1alpha1.LocalReference{Name: "keys"}}}
 	p.copyAndBack(at)
 	require.NoError(t, filepath.WalkDir(filepath.Join(dir, "copies"), func(path string, entry fs.DirEntry, err error) error {
@@ -289,6 +256,6 @@ func TestBR04TheRealToolsCopyToGoogleAndBack(t *testing.T) {
 
 	nowhere := v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: "nothing", Secret: at.GCS.Secret}}
 	assert.Equal(t, v1alpha1.ReasonBucketMissing, p.run(backupTo(nowhere)).Reason)
-	p.mount(map[string]string{runner.CredentialsFile: serviceAccount(t, "another")})
+	p.mount(map[string]string{runner.CredentialsFile: objectstore.ServiceAccount(t, "another", http.StatusOK)})
 	assert.Equal(t, v1alpha1.ReasonStorageRefused, p.run(backupTo(at)).Reason)
 }

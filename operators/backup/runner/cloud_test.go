@@ -1,13 +1,7 @@
 package runner
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/json"
-	"encoding/pem"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -24,35 +18,12 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/objectstore"
 )
 
-// serviceAccount is the JSON of a service account, whose tokens a server of the test gives, or
-// refuses.
-func serviceAccount(t *testing.T, status int) string {
-	t.Helper()
-	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_, err := io.WriteString(w, `{"access_token": "a-token", "token_type": "Bearer", "expires_in": 3600}`)
-		assert.NoError(t, err)
-	}))
-	t.Cleanup(tokens.Close)
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	text, err := json.Marshal(map[string]string{
-		"type": "service_account", "client_email": "copier@shop.example", "token_uri": tokens.URL,
-		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
-	})
-	require.NoError(t, err)
-	return string(text)
-}
-
 // googleServer starts a server of Google Cloud Storage with the bucket copies, and returns its folder.
 func googleServer(t *testing.T) string {
 	t.Helper()
 	g := objectstore.Google{Address: loopback.Address(t), Dir: t.TempDir()}
 	require.NoError(t, os.MkdirAll(filepath.Join(g.Dir, "copies"), 0o700))
-	startServer(t, g.Start)
+	objectstore.Run(t, g.Start)
 	t.Setenv("STORAGE_EMULATOR_HOST", g.Address) // read by Google's client
 	return g.Dir
 }
@@ -76,7 +47,7 @@ func inGoogle(t *testing.T, credentials string) Storage {
 // What was tested on a volume and on S3 holds for Google.
 func TestBR01AFolderOfGoogleIsOneBackups(t *testing.T) {
 	googleServer(t)
-	st := inGoogle(t, serviceAccount(t, http.StatusOK))
+	st := inGoogle(t, objectstore.ServiceAccount(t, "a-token", http.StatusOK))
 	p, err := look(t.Context(), st, "u")
 	require.NoError(t, err)
 	assert.Equal(t, "gcs://copies/prod/monday/data?credentials-file="+filepath.Join(st.Credentials, CredentialsFile), unescaped(t, p.url()))
@@ -106,7 +77,7 @@ func TestBR01WhatIsWrongWithABucketOfGoogleIsNamed(t *testing.T) {
 		reason, words string
 	}{
 		"a bucket that does not exist": {func() Storage {
-			st := inGoogle(t, serviceAccount(t, http.StatusOK))
+			st := inGoogle(t, objectstore.ServiceAccount(t, "a-token", http.StatusOK))
 			st.Bucket = "nothing"
 			return st
 		}(), v1alpha1.ReasonBucketMissing, "bucket nothing: it does not exist"},
@@ -126,7 +97,7 @@ func TestBR01WhatIsWrongWithABucketOfGoogleIsNamed(t *testing.T) {
 
 // The server of the tests asks nobody who he is; that of the tokens does.
 func TestBR01AKeyThatGoogleRefusesIsNamed(t *testing.T) {
-	p := &place{Storage: inGoogle(t, serviceAccount(t, http.StatusUnauthorized))}
+	p := &place{Storage: inGoogle(t, objectstore.ServiceAccount(t, "a-token", http.StatusUnauthorized))}
 	source, err := p.tokensGCS(t.Context())
 	require.NoError(t, err)
 	_, err = source.Token()
@@ -151,7 +122,7 @@ func TestBR04WhatGoogleRefusesIsNotTakenForMissing(t *testing.T) {
 	}))
 	t.Cleanup(before.Close)
 	t.Setenv("STORAGE_EMULATOR_HOST", before.Listener.Addr().String())
-	p, err := look(t.Context(), inGoogle(t, serviceAccount(t, http.StatusOK)), "u")
+	p, err := look(t.Context(), inGoogle(t, objectstore.ServiceAccount(t, "a-token", http.StatusOK)), "u")
 	require.NoError(t, err)
 	require.NoError(t, p.bucket.WriteAll(t.Context(), "prod/monday/data/a", []byte("1"), nil))
 	for _, refused = range []string{http.MethodDelete, http.MethodGet} {

@@ -38,20 +38,8 @@ func listen(t *testing.T, address, certificate string, flags ...string) server {
 		Address: address, Dir: t.TempDir(), Beside: t.TempDir(), AccessKey: access, SecretKey: secret, Certificate: certificate, Flags: flags,
 	}
 	require.NoError(t, os.MkdirAll(filepath.Join(s.Dir, "copies"), 0o700))
-	startServer(t, s.Start)
+	objectstore.Run(t, s.Start)
 	return server{dir: s.Dir, url: s.URL()}
-}
-
-// startServer runs a server until the test ends.
-func startServer(t *testing.T, start func(context.Context) (<-chan error, error)) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended, err := start(ctx)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		cancel()
-		assert.Error(t, <-ended, "it was killed")
-	})
 }
 
 // keys is what the Secret with the credentials is mounted as.
