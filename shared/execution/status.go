@@ -39,15 +39,17 @@ func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Grou
 	if found.Once {
 		write = env.Status.WriteSeen
 	}
-	switch err := write(ctx, g, status, &found.Status, found.Set.Transitions()); {
+	wait, err := write(ctx, g, status, &found.Status, found.Set.Transitions())
+	switch {
 	case apierrors.IsConflict(err): // so it may be of a group that is being deleted, too
 		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
 	case err != nil:
 		return ctrl.Result{}, err
+	case wait == 0:
+		*status = found.Status
+		tellRollout(env, g, was, found.Changes)
 	}
-	*status = found.Status
-	tellRollout(env, g, was, found.Changes)
-	return end.Result()
+	return end.ResultWithin(wait)
 }
 
 // tellRollout records an Event when a group's members begin to get another revision, and

@@ -220,7 +220,7 @@ func addOperator(ctx context.Context, manager ctrl.Manager, definition Definitio
 		Records: revision.NewMemory(),
 		Now:     time.Now,
 	}
-	env.Status = status.Writer{Apply: env.Apply(), Recorder: env.Recorder, Version: Version()}
+	env.Status = status.Writer{Apply: env.Apply(), Recorder: env.Recorder, Version: Version(), Words: status.NewWords(env.Now)}
 	var err error
 	if env.Outcomes, err = newOutcomes(ctrlmetrics.Registry, definition.Kind); err != nil {
 		return err

@@ -111,7 +111,8 @@ func (r *toy) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result,
 	set.Finish(conditions.Verdict{Serving: true, Summary: "it serves", Outcome: r.Outcomes.Count("plan", step.Done())})
 	status := g.Status
 	status.Conditions = set.List()
-	return ctrl.Result{}, r.Status.Write(ctx, g, &g.Status, &status, set.Transitions())
+	_, err := r.Status.Write(ctx, g, &g.Status, &status, set.Transitions())
+	return ctrl.Result{}, err
 }
 
 func (r *toy) definition(name string) Definition {

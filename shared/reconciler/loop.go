@@ -62,8 +62,8 @@ func (l *loop[G, S, P, Status]) conclude(ctx context.Context, g G, s S, found ex
 	if err != nil {
 		return result, err
 	}
-	if g.GetTLS() != nil && (result.RequeueAfter == 0 || result.RequeueAfter > certificate.LookAgain) {
-		result.RequeueAfter = certificate.LookAgain // no watch tells of Secrets
+	if g.GetTLS() != nil {
+		result = step.Sooner(result, certificate.LookAgain) // no watch tells of Secrets
 	}
 	if c.Announce != nil {
 		c.Announce(g, before)

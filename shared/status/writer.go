@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,8 @@ type Writer struct {
 	Recorder events.EventRecorder
 	// Version of the operator, which every status that it writes says.
 	Version string
+	// Words that wait to be written; nil lets none wait.
+	Words *Words
 }
 
 // Versioned is a pointer to a status that says which version of the operator wrote it.
@@ -32,14 +35,15 @@ type Versioned interface{ SetOperatorVersion(version string) }
 // Write applies the whole status of an object whose only writer this is. before
 // points to the status that the object carries, after to the new one, a [Versioned],
 // which gets the operator's version. Transitions become Events once the status has
-// been written.
-func (w Writer) Write(ctx context.Context, object client.Object, before, after any, transitions []metav1.Condition) error {
+// been written. A new status that differs in words alone is not written yet: Write returns
+// how soon it is to be called again.
+func (w Writer) Write(ctx context.Context, object client.Object, before, after any, transitions []metav1.Condition) (time.Duration, error) {
 	return w.write(ctx, w.Apply.Status, change{object, before, after, transitions})
 }
 
 // WriteSeen is Write that is refused with a conflict if the object is not the
 // newest version any more: for statuses that hold what is written once.
-func (w Writer) WriteSeen(ctx context.Context, object client.Object, before, after any, transitions []metav1.Condition) error {
+func (w Writer) WriteSeen(ctx context.Context, object client.Object, before, after any, transitions []metav1.Condition) (time.Duration, error) {
 	return w.write(ctx, w.Apply.SeenStatus, change{object, before, after, transitions})
 }
 
@@ -53,22 +57,25 @@ type change struct {
 	transitions   []metav1.Condition
 }
 
-func (w Writer) write(ctx context.Context, send send, c change) error {
+func (w Writer) write(ctx context.Context, send send, c change) (time.Duration, error) {
 	versioned, ok := c.after.(Versioned)
 	if !ok {
-		return fmt.Errorf("status.Writer: a %T does not say which version of the operator wrote it", c.after)
+		return 0, fmt.Errorf("status.Writer: a %T does not say which version of the operator wrote it", c.after)
 	}
 	versioned.SetOperatorVersion(w.Version)
+	if wait := w.Words.wait(c.object.GetUID(), len(c.transitions) == 0 && inWords(c.before, c.after)); wait > 0 {
+		return wait, nil
+	}
 	if equality.Semantic.DeepEqual(c.before, c.after) {
-		return nil
+		return 0, nil
 	}
 	if _, err := send(ctx, c.object, c.after); err != nil {
-		return client.IgnoreNotFound(err)
+		return 0, client.IgnoreNotFound(err)
 	}
 	for _, t := range c.transitions {
 		w.transition(ctx, c.object, t)
 	}
-	return nil
+	return 0, nil
 }
 
 // transition records an Event for a condition that changed.

@@ -46,6 +46,12 @@ func newDesk(t *testing.T, objects ...client.Object) *desk {
 	return d
 }
 
+// write is Write of what does not wait.
+func (d *desk) write(ctx context.Context, g *v1alpha1.PDGroup, after any, transitions ...metav1.Condition) error {
+	_, err := d.Write(ctx, g, &g.Status, after, transitions)
+	return err
+}
+
 // events returns what was told since the last time.
 func (d *desk) events() []string {
 	var out []string
@@ -79,7 +85,7 @@ func TestOPS02EveryTransitionIsAnEvent(t *testing.T) {
 			g := group()
 			d := newDesk(t, g)
 			after := v1alpha1.PDGroupStatus{ClusterID: "1"}
-			require.NoError(t, d.Write(t.Context(), g, &g.Status, &after, []metav1.Condition{c.condition}))
+			require.NoError(t, d.write(t.Context(), g, &after, c.condition))
 			var want []string
 			if c.event != "" {
 				want = []string{c.event}
@@ -92,7 +98,7 @@ func TestOPS02EveryTransitionIsAnEvent(t *testing.T) {
 func TestAStatusThatIsAsBeforeIsNotWrittenNorTold(t *testing.T) {
 	g := group()
 	d := newDesk(t, g)
-	require.NoError(t, d.Write(t.Context(), g, &g.Status, g.Status.DeepCopy(), []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")}))
+	require.NoError(t, d.write(t.Context(), g, g.Status.DeepCopy(), condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")))
 	assert.Zero(t, d.sent)
 	assert.Empty(t, d.events())
 }
@@ -101,7 +107,7 @@ func TestWhatCouldNotBeWrittenIsNotTold(t *testing.T) {
 	g := group()
 	d := newDesk(t, g)
 	d.refuse = errors.New("refused")
-	err := d.Write(t.Context(), g, &g.Status, &v1alpha1.PDGroupStatus{ClusterID: "1"}, []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready")})
+	err := d.write(t.Context(), g, &v1alpha1.PDGroupStatus{ClusterID: "1"}, condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready"))
 	require.ErrorIs(t, err, d.refuse)
 	assert.Empty(t, d.events())
 }
@@ -124,12 +130,12 @@ func TestEveryStatusSaysWhichVersionOfTheOperatorWroteIt(t *testing.T) {
 	}{{"v0.1.0", 1}, {"v0.1.0", 1}, {"v0.2.0", 2}, {"v0.2.0", 2}} {
 		d.Version = c.version
 		require.NoError(t, d.Apply.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g))
-		require.NoError(t, d.Write(t.Context(), g, &g.Status, &v1alpha1.PDGroupStatus{ClusterID: "1"}, nil))
+		require.NoError(t, d.write(t.Context(), g, &v1alpha1.PDGroupStatus{ClusterID: "1"}))
 		require.NoError(t, d.Apply.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g))
 		assert.Equal(t, c.version, g.Status.OperatorVersion)
 		assert.Equal(t, c.sent, d.sent)
 	}
-	require.ErrorContains(t, d.Write(t.Context(), g, &g.Status, g.Status, nil), "does not say which version")
+	require.ErrorContains(t, d.write(t.Context(), g, g.Status), "does not say which version")
 }
 
 // A removal that is taken back leaves no word of it on the Instance.

@@ -126,3 +126,25 @@ func (o Outcome) Result() (ctrl.Result, error) {
 	}
 	return ctrl.Result{}, nil
 }
+
+// ResultWithin is Result with which the object is reconciled again after each of these times
+// at the latest; 0 asks for nothing.
+func (o Outcome) ResultWithin(limits ...time.Duration) (ctrl.Result, error) {
+	result, err := o.Result()
+	if err != nil {
+		return result, err
+	}
+	for _, limit := range limits {
+		result = Sooner(result, limit)
+	}
+	return result, nil
+}
+
+// Sooner returns a result with which the object is reconciled again after d at the latest; 0
+// asks for nothing.
+func Sooner(result ctrl.Result, d time.Duration) ctrl.Result {
+	if d > 0 && (result.RequeueAfter == 0 || d < result.RequeueAfter) {
+		result.RequeueAfter = d
+	}
+	return result
+}

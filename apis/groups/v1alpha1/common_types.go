@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -575,6 +577,21 @@ type GroupStatus struct {
 
 // SetOperatorVersion says which version of the operator writes the status.
 func (s *GroupStatus) SetOperatorVersion(version string) { s.OperatorVersion = version }
+
+// DropWords empties what of the status only people read.
+func (s *GroupStatus) DropWords() {
+	s.Reason, s.Message, s.Updated, s.Replicas, s.UpdatedReplicas = "", "", "", 0, 0
+	s.Conditions = withoutWords(s.Conditions)
+}
+
+// withoutWords returns conditions without reasons and messages.
+func withoutWords(conditions []metav1.Condition) []metav1.Condition {
+	out := slices.Clone(conditions)
+	for i := range out {
+		out[i].Reason, out[i].Message = "", ""
+	}
+	return out
+}
 
 // RequestedVolume is how much storage the claims of a volume ask for.
 type RequestedVolume struct {

@@ -150,6 +150,12 @@ type TidbClusterStatus struct {
 // SetOperatorVersion says which version of the operator writes the status.
 func (s *TidbClusterStatus) SetOperatorVersion(version string) { s.OperatorVersion = version }
 
+// DropWords empties what of the status only people read.
+func (s *TidbClusterStatus) DropWords() {
+	s.Reason, s.Message, s.Updated, s.Version, s.Groups = "", "", "", "", nil
+	s.Conditions = withoutWords(s.Conditions)
+}
+
 // GroupSummary mirrors one group.
 type GroupSummary struct {
 	// Name of the group object.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -196,23 +195,13 @@ func (r *runs) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 
 	status, set := reportRun(run, p, outcome, seen.Now)
 	before, after := statusesOf(run, p, &status)
-	switch err := r.Status.WriteSeen(ctx, run, before, after, set.Transitions()); {
+	switch _, err := r.Status.WriteSeen(ctx, run, before, after, set.Transitions()); {
 	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return wake(step.Worst(outcome, p.Outcome), p.Wake)
-}
-
-// wake is the result of an outcome, and has an object looked at again not later than after a
-// time; 0 for never.
-func wake(worst step.Outcome, after time.Duration) (ctrl.Result, error) {
-	result, err := worst.Result()
-	if after > 0 && (result.RequeueAfter == 0 || after < result.RequeueAfter) {
-		result.RequeueAfter = after
-	}
-	return result, err
+	return step.Worst(outcome, p.Outcome).ResultWithin(p.Wake)
 }
 
 // schedules reconciles BackupSchedules.
@@ -265,11 +254,11 @@ func (r *schedules) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	outcome := r.Outcomes.Count("act", r.act(ctx, s, p))
 
 	status, set := reportSchedule(s, p, outcome, seen.Now)
-	switch err := r.Status.WriteSeen(ctx, s, &s.Status, &status, set.Transitions()); {
+	switch _, err := r.Status.WriteSeen(ctx, s, &s.Status, &status, set.Transitions()); {
 	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return wake(step.Worst(outcome, p.Outcome, p.Last), p.Wake)
+	return step.Worst(outcome, p.Outcome, p.Last).ResultWithin(p.Wake)
 }

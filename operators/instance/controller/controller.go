@@ -86,20 +86,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	found := report(s, p, acted, r.Now())
-	if err := r.Status.Write(ctx, s.instance, &found.before, &found.after, found.transitions); err != nil {
-		if apierrors.IsConflict(err) {
-			return reconcile.Result{RequeueAfter: step.ConflictDelay}, nil
-		}
+	wait, err := r.Status.Write(ctx, s.instance, &found.before, &found.after, found.transitions)
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: step.ConflictDelay}, nil
+	case err != nil:
 		return reconcile.Result{}, err
 	}
-	result, err := found.outcome.Result()
-	if found.outcome.Kind == step.KindStall {
-		result, err = reconcile.Result{RequeueAfter: found.outcome.After}, nil
-	}
-	if again := found.lookAgain(); err == nil && again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
-		result.RequeueAfter = again
-	}
-	return result, err
+	return found.outcome.ResultWithin(found.lookAgain(), wait)
 }
 
 // instanceOf returns the Instance that a pod or claim belongs to, by its

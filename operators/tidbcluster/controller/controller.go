@@ -92,11 +92,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	status, set := report(c, s, p, outcome, r.Now())
 	// status.restoredAt is written once: what an outdated version of the cluster does not know of
 	// it takes nothing away, and another cluster of its name gets nothing of it.
-	switch err := r.Status.WriteSeen(ctx, c, &c.Status, &status, set.Transitions()); {
+	wait, err := r.Status.WriteSeen(ctx, c, &c.Status, &status, set.Transitions())
+	switch {
 	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: step.ConflictDelay}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return step.Worst(outcome, p.Outcome).Result()
+	return step.Worst(outcome, p.Outcome).ResultWithin(wait)
 }

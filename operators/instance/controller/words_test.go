@@ -1,0 +1,51 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+)
+
+// Of a pod's start operators act on the pod, its readiness, and which claims it was started with.
+func TestOnlyTheWordsOfAPodsStartWait(t *testing.T) {
+	is := func(kind, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason}
+	}
+	begun := func() part {
+		return part{
+			PodUID: "p", Conditions: []metav1.Condition{is(v1alpha1.ConditionPodReady, v1alpha1.ReasonPodPending), is(v1alpha1.ConditionVolumesReady, v1alpha1.ReasonClaimPending)},
+			Volumes: []v1alpha1.VolumeStatus{{Name: "data", ClaimUID: "c", Phase: "Pending"}},
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(s *part)
+		waits  bool
+	}{
+		"a node": {func(s *part) {
+			s.NodeName, s.PodIP, s.Conditions[0].Reason = "n", "ip", v1alpha1.ReasonPodNotReady
+		}, true},
+		"bound claims": {func(s *part) {
+			s.Volumes[0].Phase, s.Volumes[0].PersistentVolume = "Bound", "pv"
+			s.Conditions[1] = metav1.Condition{Type: v1alpha1.ConditionVolumesReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonVolumesReady}
+		}, true},
+		"another pod":            {func(s *part) { s.PodUID = "q" }, false},
+		"a revision":             {func(s *part) { s.Revision = "r" }, false},
+		"readiness":              {func(s *part) { s.Conditions[0].Status = metav1.ConditionTrue }, false},
+		"a pod without a node":   {func(s *part) { s.Conditions[0].Reason = v1alpha1.ReasonPodUnschedulable }, false},
+		"a container that fails": {func(s *part) { s.Conditions[0].Reason = v1alpha1.ReasonContainerCrashing }, false},
+		"a lost claim":           {func(s *part) { s.Volumes[0].Phase = "Lost" }, false},
+		"why it is lost":         {func(s *part) { s.Conditions[1].Reason = v1alpha1.ReasonClaimLost }, false},
+		"another claim":          {func(s *part) { s.Volumes[0].ClaimUID = "d" }, false},
+		"its nodes":              {func(s *part) { s.Volumes[0].Nodes = []string{"n"} }, false},
+	} {
+		before, after := begun(), begun()
+		c.change(&after)
+		before.DropWords()
+		after.DropWords()
+		assert.Equal(t, c.waits, equality.Semantic.DeepEqual(before, after), name)
+	}
+}

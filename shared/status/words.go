@@ -1,0 +1,83 @@
+package status
+
+import (
+	"reflect"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// patience is for how long words wait. While a cluster starts or rolls they change with
+	// each step of each member, and a person reads none of them within a second.
+	patience = time.Second
+	// forgotten is after how long words are forgotten that nobody asks for: their object is gone.
+	forgotten = time.Minute
+)
+
+// Described is a pointer to a status of which a part is words for people.
+type Described interface{ DropWords() }
+
+// Words remembers since when the words of an object differ from what its status says. Its
+// methods may be used concurrently.
+type Words struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	since map[types.UID]time.Time
+}
+
+// NewWords returns an empty memory.
+func NewWords(now func() time.Time) *Words {
+	return &Words{now: now, since: map[types.UID]time.Time{}}
+}
+
+// wait returns for how long words of an object have to wait; differ says that nothing but
+// these has changed.
+func (w *Words) wait(of types.UID, differ bool) time.Duration {
+	if w == nil {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	for other, since := range w.since {
+		if now.Sub(since) >= forgotten {
+			delete(w.since, other)
+		}
+	}
+	since, waits := w.since[of]
+	switch {
+	case !differ:
+		delete(w.since, of)
+		return 0
+	case !waits:
+		w.since[of] = now
+		return patience
+	}
+	left := since.Add(patience).Sub(now)
+	if left <= 0 {
+		delete(w.since, of)
+	}
+	return max(left, 0)
+}
+
+// inWords reports whether a status differs from what it was, and in words alone.
+func inWords(before, after any) bool {
+	was, is := withoutWords(before), withoutWords(after)
+	return was != nil && is != nil && !equality.Semantic.DeepEqual(before, after) && equality.Semantic.DeepEqual(was, is)
+}
+
+// withoutWords returns a copy of a status without its words; nil if none of it is words.
+func withoutWords(of any) any {
+	copied := reflect.New(reflect.TypeOf(of).Elem())
+	copied.Elem().Set(reflect.ValueOf(of).Elem())
+	described, ok := copied.Interface().(Described)
+	if !ok {
+		return nil
+	}
+	described.DropWords()
+	return described
+}

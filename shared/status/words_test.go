@@ -1,0 +1,93 @@
+package status_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/status"
+)
+
+// starting is the status of a group that starts, with a message.
+func starting(message string) v1alpha1.PDGroupStatus {
+	return v1alpha1.PDGroupStatus{GroupStatus: v1alpha1.GroupStatus{
+		ObservedGeneration: 1, OperatorVersion: "v2", Reason: "Progressing", Message: message, Replicas: 2, ReadyReplicas: 1,
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Progressing", Message: message}},
+	}}
+}
+
+func TestOnlyWordsWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *v1alpha1.PDGroupStatus)
+		told   []metav1.Condition
+		waits  bool
+	}{
+		"nothing":                   {change: func(*v1alpha1.PDGroupStatus) {}},
+		"a message":                 {change: func(s *v1alpha1.PDGroupStatus) { *s = starting("2 of 3") }, waits: true},
+		"a reason":                  {change: func(s *v1alpha1.PDGroupStatus) { s.Conditions[0].Reason = "PodPending" }, waits: true},
+		"how many there are":        {change: func(s *v1alpha1.PDGroupStatus) { s.Replicas, s.Updated, s.UpdatedReplicas = 3, "3/3", 3 }, waits: true},
+		"a reason that is told":     {change: func(s *v1alpha1.PDGroupStatus) { s.Conditions[0].Reason = "UpdateHeld" }, told: []metav1.Condition{{}}},
+		"the status of a condition": {change: func(s *v1alpha1.PDGroupStatus) { s.Conditions[0].Status = metav1.ConditionTrue }},
+		"another condition": {change: func(s *v1alpha1.PDGroupStatus) {
+			s.Conditions = append(s.Conditions, metav1.Condition{Type: "Paused"})
+		}},
+		"one condition fewer":    {change: func(s *v1alpha1.PDGroupStatus) { s.Conditions = nil }},
+		"the generation":         {change: func(s *v1alpha1.PDGroupStatus) { s.ObservedGeneration = 2 }},
+		"that of a condition":    {change: func(s *v1alpha1.PDGroupStatus) { s.Conditions[0].ObservedGeneration = 2 }},
+		"members that are ready": {change: func(s *v1alpha1.PDGroupStatus) { s.ReadyReplicas = 2 }},
+		"a revision":             {change: func(s *v1alpha1.PDGroupStatus) { s.UpdateRevision = "b" }},
+	} {
+		g := group()
+		g.Status = starting("1 of 3")
+		d := newDesk(t, g)
+		d.Version, d.Words = "v2", status.NewWords(func() time.Time { return time.Unix(1800000000, 0) })
+		after := starting("1 of 3")
+		c.change(&after)
+		want, differs := after.DeepCopy(), name != "nothing"
+		wait, err := d.Write(t.Context(), g, &g.Status, &after, c.told)
+		require.NoError(t, err, name)
+		assert.Equal(t, c.waits, wait > 0, name)
+		assert.Equal(t, differs && !c.waits, d.sent == 1, name)
+		assert.Equal(t, *want, after, name)
+		assert.Equal(t, starting("1 of 3"), g.Status, name)
+
+		d.Words, d.sent = nil, 0
+		wait, err = d.Write(t.Context(), g, &g.Status, &after, c.told)
+		require.NoError(t, err, name)
+		assert.Zero(t, wait, name)
+		assert.Equal(t, differs, d.sent == 1, name)
+	}
+}
+
+func TestWordsWaitOneSecondHoweverOftenTheyChange(t *testing.T) {
+	now := time.Unix(1800000000, 0)
+	words := status.NewWords(func() time.Time { return now })
+	wait := func(name, message string) time.Duration {
+		g := group()
+		g.UID, g.Status = types.UID(name), starting("before")
+		d := newDesk(t, g)
+		d.Version, d.Words = "v2", words
+		after := starting(message)
+		wait, err := d.Write(t.Context(), g, &g.Status, &after, nil)
+		require.NoError(t, err)
+		assert.Equal(t, wait == 0 && message != "before", d.sent == 1)
+		return wait
+	}
+	assert.Equal(t, time.Second, wait("a", "1"))
+	now = now.Add(600 * time.Millisecond)
+	assert.Equal(t, 400*time.Millisecond, wait("a", "2"))
+	assert.Equal(t, time.Second, wait("b", "2"), "each object has its own")
+	now = now.Add(400 * time.Millisecond)
+	assert.Zero(t, wait("a", "3"), "a second is over")
+	assert.Equal(t, time.Second, wait("a", "4"), "that was written, and it begins anew")
+	now = now.Add(time.Second)
+	assert.Zero(t, wait("a", "before"), "nothing differs any more")
+	assert.Equal(t, time.Second, wait("a", "5"), "so it begins anew")
+	now = now.Add(time.Hour)
+	assert.Equal(t, time.Second, wait("b", "6"), "what nobody asked for is forgotten")
+}
