@@ -32,7 +32,7 @@ func Budget() []Write {
 		{"instance", "create", "persistentvolumeclaims", 6, 6, "one for each volume"},
 		{"instance", "create", "pods", 8, 8, "one for each member"},
 		{"instance", "patch", "instances", 8, 8, "the finalizer that keeps an Instance until its pod has stopped"},
-		{"instance", "patch", "instances/status", 24, 56, "for each member: its claims, before the pod is made; its pod, node and address; Ready"},
+		{"instance", "patch", "instances/status", 24, 48, "for each member: its claims, before the pod is made; its pod; Ready; and its node and address if Ready takes longer than a second"},
 		{"instance", "patch", "pods", 3, 3, "an initial member of PD's cluster that was bootstrapped joins from now on, whatever becomes of its volume"},
 		{"instance", "create", "events", 3, 3, "the same"},
 		{"pdgroup", "patch", "instances", 6, 6, "3 Instances, and that initial members join from now on"},
@@ -58,7 +58,7 @@ func Budget() []Write {
 			Write{g.name, "patch", "controllerrevisions", 1, 1, "the revision"},
 			Write{g.name, "patch", "poddisruptionbudgets", 1, 1, "the budget of the component"},
 			Write{g.name, "patch", "instances/status", g.memberStatus[0], g.memberStatus[1], "what PD or the server says of a member: registered, serving"},
-			Write{g.name, "patch", g.name + "s/status", g.groupStatus[0], g.groupStatus[1], "what the group waits for, members that became ready, Ready"},
+			Write{g.name, "patch", g.name + "s/status", g.groupStatus[0], g.groupStatus[1], "what the group waits for, members that became ready, Ready: once a second while only words change"},
 			Write{g.name, "create", "events", g.recorded[0], g.recorded[1], "the Instances made, conditions that turned"},
 		)
 	}
