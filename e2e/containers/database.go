@@ -81,6 +81,9 @@ func (w *World) Query(ctx context.Context, q scenario.SQL) (answer string, err e
 	}
 	as := session.Login(login.Address)
 	as.User, as.Passwd, as.TLS = login.User, login.Password, login.TLS
+	if q.Snapshot != "" {
+		as.Params = map[string]string{"tidb_snapshot": "'" + q.Snapshot + "'"}
+	}
 	if q.Is == nil {
 		return "", session.Execute(ctx, as, q.Run)
 	}

@@ -207,7 +207,16 @@ func (r *runner) crash(ctx context.Context, c Crash) error {
 
 // query runs a statement and looks at what it says.
 func (r *runner) query(ctx context.Context, q SQL) error {
-	answer, err := r.world.Query(ctx, q)
+	if q.Same != nil {
+		same := *q.Same
+		same.Is = new(string)
+		said, err := r.ask(ctx, same)
+		if err != nil {
+			return fmt.Errorf("run %s: %w", same.Run, err)
+		}
+		q.Is = &said
+	}
+	answer, err := r.ask(ctx, q)
 	switch {
 	case q.Fails != "" && err == nil:
 		return fmt.Errorf("%s did not fail", q.Run)
@@ -219,6 +228,18 @@ func (r *runner) query(ctx context.Context, q SQL) error {
 		return fmt.Errorf("%s says %q, %q is expected", q.Run, answer, *q.Is)
 	}
 	return nil
+}
+
+// ask runs a statement with the fields that it reads.
+func (r *runner) ask(ctx context.Context, q SQL) (string, error) {
+	for _, text := range []*string{&q.Run, &q.Snapshot} {
+		filled, err := r.fill(ctx, []byte(*text))
+		if err != nil {
+			return "", err
+		}
+		*text = string(filled)
+	}
+	return r.world.Query(ctx, q)
 }
 
 func sign(n int) int {

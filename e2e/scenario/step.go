@@ -196,10 +196,15 @@ func (l Login) UserName() string { return cmp.Or(l.User, "root") }
 // SQL is a statement that somebody runs through the Service of a TiDBGroup.
 type SQL struct {
 	Login `json:",inline"`
-	// Run is the statement.
+	// Run is the statement. It may read fields, as the values of a patch may.
 	Run string `json:"run"`
+	// Snapshot is the time stamp of PD at which the database is read, which may be a field; the
+	// newest state if empty.
+	Snapshot string `json:"snapshot,omitempty"`
 	// Is what the first column of its first row says; not looked at if absent.
 	Is *string `json:"is,omitempty"`
+	// Same is a statement that has to say the same.
+	Same *SQL `json:"same,omitempty"`
 	// Fails is a part of the error that it ends with.
 	Fails string `json:"fails,omitempty"`
 }

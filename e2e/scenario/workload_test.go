@@ -61,8 +61,13 @@ func (d *database) Query(ctx context.Context, q scenario.SQL) (string, error) {
 	db, err := sql.Open("mysql", "root@tcp("+d.server+")/tidb_groups_workload")
 	require.NoError(d.t, err)
 	defer func() { require.NoError(d.t, db.Close()) }()
-	_, err = db.ExecContext(ctx, q.Run)
-	return "", err
+	if q.Is == nil {
+		_, err = db.ExecContext(ctx, q.Run)
+		return "", err
+	}
+	answer := ""
+	err = db.QueryRowContext(ctx, q.Run).Scan(&answer)
+	return answer, err
 }
 
 func (d *database) WipeData(context.Context, []string) error { return scenario.ErrNotHere }
@@ -148,4 +153,16 @@ func TestAWorldWithoutADatabaseSaysSo(t *testing.T) {
 	require.NoError(t, err)
 	_, err = scenario.Run(t.Context(), newDatabase(t), s)
 	assert.ErrorIs(t, err, scenario.ErrNotHere)
+}
+
+func TestTwoStatementsHaveToSayTheSame(t *testing.T) {
+	compare := "- sql: {run: SELECT COUNT(*) FROM accounts, same: {run: "
+	_, err := run(t, newDatabase(t), compare+"SELECT COUNT(id) FROM accounts}}")
+	require.NoError(t, err)
+	_, err = run(t, newDatabase(t), compare+"SELECT SUM(balance) FROM accounts}}")
+	require.ErrorContains(t, err, "is expected")
+	_, err = run(t, newDatabase(t), compare+"SELECT COUNT(*) FROM nothing}}")
+	require.ErrorContains(t, err, "nothing")
+	_, err = run(t, newDatabase(t), compare+"SELECT 20, snapshot: '${Backup a status.tso}'}}")
+	require.ErrorContains(t, err, "read ${Backup a status.tso}", "a field that is not there")
 }
