@@ -14,6 +14,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/shared/status"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
@@ -94,7 +95,7 @@ func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (res
 	ctx, cancel := context.WithTimeout(ctx, rig.Patience+time.Duration(c.Clusters)*clusterTime+c.Idle)
 	defer cancel()
 	r, err := rig.Open(ctx, plane, rig.Options{
-		Name: "bench", ClusterWide: true, Delays: rig.Delays{Ready: ready}, Silence: time.Duration(c.Clusters) * clusterTime,
+		Name: "bench", ClusterWide: true, Delays: rig.Delays{Ready: ready}, Patience: status.Patience, Silence: time.Duration(c.Clusters) * clusterTime,
 	})
 	if err != nil {
 		return result, err

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,9 @@ func (r *Rig) launch(p operator.Program) error {
 	out.line = r.Requests.line(name, out.cancel)
 	cfg.Wrap(out.line.wrap)
 	store := credentials.New(time.Now)
-	manager, err := operator.NewManager(ctx, cfg, p, as.Flags, operator.Reach{Dial: r.dial(p, store), Credentials: store})
+	manager, err := operator.NewManager(ctx, cfg, p, as.Flags, operator.Reach{
+		Dial: r.dial(p, store), Credentials: store, Patience: cmp.Or(r.options.Patience, r.options.Delays.seconds(1)),
+	})
 	if err != nil {
 		out.cancel()
 		return fmt.Errorf("start %s operator: %w", name, err)

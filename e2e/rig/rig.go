@@ -61,6 +61,10 @@ type Options struct {
 	// an operator has not seen yet counts as unseen for twice as long.
 	Silence time.Duration
 
+	// Patience is for how long the operators let words of a status wait; as long as a second
+	// of Kubernetes' if zero, so that what a status passes through can be awaited.
+	Patience time.Duration
+
 	// OneProcess runs all operators in one process, as operators/all does: starting or
 	// stopping one starts or stops all.
 	OneProcess bool

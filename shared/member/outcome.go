@@ -24,12 +24,15 @@ func OutcomeOf(i *v1alpha1.Instance) step.Outcome {
 	if ready == nil {
 		return step.Wait("Instance", WaitDeadline, v1alpha1.ReasonWaitingForInstances, "Instance "+i.Name+" has no current condition Ready: the instance operator has yet to look at it")
 	}
-	if ready.Status == metav1.ConditionTrue {
+	serves := ready.Status == metav1.ConditionTrue
+	if serves || ready.Reason == v1alpha1.ReasonSuspended {
 		upToDate := gate.Current(i.Status.Conditions, i.Generation, v1alpha1.ConditionUpToDate)
-		if upToDate == nil || upToDate.Status == metav1.ConditionTrue {
+		switch {
+		case upToDate != nil && upToDate.Status != metav1.ConditionTrue:
+			ready = upToDate // of one that is to stop, what keeps it from that
+		case serves:
 			return step.Done()
 		}
-		ready = upToDate
 	}
 	return step.Wait("Instance", WaitDeadline, ready.Reason, "Instance "+i.Name+": "+ready.Message)
 }

@@ -102,7 +102,7 @@ func clusterDomain(logger logr.Logger, resolvConf string) string {
 // Run runs a program until the context ends. Tests call it directly, several in one
 // process.
 func Run(ctx context.Context, cfg *rest.Config, program Program, flags Flags) error {
-	reach := Reach{Credentials: credentials.New(time.Now), Dial: map[string]pd.Dialer{}}
+	reach := Reach{Credentials: credentials.New(time.Now), Dial: map[string]pd.Dialer{}, Patience: status.Patience}
 	for _, definition := range program.Operators {
 		dial, unregister, err := dialer(definition, flags, reach.Credentials)
 		if err != nil {
@@ -146,6 +146,8 @@ type Reach struct {
 	Dial map[string]pd.Dialer
 	// Credentials are what clusters are connected to with, by Dial too.
 	Credentials *credentials.Store
+	// Patience is for how long words of a status wait.
+	Patience time.Duration
 }
 
 // NewManager builds the manager of a program with its controllers.
@@ -220,7 +222,7 @@ func addOperator(ctx context.Context, manager ctrl.Manager, definition Definitio
 		Records: revision.NewMemory(),
 		Now:     time.Now,
 	}
-	env.Status = status.Writer{Apply: env.Apply(), Recorder: env.Recorder, Version: Version(), Words: status.NewWords(env.Now)}
+	env.Status = status.Writer{Apply: env.Apply(), Recorder: env.Recorder, Version: Version(), Words: status.NewWords(env.Now, reach.Patience)}
 	var err error
 	if env.Outcomes, err = newOutcomes(ctrlmetrics.Registry, definition.Kind); err != nil {
 		return err

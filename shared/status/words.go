@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// patience is for how long words wait. While a cluster starts or rolls they change with
+	// Patience is for how long words wait. While a cluster starts or rolls they change with
 	// each step of each member, and a person reads none of them within a second.
-	patience = time.Second
+	Patience = time.Second
 	// forgotten is after how long words are forgotten that nobody asks for: their object is gone.
 	forgotten = time.Minute
 )
@@ -23,15 +23,16 @@ type Described interface{ DropWords() }
 // Words remembers since when the words of an object differ from what its status says. Its
 // methods may be used concurrently.
 type Words struct {
-	now func() time.Time
+	now      func() time.Time
+	patience time.Duration
 
 	mu    sync.Mutex
 	since map[types.UID]time.Time
 }
 
-// NewWords returns an empty memory.
-func NewWords(now func() time.Time) *Words {
-	return &Words{now: now, since: map[types.UID]time.Time{}}
+// NewWords returns an empty memory. Words wait for as long as patience.
+func NewWords(now func() time.Time, patience time.Duration) *Words {
+	return &Words{now: now, patience: patience, since: map[types.UID]time.Time{}}
 }
 
 // wait returns for how long words of an object have to wait; differ says that nothing but
@@ -55,9 +56,9 @@ func (w *Words) wait(of types.UID, differ bool) time.Duration {
 		return 0
 	case !waits:
 		w.since[of] = now
-		return patience
+		return w.patience
 	}
-	left := since.Add(patience).Sub(now)
+	left := since.Add(w.patience).Sub(now)
 	if left <= 0 {
 		delete(w.since, of)
 	}

@@ -45,7 +45,7 @@ func TestOnlyWordsWait(t *testing.T) {
 		g := group()
 		g.Status = starting("1 of 3")
 		d := newDesk(t, g)
-		d.Version, d.Words = "v2", status.NewWords(func() time.Time { return time.Unix(1800000000, 0) })
+		d.Version, d.Words = "v2", status.NewWords(func() time.Time { return time.Unix(1800000000, 0) }, time.Second)
 		after := starting("1 of 3")
 		c.change(&after)
 		want, differs := after.DeepCopy(), name != "nothing"
@@ -66,7 +66,7 @@ func TestOnlyWordsWait(t *testing.T) {
 
 func TestWordsWaitOneSecondHoweverOftenTheyChange(t *testing.T) {
 	now := time.Unix(1800000000, 0)
-	words := status.NewWords(func() time.Time { return now })
+	words := status.NewWords(func() time.Time { return now }, time.Second)
 	wait := func(name, message string) time.Duration {
 		g := group()
 		g.UID, g.Status = types.UID(name), starting("before")
