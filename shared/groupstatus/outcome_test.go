@@ -42,6 +42,14 @@ func TestWhatAnInstanceSaysIsPassedOn(t *testing.T) {
 			s.False("Ready", v1alpha1.ReasonPodPending, "x")
 			s.True("Stalled", v1alpha1.ReasonClaimLost, "y")
 		}), v1alpha1.ReasonClaimLost, false, false},
+		"one that is suspended": {instance(1, func(s *conditions.Set) {
+			s.False("Ready", v1alpha1.ReasonSuspended, "x")
+			s.True("UpToDate", v1alpha1.ReasonUpToDate, "y")
+		}), v1alpha1.ReasonSuspended, false, false},
+		"one that is suspended and still runs": {instance(1, func(s *conditions.Set) {
+			s.False("Ready", v1alpha1.ReasonSuspended, "x")
+			s.False("UpToDate", v1alpha1.ReasonPodTerminating, "y")
+		}), v1alpha1.ReasonPodTerminating, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, c.reason, member.OutcomeOf(c.instance).Reason)
