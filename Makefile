@@ -13,7 +13,8 @@ IMAGES   ?= real
 # The package whose rights every operator of groups has beside its own.
 LOOP = github.com/tidb-groups/tidb-groups/shared/reconciler
 # What "generate" writes.
-GENERATED      = apis/groups/*/zz_generated.*.go deploy/crds deploy/bases/*/role.yaml docs/conditions.md docs/reference/api.md docs/parity.md
+GENERATED      = apis/groups/*/zz_generated.*.go deploy/crds deploy/bases/*/role.yaml docs/conditions.md docs/reference/api.md docs/parity.md \
+	docs/performance.md docs/pictures/performance-*.svg
 
 SHELL = /bin/bash -o pipefail
 TOOL  = go -C shared run ./testkit/binaries/cmd/toolbin
@@ -46,6 +47,7 @@ generate: ## Write deepcopy code, CRDs, RBAC and generated documents
 		"$$gen" rbac:roleName=$$name-operator paths=./$$name/controller $$loop output:rbac:artifacts:config=../deploy/bases/$$name; done
 	go -C deploy run ./cmd/generate
 	go -C e2e run ./cmd/parity
+	go -C e2e run -tags grpcnotrace ./cmd/bench -draw
 
 verify: ## Fail when generated files, go.mod files or formatting are not as they should be
 	$(call each,tidy?,go mod tidy -diff)

@@ -1,11 +1,6 @@
 package bench
 
-import (
-	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
-)
+import "fmt"
 
 // tolerated is how much more than before is still the same: counts differ a little from
 // run to run.
@@ -13,13 +8,9 @@ const tolerated = 1.10
 
 // Last returns the last run that a performance.json has.
 func Last(file string) (Run, error) {
-	text, err := os.ReadFile(filepath.Clean(file))
+	runs, err := load(file)
 	if err != nil {
-		return Run{}, fmt.Errorf("read the run to compare with: %w", err)
-	}
-	var runs []Run
-	if err := json.Unmarshal(text, &runs); err != nil {
-		return Run{}, fmt.Errorf("read %s: %w", file, err)
+		return Run{}, err
 	}
 	last := lastMeasured(append([]Run{{}}, runs...))
 	if len(last.Results) == 0 {

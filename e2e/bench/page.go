@@ -2,6 +2,7 @@ package bench
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -32,7 +33,19 @@ type Run struct {
 
 // Loaded reports whether the machine did much else when a run began: then times are
 // too long, and only counts can be compared.
-func (r Run) Loaded() bool { return r.Load > float64(runtime.NumCPU())/2 }
+func (r Run) Loaded() bool { return r.Load > float64(r.processors())/2 }
+
+// processors of the machine of a run, which may be another than this one.
+func (r Run) processors() int {
+	n := 1
+	if at := strings.LastIndex(r.Machine, ", "); at >= 0 {
+		_, _ = fmt.Sscanf(r.Machine[at:], processors, &n) // one, where it is not told
+	}
+	return n
+}
+
+// processors ends the name of a machine.
+const processors = ", %d processors"
 
 // Describe names this machine and says how much it does at the moment.
 func Describe() (machine string, load float64, err error) {
@@ -54,24 +67,20 @@ func Describe() (machine string, load float64, err error) {
 	if _, err := fmt.Sscan(string(average), &load); err != nil {
 		return "", 0, fmt.Errorf("read the load %q: %w", average, err)
 	}
-	return fmt.Sprintf("%s, %d processors", model, runtime.NumCPU()), load, nil
+	return model + fmt.Sprintf(processors, runtime.NumCPU()), load, nil
 }
 
 // writer is the command that writes the page.
 const writer = "make bench"
 
-// Record puts a run into performance.json and the tables of all runs into performance.md
-// of a folder of docs. A run of the same commit is replaced. It refuses a run of another
+// Record puts a run into performance.json and the tables and pictures of all runs into
+// performance.md of a folder of docs. A run of the same commit is replaced. It refuses a run of another
 // machine than those that are there.
 func Record(docs string, run Run) error {
-	file := filepath.Join(docs, "performance.json")
-	var runs []Run
-	text, err := os.ReadFile(filepath.Clean(file))
-	if err == nil {
-		err = json.Unmarshal(text, &runs)
-	}
-	if err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("read %s: %w", file, err)
+	file := filepath.Join(docs, figures)
+	runs, err := load(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
 	runs = slices.DeleteFunc(runs, func(old Run) bool {
 		return old.Commit == run.Commit && (len(old.Processes) > 0) == (len(run.Processes) > 0)
@@ -80,13 +89,48 @@ func Record(docs string, run Run) error {
 		return fmt.Errorf("%s has runs on %q, which this machine (%q) cannot be compared with: move the file away to begin anew", file, runs[0].Machine, run.Machine)
 	}
 	runs = append(runs, run)
-	if text, err = json.MarshalIndent(runs, "", "  "); err != nil {
+	text, err := json.MarshalIndent(runs, "", "  ")
+	if err != nil {
 		return fmt.Errorf("encode %s: %w", file, err)
 	}
 	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil { //nolint:gosec // a file of the repository
 		return fmt.Errorf("write %s: %w", file, err)
 	}
-	return document.Write(filepath.Join(docs, "performance.md"), writer, Tables(runs))
+	return write(docs, runs)
+}
+
+// figures is the file of a folder of docs that has all runs.
+const figures = "performance.json"
+
+// load reads the runs of a file.
+func load(file string) ([]Run, error) {
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return nil, fmt.Errorf("read the recorded runs: %w", err)
+	}
+	var runs []Run
+	if err := json.Unmarshal(text, &runs); err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	return runs, nil
+}
+
+// Draw writes the tables and pictures of the recorded runs of a folder of docs, and
+// measures nothing.
+func Draw(docs string) error {
+	runs, err := load(filepath.Join(docs, figures))
+	if err != nil {
+		return err
+	}
+	return write(docs, runs)
+}
+
+func write(docs string, runs []Run) error {
+	all := pictures(runs)
+	if err := draw(docs, all); err != nil {
+		return err
+	}
+	return document.Write(filepath.Join(docs, "performance.md"), writer, links(all)+Tables(runs))
 }
 
 // Tables renders runs as the tables of docs/performance.md, and the budget of writes.

@@ -40,6 +40,7 @@ type options struct {
 	profile   string
 	processes bool
 	record    string
+	draw      bool
 	base      string
 }
 
@@ -64,6 +65,7 @@ func run() int {
 	flag.StringVar(&o.profile, "profile", "", "write the start's profile of the processor to this file, and that of -idle to one with .idle at its end, for go tool pprof -tagfocus=operator=tikvgroup")
 	flag.BoolVar(&o.processes, "processes", false, "run the operators in processes of their own, and then in one, and print what these use")
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")
+	flag.BoolVar(&o.draw, "draw", false, "write tables and pictures of docs/performance.md again from docs/performance.json, and measure nothing")
 	flag.StringVar(&o.base, "base", "", "compare with the last run in this performance.json, and fail for more than 10 % more writes or reads")
 	flag.Parse()
 	if err := o.do(ctx); err != nil {
@@ -74,6 +76,10 @@ func run() int {
 }
 
 func (o options) do(ctx context.Context) error {
+	docs := filepath.Join(root, "docs")
+	if o.draw {
+		return bench.Draw(docs)
+	}
 	if o.tls && o.processes {
 		return errors.New("-tls is measured with the operators in this process: leave -processes out")
 	}
@@ -117,7 +123,7 @@ func (o options) do(ctx context.Context) error {
 	if o.record == "" {
 		return nil
 	}
-	return bench.Record(filepath.Join(root, "docs"), run)
+	return bench.Record(docs, run)
 }
 
 // compare prints the counts of a run beside those of another one.

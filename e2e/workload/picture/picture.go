@@ -3,7 +3,6 @@
 package picture
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"image/color"
@@ -13,13 +12,13 @@ import (
 	"time"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
+	"github.com/tidb-groups/tidb-groups/e2e/chart"
 	"github.com/tidb-groups/tidb-groups/e2e/workload"
 )
 
@@ -28,10 +27,10 @@ const (
 	width         = 1000
 	latencyHeight = 270
 	rateHeight    = 130
-	rowHeight     = 16
-	margin        = 10
+	rowHeight     = chart.RowHeight
+	margin        = chart.Margin
 	axisHeight    = 24
-	textSize      = 11
+	textSize      = chart.TextSize
 	sampleWidth   = 16
 )
 
@@ -39,11 +38,10 @@ const (
 const maxRows = 12
 
 var (
-	blue   = color.RGBA{R: 0x1f, G: 0x5f, B: 0xa8, A: 0xff}
+	blue   = chart.Blue
 	pale   = color.RGBA{R: 0x8f, G: 0xb8, B: 0xde, A: 0xff}
 	red    = color.RGBA{R: 0xc6, G: 0x28, B: 0x28, A: 0xff}
 	orange = color.RGBA{R: 0xe0, G: 0x8a, B: 0x00, A: 0xff}
-	grid   = color.RGBA{R: 0xe2, G: 0xe2, B: 0xe2, A: 0xff}
 	shades = []color.Color{color.RGBA{R: 0xff, G: 0xf3, B: 0xd6, A: 0xff}, color.RGBA{R: 0xe6, G: 0xf2, B: 0xe6, A: 0xff}}
 )
 
@@ -53,16 +51,7 @@ func Draw(w io.Writer, r workload.Report) error {
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		return fmt.Errorf("draw report: %w", err)
-	}
-	// The letters of Arial and Helvetica are as wide, and one of the three is everywhere.
-	named := bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
-	if _, err := w.Write(named); err != nil {
-		return fmt.Errorf("write picture: %w", err)
-	}
-	return nil
+	return chart.Encode(w, canvas)
 }
 
 func paint(r workload.Report, open func(w, h vg.Length) vg.CanvasWriterTo) (vg.CanvasWriterTo, error) {
@@ -104,14 +93,14 @@ func paint(r workload.Report, open func(w, h vg.Length) vg.CanvasWriterTo) (vg.C
 		data := p.DataCanvas(places[i])
 		left, right = max(left, data.Min.X), min(right, data.Max.X)
 	}
-	whole.FillText(style(), vg.Point{X: left, Y: heads[0]}, "Time in minutes and seconds since "+r.Started.UTC().Format("2006-01-02 15:04:05 UTC")+", server "+r.Server)
+	whole.FillText(chart.Style(), vg.Point{X: left, Y: heads[0]}, "Time in minutes and seconds since "+r.Started.UTC().Format("2006-01-02 15:04:05 UTC")+", server "+r.Server)
 	for i, p := range panels {
 		data := p.DataCanvas(places[i])
 		p.Draw(draw.Crop(places[i], left-data.Min.X, right-data.Max.X, 0, 0))
-		p.legend(whole, left, heads[i+1])
+		chart.Legend(whole, p.entries, sampleWidth, left, heads[i+1])
 	}
 	for i, o := range r.Operations {
-		whole.FillText(style(), vg.Point{X: left, Y: top - vg.Length(i*rowHeight)}, line(i, o))
+		whole.FillText(chart.Style(), vg.Point{X: left, Y: top - vg.Length(i*rowHeight)}, line(i, o))
 	}
 	return canvas, nil
 }
@@ -125,56 +114,25 @@ func line(i int, o workload.Operation) string {
 	return out + fmt.Sprintf(", longest pause %s, lost rows %d", o.Pause.Duration, o.Lost)
 }
 
-func style() text.Style {
-	return text.Style{
-		Color: color.Black, Font: font.From(sans(), textSize), YAlign: text.YTop, Handler: plot.DefaultTextHandler,
-	}
-}
-
 // panel is a plot, and what stands above it.
 type panel struct {
 	*plot.Plot
 	height  vg.Length
-	entries []entry
-}
-
-// entry is a line of a legend.
-type entry struct {
-	name   string
-	sample plot.Thumbnailer
-}
-
-// legend draws samples and names beside each other. A font that is wider than ours has room.
-func (p *panel) legend(c draw.Canvas, left, top vg.Length) {
-	look := style()
-	for _, e := range p.entries {
-		sample := draw.Crop(c, 0, 0, 0, 0)
-		sample.Min, sample.Max = vg.Point{X: left, Y: top - textSize}, vg.Point{X: left + sampleWidth, Y: top}
-		e.sample.Thumbnail(&sample)
-		c.FillText(look, vg.Point{X: left + sampleWidth + 4, Y: top}, e.name)
-		left += sampleWidth + 4 + look.Width(e.name)*1.25 + 2*margin
-	}
+	entries []chart.Entry
 }
 
 // over is a panel over the time of a report, with its operations as shades.
 func over(r workload.Report, label string, height vg.Length) *panel {
 	p := &panel{Plot: plot.New(), height: height}
 	p.Y.Label.Text = label
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Label.TextStyle.Font = font.From(sans(), textSize)
-		axis.Tick.Label.Font = font.From(sans(), textSize)
-		axis.Padding = 0
-	}
+	chart.Axes(p.Plot)
 	p.X.Tick.Marker = plot.TickerFunc(times)
 	p.Add(spans{r})
 	lines := plotter.NewGrid()
-	lines.Horizontal.Color, lines.Vertical.Color = grid, grid
+	lines.Horizontal.Color, lines.Vertical.Color = chart.Grid, chart.Grid
 	p.Add(lines)
 	return p
 }
-
-// sans is the font of everything.
-func sans() font.Font { return font.Font{Typeface: "Liberation", Variant: "Sans"} }
 
 // times marks about ten times.
 func times(low, high float64) []plot.Tick {
@@ -221,7 +179,7 @@ func latencies(r workload.Report) (*panel, error) {
 				p.Add(dot)
 			}
 			if i == 0 {
-				p.entries = append(p.entries, entry{name, l})
+				p.entries = append(p.entries, chart.Entry{Name: name, Sample: l})
 			}
 		}
 		return nil
@@ -300,7 +258,7 @@ func rates(r workload.Report) (*panel, error) {
 		}
 		l.Color, l.Width = one.color, 1.2
 		p.Add(l)
-		p.entries = append(p.entries, entry{one.name, l})
+		p.entries = append(p.entries, chart.Entry{Name: one.name, Sample: l})
 	}
 	if len(failed) > 0 {
 		if err := p.cross("failed", failed); err != nil {
@@ -318,7 +276,7 @@ func (p *panel) cross(name string, points plotter.XYs) error {
 	}
 	crosses.GlyphStyle = draw.GlyphStyle{Color: red, Radius: 3, Shape: draw.CrossGlyph{}}
 	p.Add(crosses)
-	p.entries = append(p.entries, entry{name, crosses})
+	p.entries = append(p.entries, chart.Entry{Name: name, Sample: crosses})
 	return nil
 }
 
@@ -382,7 +340,7 @@ type numbers struct{ workload.Report }
 // Plot implements plot.Plotter.
 func (s numbers) Plot(c draw.Canvas, p *plot.Plot) {
 	x, _ := p.Transforms(&c)
-	look := style()
+	look := chart.Style()
 	look.XAlign = text.XCenter
 	var ends []vg.Length // of the last number on each level
 	for i, o := range s.Operations {
