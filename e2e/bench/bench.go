@@ -37,6 +37,17 @@ type Case struct {
 	Restart bool
 	// TLS has each cluster speak TLS, MySQL too, with certificates of a CA of its own.
 	TLS bool
+	// Foreign is how many ConfigMaps, Secrets and Pods of 100 KiB of nobody there are, of
+	// each kind, before the operators start.
+	Foreign int
+}
+
+// foreignTime is how long one object of nobody may take to be made.
+const foreignTime = time.Second
+
+// deadline bounds a whole run of the case.
+func (c Case) deadline() time.Duration {
+	return rig.Patience + time.Duration(c.Clusters)*clusterTime + c.Idle + time.Duration(c.Foreign)*foreignTime
 }
 
 // Result is what a case has cost.
@@ -92,11 +103,11 @@ func (c Cost) Operators() time.Duration {
 
 // Measure runs a case on a control plane.
 func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (result Result, err error) {
-	ctx, cancel := context.WithTimeout(ctx, rig.Patience+time.Duration(c.Clusters)*clusterTime+c.Idle)
+	ctx, cancel := context.WithTimeout(ctx, c.deadline())
 	defer cancel()
-	r, err := rig.Open(ctx, plane, rig.Options{
+	r, err := openForeign(ctx, plane, rig.Options{
 		Name: "bench", ClusterWide: true, Delays: rig.Delays{Ready: ready}, Patience: status.Patience, Silence: time.Duration(c.Clusters) * clusterTime,
-	})
+	}, c)
 	if err != nil {
 		return result, err
 	}

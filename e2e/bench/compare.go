@@ -21,20 +21,23 @@ func Last(file string) (Run, error) {
 
 // Comparison is a count before and after.
 type Comparison struct {
-	Clusters int
-	// What was counted for each cluster.
-	What       string
-	Base, Now  float64
-	Regression bool
+	Clusters int `json:"-"`
+	// What was counted.
+	What string `json:"what"`
+	// Base is before, Now is after.
+	Base float64 `json:"base"`
+	Now  float64 `json:"now"`
+	// Regression says that it grew by more than is tolerated.
+	Regression bool `json:"-"`
 }
 
 // String tells it on a line.
 func (c Comparison) String() string {
 	mark := ""
 	if c.Regression {
-		mark = "  more than 10 % worse"
+		mark = "  worse"
 	}
-	return fmt.Sprintf("%4d clusters  %-11s %8.1f -> %8.1f  × %.2f%s", c.Clusters, c.What, c.Base, c.Now, c.Now/max(c.Base, 1), mark)
+	return fmt.Sprintf("%4d clusters  %-30s %8.1f -> %8.1f  × %.2f%s", c.Clusters, c.What, c.Base, c.Now, c.Now/max(c.Base, 1), mark)
 }
 
 // Compare compares the counts of two runs of the same machine; times are left out, as they
@@ -49,26 +52,33 @@ func Compare(base, now Run) ([]Comparison, error) {
 			if before.Clusters != after.Clusters {
 				continue
 			}
-			n := float64(after.Clusters)
-			for _, c := range []struct {
-				what      string
-				base, now int
-				held      bool
-			}{
-				{"writes", before.Start.Writes, after.Start.Writes, true},
-				{"reads", before.Start.Reads, after.Start.Reads, true},
-				{"reconciles", before.Start.reconciled(), after.Start.reconciled(), false},
-			} {
-				found := Comparison{Clusters: after.Clusters, What: c.what, Base: float64(c.base) / n, Now: float64(c.now) / n}
-				found.Regression = c.held && found.Now > found.Base*tolerated
-				out = append(out, found)
-			}
+			out = append(out, counts(before, after)...)
 		}
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("the base and this run have no number of clusters in common")
 	}
 	return out, nil
+}
+
+// counts compares what is counted for each cluster of two results.
+func counts(before, after Result) []Comparison {
+	var out []Comparison
+	n := float64(after.Clusters)
+	for _, c := range []struct {
+		what      string
+		base, now int
+		held      bool
+	}{
+		{"writes", before.Start.Writes, after.Start.Writes, true},
+		{"reads", before.Start.Reads, after.Start.Reads, true},
+		{"reconciles", before.Start.reconciled(), after.Start.reconciled(), false},
+	} {
+		found := Comparison{Clusters: after.Clusters, What: c.what, Base: float64(c.base) / n, Now: float64(c.now) / n}
+		found.Regression = c.held && found.Now > found.Base*tolerated
+		out = append(out, found)
+	}
+	return out
 }
 
 // reconciled is how often all operators reconciled.

@@ -29,6 +29,20 @@ type Run struct {
 	Results []Result `json:"results,omitempty"`
 	// Processes are runs in which the operators had processes of their own.
 	Processes []Processes `json:"processes,omitempty"`
+	// Foreign are comparisons of runs without and with objects of nobody.
+	Foreign []Foreign `json:"foreign,omitempty"`
+}
+
+// kind of a run: runs of one commit and different kinds stand beside each other.
+func (r Run) kind() string {
+	switch {
+	case len(r.Processes) > 0:
+		return "processes"
+	case len(r.Foreign) > 0:
+		return "foreign " + r.Foreign[0].How
+	default:
+		return "results"
+	}
 }
 
 // Loaded reports whether the machine did much else when a run began: then times are
@@ -83,7 +97,7 @@ func Record(docs string, run Run) error {
 		return err
 	}
 	runs = slices.DeleteFunc(runs, func(old Run) bool {
-		return old.Commit == run.Commit && (len(old.Processes) > 0) == (len(run.Processes) > 0)
+		return old.Commit == run.Commit && old.kind() == run.kind()
 	})
 	if len(runs) > 0 && runs[0].Machine != run.Machine {
 		return fmt.Errorf("%s has runs on %q, which this machine (%q) cannot be compared with: move the file away to begin anew", file, runs[0].Machine, run.Machine)
@@ -156,6 +170,7 @@ func Tables(runs []Run) string {
 		return out.String()
 	}
 	processTable(&out, runs)
+	foreignTable(&out, runs)
 	last := lastMeasured(runs)
 	fmt.Fprintf(&out, "\nMachine: %s.\n", last.Machine)
 	for _, r := range last.Results {

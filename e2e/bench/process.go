@@ -62,21 +62,25 @@ func (p Processes) Total() int64 {
 	return out
 }
 
+// how the operators ran.
+func (p Processes) how() string {
+	if p.Together {
+		return "all operators in one process"
+	}
+	return "each operator in a process of its own"
+}
+
 // String tells it on a line.
 func (p Processes) String() string {
-	how := "each operator in a process of its own"
-	if p.Together {
-		how = "all operators in one process"
-	}
 	return fmt.Sprintf("%d clusters, %s: Ready in %.1f s, %.0f ms of processor time per cluster, %.0f ms within %s of nothing to do, %d MiB of memory",
-		p.Clusters, how, p.Took.Seconds(), ms(p.Start)/float64(p.Clusters), ms(p.Idle), p.IdleFor, p.Total()>>20)
+		p.Clusters, p.how(), p.Took.Seconds(), ms(p.Start)/float64(p.Clusters), ms(p.Idle), p.IdleFor, p.Total()>>20)
 }
 
 // MeasureProcesses brings clusters up with operators in processes of their own, or in one.
 func MeasureProcesses(ctx context.Context, plane *controlplane.ControlPlane, c Case, together bool) (out Processes, err error) {
-	ctx, cancel := context.WithTimeout(ctx, rig.Patience+time.Duration(c.Clusters)*clusterTime+c.Idle)
+	ctx, cancel := context.WithTimeout(ctx, c.deadline())
 	defer cancel()
-	r, err := rig.Open(ctx, plane, rig.Options{Name: "bench", ClusterWide: true, Delays: rig.Delays{Ready: ready}})
+	r, err := openForeign(ctx, plane, rig.Options{Name: "bench", ClusterWide: true, Delays: rig.Delays{Ready: ready}}, c)
 	if err != nil {
 		return out, err
 	}

@@ -3,6 +3,8 @@
 //	bench                                   1, 8 and 20 clusters
 //	bench -record "statuses are compared"   the same, and its figures go into docs/performance.md
 //	bench -clusters 1 -idle 1m -restart -functions 40
+//	bench -draw                             no measurement: docs/performance.md again, from its figures
+//	bench -clusters 4 -foreign 200          among objects of nobody, and without; -processes for memory
 package main
 
 import (
@@ -41,6 +43,7 @@ type options struct {
 	processes bool
 	record    string
 	draw      bool
+	foreign   int
 	base      string
 }
 
@@ -64,6 +67,7 @@ func run() int {
 	flag.IntVar(&o.functions, "functions", 0, "print so many functions of the operators by their processor time")
 	flag.StringVar(&o.profile, "profile", "", "write the start's profile of the processor to this file, and that of -idle to one with .idle at its end, for go tool pprof -tagfocus=operator=tikvgroup")
 	flag.BoolVar(&o.processes, "processes", false, "run the operators in processes of their own, and then in one, and print what these use")
+	flag.IntVar(&o.foreign, "foreign", 0, "measure each run again among so many ConfigMaps, Secrets and Pods of 100 KiB of nobody, and fail if the operators read or, with -processes, hold them")
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")
 	flag.BoolVar(&o.draw, "draw", false, "write tables and pictures of docs/performance.md again from docs/performance.json, and measure nothing")
 	flag.StringVar(&o.base, "base", "", "compare with the last run in this performance.json, and fail for more than 10 % more writes or reads")
@@ -96,22 +100,7 @@ func (o options) do(ctx context.Context) error {
 		if err != nil || n < 1 {
 			return fmt.Errorf("-clusters %q: %q is no number of clusters: try -clusters 1,20", o.clusters, field)
 		}
-		c := bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart, TLS: o.tls}
-		if o.processes {
-			found, err := measureProcesses(ctx, c)
-			if err != nil {
-				return err
-			}
-			run.Processes = append(run.Processes, found...)
-			continue
-		}
-		result, err := on(ctx, func(plane *controlplane.ControlPlane) (bench.Result, error) { return bench.Measure(ctx, plane, c) })
-		if err != nil {
-			return err
-		}
-		o.print(result)
-		run.Results = append(run.Results, result)
-		if err := o.write(result); err != nil {
+		if err := o.measure(ctx, bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart, TLS: o.tls}, &run); err != nil {
 			return err
 		}
 	}
@@ -124,6 +113,74 @@ func (o options) do(ctx context.Context) error {
 		return nil
 	}
 	return bench.Record(docs, run)
+}
+
+// measure measures a case in the way that is asked for, prints the figures and adds them to a run.
+func (o options) measure(ctx context.Context, c bench.Case, to *bench.Run) error {
+	if o.foreign > 0 {
+		found, err := o.measureForeign(ctx, c)
+		to.Foreign = append(to.Foreign, found...)
+		return err
+	}
+	if o.processes {
+		found, err := measureProcesses(ctx, c)
+		to.Processes = append(to.Processes, found...)
+		return err
+	}
+	result, err := o.measureHere(ctx, c)
+	if err != nil {
+		return err
+	}
+	to.Results = append(to.Results, result)
+	return o.write(result)
+}
+
+// measureHere runs a case with the operators in this process.
+func (o options) measureHere(ctx context.Context, c bench.Case) (bench.Result, error) {
+	result, err := on(ctx, func(plane *controlplane.ControlPlane) (bench.Result, error) { return bench.Measure(ctx, plane, c) })
+	if err == nil {
+		o.print(result)
+	}
+	return result, err
+}
+
+// measureForeign runs a case without and with objects of nobody.
+func (o options) measureForeign(ctx context.Context, c bench.Case) ([]bench.Foreign, error) {
+	among := c
+	among.Foreign = o.foreign
+	var all []bench.Foreign
+	if o.processes {
+		without, err := measureProcesses(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		with, err := measureProcesses(ctx, among)
+		if err != nil {
+			return nil, err
+		}
+		for i := range with {
+			all = append(all, bench.ForeignMemory(without[i], with[i], o.foreign))
+		}
+	} else {
+		without, err := o.measureHere(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		with, err := o.measureHere(ctx, among)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, bench.ForeignCounts(without, with, o.foreign))
+	}
+	var errs []error
+	for _, found := range all {
+		fmt.Printf("without and with %d ConfigMaps, Secrets and Pods of nobody, %s\n", found.Each, found.How)
+		for _, c := range found.Found {
+			fmt.Println(c)
+		}
+		errs = append(errs, found.Check())
+	}
+	return all, errors.Join(errs...)
 }
 
 // compare prints the counts of a run beside those of another one.
