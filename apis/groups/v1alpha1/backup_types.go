@@ -221,10 +221,22 @@ type PhysicalRun struct {
 	Checksum *bool `json:"checksum,omitempty"`
 }
 
+// LogicalRun says how Dumpling and TiDB Lightning work.
+type LogicalRun struct {
+	// Threads is how many connections Dumpling reads by, or how many parts of files TiDB
+	// Lightning writes at once (its region-concurrency). Default: the tool's own, which is 4 for
+	// Dumpling, and the number of the node's processors for TiDB Lightning.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=256
+	// +optional
+	Threads *int32 `json:"threads,omitempty"`
+}
+
 // BackupTemplate is what a Backup and a BackupSchedule say of a backup.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.databases) ? 1 : 0) + (has(self.tables) ? 1 : 0) + (has(self.filters) ? 1 : 0) <= 1",message="databases, tables and filters exclude each other: name one of them, or none for everything"
 // +kubebuilder:validation:XValidation:rule="!has(self.physical) || self.type == 'Physical'",message="physical goes with type: Physical"
+// +kubebuilder:validation:XValidation:rule="!has(self.logical) || self.type != 'Physical'",message="logical goes with type: Logical"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || !has(self.storage.pvc)",message="type Physical needs storage.s3, gcs or azblob: every TiKV writes files itself, and a claim is mounted in none of them, whatever its access mode; use a bucket, or type: Logical"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || !has(self.storage.gcs) || has(self.storage.gcs.secret)",message="type Physical needs a secret in storage: every TiKV writes files itself, and has not the identity of the run's pod"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || !has(self.storage.s3) || !has(self.storage.s3.caSecret)",message="type Physical cannot use storage.s3.caSecret: every TiKV writes files itself, and knows the authorities of its image alone; use an endpoint that they know, or type: Logical"
@@ -240,7 +252,10 @@ type BackupTemplate struct {
 	// Physical says how BR works.
 	// +optional
 	Physical *PhysicalRun `json:"physical,omitempty"`
-	Login    `json:",inline"`
+	// Logical says how Dumpling works.
+	// +optional
+	Logical *LogicalRun `json:"logical,omitempty"`
+	Login   `json:",inline"`
 	// Storage that the files go to.
 	Storage Storage `json:"storage"`
 	// Databases to copy. Default: all but those of the system.
@@ -409,12 +424,16 @@ func (b *Backup) GetLogin() Login { return b.Spec.Login }
 // GetRunPod implements Run.
 func (b *Backup) GetRunPod() RunPod { return b.Spec.RunPod }
 
+// GetLogical implements Run.
+func (b *Backup) GetLogical() LogicalRun { return valueOf(b.Spec.Logical) }
+
 // GetPhysical implements Run.
 func (b *Backup) GetPhysical() PhysicalRun { return valueOf(b.Spec.Physical) }
 
-func valueOf(p *PhysicalRun) PhysicalRun {
+// valueOf is what a pointer points to, empty for nil.
+func valueOf[T PhysicalRun | LogicalRun](p *T) T {
 	if p == nil {
-		return PhysicalRun{}
+		return *new(T)
 	}
 	return *p
 }

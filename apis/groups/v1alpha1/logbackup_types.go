@@ -150,5 +150,8 @@ func (l *LogBackup) GetLogin() Login { return Login{} }
 // GetRunPod implements Run.
 func (l *LogBackup) GetRunPod() RunPod { return l.Spec.RunPod }
 
+// GetLogical implements Run.
+func (l *LogBackup) GetLogical() LogicalRun { return LogicalRun{} }
+
 // GetPhysical implements Run.
 func (l *LogBackup) GetPhysical() PhysicalRun { return PhysicalRun{} }

@@ -24,6 +24,8 @@ type Run interface {
 	GetLogin() Login
 	// GetRunPod returns how its pod looks.
 	GetRunPod() RunPod
+	// GetLogical returns how Dumpling or TiDB Lightning works, if the run is a logical one.
+	GetLogical() LogicalRun
 	// GetPhysical returns how BR works, if the run is a physical one.
 	GetPhysical() PhysicalRun
 }
@@ -67,10 +69,11 @@ type RestoreSource struct {
 // +kubebuilder:validation:XValidation:rule="self.tidbGroup == oldSelf.tidbGroup && self.from == oldSelf.from && has(self.type) == has(oldSelf.type) && (!has(self.type) || self.type == oldSelf.type) && has(self.filters) == has(oldSelf.filters) && (!has(self.filters) || self.filters == oldSelf.filters) && has(self.pointInTime) == has(oldSelf.pointInTime) && (!has(self.pointInTime) || self.pointInTime == oldSelf.pointInTime)",message="a Restore is done once: what is restored, and where to, cannot be changed; create another Restore instead"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || has(self.from.storage)",message="type goes with from.storage: that of a Backup is known"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Physical' || !has(self.from.storage) || !has(self.from.storage.pvc) && (!has(self.from.storage.s3) || !has(self.from.storage.s3.caSecret)) && (!has(self.from.storage.gcs) || has(self.from.storage.gcs.secret))",message="type Physical needs from.storage.s3 without caSecret, or gcs or azblob with a secret: every TiKV reads the files itself"
+// +kubebuilder:validation:XValidation:rule="!has(self.logical) || !has(self.type) || self.type != 'Physical'",message="logical goes with type: Logical"
 // +kubebuilder:validation:XValidation:rule="!has(self.physical) || has(self.from.backup) || has(self.type) && self.type == 'Physical'",message="physical goes with type: Physical"
 // +kubebuilder:validation:XValidation:rule="!has(self.pointInTime) || has(self.from.logBackup) || has(self.from.logFolder)",message="pointInTime goes with from.logBackup, or with from.logFolder: without a log there is no moment but that of the backup"
 // +kubebuilder:validation:XValidation:rule="!has(self.from.logFolder) || has(self.type) && self.type == 'Physical'",message="from.logFolder goes with type: Physical"
-// +kubebuilder:validation:XValidation:rule="!has(self.from.logBackup) && !has(self.from.logFolder) || !has(self.filters) && !has(self.physical)",message="filters and physical do not go with a log: BR restores all of it, as it does by default"
+// +kubebuilder:validation:XValidation:rule="!has(self.from.logBackup) && !has(self.from.logFolder) || !has(self.filters) && !has(self.physical) && !has(self.logical)",message="filters, physical and logical do not go with a log: BR restores all of it, as it does by default"
 type RestoreSpec struct {
 	// TiDBGroup of the namespace through which the database is written.
 	TiDBGroup LocalReference `json:"tidbGroup"`
@@ -87,7 +90,10 @@ type RestoreSpec struct {
 	// Physical says how BR works, where the backup is a physical one.
 	// +optional
 	Physical *PhysicalRun `json:"physical,omitempty"`
-	Login    `json:",inline"`
+	// Logical says how TiDB Lightning works, where the backup is a logical one.
+	// +optional
+	Logical *LogicalRun `json:"logical,omitempty"`
+	Login   `json:",inline"`
 	// Filters choose what is restored of the backup, as TiDB's table filter has it, such
 	// as shop.* and !shop.log. Default: all of it.
 	// +kubebuilder:validation:MinItems=1
@@ -162,6 +168,9 @@ func (r *Restore) GetLogin() Login { return r.Spec.Login }
 
 // GetRunPod implements Run.
 func (r *Restore) GetRunPod() RunPod { return r.Spec.RunPod }
+
+// GetLogical implements Run.
+func (r *Restore) GetLogical() LogicalRun { return valueOf(r.Spec.Logical) }
 
 // GetPhysical implements Run.
 func (r *Restore) GetPhysical() PhysicalRun { return valueOf(r.Spec.Physical) }

@@ -73,9 +73,10 @@ type TidbClusterSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || has(self.storage)",message="type goes with storage: that of a Backup is known"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Physical' || !has(self.storage) || !has(self.storage.pvc) && (!has(self.storage.s3) || !has(self.storage.s3.caSecret)) && (!has(self.storage.gcs) || has(self.storage.gcs.secret))",message="type Physical needs storage.s3 without caSecret, or gcs or azblob with a secret: every TiKV reads the files itself"
 // +kubebuilder:validation:XValidation:rule="!has(self.physical) || has(self.backup) || has(self.type) && self.type == 'Physical'",message="physical goes with type: Physical"
+// +kubebuilder:validation:XValidation:rule="!has(self.logical) || !has(self.type) || self.type != 'Physical'",message="logical goes with type: Logical"
 // +kubebuilder:validation:XValidation:rule="!has(self.pointInTime) || has(self.logBackup) || has(self.logFolder)",message="pointInTime goes with logBackup, or with logFolder: without a log there is no moment but that of the backup"
 // +kubebuilder:validation:XValidation:rule="!has(self.logFolder) || has(self.type) && self.type == 'Physical'",message="logFolder goes with type: Physical"
-// +kubebuilder:validation:XValidation:rule="!has(self.logBackup) && !has(self.logFolder) || !has(self.physical)",message="physical does not go with a log: BR restores it as it does by default"
+// +kubebuilder:validation:XValidation:rule="!has(self.logBackup) && !has(self.logFolder) || !has(self.physical) && !has(self.logical)",message="physical and logical do not go with a log: BR restores it as it does by default"
 type BootstrapFrom struct {
 	RestoreSource `json:",inline"`
 	// PointInTime is the moment that a log is restored to, to the millisecond. Default: the
@@ -89,8 +90,11 @@ type BootstrapFrom struct {
 	// Physical says how BR works, where the backup is a physical one.
 	// +optional
 	Physical *PhysicalRun `json:"physical,omitempty"`
-	Login    `json:",inline"`
-	RunPod   `json:",inline"`
+	// Logical says how TiDB Lightning works, where the backup is a logical one.
+	// +optional
+	Logical *LogicalRun `json:"logical,omitempty"`
+	Login   `json:",inline"`
+	RunPod  `json:",inline"`
 }
 
 // TidbClusterStatus mirrors the groups.

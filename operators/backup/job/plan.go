@@ -203,6 +203,9 @@ func (p *planner) source(run *v1alpha1.Restore) (files, step.Outcome) {
 	if run.Spec.Physical != nil && !f.physical {
 		return files{}, p.stall(v1alpha1.ReasonInvalidSpec, "spec.physical says how BR works, and Backup "+name+" was not made by it: remove spec.physical")
 	}
+	if run.Spec.Logical != nil && f.physical {
+		return files{}, p.stall(v1alpha1.ReasonInvalidSpec, "spec.logical says how TiDB Lightning works, and BR made Backup "+name+": remove spec.logical")
+	}
 	return f, step.Done()
 }
 

@@ -369,6 +369,23 @@ func TestBR01BRConnectsAsTheServersDo(t *testing.T) {
 	assert.Equal(t, runner.Cluster{PD: "https://basic-pd.db.svc:2379", TLS: "/etc/cluster-tls", Concurrency: "8", RateLimit: "100", Checksum: "true"}, c.Cluster)
 }
 
+func TestBR04ThreadsAreThoseOfTheSpec(t *testing.T) {
+	b, r := toS3(), fromPVC()
+	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
+	for _, run := range []v1alpha1.Run{b, r} {
+		command := func(threads *v1alpha1.LogicalRun) runner.Command {
+			b.Spec.Logical, r.Spec.Logical = threads, threads
+			main := Make(run, Seen{Group: group(), Image: image, Now: clock()}).Start.Spec.Template.Spec.Containers[0]
+			c, err := runner.Parse(append(main.Command[1:], main.Args...))
+			require.NoError(t, err)
+			return c
+		}
+		assert.Equal(t, 16, command(&v1alpha1.LogicalRun{Threads: ptr.To[int32](16)}).Threads)
+		assert.Zero(t, command(&v1alpha1.LogicalRun{}).Threads, "the tool's own number")
+		assert.Zero(t, command(nil).Threads)
+	}
+}
+
 func TestBR01AnotherPhysicalRunIsWaitedFor(t *testing.T) {
 	first := Make(physical(), Seen{Group: group(), Image: image, Now: clock()}).Start
 	b := physical()
@@ -400,7 +417,11 @@ func TestBR01ARestoreTakesTheTypeOfItsBackup(t *testing.T) {
 	p := Make(r, Seen{Group: group(), Image: image, Now: clock(), Source: source})
 	assert.Nil(t, p.Start)
 	assert.Equal(t, "spec.physical says how BR works, and Backup monday was not made by it: remove spec.physical", p.Outcome.Message)
-	r.Spec.Physical, r.Spec.From = nil, v1alpha1.RestoreSource{Storage: &source.Spec.Storage, Folder: "monday"}
+	source.Spec.Type, r.Spec.Physical, r.Spec.Logical = v1alpha1.BackupPhysical, nil, &v1alpha1.LogicalRun{}
+	p = Make(r, Seen{Group: group(), Image: image, Now: clock(), Source: source})
+	assert.Nil(t, p.Start)
+	assert.Equal(t, "spec.logical says how TiDB Lightning works, and BR made Backup monday: remove spec.logical", p.Outcome.Message)
+	r.Spec.Logical, r.Spec.From = nil, v1alpha1.RestoreSource{Storage: &source.Spec.Storage, Folder: "monday"}
 	assert.Equal(t, "pingcap/tidb-lightning:v8.5.7", Make(r, Seen{Group: group(), Image: image, Now: clock()}).Start.Spec.Template.Spec.Containers[0].Image)
 	r.Spec.Type = v1alpha1.BackupPhysical
 	assert.Equal(t, "pingcap/br:v8.5.7", Make(r, Seen{Group: group(), Image: image, Now: clock()}).Start.Spec.Template.Spec.Containers[0].Image)

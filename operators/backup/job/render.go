@@ -321,6 +321,8 @@ func render(run v1alpha1.Run, f files, g *v1alpha1.TiDBGroup, image string, atte
 	if f.physical {
 		m.alone(g)
 		m.lead(run.GetPhysical(), g)
+	} else if threads := run.GetLogical().Threads; threads != nil {
+		m.main.Args = append(m.main.Args, fmt.Sprintf("--threads=%d", *threads))
 	}
 	switch of := run.(type) {
 	case *v1alpha1.Backup:

@@ -112,6 +112,9 @@ func (c Command) dumpArgs(to, password string) []string {
 		"--host", c.Database.Host, "--port", strconv.Itoa(c.Database.Port), "--user", c.Database.User, "--output", to,
 		"--filetype", "sql", "--filesize", fileSize, "--consistency", "snapshot", "--no-views=false", "--no-sequences=false", "--status-addr=",
 	}
+	if c.Threads > 0 {
+		args = append(args, "--threads", strconv.Itoa(c.Threads))
+	}
 	if password != "" {
 		args = append(args, "--password", password)
 	}

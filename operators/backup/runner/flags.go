@@ -111,6 +111,8 @@ type Command struct {
 	// Tool is the program to run. Start runs it; nil does so as a process.
 	Tool  string
 	Start func(ctx context.Context, tool Process) error
+	// Threads of Dumpling or TiDB Lightning; 0 for the tool's own number.
+	Threads int
 	// Databases, Tables and Filters choose what is copied.
 	Databases, Tables, Filters []string
 	// AllowNonEmpty lets a restore write into a cluster with databases of users.
@@ -191,6 +193,7 @@ func (c *Command) flags(set *flag.FlagSet) {
 	set.StringVar(&c.Database.TLSOf, "tls-of", "", "what the folder is made from, for messages")
 	set.StringVar(&c.Cluster.PD, "pd", "", "URL of PD, for a physical run")
 	set.StringVar(&c.Cluster.TLS, "pd-tls", "", "folder with ca.crt, tls.crt and tls.key for PD and TiKV")
+	set.IntVar(&c.Threads, "threads", 0, "threads of Dumpling or TiDB Lightning; 0 for its own number")
 	set.StringVar(&c.Cluster.Concurrency, "concurrency", "", "threads of BR")
 	set.StringVar(&c.Cluster.RateLimit, "rate-limit", "", "MiB in a second of each store")
 	set.StringVar(&c.Cluster.Checksum, "checksum", "", "whether BR compares checksums")

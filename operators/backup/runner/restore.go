@@ -138,8 +138,12 @@ func (c Command) lightning(from, password string) map[string]any {
 		}
 		database["security"] = security
 	}
+	tool := table{"level": "info", "file": "-"}
+	if c.Threads > 0 {
+		tool["region-concurrency"] = c.Threads
+	}
 	return table{
-		"lightning":     table{"level": "info", "file": "-"},
+		"lightning":     tool,
 		"tikv-importer": table{"backend": "tidb", "on-duplicate": "error"},
 		"mydumper":      source,
 		"cron":          table{"log-progress": progress.Every.String()},

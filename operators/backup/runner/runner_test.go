@@ -248,6 +248,20 @@ func TestBR04WhatIsCopiedIsWhatTheSpecNames(t *testing.T) {
 	assert.Equal(t, c.Filters, source["filter"])
 }
 
+func TestBR04ToolsWorkWithTheThreadsOfTheSpec(t *testing.T) {
+	c := Command{Database: Database{Host: "h", Port: 4000, User: "root"}}
+	number := func() any {
+		own, is := c.lightning("from", "")["lightning"].(map[string]any)
+		require.True(t, is)
+		return own["region-concurrency"]
+	}
+	assert.NotContains(t, c.dumpArgs("o", ""), "--threads")
+	assert.Nil(t, number())
+	c.Threads = 16
+	assert.Contains(t, strings.Join(c.dumpArgs("o", ""), " "), "--threads 16")
+	assert.Equal(t, 16, number())
+}
+
 func TestBR04ToolsKnowTiDBByItsAuthority(t *testing.T) {
 	dir := t.TempDir()
 	c := Command{Database: Database{Host: "h", Port: 4000, User: "root", TLS: dir, TLSOf: "Secret s"}}

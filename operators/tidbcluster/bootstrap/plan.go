@@ -141,7 +141,7 @@ func render(c *v1alpha1.TidbCluster, through string) *v1alpha1.Restore {
 		},
 		Spec: v1alpha1.RestoreSpec{
 			TiDBGroup: v1alpha1.LocalReference{Name: through}, From: from.RestoreSource, PointInTime: from.PointInTime,
-			Type: from.Type, Physical: from.Physical, Login: from.Login, RunPod: from.RunPod,
+			Type: from.Type, Physical: from.Physical, Logical: from.Logical, Login: from.Login, RunPod: from.RunPod,
 		},
 	}
 }

@@ -127,3 +127,15 @@ func TestARestoreThatIsNotAskedForAnyMoreIsStoppedBeforeClientsComeIn(t *testing
 	r.OwnerReferences = nil
 	assert.Equal(t, Plan{Outcome: step.Done()}, Make(c, Seen{Restore: r}), "another's Restore is nothing to it")
 }
+
+func TestBR04ARestoreHasWhatTheClusterSaysOfIt(t *testing.T) {
+	c := cluster()
+	c.Spec.BootstrapFrom.Logical = &v1alpha1.LogicalRun{Threads: ptr.To[int32](8)}
+	c.Spec.BootstrapFrom.Physical = &v1alpha1.PhysicalRun{RateLimit: ptr.To[int32](100)}
+	spec := render(c, "basic-tidb").Spec
+	assert.Equal(t, int32(8), *spec.Logical.Threads)
+	assert.Equal(t, int32(100), *spec.Physical.RateLimit)
+	assert.Equal(t, c.Spec.BootstrapFrom.RestoreSource, spec.From)
+	assert.Equal(t, c.Spec.BootstrapFrom.Login, spec.Login)
+	assert.Equal(t, c.Spec.BootstrapFrom.RunPod, spec.RunPod)
+}
