@@ -21,10 +21,11 @@ func TestBR04WhatABackupMayNotSay(t *testing.T) {
 		"spec.storage.pvc.path":                                   {v1alpha1.KindBackup, change{"spec.storage.pvc.path", "a/../b"}},
 		"type Physical needs storage.s3, gcs or azblob":           {v1alpha1.KindBackup, change{"spec.type", "Physical"}},
 		"type Physical needs a secret in storage":                 {v1alpha1.KindBackup, change{"spec", "{tidbGroup: {name: a}, type: Physical, storage: {gcs: {bucket: abc}}}"}},
+		"caSecret goes with secret":                               {v1alpha1.KindBackup, change{"spec", "{tidbGroup: {name: a}, storage: {s3: {bucket: abc, endpoint: 'https://s3', caSecret: {name: a, key: b}}}}"}},
 		"spec.storage.azblob.secret":                              {v1alpha1.KindBackup, change{"spec.storage", "{azblob: {account: abc, container: abc}}"}},
 		"spec.storage.gcs.bucket":                                 {v1alpha1.KindBackup, change{"spec.storage", "{gcs: {bucket: A}}"}},
 		"a LogBackup needs a secret":                              {v1alpha1.KindLogBackup, change{"spec.storage", "{gcs: {bucket: abc}}"}},
-		"or gcs or azblob with a secret":                          {v1alpha1.KindRestore, change{"spec", "{tidbGroup: {name: a}, type: Physical, from: {folder: a, storage: {gcs: {bucket: abc}}}}"}},
+		"gcs or azblob with a secret, and without caSecret":       {v1alpha1.KindRestore, change{"spec", "{tidbGroup: {name: a}, type: Physical, from: {folder: a, storage: {gcs: {bucket: abc}}}}"}},
 		"metadata.name must be at most 48 characters":             {v1alpha1.KindBackup, change{"metadata.name", "a234567890123456789012345678901234567890123456789"}},
 		"from needs exactly one of backup, logBackup and storage": {v1alpha1.KindRestore, change{"spec.from", "{}"}},
 		"pointInTime goes with from.logBackup":                    {v1alpha1.KindRestore, change{"spec.pointInTime", `"2026-01-02T03:04:05Z"`}},
@@ -49,6 +50,21 @@ func TestBR04WhatABackupMayNotSay(t *testing.T) {
 		}
 		require.ErrorContains(t, c.Create(t.Context(), apply(t, valid(t, of.kind, namespace), changes...)), words)
 	}
+}
+
+// TiKV has not the identity of a run's pod.
+func TestBR01WhatBRWritesNeedsKeys(t *testing.T) {
+	c, namespace := newClient(t), newNamespace(t)
+	for kind, spec := range map[string]string{
+		v1alpha1.KindBackup:         "{tidbGroup: {name: a}, type: Physical, storage: {s3: {bucket: abc}}}",
+		v1alpha1.KindBackupSchedule: "{schedule: '0 2 * * *', template: {tidbGroup: {name: a}, type: Physical, storage: {s3: {bucket: abc}}}}",
+		v1alpha1.KindLogBackup:      "{tidbGroup: {name: a}, storage: {s3: {bucket: abc}}}",
+		v1alpha1.KindRestore:        "{tidbGroup: {name: a}, type: Physical, from: {folder: a, storage: {s3: {bucket: abc}}}}",
+	} {
+		assert.ErrorContains(t, c.Create(t.Context(), apply(t, valid(t, kind, namespace), change{"spec", spec})), "every TiKV", kind)
+	}
+	logical := change{"spec", "{tidbGroup: {name: a}, serviceAccountName: copier, storage: {s3: {bucket: abc}}}"}
+	assert.NoError(t, c.Create(t.Context(), apply(t, valid(t, v1alpha1.KindBackup, namespace), logical)))
 }
 
 func TestBR04WhatOfABackupMayChange(t *testing.T) {

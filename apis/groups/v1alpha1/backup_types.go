@@ -64,6 +64,7 @@ type Storage struct {
 // S3Storage is a place in a bucket.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.caSecret) || has(self.endpoint) && self.endpoint.startsWith('https://')",message="caSecret goes with an endpoint that begins with https://"
+// +kubebuilder:validation:XValidation:rule="!has(self.caSecret) || has(self.secret)",message="caSecret goes with secret: the pods of a role connect to Amazon too, whose certificate is not of your authority"
 type S3Storage struct {
 	// Bucket that exists already.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9][-a-z0-9.]{1,61}[a-z0-9]$`
@@ -96,8 +97,10 @@ type S3Storage struct {
 	// +optional
 	CASecret *KeyReference `json:"caSecret,omitempty"`
 	// Secret of the namespace with the keys access_key and secret_key. The operators
-	// never read it: the pods of the run do.
-	Secret LocalReference `json:"secret"`
+	// never read it: the pods of the run do. Default: the role that Amazon EKS gives to the
+	// pods of serviceAccountName.
+	// +optional
+	Secret *LocalReference `json:"secret,omitempty"`
 }
 
 // GCSStorage is a place in a bucket of Google Cloud Storage.
@@ -238,7 +241,7 @@ type LogicalRun struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.physical) || self.type == 'Physical'",message="physical goes with type: Physical"
 // +kubebuilder:validation:XValidation:rule="!has(self.logical) || self.type != 'Physical'",message="logical goes with type: Logical"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || !has(self.storage.pvc)",message="type Physical needs storage.s3, gcs or azblob: every TiKV writes files itself, and a claim is mounted in none of them, whatever its access mode; use a bucket, or type: Logical"
-// +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || !has(self.storage.gcs) || has(self.storage.gcs.secret)",message="type Physical needs a secret in storage: every TiKV writes files itself, and has not the identity of the run's pod"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || (!has(self.storage.s3) || has(self.storage.s3.secret)) && (!has(self.storage.gcs) || has(self.storage.gcs.secret))",message="type Physical needs a secret in storage: every TiKV writes files itself, and has not the identity of the run's pod"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Physical' || !has(self.storage.s3) || !has(self.storage.s3.caSecret)",message="type Physical cannot use storage.s3.caSecret: every TiKV writes files itself, and knows the authorities of its image alone; use an endpoint that they know, or type: Logical"
 type BackupTemplate struct {
 	// TiDBGroup of the namespace through which the database is read.

@@ -22,7 +22,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="self.tidbGroup == oldSelf.tidbGroup && self.storage == oldSelf.storage",message="which cluster a LogBackup writes, and where to, cannot be changed; create another LogBackup instead"
 // +kubebuilder:validation:XValidation:rule="!has(self.storage.pvc) && (!has(self.storage.s3) || !has(self.storage.s3.caSecret))",message="a LogBackup needs storage.s3 without caSecret, gcs or azblob: every TiKV writes files itself, with the authorities of its image"
-// +kubebuilder:validation:XValidation:rule="!has(self.storage.gcs) || has(self.storage.gcs.secret)",message="a LogBackup needs a secret in storage: every TiKV writes files itself, and has not the identity of the run's pod"
+// +kubebuilder:validation:XValidation:rule="(!has(self.storage.s3) || has(self.storage.s3.secret)) && (!has(self.storage.gcs) || has(self.storage.gcs.secret))",message="a LogBackup needs a secret in storage: every TiKV writes files itself, and has not the identity of the run's pod"
 // +kubebuilder:validation:XValidation:rule="!has(self.truncateBefore) || !has(self.truncateWith)",message="truncateBefore and truncateWith exclude each other"
 type LogBackupSpec struct {
 	// TiDBGroup of the namespace whose cluster is written.

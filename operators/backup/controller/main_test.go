@@ -70,7 +70,7 @@ func (w *world) backup(name string) *v1alpha1.Backup {
 func template() v1alpha1.BackupTemplate {
 	return v1alpha1.BackupTemplate{
 		TiDBGroup: v1alpha1.LocalReference{Name: "basic-tidb"},
-		Storage:   v1alpha1.Storage{S3: &v1alpha1.S3Storage{Bucket: "backups", Prefix: "shop", Secret: v1alpha1.LocalReference{Name: "keys"}}},
+		Storage:   v1alpha1.Storage{S3: &v1alpha1.S3Storage{Bucket: "backups", Prefix: "shop", Secret: &v1alpha1.LocalReference{Name: "keys"}}},
 	}
 }
 

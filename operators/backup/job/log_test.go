@@ -27,7 +27,7 @@ import (
 func pitr() *v1alpha1.LogBackup {
 	l := &v1alpha1.LogBackup{ObjectMeta: metav1.ObjectMeta{Name: "the-log", Namespace: "db", UID: "0123-456789", Generation: 1, Finalizers: []string{v1alpha1.FinalizerBackup}}}
 	l.Spec.TiDBGroup.Name, l.Spec.State = "basic-tidb", v1alpha1.LogRunning
-	l.Spec.Storage.S3 = &v1alpha1.S3Storage{Bucket: "backups", Prefix: "a/b", Endpoint: "http://s3:7070", Secret: v1alpha1.LocalReference{Name: "keys"}}
+	l.Spec.Storage.S3 = &v1alpha1.S3Storage{Bucket: "backups", Prefix: "a/b", Endpoint: "http://s3:7070", Secret: &v1alpha1.LocalReference{Name: "keys"}}
 	l.Status.PDGroup = "basic-pd"
 	return l
 }

@@ -42,7 +42,7 @@ func toS3() *v1alpha1.Backup {
 	b := &v1alpha1.Backup{ObjectMeta: metav1.ObjectMeta{Name: "monday", Namespace: "db", UID: "u1"}}
 	b.Spec.TiDBGroup.Name = "basic-tidb"
 	b.Spec.Login = v1alpha1.Login{User: "copy", PasswordSecret: &v1alpha1.KeyReference{Name: "people", Key: "copy"}}
-	b.Spec.Storage.S3 = &v1alpha1.S3Storage{Bucket: "backups", Prefix: "a/b", Endpoint: "http://s3:7070", Secret: v1alpha1.LocalReference{Name: "keys"}}
+	b.Spec.Storage.S3 = &v1alpha1.S3Storage{Bucket: "backups", Prefix: "a/b", Endpoint: "http://s3:7070", Secret: &v1alpha1.LocalReference{Name: "keys"}}
 	b.Spec.Filters = []string{"shop.*", "!/^x$(y)/.*"}
 	return b
 }

@@ -102,7 +102,7 @@ func bucketOf(s v1alpha1.Storage) bucket {
 	secret := func(r *v1alpha1.LocalReference) string { return ptr.Deref(r, v1alpha1.LocalReference{}).Name }
 	switch {
 	case s.S3 != nil && s.S3.CASecret == nil:
-		return bucket{"s3", "", s.S3.Bucket, s.S3.Endpoint, s.S3.Region, s.S3.Secret.Name}
+		return bucket{"s3", "", s.S3.Bucket, s.S3.Endpoint, s.S3.Region, secret(s.S3.Secret)}
 	case s.GCS != nil:
 		return bucket{provider: "gcs", name: s.GCS.Bucket, secret: secret(s.GCS.Secret)}
 	case s.Azblob != nil:

@@ -210,7 +210,7 @@ func (m *maker) reach(f files, readOnly bool) {
 		if s.Endpoint != "" {
 			add("--endpoint=" + s.Endpoint)
 		}
-		m.credentials(&s.Secret)
+		m.credentials(s.Secret)
 		if ca := s.CASecret; ca != nil {
 			add("--storage-ca="+path.Join(authorityDir, v1alpha1.TLSKeyCA), "--storage-ca-of="+workload.KeyText(ca))
 			m.mount("storage-ca", authorityDir, workload.KeyVolume(ca, v1alpha1.TLSKeyCA), true)

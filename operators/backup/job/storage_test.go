@@ -10,13 +10,21 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
 )
 
-func TestBR01HowBucketsOfGoogleAndAzureAreReached(t *testing.T) {
+func TestBR01HowBucketsAreReached(t *testing.T) {
 	secret := &v1alpha1.LocalReference{Name: "keys"}
 	for name, of := range map[string]struct {
 		storage  v1alpha1.Storage
 		location string
 		want     runner.Storage
 	}{
+		"amazon by keys": {
+			v1alpha1.Storage{S3: &v1alpha1.S3Storage{Bucket: "copies", Prefix: "a/b", Secret: secret}}, "s3://copies/a/b/monday",
+			runner.Storage{Provider: "s3", Bucket: "copies", Credentials: keysDir, CredentialsOf: "Secret keys"},
+		},
+		"amazon by a role": {
+			v1alpha1.Storage{S3: &v1alpha1.S3Storage{Bucket: "copies", Prefix: "a/b"}}, "s3://copies/a/b/monday",
+			runner.Storage{Provider: "s3", Bucket: "copies"},
+		},
 		"google by a key": {
 			v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: "copies", Prefix: "a/b", Secret: secret}}, "gcs://copies/a/b/monday",
 			runner.Storage{Provider: "gcs", Bucket: "copies", Credentials: keysDir, CredentialsOf: "Secret keys"},

@@ -153,8 +153,8 @@ func Parse(args []string) (Command, error) {
 		return c, errors.New("want --result and --folder")
 	case (c.Storage.Volume == "") == (c.Storage.Bucket == ""):
 		return c, errors.New("want one of --volume and --bucket")
-	case c.Storage.Bucket != "" && c.Storage.Provider != ProviderGCS && c.Storage.Credentials == "":
-		return c, errors.New("--bucket wants --credentials")
+	case c.Storage.Credentials == "" && (c.Storage.Provider == ProviderAzblob || c.Cluster.PD != ""):
+		return c, errors.New("--provider azblob and --pd want --credentials")
 	case !slices.Contains([]string{ProviderS3, ProviderGCS, ProviderAzblob}, c.Storage.Provider) || (c.Storage.Provider == ProviderAzblob) != (c.Storage.Account != ""):
 		return c, errors.New("want --provider s3 or gcs, or azblob and --account")
 	case line.Verb != VerbRestore && c.UID == "":

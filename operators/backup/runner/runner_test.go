@@ -289,16 +289,14 @@ func TestParse(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a.b", "c.d"}, c.Tables)
 	for words, args := range map[string][]string{
-		"want install":               nil,
-		"want one of --volume":       append([]string{"clean", "--bucket=b"}, common...),
-		"want --result":              {"clean", "--volume=v"},
-		"clean wants --uid":          {"clean", "--result=r", "--folder=f", "--volume=v"},
-		"backup wants --host":        append([]string{"backup"}, common...),
-		"--bucket wants credentials": nil,
+		"want install":         nil,
+		"want one of --volume": append([]string{"clean", "--bucket=b"}, common...),
+		"want --result":        {"clean", "--volume=v"},
+		"clean wants --uid":    {"clean", "--result=r", "--folder=f", "--volume=v"},
+		"backup wants --host":  append([]string{"backup"}, common...),
+		"--provider azblob and --pd want --credentials": {"clean", "--result=r", "--folder=f", "--bucket=v", "--uid=u", "--provider=azblob", "--account=a"},
+		"and --pd want --credentials":                   {"backup", "--result=r", "--folder=f", "--bucket=v", "--uid=u", "--pd=http://p"},
 	} {
-		if words == "--bucket wants credentials" {
-			words, args = "--bucket wants --credentials", []string{"clean", "--result=r", "--folder=f", "--bucket=v", "--uid=u"}
-		}
 		_, err := Parse(args)
 		assert.ErrorContains(t, err, words)
 	}

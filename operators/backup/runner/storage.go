@@ -3,8 +3,6 @@ package runner
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -20,24 +18,14 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/fileblob"
-	"gocloud.dev/blob/s3blob"
 	"gocloud.dev/gcerrors"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/cause"
-)
-
-// Keys of a Secret with credentials of S3.
-const (
-	AccessKey = "access_key"
-	SecretKey = "secret_key" //nolint:gosec // the name of a key
 )
 
 // DataFolder has the files of the tool, in the folder of a backup.
@@ -76,47 +64,7 @@ func (p *place) connect(ctx context.Context) (err error) {
 	case ProviderAzblob:
 		return p.connectAzblob(ctx)
 	}
-	if p.access, err = readKey(filepath.Join(p.Credentials, AccessKey), "key "+AccessKey+" of "+p.CredentialsOf); err != nil {
-		return err
-	}
-	if p.secret, err = readKey(filepath.Join(p.Credentials, SecretKey), "key "+SecretKey+" of "+p.CredentialsOf); err != nil {
-		return err
-	}
-	known, err := p.authority()
-	if err != nil {
-		return err
-	}
-	client := s3.NewFromConfig(aws.Config{
-		HTTPClient: known, Region: p.Region, Credentials: credentials.NewStaticCredentialsProvider(p.access, p.secret, ""),
-		// Servers that are not Amazon's know no other checksums.
-		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
-	}, func(o *s3.Options) {
-		o.UsePathStyle = p.PathStyle
-		if p.Endpoint != "" {
-			o.BaseEndpoint = &p.Endpoint
-		}
-	})
-	p.bucket, err = s3blob.OpenBucket(ctx, client, p.Bucket, nil)
-	return p.told("open", err)
-}
-
-// authority is a client of HTTP that knows the endpoint by the authority of the Secret.
-func (s Storage) authority() (aws.HTTPClient, error) {
-	out := awshttp.NewBuildableClient()
-	if s.CA == "" {
-		return out, nil
-	}
-	text, err := readKey(s.CA, s.CAOf)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM([]byte(text)) {
-		return nil, fail(v1alpha1.ReasonCertificateInvalid, "%s, which storage.s3.caSecret names, is no certificate in PEM", s.CAOf)
-	}
-	return out.WithTransportOptions(func(t *http.Transport) {
-		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
-	}), nil
+	return p.connectS3(ctx)
 }
 
 // readKey reads a key of a Secret that is mounted as a file. It is of what messages call it.
@@ -170,7 +118,10 @@ func (p *place) env() []string {
 	case p.Provider == ProviderAzblob:
 		return p.azure
 	}
-	out := []string{"AWS_ACCESS_KEY_ID=" + p.access, "AWS_SECRET_ACCESS_KEY=" + p.secret, "AWS_REGION=" + p.Region, "AWS_EC2_METADATA_DISABLED=true"}
+	out := []string{"AWS_REGION=" + p.Region, "AWS_EC2_METADATA_DISABLED=true"}
+	if p.Credentials != "" { // otherwise the tools find the identity as the program does
+		out = append(out, "AWS_ACCESS_KEY_ID="+p.access, "AWS_SECRET_ACCESS_KEY="+p.secret)
+	}
 	if p.CA != "" {
 		// Go reads it in place of the system's file, whichever library asks.
 		out = append(out, "SSL_CERT_FILE="+p.CA)
@@ -274,7 +225,7 @@ func (p *place) told(verb string, err error) error {
 
 // refusalCodes are codes of errors about keys and rights, of Amazon's servers and others'.
 func refusalCodes() []string {
-	return []string{"AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AllAccessDisabled", "AccountProblem", "XAdminUserNotFound"}
+	return []string{"AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AllAccessDisabled", "AccountProblem", "InvalidToken", "ExpiredToken", "XAdminUserNotFound"}
 }
 
 // cause tells what kind of error it is, and what to do.
@@ -297,7 +248,7 @@ func (p *place) cause(err error) (reason, why string) {
 		case code == "NoSuchBucket":
 			return v1alpha1.ReasonBucketMissing, "it does not exist"
 		case refused, slices.Contains(refusalCodes(), code):
-			return v1alpha1.ReasonStorageRefused, code + ": does " + p.CredentialsOf + " have the right keys, and may they list, read, write and delete there?"
+			return v1alpha1.ReasonStorageRefused, code + ": " + p.doubt()
 		default:
 			return v1alpha1.ReasonRunFailed, code + ": " + api.ErrorMessage()
 		}

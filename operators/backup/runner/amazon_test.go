@@ -1,0 +1,148 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
+)
+
+const podToken = "a-token-of-the-pod" //nolint:gosec // a word of the test
+
+// withoutAmazon makes sure that nothing of the machine's own is taken for the pod's.
+func withoutAmazon(t *testing.T) {
+	t.Helper()
+	t.Setenv("HOME", t.TempDir())
+	for _, name := range []string{roleToken, roleAgent, "AWS_ROLE_ARN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+}
+
+// tokenFile is where a token is mounted.
+func tokenFile(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte(podToken), 0o600))
+	return file
+}
+
+// roleByToken plays the service that changes a token into keys of a role, and the pod that has it. The
+// server of S3 knows no session but an empty one.
+func roleByToken(t *testing.T, accessKey, session string) {
+	t.Helper()
+	withoutAmazon(t)
+	sts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("Action") != "AssumeRoleWithWebIdentity" || r.FormValue("WebIdentityToken") != podToken || r.FormValue("RoleArn") != "arn:aws:iam::1:role/copier" {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = fmt.Fprint(w, `<ErrorResponse><Error><Code>AccessDenied</Code><Message>Not authorized to perform sts:AssumeRoleWithWebIdentity</Message></Error></ErrorResponse>`)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>%s</AccessKeyId><SecretAccessKey>%s</SecretAccessKey><SessionToken>%s</SessionToken><Expiration>%s</Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`,
+			accessKey, secret, session, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	}))
+	t.Cleanup(sts.Close)
+	t.Setenv("AWS_ENDPOINT_URL_STS", sts.URL)
+	t.Setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/copier")
+	t.Setenv(roleToken, tokenFile(t))
+}
+
+// roleByAgent plays the agent of a node, and the pod that may ask it.
+func roleByAgent(t *testing.T) {
+	t.Helper()
+	withoutAmazon(t)
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != podToken {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"AccessKeyId": access, "SecretAccessKey": secret, "Expiration": time.Now().Add(time.Hour).UTC()})
+	}))
+	t.Cleanup(agent.Close)
+	t.Setenv(roleAgent, agent.URL)
+	t.Setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", tokenFile(t))
+}
+
+// ofRole is a folder of the server for a pod without keys.
+func (s server) ofRole(t *testing.T) Storage {
+	t.Helper()
+	out := s.storage(t)
+	out.Credentials, out.CredentialsOf = "", ""
+	return out
+}
+
+func TestBR04ABucketOfAmazonIsReachedByTheRoleOfThePod(t *testing.T) {
+	s := serve(t)
+	for name, role := range map[string]func(*testing.T){
+		"by a token":  func(t *testing.T) { roleByToken(t, access, "") },
+		"by an agent": roleByAgent,
+	} {
+		t.Run(name, func(t *testing.T) {
+			role(t)
+			p, err := look(t.Context(), s.ofRole(t), "u")
+			require.NoError(t, err)
+			assert.Contains(t, files(t, filepath.Join(s.dir, "copies")), "prod/monday/backup.json")
+			assert.Equal(t, []string{"AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true"}, p.env(), "the tools ask for the role themselves: no keys stand in its way")
+			there, err := p.remove(t.Context(), "u")
+			require.NoError(t, err)
+			assert.True(t, there)
+		})
+	}
+}
+
+func TestBR04WhyAPodHasNoRoleIsTold(t *testing.T) {
+	s := serve(t)
+	for name, c := range map[string]struct {
+		role          func(*testing.T)
+		reason, words string
+	}{
+		"none": {
+			withoutAmazon, v1alpha1.ReasonStorageRefused,
+			"the pod has no role of Amazon's, and storage.s3 names no secret: set spec.serviceAccountName to a ServiceAccount that EKS gives a role, or storage.s3.secret in another object",
+		},
+		"one that it may not have": {
+			func(t *testing.T) { roleByToken(t, access, ""); t.Setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/other") }, v1alpha1.ReasonStorageRefused,
+			"the pod does not get the role of its ServiceAccount: AccessDenied: Not authorized to perform sts:AssumeRoleWithWebIdentity: does the role's trust policy name the ServiceAccount?",
+		},
+		"a token that is not there": {
+			func(t *testing.T) { roleByToken(t, access, ""); t.Setenv(roleToken, "/nowhere/token") }, v1alpha1.ReasonStorageRefused,
+			"the pod does not get the role of its ServiceAccount: ",
+		},
+		"nobody answers": {
+			func(t *testing.T) {
+				roleByToken(t, access, "")
+				t.Setenv("AWS_ENDPOINT_URL_STS", "http://"+loopback.Address(t))
+			}, v1alpha1.ReasonStorageUnreachable,
+			"who gives the pod the role of its ServiceAccount does not answer: ",
+		},
+		"a session that has ended": {
+			func(t *testing.T) { roleByToken(t, access, "a-session") }, v1alpha1.ReasonStorageRefused,
+			"look into bucket copies: InvalidToken: may the role of the pod's ServiceAccount list, read, write and delete there?",
+		},
+		"one that has no rights": {
+			func(t *testing.T) { roleByToken(t, "another", "") }, v1alpha1.ReasonStorageRefused,
+			"look into bucket copies: XAdminUserNotFound: may the role of the pod's ServiceAccount list, read, write and delete there?",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.role(t)
+			_, err := look(t.Context(), s.ofRole(t), "u")
+			require.Error(t, err)
+			r := resultOf(err, "", false)
+			assert.Equal(t, c.reason, r.Reason, r.Message)
+			assert.Contains(t, r.Message, c.words)
+			assert.False(t, r.Begun, "it is tried again")
+			assert.Empty(t, files(t, filepath.Join(s.dir, "copies")))
+		})
+	}
+}
