@@ -31,6 +31,8 @@ type Run struct {
 	Processes []Processes `json:"processes,omitempty"`
 	// Foreign are comparisons of runs without and with objects of nobody.
 	Foreign []Foreign `json:"foreign,omitempty"`
+	// Bad are runs in which some clusters could not become Ready.
+	Bad []Bad `json:"bad,omitempty"`
 }
 
 // kind of a run: runs of one commit and different kinds stand beside each other.
@@ -40,6 +42,8 @@ func (r Run) kind() string {
 		return "processes"
 	case len(r.Foreign) > 0:
 		return "foreign " + r.Foreign[0].How
+	case len(r.Bad) > 0:
+		return "bad"
 	default:
 		return "results"
 	}
@@ -171,6 +175,7 @@ func Tables(runs []Run) string {
 	}
 	processTable(&out, runs)
 	foreignTable(&out, runs)
+	badTable(&out, runs)
 	last := lastMeasured(runs)
 	fmt.Fprintf(&out, "\nMachine: %s.\n", last.Machine)
 	for _, r := range last.Results {

@@ -29,6 +29,7 @@ type Requests struct {
 
 	mu        sync.Mutex
 	counts    map[Request]int
+	writesIn  map[string]int // by namespace
 	conflicts map[Request]int
 	writes    int
 	refused   []string
@@ -70,6 +71,13 @@ func (q *Requests) Writes() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.writes
+}
+
+// WritesIn is how many writes were sent that name a namespace.
+func (q *Requests) WritesIn(namespace string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.writesIn[namespace]
 }
 
 // Refused returns what an operator asked for and was not allowed, one line each with
@@ -140,11 +148,14 @@ func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.line.isSevered() {
 		return nil, errSevered
 	}
-	request := classify(req)
+	request, namespace := classify(req)
 	request.Operator = c.line.operator
 	q := c.line.requests
 	q.mu.Lock()
 	q.counts[request]++
+	if request.Writes() {
+		q.writesIn[namespace]++
+	}
 	q.mu.Unlock()
 	response, err := c.next.RoundTrip(req)
 	if err == nil && (response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized) {
@@ -173,14 +184,15 @@ func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// classify says which kind of request it is.
-func classify(req *http.Request) Request {
+// classify says which kind of request it is, and in which namespace.
+func classify(req *http.Request) (request Request, namespace string) {
 	r := apirequest.Of(req)
-	if r.Verb == "" {
-		return Request{Verb: "discover", Resource: req.URL.Path}
+	switch {
+	case r.Verb == "":
+		return Request{Verb: "discover", Resource: req.URL.Path}, ""
+	case r.Subresource != "":
+		return Request{Verb: r.Verb, Resource: r.Resource + "/" + r.Subresource}, r.Namespace
+	default:
+		return Request{Verb: r.Verb, Resource: r.Resource}, r.Namespace
 	}
-	if r.Subresource != "" {
-		return Request{Verb: r.Verb, Resource: r.Resource + "/" + r.Subresource}
-	}
-	return Request{Verb: r.Verb, Resource: r.Resource}
 }

@@ -153,7 +153,7 @@ func Open(ctx context.Context, plane *controlplane.ControlPlane, options Options
 	r := &Rig{client: c, plane: plane, options: options, operators: map[string]*running{}}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.Databases = newDatabases(r.ctx, options.Database)
-	r.Requests = &Requests{wrote: options.Wrote, counts: map[Request]int{}, conflicts: map[Request]int{}}
+	r.Requests = &Requests{wrote: options.Wrote, counts: map[Request]int{}, conflicts: map[Request]int{}, writesIn: map[string]int{}}
 	if err := r.open(options); err != nil {
 		return nil, errors.Join(fmt.Errorf("open rig: %w", err), r.Close())
 	}

@@ -4,6 +4,7 @@
 //	bench -record "statuses are compared"   the same, and its figures go into docs/performance.md
 //	bench -clusters 1 -idle 1m -restart -functions 40
 //	bench -draw                             no measurement: docs/performance.md again, from its figures
+//	bench -clusters 10 -bad 10              one in ten never becomes Ready
 //	bench -clusters 4 -foreign 200          among objects of nobody, and without; -processes for memory
 package main
 
@@ -44,6 +45,7 @@ type options struct {
 	record    string
 	draw      bool
 	foreign   int
+	bad       int
 	base      string
 }
 
@@ -68,6 +70,7 @@ func run() int {
 	flag.StringVar(&o.profile, "profile", "", "write the start's profile of the processor to this file, and that of -idle to one with .idle at its end, for go tool pprof -tagfocus=operator=tikvgroup")
 	flag.BoolVar(&o.processes, "processes", false, "run the operators in processes of their own, and then in one, and print what these use")
 	flag.IntVar(&o.foreign, "foreign", 0, "measure each run again among so many ConfigMaps, Secrets and Pods of 100 KiB of nobody, and fail if the operators read or, with -processes, hold them")
+	flag.IntVar(&o.bad, "bad", 0, "have one cluster in so many never become Ready, print what both kinds cost, and fail if something is written in a loop")
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")
 	flag.BoolVar(&o.draw, "draw", false, "write tables and pictures of docs/performance.md again from docs/performance.json, and measure nothing")
 	flag.StringVar(&o.base, "base", "", "compare with the last run in this performance.json, and fail for more than 10 % more writes or reads")
@@ -86,6 +89,9 @@ func (o options) do(ctx context.Context) error {
 	}
 	if o.tls && o.processes {
 		return errors.New("-tls is measured with the operators in this process: leave -processes out")
+	}
+	if o.bad != 0 && (o.processes || o.foreign != 0 || o.restart || o.base != "") {
+		return errors.New("-bad is measured alone: leave -processes, -foreign, -restart and -base out")
 	}
 	rig.NewJournal(nil)
 	run, err := describe(ctx, o.record)
@@ -117,6 +123,17 @@ func (o options) do(ctx context.Context) error {
 
 // measure measures a case in the way that is asked for, prints the figures and adds them to a run.
 func (o options) measure(ctx context.Context, c bench.Case, to *bench.Run) error {
+	if o.bad > 0 {
+		found, err := on(ctx, func(plane *controlplane.ControlPlane) (bench.Bad, error) {
+			return bench.MeasureBad(ctx, plane, c, o.bad)
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Println(found)
+		to.Bad = append(to.Bad, found)
+		return found.Check()
+	}
 	if o.foreign > 0 {
 		found, err := o.measureForeign(ctx, c)
 		to.Foreign = append(to.Foreign, found...)
