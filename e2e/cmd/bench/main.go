@@ -101,12 +101,12 @@ func (o options) do(ctx context.Context) error {
 	if run.Loaded() {
 		fmt.Printf("%.1f processes want a processor already: times will be too long, only counts can be compared\n", run.Load)
 	}
-	for field := range strings.SplitSeq(o.clusters, ",") {
-		n, err := strconv.Atoi(field)
-		if err != nil || n < 1 {
-			return fmt.Errorf("-clusters %q: %q is no number of clusters: try -clusters 1,20", o.clusters, field)
-		}
-		if err := o.measure(ctx, bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart, TLS: o.tls}, &run); err != nil {
+	cases, err := o.cases()
+	if err != nil {
+		return err
+	}
+	for _, c := range cases {
+		if err := o.measure(ctx, c, &run); err != nil {
 			return err
 		}
 	}
@@ -119,6 +119,37 @@ func (o options) do(ctx context.Context) error {
 		return nil
 	}
 	return bench.Record(docs, run)
+}
+
+// cases are those that are asked for. It is an error if the machine lacks something for one.
+func (o options) cases() ([]bench.Case, error) {
+	here, err := bench.Here()
+	if err != nil {
+		return nil, err
+	}
+	var out []bench.Case
+	for field := range strings.SplitSeq(o.clusters, ",") {
+		n, err := strconv.Atoi(field)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("-clusters %q: %q is no number of clusters: try -clusters 1,20", o.clusters, field)
+		}
+		c := bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart, TLS: o.tls}
+		out = append(out, c)
+		c.Foreign = max(o.foreign, 0)
+		if err := here.Lacks(c); err != nil {
+			return nil, fmt.Errorf("this machine lacks what -clusters %d needs: %w", n, err)
+		}
+		if o.bad != 0 {
+			if _, _, err := bench.Divide(n, o.bad); err != nil {
+				return nil, err
+			}
+		}
+	}
+	unbuilt, err := bench.Unbuilt()
+	if err == nil && unbuilt != "" {
+		fmt.Println("built first:", unbuilt)
+	}
+	return out, err
 }
 
 // measure measures a case in the way that is asked for, prints the figures and adds them to a run.

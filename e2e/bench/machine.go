@@ -1,0 +1,84 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
+)
+
+// What runs took at most, of all processes together: 784 MiB and 41 files of this process
+// with one cluster, 1070 MiB and 159 with 8, and 2364 MiB more among 1000 objects of nobody
+// of each kind. The files are those of the process that has most.
+const (
+	baseMemory    = 768 << 20
+	clusterMemory = 48 << 20
+	foreignMemory = 2560 << 10
+	baseFiles     = 128
+	clusterFiles  = 20
+	// mostForeign is how many objects of nobody etcd has room for, of each kind: it takes 2 GiB.
+	mostForeign = 5000
+)
+
+// Machine is what a run needs of a machine, or has of it.
+type Machine struct {
+	// Memory in bytes, and Files that a process may have open.
+	Memory, Files int64
+}
+
+// Need is what a case needs.
+func Need(c Case) Machine {
+	n := int64(c.Clusters)
+	return Machine{Memory: baseMemory + n*clusterMemory + int64(c.Foreign)*foreignMemory, Files: baseFiles + n*clusterFiles}
+}
+
+// Here is what this machine has.
+func Here() (Machine, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return Machine{}, fmt.Errorf("find out how many files may be open: %w", err)
+	}
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return Machine{}, fmt.Errorf("find out about the memory: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib int64
+		if _, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); err == nil {
+			return Machine{Memory: kib << 10, Files: int64(limit.Cur)}, nil //nolint:gosec // a limit of files
+		}
+	}
+	return Machine{}, errors.New("find out about the memory: the kernel does not tell it")
+}
+
+// Lacks is an error that names all that a machine lacks for a case.
+func (m Machine) Lacks(c Case) error {
+	need := Need(c)
+	var errs []error
+	if m.Memory < need.Memory {
+		errs = append(errs, fmt.Errorf("memory: %d clusters and %d objects of nobody of each kind take about %d MiB, and %d are available: stop other programs, or measure fewer", c.Clusters, c.Foreign, need.Memory>>20, m.Memory>>20))
+	}
+	if m.Files < need.Files {
+		errs = append(errs, fmt.Errorf("open files: %d clusters take about %d, and a process may have %d: ulimit -n %d", c.Clusters, need.Files, m.Files, need.Files))
+	}
+	if c.Foreign > mostForeign {
+		errs = append(errs, fmt.Errorf("-foreign %d: etcd has room for %d of each kind: try -foreign %d", c.Foreign, mostForeign, mostForeign))
+	}
+	return errors.Join(errs...)
+}
+
+// Unbuilt says which programs have to be built first; empty if all are there.
+func Unbuilt() (string, error) {
+	builds, err := binaries.Missing("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+	if err != nil {
+		return "", fmt.Errorf("look for programs: %w", err)
+	}
+	var out []string
+	for _, b := range builds {
+		out = append(out, fmt.Sprintf("%s (about %s)", strings.Join(b.Programs, ", "), binaries.Duration(b.Estimate)))
+	}
+	return strings.Join(out, "; "), nil
+}

@@ -1,0 +1,30 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestWhatAMachineLacksIsNamedBeforeTheRun(t *testing.T) {
+	c := Case{Clusters: 100, Foreign: 1000}
+	need := Need(c)
+	assert.Equal(t, Machine{Memory: 8068 << 20, Files: 2128}, need)
+	require.NoError(t, need.Lacks(c))
+
+	less := Machine{Memory: need.Memory - 1, Files: need.Files - 1}.Lacks(c)
+	require.ErrorContains(t, less, "memory: 100 clusters and 1000 objects of nobody of each kind take about 8068 MiB, and 8067 are available")
+	require.ErrorContains(t, less, "open files: 100 clusters take about 2128, and a process may have 2127: ulimit -n 2128")
+	require.ErrorContains(t, Machine{Memory: 1 << 50, Files: 1 << 20}.Lacks(Case{Clusters: 1, Foreign: 5001}), "-foreign 5001: etcd has room for 5000 of each kind: try -foreign 5000")
+}
+
+func TestThisMachineIsKnown(t *testing.T) {
+	here, err := Here()
+	require.NoError(t, err)
+	assert.Positive(t, here.Memory)
+	assert.Positive(t, here.Files)
+	missing, err := Unbuilt()
+	require.NoError(t, err)
+	assert.Empty(t, missing, "the tests of this package run with them")
+}
