@@ -44,3 +44,13 @@ func (s Secrets) Expiring(g v1alpha1.Group, pd *v1alpha1.PDGroup, now time.Time)
 	}
 	return told
 }
+
+// Review is how soon a group at rest is to be looked at again, whose certificates these are.
+func Review(known []v1alpha1.CertificateStatus, now time.Time) time.Duration {
+	for _, one := range known {
+		if one.NotAfter.Sub(now) < endsSoon {
+			return LookAgain
+		}
+	}
+	return ReviewAgain
+}

@@ -17,9 +17,14 @@ import (
 )
 
 const (
-	// LookAgain is how often Secrets are read that are as they should be, to see whether
-	// they have changed.
+	// LookAgain is how often it is looked whether Secrets have changed that are as they should
+	// be.
 	LookAgain = time.Minute
+	// ReviewAgain is how often groups at rest are looked at as a whole, with their Secrets: for
+	// what time alone changes.
+	ReviewAgain = 10 * time.Minute
+	// endsSoon is when a certificate is about to end, so that minutes count.
+	endsSoon = 2 * time.Hour
 	// LookSoon is how often those are read that are not: no watch tells of them.
 	LookSoon = 3 * time.Second
 	// lookWhileMade is how often those are read that an issuer or the CA is making.

@@ -287,6 +287,19 @@ func TestSEC01AnEndIsToldOfInTheLastTenthOfALife(t *testing.T) {
 	assert.Empty(t, Secrets{Member: Secret{Name: "x"}}.Expiring(pd, pd, now), "what is not there does not end")
 }
 
+func TestSEC01AGroupWhoseCertificateEndsSoonIsLookedAtEachMinute(t *testing.T) {
+	ends := func(in ...time.Duration) (out []v1alpha1.CertificateStatus) {
+		for _, left := range in {
+			out = append(out, v1alpha1.CertificateStatus{NotAfter: metav1.NewTime(now.Add(left))})
+		}
+		return out
+	}
+	assert.Equal(t, ReviewAgain, Review(nil, now))
+	assert.Equal(t, ReviewAgain, Review(ends(24*time.Hour, 240*time.Hour), now))
+	assert.Equal(t, LookAgain, Review(ends(24*time.Hour, time.Hour), now))
+	assert.Equal(t, LookAgain, Review(ends(-time.Hour), now))
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"), []byte("x"), []byte("-----BEGIN PRIVATE KEY-----"))
 	f.Fuzz(func(t *testing.T, ca, cert, key []byte) {

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/certificate"
@@ -25,6 +26,9 @@ const fresh = 2 * time.Second
 // soon is the same of a Secret that was not there: somebody waits for it.
 const soon = 200 * time.Millisecond
 
+// sessions are as many names as the members of a cluster may have.
+const sessions = 16
+
 // Store is what an operator connects with. Its methods may be used concurrently.
 type Store struct {
 	now func() time.Time
@@ -34,6 +38,8 @@ type Store struct {
 	read     map[types.NamespacedName]reading
 	seen     map[types.UID]sighting
 	clusters map[types.NamespacedName]cluster
+	uses     map[types.NamespacedName]*use
+	changes  map[string]chan event.GenericEvent
 }
 
 // reading is a Secret as it was read at a time, and which reading it was.
@@ -63,7 +69,10 @@ type cluster struct {
 
 // New returns an empty Store.
 func New(now func() time.Time) *Store {
-	return &Store{now: now, read: map[types.NamespacedName]reading{}, seen: map[types.UID]sighting{}, clusters: map[types.NamespacedName]cluster{}}
+	return &Store{
+		now: now, read: map[types.NamespacedName]reading{}, seen: map[types.UID]sighting{}, clusters: map[types.NamespacedName]cluster{},
+		uses: map[types.NamespacedName]*use{}, changes: map[string]chan event.GenericEvent{},
+	}
 }
 
 // Observe reads the Secrets that a group uses, and has its cluster connected to with the
@@ -140,7 +149,7 @@ func (s *Store) Object(ctx context.Context, live client.Reader, key types.Namesp
 	switch {
 	case err == nil:
 		next.object = object
-		next.secret.Data, next.secret.Version, next.secret.Written = object.Data, string(object.UID)+"/"+object.ResourceVersion, written(object)
+		next.secret.Data, next.secret.Version, next.secret.Written = object.Data, version(object), written(object)
 		if next.secret.Data == nil {
 			next.secret.Data = map[string][]byte{}
 		}
@@ -153,6 +162,7 @@ func (s *Store) Object(ctx context.Context, live client.Reader, key types.Namesp
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.read[key] = next
+	s.asked(key, next, groups)
 	return next.secret, next.object, nil
 }
 
@@ -181,6 +191,7 @@ func (s *Store) begin(key types.NamespacedName, next *reading, groups []v1alpha1
 		since = max(since, was.reads)
 	}
 	if known, found := s.read[key]; found && known.number > since {
+		s.asked(key, known, groups)
 		return known, true
 	}
 	s.reads++
@@ -218,6 +229,9 @@ func (s *Store) connect(pd *v1alpha1.PDGroup, secret certificate.Secret) {
 	s.clusters[key] = cluster{version: secret.Version, config: &tls.Config{
 		MinVersion: tls.VersionTLS12, RootCAs: pair.CA, Certificates: []tls.Certificate{pair.Certificate},
 		ServerName: names.ServiceHost(pd.Name, pd.Namespace, pd.Spec.ClusterDomain),
+		// PD is asked over a connection of its own each time. To resume a session costs no
+		// signatures; it ends with the certificate.
+		ClientSessionCache: tls.NewLRUClientSessionCache(sessions),
 	}}
 }
 

@@ -2,6 +2,10 @@ package credentials_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -13,8 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/certificate"
 	"github.com/tidb-groups/tidb-groups/shared/credentials"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/pki"
 )
@@ -37,8 +43,10 @@ func (s *secrets) Get(_ context.Context, key client.ObjectKey, into client.Objec
 	case !there:
 		return apierrors.NewNotFound(resource, key.Name)
 	}
-	secret := into.(*corev1.Secret)
-	secret.Data, secret.ResourceVersion = data, string(data["tls.crt"])
+	into.SetResourceVersion(string(data["tls.crt"]))
+	if secret, whole := into.(*corev1.Secret); whole {
+		secret.Data = data
+	}
 	return nil
 }
 
@@ -185,4 +193,112 @@ func TestSEC01WhatIsReadIsNotAskedForAgainAtOnce(t *testing.T) {
 	found, err := s.store.Observe(t.Context(), s, s.kv, s.pd)
 	require.NoError(t, err)
 	assert.True(t, found.Member.Refused && found.Client.Refused)
+}
+
+// woken are the names of the groups that are woken by now.
+func woken(through <-chan event.GenericEvent) (out []string) {
+	for {
+		select {
+		case e := <-through:
+			out = append(out, e.Object.GetName())
+		default:
+			return out
+		}
+	}
+}
+
+func TestSEC01AGroupAtRestIsWokenWhenItsSecretsChange(t *testing.T) {
+	s := newStage()
+	pd, kv := s.store.Changes(v1alpha1.KindPDGroup), s.store.Changes(v1alpha1.KindTiKVGroup)
+	for _, name := range []string{"a-pd-cluster-secret", "a-cluster-client-secret"} {
+		s.data[name] = map[string][]byte{"tls.crt": []byte("one")}
+	}
+	read := func() {
+		for _, g := range []v1alpha1.Group{s.pd, s.kv} {
+			_, err := s.store.Observe(t.Context(), s.secrets, g, s.pd)
+			require.NoError(t, err)
+		}
+	}
+	look := func() (ofPD, ofKV []string) {
+		s.now = s.now.Add(certificate.LookAgain)
+		s.store.Look(t.Context(), s.secrets)
+		return woken(pd), woken(kv)
+	}
+	quiet := func(why string) {
+		t.Helper()
+		ofPD, ofKV := look()
+		assert.Empty(t, ofPD, why)
+		assert.Empty(t, ofKV, why)
+	}
+	read()
+	s.asked = 0
+	quiet("nothing has changed")
+	assert.Equal(t, 3, s.asked, "each Secret once for all groups")
+
+	for _, c := range []struct {
+		name   string
+		change func()
+	}{
+		{"written", func() { s.data["a-cluster-client-secret"] = map[string][]byte{"tls.crt": []byte("two")} }},
+		{"deleted", func() { delete(s.data, "a-cluster-client-secret") }},
+		{"there again", func() { s.data["a-cluster-client-secret"] = map[string][]byte{"tls.crt": []byte("three")} }},
+	} {
+		c.change()
+		ofPD, ofKV := look()
+		assert.Equal(t, []string{"a-pd"}, ofPD, c.name)
+		assert.Equal(t, []string{"a-tikv"}, ofKV, c.name)
+		secrets, err := s.store.Observe(t.Context(), s.secrets, s.pd, s.pd)
+		require.NoError(t, err)
+		assert.Equal(t, s.data["a-cluster-client-secret"], secrets.Client.Data, "%s: it is read anew", c.name)
+		read()
+		quiet(c.name + ": once")
+	}
+
+	s.data["a-tikv-cluster-secret"] = map[string][]byte{"tls.crt": []byte("made")}
+	ofPD, ofKV := look()
+	assert.Empty(t, ofPD, "it does not use it")
+	assert.Equal(t, []string{"a-tikv"}, ofKV)
+
+	s.now = s.now.Add(3 * certificate.ReviewAgain)
+	s.asked = 0
+	quiet("the groups are gone")
+	assert.Zero(t, s.asked, "nobody asks for them")
+}
+
+// PD is asked over a connection of its own each time: all but the first cost no signatures.
+func TestSEC01ASessionWithPDIsResumedUntilTheCertificateChanges(t *testing.T) {
+	ca, err := pki.New(time.Now())
+	require.NoError(t, err)
+	s := newStage()
+	host := "a-pd.shop.svc"
+	served, err := ca.Secret(pki.Leaf{Names: []string{host}})
+	require.NoError(t, err)
+	pair, err := tls.X509KeyPair(served["tls.crt"], served["tls.key"])
+	require.NoError(t, err)
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(served["ca.crt"])
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, ClientCAs: authorities, ClientAuth: tls.RequireAndVerifyClientCert}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	resumed := func() bool {
+		s.now = s.now.Add(time.Minute)
+		_, err := s.store.Observe(t.Context(), s.secrets, s.pd, s.pd)
+		require.NoError(t, err)
+		config, err := s.store.PD(client.ObjectKeyFromObject(s.pd))
+		require.NoError(t, err)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
+		require.NoError(t, err)
+		response, err := (&http.Transport{TLSClientConfig: config, DisableKeepAlives: true}).RoundTrip(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response.TLS.DidResume
+	}
+	s.data["a-cluster-client-secret"], err = ca.Secret(pki.Leaf{})
+	require.NoError(t, err)
+	assert.False(t, resumed())
+	assert.True(t, resumed())
+	s.data["a-cluster-client-secret"], err = ca.Secret(pki.Leaf{})
+	require.NoError(t, err)
+	assert.False(t, resumed(), "another certificate is shown")
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/tidb-groups/tidb-groups/shared/apply"
@@ -183,6 +184,12 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build manager: %w", err)
+	}
+	if reach.Credentials != nil {
+		look := func(ctx context.Context) error { return reach.Credentials.Run(ctx, manager.GetAPIReader()) }
+		if err := manager.Add(ctrlmanager.RunnableFunc(look)); err != nil {
+			return nil, fmt.Errorf("add the look at Secrets: %w", err)
+		}
 	}
 	for _, definition := range program.Operators {
 		if err := addOperator(ctx, manager, definition, flags, reach); err != nil {

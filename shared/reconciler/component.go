@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/execution"
@@ -92,6 +94,7 @@ func (c Component[G, S, P, Status]) Setup(env operator.Env) error {
 	b := ctrl.NewControllerManagedBy(env.Manager).
 		For(info.New(), builder.WithPredicates(watch.Own())).
 		WithOptions(env.Controller)
+	b = b.WatchesRawSource(source.Channel(env.Credentials.Changes(c.Kind), &handler.EnqueueRequestForObject{}))
 	if c.AsksPD != nil {
 		b = b.WatchesRawSource(env.PD.Events(watch.GroupsOf(env.Client, list(info), watch.ByName)))
 	}

@@ -62,8 +62,9 @@ func (l *loop[G, S, P, Status]) conclude(ctx context.Context, g G, s S, found ex
 	if err != nil {
 		return result, err
 	}
+	// Secrets that change wake the group (credentials.Store), time does not.
 	if g.GetTLS() != nil {
-		result = step.Sooner(result, certificate.LookAgain) // no watch tells of Secrets
+		result = step.Sooner(result, certificate.Review(g.GetGroupStatus().Certificates, l.env.Now()))
 	}
 	if c.Announce != nil {
 		c.Announce(g, before)

@@ -201,7 +201,7 @@ func TestDB13NoServerIsMadeOrRestartedWithoutTheKeysOfTokens(t *testing.T) {
 		s.Keys.Users.Data = map[string][]byte{keyset.Key: []byte(`{"keys": [{"kty": "oct", "kid": "a", "alg": "HS256", "k": "c2VjcmV0"}]}`)}
 		assert.NotEmpty(t, mustPlan(t, stored(tokens), s).Instances, name)
 	}
-	assert.Equal(t, certificate.LookAgain, end(stored(tokens), groupPlan{}, step.Done()).After, "nothing tells that the Secret has changed")
+	assert.Equal(t, certificate.ReviewAgain, end(stored(tokens), groupPlan{}, step.Done()).After, "who asks for Secrets is woken when they change")
 	assert.Zero(t, end(stored(), groupPlan{}, step.Done()).After)
 }
 
@@ -232,7 +232,7 @@ func TestDB13TheKeyOfSessionsIsMadeUnlessThereIsOne(t *testing.T) {
 		assert.Contains(t, p.Outcome.Message, "key tls.key: it is missing", name)
 	}
 	assert.False(t, mustPlan(t, stored(moved, func(g *v1alpha1.TiDBGroup) { g.Spec.Paused = true }), open()).SigningSecret)
-	assert.Equal(t, certificate.LookAgain, end(stored(moved), groupPlan{}, step.Done()).After, "nothing tells that the Secret has changed")
+	assert.Equal(t, certificate.ReviewAgain, end(stored(moved), groupPlan{}, step.Done()).After, "who asks for Secrets is woken when they change")
 }
 
 func TestDB11OneServerStartsAloneUntilRootHasItsPassword(t *testing.T) {

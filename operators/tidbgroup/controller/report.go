@@ -34,7 +34,7 @@ func report(g *v1alpha1.TiDBGroup, s snapshot, p groupPlan, outcome step.Outcome
 func end(g *v1alpha1.TiDBGroup, p groupPlan, acted step.Outcome) step.Outcome {
 	out := step.Worst(acted, p.Outcome, p.SQLOutcome)
 	if keyset.Needs(g) {
-		out = step.Worst(out, step.After(certificate.LookAgain, "", "")) // no watch tells of Secrets
+		out = step.Worst(out, step.After(certificate.ReviewAgain, "", "")) // beside that a Secret that changes wakes the group
 	}
 	if p.SQL.Wake > 0 {
 		out = step.Worst(out, step.After(p.SQL.Wake, "", ""))
