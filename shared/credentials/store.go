@@ -26,9 +26,6 @@ const fresh = 2 * time.Second
 // soon is the same of a Secret that was not there: somebody waits for it.
 const soon = 200 * time.Millisecond
 
-// sessions are as many names as the members of a cluster may have.
-const sessions = 16
-
 // Store is what an operator connects with. Its methods may be used concurrently.
 type Store struct {
 	now func() time.Time
@@ -229,9 +226,6 @@ func (s *Store) connect(pd *v1alpha1.PDGroup, secret certificate.Secret) {
 	s.clusters[key] = cluster{version: secret.Version, config: &tls.Config{
 		MinVersion: tls.VersionTLS12, RootCAs: pair.CA, Certificates: []tls.Certificate{pair.Certificate},
 		ServerName: names.ServiceHost(pd.Name, pd.Namespace, pd.Spec.ClusterDomain),
-		// PD is asked over a connection of its own each time. To resume a session costs no
-		// signatures; it ends with the certificate.
-		ClientSessionCache: tls.NewLRUClientSessionCache(sessions),
 	}}
 }
 

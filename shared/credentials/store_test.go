@@ -2,10 +2,6 @@ package credentials_test
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -265,40 +261,19 @@ func TestSEC01AGroupAtRestIsWokenWhenItsSecretsChange(t *testing.T) {
 	assert.Zero(t, s.asked, "nobody asks for them")
 }
 
-// PD is asked over a connection of its own each time: all but the first cost no signatures.
-func TestSEC01ASessionWithPDIsResumedUntilTheCertificateChanges(t *testing.T) {
-	ca, err := pki.New(time.Now())
-	require.NoError(t, err)
+func TestSEC01AGroupIsWokenByWhatAnotherHadReadForIt(t *testing.T) {
 	s := newStage()
-	host := "a-pd.shop.svc"
-	served, err := ca.Secret(pki.Leaf{Names: []string{host}})
-	require.NoError(t, err)
-	pair, err := tls.X509KeyPair(served["tls.crt"], served["tls.key"])
-	require.NoError(t, err)
-	authorities := x509.NewCertPool()
-	authorities.AppendCertsFromPEM(served["ca.crt"])
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	server.TLS = &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, ClientCAs: authorities, ClientAuth: tls.RequireAndVerifyClientCert}
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	resumed := func() bool {
-		s.now = s.now.Add(time.Minute)
-		_, err := s.store.Observe(t.Context(), s.secrets, s.pd, s.pd)
+	pd, kv := s.store.Changes(v1alpha1.KindPDGroup), s.store.Changes(v1alpha1.KindTiKVGroup)
+	for _, read := range []struct {
+		group v1alpha1.Group
+		name  string
+	}{{s.kv, "own"}, {s.pd, "shared"}, {s.kv, "shared"}} {
+		_, err := s.store.Secret(t.Context(), s.secrets, read.group, read.name)
 		require.NoError(t, err)
-		config, err := s.store.PD(client.ObjectKeyFromObject(s.pd))
-		require.NoError(t, err)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
-		require.NoError(t, err)
-		response, err := (&http.Transport{TLSClientConfig: config, DisableKeepAlives: true}).RoundTrip(request)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		return response.TLS.DidResume
 	}
-	s.data["a-cluster-client-secret"], err = ca.Secret(pki.Leaf{})
-	require.NoError(t, err)
-	assert.False(t, resumed())
-	assert.True(t, resumed())
-	s.data["a-cluster-client-secret"], err = ca.Secret(pki.Leaf{})
-	require.NoError(t, err)
-	assert.False(t, resumed(), "another certificate is shown")
+	require.Equal(t, 2, s.asked, "the last was just read")
+	s.data["shared"] = map[string][]byte{"tls.crt": []byte("made")}
+	s.store.Look(t.Context(), s.secrets)
+	assert.Equal(t, []string{"a-pd"}, woken(pd))
+	assert.Equal(t, []string{"a-tikv"}, woken(kv))
 }

@@ -1,6 +1,7 @@
 package pdclient
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -162,12 +163,13 @@ func newClient(address string, d dialer, group types.NamespacedName) (*httpClien
 }
 
 // View implements Client. The calls go over one connection, and so to one
-// member; the connection is given up afterwards, so that the next poll goes to
-// a member that the Service lists then.
+// member. The next View takes the same connection, unless this one failed: then it goes to a
+// member that the Service lists by that time. A member without a leader fails: it passes every
+// question on to the leader.
 func (c *httpClient) View(ctx context.Context) (pd.View, error) {
-	defer c.transport.CloseIdleConnections()
 	view := pd.View{}
 	if err := c.ask(ctx, &view); err != nil {
+		c.transport.CloseIdleConnections()
 		return pd.View{Err: err}, err
 	}
 	return view, nil
@@ -305,13 +307,21 @@ func (c *httpClient) measure(ctx context.Context, name string, into any, do func
 		return c.read(name, resp, into)
 	})
 	c.metrics.observe(name, code, time.Since(begin))
-	switch {
-	case err == nil, handled:
-		return err
-	case ctx.Err() != nil:
-		return &pd.Unreachable{URL: c.address(), Cause: ctx.Err()}
+	if err != nil && !handled {
+		err = &pd.Unreachable{URL: c.address(), Cause: cmp.Or(ctx.Err(), err)}
 	}
-	return &pd.Unreachable{URL: c.address(), Cause: err}
+	c.leave(err)
+	return err
+}
+
+// leave gives the connection up after a failure that may be the member's own. What is answered
+// with 4xx, or before there are stores, every member answers so.
+func (c *httpClient) leave(err error) {
+	var refused *pd.Refused
+	if err == nil || errors.As(err, &refused) && (refused.Status < http.StatusInternalServerError || errors.Is(err, pd.ErrNotBootstrapped)) {
+		return
+	}
+	c.transport.CloseIdleConnections()
 }
 
 // address is where PD is asked, for a person.

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
@@ -274,6 +275,76 @@ func TestAnUnreachablePDSaysTheSameEachTime(t *testing.T) {
 	cancel()
 	_, err = blackHole.View(cancelled)
 	require.EqualError(t, err, "PD at http://"+address+" does not answer: the call was given up")
+}
+
+// A TLS handshake for each question would be most of what the operators do at rest. A
+// connection leads to one member: after a failure another one is asked.
+func TestSEC01TheConnectionToPDIsKeptUntilSomethingFails(t *testing.T) {
+	server := replay(t, "10-up3-members", "10-up3-health", "10-up3-stores", "10-up3-config-replicate")
+	for _, path := range []string{"down", "pending", "miss"} {
+		server.answers["/pd/api/v1/regions/check/"+path+"-peer"] = answer{http.StatusOK, `{"count":0,"regions":[]}`}
+	}
+	client := dial(t, server.URL)
+	ctx := within(t, 20*time.Second)
+	connections := func(ask func() error) (int, error) {
+		err := ask()
+		for range 3 {
+			_, viewErr := client.View(ctx)
+			require.NoError(t, viewErr)
+		}
+		return len(server.connected), err
+	}
+	view := func() error { _, err := client.View(ctx); return err }
+	during := func(path string, wrong answer, ask func() error) func() error {
+		return func() error {
+			right := server.answers[path]
+			server.answers[path] = wrong
+			defer func() { server.answers[path] = right }()
+			return ask()
+		}
+	}
+	order := func() error { return client.EvictLeaders(ctx, "4") }
+	assert.Greater(t, httpclient.Transport("").IdleConnTimeout, 2*pd.DefaultTiming().Steady, "it outlasts a poll that is late")
+	for _, c := range []struct {
+		name  string
+		ask   func() error
+		fails string
+		anew  int
+	}{
+		{"the first question", view, "", 1},
+		{"what is answered with 404 at rest", during(evictedPath, answer{http.StatusNotFound, "404"}, view), "", 0},
+		{"before there is a store", during(storesPath, recording(t, "00-unbootstrapped-stores"), view), "", 0},
+		{"another question", func() error { _, err := client.UnhealthyRegions(ctx); return err }, "", 0},
+		{"an order that every member refuses", during("/pd/api/v1/schedulers", answer{http.StatusBadRequest, "no such store"}, order), "400", 0},
+		{"an order that a member cannot pass on", during("/pd/api/v1/schedulers", answer{http.StatusServiceUnavailable, "no leader"}, order), "no leader", 1},
+		{"a member without a leader", during(membersPath, recording(t, "91-noquorum-members"), view), "ErrRedirect", 1},
+		{"a member that lists none", during(membersPath, answer{http.StatusOK, "{}"}, view), "cannot be used", 1},
+		{"a member that is stopped", func() error { server.CloseClientConnections(); return nil }, "", 1},
+	} {
+		before := len(server.connected)
+		now, err := connections(c.ask)
+		assert.Equal(t, c.anew, now-before, c.name)
+		if c.fails == "" {
+			assert.NoError(t, err, c.name)
+		} else {
+			assert.ErrorContains(t, err, c.fails, c.name)
+		}
+	}
+}
+
+// No answer in time is what a member behind a partition gives.
+func TestAMemberThatStopsAnsweringIsAskedOnce(t *testing.T) {
+	server := replay(t, "10-up3-members", "10-up3-health", "10-up3-stores", "10-up3-config-replicate")
+	client := dial(t, server.URL)
+	_, err := client.View(within(t, 20*time.Second))
+	require.NoError(t, err)
+	server.mu.Lock() // it answers nobody
+	_, err = client.View(within(t, 50*time.Millisecond))
+	server.mu.Unlock()
+	require.ErrorContains(t, err, "no answer in time")
+	_, err = client.View(within(t, 20*time.Second))
+	require.NoError(t, err)
+	assert.Equal(t, 2, len(server.connected))
 }
 
 func TestTheLibraryOfPDLogsNothing(t *testing.T) {

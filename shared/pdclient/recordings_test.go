@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -79,6 +80,8 @@ type standIn struct {
 	requests []string
 	queries  []string
 	bodies   []string
+	// connected are the other ends of the connections, in the order of their first requests.
+	connected []string
 }
 
 func newStandIn(t *testing.T, answers map[string]answer) *standIn {
@@ -89,6 +92,9 @@ func newStandIn(t *testing.T, answers map[string]answer) *standIn {
 		defer s.mu.Unlock()
 		body, err := io.ReadAll(r.Body)
 		assert.NoError(t, err)
+		if !slices.Contains(s.connected, r.RemoteAddr) {
+			s.connected = append(s.connected, r.RemoteAddr)
+		}
 		s.requests = append(s.requests, r.Method+" "+r.URL.Path)
 		s.queries = append(s.queries, r.URL.RawQuery)
 		s.bodies = append(s.bodies, string(body))

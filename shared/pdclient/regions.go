@@ -19,7 +19,6 @@ import (
 // UnhealthyRegions implements Client. The answers are of different moments; of a
 // region that is in several the first is kept, and what any says of its peers.
 func (c *httpClient) UnhealthyRegions(ctx context.Context) ([]pd.Region, error) {
-	defer c.transport.CloseIdleConnections()
 	found := map[int64]pd.Region{}
 	peers := 0
 	for _, ask := range []struct{ call, path string }{

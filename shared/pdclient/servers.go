@@ -79,7 +79,6 @@ func (a *rangeAnswer) read(r *reader) error {
 
 // Servers implements Client.
 func (c *httpClient) Servers(ctx context.Context) ([]pd.Server, error) {
-	defer c.transport.CloseIdleConnections()
 	var answer rangeAnswer
 	if err := c.etcd(ctx, callServers, "kv/range", rangeRequest{Key: []byte(registered), RangeEnd: []byte(registeredEnd), KeysOnly: true}, &answer); err != nil {
 		return nil, fmt.Errorf("list TiDB servers: %w", err)
@@ -106,7 +105,6 @@ func (c *httpClient) Servers(ctx context.Context) ([]pd.Server, error) {
 // ForgetServer implements Client. etcd compares and deletes in one step, so that a
 // server which comes back in this moment keeps its registration.
 func (c *httpClient) ForgetServer(ctx context.Context, s pd.Server) (bool, error) {
-	defer c.transport.CloseIdleConnections()
 	info, ttl := []byte(registered+s.Address+infoKey), []byte(registered+s.Address+ttlKey)
 	var never int64
 	var answer txnAnswer
