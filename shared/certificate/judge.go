@@ -19,7 +19,7 @@ import (
 const (
 	// LookAgain is how often it is looked whether Secrets have changed that are as they should
 	// be.
-	LookAgain = time.Minute
+	LookAgain = 3 * time.Minute
 	// ReviewAgain is how often groups at rest are looked at as a whole, with their Secrets: for
 	// what time alone changes.
 	ReviewAgain = 10 * time.Minute

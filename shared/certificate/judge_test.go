@@ -287,7 +287,7 @@ func TestSEC01AnEndIsToldOfInTheLastTenthOfALife(t *testing.T) {
 	assert.Empty(t, Secrets{Member: Secret{Name: "x"}}.Expiring(pd, pd, now), "what is not there does not end")
 }
 
-func TestSEC01AGroupWhoseCertificateEndsSoonIsLookedAtEachMinute(t *testing.T) {
+func TestSEC01AGroupWhoseCertificateEndsSoonIsLookedAtMoreOften(t *testing.T) {
 	ends := func(in ...time.Duration) (out []v1alpha1.CertificateStatus) {
 		for _, left := range in {
 			out = append(out, v1alpha1.CertificateStatus{NotAfter: metav1.NewTime(now.Add(left))})
