@@ -3,6 +3,8 @@ package job
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -441,6 +443,39 @@ func TestBR04AGroupThatLetsNoClientInIsRestoredIntoAndNotCopied(t *testing.T) {
 	assert.Nil(t, p.Start, "what is in it may be a part of a backup")
 	assert.Equal(t, v1alpha1.ReasonWaitingForTiDBGroup, p.Outcome.Reason)
 	assert.Contains(t, p.Outcome.Message, "lets no client in (spec.service.closed)")
+}
+
+// Issue 21: progress is written at most every 10 s, whatever the tool says and however often the
+// operator looks. A write is a status that differs from the last.
+func TestBR04ProgressIsWrittenAtMostEveryTenSeconds(t *testing.T) {
+	b := toS3()
+	b.Spec.CleanupPolicy = v1alpha1.CleanupRetain
+	job := Make(b, Seen{Group: group(), Image: image, Now: clock()}).Start
+	job.UID = "j1"
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: job.Spec.Template.Labels, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}}}
+	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
+	seen := Seen{Group: group(), Image: image, Now: clock(), Jobs: []*batchv1.Job{job}, Pods: []*corev1.Pod{pod}}
+	meter := progress.NewMeter(func() time.Time { return seen.Now })
+	writes, last := 0, ""
+	for second := range 600 {
+		seen.Now = clock().Add(time.Duration(second) * time.Second)
+		_, err := fmt.Fprintf(meter, "[INFO] [progress] [total=%d.%d%%]\n", second/10, second%10)
+		require.NoError(t, err)
+		w := httptest.NewRecorder()
+		meter.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		seen.Progress = &progress.Report{}
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), seen.Progress))
+		p := Make(b, seen)
+		assert.GreaterOrEqual(t, p.Outcome.After, 10*time.Second, "when it looks again by itself")
+		b.Status.RunStatus = p.Status
+		text, err := json.Marshal(p.Status)
+		require.NoError(t, err)
+		if string(text) != last {
+			writes, last = writes+1, string(text)
+		}
+	}
+	assert.LessOrEqual(t, writes, 60)
+	assert.Greater(t, writes, 50, "and not much less often")
 }
 
 func TestARunThatGoesOnSaysHowFarItIs(t *testing.T) {
