@@ -21,8 +21,6 @@ import (
 const (
 	// foreignSize is the size of an object of nobody, in bytes.
 	foreignSize = 100 << 10
-	// foreignKinds is how many kinds of such objects there are: ConfigMap, Secret, Pod.
-	foreignKinds = 3
 	// foreignNamespaces is over how many namespaces they are spread, that of the clusters
 	// among them.
 	foreignNamespaces = 10

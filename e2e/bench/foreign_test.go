@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ type searched struct {
 // Read implements io.Reader.
 func (s *searched) Read(into []byte) (int, error) {
 	n, err := s.ReadCloser.Read(into)
-	text := append(s.tail, into[:n]...)
+	text := slices.Concat(s.tail, into[:n])
 	for _, word := range s.in.words {
 		if bytes.Contains(text, []byte(word)) {
 			s.in.note(word, s.operator)

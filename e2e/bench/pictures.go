@@ -100,8 +100,10 @@ func overClusters(runs []Run) chart.Chart {
 		return out
 	}
 	floor := inOrder * ready
-	out.Lines = append(lines, chart.Line{Bound: true, Points: plotter.XYs{place(least, floor), place(most, floor)},
-		Name: fmt.Sprintf("floor: %d components in order, %s each from scheduled to Ready", inOrder, ready)})
+	out.Lines = slices.Concat(lines, []chart.Line{{
+		Bound: true, Points: plotter.XYs{place(least, floor), place(most, floor)},
+		Name: fmt.Sprintf("floor: %d components in order, %s each from scheduled to Ready", inOrder, ready),
+	}})
 	return out
 }
 
