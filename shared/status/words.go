@@ -26,8 +26,9 @@ type Words struct {
 	now      func() time.Time
 	patience time.Duration
 
-	mu    sync.Mutex
-	since map[types.UID]time.Time
+	mu     sync.Mutex
+	since  map[types.UID]time.Time
+	pruned time.Time
 }
 
 // NewWords returns an empty memory. Words wait for as long as patience.
@@ -44,11 +45,7 @@ func (w *Words) wait(of types.UID, differ bool) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	for other, since := range w.since {
-		if now.Sub(since) >= forgotten {
-			delete(w.since, other)
-		}
-	}
+	w.prune(now)
 	since, waits := w.since[of]
 	switch {
 	case !differ:
@@ -63,6 +60,20 @@ func (w *Words) wait(of types.UID, differ bool) time.Duration {
 		delete(w.since, of)
 	}
 	return max(left, 0)
+}
+
+// prune forgets words that nobody asks for, once in a while: a reconcile must not cost more for
+// every other object.
+func (w *Words) prune(now time.Time) {
+	if now.Sub(w.pruned) < forgotten {
+		return
+	}
+	w.pruned = now
+	for of, since := range w.since {
+		if now.Sub(since) >= forgotten {
+			delete(w.since, of)
+		}
+	}
 }
 
 // inWords reports whether a status differs from what it was, and in words alone.
