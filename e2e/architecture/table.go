@@ -59,8 +59,10 @@ func table() []module {
 				"github.com/Azure/azure-sdk-for-go/sdk/azidentity", // the clients of Azure and Google that it takes
 				"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob",
 				"golang.org/x/oauth2",
-				"github.com/aws/aws-sdk-go-v2", // the client of S3 that gocloud.dev takes
+				"github.com/aws/aws-sdk-go-v2",        // the client of S3 that gocloud.dev takes
+				"github.com/aws/aws-sdk-go-v2/config", // finds the role of a pod
 				"github.com/aws/aws-sdk-go-v2/credentials",
+				"github.com/aws/aws-sdk-go-v2/feature/ec2/imds", // to be switched off
 				"github.com/aws/aws-sdk-go-v2/service/s3",
 				"github.com/aws/smithy-go",       // its errors
 				"github.com/dustin/go-humanize",  // sizes of backups
