@@ -76,10 +76,10 @@ func (w *Words) prune(now time.Time) {
 	}
 }
 
-// inWords reports whether a status differs from what it was, and in words alone.
+// inWords reports whether a status that differs from what it was does so in words alone.
 func inWords(before, after any) bool {
 	was, is := withoutWords(before), withoutWords(after)
-	return was != nil && is != nil && !equality.Semantic.DeepEqual(before, after) && equality.Semantic.DeepEqual(was, is)
+	return was != nil && is != nil && equality.Semantic.DeepEqual(was, is)
 }
 
 // withoutWords returns a copy of a status without its words; nil if none of it is words.

@@ -63,10 +63,11 @@ func (w Writer) write(ctx context.Context, send send, c change) (time.Duration, 
 		return 0, fmt.Errorf("status.Writer: a %T does not say which version of the operator wrote it", c.after)
 	}
 	versioned.SetOperatorVersion(w.Version)
-	if wait := w.Words.wait(c.object.GetUID(), len(c.transitions) == 0 && inWords(c.before, c.after)); wait > 0 {
+	same := equality.Semantic.DeepEqual(c.before, c.after)
+	if wait := w.Words.wait(c.object.GetUID(), !same && len(c.transitions) == 0 && inWords(c.before, c.after)); wait > 0 {
 		return wait, nil
 	}
-	if equality.Semantic.DeepEqual(c.before, c.after) {
+	if same {
 		return 0, nil
 	}
 	if _, err := send(ctx, c.object, c.after); err != nil {
