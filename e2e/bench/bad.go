@@ -100,7 +100,7 @@ func measureBad(ctx context.Context, plane *controlplane.ControlPlane, c Case, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.deadline()+settle)
 	defer cancel()
-	options := rig.Options{Name: "bad", ClusterWide: true, Delays: rig.Delays{Ready: ready}, Silence: time.Duration(c.Clusters) * clusterTime}
+	options := c.options("bad")
 	bad, err := rig.Open(ctx, plane, options)
 	if err != nil {
 		return out, err

@@ -50,6 +50,14 @@ func (c Case) deadline() time.Duration {
 	return rig.Patience + time.Duration(c.Clusters)*clusterTime + c.Idle + time.Duration(c.Foreign)*foreignTime
 }
 
+// options are those of a rig in which a case is measured: with the operators' own patience, and
+// as much time to be silent as so many clusters take.
+func (c Case) options(name string) rig.Options {
+	return rig.Options{
+		Name: name, ClusterWide: true, Delays: rig.Delays{Ready: ready}, Patience: status.Patience, Silence: time.Duration(c.Clusters) * clusterTime,
+	}
+}
+
 // Result is what a case has cost.
 type Result struct {
 	// Clusters of the case.
@@ -105,9 +113,7 @@ func (c Cost) Operators() time.Duration {
 func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (result Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.deadline())
 	defer cancel()
-	r, err := openForeign(ctx, plane, rig.Options{
-		Name: "bench", ClusterWide: true, Delays: rig.Delays{Ready: ready}, Patience: status.Patience, Silence: time.Duration(c.Clusters) * clusterTime,
-	}, c)
+	r, err := openForeign(ctx, plane, c.options("bench"), c)
 	if err != nil {
 		return result, err
 	}
