@@ -102,6 +102,52 @@ func TestInstancesOfAFormerGroupStandInTheWay(t *testing.T) {
 	}
 }
 
+// silent removes members without a word of how far it is.
+type silent struct{ componenttest.Clean }
+
+func (silent) NeedsLease(component.Disruption) bool { return false }
+
+func (silent) Prepare(component.Disruption, time.Time) component.Preparation {
+	return component.Preparation{Wait: step.Done()}
+}
+
+// P9: a group is not what its spec asks for while a member that is being deleted is missing
+// in it, even if its removal says nothing.
+func TestAGroupIsNotUpToDateWithoutAMemberThatIsBeingDeleted(t *testing.T) {
+	r := component.Rendering{Component: silent{}, Gate: gate.Result{Open: true}, RollGate: gate.Result{Open: true}}
+	for name, c := range map[string]struct {
+		instances int32
+		outcome   step.Kind
+	}{
+		"it is missing":           {2, step.KindWait},
+		"there are enough others": {3, step.KindDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &v1alpha1.TiKVGroup{ObjectMeta: metav1.ObjectMeta{Name: "kv", Namespace: "ns", UID: "u"}}
+			g.Spec.PDGroup.Name, g.Spec.Replicas = "pd", ptr.To(int32(2))
+			target, err := rollout.ResolveTarget(observation.Snapshot{}, r)
+			require.NoError(t, err)
+			var s observation.Snapshot
+			for slot := range c.instances {
+				i, err := component.NewInstance(g, r, target, slot)
+				require.NoError(t, err)
+				i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+				s.Instances = append(s.Instances, i)
+			}
+			instancetest.Deleted(s.Instances[0]).Finalizers = []string{v1alpha1.FinalizerMember}
+
+			plan, err := MakePlan(g, s, r)
+
+			require.NoError(t, err)
+			assert.Equal(t, c.outcome, plan.Outcome.Kind, plan.Outcome.Message)
+			if c.outcome == step.KindWait {
+				assert.Equal(t, v1alpha1.ReasonDeleting, plan.Outcome.Reason)
+				assert.Contains(t, plan.Outcome.Message, "kv-0")
+			}
+		})
+	}
+}
+
 // A member that lets certain common names connect alone would not let one that still shows its
 // former certificate.
 func TestSEC01NoMemberIsRestartedRightAfterASecretHasChanged(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/scaling"
 	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/workload"
 )
 
 // members is what the steps of a plan for the members of a group share.
@@ -200,5 +201,27 @@ func (m *members) render(slots, surge []int32) error {
 func (m *members) explain() error {
 	beside := step.Worst(scaling.VolumeOutcome(m.task.Group, m.task.Snapshot, m.task.Rendering), scaling.ReplacementOutcome(m.task.Group, m.task.Snapshot, m.task.Rendering), m.rebalancing)
 	m.task.Outcome = mostImportant(groupOutcome(m.task, m.creating), m.task.Outcome, beside)
+	if m.task.Outcome.Kind == step.KindDone && !m.suspended() {
+		m.task.Outcome = m.missing()
+	}
 	return nil
+}
+
+// missing names an Instance that is being deleted and leaves the group with fewer than it
+// is to have. The removal of its member says more, unless nothing is left of it to do.
+func (m *members) missing() step.Outcome {
+	var deleted *v1alpha1.Instance
+	var there int32
+	for _, i := range m.task.Snapshot.Instances {
+		switch {
+		case i.DeletionTimestamp == nil:
+			there++
+		case workload.IsOwned(m.task.Group, i):
+			deleted = i
+		}
+	}
+	if deleted == nil || there >= m.wanted() {
+		return step.Done()
+	}
+	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+deleted.Name+" is being deleted, and made anew then")
 }
