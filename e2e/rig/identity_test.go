@@ -38,6 +38,7 @@ var moments = []struct {
 // P2: at most one cluster ID is born per PDGroup, whatever subset of the pods is
 // deleted, with the claims or without, at whatever moment. PD-02, PD-05.
 func TestNoDeletionMakesASecondCluster(t *testing.T) {
+	t.Parallel()
 	for _, what := range []struct {
 		name   string
 		claims bool

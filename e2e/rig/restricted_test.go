@@ -13,6 +13,7 @@ import (
 // Every scenario runs below the Pod Security Standard restricted: what the operators have made
 // there passes it.
 func TestSEC03TheRigRefusesPodsThatAskForMoreThanTheyNeed(t *testing.T) {
+	t.Parallel()
 	r := rig.New(t, plane, rig.Options{})
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: "c"},

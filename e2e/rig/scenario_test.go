@@ -24,6 +24,7 @@ func play(t *testing.T, s scenario.Scenario, options rig.Options) scenario.Resul
 // All operators in one process, as operators/all runs them: a cache that is shared holds what
 // an operator alone does not see.
 func TestScenariosInOneProcess(t *testing.T) {
+	t.Parallel()
 	all, err := scenario.Load()
 	require.NoError(t, err)
 	wanted := []string{"restarted-by-annotation", "tidb-scaled-and-failed-over", "tikv-scale-in"}
@@ -42,23 +43,27 @@ func TestScenariosInOneProcess(t *testing.T) {
 	assert.Empty(t, wanted, "no scenario has this name")
 }
 
-// Every scenario that the rig can run, those with many orders in a sample.
+// Every scenario that the rig can run, those with many orders in a sample. Operators that see
+// the whole cluster would see the other scenarios: theirs come first, one at a time.
 func TestScenarios(t *testing.T) {
 	all, err := scenario.Load()
 	require.NoError(t, err)
 	kubectl := rig.NewKubectl()
-	for _, family := range all {
-		for _, s := range family.Variants(false) {
-			if !s.RunsIn(scenario.Rig) {
-				continue
-			}
-			t.Run(s.Name, func(t *testing.T) {
-				if !s.Options.ClusterWide {
-					t.Parallel()
+	run := func(clusterWide bool, also func(*testing.T)) {
+		for _, family := range all {
+			for _, s := range family.Variants(false) {
+				if !s.RunsIn(scenario.Rig) || s.Options.ClusterWide != clusterWide {
+					continue
 				}
-				result := play(t, s, rig.Options{Remedies: kubectl})
-				assert.NoError(t, result.Unproved())
-			})
+				t.Run(s.Name, func(t *testing.T) {
+					also(t)
+					result := play(t, s, rig.Options{Remedies: kubectl})
+					assert.NoError(t, result.Unproved())
+				})
+			}
 		}
 	}
+	run(true, func(*testing.T) {})
+	t.Parallel()
+	run(false, (*testing.T).Parallel)
 }

@@ -75,6 +75,7 @@ func names(o rig.Objects, key rig.Key) bool {
 // is neither changed nor deleted, and status names it. Names that end with the hash of
 // what is in them are not here: nobody can know them before.
 func TestStrangersUnderTheNamesThatAClusterNeeds(t *testing.T) {
+	t.Parallel()
 	for _, key := range []rig.Key{
 		{Kind: "Service", Name: "small-pd"},
 		{Kind: "PodDisruptionBudget", Name: "small-pd-tikv"},

@@ -75,14 +75,14 @@ func run(m *testing.M, options Options, ready func(*Rig)) (code int, err error) 
 	}
 	ready(rig)
 	if options.Everywhere == nil {
-		return m.Run(), nil
+		return controlplane.RunTests(m), nil
 	}
 	stop, err := rig.start(ctx, rig.config, *options.Everywhere, flags(""))
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	return m.Run(), nil
+	return controlplane.RunTests(m), nil
 }
 
 func newRig(config *rest.Config) (*Rig, error) {
