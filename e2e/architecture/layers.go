@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// layer is a package of the planner that the four group operators share.
+// layer is a package of the planner that the group operators share, or of one operator.
 type layer struct {
-	// name of the package below shared/.
+	// name of the package below its module.
 	name string
 	// does says in a few words what the package decides or does.
 	does string
@@ -43,6 +43,20 @@ func layers() []layer {
 		{name: "store", does: "what TiKV and TiFlash have in common", uses: []string{"component", "departure", "failover", "groupstatus", "leaders", "member", "observation", "placement", "removal", "rollout", "safety", "storestate"}},
 		{name: "execution", does: "carries the plan out", uses: []string{"component", "groupstatus", "member", "observation", "planning", "reading", "rollout"}},
 		{name: "reconciler", does: "the loop of every group operator", uses: []string{"execution", "planning", "reading"}},
+	}
+}
+
+// operatorLayers are the packages of operators beside their controllers, each below those
+// that use it.
+func operatorLayers() []layer {
+	return []layer{
+		{name: "instance/observation", does: "what is known of an Instance", pure: true},
+		{name: "instance/planning", does: "the plan for an Instance", pure: true},
+		{name: "instance/storage", does: "what Kubernetes says of a claim", pure: true},
+		{name: "instance/refusal", does: "what the API server's answer to a write means", uses: []string{"instance/observation", "instance/planning", "instance/storage"}, pure: true},
+		{name: "instance/podstate", does: "in which state the pod is", uses: []string{"instance/observation", "instance/planning"}, pure: true},
+		{name: "instance/podtemplate", does: "what pod is asked for, and what a change takes", uses: []string{"instance/planning", "instance/podstate"}, pure: true},
+		{name: "instance/volumeclaim", does: "which claims are made, changed and kept", uses: []string{"instance/observation", "instance/planning", "instance/storage"}, pure: true},
 	}
 }
 

@@ -18,16 +18,33 @@ import (
 func TestThePlannersPackagesAreAsTheyAreDrawn(t *testing.T) {
 	root, err := binaries.Root()
 	require.NoError(t, err)
-	packages, err := list(t.Context(), filepath.Join(root, "shared"))
+	all := layers()
+	checkLayers(t, root, "shared", all)
+	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
 	require.NoError(t, err)
-	all, above := layers(), []string{}
+	assert.Contains(t, string(text), drawing(all), "docs/architecture.md does not draw the layers like this")
+}
+
+// What an operator decides beside its controller imports downward only and is pure.
+func TestThePackagesOfOperatorsAreAsTheTableHasThem(t *testing.T) {
+	root, err := binaries.Root()
+	require.NoError(t, err)
+	checkLayers(t, root, "operators", operatorLayers())
+}
+
+// checkLayers compares the packages of a module with a table of layers.
+func checkLayers(t *testing.T, root, module string, all []layer) {
+	t.Helper()
+	packages, err := list(t.Context(), filepath.Join(root, module))
+	require.NoError(t, err)
+	above := []string{}
 	for _, l := range slices.Backward(all) {
-		path := prefix + "shared/" + l.name
+		path := prefix + module + "/" + l.name
 		at := slices.IndexFunc(packages, func(p pkg) bool { return p.ImportPath == path })
 		require.GreaterOrEqual(t, at, 0, "there is no package %s", path)
 		var uses []string
 		for _, imported := range packages[at].Imports {
-			name, ours := strings.CutPrefix(imported, prefix+"shared/")
+			name, ours := strings.CutPrefix(imported, prefix+module+"/")
 			if ours && slices.ContainsFunc(all, func(other layer) bool { return other.name == name }) {
 				uses = append(uses, name)
 			}
@@ -41,9 +58,6 @@ func TestThePlannersPackagesAreAsTheyAreDrawn(t *testing.T) {
 		above = append(above, l.name)
 		assert.LessOrEqual(t, linesOf(t, packages[at].Dir), maxLayer, "lines of %s: split it", path)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
-	require.NoError(t, err)
-	assert.Contains(t, string(text), drawing(all), "docs/architecture.md does not draw the layers like this")
 }
 
 // data are packages of which pure ones use types and hashes alone.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -18,9 +19,9 @@ import (
 // KV-23, VOL-01: the status that follows the change of a claim tells of the claim
 // as it is after it, so that nobody takes the Instance for up to date in between.
 func TestAVolumeThatHasJustBeenAskedToGrowIsNotUpToDate(t *testing.T) {
-	s := world(t, func(s *snapshot) { s.volumes[0].template.Storage = resource.MustParse("2Gi") })
+	s := world(t, func(s *observation.Snapshot) { s.Volumes[0].Template.Storage = resource.MustParse("2Gi") })
 	r := &reconciler{operator.Env{
-		Client:   fake.NewClientBuilder().WithObjects(s.volumes[0].claim.DeepCopy()).Build(),
+		Client:   fake.NewClientBuilder().WithObjects(s.Volumes[0].Claim.DeepCopy()).Build(),
 		Recorder: events.NewFakeRecorder(1),
 	}}
 	p := makePlan(s)

@@ -73,7 +73,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	s := r.observe(ctx, instance)
-	if s.gone {
+	if s.Gone {
 		return reconcile.Result{}, nil
 	}
 	p := makePlan(s)
@@ -82,11 +82,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case acted.Err != nil && apierrors.IsConflict(acted.Err):
 		// What was planned rests on an old version: plan again, say nothing.
 		return reconcile.Result{RequeueAfter: step.ConflictDelay}, nil
-	case p.removeFinalizer && acted.Kind == step.KindDone:
+	case p.RemoveFinalizer && acted.Kind == step.KindDone:
 		return reconcile.Result{}, nil
 	}
 	found := report(s, p, acted, r.Now())
-	wait, err := r.Status.Write(ctx, s.instance, &found.before, &found.after, found.transitions)
+	wait, err := r.Status.Write(ctx, s.Instance, &found.before, &found.after, found.transitions)
 	switch {
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: step.ConflictDelay}, nil

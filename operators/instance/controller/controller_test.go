@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/status"
@@ -764,10 +765,10 @@ func TestAVolumeAttributesClassThatIsDroppedIsAskedForOnce(t *testing.T) {
 	server := &forgetful{}
 	r := &reconciler{Env: operator.Env{Client: server, Recorder: events.NewFakeRecorder(8)}}
 	s := world(t, attributes("gold", "", ""))
-	look := func() *plan {
-		v := &s.volumes[0]
-		v.dropped = false
-		require.NoError(t, r.observeAttributes(t.Context(), s.instance, v))
+	look := func() *planning.Plan {
+		v := &s.Volumes[0]
+		v.Dropped = false
+		require.NoError(t, r.observeAttributes(t.Context(), s.Instance, v))
 		return makePlan(s)
 	}
 	for range 3 {
@@ -775,10 +776,10 @@ func TestAVolumeAttributesClassThatIsDroppedIsAskedForOnce(t *testing.T) {
 		found := report(s, p, r.act(t.Context(), s, p), clock())
 		assert.Equal(t, v1alpha1.ReasonAttributesUnsupported, found.outcome.Reason)
 		assert.Equal(t, v1alpha1.ReasonAttributesUnsupported, found.after.Volumes[0].Change)
-		s.instance.Status.Volumes, s.instance.Status.ObservedGeneration = found.after.Volumes, found.after.ObservedGeneration
+		s.Instance.Status.Volumes, s.Instance.Status.ObservedGeneration = found.after.Volumes, found.after.ObservedGeneration
 	}
 	assert.Equal(t, 1, server.patches)
-	s.instance.Generation++
+	s.Instance.Generation++
 	assert.Equal(t, "ClaimUpdated", actions(look()), "another spec is another attempt")
 }
 

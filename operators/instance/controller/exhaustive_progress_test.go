@@ -13,6 +13,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
+	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
+	"github.com/tidb-groups/tidb-groups/operators/instance/volumeclaim"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -70,9 +73,9 @@ func arrivals() map[string]bool {
 func (k *stock) follow(st state) (end string, steps int) {
 	s := k.snapshot(st)
 	for steps = range enough {
-		ours := slices.Contains(s.instance.Finalizers, v1alpha1.FinalizerInstance)
-		if s.instance.DeletionTimestamp != nil && !ours {
-			if slices.Equal(s.instance.Finalizers, []string{"example.com/x"}) {
+		ours := slices.Contains(s.Instance.Finalizers, v1alpha1.FinalizerInstance)
+		if s.Instance.DeletionTimestamp != nil && !ours {
+			if slices.Equal(s.Instance.Finalizers, []string{"example.com/x"}) {
 				return "held by others", steps
 			}
 			return "gone", steps
@@ -82,11 +85,11 @@ func (k *stock) follow(st state) (end string, steps int) {
 		moved := surround(s)
 		switch {
 		case actions(p) != "" || moved:
-		case p.outcome.Reason == v1alpha1.ReasonCreating: // its record is written
-		case p.outcome.Kind == step.KindDone:
+		case p.Outcome.Reason == v1alpha1.ReasonCreating: // its record is written
+		case p.Outcome.Kind == step.KindDone:
 			return "arrived", steps
 		default:
-			return fmt.Sprintf("%s %s", p.outcome.Kind, p.outcome.Reason), steps
+			return fmt.Sprintf("%s %s", p.Outcome.Kind, p.Outcome.Reason), steps
 		}
 	}
 	return "it goes round in circles", enough
@@ -94,48 +97,48 @@ func (k *stock) follow(st state) (end string, steps int) {
 
 // carryOut returns the state after a plan, and the status that goes with it, have
 // been written.
-func carryOut(s *snapshot, p *plan) *snapshot {
-	next, i := *s, *s.instance
-	next.instance, next.volumes = &i, slices.Clone(s.volumes)
+func carryOut(s *observation.Snapshot, p *planning.Plan) *observation.Snapshot {
+	next, i := *s, *s.Instance
+	next.Instance, next.Volumes = &i, slices.Clone(s.Volumes)
 	i.Finalizers = slices.Clone(i.Finalizers)
-	if p.addFinalizer {
+	if p.AddFinalizer {
 		i.Finalizers = append(i.Finalizers, v1alpha1.FinalizerInstance)
 	}
-	if p.removeFinalizer {
+	if p.RemoveFinalizer {
 		letGo(s)(&i, v1alpha1.FinalizerInstance)
 	}
-	for _, c := range p.createClaims {
-		claim := c.claim.DeepCopy()
+	for _, c := range p.CreateClaims {
+		claim := c.Claim.DeepCopy()
 		claim.UID, claim.Status.Phase = types.UID("new-"+claim.Name), corev1.ClaimPending
-		next.volumes[c.index].claim = claim
+		next.Volumes[c.Index].Claim = claim
 	}
-	for at, v := range next.volumes {
-		for _, c := range p.patchClaims {
-			if c.claim == v.claim {
-				next.volumes[at].claim = v.claim.DeepCopy()
-				merge(&next.volumes[at].claim.ObjectMeta, c.body)
+	for at, v := range next.Volumes {
+		for _, c := range p.PatchClaims {
+			if c.Claim == v.Claim {
+				next.Volumes[at].Claim = v.Claim.DeepCopy()
+				merge(&next.Volumes[at].Claim.ObjectMeta, c.Body)
 			}
 		}
-		for _, d := range p.deleteClaims {
-			if d.claim == v.claim {
-				next.volumes[at].claim = v.claim.DeepCopy()
-				next.volumes[at].claim.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
+		for _, d := range p.DeleteClaims {
+			if d.Claim == v.Claim {
+				next.Volumes[at].Claim = v.Claim.DeepCopy()
+				next.Volumes[at].Claim.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 			}
 		}
 	}
 	switch {
-	case p.createPod != nil:
-		next.pod = p.createPod.DeepCopy()
-		next.pod.UID, next.pod.Status.Phase = "new-pod", corev1.PodPending
-	case p.patchPod != nil:
-		next.pod = s.pod.DeepCopy()
-		merge(&next.pod.ObjectMeta, p.patchPod.body)
-	case p.deletePod != nil:
-		next.pod = s.pod.DeepCopy()
-		next.pod.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
+	case p.CreatePod != nil:
+		next.Pod = p.CreatePod.DeepCopy()
+		next.Pod.UID, next.Pod.Status.Phase = "new-pod", corev1.PodPending
+	case p.PatchPod != nil:
+		next.Pod = s.Pod.DeepCopy()
+		merge(&next.Pod.ObjectMeta, p.PatchPod.Body)
+	case p.DeletePod != nil:
+		next.Pod = s.Pod.DeepCopy()
+		next.Pod.DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 	}
-	for at, v := range volumeStatus(&next, p) {
-		next.volumes[at].recorded = v.ClaimUID
+	for at, v := range volumeclaim.Status(&next, p) {
+		next.Volumes[at].Recorded = v.ClaimUID
 	}
 	return &next
 }
@@ -165,39 +168,39 @@ func merge(meta *metav1.ObjectMeta, body map[string]any) {
 // surround does what everybody else does: scheduler and kubelet, the volumes'
 // provisioner, the garbage collector and the group's operator. It says whether
 // anything was left to do.
-func surround(s *snapshot) bool {
+func surround(s *observation.Snapshot) bool {
 	moved := false
-	if s.pod != nil && s.pod.DeletionTimestamp != nil {
-		s.pod, moved = nil, true
+	if s.Pod != nil && s.Pod.DeletionTimestamp != nil {
+		s.Pod, moved = nil, true
 	}
-	for at, v := range s.volumes {
-		if v.claim != nil && v.claim.DeletionTimestamp != nil && (s.pod == nil || s.pod.Spec.NodeName == "") {
-			s.volumes[at].claim, moved = nil, true
+	for at, v := range s.Volumes {
+		if v.Claim != nil && v.Claim.DeletionTimestamp != nil && (s.Pod == nil || s.Pod.Spec.NodeName == "") {
+			s.Volumes[at].Claim, moved = nil, true
 		}
 	}
-	if p := s.pod; p != nil && p.Spec.NodeName == "" && !slices.ContainsFunc(s.volumes, func(v volume) bool { return v.claim == nil }) {
-		s.pod, moved = p.DeepCopy(), true
-		s.pod.Spec.NodeName, s.pod.Status.Phase = "n1", corev1.PodRunning
-		for at, v := range s.volumes {
-			s.volumes[at].claim = v.claim.DeepCopy()
-			if v.claim.Status.Phase == corev1.ClaimPending {
-				s.volumes[at].claim.Status.Phase, s.volumes[at].claim.Spec.VolumeName = corev1.ClaimBound, "pv"
+	if p := s.Pod; p != nil && p.Spec.NodeName == "" && !slices.ContainsFunc(s.Volumes, func(v observation.Volume) bool { return v.Claim == nil }) {
+		s.Pod, moved = p.DeepCopy(), true
+		s.Pod.Spec.NodeName, s.Pod.Status.Phase = "n1", corev1.PodRunning
+		for at, v := range s.Volumes {
+			s.Volumes[at].Claim = v.Claim.DeepCopy()
+			if v.Claim.Status.Phase == corev1.ClaimPending {
+				s.Volumes[at].Claim.Status.Phase, s.Volumes[at].Claim.Spec.VolumeName = corev1.ClaimBound, "pv"
 			}
 		}
 	}
-	if s.instance.DeletionTimestamp == nil {
+	if s.Instance.DeletionTimestamp == nil {
 		return moved
 	}
-	before := len(s.instance.Finalizers)
-	if s.pod != nil && slices.Contains(s.instance.Finalizers, metav1.FinalizerOrphanDependents) {
-		s.pod = s.pod.DeepCopy()
-		s.pod.OwnerReferences = slices.DeleteFunc(s.pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == s.instance.UID })
+	before := len(s.Instance.Finalizers)
+	if s.Pod != nil && slices.Contains(s.Instance.Finalizers, metav1.FinalizerOrphanDependents) {
+		s.Pod = s.Pod.DeepCopy()
+		s.Pod.OwnerReferences = slices.DeleteFunc(s.Pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == s.Instance.UID })
 	}
-	s.instance.Finalizers = without(s.instance.Finalizers, metav1.FinalizerOrphanDependents)
-	if !s.ownerless {
-		s.instance.Finalizers = without(s.instance.Finalizers, v1alpha1.FinalizerMember)
+	s.Instance.Finalizers = without(s.Instance.Finalizers, metav1.FinalizerOrphanDependents)
+	if !s.Ownerless {
+		s.Instance.Finalizers = without(s.Instance.Finalizers, v1alpha1.FinalizerMember)
 	}
-	return moved || len(s.instance.Finalizers) < before
+	return moved || len(s.Instance.Finalizers) < before
 }
 
 func without(list []string, gone ...string) []string {

@@ -15,6 +15,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
+	"github.com/tidb-groups/tidb-groups/operators/instance/podtemplate"
+	"github.com/tidb-groups/tidb-groups/operators/instance/volumeclaim"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -133,13 +136,13 @@ type stock struct {
 	pods      map[string]*corev1.Pod
 	claims    [2]map[string]*corev1.PersistentVolumeClaim
 	templates []v1alpha1.VolumeClaimTemplate
-	world     *snapshot
+	world     *observation.Snapshot
 }
 
 func newStock(t *testing.T) *stock {
 	t.Helper()
 	w := world(t)
-	k := &stock{instance: w.instance, template: w.template, world: w, pods: map[string]*corev1.Pod{}}
+	k := &stock{instance: w.Instance, template: w.Template, world: w, pods: map[string]*corev1.Pod{}}
 	for _, name := range []string{"data", "raft"} {
 		k.templates = append(k.templates, v1alpha1.VolumeClaimTemplate{Name: name, Storage: resource.MustParse("1Gi"), StorageClassName: ptr.To("fast")})
 	}
@@ -160,7 +163,7 @@ func (k *stock) pod(t *testing.T, name string) *corev1.Pod {
 	if name == "absent" {
 		return nil
 	}
-	var changes []func(*snapshot)
+	var changes []func(*observation.Snapshot)
 	switch {
 	case strings.HasSuffix(name, "stale"):
 		changes = append(changes, respelled(image("pingcap/pd:v8.5.6")))
@@ -168,13 +171,13 @@ func (k *stock) pod(t *testing.T, name string) *corev1.Pod {
 		changes = append(changes, respelled(label("team", "green")))
 	}
 	other := world(t, changes...)
-	old := other.instance
+	old := other.Instance
 	if len(changes) > 0 {
 		old.Spec.Revision = "r0"
 	}
-	pod, err := renderPod(old, other.template)
+	pod, err := podtemplate.Render(old, other.Template)
 	assert.NoError(t, err)
-	pod.UID, pod.Spec.NodeName, pod.Status = "pod-uid", "n1", *k.world.pod.Status.DeepCopy()
+	pod.UID, pod.Spec.NodeName, pod.Status = "pod-uid", "n1", *k.world.Pod.Status.DeepCopy()
 	switch words := strings.Fields(name); {
 	case name == "foreign":
 		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "x", UID: "x", Controller: ptr.To(true)}}
@@ -195,7 +198,7 @@ func (k *stock) claim(at int, name string) *corev1.PersistentVolumeClaim {
 	if name == "absent" {
 		return nil
 	}
-	c := renderClaim(k.instance, k.template, k.templates[at])
+	c := volumeclaim.Render(k.instance, k.template, k.templates[at])
 	c.UID, c.Spec.VolumeName = types.UID(fmt.Sprintf("claim-%d", at)), "pv"
 	c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}
 	switch name {
@@ -217,7 +220,7 @@ func (k *stock) claim(at int, name string) *corev1.PersistentVolumeClaim {
 }
 
 // snapshot makes a state.
-func (k *stock) snapshot(st state) *snapshot {
+func (k *stock) snapshot(st state) *observation.Snapshot {
 	i := &v1alpha1.Instance{TypeMeta: k.instance.TypeMeta, ObjectMeta: k.instance.ObjectMeta, Spec: k.instance.Spec}
 	i.Finalizers = nil
 	words := map[rune]string{
@@ -250,26 +253,26 @@ func (k *stock) snapshot(st state) *snapshot {
 		}}
 	}
 	i.Spec.VolumeClaimTemplates = k.templates[:len(st.claims)]
-	s := &snapshot{instance: i, pod: k.pods[st.pod], template: k.template, classes: k.world.classes, ownerless: strings.HasSuffix(st.finalizers, "G")}
+	s := &observation.Snapshot{Instance: i, Pod: k.pods[st.pod], Template: k.template, Classes: k.world.Classes, Ownerless: strings.HasSuffix(st.finalizers, "G")}
 	if st.has("classless") {
-		s.classes = nil
+		s.Classes = nil
 	}
 	if st.has("invalid") {
-		s.template, s.templateErr = nil, errors.New("unknown field")
+		s.Template, s.TemplateErr = nil, errors.New("unknown field")
 	}
 	for at, c := range st.claims {
-		v := volume{template: k.templates[at], name: names.Claim(k.templates[at].Name, i.Name), claim: k.claims[at][c.claim]}
+		v := observation.Volume{Template: k.templates[at], Name: names.Claim(k.templates[at].Name, i.Name), Claim: k.claims[at][c.claim]}
 		switch c.recorded {
 		case "this":
-			v.recorded = v.claim.UID
+			v.Recorded = v.Claim.UID
 		case "another":
-			v.recorded = "lost"
+			v.Recorded = "lost"
 		}
-		s.volumes = append(s.volumes, v)
-		i.Status.Volumes = append(i.Status.Volumes, v1alpha1.VolumeStatus{Name: v.template.Name, ClaimName: v.name, ClaimUID: v.recorded})
+		s.Volumes = append(s.Volumes, v)
+		i.Status.Volumes = append(i.Status.Volumes, v1alpha1.VolumeStatus{Name: v.Template.Name, ClaimName: v.Name, ClaimUID: v.Recorded})
 	}
 	if st.has("unreadable") {
-		*s = snapshot{instance: i, err: errors.New("timeout")}
+		*s = observation.Snapshot{Instance: i, Err: errors.New("timeout")}
 	}
 	return s
 }
@@ -298,7 +301,7 @@ func TestEveryStateIsPlannedSafely(t *testing.T) {
 				return
 			}
 			if bad++; bad <= complaints {
-				t.Errorf("%s: plan %q, %s: %s", st, actions(p), p.outcome.Reason, strings.Join(wrong, "; "))
+				t.Errorf("%s: plan %q, %s: %s", st, actions(p), p.Outcome.Reason, strings.Join(wrong, "; "))
 			}
 		})
 		assert.Equal(t, space.size(), checked)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/expiry"
+	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
@@ -99,45 +100,45 @@ func TestOnlyTheClaimThatWasRetiredExpiresAtItsTime(t *testing.T) {
 }
 
 func TestARetiredClaimSaysWhenItExpires(t *testing.T) {
-	week := func(s *snapshot) {
-		s.now, s.instance.Spec.ClaimRetention.RetainFor = clock(), &metav1.Duration{Duration: 168 * time.Hour}
+	week := func(s *observation.Snapshot) {
+		s.Now, s.Instance.Spec.ClaimRetention.RetainFor = clock(), &metav1.Duration{Duration: 168 * time.Hour}
 	}
 	for name, c := range map[string]struct {
-		world []func(*snapshot)
+		world []func(*observation.Snapshot)
 		want  any
 	}{
-		"when its member has left":               {[]func(*snapshot){deleting, noPod, drained, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
-		"after a scale-in":                       {[]func(*snapshot){deleting, noPod, retire, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
-		"never, if nobody says so":               {[]func(*snapshot){deleting, noPod, drained}, nil},
-		"never, if somebody else has brought it": {[]func(*snapshot){deleting, noPod, otherClaim, drained, week}, nil},
-		"if its group went after it had left":    {[]func(*snapshot){deleting, noPod, retire, drained, groupless, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
+		"when its member has left":               {[]func(*observation.Snapshot){deleting, noPod, drained, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
+		"after a scale-in":                       {[]func(*observation.Snapshot){deleting, noPod, retire, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
+		"never, if nobody says so":               {[]func(*observation.Snapshot){deleting, noPod, drained}, nil},
+		"never, if somebody else has brought it": {[]func(*observation.Snapshot){deleting, noPod, otherClaim, drained, week}, nil},
+		"if its group went after it had left":    {[]func(*observation.Snapshot){deleting, noPod, retire, drained, groupless, week}, clock().Add(168 * time.Hour).Format(time.RFC3339)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := makePlan(world(t, c.world...))
-			require.Len(t, p.patchClaims, 1)
-			annotations := p.patchClaims[0].body["metadata"].(map[string]any)["annotations"].(map[string]any)
+			require.Len(t, p.PatchClaims, 1)
+			annotations := p.PatchClaims[0].Body["metadata"].(map[string]any)["annotations"].(map[string]any)
 			require.Contains(t, annotations, v1alpha1.AnnotationExpires, "a time of another retirement does not stay")
 			assert.Equal(t, c.want, annotations[v1alpha1.AnnotationExpires])
 		})
 	}
 	p := makePlan(world(t, deleting, noPod, week))
-	assert.Empty(t, p.patchClaims, "a member that stays in the cluster keeps its claim")
+	assert.Empty(t, p.PatchClaims, "a member that stays in the cluster keeps its claim")
 }
 
 // P3: a group that is deleted in the middle of a scale-in leaves the claims of those
 // that have not left as those of all its members.
 func TestAMemberThatWasOnItsWayOutWhenItsGroupWentHasNotLeft(t *testing.T) {
-	scaled := func(s *snapshot) {
-		s.now, s.instance.Spec.ClaimRetention.RetainFor = clock(), &metav1.Duration{Duration: time.Hour}
-		s.instance.Spec.ClaimRetention.WhenScaled = v1alpha1.DeleteClaim
+	scaled := func(s *observation.Snapshot) {
+		s.Now, s.Instance.Spec.ClaimRetention.RetainFor = clock(), &metav1.Duration{Duration: time.Hour}
+		s.Instance.Spec.ClaimRetention.WhenScaled = v1alpha1.DeleteClaim
 	}
 	p := makePlan(world(t, deleting, noPod, member, retire, groupless, scaled))
-	assert.True(t, p.removeFinalizer)
-	assert.Empty(t, p.deleteClaims)
-	assert.Empty(t, p.patchClaims, "neither retired nor to expire")
+	assert.True(t, p.RemoveFinalizer)
+	assert.Empty(t, p.DeleteClaims)
+	assert.Empty(t, p.PatchClaims, "neither retired nor to expire")
 
 	p = makePlan(world(t, deleting, noPod, member, retire, drained, groupless, scaled))
-	assert.Len(t, p.deleteClaims, 1, "whoever has left is deleted as the user wished")
+	assert.Len(t, p.DeleteClaims, 1, "whoever has left is deleted as the user wished")
 }
 
 // P3: the operator deletes what has expired, and nothing that has not, or whose mark

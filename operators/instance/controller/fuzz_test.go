@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/hostile"
 )
@@ -14,20 +15,20 @@ import (
 func FuzzAnInstance(f *testing.F) {
 	hostile.Fuzz(f, "1", func(t *testing.T, attempt hostile.Attempt) {
 		s := world(t)
-		i := s.instance
+		i := s.Instance
 		if !hostile.Into(&i.Spec, func() int32 { return 1 }, attempt) {
 			return
 		}
 		if json.Valid([]byte(attempt.Config)) { // the API server takes nothing else
 			i.Spec.PodTemplate.Raw = []byte(attempt.Config)
 		}
-		s.template, s.templateErr = decodeTemplate(i.Spec.PodTemplate)
+		s.Template, s.TemplateErr = decodeTemplate(i.Spec.PodTemplate)
 		hostile.Judge(t, v1alpha1.KindInstance, func() any {
-			bare := &snapshot{instance: i, now: s.now, template: s.template, templateErr: s.templateErr, classes: s.classes}
+			bare := &observation.Snapshot{Instance: i, Now: s.Now, Template: s.Template, TemplateErr: s.TemplateErr, Classes: s.Classes}
 			for _, v := range i.Spec.VolumeClaimTemplates {
-				bare.volumes = append(bare.volumes, volume{template: v, name: v.Name + "-" + i.Name})
+				bare.Volumes = append(bare.Volumes, observation.Volume{Template: v, Name: v.Name + "-" + i.Name})
 			}
-			for _, seen := range []*snapshot{s, bare} {
+			for _, seen := range []*observation.Snapshot{s, bare} {
 				found := report(seen, makePlan(seen), step.Done(), clock())
 				i.Status.Conditions = found.after.Conditions
 			}

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
+	"github.com/tidb-groups/tidb-groups/operators/instance/podstate"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -23,19 +25,19 @@ func TestAPodIsReadyAndNotBelievedBetweenTwoCrashes(t *testing.T) {
 	}{
 		"it never stopped":                         {0, 0, time.Second, 0},
 		"it has stopped once":                      {1, time.Second, time.Second, 0},
-		"it has stopped twice":                     {2, time.Second, time.Second, proven - time.Second},
-		"it has stopped often, and runs by now":    {9, time.Second, proven, 0},
-		"it has stopped after it had run for long": {2, proven, time.Second, 0},
+		"it has stopped twice":                     {2, time.Second, time.Second, podstate.Proven - time.Second},
+		"it has stopped often, and runs by now":    {9, time.Second, podstate.Proven, 0},
+		"it has stopped after it had run for long": {2, podstate.Proven, time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			i, found := judge(t, step.Done(), func(s *snapshot) {
+			i, found := judge(t, step.Done(), func(s *observation.Snapshot) {
 				status := corev1.ContainerStatus{Name: "tikv", Ready: true, RestartCount: c.restarts}
 				status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(clock().Add(-c.runs))}
 				if c.restarts > 0 {
 					ended := clock().Add(-c.runs)
 					status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, StartedAt: metav1.NewTime(ended.Add(-c.ran)), FinishedAt: metav1.NewTime(ended)}
 				}
-				s.pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
+				s.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
 			})
 			pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
 			assert.Equal(t, metav1.ConditionTrue, pod.Status)

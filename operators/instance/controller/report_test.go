@@ -16,17 +16,20 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
+	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
+	"github.com/tidb-groups/tidb-groups/operators/instance/podstate"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/invariants"
 )
 
 // judge reports on a world, checks what must hold of every status, and returns
 // the Instance as it would then be.
-func judge(t *testing.T, acted step.Outcome, changes ...func(*snapshot)) (*v1alpha1.Instance, finding) {
+func judge(t *testing.T, acted step.Outcome, changes ...func(*observation.Snapshot)) (*v1alpha1.Instance, finding) {
 	t.Helper()
 	s := world(t, changes...)
 	found := report(s, makePlan(s), acted, clock())
-	i := s.instance.DeepCopy()
+	i := s.Instance.DeepCopy()
 	i.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.KindInstance}
 	i.Status.Conditions = found.after.Conditions
 	i.Status.ObservedGeneration, i.Status.Volumes = found.after.ObservedGeneration, found.after.Volumes
@@ -38,139 +41,143 @@ func judge(t *testing.T, acted step.Outcome, changes ...func(*snapshot)) (*v1alp
 }
 
 func TestReportNamesWhatBlocksAndWhoMustAct(t *testing.T) {
-	gate := func(s *snapshot) { s.instance.Spec.ReadinessGates = []string{v1alpha1.ConditionHealthy} }
-	unhealthy := func(s *snapshot) {
-		s.instance.Status.Conditions = append(s.instance.Status.Conditions, metav1.Condition{
+	gate := func(s *observation.Snapshot) { s.Instance.Spec.ReadinessGates = []string{v1alpha1.ConditionHealthy} }
+	unhealthy := func(s *observation.Snapshot) {
+		s.Instance.Status.Conditions = append(s.Instance.Status.Conditions, metav1.Condition{
 			Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMemberUnhealthy, Message: "no answer", ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(clock()),
 		})
 	}
-	on := func(nodes ...string) func(*snapshot) {
-		return func(s *snapshot) { s.volumes[0].place = place{bound: true, nodes: nodes} }
+	on := func(nodes ...string) func(*observation.Snapshot) {
+		return func(s *observation.Snapshot) { s.Volumes[0].Place = observation.Place{Bound: true, Nodes: nodes} }
 	}
 	forgotten := func(reason string, code int32) corev1.ContainerState {
 		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code}}
 	}
-	noClass := func(s *snapshot) { s.classes = map[string]*storagev1.StorageClass{} }
-	lateBinding := func(s *snapshot) {
-		s.classes["fast"].VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
+	noClass := func(s *observation.Snapshot) { s.Classes = map[string]*storagev1.StorageClass{} }
+	lateBinding := func(s *observation.Snapshot) {
+		s.Classes["fast"].VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
 	}
-	noClassNamed := func(s *snapshot) { s.volumes[0].claim.Spec.StorageClassName = nil }
-	staticVolume := func(s *snapshot) { s.volumes[0].claim.Spec.StorageClassName = ptr.To("") }
-	lostVolume := func(s *snapshot) { s.volumes[0].claim.Status.Phase = corev1.ClaimLost }
-	unschedulable := func(s *snapshot) {
-		s.pod.Spec.NodeName = ""
-		s.pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+	noClassNamed := func(s *observation.Snapshot) { s.Volumes[0].Claim.Spec.StorageClassName = nil }
+	staticVolume := func(s *observation.Snapshot) { s.Volumes[0].Claim.Spec.StorageClassName = ptr.To("") }
+	lostVolume := func(s *observation.Snapshot) { s.Volumes[0].Claim.Status.Phase = corev1.ClaimLost }
+	unschedulable := func(s *observation.Snapshot) {
+		s.Pod.Spec.NodeName = ""
+		s.Pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 			Message: "0/3 nodes are available: 2 node(s) had untolerated taint(s), 1 Insufficient cpu. no new claims to deallocate, preemption: 0/3 nodes are available",
 		}}}
 	}
-	gated := func(s *snapshot) {
+	gated := func(s *observation.Snapshot) {
 		unschedulable(s)
-		s.pod.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated
+		s.Pod.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated
 	}
-	unseen := func(s *snapshot) {
-		s.pod.Spec.NodeName, s.pod.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
+	unseen := func(s *observation.Snapshot) {
+		s.Pod.Spec.NodeName, s.Pod.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
 	}
-	preparing := func(s *snapshot) {
-		s.now = clock()
-		s.pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
-		s.pod.Spec.Volumes = append(s.pod.Spec.Volumes,
+	preparing := func(s *observation.Snapshot) {
+		s.Now = clock()
+		s.Pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
+		s.Pod.Spec.Volumes = append(s.Pod.Spec.Volumes,
 			corev1.Volume{Name: "a", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "tls"}}},
 			corev1.Volume{Name: "b", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "basic-pd-r1"}}}})
 	}
-	sidecar := func(is corev1.ContainerStatus) func(*snapshot) {
-		return func(s *snapshot) {
+	sidecar := func(is corev1.ContainerStatus) func(*observation.Snapshot) {
+		return func(s *observation.Snapshot) {
 			is.Name = "x"
-			s.pod.Spec.InitContainers = []corev1.Container{{Name: "x", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
-			s.pod.Status.InitContainerStatuses = []corev1.ContainerStatus{is}
+			s.Pod.Spec.InitContainers = []corev1.Container{{Name: "x", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
+			s.Pod.Status.InitContainerStatuses = []corev1.ContainerStatus{is}
 		}
 	}
-	silent := func(s *snapshot) { s.pod.Status.Conditions[1].Status = corev1.ConditionFalse }
+	silent := func(s *observation.Snapshot) { s.Pod.Status.Conditions[1].Status = corev1.ConditionFalse }
 	oom := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}
-	invalid := func(s *snapshot) { s.template, s.templateErr = nil, errors.New(`unknown field "contaners"`) }
-	evicted := func(s *snapshot) { s.pod.Status.Phase, s.pod.Status.Reason = corev1.PodFailed, "Evicted" }
-	lowOnDisk := func(s *snapshot) {
+	invalid := func(s *observation.Snapshot) {
+		s.Template, s.TemplateErr = nil, errors.New(`unknown field "contaners"`)
+	}
+	evicted := func(s *observation.Snapshot) { s.Pod.Status.Phase, s.Pod.Status.Reason = corev1.PodFailed, "Evicted" }
+	lowOnDisk := func(s *observation.Snapshot) {
 		evicted(s)
-		s.pod.Status.Message = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 2Mi. "
+		s.Pod.Status.Message = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 2Mi. "
 	}
-	turnedAway := func(s *snapshot) {
-		s.now, s.pod.CreationTimestamp = clock(), metav1.NewTime(clock())
-		s.pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "Pod was rejected: The node had condition: [DiskPressure]. "}
+	turnedAway := func(s *observation.Snapshot) {
+		s.Now, s.Pod.CreationTimestamp = clock(), metav1.NewTime(clock())
+		s.Pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "Pod was rejected: The node had condition: [DiskPressure]. "}
 	}
-	strangersClaim := func(s *snapshot) { s.volumes[0].claim.Labels = map[string]string{v1alpha1.LabelInstance: "other-0"} }
+	strangersClaim := func(s *observation.Snapshot) {
+		s.Volumes[0].Claim.Labels = map[string]string{v1alpha1.LabelInstance: "other-0"}
+	}
 
 	done := step.Done()
 	for name, c := range map[string]struct {
 		acted   step.Outcome
-		world   []func(*snapshot)
+		world   []func(*observation.Snapshot)
 		reason  string
 		stalled bool
 		says    string
 	}{
-		"an image that cannot be pulled":           {done, []func(*snapshot){waitingPod("ErrImagePull", "rpc error: 17")}, v1alpha1.ReasonImagePullFailed, false, "or imagePullSecrets: correct spec.image (kubectl -n ns edit pdgroup basic-pd)"},
-		"an image of an Instance without a group":  {done, []func(*snapshot){alone, waitingPod("ErrImagePull", "rpc error: 17")}, v1alpha1.ReasonImagePullFailed, false, "or imagePullSecrets: correct spec.podTemplate (kubectl -n ns edit instance basic-pd-0)"},
-		"an image name that is none":               {done, []func(*snapshot){waitingPod("InvalidImageName", "")}, v1alpha1.ReasonImagePullFailed, false, "is not a valid image name: correct it, or the version: spec.image (kubectl -n ns edit pdgroup basic-pd)"},
-		"an image that may not be pulled":          {done, []func(*snapshot){waitingPod("ErrImageNeverPull", "")}, v1alpha1.ReasonImagePullFailed, false, "node n1"},
-		"a Secret that is missing":                 {done, []func(*snapshot){waitingPod("CreateContainerConfigError", `secret "root" not found`)}, v1alpha1.ReasonMissingReference, false, `secret "root" not found`},
-		"a key that is missing":                    {done, []func(*snapshot){waitingPod("CreateContainerConfigError", "couldn't find key k in ConfigMap ns/c")}, v1alpha1.ReasonMissingReference, false, "key k"},
-		"a configuration that the kubelet refuses": {done, []func(*snapshot){waitingPod("CreateContainerConfigError", "container has runAsNonRoot")}, v1alpha1.ReasonContainerConfig, false, "runAsNonRoot"},
-		"a container that cannot be created":       {done, []func(*snapshot){waitingPod("CreateContainerError", "id 4711")}, v1alpha1.ReasonContainerConfig, false, "CreateContainerError"},
-		"a container in a crash loop":              {done, []func(*snapshot){waitingPod("CrashLoopBackOff", "back-off 40s")}, v1alpha1.ReasonContainerCrashing, false, "kubectl logs basic-pd-0 -c pd -n ns --previous"},
-		"a container out of memory":                {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: oom})}, v1alpha1.ReasonContainerCrashing, false, "exit code 137 (OOMKilled)"},
-		"a container started after a crash":        {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: oom})}, v1alpha1.ReasonContainerCrashing, false, "exit code 137 (OOMKilled)"},
-		"a container that its node has lost":       {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: forgotten("Unknown", 255)})}, v1alpha1.ReasonContainerCrashing, false, "was lost by node n1, which was restarted or whose container runtime was (exit code 255, Unknown), and is not ready since: kubectl describe node n1"},
-		"a container that the kubelet cannot find": {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: forgotten("ContainerStatusUnknown", 137)})}, v1alpha1.ReasonContainerCrashing, false, "was lost by node n1"},
-		"a container that exits with 255":          {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: forgotten("Error", 255)})}, v1alpha1.ReasonContainerCrashing, false, "stopped with exit code 255 (Error)"},
-		"a probe that fails":                       {done, []func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container pd in pod basic-pd-0 on node n1"},
-		"a node that does not answer":              {done, []func(*snapshot){silent}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
-		"a sidecar that is not ready":              {done, []func(*snapshot){silent, sidecar(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container x in pod basic-pd-0 on node n1"},
-		"a sidecar that has ended":                 {done, []func(*snapshot){silent, sidecar(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}})}, v1alpha1.ReasonContainerCrashing, false, "container x in pod basic-pd-0"},
-		"a sidecar that is":                        {done, []func(*snapshot){silent, sidecar(corev1.ContainerStatus{Ready: true})}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
-		"a readiness gate of the pod's own": {done, []func(*snapshot){silent, func(s *snapshot) {
-			s.pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
+		"an image that cannot be pulled":           {done, []func(*observation.Snapshot){waitingPod("ErrImagePull", "rpc error: 17")}, v1alpha1.ReasonImagePullFailed, false, "or imagePullSecrets: correct spec.image (kubectl -n ns edit pdgroup basic-pd)"},
+		"an image of an Instance without a group":  {done, []func(*observation.Snapshot){alone, waitingPod("ErrImagePull", "rpc error: 17")}, v1alpha1.ReasonImagePullFailed, false, "or imagePullSecrets: correct spec.podTemplate (kubectl -n ns edit instance basic-pd-0)"},
+		"an image name that is none":               {done, []func(*observation.Snapshot){waitingPod("InvalidImageName", "")}, v1alpha1.ReasonImagePullFailed, false, "is not a valid image name: correct it, or the version: spec.image (kubectl -n ns edit pdgroup basic-pd)"},
+		"an image that may not be pulled":          {done, []func(*observation.Snapshot){waitingPod("ErrImageNeverPull", "")}, v1alpha1.ReasonImagePullFailed, false, "node n1"},
+		"a Secret that is missing":                 {done, []func(*observation.Snapshot){waitingPod("CreateContainerConfigError", `secret "root" not found`)}, v1alpha1.ReasonMissingReference, false, `secret "root" not found`},
+		"a key that is missing":                    {done, []func(*observation.Snapshot){waitingPod("CreateContainerConfigError", "couldn't find key k in ConfigMap ns/c")}, v1alpha1.ReasonMissingReference, false, "key k"},
+		"a configuration that the kubelet refuses": {done, []func(*observation.Snapshot){waitingPod("CreateContainerConfigError", "container has runAsNonRoot")}, v1alpha1.ReasonContainerConfig, false, "runAsNonRoot"},
+		"a container that cannot be created":       {done, []func(*observation.Snapshot){waitingPod("CreateContainerError", "id 4711")}, v1alpha1.ReasonContainerConfig, false, "CreateContainerError"},
+		"a container in a crash loop":              {done, []func(*observation.Snapshot){waitingPod("CrashLoopBackOff", "back-off 40s")}, v1alpha1.ReasonContainerCrashing, false, "kubectl logs basic-pd-0 -c pd -n ns --previous"},
+		"a container out of memory":                {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: oom})}, v1alpha1.ReasonContainerCrashing, false, "exit code 137 (OOMKilled)"},
+		"a container started after a crash":        {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: oom})}, v1alpha1.ReasonContainerCrashing, false, "exit code 137 (OOMKilled)"},
+		"a container that its node has lost":       {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: forgotten("Unknown", 255)})}, v1alpha1.ReasonContainerCrashing, false, "was lost by node n1, which was restarted or whose container runtime was (exit code 255, Unknown), and is not ready since: kubectl describe node n1"},
+		"a container that the kubelet cannot find": {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: forgotten("ContainerStatusUnknown", 137)})}, v1alpha1.ReasonContainerCrashing, false, "was lost by node n1"},
+		"a container that exits with 255":          {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: forgotten("Error", 255)})}, v1alpha1.ReasonContainerCrashing, false, "stopped with exit code 255 (Error)"},
+		"a probe that fails":                       {done, []func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container pd in pod basic-pd-0 on node n1"},
+		"a node that does not answer":              {done, []func(*observation.Snapshot){silent}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
+		"a sidecar that is not ready":              {done, []func(*observation.Snapshot){silent, sidecar(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, v1alpha1.ReasonPodNotReady, false, "container x in pod basic-pd-0 on node n1"},
+		"a sidecar that has ended":                 {done, []func(*observation.Snapshot){silent, sidecar(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}})}, v1alpha1.ReasonContainerCrashing, false, "container x in pod basic-pd-0"},
+		"a sidecar that is":                        {done, []func(*observation.Snapshot){silent, sidecar(corev1.ContainerStatus{Ready: true})}, v1alpha1.ReasonNodeUnreachable, false, "kubectl get node n1"},
+		"a readiness gate of the pod's own": {done, []func(*observation.Snapshot){silent, func(s *observation.Snapshot) {
+			s.Pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
 		}}, v1alpha1.ReasonPodNotReady, false, "waits for a readiness gate of its own"},
-		"a pod that fits nowhere":                  {done, []func(*snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): mend what a node is tainted for"},
-		"a pod whose volume is elsewhere":          {done, []func(*snapshot){unschedulable, on("n7")}, v1alpha1.ReasonPodUnschedulable, false, "its claim data-basic-pd-0 has its volume on node n7: make room there, or let it take pods: kubectl describe node n7"},
-		"a pod whose volume is on two nodes":       {done, []func(*snapshot){unschedulable, on("n7", "n8")}, v1alpha1.ReasonPodUnschedulable, false, "can be used on nodes n7, n8 only"},
-		"a pod that is gated":                      {done, []func(*snapshot){gated}, v1alpha1.ReasonPodPending, false, "SchedulingGated"},
-		"a pod that nobody has scheduled yet":      {done, []func(*snapshot){unseen}, v1alpha1.ReasonPodPending, false, "waits for the scheduler"},
-		"a pod that is being prepared":             {done, []func(*snapshot){preparing}, v1alpha1.ReasonPodPending, false, "needs Secret tls, ConfigMap basic-pd-r1: if one is missing, create it: kubectl -n ns describe pod basic-pd-0"},
-		"an init container that waits for a mount": {done, []func(*snapshot){preparing, initContainer(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}})}, v1alpha1.ReasonPodPending, false, "needs Secret tls"},
-		"an init container that refuses its input": {done, []func(*snapshot){preparing, initContainer(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}})}, v1alpha1.ReasonContainerCrashing, false, "container users in pod basic-pd-0 stopped with exit code 1 (Error) and is not ready since: kubectl logs basic-pd-0 -c users -n ns --previous"},
-		"a pod that was evicted":                   {done, []func(*snapshot){evicted}, v1alpha1.ReasonPodFailed, false, "Evicted"},
-		"a pod whose node is low on disk":          {done, []func(*snapshot){lowOnDisk}, v1alpha1.ReasonPodFailed, false, "available: 2Mi) and is made anew: node n1 is short of something, such as room on its disk: make room there: kubectl describe node n1"},
-		"a pod that its node has turned away":      {done, []func(*snapshot){turnedAway}, v1alpha1.ReasonPodFailed, false, "[DiskPressure]) and is made anew: node n1 is short"},
-		"a pod that taints keep off":               {done, []func(*snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'"},
-		"a pod that is being stopped":              {done, []func(*snapshot){terminatingPod}, v1alpha1.ReasonPodTerminating, false, "pod basic-pd-0 is being stopped on node n1"},
-		"a pod of somebody else":                   {done, []func(*snapshot){foreign}, v1alpha1.ReasonPodOfAnotherOwner, true, "delete or rename it"},
-		"a pod that a quota forbids":               {step.Fail(v1alpha1.ReasonPodRejected, errors.New("exceeded quota")), []func(*snapshot){noPod}, v1alpha1.ReasonPodRejected, false, "exceeded quota"},
-		"a pod that is invalid":                    {stall(v1alpha1.ReasonPodRejected, "spec.containers[0].image: required"), []func(*snapshot){noPod}, v1alpha1.ReasonPodRejected, true, "image: required"},
-		"a template that is invalid":               {done, []func(*snapshot){invalid, noPod}, v1alpha1.ReasonInvalidSpec, true, `spec.podTemplate: unknown field "contaners"`},
-		"an invalid template beside a running pod": {done, []func(*snapshot){invalid}, v1alpha1.ReasonInvalidSpec, true, "nothing has been touched"},
-		"a StorageClass that does not exist":       {done, []func(*snapshot){pendingClaim, noClass, unseen}, v1alpha1.ReasonStorageClassAbsent, false, "StorageClass fast of claim data-basic-pd-0 does not exist"},
-		"no default StorageClass":                  {done, []func(*snapshot){pendingClaim, noClassNamed, unseen}, v1alpha1.ReasonStorageClassAbsent, false, "none is the default"},
-		"a provisioner that does not work":         {done, []func(*snapshot){pendingClaim, unschedulable}, v1alpha1.ReasonClaimPending, false, "provisioner disk.example of StorageClass fast"},
-		"a pod that fits nowhere, claims waiting":  {done, []func(*snapshot){pendingClaim, lateBinding, unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "fits on no node"},
-		"a volume that nobody has made":            {done, []func(*snapshot){pendingClaim, staticVolume, unseen}, v1alpha1.ReasonClaimPending, false, "PersistentVolume without StorageClass"},
-		"a claim that a quota forbids":             {step.Fail(v1alpha1.ReasonClaimRejected, errors.New("exceeded quota")), []func(*snapshot){noPod, noClaim, unrecorded}, v1alpha1.ReasonClaimRejected, false, "exceeded quota"},
-		"a claim that a ResourceQuota forbids":     {stall(v1alpha1.ReasonQuotaExceeded, "ResourceQuota q is too small"), []func(*snapshot){noPod, noClaim, unrecorded}, v1alpha1.ReasonQuotaExceeded, true, "ResourceQuota q"},
-		"a volume that grows":                      {done, []func(*snapshot){asksFor("2Gi")}, v1alpha1.ReasonVolumeChanging, false, "claim data-basic-pd-0 asks for 2Gi and has 1Gi"},
-		"a file system that is to grow":            {done, []func(*snapshot){asksFor("2Gi"), claimSays(corev1.PersistentVolumeClaimFileSystemResizePending)}, v1alpha1.ReasonVolumeChanging, false, "annotate instance basic-pd-0 groups.tidb.dev/restart=$(date +%s) --overwrite"},
-		"a volume that cannot grow":                {done, []func(*snapshot){asksFor("2Gi"), claimSays(corev1.PersistentVolumeClaimControllerResizeError)}, v1alpha1.ReasonVolumeChangeFailed, false, "to more than 1Gi"},
-		"a VolumeAttributesClass to come":          {done, []func(*snapshot){attributes("gold", "gold", "")}, v1alpha1.ReasonVolumeChanging, false, "is to get VolumeAttributesClass gold"},
-		"a VolumeAttributesClass that fails":       {done, []func(*snapshot){attributes("gold", "gold", ""), claimSays(corev1.PersistentVolumeClaimVolumeModifyVolumeError)}, v1alpha1.ReasonVolumeChangeFailed, false, "set volumeAttributesClassName back"},
-		"a VolumeAttributesClass that is missing":  {done, []func(*snapshot){attributes("gold", "", ""), classless}, v1alpha1.ReasonAttributesClassAbsent, false, "VolumeAttributesClass gold of claim data-basic-pd-0 does not exist: create it"},
-		"a VolumeAttributesClass that is dropped":  {done, []func(*snapshot){attributes("gold", "", ""), dropped}, v1alpha1.ReasonAttributesUnsupported, true, "does not know VolumeAttributesClasses"},
-		"a claim of another Instance":              {done, []func(*snapshot){noPod, unrecorded, strangersClaim}, v1alpha1.ReasonClaimRejected, true, "belongs to somebody else"},
-		"a claim that is lost":                     {done, []func(*snapshot){noPod, noClaim}, v1alpha1.ReasonClaimLost, true, "the operator of PDGroup basic-pd must replace the member"},
-		"a claim that is lost under a running pod": {done, []func(*snapshot){otherClaim}, v1alpha1.ReasonClaimLost, true, "data-basic-pd-0"},
-		"a claim whose volume is lost":             {done, []func(*snapshot){lostVolume}, v1alpha1.ReasonClaimLost, true, "lost its volume pv"},
-		"a claim that is retired":                  {done, []func(*snapshot){noPod, retired}, v1alpha1.ReasonClaimRetired, true, "to have a member in another slot: kubectl delete instance basic-pd-0 -n ns; or, if nobody needs the data: kubectl delete pvc data-basic-pd-0 -n ns"},
-		"a claim that is being deleted":            {done, []func(*snapshot){terminatingClaim}, v1alpha1.ReasonClaimTerminating, false, "kubectl delete instance basic-pd-0 -n ns"},
-		"a gate that nobody has set":               {done, []func(*snapshot){gate}, v1alpha1.ReasonGatesPending, false, "the operator of PDGroup basic-pd has not set condition Healthy yet"},
-		"a gate that is closed":                    {done, []func(*snapshot){gate, unhealthy}, v1alpha1.ReasonGatesPending, false, "Healthy is False for PDGroup basic-pd: no answer"},
-		"a namespace that is being deleted":        {wait("namespace", v1alpha1.ReasonDeleting, "the namespace is being deleted"), []func(*snapshot){noPod}, v1alpha1.ReasonDeleting, false, "namespace"},
-		"a member that is being drained":           {done, []func(*snapshot){deleting, member}, v1alpha1.ReasonDeleting, false, v1alpha1.FinalizerMember},
+		"a pod that fits nowhere":                  {done, []func(*observation.Snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "on no node: Insufficient cpu, node(s) had untolerated taint(s): mend what a node is tainted for"},
+		"a pod whose volume is elsewhere":          {done, []func(*observation.Snapshot){unschedulable, on("n7")}, v1alpha1.ReasonPodUnschedulable, false, "its claim data-basic-pd-0 has its volume on node n7: make room there, or let it take pods: kubectl describe node n7"},
+		"a pod whose volume is on two nodes":       {done, []func(*observation.Snapshot){unschedulable, on("n7", "n8")}, v1alpha1.ReasonPodUnschedulable, false, "can be used on nodes n7, n8 only"},
+		"a pod that is gated":                      {done, []func(*observation.Snapshot){gated}, v1alpha1.ReasonPodPending, false, "SchedulingGated"},
+		"a pod that nobody has scheduled yet":      {done, []func(*observation.Snapshot){unseen}, v1alpha1.ReasonPodPending, false, "waits for the scheduler"},
+		"a pod that is being prepared":             {done, []func(*observation.Snapshot){preparing}, v1alpha1.ReasonPodPending, false, "needs Secret tls, ConfigMap basic-pd-r1: if one is missing, create it: kubectl -n ns describe pod basic-pd-0"},
+		"an init container that waits for a mount": {done, []func(*observation.Snapshot){preparing, initContainer(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}})}, v1alpha1.ReasonPodPending, false, "needs Secret tls"},
+		"an init container that refuses its input": {done, []func(*observation.Snapshot){preparing, initContainer(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}})}, v1alpha1.ReasonContainerCrashing, false, "container users in pod basic-pd-0 stopped with exit code 1 (Error) and is not ready since: kubectl logs basic-pd-0 -c users -n ns --previous"},
+		"a pod that was evicted":                   {done, []func(*observation.Snapshot){evicted}, v1alpha1.ReasonPodFailed, false, "Evicted"},
+		"a pod whose node is low on disk":          {done, []func(*observation.Snapshot){lowOnDisk}, v1alpha1.ReasonPodFailed, false, "available: 2Mi) and is made anew: node n1 is short of something, such as room on its disk: make room there: kubectl describe node n1"},
+		"a pod that its node has turned away":      {done, []func(*observation.Snapshot){turnedAway}, v1alpha1.ReasonPodFailed, false, "[DiskPressure]) and is made anew: node n1 is short"},
+		"a pod that taints keep off":               {done, []func(*observation.Snapshot){unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "such as a full disk: kubectl get nodes -o custom-columns='NODE:.metadata.name,TAINTS:.spec.taints[*].key'"},
+		"a pod that is being stopped":              {done, []func(*observation.Snapshot){terminatingPod}, v1alpha1.ReasonPodTerminating, false, "pod basic-pd-0 is being stopped on node n1"},
+		"a pod of somebody else":                   {done, []func(*observation.Snapshot){foreign}, v1alpha1.ReasonPodOfAnotherOwner, true, "delete or rename it"},
+		"a pod that a quota forbids":               {step.Fail(v1alpha1.ReasonPodRejected, errors.New("exceeded quota")), []func(*observation.Snapshot){noPod}, v1alpha1.ReasonPodRejected, false, "exceeded quota"},
+		"a pod that is invalid":                    {planning.Stall(v1alpha1.ReasonPodRejected, "spec.containers[0].image: required"), []func(*observation.Snapshot){noPod}, v1alpha1.ReasonPodRejected, true, "image: required"},
+		"a template that is invalid":               {done, []func(*observation.Snapshot){invalid, noPod}, v1alpha1.ReasonInvalidSpec, true, `spec.podTemplate: unknown field "contaners"`},
+		"an invalid template beside a running pod": {done, []func(*observation.Snapshot){invalid}, v1alpha1.ReasonInvalidSpec, true, "nothing has been touched"},
+		"a StorageClass that does not exist":       {done, []func(*observation.Snapshot){pendingClaim, noClass, unseen}, v1alpha1.ReasonStorageClassAbsent, false, "StorageClass fast of claim data-basic-pd-0 does not exist"},
+		"no default StorageClass":                  {done, []func(*observation.Snapshot){pendingClaim, noClassNamed, unseen}, v1alpha1.ReasonStorageClassAbsent, false, "none is the default"},
+		"a provisioner that does not work":         {done, []func(*observation.Snapshot){pendingClaim, unschedulable}, v1alpha1.ReasonClaimPending, false, "provisioner disk.example of StorageClass fast"},
+		"a pod that fits nowhere, claims waiting":  {done, []func(*observation.Snapshot){pendingClaim, lateBinding, unschedulable}, v1alpha1.ReasonPodUnschedulable, false, "fits on no node"},
+		"a volume that nobody has made":            {done, []func(*observation.Snapshot){pendingClaim, staticVolume, unseen}, v1alpha1.ReasonClaimPending, false, "PersistentVolume without StorageClass"},
+		"a claim that a quota forbids":             {step.Fail(v1alpha1.ReasonClaimRejected, errors.New("exceeded quota")), []func(*observation.Snapshot){noPod, noClaim, unrecorded}, v1alpha1.ReasonClaimRejected, false, "exceeded quota"},
+		"a claim that a ResourceQuota forbids":     {planning.Stall(v1alpha1.ReasonQuotaExceeded, "ResourceQuota q is too small"), []func(*observation.Snapshot){noPod, noClaim, unrecorded}, v1alpha1.ReasonQuotaExceeded, true, "ResourceQuota q"},
+		"a volume that grows":                      {done, []func(*observation.Snapshot){asksFor("2Gi")}, v1alpha1.ReasonVolumeChanging, false, "claim data-basic-pd-0 asks for 2Gi and has 1Gi"},
+		"a file system that is to grow":            {done, []func(*observation.Snapshot){asksFor("2Gi"), claimSays(corev1.PersistentVolumeClaimFileSystemResizePending)}, v1alpha1.ReasonVolumeChanging, false, "annotate instance basic-pd-0 groups.tidb.dev/restart=$(date +%s) --overwrite"},
+		"a volume that cannot grow":                {done, []func(*observation.Snapshot){asksFor("2Gi"), claimSays(corev1.PersistentVolumeClaimControllerResizeError)}, v1alpha1.ReasonVolumeChangeFailed, false, "to more than 1Gi"},
+		"a VolumeAttributesClass to come":          {done, []func(*observation.Snapshot){attributes("gold", "gold", "")}, v1alpha1.ReasonVolumeChanging, false, "is to get VolumeAttributesClass gold"},
+		"a VolumeAttributesClass that fails":       {done, []func(*observation.Snapshot){attributes("gold", "gold", ""), claimSays(corev1.PersistentVolumeClaimVolumeModifyVolumeError)}, v1alpha1.ReasonVolumeChangeFailed, false, "set volumeAttributesClassName back"},
+		"a VolumeAttributesClass that is missing":  {done, []func(*observation.Snapshot){attributes("gold", "", ""), classless}, v1alpha1.ReasonAttributesClassAbsent, false, "VolumeAttributesClass gold of claim data-basic-pd-0 does not exist: create it"},
+		"a VolumeAttributesClass that is dropped":  {done, []func(*observation.Snapshot){attributes("gold", "", ""), dropped}, v1alpha1.ReasonAttributesUnsupported, true, "does not know VolumeAttributesClasses"},
+		"a claim of another Instance":              {done, []func(*observation.Snapshot){noPod, unrecorded, strangersClaim}, v1alpha1.ReasonClaimRejected, true, "belongs to somebody else"},
+		"a claim that is lost":                     {done, []func(*observation.Snapshot){noPod, noClaim}, v1alpha1.ReasonClaimLost, true, "the operator of PDGroup basic-pd must replace the member"},
+		"a claim that is lost under a running pod": {done, []func(*observation.Snapshot){otherClaim}, v1alpha1.ReasonClaimLost, true, "data-basic-pd-0"},
+		"a claim whose volume is lost":             {done, []func(*observation.Snapshot){lostVolume}, v1alpha1.ReasonClaimLost, true, "lost its volume pv"},
+		"a claim that is retired":                  {done, []func(*observation.Snapshot){noPod, retired}, v1alpha1.ReasonClaimRetired, true, "to have a member in another slot: kubectl delete instance basic-pd-0 -n ns; or, if nobody needs the data: kubectl delete pvc data-basic-pd-0 -n ns"},
+		"a claim that is being deleted":            {done, []func(*observation.Snapshot){terminatingClaim}, v1alpha1.ReasonClaimTerminating, false, "kubectl delete instance basic-pd-0 -n ns"},
+		"a gate that nobody has set":               {done, []func(*observation.Snapshot){gate}, v1alpha1.ReasonGatesPending, false, "the operator of PDGroup basic-pd has not set condition Healthy yet"},
+		"a gate that is closed":                    {done, []func(*observation.Snapshot){gate, unhealthy}, v1alpha1.ReasonGatesPending, false, "Healthy is False for PDGroup basic-pd: no answer"},
+		"a namespace that is being deleted":        {planning.Wait("namespace", v1alpha1.ReasonDeleting, "the namespace is being deleted"), []func(*observation.Snapshot){noPod}, v1alpha1.ReasonDeleting, false, "namespace"},
+		"a member that is being drained":           {done, []func(*observation.Snapshot){deleting, member}, v1alpha1.ReasonDeleting, false, v1alpha1.FinalizerMember},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i, found := judge(t, c.acted, c.world...)
@@ -198,7 +205,7 @@ func TestReadyIsThePodTheVolumesAndTheGates(t *testing.T) {
 func TestTheSameWorldTwiceIsTheSameStatus(t *testing.T) {
 	s := world(t, terminatingClaim)
 	first := report(s, makePlan(s), step.Done(), clock())
-	s.instance.Status.Conditions = first.after.Conditions
+	s.Instance.Status.Conditions = first.after.Conditions
 	second := report(s, makePlan(s), step.Done(), clock().Add(time.Hour))
 	assert.Equal(t, first.after, second.after)
 	assert.Empty(t, second.transitions)
@@ -221,19 +228,19 @@ func TestACrashLoopKeepsOneMessage(t *testing.T) {
 
 // VOL-01: how far a volume is, is told for each, and it serves meanwhile.
 func TestVolumesThatChangeServeAndTellHowFarTheyAre(t *testing.T) {
-	refused := func(s *snapshot) { s.volumes[0].refused = v1alpha1.ReasonQuotaExceeded }
-	gone := func(s *snapshot) { s.volumes[0].refused = v1alpha1.ReasonDeleting }
+	refused := func(s *observation.Snapshot) { s.Volumes[0].Refused = v1alpha1.ReasonQuotaExceeded }
+	gone := func(s *observation.Snapshot) { s.Volumes[0].Refused = v1alpha1.ReasonDeleting }
 	for name, c := range map[string]struct {
-		world  []func(*snapshot)
+		world  []func(*observation.Snapshot)
 		change string
 	}{
 		"a volume at rest":                     {nil, ""},
-		"a volume that grows":                  {[]func(*snapshot){asksFor("2Gi")}, "Resizing"},
-		"a driver that fails":                  {[]func(*snapshot){asksFor("2Gi"), claimSays(corev1.PersistentVolumeClaimControllerResizeError)}, "ControllerResizeError"},
-		"a kubelet that fails":                 {[]func(*snapshot){asksFor("2Gi"), claimSays(corev1.PersistentVolumeClaimNodeResizeError)}, "NodeResizeError"},
-		"an error that is over":                {[]func(*snapshot){claimSays(corev1.PersistentVolumeClaimNodeResizeError)}, ""},
-		"a claim that a quota keeps small":     {[]func(*snapshot){refused}, "QuotaExceeded"},
-		"a claim of a namespace that is going": {[]func(*snapshot){gone}, ""},
+		"a volume that grows":                  {[]func(*observation.Snapshot){asksFor("2Gi")}, "Resizing"},
+		"a driver that fails":                  {[]func(*observation.Snapshot){asksFor("2Gi"), claimSays(corev1.PersistentVolumeClaimControllerResizeError)}, "ControllerResizeError"},
+		"a kubelet that fails":                 {[]func(*observation.Snapshot){asksFor("2Gi"), claimSays(corev1.PersistentVolumeClaimNodeResizeError)}, "NodeResizeError"},
+		"an error that is over":                {[]func(*observation.Snapshot){claimSays(corev1.PersistentVolumeClaimNodeResizeError)}, ""},
+		"a claim that a quota keeps small":     {[]func(*observation.Snapshot){refused}, "QuotaExceeded"},
+		"a claim of a namespace that is going": {[]func(*observation.Snapshot){gone}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i, _ := judge(t, step.Done(), c.world...)
@@ -261,15 +268,15 @@ func TestPausedTellsWhatItWouldDoAndIsReady(t *testing.T) {
 
 func TestClaimsAreRecordedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		world []func(*snapshot)
+		world []func(*observation.Snapshot)
 		uid   string
 	}{
-		"a claim that was not recorded is":                      {[]func(*snapshot){noPod, unrecorded}, "claim-uid"},
-		"a recorded claim stays recorded when another one came": {[]func(*snapshot){otherClaim}, "claim-uid"},
-		"a recorded claim stays recorded when it is gone":       {[]func(*snapshot){noClaim}, "claim-uid"},
-		"another claim is recorded when that is wanted":         {[]func(*snapshot){otherClaim, recreate}, "other-uid"},
-		"a retired claim is not recorded":                       {[]func(*snapshot){noPod, unrecorded, retired}, ""},
-		"a claim that is being deleted is not recorded":         {[]func(*snapshot){noPod, unrecorded, terminatingClaim}, ""},
+		"a claim that was not recorded is":                      {[]func(*observation.Snapshot){noPod, unrecorded}, "claim-uid"},
+		"a recorded claim stays recorded when another one came": {[]func(*observation.Snapshot){otherClaim}, "claim-uid"},
+		"a recorded claim stays recorded when it is gone":       {[]func(*observation.Snapshot){noClaim}, "claim-uid"},
+		"another claim is recorded when that is wanted":         {[]func(*observation.Snapshot){otherClaim, recreate}, "other-uid"},
+		"a retired claim is not recorded":                       {[]func(*observation.Snapshot){noPod, unrecorded, retired}, ""},
+		"a claim that is being deleted is not recorded":         {[]func(*observation.Snapshot){noPod, unrecorded, terminatingClaim}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i, _ := judge(t, step.Done(), c.world...)
@@ -279,7 +286,7 @@ func TestClaimsAreRecordedOnce(t *testing.T) {
 }
 
 func TestWhatCouldNotBeReadIsUnknownAndForgetsNothing(t *testing.T) {
-	i, found := judge(t, step.Done(), func(s *snapshot) { s.err = errors.New("timeout") })
+	i, found := judge(t, step.Done(), func(s *observation.Snapshot) { s.Err = errors.New("timeout") })
 	assert.Equal(t, metav1.ConditionUnknown, meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady).Status)
 	assert.Equal(t, "claim-uid", string(found.after.Volumes[0].ClaimUID))
 }
@@ -287,42 +294,46 @@ func TestWhatCouldNotBeReadIsUnknownAndForgetsNothing(t *testing.T) {
 // U 5: who pastes what status says must not delete a node that works, nor look for what
 // is the operators' own.
 func TestRemediesAreSafe(t *testing.T) {
-	node := func(state nodeState) func(*snapshot) { return func(s *snapshot) { s.node = state } }
-	at := func(d time.Duration) func(*snapshot) { return func(s *snapshot) { s.now = clock().Add(d) } }
-	nowhere := func(s *snapshot) {
-		s.pod.Spec.NodeName = ""
-		s.pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+	node := func(state observation.NodeState) func(*observation.Snapshot) {
+		return func(s *observation.Snapshot) { s.Node = state }
+	}
+	at := func(d time.Duration) func(*observation.Snapshot) {
+		return func(s *observation.Snapshot) { s.Now = clock().Add(d) }
+	}
+	nowhere := func(s *observation.Snapshot) {
+		s.Pod.Spec.NodeName = ""
+		s.Pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 node(s) didn't match",
 		}}}
-		s.volumes[0].place = place{bound: true, nodes: []string{"n7"}}
+		s.Volumes[0].Place = observation.Place{Bound: true, Nodes: []string{"n7"}}
 	}
-	starts := func(configMap string) func(*snapshot) {
-		return func(s *snapshot) {
-			s.pod.CreationTimestamp = metav1.NewTime(clock())
-			s.pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
-			s.pod.Spec.Volumes = append(s.pod.Spec.Volumes, corev1.Volume{Name: "b", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}})
+	starts := func(configMap string) func(*observation.Snapshot) {
+		return func(s *observation.Snapshot) {
+			s.Pod.CreationTimestamp = metav1.NewTime(clock())
+			s.Pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
+			s.Pod.Spec.Volumes = append(s.Pod.Spec.Volumes, corev1.Volume{Name: "b", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}})
 		}
 	}
-	silent := nodeState{known: true, silent: true, since: clock()}
+	silent := observation.NodeState{Known: true, Silent: true, Since: clock()}
 	for name, c := range map[string]struct {
-		world  []func(*snapshot)
+		world  []func(*observation.Snapshot)
 		says   string
 		unsaid string
 	}{
-		"a pod that is being stopped":           {[]func(*snapshot){terminatingPod, at(-time.Second), node(silent)}, "is being stopped on node n1", "kubectl"},
-		"one on a node that does not answer":    {[]func(*snapshot){terminatingPod, at(0), node(silent)}, "if it is gone for good: kubectl delete node n1", ""},
-		"one that is late on a node that works": {[]func(*snapshot){terminatingPod, at(0), node(nodeState{known: true})}, "past its grace period: kubectl -n ns describe pod basic-pd-0", "delete"},
-		"one whose node nobody may look at":     {[]func(*snapshot){terminatingPod, at(0)}, "does the node answer? kubectl get node n1", "delete"},
-		"one whose node is gone":                {[]func(*snapshot){terminatingPod, at(0), node(nodeState{known: true, absent: true})}, "which is gone", "delete"},
-		"a volume on a cordoned node":           {[]func(*snapshot){nowhere, at(0), node(nodeState{known: true, cordoned: true})}, "it takes no pods: kubectl uncordon n7", "delete"},
-		"a volume on a node that went away":     {[]func(*snapshot){nowhere, at(time.Minute), node(silent)}, "it does not answer: kubectl describe node n7", "delete"},
-		"a volume on one that stays away":       {[]func(*snapshot){nowhere, at(5 * time.Minute), node(silent)}, "kubectl delete node n7; then have the member replaced: kubectl -n ns delete instance basic-pd-0", ""},
-		"a volume on a node that works":         {[]func(*snapshot){nowhere, at(0), node(nodeState{known: true})}, "let it take pods: kubectl describe node n7", "delete"},
-		"the operators' own ConfigMap":          {[]func(*snapshot){starts("basic-pd-config-0d09a4a18b"), at(time.Hour)}, "is being started on node n1", "create"},
-		"a ConfigMap of a person's, at first":   {[]func(*snapshot){starts("mine"), at(9 * time.Second)}, "is being started on node n1", "create"},
-		"a ConfigMap of a person's":             {[]func(*snapshot){starts("mine"), at(10 * time.Second)}, "needs ConfigMap mine: if one is missing, create it", ""},
-		"a gate that was just asked for":        {[]func(*snapshot){gateOf(clock()), at(9 * time.Second)}, "has not set condition Healthy yet", "is it running?"},
-		"a gate that nobody answers":            {[]func(*snapshot){gateOf(clock()), at(10 * time.Second)}, "has not set condition Healthy yet: is it running?", ""},
+		"a pod that is being stopped":           {[]func(*observation.Snapshot){terminatingPod, at(-time.Second), node(silent)}, "is being stopped on node n1", "kubectl"},
+		"one on a node that does not answer":    {[]func(*observation.Snapshot){terminatingPod, at(0), node(silent)}, "if it is gone for good: kubectl delete node n1", ""},
+		"one that is late on a node that works": {[]func(*observation.Snapshot){terminatingPod, at(0), node(observation.NodeState{Known: true})}, "past its grace period: kubectl -n ns describe pod basic-pd-0", "delete"},
+		"one whose node nobody may look at":     {[]func(*observation.Snapshot){terminatingPod, at(0)}, "does the node answer? kubectl get node n1", "delete"},
+		"one whose node is gone":                {[]func(*observation.Snapshot){terminatingPod, at(0), node(observation.NodeState{Known: true, Absent: true})}, "which is gone", "delete"},
+		"a volume on a cordoned node":           {[]func(*observation.Snapshot){nowhere, at(0), node(observation.NodeState{Known: true, Cordoned: true})}, "it takes no pods: kubectl uncordon n7", "delete"},
+		"a volume on a node that went away":     {[]func(*observation.Snapshot){nowhere, at(time.Minute), node(silent)}, "it does not answer: kubectl describe node n7", "delete"},
+		"a volume on one that stays away":       {[]func(*observation.Snapshot){nowhere, at(5 * time.Minute), node(silent)}, "kubectl delete node n7; then have the member replaced: kubectl -n ns delete instance basic-pd-0", ""},
+		"a volume on a node that works":         {[]func(*observation.Snapshot){nowhere, at(0), node(observation.NodeState{Known: true})}, "let it take pods: kubectl describe node n7", "delete"},
+		"the operators' own ConfigMap":          {[]func(*observation.Snapshot){starts("basic-pd-config-0d09a4a18b"), at(time.Hour)}, "is being started on node n1", "create"},
+		"a ConfigMap of a person's, at first":   {[]func(*observation.Snapshot){starts("mine"), at(9 * time.Second)}, "is being started on node n1", "create"},
+		"a ConfigMap of a person's":             {[]func(*observation.Snapshot){starts("mine"), at(10 * time.Second)}, "needs ConfigMap mine: if one is missing, create it", ""},
+		"a gate that was just asked for":        {[]func(*observation.Snapshot){gateOf(clock()), at(9 * time.Second)}, "has not set condition Healthy yet", "is it running?"},
+		"a gate that nobody answers":            {[]func(*observation.Snapshot){gateOf(clock()), at(10 * time.Second)}, "has not set condition Healthy yet: is it running?", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i, found := judge(t, step.Done(), c.world...)
@@ -337,30 +348,30 @@ func TestRemediesAreSafe(t *testing.T) {
 }
 
 // gateOf waits for the group's operator with a pod that has been ready since a time.
-func gateOf(since time.Time) func(*snapshot) {
-	return func(s *snapshot) {
-		s.instance.Spec.ReadinessGates = []string{v1alpha1.ConditionHealthy}
-		podCondition(s.pod, corev1.PodReady).LastTransitionTime = metav1.NewTime(since)
+func gateOf(since time.Time) func(*observation.Snapshot) {
+	return func(s *observation.Snapshot) {
+		s.Instance.Spec.ReadinessGates = []string{v1alpha1.ConditionHealthy}
+		podstate.Condition(s.Pod, corev1.PodReady).LastTransitionTime = metav1.NewTime(since)
 	}
 }
 
 // U 7: what a person must mend is Stalled, but not before it had time to go by itself.
 func TestWhatAPersonMustMendStallsAfterAWhile(t *testing.T) {
 	for name, c := range map[string]struct {
-		world   []func(*snapshot)
+		world   []func(*observation.Snapshot)
 		stalled bool
 	}{
-		"an image that cannot be pulled":      {[]func(*snapshot){waitingPod("ErrImagePull", "")}, true},
-		"a crash loop":                        {[]func(*snapshot){waitingPod("CrashLoopBackOff", "")}, true},
-		"a StorageClass that is missing":      {[]func(*snapshot){pendingClaim, func(s *snapshot) { s.classes = map[string]*storagev1.StorageClass{} }}, true},
-		"a probe that fails, which may be ok": {[]func(*snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, false},
+		"an image that cannot be pulled":      {[]func(*observation.Snapshot){waitingPod("ErrImagePull", "")}, true},
+		"a crash loop":                        {[]func(*observation.Snapshot){waitingPod("CrashLoopBackOff", "")}, true},
+		"a StorageClass that is missing":      {[]func(*observation.Snapshot){pendingClaim, func(s *observation.Snapshot) { s.Classes = map[string]*storagev1.StorageClass{} }}, true},
+		"a probe that fails, which may be ok": {[]func(*observation.Snapshot){notReadyPod(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := world(t, c.world...)
 			first := report(s, makePlan(s), step.Done(), clock())
 			assert.False(t, meta.IsStatusConditionTrue(first.after.Conditions, v1alpha1.ConditionStalled), "not at once")
 			assert.Positive(t, first.outcome.After)
-			s.instance.Status.Conditions = first.after.Conditions
+			s.Instance.Status.Conditions = first.after.Conditions
 			early := report(s, makePlan(s), step.Done(), clock().Add(29*time.Second))
 			assert.False(t, meta.IsStatusConditionTrue(early.after.Conditions, v1alpha1.ConditionStalled))
 			if c.stalled {

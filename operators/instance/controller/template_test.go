@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/podstate"
+	"github.com/tidb-groups/tidb-groups/operators/instance/podtemplate"
+	"github.com/tidb-groups/tidb-groups/operators/instance/volumeclaim"
 )
 
 func TestDecodeTemplateNamesWhatIsWrong(t *testing.T) {
@@ -31,7 +34,7 @@ func TestPodIsTheTemplateAndWhatMakesItThisMember(t *testing.T) {
 	i.UID = "uid"
 	template := podTemplate()
 	template.Spec.Volumes = []corev1.Volume{{Name: "data"}, {Name: "config"}}
-	pod, err := renderPod(i, template)
+	pod, err := podtemplate.Render(i, template)
 	require.NoError(t, err)
 	assert.Equal(t, "basic-pd-0", pod.Name)
 	assert.Equal(t, "basic-pd-0", pod.Spec.Hostname)
@@ -39,24 +42,24 @@ func TestPodIsTheTemplateAndWhatMakesItThisMember(t *testing.T) {
 		"app.kubernetes.io/component": "pd", "team": "blue",
 		v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelInstance: "basic-pd-0", v1alpha1.LabelRevision: "r1",
 	}, pod.Labels)
-	assert.Equal(t, ownPod, ownerOf(i, pod))
+	assert.Equal(t, podstate.OwnPod, podstate.OwnerOf(i, pod))
 	require.Len(t, pod.Spec.Volumes, 2)
 	assert.Equal(t, "config", pod.Spec.Volumes[0].Name)
 	assert.Equal(t, "data-basic-pd-0", pod.Spec.Volumes[1].PersistentVolumeClaim.ClaimName)
-	assert.Equal(t, template, remembered(pod))
+	assert.Equal(t, template, podtemplate.Remembered(pod))
 }
 
 func TestPodWithoutSubdomainKeepsItsHostname(t *testing.T) {
 	template := podTemplate()
 	template.Spec.Subdomain = ""
-	pod, err := renderPod(newInstance(t, "ns"), template)
+	pod, err := podtemplate.Render(newInstance(t, "ns"), template)
 	require.NoError(t, err)
 	assert.Empty(t, pod.Spec.Hostname)
 }
 
 func TestClaimOutlivesItsInstance(t *testing.T) {
 	i := newInstance(t, "ns")
-	claim := renderClaim(i, podTemplate(), i.Spec.VolumeClaimTemplates[0])
+	claim := volumeclaim.Render(i, podTemplate(), i.Spec.VolumeClaimTemplates[0])
 	assert.Equal(t, "data-basic-pd-0", claim.Name)
 	assert.Empty(t, claim.OwnerReferences)
 	assert.Equal(t, map[string]string{

@@ -1,0 +1,73 @@
+package observation
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// selectedNode is the annotation by which Kubernetes' scheduler tells for which
+// node the volume of a claim was made.
+const selectedNode = "volume.kubernetes.io/selected-node"
+
+// maxNodes is how many nodes status has room for. A volume of more is not lost
+// with its nodes.
+const maxNodes = 64
+
+// Place is where a volume can be used.
+type Place struct {
+	// Bound says that it can be used on some nodes only.
+	Bound bool
+	// Nodes it can be used on, by name or by their host name label; nil if it is not
+	// known to be tied to any.
+	Nodes []string
+}
+
+// PlaceOf returns where a volume can be used. A zone or a region is a place that
+// outlives its nodes, and does not count.
+func PlaceOf(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) Place {
+	out := Place{Bound: pv.Spec.Local != nil || pv.Spec.HostPath != nil}
+	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
+		return out
+	}
+	everywhere := false
+	for _, term := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		pins, nodes := pinned(term, claim.Annotations[selectedNode])
+		out.Bound = out.Bound || pins
+		everywhere = everywhere || len(nodes) == 0
+		out.Nodes = append(out.Nodes, nodes...)
+	}
+	slices.Sort(out.Nodes)
+	out.Nodes = slices.Compact(out.Nodes)
+	if everywhere || len(out.Nodes) > maxNodes {
+		out.Nodes = nil // a node has to satisfy one term only
+	}
+	return out
+}
+
+// pinned returns whether a term is about single nodes, and which ones if it names
+// them: by their name, by their host name, or by a label of the storage driver
+// whose value is the node for which the volume was made. Several requirements
+// would all have to hold; those of one are enough to know when all are gone.
+func pinned(term corev1.NodeSelectorTerm, made string) (bool, []string) {
+	pins := false
+	for _, r := range term.MatchFields {
+		pins = true
+		if r.Operator == corev1.NodeSelectorOpIn {
+			return true, r.Values
+		}
+	}
+	for _, r := range term.MatchExpressions {
+		named := made != "" && slices.Equal(r.Values, []string{made})
+		pins = pins || r.Key == corev1.LabelHostname
+		if r.Operator == corev1.NodeSelectorOpIn && (r.Key == corev1.LabelHostname || named) {
+			return true, r.Values
+		}
+	}
+	return pins, nil
+}
+
+// Tied finds a volume that can be used on some nodes only; -1 if there is none.
+func Tied(s *Snapshot) int {
+	return slices.IndexFunc(s.Volumes, func(v Volume) bool { return len(v.Place.Nodes) > 0 })
+}

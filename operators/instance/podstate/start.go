@@ -1,0 +1,46 @@
+package podstate
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
+	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
+	"github.com/tidb-groups/tidb-groups/shared/gate"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// starting waits for a pod to run. What it mounts of a person's is named when that takes
+// long, for the kubelet does not say in a pod's status which of it is missing.
+func starting(s *observation.Snapshot, pod *corev1.Pod) step.Outcome {
+	o := planning.Wait("pod", v1alpha1.ReasonPodPending, "pod %s is being started on node %s", pod.Name, pod.Spec.NodeName)
+	needs := mounted(s, pod)
+	if len(needs) == 0 {
+		return o
+	}
+	if left := gate.Patience - s.Now.Sub(pod.CreationTimestamp.Time); left > 0 && left <= gate.Patience {
+		o.After = left
+		return o
+	}
+	o.Message += fmt.Sprintf(", which needs %s: if one is missing, create it: kubectl -n %s describe pod %s", strings.Join(needs, ", "), pod.Namespace, pod.Name)
+	return o
+}
+
+// mounted names what must exist for a pod's volumes to be mounted and is not the
+// operators' own.
+func mounted(s *observation.Snapshot, pod *corev1.Pod) []string {
+	var out []string
+	required := func(optional *bool) bool { return optional == nil || !*optional }
+	for _, v := range pod.Spec.Volumes {
+		switch {
+		case v.Secret != nil && required(v.Secret.Optional):
+			out = append(out, "Secret "+v.Secret.SecretName)
+		case v.ConfigMap != nil && required(v.ConfigMap.Optional) && !strings.HasPrefix(v.ConfigMap.Name, s.Instance.Spec.Group.Name+"-config-"):
+			out = append(out, "ConfigMap "+v.ConfigMap.Name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,91 @@
+package refusal
+
+import (
+	"errors"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
+	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
+	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// NeverMade reports whether a pod would be refused when the one that it replaces has
+// gone as well: a quota may only be too small for both, and nobody knows what a webhook
+// counts.
+func NeverMade(err error) bool {
+	forbidden := apierrors.IsForbidden(err) && storage.QuotaOf(err) == nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) &&
+		!strings.Contains(err.Error(), "admission webhook")
+	return apierrors.IsInvalid(err) || forbidden
+}
+
+// Outdated is the conflict of a plan with what there is by now.
+func Outdated(name string) error {
+	return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "instances"}, name, errors.New("it has changed meanwhile"))
+}
+
+// Failed turns an error, or none, into an outcome.
+func Failed(err error) step.Outcome {
+	if err == nil {
+		return step.Done()
+	}
+	return step.Fail(v1alpha1.ReasonRequestFailed, err)
+}
+
+// Refused turns the API server's answer to a write of a claim into an outcome. It
+// is asked again after a while: nobody tells when a quota grows.
+func Refused(s *observation.Snapshot, c *corev1.PersistentVolumeClaim, err error) step.Outcome {
+	if why := storage.RefusalOf(c.Namespace, c.Name, observation.OriginOf(s).In("volumes"), err); why != nil {
+		o := planning.Stall(why.Reason, "%s", why.Message)
+		o.After = planning.RefusalRecheck
+		return o
+	}
+	return Rejected(s, v1alpha1.ReasonClaimRejected, err)
+}
+
+// OverQuota waits for a ResourceQuota to have room for a pod: a person makes it, or
+// another pod that ends. How much of it is used is not told, others change that.
+func OverQuota(s *observation.Snapshot, pod *corev1.Pod, q *storage.Quota) step.Outcome {
+	o := planning.Wait("resourcequota", v1alpha1.ReasonPodRejected, "ResourceQuota %s is too small for pod %s (it adds %s, the limit is %s): see what uses it: kubectl -n %s describe resourcequota %s; raise it, or lower resources or replicas: %s",
+		q.Name, pod.Name, q.Adds, q.Limit, pod.Namespace, q.Name, observation.OriginOf(s).Edit())
+	o.After = planning.RefusalRecheck
+	return o
+}
+
+// source is the field of a group that what the API server calls invalid comes from, so
+// far as that shows: what a pod has from no other field it has from the overlay.
+func source(reason string, err error) string {
+	if reason == v1alpha1.ReasonClaimRejected {
+		return "volumes"
+	}
+	fields := []string{"affinity", "env", "nodeSelector", "priorityClassName", "resources", "securityContext", "serviceAccountName", "tolerations", "topologySpreadConstraints"}
+	for _, field := range fields {
+		if text := err.Error(); strings.Contains(text, "spec."+field) || strings.Contains(text, "spec.containers[0]."+field) {
+			return field
+		}
+	}
+	return "overlay"
+}
+
+// Rejected turns the API server's answer to a write into an outcome. What is
+// invalid stays invalid until the spec changes; what is forbidden, by a quota
+// for example, may be allowed later.
+func Rejected(s *observation.Snapshot, reason string, err error) step.Outcome {
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return planning.Stall(reason, "%v: correct what the pod has it from, such as %s", err, observation.OriginOf(s).In(source(reason, err)))
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return planning.Wait("namespace", v1alpha1.ReasonDeleting, "the namespace is being deleted: nothing can be created in it")
+	case apierrors.IsForbidden(err):
+		return step.Fail(reason, err)
+	case apierrors.IsAlreadyExists(err):
+		// It came into being after we looked: look again.
+		return step.Fail(reason, Outdated(reason))
+	}
+	return Failed(err)
+}

@@ -1,0 +1,90 @@
+package volumeclaim
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
+	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
+	"github.com/tidb-groups/tidb-groups/operators/instance/storage"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+)
+
+// Plan creates a claim or keeps the labels and size of an existing one.
+func Plan(s *observation.Snapshot, p *planning.Plan, at int) {
+	v := s.Volumes[at]
+	switch block := Obstacle(s, v); {
+	case block.Reason == v1alpha1.ReasonClaimLost && v.Claim != nil:
+		// Whoever restored it need not know our labels. With them every operator
+		// sees that it is there.
+		if labels := missingLabels(s, v); len(labels) > 0 {
+			p.PatchClaims = append(p.PatchClaims, planning.ClaimPatch{Claim: v.Claim, Event: "ClaimUpdated", Why: "it has come in place of a lost one, without our labels",
+				Body: planning.Identified(map[string]any{"metadata": map[string]any{"labels": labels}}, v.Claim.UID)})
+		}
+	case block.Kind != step.KindDone:
+	case v.Claim == nil:
+		p.CreateClaims = append(p.CreateClaims, planning.ClaimCreation{Index: at, Claim: Render(s.Instance, s.Template, template(v))})
+	case Replaceable(s, v) && v.Recorded != "":
+		p.Withdraw = append(p.Withdraw, v.Template.Name)
+	case Replaceable(s, v):
+		p.DeleteClaims = append(p.DeleteClaims, planning.ClaimDeletion{Claim: v.Claim, Unbound: true, Why: "it has another StorageClass than the spec and was never bound"})
+	default:
+		if body := changes(s, v); body != nil {
+			p.PatchClaims = append(p.PatchClaims, planning.ClaimPatch{Claim: v.Claim, Body: body, Event: "ClaimUpdated", Why: "labels, size or VolumeAttributesClass differ from the spec"})
+		}
+	}
+}
+
+// template is what a claim is made from. A VolumeAttributesClass that does not
+// exist is left out: the claim would never get a volume, and gets the class later.
+func template(v observation.Volume) v1alpha1.VolumeClaimTemplate {
+	out := v.Template
+	if v.Classless {
+		out.VolumeAttributesClassName = nil
+	}
+	return out
+}
+
+// changes returns the patch that brings a claim's labels, size and
+// VolumeAttributesClass to the spec, nil if there is nothing to change. A volume
+// never shrinks, but a claim may ask for less again as long as its volume has not
+// grown.
+func changes(s *observation.Snapshot, v observation.Volume) map[string]any {
+	body := map[string]any{}
+	if labels := missingLabels(s, v); len(labels) > 0 {
+		body["metadata"] = map[string]any{"labels": labels}
+	}
+	spec := map[string]any{}
+	if v.Claim.Status.Phase == corev1.ClaimBound && storage.Resizable(v.Claim, v.Template.Storage) {
+		spec["resources"] = map[string]any{"requests": map[string]any{string(corev1.ResourceStorage): v.Template.Storage.String()}}
+	}
+	if class, change := storage.Reclassified(v.Claim, v.Template.VolumeAttributesClassName); change && !v.Classless && !v.Dropped {
+		spec[AttributesField] = class
+	}
+	if len(spec) > 0 {
+		body["spec"] = spec
+	}
+	if len(body) == 0 {
+		return nil
+	}
+	return planning.Identified(body, v.Claim.UID)
+}
+
+// missingLabels are those of a claim that it does not have yet, nil for one that it is
+// to lose.
+func missingLabels(s *observation.Snapshot, v observation.Volume) map[string]any {
+	labels := map[string]any{}
+	for key, value := range labelsOf(s.Instance, s.Template, v.Template.Name) {
+		if v.Claim.Labels[key] != value {
+			labels[key] = value
+		}
+	}
+	if v.Claim.Labels[v1alpha1.LabelRetired] != "" && v.Claim.Annotations[v1alpha1.AnnotationRetired] == "" {
+		labels[v1alpha1.LabelRetired] = nil // a person has taken it back
+	}
+	return labels
+}
+
+// AttributesField is the field of a claim's spec that names a
+// VolumeAttributesClass.
+const AttributesField = "volumeAttributesClassName"

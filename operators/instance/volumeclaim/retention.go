@@ -1,0 +1,53 @@
+package volumeclaim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
+	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
+)
+
+// Of returns the claims that are the Instance's by label and not retired.
+func Of(s *observation.Snapshot) []*corev1.PersistentVolumeClaim {
+	all := slices.Clone(s.Strays)
+	for _, v := range s.Volumes {
+		all = append(all, v.Claim)
+	}
+	return slices.DeleteFunc(all, func(c *corev1.PersistentVolumeClaim) bool {
+		return c == nil || c.Labels[v1alpha1.LabelInstance] != s.Instance.Name || c.DeletionTimestamp != nil || c.Annotations[v1alpha1.AnnotationRetired] != ""
+	})
+}
+
+// PlanRetention deletes, retires or leaves a claim of a deleted Instance. One that
+// somebody has put in the place of a lost one is not the Instance's to delete: no
+// pod of it has ever used it, and neither is one that no operator has made. A member that was leaving when its group was
+// deleted has not left: nobody has taken it out of its cluster, and its data is that
+// of a deleted group.
+func PlanRetention(s *observation.Snapshot, claim *corev1.PersistentVolumeClaim, p *planning.Plan) {
+	instance := s.Instance
+	drained := meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionDrained)
+	left := drained || instance.Spec.Retire && !s.Ownerless
+	policy, name := instance.Spec.ClaimRetention.WhenDeleted, "whenDeleted"
+	if instance.Spec.Retire && left {
+		policy, name = instance.Spec.ClaimRetention.WhenScaled, "whenScaled"
+	}
+	switch {
+	case policy == v1alpha1.DeleteClaim && made(s, claim) && !restored(s, claim):
+		p.DeleteClaims = append(p.DeleteClaims, planning.ClaimDeletion{Claim: claim, Why: "spec.claimRetention." + name + " is Delete"})
+	case left:
+		// A time of another retirement is nobody's consent to this one.
+		annotations := map[string]any{v1alpha1.AnnotationRetired: fmt.Sprintf("the member of Instance %s was removed", instance.Name), v1alpha1.AnnotationExpires: nil, v1alpha1.AnnotationExpiresClaim: nil}
+		if keep := instance.Spec.ClaimRetention.RetainFor; keep != nil && made(s, claim) && !restored(s, claim) {
+			annotations[v1alpha1.AnnotationExpires] = s.Now.Add(keep.Duration).UTC().Format(time.RFC3339)
+			annotations[v1alpha1.AnnotationExpiresClaim] = string(claim.UID) + " " + keep.Duration.String()
+		}
+		body := map[string]any{"metadata": map[string]any{"annotations": annotations, "labels": map[string]any{v1alpha1.LabelRetired: "true"}}}
+		p.PatchClaims = append(p.PatchClaims, planning.ClaimPatch{Claim: claim, Body: planning.Identified(body, claim.UID), Event: "ClaimRetired", Why: "its member has left the cluster"})
+	}
+}
