@@ -50,6 +50,11 @@ func layers() []layer {
 // that use it.
 func operatorLayers() []layer {
 	return []layer{
+		{name: "pdgroup/bootstrap", does: "who makes PD's cluster, and how a member starts", pure: true},
+		{name: "pdgroup/membership", does: "who is a member, and who may join", uses: []string{"pdgroup/bootstrap"}, pure: true},
+		{name: "pdgroup/recovery", does: "PD rebuilt from one member", uses: []string{"pdgroup/bootstrap"}, pure: true},
+		{name: "pdgroup/persisted", does: "the configuration that PD stores", uses: []string{"pdgroup/membership", "pdgroup/recovery"}, pure: true},
+		{name: "pdgroup/voting", does: "who may stop, leave or be given up", uses: []string{"pdgroup/bootstrap", "pdgroup/membership"}, pure: true},
 		{name: "instance/observation", does: "what is known of an Instance", pure: true},
 		{name: "instance/planning", does: "the plan for an Instance", pure: true},
 		{name: "instance/storage", does: "what Kubernetes says of a claim", pure: true},

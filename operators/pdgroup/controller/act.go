@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -186,7 +185,7 @@ func (r *steps) removeOrphan(ctx context.Context, g *v1alpha1.PDGroup, s observa
 	}
 	r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, string(component.DeleteMember), string(component.DeleteMember), "Removed member %s from PD: it has no Instance and no data", name)
 	r.PD.Kick(key)
-	return step.After(orderPatience, v1alpha1.ReasonDraining, "member "+name+", which has no Instance, is being removed from PD")
+	return step.After(membership.OrderPatience, v1alpha1.ReasonDraining, "member "+name+", which has no Instance, is being removed from PD")
 }
 
 // setPeerURLs gives members of PD the URLs at which the others reach them. The next answer
@@ -220,7 +219,7 @@ func (r *steps) confirmNoData(ctx context.Context, g *v1alpha1.PDGroup, name, re
 	case client.IgnoreNotFound(err) != nil:
 		return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("get claim %s: %w", data, err))
 	case err == nil && claim.DeletionTimestamp == nil && claim.Annotations[v1alpha1.AnnotationRetired] == "":
-		return step.Wait("claim", lookAgain, cmp.Or(reason, v1alpha1.ReasonDraining),
+		return step.Wait("claim", membership.LookAgain, cmp.Or(reason, v1alpha1.ReasonDraining),
 			fmt.Sprintf("member %s has no Instance, and claim %s is there: give it the labels of the others', or delete it: kubectl -n %s get pvc --show-labels", name, data, g.Namespace))
 	}
 	return step.Done()
@@ -233,7 +232,7 @@ func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observatio
 	if len(lacks) == 0 {
 		return step.Done()
 	}
-	if o := (storing{g, s}).contested(lacks); o.Kind != step.KindDone {
+	if o := persisted.New(g, s).Contested(lacks); o.Kind != step.KindDone {
 		return o
 	}
 	key := client.ObjectKeyFromObject(g)
@@ -256,7 +255,7 @@ func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observatio
 				return step.Fail(v1alpha1.ReasonRequestFailed, err)
 			default:
 				delete(answers, l.Key)
-				r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "ConfigGiven", "Configure", "PD has taken %s; it had %s", l.Item, orNothing(l.Has))
+				r.Recorder.Eventf(g, nil, corev1.EventTypeNormal, "ConfigGiven", "Configure", "PD has taken %s; it had %s", l.Item, persisted.OrNothing(l.Has))
 			}
 		}
 		if len(refused) == len(rest) {
@@ -265,35 +264,5 @@ func (r *steps) configure(ctx context.Context, g *v1alpha1.PDGroup, s observatio
 		rest = refused
 	}
 	// What it shows counts, not what it answers.
-	return taken(g, r.PD.Ask(ctx, key), answers)
-}
-
-// taken says what became of the items of the spec, by what PD shows now and what it
-// has answered.
-func taken(g *v1alpha1.PDGroup, now pd.View, answers map[string]error) step.Outcome {
-	if now.Err != nil {
-		return step.Done() // the plan waits for PD already
-	}
-	var items, why []string
-	early := false
-	for _, l := range persisted.Lacks(persisted.Items(g.Spec.Config), now.Config) {
-		var no *pd.Refused
-		switch err := answers[l.Key]; {
-		case errors.Is(err, pd.ErrNotBootstrapped):
-			early = true
-			continue
-		case errors.As(err, &no):
-			why = append(why, no.Body)
-		default:
-			why = append(why, "it said yes, and has "+orNothing(l.Has))
-		}
-		items = append(items, l.Item.String())
-	}
-	switch {
-	case len(items) > 0:
-		return refuse(g, items, strings.Join(why, "; "))
-	case early:
-		return step.Wait("PD", lookAgain, v1alpha1.ReasonConfigPending, "PD takes the items of [replication] when a store has registered")
-	}
-	return step.Done()
+	return persisted.Taken(g, r.PD.Ask(ctx, key), answers)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/voting"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
 	"github.com/tidb-groups/tidb-groups/shared/member"
@@ -101,10 +102,10 @@ func TestOPS01ARollRestartsTheLeaderLast(t *testing.T) {
 	p := mustPlan(t, g, s)
 	require.NotNil(t, p.Lease.Take)
 	assert.Equal(t, "basic-pd-0", p.Lease.Take.Instance.Name)
-	v := voters{g, s}
+	v := voting.New(g, s)
 	assert.Less(t, v.Rank(component.Disruption{Instance: s.Instances[2], Verb: member.Restart}), v.Rank(component.Disruption{Instance: s.Instances[1], Verb: member.Restart}))
 	to := func() string {
-		return v.successor(component.Disruption{Instance: s.Instances[1], Verb: member.Restart, Revision: "new"}, anybody)
+		return v.Successor(component.Disruption{Instance: s.Instances[1], Verb: member.Restart, Revision: "new"}, voting.Anybody)
 	}
 	s.Instances[0].Status.Revision = "new"
 	assert.Equal(t, "basic-pd-2", to(), "rather one that has to be restarted again")

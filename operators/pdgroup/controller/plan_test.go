@@ -40,7 +40,7 @@ func startArg(t *testing.T, i *v1alpha1.Instance) string {
 		if arg == bootstrap.Reference {
 			return template.Annotations[v1alpha1.AnnotationStart]
 		}
-		if strings.HasPrefix(arg, joinFlag) || strings.HasPrefix(arg, bootstrap.Flag) {
+		if strings.HasPrefix(arg, bootstrap.JoinFlag) || strings.HasPrefix(arg, bootstrap.Flag) {
 			return arg
 		}
 	}
@@ -323,7 +323,7 @@ func TestP2AnInitialMemberJoinsOnceThereIsACluster(t *testing.T) {
 		for _, c := range mustPlan(t, stored(bootstrapped, replicasOf(4)), s).Instances {
 			template := stage.Template(t, *c.Desired)
 			assert.Equal(t, c.Desired.Name != "basic-pd-3", template.Annotations[v1alpha1.AnnotationStart] != "", "%s: %s", name, c.Desired.Name)
-			assert.True(t, strings.HasPrefix(startArg(t, c.Desired), joinFlag), "%s: %s", name, c.Desired.Name)
+			assert.True(t, strings.HasPrefix(startArg(t, c.Desired), bootstrap.JoinFlag), "%s: %s", name, c.Desired.Name)
 		}
 	}
 }
@@ -351,6 +351,6 @@ func TestAnInitialMemberOfAnEarlierVersionIsLeftAsItIs(t *testing.T) {
 	s.PD = started(t, stored(), 3).PD
 	for _, c := range mustPlan(t, stored(bootstrapped), s).Instances {
 		assert.Empty(t, stage.Template(t, *c.Desired).Annotations[v1alpha1.AnnotationStart])
-		assert.True(t, strings.HasPrefix(startArg(t, c.Desired), joinFlag))
+		assert.True(t, strings.HasPrefix(startArg(t, c.Desired), bootstrap.JoinFlag))
 	}
 }

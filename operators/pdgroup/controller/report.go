@@ -13,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/recovery"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/voting"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/groupstatus"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
@@ -130,7 +131,7 @@ func members(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, now time.
 		switch {
 		case bootstrap.Usable(g, s):
 			m.Status = listed(g, s, i, set)
-		case !runs && !unseen(i) && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionHealthy):
+		case !runs && !voting.Unseen(i) && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionHealthy):
 			keep(set, i, v1alpha1.ConditionJoined)
 			set.False(v1alpha1.ConditionHealthy, v1alpha1.ReasonMemberUnhealthy, "its pod does not run, and PD does not answer")
 		case p.Drained[i.Name]:
@@ -144,7 +145,7 @@ func members(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, now time.
 			set.True(v1alpha1.ConditionDrained, v1alpha1.ReasonMemberLeft, left(g))
 		case why != "" && !meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained):
 			set.False(v1alpha1.ConditionDrained, v1alpha1.ReasonNotDrained, why)
-		case returned(g, s, i):
+		case membership.Returned(g, s, i):
 			// Its removal was taken back, and whoever removes it later must begin anew.
 		default:
 			keep(set, i, v1alpha1.ConditionDrained)
@@ -153,18 +154,6 @@ func members(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan, now time.
 		out = append(out, m)
 	}
 	return slices.Clip(out)
-}
-
-// returned reports whether the member of an Instance that was said to have left,
-// or to be leaving, is there after all: nobody wants it to go any more, and PD
-// lists it or has never known it. While it is to go PD is not believed: a member
-// that was removed may still answer.
-func returned(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) bool {
-	if i.Spec.Retire || i.DeletionTimestamp != nil || !bootstrap.Usable(g, s) {
-		return false
-	}
-	_, listed := membership.Of(g, s, i)
-	return listed || i.Status.Member == nil
 }
 
 // left says why a member has left PD.

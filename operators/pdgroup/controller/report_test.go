@@ -13,6 +13,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/voting"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
@@ -169,7 +170,7 @@ func TestAMemberWhoseRemovalWasTakenBackIsNotDrained(t *testing.T) {
 			}
 			assert.Equal(t, c.kept, kept)
 			if _, listed := membership.Of(g, s, i); listed && bootstrap.Usable(g, s) && !i.Spec.Retire {
-				p := voters{g: g, s: s}.Prepare(component.Disruption{Instance: i, Verb: member.Remove}, clock())
+				p := voting.New(g, s).Prepare(component.Disruption{Instance: i, Verb: member.Remove}, clock())
 				assert.False(t, p.Ready, "it has to leave PD first")
 			}
 		})

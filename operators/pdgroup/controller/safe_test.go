@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/voting"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/lease"
@@ -326,12 +327,12 @@ func TestAMemberThatIsHealthyForPDAndNotForItsKubeletIsNotCountedOn(t *testing.T
 			s := scene(t, 3)
 			c.own(s.Instances[1])
 			c.other(s.Instances[0])
-			v := voters{stored(bootstrapped), s}
+			v := voting.New(stored(bootstrapped), s)
 			why := v.Allows(component.Disruption{Instance: s.Instances[1], Verb: member.Restart}).Reason()
 			assert.Equal(t, c.held, why != "", why)
 			if c.held {
 				assert.Contains(t, why, "describe instance basic-pd-0")
-				assert.Equal(t, "basic-pd-2", v.successor(component.Disruption{Instance: s.Instances[1], Verb: member.Restart}, anybody))
+				assert.Equal(t, "basic-pd-2", v.Successor(component.Disruption{Instance: s.Instances[1], Verb: member.Restart}, voting.Anybody))
 			}
 		})
 	}
@@ -429,7 +430,7 @@ func TestNoMemberJoinsBesideOneThatCrashesAgainAndAgain(t *testing.T) {
 		})
 	}
 	// P5: who replaces it by hand is not kept waiting for it.
-	s := scene(t, 3, crashing(0), func(s *observation.Snapshot) { deleted(s, 0, replacementPatience); s.PD.Leader = "basic-pd-1" })
+	s := scene(t, 3, crashing(0), func(s *observation.Snapshot) { deleted(s, 0, voting.ReplacementPatience); s.PD.Leader = "basic-pd-1" })
 	p := mustPlan(t, stored(bootstrapped), s)
 	assert.Equal(t, "basic-pd-0", does(p).taken)
 	holds(&s, 0)

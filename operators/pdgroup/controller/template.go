@@ -2,9 +2,7 @@ package controller
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/persisted"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/rollout"
 	"github.com/tidb-groups/tidb-groups/shared/tomlconfig"
@@ -19,13 +18,11 @@ import (
 )
 
 const (
-	configDir  = "/etc/pd"
-	configFile = "pd.toml"
-	dataDir    = "/var/lib/pd"
+	configDir = "/etc/pd"
+	dataDir   = "/var/lib/pd"
 	// graceSeconds is long enough for PD to hand its leadership over and close
 	// its files.
 	graceSeconds = 30
-	joinFlag     = "--join="
 )
 
 // ownedKeys returns the configuration keys that the operator sets, by flag or
@@ -72,8 +69,8 @@ func render(g *v1alpha1.PDGroup, image string) (corev1.PodTemplateSpec, map[stri
 			"--peer-urls=" + scheme + "://" + workload.ListenAddress(g, v1alpha1.PortPDPeer),
 			fmt.Sprintf("--advertise-client-urls=%s://%s:%d", scheme, host, v1alpha1.PortPDClient),
 			fmt.Sprintf("--advertise-peer-urls=%s://%s:%d", scheme, host, v1alpha1.PortPDPeer),
-			"--config=" + configDir + "/" + configFile,
-			joinFlag + names.PDURL(v1alpha1.SpecScheme(g), g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient),
+			"--config=" + configDir + "/" + persisted.File,
+			bootstrap.JoinFlag + names.PDURL(v1alpha1.SpecScheme(g), g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient),
 		}...),
 		Ports:     ports(),
 		DataPath:  func(int) string { return dataDir },
@@ -153,66 +150,6 @@ func config(g *v1alpha1.PDGroup) (map[string]string, []string) {
 		}
 		slices.Sort(owned)
 	}
-	files, problems := tomlconfig.File(configFile, g.Spec.Config, owned, own)
+	files, problems := tomlconfig.File(persisted.File, g.Spec.Config, owned, own)
 	return files, append(problems, tooManyNames(g)...)
-}
-
-// start is how a member starts.
-type start struct {
-	// bootstraps says that it bootstraps the cluster, with the members of the slots in
-	// initialCluster.
-	bootstraps     bool
-	initialCluster []int32
-	// before is the argument that it bootstrapped with; empty if it has none.
-	before string
-	// asked says that it asks its pod.
-	asked bool
-}
-
-// bootstrapOrJoin changes a template into one that bootstraps the cluster, in which
-// every initial member names all of them by their slots, or into one that joins it.
-//
-// A member that is made to bootstrap asks its pod how it starts (P2): an argument stays in a
-// pod as long as the pod, but an annotation changes in it, and the kubelet reads it each
-// time that it starts the container. So an initial member whose disk is lost under its pod
-// joins as soon as there is a cluster.
-func bootstrapOrJoin(g *v1alpha1.PDGroup, template *corev1.PodTemplateSpec, s start) {
-	argument := joinFlag + names.PDURL(v1alpha1.SpecScheme(g), g.Name, g.Namespace, g.Spec.ClusterDomain, v1alpha1.PortPDClient)
-	switch {
-	case s.bootstraps && s.before != "":
-		argument = s.before
-	case s.bootstraps:
-		members := make([]string, 0, len(s.initialCluster))
-		for _, slot := range s.initialCluster {
-			pod := names.Instance(g.Name, slot)
-			members = append(members, fmt.Sprintf("%s=%s://%s:%d", pod, v1alpha1.SpecScheme(g), names.PodHost(pod, g.Name, g.Namespace, g.Spec.ClusterDomain), v1alpha1.PortPDPeer))
-		}
-		argument = bootstrap.Flag + strings.Join(members, ",")
-	}
-	template.Annotations = maps.Clone(template.Annotations)
-	delete(template.Annotations, v1alpha1.AnnotationStart)
-	for c := range template.Spec.Containers {
-		container := &template.Spec.Containers[c]
-		if container.Name != g.Component() {
-			continue
-		}
-		arg := argument
-		container.Env = slices.DeleteFunc(slices.Clone(container.Env), func(e corev1.EnvVar) bool { return e.Name == bootstrap.Variable })
-		if s.asked {
-			arg = bootstrap.Reference
-			container.Env = append(container.Env, corev1.EnvVar{Name: bootstrap.Variable, ValueFrom: &corev1.EnvVarSource{
-				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + v1alpha1.AnnotationStart + "']"},
-			}})
-			if template.Annotations == nil {
-				template.Annotations = map[string]string{}
-			}
-			template.Annotations[v1alpha1.AnnotationStart] = argument
-		}
-		container.Args = slices.Clone(container.Args)
-		for i, old := range container.Args {
-			if strings.HasPrefix(old, joinFlag) || strings.HasPrefix(old, bootstrap.Flag) || old == bootstrap.Reference {
-				container.Args[i] = arg
-			}
-		}
-	}
 }

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/persisted"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -45,7 +47,7 @@ func TestGolden(t *testing.T) {
 	pod, files, problems := render(g, "tidb-groups/pdgroup-operator:dev")
 	require.Empty(t, problems)
 	initial := pod.DeepCopy()
-	bootstrapOrJoin(g, initial, start{bootstraps: true, initialCluster: []int32{0, 1, 2}})
+	bootstrap.SetArgument(g, initial, bootstrap.Startup{Bootstraps: true, InitialCluster: []int32{0, 1, 2}})
 	golden(t, "pd", pod, map[string]any{"initialMember": initial.Spec.Containers[0].Args}, files, services(g)[0], services(g)[1])
 }
 
@@ -64,10 +66,10 @@ func TestP12AddressesEndWithTheClusterDomain(t *testing.T) {
 		assert.Contains(t, args, want)
 	}
 	initial := pod.DeepCopy()
-	bootstrapOrJoin(g, initial, start{bootstraps: true, initialCluster: []int32{0, 1}})
+	bootstrap.SetArgument(g, initial, bootstrap.Startup{Bootstraps: true, InitialCluster: []int32{0, 1}})
 	assert.Contains(t, initial.Spec.Containers[0].Args, "--initial-cluster=basic-pd-0=http://basic-pd-0.basic-pd-peer.ns.svc.k8s.example.com:2380,"+
 		"basic-pd-1=http://basic-pd-1.basic-pd-peer.ns.svc.k8s.example.com:2380")
-	bootstrapOrJoin(g, initial, start{})
+	bootstrap.SetArgument(g, initial, bootstrap.Startup{})
 	assert.Equal(t, args, initial.Spec.Containers[0].Args)
 }
 
@@ -127,7 +129,7 @@ func TestEveryProblemOfASpecIsToldAtOnce(t *testing.T) {
 func TestTwoGroupsNeverShareAToken(t *testing.T) {
 	_, one, _ := render(stored(), "")
 	_, other, _ := render(stored(func(g *v1alpha1.PDGroup) { g.UID = "other" }), "")
-	assert.NotEqual(t, one[configFile], other[configFile])
+	assert.NotEqual(t, one[persisted.File], other[persisted.File])
 }
 
 func TestWhatChangesNoPodMakesNoRevision(t *testing.T) {
@@ -156,7 +158,7 @@ func TestSEC01AMemberSpeaksTLS(t *testing.T) {
 	pod, files, problems := render(g, "tidb-groups/pdgroup-operator:dev")
 	require.Empty(t, problems)
 	initial := pod.DeepCopy()
-	bootstrapOrJoin(g, initial, start{bootstraps: true, initialCluster: []int32{0, 1, 2}})
+	bootstrap.SetArgument(g, initial, bootstrap.Startup{Bootstraps: true, InitialCluster: []int32{0, 1, 2}})
 	golden(t, "tls", pod, map[string]any{"initialMember": initial.Spec.Containers[0].Args}, files, inputs(g))
 
 	for _, key := range []string{"cacert-path", "cert-path", "key-path"} {
@@ -177,7 +179,7 @@ func TestSEC01PDLetsMembersOfOneNameConnect(t *testing.T) {
 	assert.NotEqual(t, before, inputs(g), "a change is a roll")
 	_, files, problems := render(g, "")
 	require.Empty(t, problems)
-	assert.Contains(t, files[configFile], "cert-allowed-cn = ['a']")
+	assert.Contains(t, files[persisted.File], "cert-allowed-cn = ['a']")
 	g.Spec.TLS.AllowedCommonNames = []string{"a", "b"}
 	_, _, problems = render(g, "")
 	assert.Empty(t, problems, "PD v8.4 and later take more")

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/voting"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 )
@@ -67,7 +68,7 @@ func TestAMemberThatPDDoesNotListIsNotStoppedWhilePDDoesNotAnswer(t *testing.T) 
 					s.PD.Members[slot].Healthy = false
 				}
 				silence(&s)
-				v := voters{stored(edited), s}
+				v := voting.New(stored(edited), s)
 				for slot, p := range pods {
 					require.Equal(t, !mayRun(p), v.NotServing(s.Instances[slot]), "PD %s, pods %v, slot %d", name, pods, slot)
 				}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/voting"
 	"github.com/tidb-groups/tidb-groups/shared/component"
 	"github.com/tidb-groups/tidb-groups/shared/conditions"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
@@ -236,7 +237,7 @@ func newScenery(t *testing.T) *scenery {
 
 func (b *scenery) rendering(g *v1alpha1.PDGroup, s observation.Snapshot, edited bool) component.Rendering {
 	open := gate.Result{Open: true}
-	return voting(g, s, component.Rendering{Template: tiny(edited), Inputs: edited, Gate: open, RollGate: open})
+	return withVoters(g, s, component.Rendering{Template: tiny(edited), Inputs: edited, Gate: open, RollGate: open})
 }
 
 func (b *scenery) snapshot(st state) (*v1alpha1.PDGroup, observation.Snapshot) {
@@ -291,7 +292,7 @@ func joining(g *v1alpha1.PDGroup, s observation.Snapshot) int {
 func check(g *v1alpha1.PDGroup, s observation.Snapshot, p groupPlan) []string {
 	var bad []string
 	say := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
-	v := voters{g, s}
+	v := voting.New(g, s)
 	listed := func(i *v1alpha1.Instance) pd.Member { m, _ := membership.Of(g, s, i); return m }
 	quorum := s.PD.HasQuorum()
 	stopped, joined, removed, healthy := 0, 0, 0, s.PD.Healthy()

@@ -1,0 +1,11 @@
+package membership
+
+import "time"
+
+// LookAgain is after how long PD is looked at again although its poller, which
+// wakes the group up with every change, said nothing.
+const LookAgain = time.Minute
+
+// OrderPatience is after how long an order to PD is given again whose effect PD
+// does not show.
+const OrderPatience = 5 * time.Second

@@ -1,0 +1,19 @@
+package membership
+
+import (
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
+	"github.com/tidb-groups/tidb-groups/shared/observation"
+)
+
+// Returned reports whether the member of an Instance that was said to have left,
+// or to be leaving, is there after all: nobody wants it to go any more, and PD
+// lists it or has never known it. While it is to go PD is not believed: a member
+// that was removed may still answer.
+func Returned(g *v1alpha1.PDGroup, s observation.Snapshot, i *v1alpha1.Instance) bool {
+	if i.Spec.Retire || i.DeletionTimestamp != nil || !bootstrap.Usable(g, s) {
+		return false
+	}
+	_, listed := Of(g, s, i)
+	return listed || i.Status.Member == nil
+}

@@ -1,0 +1,92 @@
+package voting
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
+	"github.com/tidb-groups/tidb-groups/shared/component"
+	"github.com/tidb-groups/tidb-groups/shared/lease"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/step"
+	"github.com/tidb-groups/tidb-groups/shared/verdict"
+)
+
+// Prepare implements group.Component: the leader moves to another member and, for
+// Remove, the member leaves PD. Each is done when PD says so.
+func (v Voters) Prepare(d component.Disruption, _ time.Time) component.Preparation {
+	name := d.Instance.Name
+	if d.Verb == member.Remove {
+		if meta.IsStatusConditionTrue(d.Instance.Status.Conditions, v1alpha1.ConditionDrained) && !membership.Returned(v.g, v.s, d.Instance) {
+			return component.Preparation{Ready: true}
+		}
+		if !bootstrap.Bootstrapped(v.g, v.s) {
+			return v.beforeBootstrap(d.Instance)
+		}
+		if !bootstrap.Started(d.Instance) {
+			return component.Preparation{Ready: true}
+		}
+	}
+	if known := membership.Known(v.g, v.s); !known.Allowed() {
+		return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s) until PD says more: %s", name, d.Why, known.Reason())
+	}
+	m, listed := membership.Of(v.g, v.s, d.Instance)
+	if d.Verb == member.Remove && !listed {
+		return component.Preparation{Ready: true}
+	}
+	if d.Verb == member.Remove {
+		if may := v.Allows(d); !may.Allowed() {
+			return waiting(v1alpha1.ReasonUnsafe, "Instance %s stays (%s): %s", name, d.Why, may.Reason())
+		}
+	}
+	if m.Name == v.s.PD.Leader && len(v.s.PD.Members) > 1 {
+		to := v.Successor(d, Anybody)
+		if to == "" {
+			return waiting(v1alpha1.ReasonPreparing, "member %s leads PD, and no other member is healthy", name)
+		}
+		return ordering(component.Call{Verb: component.TransferLeader, Target: to, Instance: name}, v1alpha1.ReasonPreparing, "PD's leader moves from %s to %s", name, to)
+	}
+	if d.Verb == member.Remove {
+		return ordering(component.Call{Verb: component.DeleteMember, Target: m.ID, Instance: name}, v1alpha1.ReasonDraining, "member %s is being removed from PD", name)
+	}
+	return component.Preparation{Ready: true}
+}
+
+func waiting(reason, format string, args ...any) component.Preparation {
+	return component.Preparation{Wait: step.Wait("PD", membership.LookAgain, reason, fmt.Sprintf(format, args...))}
+}
+
+// ordering waits for the effect of an order to PD.
+func ordering(call component.Call, reason, format string, args ...any) component.Preparation {
+	return component.Preparation{Calls: []component.Call{call}, Wait: step.Wait("PD", membership.OrderPatience, reason, fmt.Sprintf(format, args...))}
+}
+
+// beforeBootstrap is how far a deleted Instance is before PD has a cluster ID. One that
+// never started is made anew in its slot; one that may have bootstrapped must not
+// forget it, and is replaced when the cluster is there.
+func (v Voters) beforeBootstrap(i *v1alpha1.Instance) component.Preparation {
+	switch {
+	case bootstrap.Started(i):
+		return waiting(v1alpha1.ReasonBootstrapping, "Instance %s was deleted while it bootstraps PD's cluster: it is replaced when the cluster is there", i.Name)
+	case bootstrap.Listed(v.g.Status.InitialMembers, i):
+		return waiting(v1alpha1.ReasonBootstrapping, "Instance %s is taken off status.initialMembers: it has never started", i.Name)
+	}
+	return component.Preparation{Ready: true, Stays: true}
+}
+
+// Recover implements group.Component: the Lease is given back when PD calls the
+// member healthy again.
+func (v Voters) Recover(i *v1alpha1.Instance, _ lease.State) component.Preparation {
+	back := membership.Known(v.g, v.s)
+	if m, listed := membership.Of(v.g, v.s, i); back.Allowed() && (!listed || !m.Healthy) {
+		back = verdict.Refuse("PD does not call it healthy")
+	}
+	if !back.Allowed() {
+		return waiting(v1alpha1.ReasonRecovering, "member %s is coming back: %s", i.Name, back.Reason())
+	}
+	return component.Preparation{Ready: true}
+}

@@ -1,0 +1,178 @@
+package voting
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/bootstrap"
+	"github.com/tidb-groups/tidb-groups/operators/pdgroup/membership"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+)
+
+const (
+	// removedPatience is how long a member must be missing from PD's list, or
+	// unhealthy on a new volume, before it counts as gone: one answer may be that
+	// of a member which was removed itself.
+	removedPatience = 30 * time.Second
+	// rejoinPatience is how long a member whose volume is older than its Instance may
+	// crash without PD listing it, before the volume counts as that of a member which
+	// PD has let go.
+	rejoinPatience = 2 * time.Minute
+	// replacementPause is the least time from one member that joins to the next
+	// one that is given up.
+	replacementPause = time.Minute
+	// defaultReplaceAfter is spec.replaceAfter where it is not set.
+	defaultReplaceAfter = 30 * time.Minute
+)
+
+// ReplacedWhenDeleted implements group.Component: a member that works goes when another one
+// has taken its place; what does not work is removed first, because every further
+// member makes the majority larger. The pod of one that
+// PD has let go may take for ever to stop: after a while its slot is left alone.
+func (v Voters) ReplacedWhenDeleted(i *v1alpha1.Instance) bool {
+	m, listed := membership.Of(v.g, v.s, i)
+	return v.lingers(i) || membership.Known(v.g, v.s).Allowed() && listed && m.Healthy
+}
+
+// lingers reports that an Instance whose member PD has let go was deleted a while ago
+// and is still there.
+func (v Voters) lingers(i *v1alpha1.Instance) bool {
+	return i.DeletionTimestamp != nil && membership.Left(v.g, v.s, i) && v.s.Now.Sub(i.DeletionTimestamp.Time) >= replacementPause
+}
+
+// ReasonDead implements group.Component. A member is only given up while the others
+// make a majority without it and none of them is on its way in or out.
+func (v Voters) ReasonDead(i *v1alpha1.Instance) string {
+	m, listed := membership.Of(v.g, v.s, i)
+	if !membership.Known(v.g, v.s).Allowed() || listed && m.Healthy || v.unsettled(i) {
+		return ""
+	}
+	if listed && v.s.PD.Healthy(m.ID) < pd.Majority(len(v.s.PD.Members)-1) {
+		return ""
+	}
+	unhealthy := v.lacking(i, v1alpha1.ConditionHealthy)
+	after := replaceAfter(v.g)
+	switch {
+	case !listed && i.Status.Member != nil && (i.Annotations[v1alpha1.AnnotationDisruption] == string(member.Remove) || v.lacking(i, v1alpha1.ConditionJoined) >= removedPatience):
+		return "PD has let its member go"
+	case member.IsClaimLost(i):
+		return "the volume with its data is gone"
+	case v.discarded(i):
+		return "its volume is that of a member which PD does not know any more"
+	case !listed:
+		return "" // it has yet to join
+	case v.s.LostNodes[i.Name] != "":
+		return fmt.Sprintf("its volume is on node %s, which is gone", v.s.LostNodes[i.Name])
+	case m.ClientURL != "" && v.forgot(i): // an initial member that has never run has none
+		return "its volume is newer than its member in PD"
+	case after > 0 && unhealthy >= after && v.alike(i):
+		return fmt.Sprintf("PD has called its member unhealthy for spec.replaceAfter (%s)", after)
+	}
+	return ""
+}
+
+// discarded reports that an Instance was made anew on the volume of a member that PD
+// has let go, such as by force: a member with such data never starts.
+func (v Voters) discarded(i *v1alpha1.Instance) bool {
+	_, listed := membership.Of(v.g, v.s, i)
+	pod := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionPodReady)
+	claim := bootstrap.DataClaim(v.g, i.Name)
+	// A pod that is ready may be said to crash as well, for a while.
+	return !listed && i.Status.Member == nil && pod != nil && pod.Status == metav1.ConditionFalse && pod.Reason == v1alpha1.ReasonContainerCrashing &&
+		v.lacking(i, v1alpha1.ConditionJoined) >= rejoinPatience &&
+		slices.ContainsFunc(v.s.Claims[i.Name], func(c metav1.ObjectMeta) bool {
+			return c.Name == claim && c.CreationTimestamp.Before(&i.CreationTimestamp)
+		})
+}
+
+// unsettled reports that a change of the members is under way, or that one has
+// just been: after each replacement the next one waits. One that PD has let go and
+// whose pod does not stop is waited for no longer than that. Nor is a deleted one that
+// works: it stays until another one has joined, which may wait for just this one to be
+// given up.
+func (v Voters) unsettled(i *v1alpha1.Instance) bool {
+	m, _ := membership.Of(v.g, v.s, i)
+	if other, starting := v.s.PD.Starting(); starting && other.ID != m.ID {
+		return true
+	}
+	bootstrapped := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionBootstrapped)
+	for _, other := range v.s.Instances {
+		joined := bootstrapped != nil && other.CreationTimestamp.After(bootstrapped.LastTransitionTime.Time)
+		om, _ := membership.Of(v.g, v.s, other)
+		if other.Name != i.Name && (other.DeletionTimestamp != nil && !v.lingers(other) && !om.Healthy || joined && v.s.Now.Sub(other.CreationTimestamp.Time) < replacementPause) {
+			return true
+		}
+	}
+	return false
+}
+
+// alike reports that a healthy member runs what an Instance is to run: it is not
+// the spec that keeps it from working, and a new member would work.
+func (v Voters) alike(i *v1alpha1.Instance) bool {
+	return slices.ContainsFunc(v.s.Instances, func(other *v1alpha1.Instance) bool {
+		m, _ := membership.Of(v.g, v.s, other)
+		return m.Healthy && other.Status.Revision == i.Spec.Revision
+	})
+}
+
+// forgot reports that PD knows the member of an Instance from before, that it
+// was never healthy since the Instance was made, and that its volumes are no
+// older than the Instance: what PD knows was on others.
+func (v Voters) forgot(i *v1alpha1.Instance) bool {
+	joined := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionJoined)
+	healthy := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionHealthy)
+	if joined == nil || healthy == nil || !joined.LastTransitionTime.Equal(&healthy.LastTransitionTime) ||
+		v.lacking(i, v1alpha1.ConditionHealthy) < removedPatience {
+		return false
+	}
+	claims := v.s.Claims[i.Name]
+	return len(claims) > 0 && !slices.ContainsFunc(claims, func(c metav1.ObjectMeta) bool { return c.CreationTimestamp.Before(&i.CreationTimestamp) })
+}
+
+// lacking returns for how long a condition of an Instance has been False, zero if
+// it is not.
+func (v Voters) lacking(i *v1alpha1.Instance, kind string) time.Duration {
+	c := meta.FindStatusCondition(i.Status.Conditions, kind)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return 0
+	}
+	return v.s.Now.Sub(c.LastTransitionTime.Time)
+}
+
+// Due returns when a judgement that depends on the time may change; 0 is never.
+func (v Voters) Due() time.Duration {
+	next := time.Duration(0)
+	at := func(patience, passed time.Duration) {
+		if left := patience - passed; passed > 0 && left > 0 && (next == 0 || left < next) {
+			next = left
+		}
+	}
+	for _, i := range v.s.Instances {
+		at(replaceAfter(v.g), v.lacking(i, v1alpha1.ConditionHealthy))
+		at(removedPatience, v.lacking(i, v1alpha1.ConditionHealthy))
+		at(rejoinPatience, v.lacking(i, v1alpha1.ConditionJoined))
+		at(membership.JoinAfter, v.s.Now.Sub(membership.HealthySince(i)))
+		if i.DeletionTimestamp != nil {
+			at(ReplacementPatience, v.s.Now.Sub(i.DeletionTimestamp.Time))
+			at(replacementPause, v.s.Now.Sub(i.DeletionTimestamp.Time))
+		}
+	}
+	if quorum := meta.FindStatusCondition(v.g.Status.Conditions, v1alpha1.ConditionQuorumHealthy); quorum != nil && quorum.Status != metav1.ConditionTrue {
+		at(electionPatience, v.s.Now.Sub(quorum.LastTransitionTime.Time))
+	}
+	return next
+}
+
+// replaceAfter returns for how long a member may be unhealthy; 0 is for ever.
+func replaceAfter(g *v1alpha1.PDGroup) time.Duration {
+	if g.Spec.ReplaceAfter == nil {
+		return defaultReplaceAfter
+	}
+	return g.Spec.ReplaceAfter.Duration
+}
