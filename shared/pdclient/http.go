@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/tidb-groups/tidb-groups/shared/httpclient"
-	"github.com/tidb-groups/tidb-groups/shared/pd"
-
 	pdhttp "github.com/tikv/pd/client/http"
 	"github.com/tikv/pd/client/servicediscovery"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/shared/httpclient"
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient/pdanswer"
 )
 
 // caller is how the operators name themselves towards PD.
@@ -177,38 +177,38 @@ func (c *httpClient) View(ctx context.Context) (pd.View, error) {
 
 func (c *httpClient) ask(ctx context.Context, view *pd.View) error {
 	var (
-		members   membersAnswer
-		health    healthAnswer
-		stores    storesAnswer
-		replicate replicateAnswer
+		members   pdanswer.Members
+		health    pdanswer.Health
+		stores    pdanswer.Stores
+		replicate pdanswer.Replicate
 	)
 	if err := fetch(ctx, c, callMembers, &members, pdhttp.Client.GetMembers); err != nil {
 		return err
 	}
-	if err := addMembers(view, callMembers, members); err != nil {
+	if err := pdanswer.AddMembers(view, callMembers, members); err != nil {
 		return err
 	}
 	if err := fetch(ctx, c, callHealth, &health, pdhttp.Client.GetHealthStatus); err != nil {
 		return err
 	}
-	addHealth(view, health)
+	pdanswer.AddHealth(view, health)
 	err := fetch(ctx, c, callStores, &stores, pdhttp.Client.GetStores)
 	switch {
 	case err == nil:
-		addStores(view, stores)
+		pdanswer.AddStores(view, stores)
 	case !errors.Is(err, pd.ErrNotBootstrapped):
 		return err
 	}
 	if err := fetch(ctx, c, callReplicate, &replicate, pdhttp.Client.GetReplicateConfig); err != nil {
 		return err
 	}
-	addReplicate(view, replicate)
+	pdanswer.AddReplicate(view, replicate)
 	if c.config {
 		var config map[string]json.RawMessage
 		if err := c.request(ctx, callConfig, http.MethodGet, "/pd/api/v1/config", &config); err != nil {
 			return err
 		}
-		addConfig(view, config)
+		pdanswer.AddConfig(view, config)
 	}
 	if !view.Bootstrapped {
 		// Before there are stores PD refuses to talk about what is done with them.
@@ -223,14 +223,14 @@ func (c *httpClient) ask(ctx context.Context, view *pd.View) error {
 // askEvicted asks which stores are in the one scheduler that evicts leaders.
 // Without any, PD has no such scheduler and says 404.
 func (c *httpClient) askEvicted(ctx context.Context, view *pd.View) error {
-	var evicted evictedAnswer
+	var evicted pdanswer.Evicted
 	err := fetch(ctx, c, callEvicted, &evicted, func(pd pdhttp.Client, ctx context.Context) (any, error) {
 		return pd.GetSchedulerConfig(ctx, evictLeader)
 	})
 	if err != nil {
 		return unless(err, http.StatusNotFound)
 	}
-	addEvicted(view, evicted)
+	pdanswer.AddEvicted(view, evicted)
 	return nil
 }
 
@@ -240,11 +240,11 @@ func (c *httpClient) askRules(ctx context.Context, view *pd.View) error {
 	if !view.PlacementRules {
 		return nil
 	}
-	var rules rulesAnswer
+	var rules pdanswer.Rules
 	if err := c.request(ctx, callRules, http.MethodGet, "/pd/api/v1/config/rules", &rules); err != nil {
 		return unless(err, http.StatusPreconditionFailed)
 	}
-	addRules(view, rules)
+	pdanswer.AddRules(view, rules)
 	return nil
 }
 
@@ -352,7 +352,7 @@ func (c *httpClient) read(name string, resp *http.Response, into any) (err error
 	}()
 	switch {
 	case resp.StatusCode != http.StatusOK:
-		body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+		body, err := io.ReadAll(io.LimitReader(resp.Body, pdanswer.MaxRefusal))
 		if err != nil {
 			return &pd.Unreachable{URL: c.address(), Cause: err}
 		}
@@ -363,28 +363,13 @@ func (c *httpClient) read(name string, resp *http.Response, into any) (err error
 	return c.decode(name, resp.Body, into)
 }
 
-// decode decodes an answer, element by element if it can be. A connection that breaks
-// is none of PD's answers.
+// decode decodes an answer. A connection that breaks is none of PD's answers.
 func (c *httpClient) decode(name string, body io.Reader, into any) error {
-	var r *reader
-	var err error
-	if lists, ok := into.(bounded); ok {
-		r = newReader(body, lists.total(), maxPiece)
-		err = lists.read(r)
-	} else {
-		r = newReader(body, maxConfig, maxConfig)
-		err = r.value(into)
-	}
-	if err == nil {
-		err = r.finish()
-	}
+	broken, err := pdanswer.Decode(body, into)
 	switch {
-	case r.body.failed != nil:
-		return &pd.Unreachable{URL: c.address(), Cause: r.body.failed}
-	case errors.Is(err, io.EOF):
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
+	case broken != nil:
+		return &pd.Unreachable{URL: c.address(), Cause: broken}
+	case err != nil:
 		return &pd.Malformed{Call: name, Why: err.Error()}
 	}
 	return nil

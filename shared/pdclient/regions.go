@@ -12,8 +12,19 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient/pdanswer"
+)
 
-	pdhttp "github.com/tikv/pd/client/http"
+// What the lists of regions may hold at most, and regions of several of them together.
+const (
+	// maxUnhealthy bounds a list of unhealthy regions, in bytes; one takes about 1 kB.
+	maxUnhealthy = 64 << 20
+	// maxStoreRegions bounds the list of a store's regions, in bytes. No more than one
+	// region of it is ever held.
+	maxStoreRegions = 1 << 30
+	maxRegions      = 40_000
+	// maxPeers bounds the peers of all regions of an answer together.
+	maxPeers = 5 * maxRegions
 )
 
 // UnhealthyRegions implements Client. The answers are of different moments; of a
@@ -26,7 +37,7 @@ func (c *httpClient) UnhealthyRegions(ctx context.Context) ([]pd.Region, error) 
 		{callPendingPeers, "/pd/api/v1/regions/check/pending-peer"},
 		{callMissingPeers, "/pd/api/v1/regions/check/miss-peer"},
 	} {
-		answer := regionsAnswer{bytes: maxUnhealthy, most: maxRegions, each: func(id int64, seen pd.Region) error {
+		answer := pdanswer.Regions{Bytes: maxUnhealthy, Most: maxRegions, Each: func(id int64, seen pd.Region) error {
 			seen.Missing = ask.call == callMissingPeers
 			before, known := found[id]
 			if !known {
@@ -54,23 +65,6 @@ func (c *httpClient) UnhealthyRegions(ctx context.Context) ([]pd.Region, error) 
 		out = append(out, found[id])
 	}
 	return out, nil
-}
-
-// region is a region as PD describes it.
-func region(r pdhttp.RegionInfo) pd.Region {
-	out := pd.Region{ID: strconv.FormatInt(r.ID, 10)}
-	if r.Leader.StoreID != 0 {
-		out.LeaderStore = strconv.FormatInt(r.Leader.StoreID, 10)
-	}
-	for _, p := range r.Peers {
-		is := func(q pdhttp.RegionPeer) bool { return q.ID == p.ID }
-		out.Peers = append(out.Peers, pd.Peer{
-			StoreID: strconv.FormatInt(p.StoreID, 10), Voter: !p.IsLearner,
-			Down:    slices.ContainsFunc(r.DownPeers, func(q pdhttp.RegionPeerStat) bool { return is(q.Peer) }),
-			Pending: slices.ContainsFunc(r.PendingPeers, is),
-		})
-	}
-	return out
 }
 
 // merged adds what a second answer says of the first and its peers.
@@ -108,7 +102,7 @@ func (c *httpClient) FindRegion(ctx context.Context, storeID string, sought func
 	defer func() { _ = resp.Body.Close() }() // what is left is not wanted
 	code = strconv.Itoa(resp.StatusCode)
 	found, ok := pd.Region{}, false
-	answer := regionsAnswer{bytes: maxStoreRegions, most: math.MaxInt, counted: true, each: func(_ int64, next pd.Region) error {
+	answer := pdanswer.Regions{Bytes: maxStoreRegions, Most: math.MaxInt, Counted: true, Each: func(_ int64, next pd.Region) error {
 		if ok = sought(next); ok {
 			found = next
 			return errFound
@@ -125,46 +119,6 @@ func (c *httpClient) FindRegion(ctx context.Context, storeID string, sought func
 		return pd.Region{}, false, err
 	}
 	return pd.Region{}, false, nil
-}
-
-// regionsAnswer is an answer of PD, an object with a list of regions and how many
-// there are, which is read one region at a time.
-type regionsAnswer struct {
-	bytes int64
-	most  int
-	// counted refuses an answer that holds fewer regions than it says.
-	counted bool
-	// each is given one after the other. Its error ends the reading.
-	each func(id int64, region pd.Region) error
-}
-
-func (a *regionsAnswer) total() int64 { return a.bytes }
-
-func (a *regionsAnswer) read(r *reader) error {
-	count, seen := -1, 0
-	err := r.object(func(key string) error {
-		switch key {
-		case "count":
-			return r.value(&count)
-		case "regions":
-			return r.list(a.most, key, func() error {
-				var next pdhttp.RegionInfo
-				if err := r.value(&next); err != nil {
-					return err
-				}
-				if err := few(max(len(next.Peers), len(next.DownPeers), len(next.PendingPeers)), "peers"); err != nil {
-					return err
-				}
-				seen++
-				return a.each(next.ID, region(next))
-			})
-		}
-		return r.skip()
-	})
-	if err == nil && a.counted && count != seen {
-		err = fmt.Errorf("it has %d regions and says %d", seen, count)
-	}
-	return err
 }
 
 var (

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/pdclient/pdanswer"
 )
 
 // Where TiDB servers register in PD's etcd, and where that key's prefix ends.
@@ -28,13 +29,6 @@ type (
 		Key      []byte `json:"key"`
 		RangeEnd []byte `json:"range_end,omitempty"`
 		KeysOnly bool   `json:"keys_only,omitempty"`
-	}
-	rangeAnswer struct {
-		keys []keyAnswer
-	}
-	keyAnswer struct {
-		Key         []byte `json:"key"`
-		ModRevision int64  `json:"mod_revision,string"`
 	}
 	compare struct {
 		Key            []byte `json:"key"`
@@ -59,33 +53,15 @@ type (
 	}
 )
 
-func (a *rangeAnswer) total() int64 { return maxAnswer }
-
-func (a *rangeAnswer) read(r *reader) error {
-	return r.object(func(key string) error {
-		if key != "kvs" {
-			return r.skip()
-		}
-		return r.list(maxServers, "keys", func() error {
-			var next keyAnswer
-			if err := r.value(&next); err != nil {
-				return err
-			}
-			a.keys = append(a.keys, next)
-			return nil
-		})
-	})
-}
-
 // Servers implements Client.
 func (c *httpClient) Servers(ctx context.Context) ([]pd.Server, error) {
-	var answer rangeAnswer
+	var answer pdanswer.Keys
 	if err := c.etcd(ctx, callServers, "kv/range", rangeRequest{Key: []byte(registered), RangeEnd: []byte(registeredEnd), KeysOnly: true}, &answer); err != nil {
 		return nil, fmt.Errorf("list TiDB servers: %w", err)
 	}
 	found := map[string]pd.Server{}
 	alive := map[string]bool{}
-	for _, k := range answer.keys {
+	for _, k := range answer.Keys {
 		rest := strings.TrimPrefix(string(k.Key), registered)
 		if address, ok := strings.CutSuffix(rest, infoKey); ok {
 			found[address] = pd.Server{Address: address, Revision: k.ModRevision}

@@ -1,4 +1,4 @@
-package pdclient
+package pdanswer
 
 import (
 	"encoding/json"
@@ -15,23 +15,15 @@ const (
 	maxAnswer = 4 << 20
 	// maxConfig bounds an answer that is read in one piece, in bytes.
 	maxConfig = 1 << 20
-	// maxUnhealthy bounds a list of unhealthy regions, in bytes; one takes about 1 kB.
-	maxUnhealthy = 64 << 20
-	// maxStoreRegions bounds the list of a store's regions, in bytes. No more than one
-	// region of it is ever held.
-	maxStoreRegions = 1 << 30
 	// maxPiece bounds one element of a list, in bytes.
 	maxPiece = 64 << 10
-	// maxRefusal bounds what is read of a refusal, in bytes.
-	maxRefusal = 4 << 10
+	// MaxRefusal bounds what is read of a refusal, in bytes.
+	MaxRefusal = 4 << 10
 
 	maxMembers = 64
 	maxStores  = 20_000
 	maxRules   = 10_000
 	maxServers = 20_000
-	maxRegions = 40_000
-	// maxPeers bounds the peers of all regions of an answer together.
-	maxPeers = 5 * maxRegions
 	// maxLabels bounds the labels of a store, the values of a constraint and the peers
 	// of a region.
 	maxLabels = 64
@@ -188,10 +180,30 @@ type bounded interface {
 }
 
 var (
-	_ bounded = (*membersAnswer)(nil)
-	_ bounded = (*healthAnswer)(nil)
-	_ bounded = (*storesAnswer)(nil)
-	_ bounded = (*rulesAnswer)(nil)
-	_ bounded = (*regionsAnswer)(nil)
-	_ bounded = (*rangeAnswer)(nil)
+	_ bounded = (*Members)(nil)
+	_ bounded = (*Health)(nil)
+	_ bounded = (*Stores)(nil)
+	_ bounded = (*Rules)(nil)
+	_ bounded = (*Regions)(nil)
+	_ bounded = (*Keys)(nil)
 )
+
+// Decode decodes an answer, element by element if it can be. broken is why the
+// connection that it came over broke, nil if it did not.
+func Decode(body io.Reader, into any) (broken, err error) {
+	var r *reader
+	if lists, ok := into.(bounded); ok {
+		r = newReader(body, lists.total(), maxPiece)
+		err = lists.read(r)
+	} else {
+		r = newReader(body, maxConfig, maxConfig)
+		err = r.value(into)
+	}
+	if err == nil {
+		err = r.finish()
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return r.body.failed, err
+}
