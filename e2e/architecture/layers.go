@@ -50,6 +50,10 @@ func layers() []layer {
 // that use it.
 func operatorLayers() []layer {
 	return []layer{
+		{name: "backup/progress", does: "how far the tool of a run is"},
+		{name: "backup/result", does: "what the pod of a run leaves", pure: true},
+		{name: "backup/jobtemplate", does: "the Jobs of runs", uses: []string{"backup/progress"}},
+		{name: "backup/job", does: "what becomes of a run", uses: []string{"backup/jobtemplate", "backup/progress", "backup/result"}},
 		{name: "pdgroup/bootstrap", does: "who makes PD's cluster, and how a member starts", pure: true},
 		{name: "pdgroup/membership", does: "who is a member, and who may join", uses: []string{"pdgroup/bootstrap"}, pure: true},
 		{name: "pdgroup/recovery", does: "PD rebuilt from one member", uses: []string{"pdgroup/bootstrap"}, pure: true},

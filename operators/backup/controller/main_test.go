@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/backup/job"
+	"github.com/tidb-groups/tidb-groups/operators/backup/jobtemplate"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
@@ -117,7 +117,7 @@ func (w *world) end(name string, r result.Result, ago metav1.Time) {
 	} else {
 		j.Status.CompletionTime = &ago
 	}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: job.Container}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: jobtemplate.Container}}
 	pod.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: string(text)}
 	require.NoError(w, w.Client.Status().Update(w.Context(), pod))
 	j.Status.StartTime, j.Status.UncountedTerminatedPods = &ago, &batchv1.UncountedTerminatedPods{}

@@ -14,13 +14,14 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/job"
+	"github.com/tidb-groups/tidb-groups/operators/backup/jobtemplate"
 	"github.com/tidb-groups/tidb-groups/operators/backup/schedule"
 )
 
 // observe reads what a run has to do with.
 func (r *runs) observe(ctx context.Context, run v1alpha1.Run) (job.Seen, error) {
 	seen := job.Seen{Image: r.Image, Now: r.Now()}
-	in, labels := client.InNamespace(run.GetNamespace()), client.MatchingLabels(job.Labels(run))
+	in, labels := client.InNamespace(run.GetNamespace()), client.MatchingLabels(jobtemplate.Labels(run))
 	var jobs batchv1.JobList
 	if err := r.Client.List(ctx, &jobs, in, labels); err != nil {
 		return seen, fmt.Errorf("list Jobs of %s %s: %w", r.kind, run.GetName(), err)

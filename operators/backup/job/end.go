@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/jobtemplate"
 	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -73,7 +74,7 @@ func (p *planner) end(job *batchv1.Job) end {
 			if t.ExitCode != 0 {
 				out.words = fmt.Sprintf("container %s of its pod ended without a word: %s, exit code %d", c.Name, result.Line(t.Reason), t.ExitCode)
 			}
-			if c.Name == Container {
+			if c.Name == jobtemplate.Container {
 				out.result, out.told = result.Read(t.Message)
 			}
 		}
@@ -139,7 +140,7 @@ func Telling(run v1alpha1.Run, seen Seen) string {
 		return ""
 	}
 	for _, pod := range seen.Pods {
-		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && pod.Labels[v1alpha1.LabelComponent] != componentClean {
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && pod.Labels[v1alpha1.LabelComponent] != jobtemplate.ComponentClean {
 			return pod.Status.PodIP
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/jobtemplate"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
@@ -155,7 +156,7 @@ func (p *planner) nextLog(l *v1alpha1.LogBackup, job *batchv1.Job) {
 		return
 	}
 	if l.DeletionTimestamp != nil && p.stopped(l) {
-		p.remove(l.Spec.CleanupPolicy, filesOfLog(l))
+		p.remove(l.Spec.CleanupPolicy, jobtemplate.OfLog(l))
 		return
 	}
 	due, after := p.logDue(l, job)
@@ -203,14 +204,14 @@ func (p *planner) logDue(l *v1alpha1.LogBackup, job *batchv1.Job) (bool, time.Du
 
 // beginLog makes the next Job if what it needs is there.
 func (p *planner) beginLog(l *v1alpha1.LogBackup) {
-	f := filesOfLog(l)
-	p.plan.Status.Location = f.location()
+	f := jobtemplate.OfLog(l)
+	p.plan.Status.Location = f.Location()
 	if p.plan.Status.State == "" {
 		p.plan.Status.State = v1alpha1.RunWaiting
 	}
 	stopping := l.DeletionTimestamp != nil
 	if stopping && p.seen.Group == nil {
-		p.plan.Outcome = p.stall(v1alpha1.ReasonWaitingForTiDBGroup, fmt.Sprintf("TiDBGroup %s is gone, and PDGroup %s may know task %s: create the TiDBGroup, or stop the task with br log stop and let the LogBackup go: kubectl -n %s patch logbackup %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'", l.Spec.TiDBGroup.Name, l.Status.PDGroup, TaskName(l), l.Namespace, l.Name))
+		p.plan.Outcome = p.stall(v1alpha1.ReasonWaitingForTiDBGroup, fmt.Sprintf("TiDBGroup %s is gone, and PDGroup %s may know task %s: create the TiDBGroup, or stop the task with br log stop and let the LogBackup go: kubectl -n %s patch logbackup %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'", l.Spec.TiDBGroup.Name, l.Status.PDGroup, jobtemplate.TaskName(l), l.Namespace, l.Name))
 		return
 	}
 	if wait := p.gate(f); wait.Kind != step.KindDone && (!stopping || p.seen.Image == "") {
@@ -222,7 +223,7 @@ func (p *planner) beginLog(l *v1alpha1.LogBackup) {
 		p.plan.Log.PDGroup = p.seen.Group.PDGroupName()
 		return
 	}
-	p.plan.Start = p.renderLog(l, logState(l))
+	p.plan.Start = jobtemplate.RenderLog(l, jobtemplate.Task{State: logState(l), Truncate: p.truncation(l)}, p.seen.Group, p.seen.Image, p.plan.Status.Attempts+1)
 	if p.plan.Outcome.Kind == step.KindWait {
 		p.plan.Outcome = p.waiting(v1alpha1.ReasonCreating, "Job "+p.plan.Start.Name+" is being made")
 	}
@@ -235,7 +236,7 @@ func (p *planner) gateLog() step.Outcome {
 		return step.Done()
 	}
 	for _, j := range p.seen.Others {
-		if j.Labels[v1alpha1.LabelComponent] == componentRestore && !workload.JobEnded(j) {
+		if j.Labels[v1alpha1.LabelComponent] == jobtemplate.ComponentRestore && !workload.JobEnded(j) {
 			return p.waiting(v1alpha1.ReasonWaitingForRun, fmt.Sprintf("Job %s restores into the cluster, and BR begins no log meanwhile: kubectl -n %s describe job %s", j.Name, j.Namespace, j.Name))
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/jobtemplate"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -204,8 +205,8 @@ func TestBR01WhereTheTaskOfNowBeganIsKnown(t *testing.T) {
 }
 
 func TestBR01NoLogBeginsWhileARestoreRuns(t *testing.T) {
-	restores := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "back-restore-1", Namespace: "db", Labels: map[string]string{v1alpha1.LabelComponent: componentRestore}}}
-	backs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "monday-backup-1", Namespace: "db", Labels: map[string]string{v1alpha1.LabelComponent: componentBackup}}}
+	restores := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "back-restore-1", Namespace: "db", Labels: map[string]string{v1alpha1.LabelComponent: jobtemplate.ComponentRestore}}}
+	backs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "monday-backup-1", Namespace: "db", Labels: map[string]string{v1alpha1.LabelComponent: jobtemplate.ComponentBackup}}}
 	l := pitr()
 	p := Make(l, Seen{Group: group(), Image: image, Now: clock(), Others: []*batchv1.Job{backs, restores}})
 	assert.Nil(t, p.Start)
@@ -289,7 +290,7 @@ func (p *playLog) end(j *batchv1.Job, fails, killed bool) {
 	message, err := out.Encode()
 	require.NoError(p.T, err)
 	p.pods[j.Name] = pod(j, func(s *corev1.PodStatus) {
-		s.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(message)}}}}
+		s.ContainerStatuses = []corev1.ContainerStatus{{Name: jobtemplate.Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(message)}}}}
 	})
 }
 
@@ -342,7 +343,7 @@ func TestBR01WhatALookAtALogWrites(t *testing.T) {
 	message, err := result.Result{Log: &result.Log{Task: result.TaskRunning, Start: text(tso(0)), Checkpoint: text(tso(8))}}.Encode()
 	require.NoError(t, err)
 	seen.Pods = []*corev1.Pod{pod(j, func(s *corev1.PodStatus) {
-		s.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(message)}}}}
+		s.ContainerStatuses = []corev1.ContainerStatus{{Name: jobtemplate.Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(message)}}}}
 	})}
 	apply(Make(l, seen))
 	p = Make(l, seen)

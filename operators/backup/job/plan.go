@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/jobtemplate"
 	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -98,7 +99,7 @@ func Make(run v1alpha1.Run, seen Seen) Plan {
 	switch {
 	case run.GetDeletionTimestamp() != nil:
 		if isBackup && p.held() {
-			p.remove(backup.Spec.CleanupPolicy, filesOf(backup))
+			p.remove(backup.Spec.CleanupPolicy, jobtemplate.Of(backup))
 		}
 		return p.plan
 	case isBackup && p.held() != (backup.Spec.CleanupPolicy == v1alpha1.CleanupDelete):
@@ -155,25 +156,25 @@ func (p *planner) begin() {
 		p.plan.Outcome = wait
 		return
 	}
-	p.plan.Status.State, p.plan.Status.Location = v1alpha1.RunWaiting, f.location()
+	p.plan.Status.State, p.plan.Status.Location = v1alpha1.RunWaiting, f.Location()
 	if wait := p.gate(f); wait.Kind != step.KindDone {
 		p.plan.Outcome = wait
 		return
 	}
-	p.plan.Start = render(p.run, f, p.seen.Group, p.seen.Image, p.plan.Status.Attempts+1)
+	p.plan.Start = jobtemplate.Render(p.run, f, p.seen.Group, p.seen.Image, p.plan.Status.Attempts+1)
 	p.plan.Outcome = p.waiting(v1alpha1.ReasonCreating, "Job "+p.plan.Start.Name+" is being made")
 }
 
 // files are those that the run writes or reads; the outcome says why they are not known.
-func (p *planner) files() (files, step.Outcome) {
+func (p *planner) files() (jobtemplate.Files, step.Outcome) {
 	switch run := p.run.(type) {
 	case *v1alpha1.Backup:
-		return filesOf(run), step.Done()
+		return jobtemplate.Of(run), step.Done()
 	case *v1alpha1.Restore:
 		if from := run.Spec.From.Storage; from != nil {
-			f := files{storage: *from, folder: run.Spec.From.Folder, physical: run.Spec.Type == v1alpha1.BackupPhysical}
+			f := jobtemplate.Files{Storage: *from, Folder: run.Spec.From.Folder, Physical: run.Spec.Type == v1alpha1.BackupPhysical}
 			if folder := run.Spec.From.LogFolder; folder != "" {
-				f.log = &logOf{folder: f.below(folder), until: untilOf(run)}
+				f.Log = &jobtemplate.Log{Folder: f.Below(folder), Until: untilOf(run)}
 			}
 			return f, step.Done()
 		}
@@ -182,35 +183,35 @@ func (p *planner) files() (files, step.Outcome) {
 		}
 		return p.source(run)
 	}
-	return files{}, step.Done()
+	return jobtemplate.Files{}, step.Done()
 }
 
 // source are the files of the Backup that a Restore names.
-func (p *planner) source(run *v1alpha1.Restore) (files, step.Outcome) {
+func (p *planner) source(run *v1alpha1.Restore) (jobtemplate.Files, step.Outcome) {
 	name := run.Spec.From.Backup.Name
 	b := p.seen.Source
 	switch {
 	case b == nil:
-		return files{}, p.waiting(v1alpha1.ReasonWaitingForBackup, fmt.Sprintf("Backup %s does not exist: create it, or delete the Restore and name its files by spec.from.storage and spec.from.folder", name))
+		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonWaitingForBackup, fmt.Sprintf("Backup %s does not exist: create it, or delete the Restore and name its files by spec.from.storage and spec.from.folder", name))
 	case b.DeletionTimestamp != nil:
-		return files{}, p.waiting(v1alpha1.ReasonWaitingForBackup, "Backup "+name+" is being deleted")
+		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonWaitingForBackup, "Backup "+name+" is being deleted")
 	case b.Status.State == v1alpha1.RunFailed:
-		return files{}, p.stall(v1alpha1.ReasonBackupUnreadable, "Backup "+name+" has failed: delete the Restore, and create one that names another Backup")
+		return jobtemplate.Files{}, p.stall(v1alpha1.ReasonBackupUnreadable, "Backup "+name+" has failed: delete the Restore, and create one that names another Backup")
 	case b.Status.State != v1alpha1.RunComplete:
-		return files{}, p.waiting(v1alpha1.ReasonWaitingForBackup, "Backup "+name+" is not complete yet")
+		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonWaitingForBackup, "Backup "+name+" is not complete yet")
 	}
-	f := filesOf(b)
-	if run.Spec.Physical != nil && !f.physical {
-		return files{}, p.stall(v1alpha1.ReasonInvalidSpec, "spec.physical says how BR works, and Backup "+name+" was not made by it: remove spec.physical")
+	f := jobtemplate.Of(b)
+	if run.Spec.Physical != nil && !f.Physical {
+		return jobtemplate.Files{}, p.stall(v1alpha1.ReasonInvalidSpec, "spec.physical says how BR works, and Backup "+name+" was not made by it: remove spec.physical")
 	}
-	if run.Spec.Logical != nil && f.physical {
-		return files{}, p.stall(v1alpha1.ReasonInvalidSpec, "spec.logical says how TiDB Lightning works, and BR made Backup "+name+": remove spec.logical")
+	if run.Spec.Logical != nil && f.Physical {
+		return jobtemplate.Files{}, p.stall(v1alpha1.ReasonInvalidSpec, "spec.logical says how TiDB Lightning works, and BR made Backup "+name+": remove spec.logical")
 	}
 	return f, step.Done()
 }
 
 // gate says why no Job may be made; Done if one may.
-func (p *planner) gate(f files) step.Outcome {
+func (p *planner) gate(f jobtemplate.Files) step.Outcome {
 	name := p.run.GetTiDBGroup()
 	switch g := p.seen.Group; {
 	case p.seen.Image == "":
@@ -226,14 +227,14 @@ func (p *planner) gate(f files) step.Outcome {
 		if g.IsClosed() && p.run.RunKind() != v1alpha1.KindRestore {
 			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" lets no client in (spec.service.closed): what is in it may not be complete yet")
 		}
-		if host, _ := address(g); host == "" {
+		if host, _ := jobtemplate.Address(g); host == "" {
 			return p.waiting(v1alpha1.ReasonWaitingForTiDBGroup, "TiDBGroup "+name+" tells no address for clients in status.endpoint")
 		}
 	}
 	switch {
 	case p.run.RunKind() == v1alpha1.KindLogBackup:
 		return p.gateLog()
-	case !f.physical:
+	case !f.Physical:
 		return step.Done()
 	}
 	if l := p.logged(); l != nil {
@@ -257,10 +258,10 @@ func Running(run v1alpha1.Run, others []*batchv1.Job) *batchv1.Job {
 
 // current returns the Job of the last attempt, nil if there is none.
 func (p *planner) current() *batchv1.Job {
-	component := toolOf(p.run.RunKind(), false).component
+	component := jobtemplate.ComponentOf(p.run.RunKind())
 	last := p.plan.Status.Attempts
 	for _, attempt := range []int32{last + 1, last} {
-		if job := p.job(jobName(p.run, component, attempt)); job != nil {
+		if job := p.job(jobtemplate.Name(p.run, component, attempt)); job != nil {
 			p.plan.Status.Attempts = attempt
 			return job
 		}
@@ -283,7 +284,7 @@ func (p *planner) ours(job *batchv1.Job) bool {
 	if job.Labels[v1alpha1.LabelRun] != string(p.run.GetUID()) {
 		return false
 	}
-	return job.Labels[v1alpha1.LabelComponent] == componentClean || metav1.IsControlledBy(job, p.run)
+	return job.Labels[v1alpha1.LabelComponent] == jobtemplate.ComponentClean || metav1.IsControlledBy(job, p.run)
 }
 
 // stop has a Job deleted, unless it is already.
@@ -314,15 +315,15 @@ func (p *planner) stall(reason, message string) step.Outcome {
 }
 
 // remove deletes the files of a Backup or a LogBackup that is being deleted.
-func (p *planner) remove(policy v1alpha1.CleanupPolicy, f files) {
+func (p *planner) remove(policy v1alpha1.CleanupPolicy, f jobtemplate.Files) {
 	running := false
 	for _, job := range p.seen.Jobs {
-		if p.ours(job) && job.Labels[v1alpha1.LabelComponent] != componentClean {
+		if p.ours(job) && job.Labels[v1alpha1.LabelComponent] != jobtemplate.ComponentClean {
 			p.stop(job)
 			running = true
 		}
 	}
-	clean := p.job(jobName(p.run, componentClean, 1))
+	clean := p.job(jobtemplate.Name(p.run, jobtemplate.ComponentClean, 1))
 	switch {
 	case policy != v1alpha1.CleanupDelete && clean != nil && p.ours(clean):
 		// Nobody would stop it when the Backup is gone: it has no owner.
@@ -335,7 +336,7 @@ func (p *planner) remove(policy v1alpha1.CleanupPolicy, f files) {
 	case clean == nil && p.seen.Image == "":
 		p.plan.Outcome = p.gate(f)
 	case clean == nil:
-		p.plan.Start = renderClean(p.run, f, p.seen.Image)
+		p.plan.Start = jobtemplate.RenderClean(p.run, f, p.seen.Image)
 		p.plan.Outcome = p.waiting(v1alpha1.ReasonDeleting, "Job "+p.plan.Start.Name+" is being made, which deletes the files")
 	case !p.ours(clean):
 		p.plan.Outcome = p.foreign(clean)
@@ -352,21 +353,21 @@ func (p *planner) foreign(job *batchv1.Job) step.Outcome {
 }
 
 // deleting says how far a Job that deletes files is.
-func (p *planner) deleting(f files, clean *batchv1.Job) step.Outcome {
+func (p *planner) deleting(f jobtemplate.Files, clean *batchv1.Job) step.Outcome {
 	if reason, why := p.blocked(clean); why != "" {
 		return p.stall(reason, p.undeleted(f, why))
 	}
-	return p.waiting(v1alpha1.ReasonDeleting, "Job "+clean.Name+" deletes the files in "+f.location())
+	return p.waiting(v1alpha1.ReasonDeleting, "Job "+clean.Name+" deletes the files in "+f.Location())
 }
 
 // undeleted says why files are still there, and how to let the object go without.
-func (p *planner) undeleted(f files, why string) string {
+func (p *planner) undeleted(f jobtemplate.Files, why string) string {
 	return fmt.Sprintf("the files in %s cannot be deleted: %s; to keep them, set spec.cleanupPolicy to Retain: kubectl -n %s patch %s %s --type=merge -p '{\"spec\":{\"cleanupPolicy\":\"Retain\"}}'",
-		f.location(), strings.TrimSuffix(why, "."), p.run.GetNamespace(), strings.ToLower(p.run.RunKind()), p.run.GetName())
+		f.Location(), strings.TrimSuffix(why, "."), p.run.GetNamespace(), strings.ToLower(p.run.RunKind()), p.run.GetName())
 }
 
 // cleaned looks how the deletion of the files goes. One that failed is tried again.
-func (p *planner) cleaned(f files, clean *batchv1.Job) {
+func (p *planner) cleaned(f jobtemplate.Files, clean *batchv1.Job) {
 	e := p.end(clean)
 	switch {
 	case e.complete || e.failed && e.result.Reason == v1alpha1.ReasonBucketMissing:

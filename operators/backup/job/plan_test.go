@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/jobtemplate"
 	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
@@ -62,11 +63,11 @@ func TestBR04WhatJobsLookLike(t *testing.T) {
 	p := Make(b, Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
 	golden.JSON(t, "testdata/backup-s3.json", p.Start)
-	golden.JSON(t, "testdata/clean-s3.json", renderClean(b, filesOf(b), image))
+	golden.JSON(t, "testdata/clean-s3.json", jobtemplate.RenderClean(b, jobtemplate.Of(b), image))
 	p = Make(fromPVC(), Seen{Group: group(), Image: image, Now: clock()})
 	require.NotNil(t, p.Start)
 	golden.JSON(t, "testdata/restore-pvc.json", p.Start)
-	for _, j := range []*batchv1.Job{p.Start, renderClean(b, filesOf(b), image), Make(b, Seen{Group: group(), Image: image, Now: clock()}).Start} {
+	for _, j := range []*batchv1.Job{p.Start, jobtemplate.RenderClean(b, jobtemplate.Of(b), image), Make(b, Seen{Group: group(), Image: image, Now: clock()}).Start} {
 		c := j.Spec.Template.Spec.Containers[0]
 		verb := c.Command[len(c.Command)-1]
 		args := slices.Clone(c.Args)
@@ -140,7 +141,7 @@ func pod(j *batchv1.Job, change func(*corev1.PodStatus)) *corev1.Pod {
 func TestBR04WhatKeepsAPodFromRunningIsNamed(t *testing.T) {
 	waits := func(reason string) func(*corev1.PodStatus) {
 		return func(s *corev1.PodStatus) {
-			s.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, Image: "a:b", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "why"}}}}
+			s.ContainerStatuses = []corev1.ContainerStatus{{Name: jobtemplate.Container, Image: "a:b", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "why"}}}}
 		}
 	}
 	for reason, status := range map[string]func(*corev1.PodStatus){
@@ -260,7 +261,7 @@ func (p *play) end() {
 			text, err := json.Marshal(r)
 			require.NoError(p.T, err)
 			p.pods[j.Name] = pod(j, func(s *corev1.PodStatus) {
-				s.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(text)}}}}
+				s.ContainerStatuses = []corev1.ContainerStatus{{Name: jobtemplate.Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(text)}}}}
 			})
 		}
 	}
@@ -500,7 +501,7 @@ func TestARunThatGoesOnSaysHowFarItIs(t *testing.T) {
 	p = Make(b, seen)
 	assert.Equal(t, "45%", p.Status.Progress, "it has not answered")
 	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(clock())}}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: `{"bytes":1}`}}}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: jobtemplate.Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: `{"bytes":1}`}}}}
 	p = Make(b, seen)
 	assert.Equal(t, v1alpha1.RunComplete, p.Status.State)
 	assert.Empty(t, p.Status.Progress)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/jobtemplate"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
@@ -22,14 +23,14 @@ func untilOf(r *v1alpha1.Restore) string {
 
 // point are the files of the backup that is restored before a log, and of the log. The Backup
 // stands in status before it is read, so that retention leaves it.
-func (p *planner) point(r *v1alpha1.Restore) (files, step.Outcome) {
+func (p *planner) point(r *v1alpha1.Restore) (jobtemplate.Files, step.Outcome) {
 	l := p.seen.Log
 	if l == nil {
-		return files{}, p.waiting(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s does not exist: create it, or delete the Restore and name its files by spec.from.storage, spec.from.folder and spec.from.logFolder", r.Spec.From.LogBackup.Name))
+		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s does not exist: create it, or delete the Restore and name its files by spec.from.storage, spec.from.folder and spec.from.logFolder", r.Spec.From.LogBackup.Name))
 	}
 	end, known := result.ParseTSO(l.Status.Checkpoint)
 	if !known {
-		return files{}, p.waiting(v1alpha1.ReasonWaitingForLogBackup, "LogBackup "+l.Name+" tells no checkpoint yet")
+		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonWaitingForLogBackup, "LogBackup "+l.Name+" tells no checkpoint yet")
 	}
 	until, asked := result.ParseTSO(untilOf(r))
 	if !asked {
@@ -37,20 +38,20 @@ func (p *planner) point(r *v1alpha1.Restore) (files, step.Outcome) {
 	}
 	switch {
 	case until > end && l.Status.State == v1alpha1.RunRunning:
-		return files{}, p.waiting(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s has reached %s, and spec.pointInTime is %s", l.Name, result.Moment(end), result.Moment(until)))
+		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonWaitingForLogBackup, fmt.Sprintf("LogBackup %s has reached %s, and spec.pointInTime is %s", l.Name, result.Moment(end), result.Moment(until)))
 	case until > end:
-		return files{}, p.stall(v1alpha1.ReasonLogGap, fmt.Sprintf("spec.pointInTime %s is after the end of LogBackup %s: delete the Restore, and create one with a pointInTime that is not after %s", result.Moment(until), l.Name, result.Moment(end)))
+		return jobtemplate.Files{}, p.stall(v1alpha1.ReasonLogGap, fmt.Sprintf("spec.pointInTime %s is after the end of LogBackup %s: delete the Restore, and create one with a pointInTime that is not after %s", result.Moment(until), l.Name, result.Moment(end)))
 	}
 	b := p.newest(l, until)
 	switch {
 	case b == nil:
-		return files{}, p.stall(v1alpha1.ReasonLogGap, fmt.Sprintf("no complete Backup of type Physical and of all tables lies in the bucket of LogBackup %s that shows its cluster between %s, where the log begins, and %s: delete the Restore, and create one with another pointInTime", l.Name, result.Moment(beginOf(l)), result.Moment(until)))
+		return jobtemplate.Files{}, p.stall(v1alpha1.ReasonLogGap, fmt.Sprintf("no complete Backup of type Physical and of all tables lies in the bucket of LogBackup %s that shows its cluster between %s, where the log begins, and %s: delete the Restore, and create one with another pointInTime", l.Name, result.Moment(beginOf(l)), result.Moment(until)))
 	case p.plan.Backup != b.Name:
 		p.plan.Backup = b.Name
-		return files{}, p.waiting(v1alpha1.ReasonCreating, "Backup "+b.Name+" is restored before the log")
+		return jobtemplate.Files{}, p.waiting(v1alpha1.ReasonCreating, "Backup "+b.Name+" is restored before the log")
 	}
-	f := filesOf(b)
-	f.log = &logOf{folder: filesOfLog(l).path(), uid: string(l.UID), until: strconv.FormatUint(until, 10)}
+	f := jobtemplate.Of(b)
+	f.Log = &jobtemplate.Log{Folder: jobtemplate.OfLog(l).Path(), UID: string(l.UID), Until: strconv.FormatUint(until, 10)}
 	return f, step.Done()
 }
 

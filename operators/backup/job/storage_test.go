@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/jobtemplate"
 	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
 )
 
@@ -19,7 +20,7 @@ func TestBR01HowBucketsAreReached(t *testing.T) {
 	}{
 		"amazon by keys": {
 			v1alpha1.Storage{S3: &v1alpha1.S3Storage{Bucket: "copies", Prefix: "a/b", Secret: secret}}, "s3://copies/a/b/monday",
-			runner.Storage{Provider: "s3", Bucket: "copies", Credentials: keysDir, CredentialsOf: "Secret keys"},
+			runner.Storage{Provider: "s3", Bucket: "copies", Credentials: jobtemplate.KeysDir, CredentialsOf: "Secret keys"},
 		},
 		"amazon by a role": {
 			v1alpha1.Storage{S3: &v1alpha1.S3Storage{Bucket: "copies", Prefix: "a/b"}}, "s3://copies/a/b/monday",
@@ -27,7 +28,7 @@ func TestBR01HowBucketsAreReached(t *testing.T) {
 		},
 		"google by a key": {
 			v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: "copies", Prefix: "a/b", Secret: secret}}, "gcs://copies/a/b/monday",
-			runner.Storage{Provider: "gcs", Bucket: "copies", Credentials: keysDir, CredentialsOf: "Secret keys"},
+			runner.Storage{Provider: "gcs", Bucket: "copies", Credentials: jobtemplate.KeysDir, CredentialsOf: "Secret keys"},
 		},
 		"google by identity": {
 			v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: "copies", Prefix: "a/b"}}, "gcs://copies/a/b/monday",
@@ -35,7 +36,7 @@ func TestBR01HowBucketsAreReached(t *testing.T) {
 		},
 		"azure by a key": {
 			v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "shop", Container: "copies", Prefix: "a/b", Secret: *secret}}, "azure://copies/a/b/monday",
-			runner.Storage{Provider: "azblob", Account: "shop", Bucket: "copies", Credentials: keysDir, CredentialsOf: "Secret keys"},
+			runner.Storage{Provider: "azblob", Account: "shop", Bucket: "copies", Credentials: jobtemplate.KeysDir, CredentialsOf: "Secret keys"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
