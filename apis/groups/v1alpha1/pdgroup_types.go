@@ -27,7 +27,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.service) || !has(self.service.closed) || !self.service.closed",message="service.closed does not go with PD: every component reaches it by its Service; close that of TiDB or TiProxy"
 type PDTemplate struct {
 	ComponentSpec `json:",inline"`
-	// TLS between the components of the cluster. It cannot be switched on or off later.
+	// TLS between the components of the cluster. It is switched on or off while the group is suspended.
 	// Default: none.
 	// +optional
 	TLS *PDTLS `json:"tls,omitempty"`

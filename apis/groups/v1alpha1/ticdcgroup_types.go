@@ -18,7 +18,7 @@ const PortTiCDC int32 = 8301
 type TiCDCTemplate struct {
 	ComponentSpec `json:",inline"`
 	// TLS between the components of the cluster, whose PDGroup has to have it as well. It
-	// cannot be switched on or off later. Default: none.
+	// is switched on or off while the group is suspended. Default: none.
 	// +optional
 	TLS *TLS `json:"tls,omitempty"`
 	// Replicas is the number of captures.

@@ -48,7 +48,7 @@ type TidbClusterSpec struct {
 	// TLS is handed to every group that has none of its own. An empty object switches it
 	// on: every connection between them is encrypted, and both ends show a certificate,
 	// from Secrets that have to exist, or that issuer or selfSigned have made:
-	// docs/tasks/tls.md. It cannot be switched on or off later. Default: none.
+	// docs/tasks/tls.md. It is switched on or off while the cluster is suspended. Default: none.
 	// +optional
 	TLS *ClusterTLS `json:"tls,omitempty"`
 	// PreferIPv6 is handed to every group.

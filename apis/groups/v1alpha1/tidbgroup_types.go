@@ -27,7 +27,7 @@ const (
 type TiDBTemplate struct {
 	ComponentSpec `json:",inline"`
 	// TLS between the components of the cluster, whose PDGroup has to have it as well, and
-	// of MySQL clients. It cannot be switched on or off later. Default: none.
+	// of MySQL clients. It is switched on or off while the group is suspended. Default: none.
 	// +optional
 	TLS *TiDBTLS `json:"tls,omitempty"`
 	// MaxSurge is how many servers there may be beyond replicas while servers

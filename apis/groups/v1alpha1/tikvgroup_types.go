@@ -21,7 +21,7 @@ const (
 type TiKVTemplate struct {
 	ComponentSpec `json:",inline"`
 	// TLS between the components of the cluster, whose PDGroup has to have it as well. It
-	// cannot be switched on or off later. Default: none.
+	// is switched on or off while the group is suspended. Default: none.
 	// +optional
 	TLS       *TLS `json:"tls,omitempty"`
 	StoreSpec `json:",inline"`

@@ -23,8 +23,8 @@ const (
 type TiProxyTemplate struct {
 	ComponentSpec `json:",inline"`
 	// TLS between the components of the cluster, whose PDGroup has to have it as well, of
-	// MySQL clients, and towards TiDB servers that MySQL clients need TLS for. It cannot be
-	// switched on or off later. Default: none.
+	// MySQL clients, and towards TiDB servers that MySQL clients need TLS for. It is switched
+	// on or off while the group is suspended. Default: none.
 	// +optional
 	TLS *TiProxyTLS `json:"tls,omitempty"`
 	// Replicas is the number of proxies.
