@@ -65,6 +65,8 @@ type Result struct {
 	// Took is the time from the first cluster's creation until all were Ready and nothing
 	// was left to do.
 	Took time.Duration `json:"took"`
+	// Floor is how long StatefulSets of as many pods took right before; zero if not measured.
+	Floor time.Duration `json:"floor,omitempty"`
 	// Start, Idle and Restart are what was asked and used in each phase.
 	Start   Cost  `json:"start"`
 	Idle    *Cost `json:"idle,omitempty"`

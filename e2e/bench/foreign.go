@@ -83,18 +83,22 @@ func foreignObjects(namespace, name string) []client.Object {
 	ballast := strings.Repeat("x", foreignSize)
 	pod := &corev1.Pod{ObjectMeta: *meta.DeepCopy()}
 	pod.Annotations = map[string]string{"example.com/ballast": ballast}
-	pod.Spec = corev1.PodSpec{
-		// It is never scheduled, so that nobody runs it.
-		SchedulingGates: []corev1.PodSchedulingGate{{Name: "example.com/never"}},
-		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-		Containers: []corev1.Container{{Name: "c", Image: "example.com/c:1", SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		}}},
-	}
+	pod.Spec = idlePod()
+	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/never"}} // so that nobody runs it
 	return []client.Object{
 		&corev1.ConfigMap{ObjectMeta: *meta.DeepCopy(), Data: map[string]string{"ballast": ballast}},
 		&corev1.Secret{ObjectMeta: *meta.DeepCopy(), Data: map[string][]byte{"ballast": []byte(ballast)}},
 		pod,
+	}
+}
+
+// idlePod is a pod of nobody, as the Pod Security Standard "restricted" asks for.
+func idlePod() corev1.PodSpec {
+	return corev1.PodSpec{
+		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		Containers: []corev1.Container{{Name: "c", Image: "example.com/c:1", SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		}}},
 	}
 }
 

@@ -173,6 +173,7 @@ func Tables(runs []Run) string {
 	if len(runs) == 0 {
 		return out.String()
 	}
+	floorTable(&out, runs)
 	processTable(&out, runs)
 	foreignTable(&out, runs)
 	badTable(&out, runs)

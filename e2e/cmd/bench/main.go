@@ -46,6 +46,7 @@ type options struct {
 	draw      bool
 	foreign   int
 	bad       int
+	floor     bool
 	base      string
 }
 
@@ -71,6 +72,7 @@ func run() int {
 	flag.BoolVar(&o.processes, "processes", false, "run the operators in processes of their own, and then in one, and print what these use")
 	flag.IntVar(&o.foreign, "foreign", 0, "measure each run again among so many ConfigMaps, Secrets and Pods of 100 KiB of nobody, and fail if the operators read or, with -processes, hold them")
 	flag.IntVar(&o.bad, "bad", 0, "have one cluster in so many never become Ready, print what both kinds cost, and fail if something is written in a loop")
+	flag.BoolVar(&o.floor, "floor", false, "measure first how long bare StatefulSets of as many pods take, in no order")
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")
 	flag.BoolVar(&o.draw, "draw", false, "write tables and pictures of docs/performance.md again from docs/performance.json, and measure nothing")
 	flag.StringVar(&o.base, "base", "", "compare with the last run in this performance.json, and fail for more than 10 % more writes or reads")
@@ -89,6 +91,9 @@ func (o options) do(ctx context.Context) error {
 	}
 	if o.tls && o.processes {
 		return errors.New("-tls is measured with the operators in this process: leave -processes out")
+	}
+	if o.floor && (o.processes || o.foreign != 0 || o.bad != 0) {
+		return errors.New("-floor is measured beside the operators in this process: leave -processes, -foreign and -bad out")
 	}
 	if o.bad != 0 && (o.processes || o.foreign != 0 || o.restart || o.base != "") {
 		return errors.New("-bad is measured alone: leave -processes, -foreign, -restart and -base out")
@@ -185,11 +190,24 @@ func (o options) measure(ctx context.Context, c bench.Case, to *bench.Run) error
 
 // measureHere runs a case with the operators in this process.
 func (o options) measureHere(ctx context.Context, c bench.Case) (bench.Result, error) {
-	result, err := on(ctx, func(plane *controlplane.ControlPlane) (bench.Result, error) { return bench.Measure(ctx, plane, c) })
-	if err == nil {
-		o.print(result)
+	var floor time.Duration
+	if o.floor {
+		var err error
+		floor, err = on(ctx, func(plane *controlplane.ControlPlane) (time.Duration, error) {
+			return bench.MeasureFloor(ctx, plane, c)
+		}, bench.FloorController)
+		if err != nil {
+			return bench.Result{}, err
+		}
+		fmt.Printf("%d clusters of bare StatefulSets Ready in %s\n", c.Clusters, floor.Round(100*time.Millisecond))
 	}
-	return result, err
+	result, err := on(ctx, func(plane *controlplane.ControlPlane) (bench.Result, error) { return bench.Measure(ctx, plane, c) })
+	if err != nil {
+		return result, err
+	}
+	result.Floor = floor
+	o.print(result)
+	return result, nil
 }
 
 // measureForeign runs a case without and with objects of nobody.
@@ -285,11 +303,12 @@ func measureProcesses(ctx context.Context, c bench.Case) ([]bench.Processes, err
 }
 
 // on measures something on a control plane of its own.
-func on[T any](ctx context.Context, measure func(*controlplane.ControlPlane) (T, error)) (result T, err error) {
+func on[T any](ctx context.Context, measure func(*controlplane.ControlPlane) (T, error), controllers ...string) (result T, err error) {
 	planeOptions, err := rig.PlaneOptions()
 	if err != nil {
 		return result, err
 	}
+	planeOptions.Controllers = append(planeOptions.Controllers, controllers...)
 	plane, err := controlplane.Start(ctx, planeOptions)
 	if err != nil {
 		return result, err
