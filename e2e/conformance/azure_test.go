@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
+	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 )
 
 // container is a container of Azure Blob Storage, as far as Microsoft documents the requests
@@ -188,7 +188,7 @@ func TestBR04TheRealToolsCopyToAContainerOfAzureAndBack(t *testing.T) {
 	t.Parallel()
 	c := &container{account: "shop", name: "copies", key: []byte("a-key-of-shop"), token: "a-token", blobs: map[string][]byte{}, blocks: map[string][]byte{}}
 	key := base64.StdEncoding.EncodeToString(c.key)
-	p := newPods(t, map[string]string{runner.AccountKey: key}, front(t, map[string]http.Handler{
+	p := newPods(t, map[string]string{storage.AccountKey: key}, front(t, map[string]http.Handler{
 		"shop.blob.core.windows.net": c, "login.microsoftonline.com": entraID(t, "copier", "a-secret", c.token),
 	}))
 	at := v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: c.account, Container: c.name, Prefix: "prod", Secret: v1alpha1.LocalReference{Name: "keys"}}}
@@ -197,14 +197,14 @@ func TestBR04TheRealToolsCopyToAContainerOfAzureAndBack(t *testing.T) {
 
 	nowhere := v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: c.account, Container: "nothing", Secret: at.Azblob.Secret}}
 	assert.Equal(t, v1alpha1.ReasonBucketMissing, p.run(backupTo(nowhere)).Reason)
-	p.mount(map[string]string{runner.AccountKey: base64.StdEncoding.EncodeToString([]byte("another"))})
+	p.mount(map[string]string{storage.AccountKey: base64.StdEncoding.EncodeToString([]byte("another"))})
 	assert.Equal(t, v1alpha1.ReasonStorageRefused, p.run(backupTo(at)).Reason)
 
 	// An application of Entra ID, which can have less rights than the key.
 	p.sql("DROP DATABASE IF EXISTS shop", "SELECT 1")
-	p.mount(map[string]string{runner.ClientID: "copier", runner.TenantID: "tenant", runner.ClientSecret: "a-secret"})
+	p.mount(map[string]string{storage.ClientID: "copier", storage.TenantID: "tenant", storage.ClientSecret: "a-secret"})
 	p.copyAndBack(at)
 	assert.Empty(t, c.blobs)
-	p.mount(map[string]string{runner.ClientID: "copier", runner.TenantID: "tenant", runner.ClientSecret: "wrong"})
+	p.mount(map[string]string{storage.ClientID: "copier", storage.TenantID: "tenant", storage.ClientSecret: "wrong"})
 	assert.Equal(t, v1alpha1.ReasonStorageRefused, p.run(backupTo(at)).Reason)
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/job"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
+	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/objectstore"
@@ -246,7 +247,7 @@ func TestBR04TheRealToolsCopyToGoogleAndBack(t *testing.T) {
 	onlyReal(t)
 	t.Parallel()
 	dir, server := google(t, "a-token")
-	p := newPods(t, map[string]string{runner.CredentialsFile: objectstore.ServiceAccount(t, "a-token", http.StatusOK)}, front(t, map[string]http.Handler{"storage.googleapis.com": server}))
+	p := newPods(t, map[string]string{storage.CredentialsFile: objectstore.ServiceAccount(t, "a-token", http.StatusOK)}, front(t, map[string]http.Handler{"storage.googleapis.com": server}))
 	at := v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: "copies", Prefix: "prod", Secret: &v1alpha1.LocalReference{Name: "keys"}}}
 	p.copyAndBack(at)
 	require.NoError(t, filepath.WalkDir(filepath.Join(dir, "copies"), func(path string, entry fs.DirEntry, err error) error {
@@ -256,6 +257,6 @@ func TestBR04TheRealToolsCopyToGoogleAndBack(t *testing.T) {
 
 	nowhere := v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: "nothing", Secret: at.GCS.Secret}}
 	assert.Equal(t, v1alpha1.ReasonBucketMissing, p.run(backupTo(nowhere)).Reason)
-	p.mount(map[string]string{runner.CredentialsFile: objectstore.ServiceAccount(t, "another", http.StatusOK)})
+	p.mount(map[string]string{storage.CredentialsFile: objectstore.ServiceAccount(t, "another", http.StatusOK)})
 	assert.Equal(t, v1alpha1.ReasonStorageRefused, p.run(backupTo(at)).Reason)
 }

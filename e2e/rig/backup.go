@@ -24,6 +24,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/workload/memorydb"
 	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
+	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 )
 
 // copies reports whether a pod is of a Job of a Backup, a LogBackup or a Restore.
@@ -231,7 +232,7 @@ func (r *Rig) Folders(ctx context.Context, claim string) ([]string, error) {
 			return err
 		}
 		file, err := filepath.Rel(root, at)
-		folder := strings.TrimSuffix(path.Dir(filepath.ToSlash(file)), "/"+runner.DataFolder)
+		folder := strings.TrimSuffix(path.Dir(filepath.ToSlash(file)), "/"+storage.DataFolder)
 		if !slices.Contains(out, folder) {
 			out = append(out, folder)
 		}

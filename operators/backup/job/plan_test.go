@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/cluster"
 	"github.com/tidb-groups/tidb-groups/operators/backup/jobtemplate"
 	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
@@ -369,7 +370,7 @@ func TestBR01BRConnectsAsTheServersDo(t *testing.T) {
 	assert.Equal(t, "basic-pd", j.Spec.Template.Labels[v1alpha1.LabelPhysicalOf])
 	c, err := runner.Parse(append(main.Command[1:], main.Args...))
 	require.NoError(t, err)
-	assert.Equal(t, runner.Cluster{PD: "https://basic-pd.db.svc:2379", TLS: "/etc/cluster-tls", Concurrency: "8", RateLimit: "100", Checksum: "true"}, c.Cluster)
+	assert.Equal(t, cluster.Cluster{PD: "https://basic-pd.db.svc:2379", TLS: "/etc/cluster-tls", Concurrency: "8", RateLimit: "100", Checksum: "true"}, c.Cluster)
 }
 
 func TestBR04ThreadsAreThoseOfTheSpec(t *testing.T) {

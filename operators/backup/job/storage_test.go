@@ -9,6 +9,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/jobtemplate"
 	"github.com/tidb-groups/tidb-groups/operators/backup/runner"
+	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 )
 
 func TestBR01HowBucketsAreReached(t *testing.T) {
@@ -16,27 +17,27 @@ func TestBR01HowBucketsAreReached(t *testing.T) {
 	for name, of := range map[string]struct {
 		storage  v1alpha1.Storage
 		location string
-		want     runner.Storage
+		want     storage.Storage
 	}{
 		"amazon by keys": {
 			v1alpha1.Storage{S3: &v1alpha1.S3Storage{Bucket: "copies", Prefix: "a/b", Secret: secret}}, "s3://copies/a/b/monday",
-			runner.Storage{Provider: "s3", Bucket: "copies", Credentials: jobtemplate.KeysDir, CredentialsOf: "Secret keys"},
+			storage.Storage{Provider: "s3", Bucket: "copies", Credentials: jobtemplate.KeysDir, CredentialsOf: "Secret keys"},
 		},
 		"amazon by a role": {
 			v1alpha1.Storage{S3: &v1alpha1.S3Storage{Bucket: "copies", Prefix: "a/b"}}, "s3://copies/a/b/monday",
-			runner.Storage{Provider: "s3", Bucket: "copies"},
+			storage.Storage{Provider: "s3", Bucket: "copies"},
 		},
 		"google by a key": {
 			v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: "copies", Prefix: "a/b", Secret: secret}}, "gcs://copies/a/b/monday",
-			runner.Storage{Provider: "gcs", Bucket: "copies", Credentials: jobtemplate.KeysDir, CredentialsOf: "Secret keys"},
+			storage.Storage{Provider: "gcs", Bucket: "copies", Credentials: jobtemplate.KeysDir, CredentialsOf: "Secret keys"},
 		},
 		"google by identity": {
 			v1alpha1.Storage{GCS: &v1alpha1.GCSStorage{Bucket: "copies", Prefix: "a/b"}}, "gcs://copies/a/b/monday",
-			runner.Storage{Provider: "gcs", Bucket: "copies"},
+			storage.Storage{Provider: "gcs", Bucket: "copies"},
 		},
 		"azure by a key": {
 			v1alpha1.Storage{Azblob: &v1alpha1.AzblobStorage{Account: "shop", Container: "copies", Prefix: "a/b", Secret: *secret}}, "azure://copies/a/b/monday",
-			runner.Storage{Provider: "azblob", Account: "shop", Bucket: "copies", Credentials: jobtemplate.KeysDir, CredentialsOf: "Secret keys"},
+			storage.Storage{Provider: "azblob", Account: "shop", Bucket: "copies", Credentials: jobtemplate.KeysDir, CredentialsOf: "Secret keys"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

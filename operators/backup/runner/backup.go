@@ -9,10 +9,11 @@ import (
 	"strconv"
 	"time"
 
-	"gocloud.dev/blob"
-
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/database"
+	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 )
 
 const (
@@ -30,32 +31,32 @@ const (
 // backup copies the database. A folder that an earlier attempt of the same Backup has left
 // is used again.
 func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, error) {
-	p, err := c.Storage.open(ctx)
+	p, err := c.Storage.Open(ctx)
 	if err != nil {
 		return result.Result{}, err
 	}
-	defer func() { _ = p.bucket.Close() }() // nothing was left unwritten
-	password, err := c.Database.password()
+	defer func() { _ = p.Blobs.Close() }() // nothing was left unwritten
+	password, err := c.Database.ReadPassword()
 	if err != nil {
 		return result.Result{}, err
 	}
-	if done, err := p.claim(ctx, c.UID); err != nil || done != nil {
+	if done, err := p.Claim(ctx, c.UID); err != nil || done != nil {
 		return resultOfMarker(done), err
 	}
-	db, server, err := c.Database.connect(ctx, password, c.Patience)
+	db, server, err := c.Database.Connect(ctx, password, c.Patience)
 	if err != nil {
 		return result.Result{}, err
 	}
-	m := marker{UID: c.UID, Server: server}
+	m := storage.Marker{UID: c.UID, Server: server}
 	if c.Cluster.PD != "" {
 		var at uint64
-		at, err = position(ctx, db)
+		at, err = database.Position(ctx, db)
 		m.Physical, m.TSO = true, strconv.FormatUint(at, 10)
 	}
 	if err := errors.Join(err, db.Close()); err != nil {
 		return result.Result{}, err
 	}
-	if err := p.begin(ctx, m); err != nil {
+	if err := p.Begin(ctx, m); err != nil {
 		return result.Result{}, err
 	}
 	if m.Physical {
@@ -64,7 +65,7 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 		m, err = c.dump(ctx, p, log, m, password)
 	}
 	if err != nil {
-		out := resultOf(err, v1alpha1.ReasonRunFailed, true, password, p.secret)
+		out := failure.Result(err, v1alpha1.ReasonRunFailed, true, password, p.Secret)
 		return out, errors.Join(errBegun, c.removeAfter(p))
 	}
 	return resultOfMarker(&m), nil
@@ -73,36 +74,16 @@ func (c Command) backup(ctx context.Context, log io.Writer) (result.Result, erro
 // errBegun marks a failure that the result tells.
 var errBegun = errors.New("the run has failed")
 
-// claim makes sure that nobody else's files are in the folder. It returns the marker of a
-// backup that is complete already, and removes what an earlier attempt has left.
-func (p *place) claim(ctx context.Context, uid string) (*marker, error) {
-	m, err := p.marker(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case m != nil && m.UID == uid && m.Complete:
-		return m, nil
-	case m != nil && m.UID == uid && !m.Log:
-		_, err := p.remove(ctx, uid)
-		return nil, err
-	case m != nil:
-		return nil, fail(v1alpha1.ReasonFolderTaken, "folder %s of %s has another backup: its Backup had UID %s", p.Folder, p.name(), m.UID)
-	}
-	return nil, p.each(ctx, "", func(file *blob.ListObject) error {
-		return fail(v1alpha1.ReasonFolderTaken, "folder %s of %s has files that are none of a backup, such as %s", p.Folder, p.name(), file.Key)
-	})
-}
-
 // dump runs Dumpling and completes the marker.
-func (c Command) dump(ctx context.Context, p *place, log io.Writer, m marker, password string) (marker, error) {
-	if err := c.runTool(ctx, log, p.env(), c.dumpArgs(p.url(), password)); err != nil {
+func (c Command) dump(ctx context.Context, p *storage.Place, log io.Writer, m storage.Marker, password string) (storage.Marker, error) {
+	if err := c.runTool(ctx, log, p.Env(), c.dumpArgs(p.URL(), password)); err != nil {
 		return m, err
 	}
 	var err error
-	if m.TSO, err = p.position(ctx); err != nil {
+	if m.TSO, err = dumpPosition(ctx, p); err != nil {
 		return m, err
 	}
-	return p.finish(ctx, m)
+	return p.Finish(ctx, m)
 }
 
 // dumpArgs are Dumpling's. Views and sequences belong to a copy, which it leaves out by
@@ -120,7 +101,7 @@ func (c Command) dumpArgs(to, password string) []string {
 	}
 	if dir := c.Database.TLS; dir != "" {
 		args = append(args, "--ca", filepath.Join(dir, v1alpha1.TLSKeyCA))
-		if cert, key, shows := c.Database.shown(); shows {
+		if cert, key, shows := c.Database.ClientCertificate(); shows {
 			args = append(args, "--cert", cert, "--key", key)
 		}
 	}
@@ -139,30 +120,30 @@ func (c Command) dumpArgs(to, password string) []string {
 	return args
 }
 
-// position reads the time stamp of the snapshot from the file that Dumpling writes last.
-func (p *place) position(ctx context.Context) (string, error) {
-	text, err := p.bucket.ReadAll(ctx, p.Folder+"/"+DataFolder+"/metadata")
+// dumpPosition reads the time stamp of the snapshot from the file that Dumpling writes last.
+func dumpPosition(ctx context.Context, p *storage.Place) (string, error) {
+	text, err := p.Blobs.ReadAll(ctx, p.Folder+"/"+storage.DataFolder+"/metadata")
 	if err != nil {
-		return "", p.told("read metadata in", err)
+		return "", p.Told("read metadata in", err)
 	}
 	found := regexp.MustCompile(`(?m)^\s*Pos: (\d+)$`).FindSubmatch(text)
 	if found == nil {
-		return "", fail(v1alpha1.ReasonRunFailed, "Dumpling tells no position in %s/%s/metadata", p.Folder, DataFolder)
+		return "", failure.New(v1alpha1.ReasonRunFailed, "Dumpling tells no position in %s/%s/metadata", p.Folder, storage.DataFolder)
 	}
 	return string(found[1]), nil
 }
 
 // removeAfter removes what a failed backup has written: half a backup is none. It does so
 // also when the run was told to stop.
-func (c Command) removeAfter(p *place) error {
+func (c Command) removeAfter(p *storage.Place) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
 	defer cancel()
-	_, err := p.remove(ctx, c.UID)
+	_, err := p.Remove(ctx, c.UID)
 	return err
 }
 
 // resultOfMarker is the result of a backup that is complete; empty without one.
-func resultOfMarker(m *marker) result.Result {
+func resultOfMarker(m *storage.Marker) result.Result {
 	if m == nil {
 		return result.Result{}
 	}

@@ -10,7 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidb-groups/tidb-groups/operators/backup/cluster"
+	"github.com/tidb-groups/tidb-groups/operators/backup/database"
 	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
+	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 	"github.com/tidb-groups/tidb-groups/shared/hook"
 )
 
@@ -22,65 +25,12 @@ const (
 	VerbLog     = "log"
 )
 
-// Providers of buckets.
-const (
-	ProviderS3     = "s3"
-	ProviderGCS    = "gcs"
-	ProviderAzblob = "azblob"
-)
-
-// Storage is where the files are.
-type Storage struct {
-	// Volume is the folder that it is mounted at; empty for a bucket.
-	Volume string
-	// Provider of the bucket, and Account that it is in, if it is Azure's.
-	Provider, Account string
-	// Bucket, and Endpoint, Region and PathStyle of S3. Of others than S3, Endpoint is that of
-	// a test.
-	Bucket, Endpoint, Region string
-	PathStyle                bool
-	// Credentials is the folder with the keys of the Secret, CredentialsOf its name. Google needs
-	// none: the pod may have an identity.
-	Credentials, CredentialsOf string
-	// CA is a file with the certificate of the authority that has signed the endpoint's,
-	// CAOf what it is made from; both empty for those that are known anyway.
-	CA, CAOf string
-	// Folder of the backup in it.
-	Folder string
-	// Stores says that every TiKV reaches it too.
-	Stores bool
-}
-
-// Database is what the tool connects to.
-type Database struct {
-	Host         string
-	Port, Status int
-	User         string
-	// Password is a file, PasswordOf the Secret and key that it is made from; both empty
-	// for none.
-	Password, PasswordOf string
-	// TLS is the folder with ca.crt of TiDB's certificate, and tls.crt and tls.key to show if
-	// it wants one; TLSOf is the Secret that it is made from. Both are empty if TiDB offers
-	// no TLS that can be verified.
-	TLS, TLSOf string
-}
-
 // Process is a tool that is to run until it ends, or the context does.
 type Process struct {
 	Program, Dir string
 	Args, Env    []string
 	// Out is where both outputs go.
 	Out io.Writer
-}
-
-// Cluster is what BR connects to.
-type Cluster struct {
-	// PD is its URL; empty if the run is a logical one.
-	PD string
-	// TLS is the folder with the certificate to show: ca.crt, tls.crt and tls.key.
-	TLS string
-	// Concurrency, RateLimit in MiB/s of each store and Checksum of BR; empty for its own.
-	Concurrency, RateLimit, Checksum string
 }
 
 // Log is a log backup: of the verb log what its task is to be, of a restore what is restored
@@ -100,10 +50,10 @@ type Log struct {
 // Command is a command line that has been read.
 type Command struct {
 	hook.Line
-	Storage  Storage
-	Database Database
+	Storage  storage.Storage
+	Database database.Server
 	// Cluster says that the run is a physical one.
-	Cluster Cluster
+	Cluster cluster.Cluster
 	// Log is a log backup, if the run has to do with one.
 	Log Log
 	// UID of the Backup whose files they are; empty if that is not known.
@@ -153,9 +103,9 @@ func Parse(args []string) (Command, error) {
 		return c, errors.New("want --result and --folder")
 	case (c.Storage.Volume == "") == (c.Storage.Bucket == ""):
 		return c, errors.New("want one of --volume and --bucket")
-	case c.Storage.Credentials == "" && (c.Storage.Provider == ProviderAzblob || c.Cluster.PD != ""):
+	case c.Storage.Credentials == "" && (c.Storage.Provider == storage.ProviderAzblob || c.Cluster.PD != ""):
 		return c, errors.New("--provider azblob and --pd want --credentials")
-	case !slices.Contains([]string{ProviderS3, ProviderGCS, ProviderAzblob}, c.Storage.Provider) || (c.Storage.Provider == ProviderAzblob) != (c.Storage.Account != ""):
+	case !slices.Contains([]string{storage.ProviderS3, storage.ProviderGCS, storage.ProviderAzblob}, c.Storage.Provider) || (c.Storage.Provider == storage.ProviderAzblob) != (c.Storage.Account != ""):
 		return c, errors.New("want --provider s3 or gcs, or azblob and --account")
 	case line.Verb != VerbRestore && c.UID == "":
 		return c, fmt.Errorf("%s wants --uid", line.Verb)
@@ -172,7 +122,7 @@ func Parse(args []string) (Command, error) {
 
 func (c *Command) flags(set *flag.FlagSet) {
 	set.StringVar(&c.Storage.Volume, "volume", "", "folder that a volume is mounted at")
-	set.StringVar(&c.Storage.Provider, "provider", ProviderS3, "s3, gcs or azblob")
+	set.StringVar(&c.Storage.Provider, "provider", storage.ProviderS3, "s3, gcs or azblob")
 	set.StringVar(&c.Storage.Account, "account", "", "account of Azure")
 	set.StringVar(&c.Storage.Bucket, "bucket", "", "bucket, or container of Azure")
 	set.StringVar(&c.Storage.Endpoint, "endpoint", "", "URL of the server of S3")

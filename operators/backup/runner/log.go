@@ -10,10 +10,11 @@ import (
 	"slices"
 	"strconv"
 
-	"gocloud.dev/blob"
-
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/cluster"
+	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 )
 
 // What BR says that a task of log backup is.
@@ -126,34 +127,15 @@ func (c Command) bring(ctx context.Context, log io.Writer, own *logTask) error {
 // startTask starts the task in the folder of the LogBackup. In one that has its log already, BR
 // goes on where that ends.
 func (c Command) startTask(ctx context.Context, log io.Writer) error {
-	p, err := c.Storage.open(ctx)
+	p, err := c.Storage.Open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = p.bucket.Close() }() // nothing was left unwritten
-	if err := p.claimLog(ctx, c.UID); err != nil {
+	defer func() { _ = p.Blobs.Close() }() // nothing was left unwritten
+	if err := p.ClaimLog(ctx, c.UID); err != nil {
 		return err
 	}
-	return c.br(ctx, log, p, "start", "--storage", p.url())
-}
-
-// claimLog makes sure that the folder has nobody else's files, and marks it.
-func (p *place) claimLog(ctx context.Context, uid string) error {
-	m, err := p.marker(ctx)
-	switch {
-	case err != nil:
-		return err
-	case m != nil && (m.UID != uid || !m.Log):
-		return fail(v1alpha1.ReasonFolderTaken, "folder %s of %s has another backup, with UID %s: create a LogBackup of another name", p.Folder, p.name(), m.UID)
-	case m != nil:
-		return nil
-	}
-	if err := p.each(ctx, "", func(file *blob.ListObject) error {
-		return fail(v1alpha1.ReasonFolderTaken, "folder %s of %s has files that are none of a backup, such as %s", p.Folder, p.name(), file.Key)
-	}); err != nil {
-		return err
-	}
-	return p.begin(ctx, marker{UID: uid, Physical: true, Log: true})
+	return c.br(ctx, log, p, "start", "--storage", p.URL())
 }
 
 // stopTask stops the task, and removes what BR has PD hold back for it, also if a run that was
@@ -166,42 +148,42 @@ func (c Command) stopTask(ctx context.Context, log io.Writer, own *logTask) erro
 			return err
 		}
 	}
-	return c.Cluster.free(ctx, func(s safePoint) bool {
-		return s.ServiceID == c.Log.Task+pausePoint || s.byBR() && strconv.FormatUint(s.SafePoint+1, 10) == begun
+	return c.Cluster.Free(ctx, func(s cluster.SafePoint) bool {
+		return s.ServiceID == c.Log.Task+pausePoint || s.ByBR() && strconv.FormatUint(s.SafePoint+1, 10) == begun
 	})
 }
 
 // truncate deletes the log before a time stamp, if it is the LogBackup's.
 func (c Command) truncate(ctx context.Context, log io.Writer) error {
-	p, err := c.Storage.open(ctx)
+	p, err := c.Storage.Open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = p.bucket.Close() }() // nothing was written
-	m, err := p.marker(ctx)
+	defer func() { _ = p.Blobs.Close() }() // nothing was written
+	m, err := p.Marker(ctx)
 	switch {
 	case err != nil:
 		return err
 	case m == nil || m.UID != c.UID || !m.Log:
-		return fail(v1alpha1.ReasonFolderTaken, "folder %s of %s has no log of this LogBackup: nothing is deleted", p.Folder, p.name())
+		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has no log of this LogBackup: nothing is deleted", p.Folder, p.Name())
 	}
-	return c.runTool(ctx, log, append(p.env(), logToTerminal), []string{"log", "truncate", "--until", c.Log.Truncate, "--yes", "--storage", p.url()})
+	return c.runTool(ctx, log, append(p.Env(), logToTerminal), []string{"log", "truncate", "--until", c.Log.Truncate, "--yes", "--storage", p.URL()})
 }
 
 // br runs a command about the task; p is nil for one that asks PD alone.
-func (c Command) br(ctx context.Context, log io.Writer, p *place, verb string, more ...string) error {
+func (c Command) br(ctx context.Context, log io.Writer, p *storage.Place, verb string, more ...string) error {
 	env := []string{logToTerminal}
 	if p != nil {
-		env = append(env, p.env()...)
+		env = append(env, p.Env()...)
 	}
-	return c.runTool(ctx, log, env, slices.Concat([]string{"log", verb, "--task-name", c.Log.Task}, c.Cluster.args(), more))
+	return c.runTool(ctx, log, env, slices.Concat([]string{"log", verb, "--task-name", c.Log.Task}, c.Cluster.Args(), more))
 }
 
 // task asks for the task, nil if the cluster has none. One that is somebody else's is refused:
 // a cluster has one.
 func (c Command) task(ctx context.Context, log io.Writer) (*logTask, error) {
 	var said bytes.Buffer
-	args := append([]string{"log", "status", "--json"}, c.Cluster.args()...)
+	args := append([]string{"log", "status", "--json"}, c.Cluster.Args()...)
 	if err := c.runTool(ctx, io.MultiWriter(log, &said), []string{logToTerminal}, args); err != nil {
 		return nil, err
 	}
@@ -215,7 +197,7 @@ func (c Command) task(ctx context.Context, log io.Writer) (*logTask, error) {
 		}
 	}
 	if len(all) > 0 && c.Log.State != result.TaskStopped {
-		return nil, fail(v1alpha1.ReasonLogTaskTaken, "the cluster has the task %s already, which writes to %s, and it can have one: stop that one first, or delete this LogBackup", all[0].Name, all[0].Storage)
+		return nil, failure.New(v1alpha1.ReasonLogTaskTaken, "the cluster has the task %s already, which writes to %s, and it can have one: stop that one first, or delete this LogBackup", all[0].Name, all[0].Storage)
 	}
 	return nil, nil //nolint:nilnil // none is an answer
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/cluster"
+	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 )
 
@@ -44,10 +46,10 @@ func (b *brOf) run(_ context.Context, tool Process) error {
 	switch verb {
 	case "start":
 		b.tasks = append(b.tasks, logTask{Name: value("--task-name"), Start: 42, Status: taskNormal, Storage: value("--storage")})
-		b.pd.points = append(b.pd.points, safePoint{"br-start", 41})
+		b.pd.points = append(b.pd.points, cluster.SafePoint{ServiceID: "br-start", SafePoint: 41})
 	case "pause":
 		b.tasks[0].Status = taskPaused
-		b.pd.points = append(b.pd.points, safePoint{value("--task-name") + pausePoint, 44})
+		b.pd.points = append(b.pd.points, cluster.SafePoint{ServiceID: value("--task-name") + pausePoint, SafePoint: 44})
 	case "resume":
 		b.tasks[0].Status = taskNormal
 	case "stop":
@@ -94,7 +96,7 @@ func TestBR01ATaskIsBroughtToItsStateAndNothingOfItStaysInPD(t *testing.T) {
 	assert.Equal(t, result.Log{Task: "Stopped"}, do(result.TaskStopped, "status", "stop"))
 	assert.Equal(t, others(), br.pd.points)
 	// A run that was killed has stopped it, and not gone on.
-	br.pd.points, c.Log.Begun = append(br.pd.points, safePoint{"br-start", 41}, safePoint{"pitr_12345678" + pausePoint, 44}), "42"
+	br.pd.points, c.Log.Begun = append(br.pd.points, cluster.SafePoint{ServiceID: "br-start", SafePoint: 41}, cluster.SafePoint{ServiceID: "pitr_12345678" + pausePoint, SafePoint: 44}), "42"
 	assert.Equal(t, result.Log{Task: "Stopped"}, do(result.TaskStopped, "status"))
 	assert.Equal(t, others(), br.pd.points)
 	assert.Equal(t, "Running", do(result.TaskRunning, "status", "start", "status").Task, "it goes on in its folder")
@@ -136,7 +138,7 @@ func TestBR01WhatStandsInTheWayOfALogIsNamed(t *testing.T) {
 			of.change(&c, br, s)
 			_, err := c.keepLog(t.Context(), io.Discard)
 			require.Error(t, err)
-			r := resultOf(err, v1alpha1.ReasonRunFailed, false)
+			r := failure.Result(err, v1alpha1.ReasonRunFailed, false)
 			assert.Equal(t, of.reason, r.Reason, r.Message)
 			assert.Contains(t, r.Message, of.words)
 		})
@@ -209,16 +211,16 @@ func TestBR01AMomentIsRestoredFromABackupAndALog(t *testing.T) {
 	c.Storage.Folder, c.UID = "prod/pitr", "l"
 	_, err := c.keepLog(t.Context(), io.Discard)
 	require.NoError(t, err)
-	p, err := c.Storage.open(t.Context())
+	p, err := c.Storage.Open(t.Context())
 	require.NoError(t, err)
-	defer func() { assert.NoError(t, p.bucket.Close()) }()
-	require.NoError(t, p.isLog(t.Context(), "l"))
-	require.ErrorContains(t, p.isLog(t.Context(), "other"), "has the log of the LogBackup with UID l")
-	require.ErrorContains(t, p.beside("prod/nothing").isLog(t.Context(), ""), "has no log")
-	_, err = p.complete(t.Context(), "")
+	defer func() { assert.NoError(t, p.Blobs.Close()) }()
+	require.NoError(t, p.IsLog(t.Context(), "l"))
+	require.ErrorContains(t, p.IsLog(t.Context(), "other"), "has the log of the LogBackup with UID l")
+	require.ErrorContains(t, p.Beside("prod/nothing").IsLog(t.Context(), ""), "has no log")
+	_, err = p.Complete(t.Context(), "")
 	require.ErrorContains(t, err, "name its folder by spec.from.logFolder")
 	br.fails["metadata"] = "AccessDenied"
 	_, err = c.span(t.Context(), p, io.Discard)
-	assert.Equal(t, v1alpha1.ReasonStorageRefused, resultOf(err, "", false).Reason)
+	assert.Equal(t, v1alpha1.ReasonStorageRefused, failure.Result(err, "", false).Reason)
 	assert.True(t, strings.HasPrefix(s.url, "http"))
 }

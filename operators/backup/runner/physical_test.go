@@ -20,11 +20,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/cluster"
+	"github.com/tidb-groups/tidb-groups/operators/backup/database"
+	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
+	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
+)
+
+// The paths of PD that are asked, and told what to undo.
+const (
+	safePointsPath = "/pd/api/v1/gc/safepoint"
+	schedulersPath = "/pd/api/v1/schedulers"
 )
 
 // pdOf is a PD with what BR leaves in it.
 type pdOf struct {
-	points []safePoint
+	points []cluster.SafePoint
 	paused []string
 	calls  []string
 }
@@ -37,7 +47,7 @@ func (p *pdOf) serve(t *testing.T) string {
 		answer(w, map[string]any{"service_gc_safe_points": p.points})
 	})
 	mux.HandleFunc("DELETE "+safePointsPath+"/{id}", func(_ http.ResponseWriter, r *http.Request) {
-		p.points = slices.DeleteFunc(p.points, func(s safePoint) bool { return s.ServiceID == r.PathValue("id") })
+		p.points = slices.DeleteFunc(p.points, func(s cluster.SafePoint) bool { return s.ServiceID == r.PathValue("id") })
 	})
 	mux.HandleFunc("GET "+schedulersPath, func(w http.ResponseWriter, r *http.Request) {
 		assert.Equal(t, "paused", r.URL.Query().Get("status"))
@@ -55,19 +65,19 @@ func (p *pdOf) serve(t *testing.T) string {
 }
 
 // others is what others have in PD.
-func others() []safePoint {
-	return []safePoint{{"gc_worker", 10}, {"ticdc", 41}, {"br-of-somebody", 40}, {"br-of-before", 12}}
+func others() []cluster.SafePoint {
+	return []cluster.SafePoint{{ServiceID: "gc_worker", SafePoint: 10}, {ServiceID: "ticdc", SafePoint: 41}, {ServiceID: "br-of-somebody", SafePoint: 40}, {ServiceID: "br-of-before", SafePoint: 12}}
 }
 
 // physical is a command of a physical run, and its storage.
-func physical(t *testing.T, pd *pdOf) (Command, *place, server) {
+func physical(t *testing.T, pd *pdOf) (Command, *storage.Place, server) {
 	t.Helper()
 	s := serve(t)
 	st := s.storage(t)
-	p, err := st.open(t.Context())
+	p, err := st.Open(t.Context())
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, p.bucket.Close()) })
-	return Command{UID: "u", Tool: "/br", Scratch: t.TempDir(), Storage: st, Cluster: Cluster{PD: pd.serve(t), Concurrency: "8", RateLimit: "100", Checksum: "true"}}, p, s
+	t.Cleanup(func() { assert.NoError(t, p.Blobs.Close()) })
+	return Command{UID: "u", Tool: "/br", Scratch: t.TempDir(), Storage: st, Cluster: cluster.Cluster{PD: pd.serve(t), Concurrency: "8", RateLimit: "100", Checksum: "true"}}, p, s
 }
 
 func TestBR01NothingOfAPhysicalBackupStaysInPD(t *testing.T) {
@@ -88,7 +98,7 @@ func TestBR01NothingOfAPhysicalBackupStaysInPD(t *testing.T) {
 			command.Start = func(_ context.Context, tool Process) error {
 				args = tool.Args
 				assert.Contains(t, tool.Env, logToTerminal)
-				pd.points = append(pd.points, safePoint{"br-ours", 41})
+				pd.points = append(pd.points, cluster.SafePoint{ServiceID: "br-ours", SafePoint: 41})
 				pd.paused = append(pd.paused, "balance-leader-scheduler")
 				data := filepath.Join(s.dir, "copies", "prod", "monday", "data")
 				assert.NoError(t, os.MkdirAll(data, 0o700))
@@ -101,17 +111,17 @@ func TestBR01NothingOfAPhysicalBackupStaysInPD(t *testing.T) {
 				}
 				return c.ends
 			}
-			begun := marker{UID: "u", Server: "v8", TSO: "42", Physical: true}
-			require.NoError(t, p.begin(t.Context(), begun))
+			begun := storage.Marker{UID: "u", Server: "v8", TSO: "42", Physical: true}
+			require.NoError(t, p.Begin(t.Context(), begun))
 			m, err := command.copyStores(ctx, p, io.Discard, begun)
 			assert.Equal(t, others(), pd.points, "those of others stay")
 			assert.Equal(t, []string{"of-somebody"}, pd.paused)
 			assert.Equal(t, []string{`balance-leader-scheduler {"delay":0}`}, pd.calls)
 			address := strings.TrimPrefix(command.Cluster.PD, "http://")
-			assert.Equal(t, []string{"backup", "full", "--backupts", "42", "--storage", p.url(), "--pd", address, "--concurrency=8", "--ratelimit=100", "--checksum=true"}, args)
+			assert.Equal(t, []string{"backup", "full", "--backupts", "42", "--storage", p.URL(), "--pd", address, "--concurrency=8", "--ratelimit=100", "--checksum=true"}, args)
 			if c.ends == nil {
 				require.NoError(t, err)
-				assert.Equal(t, marker{UID: "u", Server: "v8", TSO: "42", Physical: true, Complete: true, Bytes: 5}, m)
+				assert.Equal(t, storage.Marker{UID: "u", Server: "v8", TSO: "42", Physical: true, Complete: true, Bytes: 5}, m)
 				return
 			}
 			require.EqualError(t, err, c.words)
@@ -129,9 +139,9 @@ func TestBR01APhysicalBackupStaysCompleteWithoutPD(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	begin := time.Now()
-	Cluster{PD: down.URL}.tidy(ctx, &log, func(safePoint) bool { return true }, nil)
+	cluster.Cluster{PD: down.URL}.Tidy(ctx, &log, func(cluster.SafePoint) bool { return true }, nil)
 	assert.Contains(t, log.String(), "what BR has left in PD could not be removed, and passes after five minutes")
-	assert.Less(t, time.Since(begin), tidyTimeout+stopTimeout)
+	assert.Less(t, time.Since(begin), cluster.TidyTimeout+stopTimeout)
 }
 
 func TestBR01WhatIsCopiedIsWhatTheSpecNames(t *testing.T) {
@@ -140,8 +150,8 @@ func TestBR01WhatIsCopiedIsWhatTheSpecNames(t *testing.T) {
 	assert.Equal(t, []string{"`a`.`b`"}, Command{Tables: []string{"a.b"}}.tableFilters())
 	assert.Equal(t, []string{"*.*", everything}, Command{AllowNonEmpty: true}.tableFilters(), "BR wants an empty cluster otherwise")
 	assert.Equal(t, []string{"x.*"}, Command{AllowNonEmpty: true, Filters: []string{"x.*"}}.tableFilters())
-	p := &place{Storage: Storage{Bucket: "b", Folder: "f"}}
-	args := strings.Join(Command{Cluster: Cluster{PD: "https://pd:2379", TLS: "/tls"}}.leadArgs(p, "threads"), " ")
+	p := &storage.Place{Storage: storage.Storage{Bucket: "b", Folder: "f"}}
+	args := strings.Join(Command{Cluster: cluster.Cluster{PD: "https://pd:2379", TLS: "/tls"}}.leadArgs(p, "threads"), " ")
 	assert.Contains(t, args, "--pd pd:2379")
 	assert.Contains(t, args, "--ca /tls/ca.crt --cert /tls/tls.crt --key /tls/tls.key")
 }
@@ -157,15 +167,15 @@ func TestBR01ABackupIsReadByWhatCanReadIt(t *testing.T) {
 		{"8.0.11-TiDB-v8.10.0", "8.0.11-TiDB-v8.9.0", false},
 		{"8.0.31", "8.0.11-TiDB-v8.5.7", false},
 	} {
-		assert.Equal(t, c.older, older(c.server, c.than), c.server)
+		assert.Equal(t, c.older, database.Older(c.server, c.than), c.server)
 	}
-	m := &marker{Physical: true}
-	require.NoError(t, m.suits(true))
-	r := resultOf(m.suits(false), "", false)
+	m := &storage.Marker{Physical: true}
+	require.NoError(t, suits(m, true))
+	r := failure.Result(suits(m, false), "", false)
 	assert.Equal(t, v1alpha1.ReasonBackupUnreadable, r.Reason)
 	assert.Equal(t, "the backup is Physical, and not Logical: create another Restore, with spec.type Physical", r.Message)
-	assert.Equal(t, v1alpha1.ReasonDatabaseNotEmpty, toolReason("Error: [BR:Restore:ErrRestoreNotFreshCluster]cluster is not fresh"))
+	assert.Equal(t, v1alpha1.ReasonDatabaseNotEmpty, failure.OfTool("Error: [BR:Restore:ErrRestoreNotFreshCluster]cluster is not fresh"))
 
-	err := (&marker{Server: "8.0.11-TiDB-v8.5.7"}).readable("8.0.11-TiDB-v8.1.0")
-	assert.Equal(t, v1alpha1.ReasonBackupUnreadable, resultOf(err, "", false).Reason)
+	err := readable(&storage.Marker{Server: "8.0.11-TiDB-v8.5.7"}, "8.0.11-TiDB-v8.1.0")
+	assert.Equal(t, v1alpha1.ReasonBackupUnreadable, failure.Result(err, "", false).Reason)
 }

@@ -11,7 +11,9 @@ import (
 	"strconv"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 )
 
 // span is what a log has: from the first time stamp to the last.
@@ -19,9 +21,9 @@ type span struct{ from, to uint64 }
 
 // restorePoint has BR restore a backup and then a log, to a moment that both have, which is
 // looked at before anything is written.
-func (c Command) restorePoint(ctx context.Context, p *place, db *sql.DB, log io.Writer, m *marker) (result.Result, error) {
-	l := p.beside(c.Log.Folder)
-	if err := l.isLog(ctx, c.Log.UID); err != nil {
+func (c Command) restorePoint(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, m *storage.Marker) (result.Result, error) {
+	l := p.Beside(c.Log.Folder)
+	if err := l.IsLog(ctx, c.Log.UID); err != nil {
 		return result.Result{}, err
 	}
 	has, err := c.span(ctx, l, log)
@@ -33,38 +35,17 @@ func (c Command) restorePoint(ctx context.Context, p *place, db *sql.DB, log io.
 		return result.Result{}, err
 	}
 	to := strconv.FormatUint(until, 10)
-	args := slices.Concat([]string{"restore", "point", "--storage", l.url(), "--full-backup-storage", p.url(), "--restored-ts", to}, c.Cluster.args())
+	args := slices.Concat([]string{"restore", "point", "--storage", l.URL(), "--full-backup-storage", p.URL(), "--restored-ts", to}, c.Cluster.Args())
 	if failed, err := c.leadRestore(ctx, p, db, log, args); err != nil {
 		return failed, err
 	}
 	return result.Result{Bytes: m.Bytes, TSO: to}, nil
 }
 
-// beside is another folder of the same storage.
-func (p *place) beside(folder string) *place {
-	out := *p
-	out.Folder = folder
-	return &out
-}
-
-// isLog refuses a folder that has no log, or another LogBackup's if the UID is known.
-func (p *place) isLog(ctx context.Context, uid string) error {
-	m, err := p.marker(ctx)
-	switch {
-	case err != nil:
-		return err
-	case m == nil || !m.Log:
-		return fail(v1alpha1.ReasonBackupUnreadable, "folder %s of %s has no log: is it that of a LogBackup?", p.Folder, p.name())
-	case uid != "" && m.UID != uid:
-		return fail(v1alpha1.ReasonBackupUnreadable, "folder %s of %s has the log of the LogBackup with UID %s, not %s", p.Folder, p.name(), m.UID, uid)
-	}
-	return nil
-}
-
 // span asks BR which time stamps the log has.
-func (c Command) span(ctx context.Context, l *place, log io.Writer) (span, error) {
+func (c Command) span(ctx context.Context, l *storage.Place, log io.Writer) (span, error) {
 	var said bytes.Buffer
-	if err := c.runTool(ctx, io.MultiWriter(log, &said), append(l.env(), logToTerminal), []string{"log", "metadata", "--storage", l.url()}); err != nil {
+	if err := c.runTool(ctx, io.MultiWriter(log, &said), append(l.Env(), logToTerminal), []string{"log", "metadata", "--storage", l.URL()}); err != nil {
 		return span{}, err
 	}
 	return spanIn(said.Bytes())
@@ -89,7 +70,7 @@ func spanIn(said []byte) (out span, err error) {
 func (s span) reaches(backup, until string) (uint64, error) {
 	from, err := strconv.ParseUint(backup, 10, 64)
 	if err != nil {
-		return 0, fail(v1alpha1.ReasonBackupUnreadable, "%s of the backup tells no time stamp", markerFile)
+		return 0, failure.New(v1alpha1.ReasonBackupUnreadable, "%s of the backup tells no time stamp", storage.MarkerFile)
 	}
 	to := s.to
 	if until != "" {
@@ -99,11 +80,11 @@ func (s span) reaches(backup, until string) (uint64, error) {
 	}
 	switch {
 	case from < s.from:
-		return 0, fail(v1alpha1.ReasonLogGap, "the log begins at %s, and the backup shows %s: what was written between them is missing: restore a newer backup", result.Moment(s.from), result.Moment(from))
+		return 0, failure.New(v1alpha1.ReasonLogGap, "the log begins at %s, and the backup shows %s: what was written between them is missing: restore a newer backup", result.Moment(s.from), result.Moment(from))
 	case to > s.to:
-		return 0, fail(v1alpha1.ReasonLogGap, "the log ends at %s: create this anew with a spec.pointInTime that is not after it", result.Moment(s.to))
+		return 0, failure.New(v1alpha1.ReasonLogGap, "the log ends at %s: create this anew with a spec.pointInTime that is not after it", result.Moment(s.to))
 	case to < from:
-		return 0, fail(v1alpha1.ReasonLogGap, "the backup shows %s, after the moment that is asked for: restore an older backup, or a later moment", result.Moment(from))
+		return 0, failure.New(v1alpha1.ReasonLogGap, "the backup shows %s, after the moment that is asked for: restore an older backup, or a later moment", result.Moment(from))
 	}
 	return to, nil
 }

@@ -18,8 +18,11 @@ import (
 	"gocloud.dev/blob"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/database"
+	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 )
 
 const (
@@ -32,38 +35,38 @@ const (
 
 // restore writes a backup into the database.
 func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result, err error) {
-	p, err := c.Storage.open(ctx)
+	p, err := c.Storage.Open(ctx)
 	if err != nil {
 		return result.Result{}, err
 	}
-	defer func() { _ = p.bucket.Close() }() // nothing was written
-	password, err := c.Database.password()
+	defer func() { _ = p.Blobs.Close() }() // nothing was written
+	password, err := c.Database.ReadPassword()
 	if err != nil {
 		return result.Result{}, err
 	}
-	m, err := p.complete(ctx, c.UID)
+	m, err := p.Complete(ctx, c.UID)
 	if err != nil {
 		return result.Result{}, err
 	}
-	if err := m.suits(c.Cluster.PD != ""); err != nil {
+	if err := suits(m, c.Cluster.PD != ""); err != nil {
 		return result.Result{}, err
 	}
-	db, server, err := c.Database.connect(ctx, password, c.Patience)
+	db, server, err := c.Database.Connect(ctx, password, c.Patience)
 	if err != nil {
 		return result.Result{}, err
 	}
 	defer func() { _ = db.Close() }() // every statement has been answered
-	before, err := schemas(ctx, db)
+	before, err := database.Schemas(ctx, db)
 	if err != nil {
 		return result.Result{}, err
 	}
 	if !c.AllowNonEmpty {
-		if err := checkEmpty(ctx, db, before); err != nil {
+		if err := database.CheckEmpty(ctx, db, before); err != nil {
 			return result.Result{}, err
 		}
 	}
 	if c.Cluster.PD != "" {
-		if err := m.readable(server); err != nil {
+		if err := readable(m, server); err != nil {
 			return result.Result{}, err
 		}
 		if c.Log.Folder != "" {
@@ -72,49 +75,31 @@ func (c Command) restore(ctx context.Context, log io.Writer) (out result.Result,
 		return c.restoreStores(ctx, p, db, log, m)
 	}
 	err = c.load(ctx, p, db, log, password)
-	if !slices.Contains(before, taskSchema) {
-		err = errors.Join(err, dropTasks(ctx, db))
+	if !slices.Contains(before, database.TaskSchema) {
+		err = errors.Join(err, database.DropTasks(ctx, db))
 	}
 	if err != nil {
-		return resultOf(err, v1alpha1.ReasonRunFailed, true, password, p.secret), errBegun
+		return failure.Result(err, v1alpha1.ReasonRunFailed, true, password, p.Secret), errBegun
 	}
 	return resultOfMarker(m), nil
 }
 
-// complete reads the marker of a backup that is complete.
-func (p *place) complete(ctx context.Context, uid string) (*marker, error) {
-	m, err := p.marker(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case m == nil:
-		return nil, fail(v1alpha1.ReasonBackupUnreadable, "folder %s of %s has no %s: is it that of a backup?", p.Folder, p.name(), markerFile)
-	case m.Log:
-		return nil, fail(v1alpha1.ReasonBackupUnreadable, "folder %s of %s has a log, which is restored after a backup: name its folder by spec.from.logFolder, and that of the backup by spec.from.folder", p.Folder, p.name())
-	case !m.Complete:
-		return nil, fail(v1alpha1.ReasonBackupUnreadable, "the backup in folder %s of %s is not complete", p.Folder, p.name())
-	case uid != "" && m.UID != uid:
-		return nil, fail(v1alpha1.ReasonBackupUnreadable, "folder %s of %s has the backup with UID %s, not %s", p.Folder, p.name(), m.UID, uid)
-	}
-	return m, nil
-}
-
 // load makes the sequences, which TiDB Lightning does not, and has it do the rest.
-func (c Command) load(ctx context.Context, p *place, db *sql.DB, log io.Writer, password string) error {
+func (c Command) load(ctx context.Context, p *storage.Place, db *sql.DB, log io.Writer, password string) error {
 	if len(c.Filters) == 0 {
-		if err := p.makeSequences(ctx, db); err != nil {
+		if err := makeSequences(ctx, p, db); err != nil {
 			return err
 		}
 	}
 	config := filepath.Join(c.Scratch, "lightning.toml")
-	text, err := toml.Marshal(c.lightning(p.url(), password))
+	text, err := toml.Marshal(c.lightning(p.URL(), password))
 	if err != nil {
 		return fmt.Errorf("encode the configuration of TiDB Lightning: %w", err)
 	}
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		return fmt.Errorf("write the configuration of TiDB Lightning: %w", err)
 	}
-	return c.runTool(ctx, log, p.env(), []string{"--config", config})
+	return c.runTool(ctx, log, p.Env(), []string{"--config", config})
 }
 
 // lightning is the configuration of TiDB Lightning.
@@ -133,7 +118,7 @@ func (c Command) lightning(from, password string) map[string]any {
 	}
 	if dir := c.Database.TLS; dir != "" {
 		security := table{"ca-path": filepath.Join(dir, v1alpha1.TLSKeyCA)}
-		if cert, key, shows := c.Database.shown(); shows {
+		if cert, key, shows := c.Database.ClientCertificate(); shows {
 			security["cert-path"], security["key-path"] = cert, key
 		}
 		database["security"] = security
@@ -154,8 +139,8 @@ func (c Command) lightning(from, password string) map[string]any {
 }
 
 // makeSequences makes the sequences of a backup, and their databases.
-func (p *place) makeSequences(ctx context.Context, db *sql.DB) error {
-	return p.each(ctx, DataFolder+"/", func(file *blob.ListObject) error {
+func makeSequences(ctx context.Context, p *storage.Place, db *sql.DB) error {
+	return p.Each(ctx, storage.DataFolder+"/", func(file *blob.ListObject) error {
 		name, is := strings.CutSuffix(path.Base(file.Key), sequenceSuffix)
 		escaped, _, qualified := strings.Cut(name, ".")
 		if !is || !qualified {
@@ -165,36 +150,26 @@ func (p *place) makeSequences(ctx context.Context, db *sql.DB) error {
 		if err != nil {
 			return fmt.Errorf("read the name of file %s: %w", file.Key, err)
 		}
-		if err := p.runFile(ctx, db, "", path.Join(path.Dir(file.Key), escaped+createSuffix)); err != nil {
+		if err := runFile(ctx, p, db, "", path.Join(path.Dir(file.Key), escaped+createSuffix)); err != nil {
 			return err
 		}
-		return p.runFile(ctx, db, schema, file.Key)
+		return runFile(ctx, p, db, schema, file.Key)
 	})
 }
 
 // runFile executes a file of a backup. A database that it makes may be there.
-func (p *place) runFile(ctx context.Context, db *sql.DB, schema, key string) error {
-	text, err := p.bucket.ReadAll(ctx, key)
+func runFile(ctx context.Context, p *storage.Place, db *sql.DB, schema, key string) error {
+	text, err := p.Blobs.ReadAll(ctx, key)
 	if err != nil {
-		return p.told("read "+key+" in", err)
+		return p.Told("read "+key+" in", err)
 	}
-	err = run(ctx, db, schema, string(text))
+	err = database.Run(ctx, db, schema, string(text))
 	var said *mysql.MySQLError
 	switch {
 	case err == nil, errors.As(err, &said) && said.Number == databaseExists:
 		return nil
-	case refused(err):
-		return fail(v1alpha1.ReasonLoginRefused, "execute %s: %w", path.Base(key), err)
+	case database.Refused(err):
+		return failure.New(v1alpha1.ReasonLoginRefused, "execute %s: %w", path.Base(key), err)
 	}
 	return fmt.Errorf("execute %s: %w", path.Base(key), err)
-}
-
-// dropTasks removes the database that TiDB Lightning has made for itself.
-func dropTasks(ctx context.Context, db *sql.DB) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
-	defer cancel()
-	if _, err := db.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(taskSchema)); err != nil {
-		return fmt.Errorf("drop database %s: %w", taskSchema, err)
-	}
-	return nil
 }

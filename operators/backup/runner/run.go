@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/shared/hook"
@@ -32,9 +33,12 @@ func (c Command) Run(ctx context.Context, log io.Writer) error {
 	case errors.Is(err, errBegun):
 		return errors.Join(fmt.Errorf("%s: %s", out.Reason, out.Message), err, leave(out, c.Result))
 	}
-	out = resultOf(err, v1alpha1.ReasonRunFailed, false)
+	out = failure.Result(err, v1alpha1.ReasonRunFailed, false)
 	return errors.Join(err, leave(out, c.Result))
 }
+
+// tellTimeout bounds one answer of tell.
+const tellTimeout = 10 * time.Second
 
 // tell answers at an address how far the tool is, until what is returned is called. A run does
 // not fail for it.
@@ -45,7 +49,7 @@ func tell(ctx context.Context, at string, meter *progress.Meter, log io.Writer) 
 		_, _ = fmt.Fprintf(log, "backup-runner: nobody is told how far the run is: %v\n", err)
 		return func() {}
 	}
-	server := &http.Server{Handler: meter, ReadTimeout: answerTimeout, WriteTimeout: answerTimeout}
+	server := &http.Server{Handler: meter, ReadTimeout: tellTimeout, WriteTimeout: tellTimeout}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -72,14 +76,14 @@ func (c Command) do(ctx context.Context, log io.Writer) (result.Result, error) {
 // clean deletes the files of a Backup. A folder that is not its own is left alone, and
 // nothing of the Backup is there then.
 func (c Command) clean(ctx context.Context, log io.Writer) (result.Result, error) {
-	p, err := c.Storage.open(ctx)
+	p, err := c.Storage.Open(ctx)
 	if err != nil {
 		return result.Result{}, err
 	}
-	defer func() { _ = p.bucket.Close() }() // nothing was left unwritten
-	there, err := p.remove(ctx, c.UID)
+	defer func() { _ = p.Blobs.Close() }() // nothing was left unwritten
+	there, err := p.Remove(ctx, c.UID)
 	if err == nil && !there {
-		_, _ = fmt.Fprintf(log, "folder %s of %s has no files of the Backup: nothing was deleted\n", p.Folder, p.name())
+		_, _ = fmt.Fprintf(log, "folder %s of %s has no files of the Backup: nothing was deleted\n", p.Folder, p.Name())
 	}
 	return result.Result{}, err
 }

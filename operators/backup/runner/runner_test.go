@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,138 +19,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/database"
+	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
 )
-
-// volume is one with files, by their path.
-func volume(t *testing.T, files map[string]string) (dir string, p *place) {
-	t.Helper()
-	dir = t.TempDir()
-	for name, text := range files {
-		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o750))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
-	}
-	p, err := Storage{Volume: dir, Folder: "p/b"}.open(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, p.bucket.Close()) })
-	return dir, p
-}
-
-// files lists the files of a folder.
-func files(t *testing.T, dir string) (out []string) {
-	t.Helper()
-	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			name, _ := filepath.Rel(dir, path)
-			out = append(out, name)
-		}
-		return err
-	}))
-	return out
-}
-
-func TestBR04OnlyFilesBelowAMarkerOfTheBackupAreDeleted(t *testing.T) {
-	beside := map[string]string{"p/b2/data/x": "", "p/b.txt": "", "other": ""}
-	with := func(more map[string]string) map[string]string {
-		for k, v := range beside {
-			more[k] = v
-		}
-		return more
-	}
-	for name, c := range map[string]struct {
-		files map[string]string
-		there bool
-		left  []string
-		fails string
-	}{
-		"its own":      {with(map[string]string{"p/b/backup.json": `{"uid":"u"}`, "p/b/data/x": "", "p/b/data/y": ""}), true, nil, ""},
-		"another's":    {with(map[string]string{"p/b/backup.json": `{"uid":"v"}`, "p/b/data/x": ""}), false, []string{"p/b/backup.json", "p/b/data/x"}, ""},
-		"nobody's":     {with(map[string]string{"p/b/data/x": ""}), false, []string{"p/b/data/x"}, ""},
-		"nothing":      {with(map[string]string{}), false, nil, ""},
-		"not a marker": {with(map[string]string{"p/b/backup.json": "hello", "p/b/data/x": ""}), false, []string{"p/b/backup.json", "p/b/data/x"}, "is none of a backup"},
-		"no UID":       {with(map[string]string{"p/b/backup.json": "{}"}), false, []string{"p/b/backup.json"}, "is none of a backup"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir, p := volume(t, c.files)
-			there, err := p.remove(t.Context(), "u")
-			if c.fails == "" {
-				require.NoError(t, err)
-			} else {
-				require.ErrorContains(t, err, c.fails)
-			}
-			assert.Equal(t, c.there, there)
-			assert.ElementsMatch(t, append(c.left, "p/b2/data/x", "p/b.txt", "other"), files(t, dir))
-			if c.there {
-				assert.NoDirExists(t, filepath.Join(dir, "p/b"))
-			}
-		})
-	}
-}
-
-func TestBR04AFolderIsTakenOnlyIfItIsFree(t *testing.T) {
-	for name, c := range map[string]struct {
-		files  map[string]string
-		done   bool
-		reason string
-		left   int
-	}{
-		"free":                          {map[string]string{"p/bb/data/x": ""}, false, "", 1},
-		"of another backup":             {map[string]string{"p/b/backup.json": `{"uid":"v","complete":true}`}, false, v1alpha1.ReasonFolderTaken, 1},
-		"of other files":                {map[string]string{"p/b/x": ""}, false, v1alpha1.ReasonFolderTaken, 1},
-		"half of the same, of before":   {map[string]string{"p/b/backup.json": `{"uid":"u"}`, "p/b/data/x": ""}, false, "", 0},
-		"all of the same, told by none": {map[string]string{"p/b/backup.json": `{"uid":"u","complete":true}`, "p/b/data/x": ""}, true, "", 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir, p := volume(t, c.files)
-			done, err := p.claim(t.Context(), "u")
-			assert.Equal(t, c.done, done != nil)
-			if c.reason == "" {
-				require.NoError(t, err)
-			} else {
-				assert.Equal(t, c.reason, resultOf(err, "", false).Reason)
-			}
-			assert.Len(t, files(t, dir), c.left)
-		})
-	}
-}
-
-// Of two backups that find a folder free at the same time one goes on at most, and none is
-// called complete whose files may be mixed with another's.
-func TestBR04AFolderIsOneBackups(t *testing.T) {
-	_, p := volume(t, nil)
-	require.NoError(t, p.begin(t.Context(), marker{UID: "u", Server: "v8"}))
-	assert.Equal(t, v1alpha1.ReasonFolderTaken, resultOf(p.begin(t.Context(), marker{UID: "v", Server: "v8"}), "", false).Reason)
-	_, err := p.finish(t.Context(), marker{UID: "u"})
-	require.NoError(t, err)
-
-	// A storage without conditions lets the second write its marker too.
-	require.NoError(t, p.write(t.Context(), marker{UID: "v"}, nil))
-	_, err = p.finish(t.Context(), marker{UID: "u"})
-	assert.Equal(t, v1alpha1.ReasonFolderTaken, resultOf(err, "", false).Reason)
-	there, err := p.marker(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, &marker{UID: "v"}, there)
-	require.NoError(t, p.bucket.Delete(t.Context(), p.markerKey()))
-	_, err = p.finish(t.Context(), marker{UID: "u"})
-	assert.Equal(t, v1alpha1.ReasonFolderTaken, resultOf(err, "", false).Reason)
-}
-
-func TestBR04ARestoreReadsOnlyACompleteBackup(t *testing.T) {
-	for text, uid := range map[string]string{``: "", `{"uid":"u"}`: "", `{"uid":"v","complete":true}`: "u"} {
-		all := map[string]string{}
-		if text != "" {
-			all["p/b/backup.json"] = text
-		}
-		_, p := volume(t, all)
-		_, err := p.complete(t.Context(), uid)
-		require.Error(t, err)
-		assert.Equal(t, v1alpha1.ReasonBackupUnreadable, resultOf(err, "", false).Reason)
-	}
-	_, p := volume(t, map[string]string{"p/b/backup.json": `{"uid":"v","complete":true,"bytes":7}`})
-	m, err := p.complete(t.Context(), "")
-	require.NoError(t, err)
-	assert.Equal(t, int64(7), m.Bytes)
-}
 
 // tool is a program that plays a tool.
 func tool(t *testing.T, script string) string {
@@ -162,22 +34,22 @@ func tool(t *testing.T, script string) string {
 }
 
 func TestBR04ABackupIsCompleteOnlyWithItsPosition(t *testing.T) {
-	dir, p := volume(t, nil)
+	dir, p := volume(t)
 	c := Command{UID: "u", Scratch: t.TempDir(), Storage: p.Storage}
 	writes := `for a; do case "$before" in --output) d=$a;; esac; before=$a; done; mkdir -p "$d"; echo x >"$d/t.sql"; `
 	c.Tool = tool(t, writes+`printf 'SHOW MASTER STATUS:\n\tLog: tidb-binlog\n\tPos: 42\n' >"$d/metadata"`)
-	require.NoError(t, p.begin(t.Context(), marker{UID: "u", Server: "v8"}))
-	m, err := c.dump(t.Context(), p, io.Discard, marker{UID: "u", Server: "v8"}, "secret")
+	require.NoError(t, p.Begin(t.Context(), storage.Marker{UID: "u", Server: "v8"}))
+	m, err := c.dump(t.Context(), p, io.Discard, storage.Marker{UID: "u", Server: "v8"}, "secret")
 	require.NoError(t, err)
-	assert.Equal(t, marker{UID: "u", Complete: true, Server: "v8", TSO: "42", Bytes: m.Bytes}, m)
+	assert.Equal(t, storage.Marker{UID: "u", Complete: true, Server: "v8", TSO: "42", Bytes: m.Bytes}, m)
 	assert.Positive(t, m.Bytes)
-	read, err := p.marker(t.Context())
+	read, err := p.Marker(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, &m, read)
 
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "p")))
 	c.Tool = tool(t, writes+`echo nothing >"$d/metadata"`)
-	_, err = c.dump(t.Context(), p, io.Discard, marker{UID: "u", Server: "v8"}, "")
+	_, err = c.dump(t.Context(), p, io.Discard, storage.Marker{UID: "u", Server: "v8"}, "")
 	require.ErrorContains(t, err, "no position")
 	assert.NotContains(t, files(t, dir), "p/b/backup.json")
 }
@@ -187,7 +59,7 @@ func TestBR04AToolIsStoppedAndItsLastWordsAreTold(t *testing.T) {
 	var log bytes.Buffer
 	c.Tool = tool(t, `echo "[INFO] begins"; echo "dump failed: write: no space left on device" >&2; echo "  at main.go:7"; exit 1`)
 	err := c.runTool(t.Context(), &log, nil, nil)
-	r := resultOf(err, "", true, "write")
+	r := failure.Result(err, "", true, "write")
 	assert.Equal(t, result.Result{Reason: v1alpha1.ReasonStorageFull, Message: "dump failed: ***: no space left on device (exit status 1)", Begun: true}, r)
 	assert.Contains(t, log.String(), "begins")
 
@@ -213,9 +85,9 @@ func TestBR04CausesAreNamed(t *testing.T) {
 		"dump failed: ERROR CODE: ContainerNotFound":                                   v1alpha1.ReasonBucketMissing,
 		"dump failed: something else":                                                  v1alpha1.ReasonRunFailed,
 	} {
-		assert.Equal(t, reason, toolReason(words), words)
+		assert.Equal(t, reason, failure.OfTool(words), words)
 	}
-	p := &place{Storage: Storage{Bucket: "b", CredentialsOf: "Secret s", Endpoint: "http://e"}}
+	p := &storage.Place{Storage: storage.Storage{Bucket: "b", CredentialsOf: "Secret s", Endpoint: "http://e"}}
 	for reason, err := range map[string]error{
 		v1alpha1.ReasonStorageFull:        fmt.Errorf("write: %w", syscall.ENOSPC),
 		v1alpha1.ReasonBucketMissing:      &smithy.GenericAPIError{Code: "NoSuchBucket"},
@@ -223,19 +95,14 @@ func TestBR04CausesAreNamed(t *testing.T) {
 		v1alpha1.ReasonStorageUnreachable: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
 		v1alpha1.ReasonRunFailed:          errors.New("x"),
 	} {
-		assert.Equal(t, reason, resultOf(p.told("look into", err), "", false).Reason)
+		assert.Equal(t, reason, failure.Result(p.Told("look into", err), "", false).Reason)
 	}
-	_, err := Storage{Bucket: "b", Credentials: t.TempDir(), CredentialsOf: "Secret s", Folder: "f"}.open(t.Context())
+	_, err := storage.Storage{Bucket: "b", Credentials: t.TempDir(), CredentialsOf: "Secret s", Folder: "f"}.Open(t.Context())
 	require.EqualError(t, err, "key access_key of Secret s is not there")
 }
 
-func TestBR04DatabasesOfUsersAreTold(t *testing.T) {
-	assert.Equal(t, []string{"shop", "test"}, ofUsers([]string{"INFORMATION_SCHEMA", "mysql", "shop", "sys", "test", "lightning_task_info", "METRICS_SCHEMA", "PERFORMANCE_SCHEMA"}))
-	assert.True(t, strings.HasSuffix(quote("a`b"), "a``b`"))
-}
-
 func TestBR04WhatIsCopiedIsWhatTheSpecNames(t *testing.T) {
-	c := Command{Database: Database{Host: "h", Port: 4000, User: "root"}}
+	c := Command{Database: database.Server{Host: "h", Port: 4000, User: "root"}}
 	assert.Contains(t, c.dumpArgs("o", ""), everything)
 	assert.NotContains(t, c.dumpArgs("o", ""), "--password")
 	c.Tables = []string{"a.b"}
@@ -249,7 +116,7 @@ func TestBR04WhatIsCopiedIsWhatTheSpecNames(t *testing.T) {
 }
 
 func TestBR04ToolsWorkWithTheThreadsOfTheSpec(t *testing.T) {
-	c := Command{Database: Database{Host: "h", Port: 4000, User: "root"}}
+	c := Command{Database: database.Server{Host: "h", Port: 4000, User: "root"}}
 	number := func() any {
 		own, is := c.lightning("from", "")["lightning"].(map[string]any)
 		require.True(t, is)
@@ -264,7 +131,7 @@ func TestBR04ToolsWorkWithTheThreadsOfTheSpec(t *testing.T) {
 
 func TestBR04ToolsKnowTiDBByItsAuthority(t *testing.T) {
 	dir := t.TempDir()
-	c := Command{Database: Database{Host: "h", Port: 4000, User: "root", TLS: dir, TLSOf: "Secret s"}}
+	c := Command{Database: database.Server{Host: "h", Port: 4000, User: "root", TLS: dir, TLSOf: "Secret s"}}
 	words := strings.Join(c.dumpArgs("o", ""), " ")
 	assert.Contains(t, words, "--ca "+dir+"/ca.crt")
 	assert.NotContains(t, words, "--cert")
@@ -275,8 +142,8 @@ func TestBR04ToolsKnowTiDBByItsAuthority(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tls.crt"), nil, 0o600))
 	assert.Contains(t, strings.Join(c.dumpArgs("o", ""), " "), "--cert "+dir+"/tls.crt --key "+dir+"/tls.key")
 
-	_, _, err := c.Database.connect(t.Context(), "", time.Second)
-	assert.Equal(t, v1alpha1.ReasonCertificateInvalid, resultOf(err, "", false).Reason)
+	_, _, err := c.Database.Connect(t.Context(), "", time.Second)
+	assert.Equal(t, v1alpha1.ReasonCertificateInvalid, failure.Result(err, "", false).Reason)
 	require.EqualError(t, err, "Secret s: the CA of TiDB's certificate is not there: correct it: the TiDBGroup names it in spec.tls.mysql")
 }
 
@@ -300,12 +167,4 @@ func TestParse(t *testing.T) {
 		_, err := Parse(args)
 		assert.ErrorContains(t, err, words)
 	}
-}
-
-func TestBR04NothingIsRestoredIntoDatabasesOfUsers(t *testing.T) {
-	require.NoError(t, checkEmpty(t.Context(), nil, []string{"mysql", "INFORMATION_SCHEMA", "sys", taskSchema}))
-	err := checkEmpty(t.Context(), nil, []string{"mysql", "shop"})
-	require.ErrorContains(t, err, "the cluster has databases of users: shop")
-	assert.Equal(t, v1alpha1.ReasonDatabaseNotEmpty, resultOf(err, "", false).Reason)
-	assert.False(t, resultOf(err, "", false).Begun, "it is tried again when they are dropped")
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 )
 
 const (
@@ -68,11 +69,11 @@ func (c Command) runTool(ctx context.Context, log io.Writer, env, args []string)
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fail(v1alpha1.ReasonRunFailed, "the run was told to stop")
+		return failure.New(v1alpha1.ReasonRunFailed, "the run was told to stop")
 	case last == "":
 		return fmt.Errorf("run %s: %w", c.Tool, err)
 	}
-	return fail(toolReason(last), "%s (%w)", last, err)
+	return failure.New(failure.OfTool(last), "%s (%w)", last, err)
 }
 
 // Execute runs a tool as a process. It is asked to end when the context does, and killed when
@@ -84,25 +85,4 @@ func Execute(ctx context.Context, p Process) error {
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTimeout
 	return cmd.Run()
-}
-
-// toolReason tells from a tool's last words of what kind its failure is.
-func toolReason(words string) string {
-	for _, c := range []struct{ reason, pattern string }{
-		{v1alpha1.ReasonStorageFull, `no space left on device|disk quota exceeded|QuotaExceeded`},
-		{v1alpha1.ReasonBucketMissing, `NoSuchBucket|ContainerNotFound`},
-		{v1alpha1.ReasonStorageRefused, `AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|googleapi: Error 40[13]|Authentication(Failed|Failure)|Authorization(Failure|PermissionMismatch)|permission denied|read-only file system`},
-		{v1alpha1.ReasonCertificateInvalid, `x509: `},
-		{v1alpha1.ReasonLogTaskTaken, `ErrStreamLogTaskExist|log backup task is running`},
-		{v1alpha1.ReasonLogGap, `ErrBackupGCSafepointExceeded|ErrRestoreInvalidRange|it has gap between|has been gc`},
-		{v1alpha1.ReasonDatabaseNotEmpty, `ErrRestoreNotFreshCluster|ErrDatabasesAlreadyExisted|ErrTablesAlreadyExisted`},
-		{v1alpha1.ReasonBackupUnreadable, `ErrVersionMismatch|ErrInvalidMetaFile`},
-		{v1alpha1.ReasonLoginRefused, `Error (1044|1045|1142|1143|1227|8121) `},
-		{v1alpha1.ReasonDatabaseUnreachable, `Error 2003|invalid connection|bad connection|driver: bad|connect: connection refused|i/o timeout`},
-	} {
-		if regexp.MustCompile(c.pattern).MatchString(words) {
-			return c.reason
-		}
-	}
-	return v1alpha1.ReasonRunFailed
 }

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/failover"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/initialsql"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/keyset"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/sqljob"
@@ -77,7 +77,7 @@ func served(g *v1alpha1.TiDBGroup, s snapshot) bool {
 // planWith is plan for pods that are rendered already.
 func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPlan, error) {
 	open := gate.OnTiKV(g.PDGroupName(), s.PDGroup, s.TiKVGroups)
-	missing := missed(g, s)
+	missing := failover.Find(g, s.Snapshot)
 	r.Gate, r.GateReason = open.Result, open.Reason
 	if s.PDGroup != nil && served(g, s) {
 		// Servers that are added to a database that works, or will again, need no other
@@ -91,7 +91,7 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 	judge := settings.Judge{Table: statusport.Table(), Group: g, Policy: g.Spec.ConfigUpdate, Running: s.Running, Now: s.Now}
 	r.OnlineConfig = judge
 	r.Component = servers(g, s, open.Result)
-	r.Surge, r.Extra = maxSurge(g), missing.count
+	r.Surge, r.Extra = maxSurge(g), missing.Count
 	r.RollGate, r.MaySuspend, r.Budget = rollout.RollGate(g, s.Snapshot), rollout.MaySuspend(g, s.Snapshot), budget.OwnBudget(g)
 	if g.Spec.Initialization != nil && g.Status.CurrentRevision == "" && !slices.ContainsFunc(s.Instances, member.WasReady) {
 		r.CreateLimit = func() (int, string) {
@@ -108,8 +108,8 @@ func planWith(g *v1alpha1.TiDBGroup, s snapshot, r component.Rendering) (groupPl
 	if noSQL && p.Outcome.Kind == step.KindWait && p.Outcome.Reason == v1alpha1.ReasonMissingReference {
 		p.Outcome = step.After(lookAgain, p.Outcome.Reason, p.Outcome.Message)
 	}
-	missing.mark(p.Instances)
-	p.Outcome = missing.wake(p.Outcome)
+	missing.Mark(p.Instances)
+	p.Outcome = missing.Wake(p.Outcome)
 	if g.DeletionTimestamp == nil && !g.Spec.Paused && !g.Spec.Suspended {
 		p.Labels = labels(g, s)
 	}
@@ -305,92 +305,4 @@ func labels(g *v1alpha1.TiDBGroup, s snapshot) []statusport.Labelling {
 		out = append(out, next)
 	}
 	return out
-}
-
-// missedOn is the value of the annotation on servers that are stood in for.
-const missedOn = "true"
-
-// failure is how many servers are to be added for those that do not serve.
-type failure struct {
-	count int32
-	// servers that are stood in for, by Instance.
-	servers map[string]bool
-	// next is when one more or one less may have to be there; 0 if nothing is
-	// expected.
-	next time.Duration
-	// back says of a server that is stood in for and serves again how that ends;
-	// empty if there is none.
-	back string
-}
-
-// missed finds the servers that have not served for as long as spec.failover
-// says, and those of them that serve again and have not for as long: one that
-// crashes again and again has one server in its place, and not a new one each
-// time. Only the oldest spec.replicas servers count: those beyond are additions
-// themselves.
-func missed(g *v1alpha1.TiDBGroup, s snapshot) failure {
-	out := failure{servers: map[string]bool{}}
-	f := g.Spec.Failover
-	if f == nil || g.Spec.Suspended {
-		return out
-	}
-	own := g.GetReplicas()
-	for _, i := range s.Instances {
-		if i.DeletionTimestamp != nil {
-			continue
-		}
-		if own--; own < 0 {
-			break
-		}
-		serves, before := member.WasReady(i), i.Annotations[v1alpha1.AnnotationMissed] != ""
-		if serves && !before || out.count >= f.Max {
-			continue
-		}
-		since := i.CreationTimestamp.Time
-		if ready := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
-			since = ready.LastTransitionTime.Time
-		}
-		left := f.After.Duration - s.Now.Sub(since)
-		if serves && left <= 0 {
-			continue
-		}
-		if before || left <= 0 {
-			out.count++
-			out.servers[i.Name] = true
-		}
-		if serves {
-			out.back = fmt.Sprintf("Instance %s was missed and serves again: the server in its place goes when it has served for %s", i.Name, f.After.Duration)
-		}
-		if left > 0 && (serves || !before) && (out.next == 0 || left < out.next) {
-			out.next = left
-		}
-	}
-	return out
-}
-
-// mark writes on the servers that are stood in for that they are.
-func (f failure) mark(changes []planning.InstanceChange) {
-	for _, c := range changes {
-		if c.Live == nil || c.Live.DeletionTimestamp != nil || !f.servers[c.Live.Name] {
-			continue
-		}
-		if c.Desired.Annotations == nil {
-			c.Desired.Annotations = map[string]string{}
-		}
-		c.Desired.Annotations[v1alpha1.AnnotationMissed] = missedOn
-	}
-}
-
-// wake has the group looked at again when a server has been missed, or has served
-// again, for long enough: nothing else tells.
-func (f failure) wake(o step.Outcome) step.Outcome {
-	switch {
-	case f.next <= 0:
-		return o
-	case o.Kind != step.KindDone:
-		return step.Worst(o, step.After(f.next, o.Reason, o.Message))
-	case f.back != "":
-		return step.Wait("Instance", f.next, v1alpha1.ReasonRecovering, f.back)
-	}
-	return o
 }

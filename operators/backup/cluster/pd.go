@@ -1,4 +1,4 @@
-package runner
+package cluster
 
 import (
 	"context"
@@ -17,48 +17,50 @@ import (
 const (
 	// ofBR begins the names of what BR has PD hold back from garbage collection.
 	ofBR = "br-"
-	// tidyTimeout bounds what is undone in PD: it ends, with the removal of files, before the
+	// TidyTimeout bounds what is undone in PD: it ends, with the removal of files, before the
 	// pod's grace does.
-	tidyTimeout = 8 * time.Second
+	TidyTimeout = 8 * time.Second
+	// tidyPause is between two attempts to undo it.
+	tidyPause = 2 * time.Second
 
 	safePointsPath = "/pd/api/v1/gc/safepoint"
 	schedulersPath = "/pd/api/v1/schedulers"
 )
 
-// safePoint is what a service has PD hold back from garbage collection.
-type safePoint struct {
+// SafePoint is what a service has PD hold back from garbage collection.
+type SafePoint struct {
 	ServiceID string `json:"service_id"`
 	SafePoint uint64 `json:"safe_point"`
 }
 
-// byBR reports whether a run of BR holds it.
-func (s safePoint) byBR() bool { return strings.HasPrefix(s.ServiceID, ofBR) }
+// ByBR reports whether a run of BR holds it.
+func (s SafePoint) ByBR() bool { return strings.HasPrefix(s.ServiceID, ofBR) }
 
 func (c Cluster) pd() hook.PD { return hook.NewPD(c.PD, hook.TLS{Dir: c.TLS}) }
 
-// tidy removes what BR has left in PD of one run: safe points that are of it, and schedulers
+// Tidy removes what BR has left in PD of one run: safe points that are of it, and schedulers
 // that are paused now and were not before. It does so also when the run was told to stop. PD
 // forgets both by itself, after five minutes, so that no run fails of it.
-func (c Cluster) tidy(ctx context.Context, log io.Writer, left func(safePoint) bool, before []string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
+func (c Cluster) Tidy(ctx context.Context, log io.Writer, left func(SafePoint) bool, before []string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), TidyTimeout)
 	defer cancel()
 	for {
-		err := errors.Join(c.free(ctx, left), c.resume(ctx, before))
+		err := errors.Join(c.Free(ctx, left), c.resume(ctx, before))
 		if err == nil {
 			return
 		}
-		if !hook.Pause(ctx, pause) {
+		if !hook.Pause(ctx, tidyPause) {
 			_, _ = fmt.Fprintf(log, "what BR has left in PD could not be removed, and passes after five minutes: %v\n", err)
 			return
 		}
 	}
 }
 
-// free removes safe points, which keep old data.
-func (c Cluster) free(ctx context.Context, left func(safePoint) bool) error {
+// Free removes safe points, which keep old data.
+func (c Cluster) Free(ctx context.Context, left func(SafePoint) bool) error {
 	pd := c.pd()
 	var all struct {
-		Points []safePoint `json:"service_gc_safe_points"`
+		Points []SafePoint `json:"service_gc_safe_points"`
 	}
 	if err := pd.Call(ctx, http.MethodGet, safePointsPath, nil, &all); err != nil {
 		return fmt.Errorf("list safe points of PD: %w", err)
@@ -75,8 +77,8 @@ func (c Cluster) free(ctx context.Context, left func(safePoint) bool) error {
 	return errors.Join(errs...)
 }
 
-// paused lists the schedulers of PD that are paused.
-func (c Cluster) paused(ctx context.Context) ([]string, error) {
+// Paused lists the schedulers of PD that are paused.
+func (c Cluster) Paused(ctx context.Context) ([]string, error) {
 	var out []string
 	if err := c.pd().Call(ctx, http.MethodGet, schedulersPath+"?status=paused", nil, &out); err != nil {
 		return nil, fmt.Errorf("list paused schedulers of PD: %w", err)
@@ -86,7 +88,7 @@ func (c Cluster) paused(ctx context.Context) ([]string, error) {
 
 // resume resumes schedulers. BR does so itself, unless it was killed.
 func (c Cluster) resume(ctx context.Context, before []string) error {
-	now, err := c.paused(ctx)
+	now, err := c.Paused(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package runner
+package failure
 
 import (
 	"crypto/tls"
@@ -6,9 +6,9 @@ import (
 	"errors"
 )
 
-// strange says why a certificate that a server has shown cannot be verified; empty if that is
+// Certificate says why a certificate that a server has shown cannot be verified; empty if that is
 // not what an error is about. The texts of the library tell the time, which a message must not.
-func strange(err error) string {
+func Certificate(err error) string {
 	var (
 		unverified *tls.CertificateVerificationError
 		unknown    x509.UnknownAuthorityError

@@ -1,4 +1,4 @@
-package runner
+package storage
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"gocloud.dev/blob/s3blob"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/shared/cause"
 )
 
@@ -37,7 +38,7 @@ const (
 )
 
 // connectS3 opens a bucket of S3, by keys or by the role of the pod.
-func (p *place) connectS3(ctx context.Context) error {
+func (p *Place) connectS3(ctx context.Context) error {
 	known, err := p.authority()
 	if err != nil {
 		return err
@@ -59,25 +60,25 @@ func (p *place) connectS3(ctx context.Context) error {
 			o.BaseEndpoint = &p.Endpoint
 		}
 	})
-	p.bucket, err = s3blob.OpenBucket(ctx, client, p.Bucket, nil)
-	return p.told("open", err)
+	p.Blobs, err = s3blob.OpenBucket(ctx, client, p.Bucket, nil)
+	return p.Told("open", err)
 }
 
 // keys are those of the Secret.
-func (p *place) keys() (_ aws.CredentialsProvider, err error) {
-	if p.access, err = readKey(filepath.Join(p.Credentials, AccessKey), "key "+AccessKey+" of "+p.CredentialsOf); err != nil {
+func (p *Place) keys() (_ aws.CredentialsProvider, err error) {
+	if p.access, err = failure.ReadKey(filepath.Join(p.Credentials, AccessKey), "key "+AccessKey+" of "+p.CredentialsOf); err != nil {
 		return nil, err
 	}
-	if p.secret, err = readKey(filepath.Join(p.Credentials, SecretKey), "key "+SecretKey+" of "+p.CredentialsOf); err != nil {
+	if p.Secret, err = failure.ReadKey(filepath.Join(p.Credentials, SecretKey), "key "+SecretKey+" of "+p.CredentialsOf); err != nil {
 		return nil, err
 	}
-	return credentials.NewStaticCredentialsProvider(p.access, p.secret, ""), nil
+	return credentials.NewStaticCredentialsProvider(p.access, p.Secret, ""), nil
 }
 
 // role connects with the role that the pod has. That of its node is not the pod's.
-func (p *place) role(ctx context.Context) (aws.Config, error) {
+func (p *Place) role(ctx context.Context) (aws.Config, error) {
 	if os.Getenv(roleToken) == "" && os.Getenv(roleAgent) == "" {
-		return aws.Config{}, fail(v1alpha1.ReasonStorageRefused, "the pod has no role of Amazon's, and storage.s3 names no secret: set spec.serviceAccountName to a ServiceAccount that EKS gives a role, or storage.s3.secret in another object")
+		return aws.Config{}, failure.New(v1alpha1.ReasonStorageRefused, "the pod has no role of Amazon's, and storage.s3 names no secret: set spec.serviceAccountName to a ServiceAccount that EKS gives a role, or storage.s3.secret in another object")
 	}
 	c, err := config.LoadDefaultConfig(ctx, config.WithRegion(p.Region), config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	if err == nil {
@@ -97,19 +98,11 @@ func withoutRole(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &api):
-		return fail(v1alpha1.ReasonStorageRefused, "the pod does not get the role of its ServiceAccount: %s: %s: does the role's trust policy name the ServiceAccount?", api.ErrorCode(), api.ErrorMessage())
+		return failure.New(v1alpha1.ReasonStorageRefused, "the pod does not get the role of its ServiceAccount: %s: %s: does the role's trust policy name the ServiceAccount?", api.ErrorCode(), api.ErrorMessage())
 	case errors.As(err, &network):
-		return fail(v1alpha1.ReasonStorageUnreachable, "who gives the pod the role of its ServiceAccount does not answer: %s", cause.Of(err))
+		return failure.New(v1alpha1.ReasonStorageUnreachable, "who gives the pod the role of its ServiceAccount does not answer: %s", cause.Of(err))
 	}
-	return fail(v1alpha1.ReasonStorageRefused, "the pod does not get the role of its ServiceAccount: %w", err)
-}
-
-// doubt asks what may be wrong with credentials that were refused.
-func (p *place) doubt() string {
-	if p.Credentials == "" {
-		return "may the role of the pod's ServiceAccount list, read, write and delete there?"
-	}
-	return "does " + p.CredentialsOf + " have the right keys, and may they list, read, write and delete there?"
+	return failure.New(v1alpha1.ReasonStorageRefused, "the pod does not get the role of its ServiceAccount: %w", err)
 }
 
 // authority is a client of HTTP that knows the endpoint by the authority of the Secret.
@@ -118,13 +111,13 @@ func (s Storage) authority() (aws.HTTPClient, error) {
 	if s.CA == "" {
 		return out, nil
 	}
-	text, err := readKey(s.CA, s.CAOf)
+	text, err := failure.ReadKey(s.CA, s.CAOf)
 	if err != nil {
 		return nil, err
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(text)) {
-		return nil, fail(v1alpha1.ReasonCertificateInvalid, "%s, which storage.s3.caSecret names, is no certificate in PEM", s.CAOf)
+		return nil, failure.New(v1alpha1.ReasonCertificateInvalid, "%s, which storage.s3.caSecret names, is no certificate in PEM", s.CAOf)
 	}
 	return out.WithTransportOptions(func(t *http.Transport) {
 		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}

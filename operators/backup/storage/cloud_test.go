@@ -1,4 +1,4 @@
-package runner
+package storage
 
 import (
 	"encoding/base64"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/objectstore"
 )
@@ -50,22 +51,22 @@ func TestBR01AFolderOfGoogleIsOneBackups(t *testing.T) {
 	st := inGoogle(t, objectstore.ServiceAccount(t, "a-token", http.StatusOK))
 	p, err := look(t.Context(), st, "u")
 	require.NoError(t, err)
-	assert.Equal(t, "gcs://copies/prod/monday/data?credentials-file="+filepath.Join(st.Credentials, CredentialsFile), unescaped(t, p.url()))
-	assert.Empty(t, p.env())
+	assert.Equal(t, "gcs://copies/prod/monday/data?credentials-file="+filepath.Join(st.Credentials, CredentialsFile), unescaped(t, p.URL()))
+	assert.Empty(t, p.Env())
 	_, err = look(t.Context(), st, "v")
 	require.ErrorContains(t, err, "has another backup")
-	require.NoError(t, p.bucket.WriteAll(t.Context(), "prod/monday/data/a", []byte("12345"), nil))
-	require.NoError(t, p.bucket.WriteAll(t.Context(), "prod/monday2/data/a", []byte("1"), nil))
-	m, err := p.finish(t.Context(), marker{UID: "u", Server: "v8"})
+	require.NoError(t, p.Blobs.WriteAll(t.Context(), "prod/monday/data/a", []byte("12345"), nil))
+	require.NoError(t, p.Blobs.WriteAll(t.Context(), "prod/monday2/data/a", []byte("1"), nil))
+	m, err := p.Finish(t.Context(), Marker{UID: "u", Server: "v8"})
 	require.NoError(t, err)
 	assert.Equal(t, int64(5), m.Bytes)
-	there, err := p.remove(t.Context(), "u")
+	there, err := p.Remove(t.Context(), "u")
 	require.NoError(t, err)
 	assert.True(t, there)
-	gone, err := p.bucket.Exists(t.Context(), "prod/monday/data/a")
+	gone, err := p.Blobs.Exists(t.Context(), "prod/monday/data/a")
 	require.NoError(t, err)
 	assert.False(t, gone)
-	other, err := p.bucket.Exists(t.Context(), "prod/monday2/data/a")
+	other, err := p.Blobs.Exists(t.Context(), "prod/monday2/data/a")
 	require.NoError(t, err)
 	assert.True(t, other, "nothing beside the folder is touched")
 }
@@ -88,7 +89,7 @@ func TestBR01WhatIsWrongWithABucketOfGoogleIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := look(t.Context(), c.storage, "u")
 			require.Error(t, err)
-			r := resultOf(err, "", false)
+			r := failure.Result(err, "", false)
 			assert.Equal(t, c.reason, r.Reason, r.Message)
 			assert.Contains(t, r.Message, c.words)
 		})
@@ -97,12 +98,12 @@ func TestBR01WhatIsWrongWithABucketOfGoogleIsNamed(t *testing.T) {
 
 // The server of the tests asks nobody who he is; that of the tokens does.
 func TestBR01AKeyThatGoogleRefusesIsNamed(t *testing.T) {
-	p := &place{Storage: inGoogle(t, objectstore.ServiceAccount(t, "a-token", http.StatusUnauthorized))}
+	p := &Place{Storage: inGoogle(t, objectstore.ServiceAccount(t, "a-token", http.StatusUnauthorized))}
 	source, err := p.tokensGCS(t.Context())
 	require.NoError(t, err)
 	_, err = source.Token()
 	require.Error(t, err)
-	r := resultOf(p.told("look into", err), "", false)
+	r := failure.Result(p.Told("look into", err), "", false)
 	assert.Equal(t, v1alpha1.ReasonStorageRefused, r.Reason)
 	assert.Equal(t, "look into bucket copies: refused: does Secret keys have the right key, and may it list, read, write and delete there?", r.Message)
 }
@@ -124,14 +125,14 @@ func TestBR04WhatGoogleRefusesIsNotTakenForMissing(t *testing.T) {
 	t.Setenv("STORAGE_EMULATOR_HOST", before.Listener.Addr().String())
 	p, err := look(t.Context(), inGoogle(t, objectstore.ServiceAccount(t, "a-token", http.StatusOK)), "u")
 	require.NoError(t, err)
-	require.NoError(t, p.bucket.WriteAll(t.Context(), "prod/monday/data/a", []byte("1"), nil))
+	require.NoError(t, p.Blobs.WriteAll(t.Context(), "prod/monday/data/a", []byte("1"), nil))
 	for _, refused = range []string{http.MethodDelete, http.MethodGet} {
-		_, err = p.remove(t.Context(), "u")
+		_, err = p.Remove(t.Context(), "u")
 		require.Error(t, err, "no file may go without being deleted")
-		assert.Equal(t, v1alpha1.ReasonStorageRefused, resultOf(err, "", false).Reason, err.Error())
+		assert.Equal(t, v1alpha1.ReasonStorageRefused, failure.Result(err, "", false).Reason, err.Error())
 	}
-	_, err = p.claim(t.Context(), "v")
-	assert.Equal(t, v1alpha1.ReasonStorageRefused, resultOf(err, "", false).Reason, "whose the folder is, is not known")
+	_, err = p.Claim(t.Context(), "v")
+	assert.Equal(t, v1alpha1.ReasonStorageRefused, failure.Result(err, "", false).Reason, "whose the folder is, is not known")
 }
 
 // azureServer is a server that answers as Azure does when it refuses.
@@ -152,16 +153,16 @@ func TestBR01HowAContainerOfAzureIsReached(t *testing.T) {
 		Provider: ProviderAzblob, Account: "shop", Bucket: "copies", Folder: "prod/monday",
 		Credentials: keys(t, map[string]string{AccountKey: key}), CredentialsOf: "Secret keys",
 	}
-	p := &place{Storage: st}
+	p := &Place{Storage: st}
 	require.NoError(t, p.connect(t.Context()))
 	application := map[string]string{ClientID: "copier", TenantID: "tenant", ClientSecret: "a-password"}
-	byApplication := &place{Storage: st}
+	byApplication := &Place{Storage: st}
 	byApplication.Credentials = keys(t, application)
 	require.NoError(t, byApplication.connect(t.Context()))
-	assert.Equal(t, []string{"AZURE_CLIENT_ID=copier", "AZURE_TENANT_ID=tenant", "AZURE_CLIENT_SECRET=a-password"}, byApplication.env())
-	assert.Equal(t, "a-password", byApplication.secret, "it is told to nobody")
-	assert.Equal(t, "azure://copies/prod/monday/data?account-name=shop", p.url(), "no key stands in an argument")
-	assert.Equal(t, []string{"AZURE_STORAGE_KEY=" + key}, p.env())
+	assert.Equal(t, []string{"AZURE_CLIENT_ID=copier", "AZURE_TENANT_ID=tenant", "AZURE_CLIENT_SECRET=a-password"}, byApplication.Env())
+	assert.Equal(t, "a-password", byApplication.Secret, "it is told to nobody")
+	assert.Equal(t, "azure://copies/prod/monday/data?account-name=shop", p.URL(), "no key stands in an argument")
+	assert.Equal(t, []string{"AZURE_STORAGE_KEY=" + key}, p.Env())
 	assert.Equal(t, "shop.blob.core.windows.net", p.server())
 	for name, c := range map[string]struct {
 		change        func(*Storage)
@@ -184,9 +185,9 @@ func TestBR01HowAContainerOfAzureIsReached(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			st := st
 			c.change(&st)
-			_, err := st.open(t.Context())
+			_, err := st.Open(t.Context())
 			require.Error(t, err)
-			r := resultOf(err, "", false)
+			r := failure.Result(err, "", false)
 			assert.Equal(t, c.reason, r.Reason, r.Message)
 			assert.Contains(t, r.Message, c.words)
 		})

@@ -1,4 +1,4 @@
-package runner
+package storage
 
 import (
 	"encoding/json"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
 )
 
@@ -92,8 +93,8 @@ func TestBR04ABucketOfAmazonIsReachedByTheRoleOfThePod(t *testing.T) {
 			p, err := look(t.Context(), s.ofRole(t), "u")
 			require.NoError(t, err)
 			assert.Contains(t, files(t, filepath.Join(s.dir, "copies")), "prod/monday/backup.json")
-			assert.Equal(t, []string{"AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true"}, p.env(), "the tools ask for the role themselves: no keys stand in its way")
-			there, err := p.remove(t.Context(), "u")
+			assert.Equal(t, []string{"AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true"}, p.Env(), "the tools ask for the role themselves: no keys stand in its way")
+			there, err := p.Remove(t.Context(), "u")
 			require.NoError(t, err)
 			assert.True(t, there)
 		})
@@ -138,7 +139,7 @@ func TestBR04WhyAPodHasNoRoleIsTold(t *testing.T) {
 			c.role(t)
 			_, err := look(t.Context(), s.ofRole(t), "u")
 			require.Error(t, err)
-			r := resultOf(err, "", false)
+			r := failure.Result(err, "", false)
 			assert.Equal(t, c.reason, r.Reason, r.Message)
 			assert.Contains(t, r.Message, c.words)
 			assert.False(t, r.Begun, "it is tried again")

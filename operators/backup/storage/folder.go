@@ -1,0 +1,164 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
+)
+
+// Claim makes sure that nobody else's files are in the folder. It returns the marker of a
+// backup that is complete already, and removes what an earlier attempt has left.
+func (p *Place) Claim(ctx context.Context, uid string) (*Marker, error) {
+	m, err := p.Marker(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case m != nil && m.UID == uid && m.Complete:
+		return m, nil
+	case m != nil && m.UID == uid && !m.Log:
+		_, err := p.Remove(ctx, uid)
+		return nil, err
+	case m != nil:
+		return nil, failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has another backup: its Backup had UID %s", p.Folder, p.Name(), m.UID)
+	}
+	return nil, p.Each(ctx, "", func(file *blob.ListObject) error {
+		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has files that are none of a backup, such as %s", p.Folder, p.Name(), file.Key)
+	})
+}
+
+// ClaimLog makes sure that the folder has nobody else's files, and marks it.
+func (p *Place) ClaimLog(ctx context.Context, uid string) error {
+	m, err := p.Marker(ctx)
+	switch {
+	case err != nil:
+		return err
+	case m != nil && (m.UID != uid || !m.Log):
+		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has another backup, with UID %s: create a LogBackup of another name", p.Folder, p.Name(), m.UID)
+	case m != nil:
+		return nil
+	}
+	if err := p.Each(ctx, "", func(file *blob.ListObject) error {
+		return failure.New(v1alpha1.ReasonFolderTaken, "folder %s of %s has files that are none of a backup, such as %s", p.Folder, p.Name(), file.Key)
+	}); err != nil {
+		return err
+	}
+	return p.Begin(ctx, Marker{UID: uid, Physical: true, Log: true})
+}
+
+// Beside is another folder of the same storage.
+func (p *Place) Beside(folder string) *Place {
+	out := *p
+	out.Folder = folder
+	return &out
+}
+
+// IsLog refuses a folder that has no log, or another LogBackup's if the UID is known.
+func (p *Place) IsLog(ctx context.Context, uid string) error {
+	m, err := p.Marker(ctx)
+	switch {
+	case err != nil:
+		return err
+	case m == nil || !m.Log:
+		return failure.New(v1alpha1.ReasonBackupUnreadable, "folder %s of %s has no log: is it that of a LogBackup?", p.Folder, p.Name())
+	case uid != "" && m.UID != uid:
+		return failure.New(v1alpha1.ReasonBackupUnreadable, "folder %s of %s has the log of the LogBackup with UID %s, not %s", p.Folder, p.Name(), m.UID, uid)
+	}
+	return nil
+}
+
+// Complete reads the marker of a backup that is complete.
+func (p *Place) Complete(ctx context.Context, uid string) (*Marker, error) {
+	m, err := p.Marker(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case m == nil:
+		return nil, failure.New(v1alpha1.ReasonBackupUnreadable, "folder %s of %s has no %s: is it that of a backup?", p.Folder, p.Name(), MarkerFile)
+	case m.Log:
+		return nil, failure.New(v1alpha1.ReasonBackupUnreadable, "folder %s of %s has a log, which is restored after a backup: name its folder by spec.from.logFolder, and that of the backup by spec.from.folder", p.Folder, p.Name())
+	case !m.Complete:
+		return nil, failure.New(v1alpha1.ReasonBackupUnreadable, "the backup in folder %s of %s is not complete", p.Folder, p.Name())
+	case uid != "" && m.UID != uid:
+		return nil, failure.New(v1alpha1.ReasonBackupUnreadable, "folder %s of %s has the backup with UID %s, not %s", p.Folder, p.Name(), m.UID, uid)
+	}
+	return m, nil
+}
+
+// Each calls do with every file below the folder.
+func (p *Place) Each(ctx context.Context, below string, do func(*blob.ListObject) error) error {
+	files := p.Blobs.List(&blob.ListOptions{Prefix: p.Folder + "/" + below})
+	for {
+		file, err := files.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return p.Told("list files in", err)
+		}
+		if err := do(file); err != nil {
+			return err
+		}
+	}
+}
+
+// size adds up the files of the tool.
+func (p *Place) size(ctx context.Context) (int64, error) {
+	sum := int64(0)
+	err := p.Each(ctx, DataFolder+"/", func(file *blob.ListObject) error {
+		sum += file.Size
+		return nil
+	})
+	return sum, err
+}
+
+// Remove deletes the folder if its marker has the UID, and nothing if not. The marker goes
+// last, so that a deletion that was interrupted goes on. It says whether it was there.
+func (p *Place) Remove(ctx context.Context, uid string) (bool, error) {
+	m, err := p.Marker(ctx)
+	if err != nil || m == nil || m.UID != uid {
+		return false, err
+	}
+	last := p.markerKey()
+	err = p.Each(ctx, "", func(file *blob.ListObject) error {
+		if file.IsDir || file.Key == last {
+			return nil
+		}
+		return p.delete(ctx, file.Key)
+	})
+	if err != nil {
+		return true, err
+	}
+	if err := p.delete(ctx, last); err != nil {
+		return true, err
+	}
+	return true, p.removeFolders()
+}
+
+func (p *Place) delete(ctx context.Context, key string) error {
+	if err := p.Blobs.Delete(ctx, key); err != nil && codeOf(err) != gcerrors.NotFound {
+		return p.Told("delete "+key+" in", err)
+	}
+	return nil
+}
+
+// removeFolders removes the empty folders that a volume has and a bucket does not know.
+func (p *Place) removeFolders() error {
+	if p.Volume == "" {
+		return nil
+	}
+	for _, folder := range []string{filepath.Join(p.Volume, p.Folder, DataFolder), filepath.Join(p.Volume, p.Folder)} {
+		if err := os.Remove(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return p.Told("remove a folder of", err)
+		}
+	}
+	return nil
+}

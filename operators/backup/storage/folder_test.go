@@ -1,0 +1,144 @@
+package storage
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
+)
+
+// volume is one with files, by their path.
+func volume(t *testing.T, files map[string]string) (dir string, p *Place) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range files {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o750))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	p, err := Storage{Volume: dir, Folder: "p/b"}.Open(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, p.Blobs.Close()) })
+	return dir, p
+}
+
+// files lists the files of a folder.
+func files(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			name, _ := filepath.Rel(dir, path)
+			out = append(out, name)
+		}
+		return err
+	}))
+	return out
+}
+
+func TestBR04OnlyFilesBelowAMarkerOfTheBackupAreDeleted(t *testing.T) {
+	beside := map[string]string{"p/b2/data/x": "", "p/b.txt": "", "other": ""}
+	with := func(more map[string]string) map[string]string {
+		for k, v := range beside {
+			more[k] = v
+		}
+		return more
+	}
+	for name, c := range map[string]struct {
+		files map[string]string
+		there bool
+		left  []string
+		fails string
+	}{
+		"its own":      {with(map[string]string{"p/b/backup.json": `{"uid":"u"}`, "p/b/data/x": "", "p/b/data/y": ""}), true, nil, ""},
+		"another's":    {with(map[string]string{"p/b/backup.json": `{"uid":"v"}`, "p/b/data/x": ""}), false, []string{"p/b/backup.json", "p/b/data/x"}, ""},
+		"nobody's":     {with(map[string]string{"p/b/data/x": ""}), false, []string{"p/b/data/x"}, ""},
+		"nothing":      {with(map[string]string{}), false, nil, ""},
+		"not a marker": {with(map[string]string{"p/b/backup.json": "hello", "p/b/data/x": ""}), false, []string{"p/b/backup.json", "p/b/data/x"}, "is none of a backup"},
+		"no UID":       {with(map[string]string{"p/b/backup.json": "{}"}), false, []string{"p/b/backup.json"}, "is none of a backup"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, p := volume(t, c.files)
+			there, err := p.Remove(t.Context(), "u")
+			if c.fails == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.fails)
+			}
+			assert.Equal(t, c.there, there)
+			assert.ElementsMatch(t, append(c.left, "p/b2/data/x", "p/b.txt", "other"), files(t, dir))
+			if c.there {
+				assert.NoDirExists(t, filepath.Join(dir, "p/b"))
+			}
+		})
+	}
+}
+
+func TestBR04AFolderIsTakenOnlyIfItIsFree(t *testing.T) {
+	for name, c := range map[string]struct {
+		files  map[string]string
+		done   bool
+		reason string
+		left   int
+	}{
+		"free":                          {map[string]string{"p/bb/data/x": ""}, false, "", 1},
+		"of another backup":             {map[string]string{"p/b/backup.json": `{"uid":"v","complete":true}`}, false, v1alpha1.ReasonFolderTaken, 1},
+		"of other files":                {map[string]string{"p/b/x": ""}, false, v1alpha1.ReasonFolderTaken, 1},
+		"half of the same, of before":   {map[string]string{"p/b/backup.json": `{"uid":"u"}`, "p/b/data/x": ""}, false, "", 0},
+		"all of the same, told by none": {map[string]string{"p/b/backup.json": `{"uid":"u","complete":true}`, "p/b/data/x": ""}, true, "", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, p := volume(t, c.files)
+			done, err := p.Claim(t.Context(), "u")
+			assert.Equal(t, c.done, done != nil)
+			if c.reason == "" {
+				require.NoError(t, err)
+			} else {
+				assert.Equal(t, c.reason, failure.Result(err, "", false).Reason)
+			}
+			assert.Len(t, files(t, dir), c.left)
+		})
+	}
+}
+
+// Of two backups that find a folder free at the same time one goes on at most, and none is
+// called complete whose files may be mixed with another's.
+func TestBR04AFolderIsOneBackups(t *testing.T) {
+	_, p := volume(t, nil)
+	require.NoError(t, p.Begin(t.Context(), Marker{UID: "u", Server: "v8"}))
+	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.Result(p.Begin(t.Context(), Marker{UID: "v", Server: "v8"}), "", false).Reason)
+	_, err := p.Finish(t.Context(), Marker{UID: "u"})
+	require.NoError(t, err)
+
+	// A storage without conditions lets the second write its marker too.
+	require.NoError(t, p.write(t.Context(), Marker{UID: "v"}, nil))
+	_, err = p.Finish(t.Context(), Marker{UID: "u"})
+	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.Result(err, "", false).Reason)
+	there, err := p.Marker(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, &Marker{UID: "v"}, there)
+	require.NoError(t, p.Blobs.Delete(t.Context(), p.markerKey()))
+	_, err = p.Finish(t.Context(), Marker{UID: "u"})
+	assert.Equal(t, v1alpha1.ReasonFolderTaken, failure.Result(err, "", false).Reason)
+}
+
+func TestBR04ARestoreReadsOnlyACompleteBackup(t *testing.T) {
+	for text, uid := range map[string]string{``: "", `{"uid":"u"}`: "", `{"uid":"v","complete":true}`: "u"} {
+		all := map[string]string{}
+		if text != "" {
+			all["p/b/backup.json"] = text
+		}
+		_, p := volume(t, all)
+		_, err := p.Complete(t.Context(), uid)
+		require.Error(t, err)
+		assert.Equal(t, v1alpha1.ReasonBackupUnreadable, failure.Result(err, "", false).Reason)
+	}
+	_, p := volume(t, map[string]string{"p/b/backup.json": `{"uid":"v","complete":true,"bytes":7}`})
+	m, err := p.Complete(t.Context(), "")
+	require.NoError(t, err)
+	assert.Equal(t, int64(7), m.Bytes)
+}
