@@ -177,8 +177,8 @@ func MeasureEdits(ctx context.Context, plane *controlplane.ControlPlane, c Case,
 		return out, err
 	}
 	e := editor{rig: r, seen: seen}
-	if err := e.settled(ctx); err != nil {
-		return out, err
+	if err := r.Await(ctx, func(o rig.Objects) error { return o.Converged(v1alpha1.KindTidbCluster, edited) }); err != nil {
+		return out, fmt.Errorf("wait for the cluster that is edited: %w", err)
 	}
 	if out.Starting, err = e.whileStarting(ctx, c, most); err != nil {
 		return out, err
@@ -253,9 +253,9 @@ func (e *editor) edit(ctx context.Context, into *Reactions) error {
 
 // settled waits until nothing is left of an edit that the next one could wait for.
 func (e *editor) settled(ctx context.Context) error {
-	err := e.rig.Await(ctx, func(o rig.Objects) error { return o.Converged(v1alpha1.KindTidbCluster, edited) })
+	err := e.rig.Await(ctx, func(o rig.Objects) error { return o.Converged(v1alpha1.KindTiDBGroup, edited+"-tidb") })
 	if err != nil {
-		return fmt.Errorf("wait for the cluster that is edited: %w", err)
+		return fmt.Errorf("wait for the TiDBGroup that was edited: %w", err)
 	}
 	return nil
 }
@@ -274,7 +274,7 @@ func editTable(out *strings.Builder, runs []Run) {
 		return
 	}
 	out.WriteString("\n### A person's edit under load\n\n" +
-		"From an edit of a TidbCluster, which changes a label of the pods of TiDB, until the API server has answered the first write that has it: p50 / p99 / most, ms. The next edit comes when the cluster is at rest again.\n\n" +
+		"From an edit of a TidbCluster, which changes a label of the pods of TiDB, until the API server has answered the first write that has it: p50 / p99 / most, ms. The next edit comes when the TiDBGroup is at rest again.\n\n" +
 		"| commit | other clusters | while | edits | in the group | in its Instances | in a pod |\n|---|---|---|---|---|---|---|\n")
 	for _, run := range runs {
 		for _, e := range run.Edits {
