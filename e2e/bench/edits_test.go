@@ -51,5 +51,5 @@ func TestTimesOfEditsAreTold(t *testing.T) {
 	e := Edits{Clusters: 20, Starting: Reactions{all, all, all}, Restarted: Reactions{one, one, one}}
 	assert.Equal(t, "200 edits beside 20 clusters while they start, ms p50 / p99 / most: in the group 100 / 198 / 200, in its Instances 100 / 198 / 200, in a pod 100 / 198 / 200\n"+
 		"1 edits beside 20 clusters while the operators were restarted, ms p50 / p99 / most: in the group 1000 / 1000 / 1000, in its Instances 1000 / 1000 / 1000, in a pod 1000 / 1000 / 1000", e.String())
-	assert.Contains(t, Tables([]Run{{Commit: "one", Machine: "m", Edits: []Edits{e}}}), "| one | 20 | they start | 200 | 100 / 198 / 200 | 100 / 198 / 200 | 100 / 198 / 200 |\n")
+	assert.Contains(t, Tables([]Run{{Commit: "one", What: "w", Machine: "m", Edits: []Edits{e}}}), "| one | w | 20 | they start | 200 | 100 / 198 / 200 | 100 / 198 / 200 | 100 / 198 / 200 |\n")
 }

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -9,12 +10,19 @@ import (
 )
 
 // Edited passes what a person, or who acts for one, changes in an object: its spec, labels
-// or annotations, that it is there, and that it is to be deleted. Of the objects that are
-// there when an operator starts it passes those whose spec the operator has not seen.
+// or annotations, that it is there, and that it is to be deleted. What an operator makes is
+// no edit: a new cluster makes many objects, and would go before a change of another one.
+// Of the objects that are there when an operator starts it passes those whose spec the
+// operator has not seen.
 func Edited() predicate.Predicate {
 	asks := Spec()
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList || unseen(e.Object) },
+		CreateFunc: func(e event.CreateEvent) bool {
+			if e.IsInInitialList {
+				return unseen(e.Object)
+			}
+			return metav1.GetControllerOf(e.Object) == nil
+		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return asks.Update(e) || e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 		},

@@ -65,7 +65,10 @@ func TestWhatWasEditedWhileNobodyLooked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			assert.True(t, edited.Create(event.CreateEvent{Object: object(2, 1), IsInInitialList: true}))
 			assert.False(t, edited.Create(event.CreateEvent{Object: object(2, 2), IsInInitialList: true}))
-			assert.True(t, edited.Create(event.CreateEvent{Object: object(1, 0)}), "somebody has just made it")
+			made := object(1, 0)
+			assert.True(t, edited.Create(event.CreateEvent{Object: made}), "somebody has just made it")
+			made.SetOwnerReferences([]metav1.OwnerReference{{Kind: "TidbCluster", Name: "c", Controller: new(true)}})
+			assert.False(t, edited.Create(event.CreateEvent{Object: made}), "an operator has")
 		})
 	}
 }
