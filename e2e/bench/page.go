@@ -33,6 +33,8 @@ type Run struct {
 	Foreign []Foreign `json:"foreign,omitempty"`
 	// Bad are runs in which some clusters could not become Ready.
 	Bad []Bad `json:"bad,omitempty"`
+	// Edits are runs in which a person edited a cluster under load.
+	Edits []Edits `json:"edits,omitempty"`
 }
 
 // kind of a run: runs of one commit and different kinds stand beside each other.
@@ -44,6 +46,8 @@ func (r Run) kind() string {
 		return "foreign " + r.Foreign[0].How
 	case len(r.Bad) > 0:
 		return "bad"
+	case len(r.Edits) > 0:
+		return "edits"
 	default:
 		return "results"
 	}
@@ -177,6 +181,7 @@ func Tables(runs []Run) string {
 	processTable(&out, runs)
 	foreignTable(&out, runs)
 	badTable(&out, runs)
+	editTable(&out, runs)
 	last := lastMeasured(runs)
 	fmt.Fprintf(&out, "\nMachine: %s.\n", last.Machine)
 	for _, r := range last.Results {

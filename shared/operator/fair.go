@@ -15,6 +15,9 @@ const (
 	// workersWhileSlow is how many workers a namespace has while one of its reconciles
 	// is slow.
 	workersWhileSlow = 2
+	// forEdits is how many workers a namespace may have beyond that for what a person
+	// changed in it.
+	forEdits = 1
 	// fairDelay is how soon an object is looked at again whose namespace has all the
 	// workers that it may have.
 	fairDelay = 100 * time.Millisecond
@@ -25,6 +28,7 @@ const (
 // reconciled meanwhile by the workers that the namespace may not have.
 type fair struct {
 	inner reconcile.Reconciler
+	edits *Edits
 	most  int
 	now   func() time.Time
 
@@ -33,14 +37,15 @@ type fair struct {
 	begun map[string][]time.Time
 }
 
-// Fair returns a reconciler that leaves workers for other namespaces.
-func (e Env) Fair(inner reconcile.Reconciler) reconcile.Reconciler {
-	return &fair{inner: inner, most: e.PerNamespace, now: e.Now, begun: map[string][]time.Time{}}
+// Fair returns a reconciler that leaves workers for other namespaces. edits are those of
+// the same controller.
+func (e Env) Fair(edits *Edits, inner reconcile.Reconciler) reconcile.Reconciler {
+	return &fair{inner: inner, edits: edits, most: e.PerNamespace, now: e.Now, begun: map[string][]time.Time{}}
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (f *fair) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	leave, entered := f.enter(request.Namespace)
+	leave, entered := f.enter(request.Namespace, f.edits.has(request))
 	if !entered {
 		return reconcile.Result{RequeueAfter: fairDelay}, nil
 	}
@@ -49,7 +54,7 @@ func (f *fair) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 }
 
 // enter takes a worker for a namespace, unless it has as many as it may have.
-func (f *fair) enter(namespace string) (leave func(), entered bool) {
+func (f *fair) enter(namespace string, edited bool) (leave func(), entered bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	now, most := f.now(), f.most
@@ -57,6 +62,9 @@ func (f *fair) enter(namespace string) (leave func(), entered bool) {
 		if now.Sub(began) >= slowReconcile {
 			most = min(most, workersWhileSlow)
 		}
+	}
+	if edited {
+		most += forEdits
 	}
 	if len(f.begun[namespace]) >= most {
 		return nil, false

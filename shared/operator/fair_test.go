@@ -28,7 +28,7 @@ func (w waiting) Reconcile(_ context.Context, request reconcile.Request) (reconc
 func TestP10ANamespaceDoesNotTakeAllWorkers(t *testing.T) {
 	clock := time.Unix(1800000000, 0)
 	inner := waiting{begun: make(chan reconcile.Request), proceed: make(chan struct{}), results: make(chan reconcile.Result)}
-	f := Env{PerNamespace: 3, Now: func() time.Time { return clock }}.Fair(inner)
+	f := Env{PerNamespace: 3, Now: func() time.Time { return clock }}.Fair(NewEdits(), inner)
 	reconciled := func(namespace string) reconcile.Result {
 		result, err := f.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "a"}})
 		require.NoError(t, err)

@@ -70,7 +70,7 @@ func Parse(name string, args []string) (Flags, error) {
 	set.BoolVar(&f.LeaderElect, "leader-elect", false, "let only one of several replicas act")
 	set.StringVar(&f.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the leader lease; empty means the pod's own")
 	set.IntVar(&f.Concurrency, "concurrency", 32, "how many objects are reconciled at once")
-	set.IntVar(&f.NamespaceConcurrency, "concurrency-per-namespace", 8, "how many objects of one namespace are reconciled at once, and two while it keeps one of them waiting; 0 means as many as of all namespaces")
+	set.IntVar(&f.NamespaceConcurrency, "concurrency-per-namespace", 8, "how many objects of one namespace are reconciled at once, and two while it keeps one of them waiting, beside one that a person has changed; 0 means as many as of all namespaces")
 	set.DurationVar(&f.ReconcileTimeout, "reconcile-timeout", time.Minute, "bound on one reconcile")
 	set.DurationVar(&f.RelistPeriod, "relist-period", 10*time.Minute, "how often caches are filled anew with a full list, in case an event of a watch was lost; 0 means never")
 	set.Float64Var(&f.ClientQPS, "kube-client-qps", -1, "requests per second to the API server; negative means no client-side limit")

@@ -17,23 +17,25 @@ const (
 )
 
 // paced makes one reconcile of a burst of events: the first event is acted on at once,
-// what follows within pace of that is acted on together.
+// what follows within pace of that is acted on together. An edit does not wait.
 type paced struct {
 	inner reconcile.Reconciler
+	edits *Edits
 
 	lock   sync.Mutex
 	ended  map[reconcile.Request]time.Time
 	pruned time.Time
 }
 
-// Paced returns a reconciler that reconciles no object twice within a tenth of a second.
-func Paced(inner reconcile.Reconciler) reconcile.Reconciler {
-	return &paced{inner: inner, ended: map[reconcile.Request]time.Time{}}
+// Paced is Acted for a reconciler that reconciles no object twice within a tenth of a
+// second, unless it was edited.
+func (e *Edits) Paced(inner reconcile.Reconciler) reconcile.Reconciler {
+	return &paced{inner: e.Acted(inner), edits: e, ended: map[reconcile.Request]time.Time{}}
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (p *paced) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if left := p.left(request, time.Now()); left > 0 {
+	if left := p.left(request, time.Now()); left > 0 && !p.edits.has(request) {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	defer func() { p.end(request, time.Now()) }()

@@ -91,9 +91,8 @@ func (c Component[G, S, P, Status]) Setup(env operator.Env) error {
 	if err := c.check(); err != nil {
 		return fmt.Errorf("component %s: %w", c.Kind, err)
 	}
-	b := ctrl.NewControllerManagedBy(env.Manager).
-		For(info.New(), builder.WithPredicates(watch.Own())).
-		WithOptions(env.Controller)
+	edits := operator.NewEdits()
+	b := edits.For(ctrl.NewControllerManagedBy(env.Manager), info.New(), watch.Own()).WithOptions(env.Controller)
 	b = b.WatchesRawSource(source.Channel(env.Credentials.Changes(c.Kind), &handler.EnqueueRequestForObject{}))
 	if c.AsksPD != nil {
 		b = b.WatchesRawSource(env.PD.Events(watch.GroupsOf(env.Client, list(info), watch.ByName)))
@@ -101,7 +100,8 @@ func (c Component[G, S, P, Status]) Setup(env operator.Env) error {
 	if c.Watch != nil {
 		b = c.Watch(b)
 	}
-	if err := reading.Watches(b, env, info).Complete(env.Fair(operator.Paced(&loop[G, S, P, Status]{env: env, info: info, component: c}))); err != nil {
+	inner := &loop[G, S, P, Status]{env: env, info: info, component: c}
+	if err := reading.Watches(b, env, info).Complete(env.Fair(edits, edits.Paced(inner))); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil

@@ -5,6 +5,7 @@
 //	bench -clusters 1 -idle 1m -restart -functions 40
 //	bench -draw                             no measurement: docs/performance.md again, from its figures
 //	bench -clusters 10 -bad 10              one in ten never becomes Ready
+//	bench -clusters 20 -edits 50            how soon an edit is acted on while 20 clusters start
 //	bench -clusters 4 -foreign 200          among objects of nobody, and without; -processes for memory
 package main
 
@@ -47,6 +48,7 @@ type options struct {
 	foreign   int
 	bad       int
 	floor     bool
+	edits     int
 	base      string
 }
 
@@ -73,6 +75,7 @@ func run() int {
 	flag.IntVar(&o.foreign, "foreign", 0, "measure each run again among so many ConfigMaps, Secrets and Pods of 100 KiB of nobody, and fail if the operators read or, with -processes, hold them")
 	flag.IntVar(&o.bad, "bad", 0, "have one cluster in so many never become Ready, print what both kinds cost, and fail if something is written in a loop")
 	flag.BoolVar(&o.floor, "floor", false, "measure first how long bare StatefulSets of as many pods take, in no order")
+	flag.IntVar(&o.edits, "edits", 0, "have a person edit one more cluster, at most so many times while the others start and once after each of five restarts, and print how soon the operators act on it")
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")
 	flag.BoolVar(&o.draw, "draw", false, "write tables and pictures of docs/performance.md again from docs/performance.json, and measure nothing")
 	flag.StringVar(&o.base, "base", "", "compare with the last run in this performance.json, and fail for more than 10 % more writes or reads")
@@ -97,6 +100,9 @@ func (o options) do(ctx context.Context) error {
 	}
 	if o.bad != 0 && (o.processes || o.foreign != 0 || o.restart || o.base != "") {
 		return errors.New("-bad is measured alone: leave -processes, -foreign, -restart and -base out")
+	}
+	if o.edits != 0 && (o.edits < 0 || o.processes || o.foreign != 0 || o.bad != 0 || o.restart || o.idle != 0 || o.base != "") {
+		return errors.New("-edits is a number of edits, and measured alone: try -clusters 20 -edits 50, without -processes, -foreign, -bad, -restart, -idle and -base")
 	}
 	rig.NewJournal(nil)
 	run, err := describe(ctx, o.record)
@@ -169,6 +175,16 @@ func (o options) measure(ctx context.Context, c bench.Case, to *bench.Run) error
 		fmt.Println(found)
 		to.Bad = append(to.Bad, found)
 		return found.Check()
+	}
+	if o.edits > 0 {
+		found, err := on(ctx, func(plane *controlplane.ControlPlane) (bench.Edits, error) {
+			return bench.MeasureEdits(ctx, plane, c, o.edits)
+		})
+		if err == nil {
+			fmt.Println(found)
+			to.Edits = append(to.Edits, found)
+		}
+		return err
 	}
 	if o.foreign > 0 {
 		found, err := o.measureForeign(ctx, c)

@@ -99,8 +99,8 @@ type runs struct {
 func (r *runs) setup() error {
 	changed := builder.WithPredicates(watch.Changed())
 	named := handler.EnqueueRequestsFromMapFunc(r.named)
-	b := ctrl.NewControllerManagedBy(r.Manager).
-		For(r.new(), builder.WithPredicates(watch.Own())).
+	edits := operator.NewEdits()
+	b := edits.For(ctrl.NewControllerManagedBy(r.Manager), r.new(), watch.Own()).
 		Watches(&batchv1.Job{}, named, changed).
 		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(r.queued), changed).
 		Watches(&corev1.Pod{}, named, changed).
@@ -116,7 +116,7 @@ func (r *runs) setup() error {
 	if r.kind == v1alpha1.KindLogBackup {
 		b = b.Watches(&v1alpha1.Restore{}, reading, changed)
 	}
-	return b.Complete(r.Fair(r))
+	return b.Complete(r.Fair(edits, edits.Acted(r)))
 }
 
 // named returns the run that a Job or a pod is of.
@@ -209,12 +209,12 @@ type schedules struct{ operator.Env }
 
 func (r *schedules) setup() error {
 	changed := builder.WithPredicates(watch.Changed())
-	return ctrl.NewControllerManagedBy(r.Manager).
-		For(&v1alpha1.BackupSchedule{}, builder.WithPredicates(watch.Own())).
+	edits := operator.NewEdits()
+	return edits.For(ctrl.NewControllerManagedBy(r.Manager), &v1alpha1.BackupSchedule{}, watch.Own()).
 		Watches(&v1alpha1.Backup{}, handler.EnqueueRequestsFromMapFunc(r.making), changed).
 		Watches(&v1alpha1.Restore{}, handler.EnqueueRequestsFromMapFunc(r.read), changed).
 		WithOptions(r.Controller).
-		Complete(r.Fair(r))
+		Complete(r.Fair(edits, edits.Acted(r)))
 }
 
 // making returns the schedule that has made a Backup.

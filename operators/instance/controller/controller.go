@@ -51,16 +51,15 @@ type reconciler struct {
 
 func setup(_ context.Context, env operator.Env) error {
 	r := &reconciler{Env: env}
-	b := ctrl.NewControllerManagedBy(env.Manager).
-		Named(env.Name).
-		For(&v1alpha1.Instance{}).
+	edits := operator.NewEdits()
+	b := edits.For(ctrl.NewControllerManagedBy(env.Manager).Named(env.Name), &v1alpha1.Instance{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(instanceOf)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(instanceOf)).
 		WithOptions(env.Controller)
 	if env.ClusterScoped {
 		b = b.Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.waitingForVolumes))
 	}
-	if err := b.Complete(r.Env.Fair(operator.Paced(r))); err != nil {
+	if err := b.Complete(r.Fair(edits, edits.Paced(r))); err != nil {
 		return fmt.Errorf("add controller: %w", err)
 	}
 	return expiry.Add(env)

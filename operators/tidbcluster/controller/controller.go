@@ -43,14 +43,14 @@ func Definition() operator.Definition {
 
 func (r *Reconciler) setup() error {
 	changed, wants := builder.WithPredicates(watch.Changed()), watch.Gather(moment, r.clustersOf)
-	b := ctrl.NewControllerManagedBy(r.Manager).
-		For(&v1alpha1.TidbCluster{}, builder.WithPredicates(watch.Own())).
+	edits := operator.NewEdits()
+	b := edits.For(ctrl.NewControllerManagedBy(r.Manager), &v1alpha1.TidbCluster{}, watch.Own()).
 		Owns(&v1alpha1.Restore{}, changed).
 		WithOptions(r.Controller)
 	for _, component := range v1alpha1.ComponentTable() {
 		b = b.Watches(component.New(), wants, changed)
 	}
-	if err := b.Complete(r.Env.Fair(operator.Paced(r))); err != nil {
+	if err := b.Complete(r.Fair(edits, edits.Paced(r))); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil

@@ -1,0 +1,100 @@
+package operator
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tidb-groups/tidb-groups/shared/watch"
+)
+
+// Priorities in the queue of a controller. What is there when an operator starts has
+// handler.LowPriority.
+const (
+	// otherPriority is that of all other events, and of a reconcile that asked to be
+	// called again.
+	otherPriority = 0
+	// editPriority is that of what a person changed.
+	editPriority = 100
+)
+
+// Edits has a controller act first on what a person changed. It knows which objects of
+// the controller's kind were changed and not reconciled since: neither Paced nor Fair
+// lets those wait.
+type Edits struct {
+	lock sync.Mutex
+	open map[reconcile.Request]struct{}
+}
+
+// NewEdits returns the Edits of one controller.
+func NewEdits() *Edits { return &Edits{open: map[reconcile.Request]struct{}{}} }
+
+// For has a controller reconcile a kind of objects. Other events than edits pass if all
+// predicates let them.
+func (e *Edits) For(b *builder.Builder, object client.Object, predicates ...predicate.Predicate) *builder.Builder {
+	edited := watch.Edited()
+	return b.For(object, builder.WithPredicates(append(predicates, predicate.Not(edited))...)).
+		Watches(object, e.handler(), builder.WithPredicates(edited))
+}
+
+// handler queues what was edited before everything else.
+func (e *Edits) handler() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, event event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			e.prefer(event.Object, q)
+		},
+		UpdateFunc: func(_ context.Context, event event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			e.prefer(event.ObjectNew, q)
+		},
+	}
+}
+
+// prefer notes the edit before it queues it, so that no reconcile of it comes too early.
+func (e *Edits) prefer(object client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+	e.lock.Lock()
+	e.open[request] = struct{}{}
+	e.lock.Unlock()
+	if queue, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+		queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(editPriority)}, request)
+		return
+	}
+	q.Add(request)
+}
+
+// has reports whether an object was edited and not reconciled since.
+func (e *Edits) has(request reconcile.Request) bool {
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	_, open := e.open[request]
+	return open
+}
+
+// take forgets an edit that is about to be acted on.
+func (e *Edits) take(request reconcile.Request) {
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	delete(e.open, request)
+}
+
+// Acted returns a reconciler whose reconciles act on edits. When one asks to be called
+// again, that is no edit any more: else the queue would keep the priority for ever.
+func (e *Edits) Acted(inner reconcile.Reconciler) reconcile.Reconciler {
+	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		e.take(request)
+		result, err := inner.Reconcile(ctx, request)
+		if err == nil && result.Priority == nil && result.RequeueAfter > 0 {
+			result.Priority = ptr.To(otherPriority)
+		}
+		return result, err
+	})
+}
