@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
-	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 	"github.com/tidb-groups/tidb-groups/shared/status"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
@@ -40,22 +40,33 @@ type Case struct {
 	// Foreign is how many ConfigMaps, Secrets and Pods of 100 KiB of nobody there are, of
 	// each kind, before the operators start.
 	Foreign int
+	// Stores is how many TiKV stores each cluster has over three zones, which are rolled in
+	// the end; zero for 3 stores and no roll.
+	Stores int
 }
+
+// storeTime is how long the start or restart of one store may take.
+const storeTime = 10 * time.Second
 
 // foreignTime is how long one object of nobody may take to be made.
 const foreignTime = time.Second
 
 // deadline bounds a whole run of the case.
 func (c Case) deadline() time.Duration {
-	return rig.Patience + time.Duration(c.Clusters)*clusterTime + c.Idle + time.Duration(c.Foreign)*foreignTime
+	return rig.Patience + time.Duration(c.Clusters)*clusterTime + c.Idle + time.Duration(c.Foreign)*foreignTime + 2*time.Duration(c.Clusters*c.Stores)*storeTime
 }
 
 // options are those of a rig in which a case is measured: with the operators' own patience, and
 // as much time to be silent as so many clusters take.
 func (c Case) options(name string) rig.Options {
-	return rig.Options{
-		Name: name, ClusterWide: true, Delays: rig.Delays{Ready: ready}, Patience: status.Patience, Silence: time.Duration(c.Clusters) * clusterTime,
+	out := rig.Options{
+		Name: name, ClusterWide: true, Delays: rig.Delays{Ready: ready}, Patience: status.Patience,
+		Silence: time.Duration(c.Clusters) * (clusterTime + time.Duration(c.Stores)*storeTime),
 	}
+	if c.Stores > 0 {
+		out.Nodes, out.Database = zoneNodes, scenario.Database{Speed: 20, Regions: c.Stores}
+	}
+	return out
 }
 
 // Result is what a case has cost.
@@ -67,10 +78,13 @@ type Result struct {
 	Took time.Duration `json:"took"`
 	// Floor is how long StatefulSets of as many pods took right before; zero if not measured.
 	Floor time.Duration `json:"floor,omitempty"`
-	// Start, Idle and Restart are what was asked and used in each phase.
+	// Stores of each cluster, if they were rolled.
+	Stores int `json:"stores,omitempty"`
+	// Start, Idle, Restart and Roll are what was asked and used in each phase.
 	Start   Cost  `json:"start"`
 	Idle    *Cost `json:"idle,omitempty"`
 	Restart *Cost `json:"restart,omitempty"`
+	Roll    *Cost `json:"roll,omitempty"`
 	// Changes are what the versions of objects changed during the start.
 	Changes map[rig.Change]int `json:"-"`
 }
@@ -124,7 +138,7 @@ func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (res
 		return result, err
 	}
 	m := meter{rig: r}
-	result.Clusters = c.Clusters
+	result.Clusters, result.Stores = c.Clusters, c.Stores
 	r.Watcher.CountChanges()
 	began := time.Now()
 	result.Start, err = m.measure(func() error { return bringUp(ctx, r, c) })
@@ -134,6 +148,9 @@ func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (res
 	}
 	if err == nil && c.Restart {
 		result.Restart, err = optional(m.measure(func() error { return restart(ctx, r) }))
+	}
+	if err == nil && c.Stores > 0 {
+		result.Roll, err = optional(m.measure(func() error { return roll(ctx, r, c) }))
 	}
 	seen := r.Observed()
 	err = errors.Join(err, r.StopOperators(context.WithoutCancel(ctx), r.Running()...))
@@ -154,22 +171,31 @@ func optional(c Cost, err error) (*Cost, error) { return &c, err }
 
 // bringUp creates clusters and waits until all are Ready and nothing is left to do.
 func bringUp(ctx context.Context, r *rig.Rig, of Case) error {
-	var keys []objects.Key
 	for at := range of.Clusters {
-		c := cluster(fmt.Sprintf("c%d", at), r.Namespace())
+		c := cluster(clusterName(at), r.Namespace())
+		if of.Stores > 0 {
+			withStores(c, of.Stores)
+		}
 		if of.TLS {
 			c.Spec.TLS = &v1alpha1.ClusterTLS{CertificateSource: v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}}}
 			c.Spec.TiDB[0].TLS = &v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{}}
 		}
-		keys = append(keys, objects.Key{Kind: v1alpha1.KindTidbCluster, Name: c.Name})
 		if err := r.User().Create(ctx, c, client.FieldOwner("user")); err != nil {
 			return fmt.Errorf("create TidbCluster %s: %w", c.Name, err)
 		}
 	}
+	return awaitAll(ctx, r, of)
+}
+
+// clusterName is the name of a cluster of a case.
+func clusterName(at int) string { return fmt.Sprintf("c%d", at) }
+
+// awaitAll waits until all clusters are Ready and nothing is left to do.
+func awaitAll(ctx context.Context, r *rig.Rig, of Case) error {
 	converged := 0 // the first so many are; what became of them later is looked at in the end
 	return r.Await(ctx, func(o rig.Objects) error {
-		for ; converged < len(keys); converged++ {
-			if err := o.Converged(keys[converged].Kind, keys[converged].Name); err != nil {
+		for ; converged < of.Clusters; converged++ {
+			if err := o.Converged(v1alpha1.KindTidbCluster, clusterName(converged)); err != nil {
 				return err
 			}
 		}
@@ -208,7 +234,7 @@ func restart(ctx context.Context, r *rig.Rig) error {
 func cluster(name, namespace string) *v1alpha1.TidbCluster {
 	data := []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
 	c := &v1alpha1.TidbCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
-	c.Spec.Version = "v8.5.7"
+	c.Spec.Version = oldVersion
 	c.Spec.PD.Replicas, c.Spec.PD.Volumes = ptr.To[int32](3), data
 	tikv, tidb := v1alpha1.TiKVEntry{}, v1alpha1.TiDBEntry{}
 	tikv.Replicas, tikv.Volumes = ptr.To[int32](3), data

@@ -19,6 +19,8 @@ const (
 	foreignMemory = 2560 << 10
 	baseFiles     = 128
 	clusterFiles  = 20
+	// clusterMembers is how many members a cluster has that is measured without -stores.
+	clusterMembers = 8
 	// mostForeign is how many objects of nobody etcd has room for, of each kind: it takes 2 GiB.
 	mostForeign = 5000
 )
@@ -31,7 +33,7 @@ type Machine struct {
 
 // Need is what a case needs.
 func Need(c Case) Machine {
-	n := int64(c.Clusters)
+	n := int64(c.Clusters) + int64(c.Clusters*c.Stores)/clusterMembers
 	return Machine{Memory: baseMemory + n*clusterMemory + int64(c.Foreign)*foreignMemory, Files: baseFiles + n*clusterFiles}
 }
 

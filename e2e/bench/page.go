@@ -232,14 +232,14 @@ func processTable(out *strings.Builder, runs []Run) {
 
 // phaseTable tells what was asked after the start.
 func phaseTable(out *strings.Builder, r Result) {
-	if r.Idle == nil && r.Restart == nil {
+	if r.Idle == nil && r.Restart == nil && r.Roll == nil {
 		return
 	}
 	out.WriteString("\n| then | writes | reads | pods replaced | operators, ms |\n|---|---|---|---|---|\n")
 	for _, phase := range []struct {
 		name string
 		cost *Cost
-	}{{"nothing to do", r.Idle}, {"all operators restarted", r.Restart}} {
+	}{{"nothing to do", r.Idle}, {"all operators restarted", r.Restart}, {fmt.Sprintf("%d stores of each cluster rolled, zone by zone", r.Stores), r.Roll}} {
 		if c := phase.cost; c != nil {
 			fmt.Fprintf(out, "| %s, %s | %d | %d | %d | %.0f |\n", phase.name, c.Took.Round(time.Second), c.Writes, c.Reads, c.PodsReplaced, ms(c.Operators()))
 		}

@@ -219,6 +219,9 @@ func ours(object *unstructured.Unstructured) bool {
 
 // hot: nobody writes an object in a loop.
 func (h *history) hot(object *unstructured.Unstructured, now time.Time) string {
+	if object.GetKind() == "PodDisruptionBudget" && object.GetGeneration() < hotVersions {
+		return "" // Kubernetes writes its status with each pod that turns Ready
+	}
 	times := slices.DeleteFunc(h.times[object.GetUID()], func(at time.Time) bool { return now.Sub(at) > hotWindow })
 	times = append(times, now)
 	h.times[object.GetUID()] = times

@@ -101,7 +101,10 @@ func TestAnEditComesBeforeAListThatIsWorkedOff(t *testing.T) {
 	l := &lister{edits: NewEdits(), began: make(chan string), proceed: make(chan struct{})}
 	ended := make(chan error)
 	go func() { ended <- Run(ctx, access, Alone(l.definition()), flags) }()
-	defer func() { cancel(); <-ended }()
+	defer func() {
+		cancel()
+		assert.NoError(t, <-ended)
+	}()
 	next := func() string {
 		select {
 		case name := <-l.began:

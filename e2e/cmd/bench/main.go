@@ -49,6 +49,7 @@ type options struct {
 	bad       int
 	floor     bool
 	edits     int
+	stores    int
 	base      string
 }
 
@@ -76,6 +77,7 @@ func run() int {
 	flag.IntVar(&o.bad, "bad", 0, "have one cluster in so many never become Ready, print what both kinds cost, and fail if something is written in a loop")
 	flag.BoolVar(&o.floor, "floor", false, "measure first how long bare StatefulSets of as many pods take, in no order")
 	flag.IntVar(&o.edits, "edits", 0, "have a person edit one more cluster, at most so many times while the others start and once after each of five restarts, and print how soon the operators act on it")
+	flag.IntVar(&o.stores, "stores", 0, "give each cluster so many TiKV stores over three zones, and roll them in the end")
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")
 	flag.BoolVar(&o.draw, "draw", false, "write tables and pictures of docs/performance.md again from docs/performance.json, and measure nothing")
 	flag.StringVar(&o.base, "base", "", "compare with the last run in this performance.json, and fail for more than 10 % more writes or reads")
@@ -95,8 +97,8 @@ func (o options) do(ctx context.Context) error {
 	if o.tls && o.processes {
 		return errors.New("-tls is measured with the operators in this process: leave -processes out")
 	}
-	if o.floor && (o.processes || o.foreign != 0 || o.bad != 0) {
-		return errors.New("-floor is measured beside the operators in this process: leave -processes, -foreign and -bad out")
+	if (o.floor || o.stores != 0) && (o.processes || o.foreign != 0 || o.bad != 0) {
+		return errors.New("-floor and -stores are measured with the operators in this process: leave -processes, -foreign and -bad out")
 	}
 	if o.bad != 0 && (o.processes || o.foreign != 0 || o.restart || o.base != "") {
 		return errors.New("-bad is measured alone: leave -processes, -foreign, -restart and -base out")
@@ -144,7 +146,7 @@ func (o options) cases() ([]bench.Case, error) {
 		if err != nil || n < 1 {
 			return nil, fmt.Errorf("-clusters %q: %q is no number of clusters: try -clusters 1,20", o.clusters, field)
 		}
-		c := bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart, TLS: o.tls}
+		c := bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart, TLS: o.tls, Stores: max(o.stores, 0)}
 		out = append(out, c)
 		c.Foreign = max(o.foreign, 0)
 		if err := here.Lacks(c); err != nil {
@@ -342,6 +344,7 @@ func (o options) print(r bench.Result) {
 	}
 	phase("idle", r.Idle)
 	phase("restart", r.Restart)
+	phase("roll", r.Roll)
 	if o.requests {
 		for _, request := range slices.SortedFunc(maps.Keys(r.Start.Requests), func(a, b rig.Request) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
 			fmt.Printf("%6d × %s %s %s\n", r.Start.Requests[request], request.Operator, request.Verb, request.Resource)
@@ -362,7 +365,7 @@ func (o options) print(r bench.Result) {
 
 func phase(name string, c *bench.Cost) {
 	if c != nil {
-		fmt.Printf("  %s: %d writes, %d reads, %d pods replaced, %s of processor time\n", name, c.Writes, c.Reads, c.PodsReplaced, c.Operators().Round(time.Millisecond))
+		fmt.Printf("  %s, %s: %d writes, %d reads, %d pods replaced, %s of processor time\n", name, c.Took.Round(100*time.Millisecond), c.Writes, c.Reads, c.PodsReplaced, c.Operators().Round(time.Millisecond))
 	}
 }
 
