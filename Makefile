@@ -67,9 +67,6 @@ lint: ## Run golangci-lint, as configured in .golangci.yaml, and vulncheck if it
 vulncheck: ## Look for known vulnerabilities that code can reach; fails if the database does not answer
 	@go -C shared run ./testkit/vulncheck/cmd/vulncheck $(MODULES) $(APART)
 
-# Tests and their API servers allocate much and live shortly: memory for processor time.
-test: export GOGC = 400
-test: export GOMEMLIMIT = 2GiB
 test: ## Run every test that needs neither root nor containers
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
 	$(call each,test,go test -timeout 30m ./...)

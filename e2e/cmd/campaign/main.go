@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -156,9 +155,7 @@ func attempt(ctx context.Context, root string, options campaign.Options) (err er
 	if err != nil {
 		return err
 	}
-	if err := roomy(); err != nil {
-		return err
-	}
+	collectLess()
 	plane, err := controlplane.Start(ctx, planeOptions)
 	if err != nil {
 		return err
@@ -173,19 +170,13 @@ func attempt(ctx context.Context, root string, options campaign.Options) (err er
 	return err
 }
 
-// roomy lets this process and the control plane that it starts collect garbage
-// four times as seldom: they have memory to spare, and processor time is what
-// attempts are made of.
-func roomy() error {
-	if os.Getenv("GOGC") != "" {
-		return nil
-	}
+// collectLess lets this process collect garbage as seldom as its control plane does:
+// processor time is what attempts are made of.
+func collectLess() {
 	const percent = 400
-	debug.SetGCPercent(percent)
-	if err := os.Setenv("GOGC", strconv.Itoa(percent)); err != nil {
-		return fmt.Errorf("let the control plane use more memory: %w", err)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
 	}
-	return nil
 }
 
 // processor is the time that this process and those that it has started and seen

@@ -57,7 +57,7 @@ func (g *guardian) notePath(name string) string { return filepath.Join(g.root, n
 // the program. It is for programs that others start.
 func (g *guardian) wrap(name, program string) (string, error) {
 	path := filepath.Join(g.root, name+".sh")
-	script := fmt.Sprintf("#!/bin/sh\necho $$ >%s\nexec %s \"$@\"\n", quote(g.notePath(name)), quote(program))
+	script := fmt.Sprintf("#!/bin/sh\necho $$ >%s\nexport GOGC=%d GOMEMLIMIT=%d\nexec %s \"$@\"\n", quote(g.notePath(name)), heapGrowth, heapLimit, quote(program))
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		return "", fmt.Errorf("wrap %s: %w", name, err)
 	}
