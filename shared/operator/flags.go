@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/tidb-groups/tidb-groups/shared/accessreview"
 	"github.com/tidb-groups/tidb-groups/shared/httpclient"
 )
 
@@ -117,7 +118,7 @@ func (f Flags) perNamespace() int {
 func (f Flags) metrics() metricsserver.Options {
 	out := metricsserver.Options{BindAddress: f.MetricsAddress, SecureServing: f.MetricsSecure}
 	if f.MetricsSecure {
-		out.FilterProvider = reviewed
+		out.FilterProvider = accessreview.Filter
 	}
 	return out
 }
