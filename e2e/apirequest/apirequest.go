@@ -83,3 +83,9 @@ func verb(req *http.Request, name string) string {
 	}
 	return List
 }
+
+// RoundTripFunc is a function that sends requests, for who looks at them on their way.
+type RoundTripFunc func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f RoundTripFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -180,11 +180,19 @@ func bringUp(ctx context.Context, r *rig.Rig, of Case) error {
 			c.Spec.TLS = &v1alpha1.ClusterTLS{CertificateSource: v1alpha1.CertificateSource{SelfSigned: &v1alpha1.SelfSigned{}}}
 			c.Spec.TiDB[0].TLS = &v1alpha1.TiDBTLS{MySQL: &v1alpha1.MySQLTLS{}}
 		}
-		if err := r.User().Create(ctx, c, client.FieldOwner("user")); err != nil {
-			return fmt.Errorf("create TidbCluster %s: %w", c.Name, err)
+		if err := create(ctx, r, c); err != nil {
+			return err
 		}
 	}
 	return awaitAll(ctx, r, of)
+}
+
+// create makes a cluster as a person does.
+func create(ctx context.Context, r *rig.Rig, c *v1alpha1.TidbCluster) error {
+	if err := r.User().Create(ctx, c, client.FieldOwner("user")); err != nil {
+		return fmt.Errorf("create TidbCluster %s: %w", c.Name, err)
+	}
+	return nil
 }
 
 // clusterName is the name of a cluster of a case.
@@ -192,15 +200,30 @@ func clusterName(at int) string { return fmt.Sprintf("c%d", at) }
 
 // awaitAll waits until all clusters are Ready and nothing is left to do.
 func awaitAll(ctx context.Context, r *rig.Rig, of Case) error {
-	converged := 0 // the first so many are; what became of them later is looked at in the end
+	// What became of the first ones later is looked at in the end.
+	converged := eachOnce(of.Clusters, func(o rig.Objects, at int) error {
+		return o.Converged(v1alpha1.KindTidbCluster, clusterName(at))
+	})
 	return r.Await(ctx, func(o rig.Objects) error {
-		for ; converged < of.Clusters; converged++ {
-			if err := o.Converged(v1alpha1.KindTidbCluster, clusterName(converged)); err != nil {
-				return err
-			}
+		if err := converged(o); err != nil {
+			return err
 		}
 		return o.AllConverged()
 	})
+}
+
+// eachOnce is content when a check was content with each of so many, one after the other. None
+// is checked again: with many, each look would take as long as all.
+func eachOnce(many int, check func(o rig.Objects, at int) error) func(rig.Objects) error {
+	done := 0
+	return func(o rig.Objects) error {
+		for ; done < many; done++ {
+			if err := check(o, done); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // idle waits while nothing changes.
@@ -219,15 +242,20 @@ func idle(ctx context.Context, period time.Duration) error {
 // their caches and queued every object.
 const settled = 10 * time.Second
 
-// restart stops all operators and starts them again.
+// restart stops all operators, starts them again and watches them.
 func restart(ctx context.Context, r *rig.Rig) error {
-	if err := r.StopOperators(ctx, rig.Operators()...); err != nil {
-		return err
-	}
-	if err := r.StartOperators(ctx, rig.Operators()...); err != nil {
+	if err := restarted(ctx, r); err != nil {
 		return err
 	}
 	return idle(ctx, settled)
+}
+
+// restarted stops all operators and starts them again.
+func restarted(ctx context.Context, r *rig.Rig) error {
+	if err := r.StopOperators(ctx, rig.Operators()...); err != nil {
+		return err
+	}
+	return r.StartOperators(ctx, rig.Operators()...)
 }
 
 // cluster returns a TidbCluster of 3 PD, 3 TiKV and 2 TiDB.

@@ -129,7 +129,7 @@ func (r *reactions) see(operator string, of apirequest.Request, body []byte) {
 // reach has an operator's writes looked at.
 func (r *reactions) reach(operator string, config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return tripper(func(req *http.Request) (*http.Response, error) {
+		return apirequest.RoundTripFunc(func(req *http.Request) (*http.Response, error) {
 			of := apirequest.Of(req)
 			if !of.Writes() || req.GetBody == nil {
 				return next.RoundTrip(req)
@@ -151,11 +151,6 @@ func (r *reactions) reach(operator string, config *rest.Config) {
 	})
 }
 
-type tripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
 // MeasureEdits has somebody edit one cluster again and again, at most so many times, while
 // others start, and then after each of some restarts.
 func MeasureEdits(ctx context.Context, plane *controlplane.ControlPlane, c Case, most int) (out Edits, err error) {
@@ -173,7 +168,7 @@ func MeasureEdits(ctx context.Context, plane *controlplane.ControlPlane, c Case,
 		return out, err
 	}
 	out.Clusters = c.Clusters
-	if err := create(ctx, r, edited); err != nil {
+	if err := create(ctx, r, cluster(edited, r.Namespace())); err != nil {
 		return out, err
 	}
 	e := editor{rig: r, seen: seen}
@@ -192,14 +187,6 @@ func MeasureEdits(ctx context.Context, plane *controlplane.ControlPlane, c Case,
 		}
 	}
 	return out, nil
-}
-
-// restarted stops all operators and starts them again.
-func restarted(ctx context.Context, r *rig.Rig) error {
-	if err := r.StopOperators(ctx, rig.Operators()...); err != nil {
-		return err
-	}
-	return r.StartOperators(ctx, rig.Operators()...)
 }
 
 // editor edits a cluster.
@@ -256,14 +243,6 @@ func (e *editor) settled(ctx context.Context) error {
 	err := e.rig.Await(ctx, func(o rig.Objects) error { return o.Converged(v1alpha1.KindTiDBGroup, edited+"-tidb") })
 	if err != nil {
 		return fmt.Errorf("wait for the TiDBGroup that was edited: %w", err)
-	}
-	return nil
-}
-
-// create makes a cluster.
-func create(ctx context.Context, r *rig.Rig, name string) error {
-	if err := r.User().Create(ctx, cluster(name, r.Namespace()), client.FieldOwner("user")); err != nil {
-		return fmt.Errorf("create TidbCluster %s: %w", name, err)
 	}
 	return nil
 }

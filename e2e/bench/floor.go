@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tidb-groups/tidb-groups/e2e/objects"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
@@ -59,15 +60,12 @@ func MeasureFloor(ctx context.Context, plane *controlplane.ControlPlane, c Case)
 			}
 		}
 	}
-	seen := 0 // the first so many are Ready
-	err = r.Await(ctx, func(o rig.Objects) error {
-		for ; seen < len(pods); seen++ {
-			if !podReady(o.Get("Pod", pods[seen])) {
-				return fmt.Errorf("pod %s is not Ready", pods[seen])
-			}
+	err = r.Await(ctx, eachOnce(len(pods), func(o rig.Objects, at int) error {
+		if !podReady(o.Get("Pod", pods[at])) {
+			return fmt.Errorf("pod %s is not Ready", pods[at])
 		}
 		return nil
-	})
+	}))
 	return time.Since(began), err
 }
 
@@ -92,11 +90,8 @@ func podReady(pod *unstructured.Unstructured) bool {
 	if pod == nil {
 		return false
 	}
-	conditions, _, _ := unstructured.NestedSlice(pod.Object, "status", "conditions") // none yet is not Ready
-	return slices.ContainsFunc(conditions, func(of any) bool {
-		c, _ := of.(map[string]any)
-		return c["type"] == string(corev1.PodReady) && c["status"] == string(corev1.ConditionTrue)
-	})
+	c := objects.Condition(pod, string(corev1.PodReady))
+	return c != nil && c.Status == metav1.ConditionTrue
 }
 
 // floorTable sets the time beside that of bare StatefulSets in the same run.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/apirequest"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
 )
 
@@ -30,7 +31,7 @@ type received struct {
 // reach is the way in, see rig.Options.
 func (r *received) reach(operator string, config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
+		return apirequest.RoundTripFunc(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
 			if err == nil {
 				response.Body = &searched{ReadCloser: response.Body, in: r, operator: operator}
@@ -58,10 +59,6 @@ func (r *received) by(word string) []string {
 	}
 	return out
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
 // searched is a body, with the end of what was read before.
 type searched struct {

@@ -149,7 +149,7 @@ type written struct {
 // wrap notes what an operator writes, Events and dry runs apart.
 func (t *written) wrap(operator string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(req *http.Request) (*http.Response, error) {
+		return apirequest.RoundTripFunc(func(req *http.Request) (*http.Response, error) {
 			if asks := apirequest.Of(req); asks.Writes() && asks.Resource != "events" && !req.URL.Query().Has("dryRun") {
 				w, err := faults.WriteOf(operator, req, asks)
 				if err != nil {
@@ -180,12 +180,6 @@ func (t *written) in(namespace string) (map[string]int, []string) {
 	defer t.mu.Unlock()
 	return maps.Clone(t.count[namespace]), sorted(t.count)
 }
-
-// roundTrip is a function as a transport.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // listServers is a question, too.
 const listServers = http.MethodPost + "/v3/kv/range"

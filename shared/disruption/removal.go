@@ -52,7 +52,7 @@ func continueRemoval(plan *planning.Plan, p component.Preparation, d component.D
 	}
 	if p.Stays {
 		plan.Released[d.Instance.Name] = d.Instance.DeletionTimestamp != nil
-		plan.Outcome = step.Worst(plan.Outcome, step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+d.Instance.Name+" is being deleted, and made anew then"))
+		plan.Outcome = step.Worst(plan.Outcome, member.AwaitRecreation(d.Instance))
 		return
 	}
 	plan.Drained[d.Instance.Name] = true

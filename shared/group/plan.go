@@ -196,7 +196,7 @@ func notReadyOutcome(task planning.Task) step.Outcome {
 		case member.HasLeft(i):
 			o = step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted: its member has left, and its pod has yet to stop: kubectl -n "+i.Namespace+" describe instance "+i.Name)
 		case i.DeletionTimestamp != nil:
-			o = step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted, and made anew then")
+			o = member.AwaitRecreation(i)
 		}
 		if member.Specificity(o) > member.Specificity(worst) {
 			worst = o

@@ -223,5 +223,5 @@ func (m *members) missing() step.Outcome {
 	if deleted == nil || there >= m.wanted() {
 		return step.Done()
 	}
-	return step.Wait("Instance", member.WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+deleted.Name+" is being deleted, and made anew then")
+	return member.AwaitRecreation(deleted)
 }

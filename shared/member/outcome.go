@@ -14,6 +14,11 @@ import (
 // WaitDeadline is how long an operator waits for a watch before it looks again by itself.
 const WaitDeadline = time.Minute
 
+// AwaitRecreation waits until an Instance that is being deleted has gone and is made anew.
+func AwaitRecreation(i *v1alpha1.Instance) step.Outcome {
+	return step.Wait("Instance", WaitDeadline, v1alpha1.ReasonDeleting, "Instance "+i.Name+" is being deleted, and made anew then")
+}
+
 // OutcomeOf tells by the conditions of an Instance whether it is what its spec asks for,
 // and if not, why.
 func OutcomeOf(i *v1alpha1.Instance) step.Outcome {

@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -155,7 +154,7 @@ func attempt(ctx context.Context, root string, options campaign.Options) (err er
 	if err != nil {
 		return err
 	}
-	collectLess()
+	controlplane.CollectLess() // processor time is what attempts are made of
 	plane, err := controlplane.Start(ctx, planeOptions)
 	if err != nil {
 		return err
@@ -168,15 +167,6 @@ func attempt(ctx context.Context, root string, options campaign.Options) (err er
 		return errFailures
 	}
 	return err
-}
-
-// collectLess lets this process collect garbage as seldom as its control plane does:
-// processor time is what attempts are made of.
-func collectLess() {
-	const percent = 400
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percent)
-	}
 }
 
 // processor is the time that this process and those that it has started and seen

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -23,9 +22,7 @@ type server struct{ dir, url string }
 // serve starts a server with a bucket until the test ends.
 func serve(t *testing.T) server {
 	t.Helper()
-	s := objectstore.Server{Address: loopback.Address(t), Dir: t.TempDir(), Beside: t.TempDir(), AccessKey: access, SecretKey: secret}
-	require.NoError(t, os.MkdirAll(filepath.Join(s.Dir, "copies"), 0o700))
-	objectstore.Run(t, s.Start)
+	s := objectstore.Bucket(t, objectstore.Server{Address: loopback.Address(t), AccessKey: access, SecretKey: secret}, "copies")
 	return server{dir: s.Dir, url: s.URL()}
 }
 
@@ -62,17 +59,4 @@ func volume(t *testing.T) (dir string, p *storage.Place) {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, p.Blobs.Close()) })
 	return dir, p
-}
-
-// files lists the files of a folder.
-func files(t *testing.T, dir string) (out []string) {
-	t.Helper()
-	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			name, _ := filepath.Rel(dir, path)
-			out = append(out, name)
-		}
-		return err
-	}))
-	return out
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/cluster"
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/objectstore"
 )
 
 // brOf plays br log as its manual has it: a cluster has one task.
@@ -87,7 +88,7 @@ func TestBR01ATaskIsBroughtToItsStateAndNothingOfItStaysInPD(t *testing.T) {
 	}
 	assert.Equal(t, result.Log{Task: "Running", Start: "42", Checkpoint: "42"}, do(result.TaskRunning, "status", "start", "status"))
 	assert.Contains(t, br.tasks[0].Storage, "s3://copies/prod/monday/data")
-	assert.Equal(t, []string{"prod/monday/backup.json"}, files(t, filepath.Join(s.dir, "copies")))
+	assert.Equal(t, []string{"prod/monday/backup.json"}, objectstore.Files(t, filepath.Join(s.dir, "copies")))
 	br.tasks[0].Checkpoint = 99
 	assert.Equal(t, result.Log{Task: "Running", Start: "42", Checkpoint: "99"}, do(result.TaskRunning, "status", "status"), "it is started once")
 	assert.Equal(t, "Paused", do(result.TaskPaused, "status", "pause", "status").Task)

@@ -24,6 +24,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/database"
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/objectstore"
 )
 
 // The paths of PD that are asked, and told what to undo.
@@ -126,7 +127,7 @@ func TestBR01NothingOfAPhysicalBackupStaysInPD(t *testing.T) {
 			}
 			require.EqualError(t, err, c.words)
 			require.NoError(t, command.removeAfter(p))
-			assert.Empty(t, files(t, filepath.Join(s.dir, "copies")))
+			assert.Empty(t, objectstore.Files(t, filepath.Join(s.dir, "copies")))
 		})
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/result"
 	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/objectstore"
 )
 
 // tool is a program that plays a tool.
@@ -51,7 +52,7 @@ func TestBR04ABackupIsCompleteOnlyWithItsPosition(t *testing.T) {
 	c.Tool = tool(t, writes+`echo nothing >"$d/metadata"`)
 	_, err = c.dump(t.Context(), p, io.Discard, storage.Marker{UID: "u", Server: "v8"}, "")
 	require.ErrorContains(t, err, "no position")
-	assert.NotContains(t, files(t, dir), "p/b/backup.json")
+	assert.NotContains(t, objectstore.Files(t, dir), "p/b/backup.json")
 }
 
 func TestBR04AToolIsStoppedAndItsLastWordsAreTold(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/operators/backup/storage"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/objectstore"
 )
 
 // What was tested on a volume holds for a bucket too.
@@ -36,5 +37,5 @@ func TestBR04AFolderOfABucketIsOneBackups(t *testing.T) {
 	there, err := p.Remove(t.Context(), "u")
 	require.NoError(t, err)
 	assert.True(t, there)
-	assert.ElementsMatch(t, []string{"other", "prod/monday2/data/x", "prod/monday.txt"}, files(t, filepath.Join(s.dir, "copies")))
+	assert.ElementsMatch(t, []string{"other", "prod/monday2/data/x", "prod/monday.txt"}, objectstore.Files(t, filepath.Join(s.dir, "copies")))
 }

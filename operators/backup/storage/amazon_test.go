@@ -16,6 +16,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/objectstore"
 )
 
 const podToken = "a-token-of-the-pod" //nolint:gosec // a word of the test
@@ -92,7 +93,7 @@ func TestBR04ABucketOfAmazonIsReachedByTheRoleOfThePod(t *testing.T) {
 			role(t)
 			p, err := look(t.Context(), s.ofRole(t), "u")
 			require.NoError(t, err)
-			assert.Contains(t, files(t, filepath.Join(s.dir, "copies")), "prod/monday/backup.json")
+			assert.Contains(t, objectstore.Files(t, filepath.Join(s.dir, "copies")), "prod/monday/backup.json")
 			assert.Equal(t, []string{"AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true"}, p.Env(), "the tools ask for the role themselves: no keys stand in its way")
 			there, err := p.Remove(t.Context(), "u")
 			require.NoError(t, err)
@@ -143,7 +144,7 @@ func TestBR04WhyAPodHasNoRoleIsTold(t *testing.T) {
 			assert.Equal(t, c.reason, r.Reason, r.Message)
 			assert.Contains(t, r.Message, c.words)
 			assert.False(t, r.Begun, "it is tried again")
-			assert.Empty(t, files(t, filepath.Join(s.dir, "copies")))
+			assert.Empty(t, objectstore.Files(t, filepath.Join(s.dir, "copies")))
 		})
 	}
 }

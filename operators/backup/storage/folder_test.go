@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/failure"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/objectstore"
 )
 
 // volume is one with files, by their path.
@@ -25,19 +25,6 @@ func volume(t *testing.T, files map[string]string) (dir string, p *Place) {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, p.Blobs.Close()) })
 	return dir, p
-}
-
-// files lists the files of a folder.
-func files(t *testing.T, dir string) (out []string) {
-	t.Helper()
-	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			name, _ := filepath.Rel(dir, path)
-			out = append(out, name)
-		}
-		return err
-	}))
-	return out
 }
 
 func TestBR04OnlyFilesBelowAMarkerOfTheBackupAreDeleted(t *testing.T) {
@@ -70,7 +57,7 @@ func TestBR04OnlyFilesBelowAMarkerOfTheBackupAreDeleted(t *testing.T) {
 				require.ErrorContains(t, err, c.fails)
 			}
 			assert.Equal(t, c.there, there)
-			assert.ElementsMatch(t, append(c.left, "p/b2/data/x", "p/b.txt", "other"), files(t, dir))
+			assert.ElementsMatch(t, append(c.left, "p/b2/data/x", "p/b.txt", "other"), objectstore.Files(t, dir))
 			if c.there {
 				assert.NoDirExists(t, filepath.Join(dir, "p/b"))
 			}
@@ -100,7 +87,7 @@ func TestBR04AFolderIsTakenOnlyIfItIsFree(t *testing.T) {
 			} else {
 				assert.Equal(t, c.reason, failure.Result(err, "", false).Reason)
 			}
-			assert.Len(t, files(t, dir), c.left)
+			assert.Len(t, objectstore.Files(t, dir), c.left)
 		})
 	}
 }

@@ -35,11 +35,7 @@ func serve(t *testing.T, flags ...string) server {
 // listen is serve at an address, with TLS if there is a directory with tls.crt and tls.key.
 func listen(t *testing.T, address, certificate string, flags ...string) server {
 	t.Helper()
-	s := objectstore.Server{
-		Address: address, Dir: t.TempDir(), Beside: t.TempDir(), AccessKey: access, SecretKey: secret, Certificate: certificate, Flags: flags,
-	}
-	require.NoError(t, os.MkdirAll(filepath.Join(s.Dir, "copies"), 0o700))
-	objectstore.Run(t, s.Start)
+	s := objectstore.Bucket(t, objectstore.Server{Address: address, AccessKey: access, SecretKey: secret, Certificate: certificate, Flags: flags}, "copies")
 	return server{dir: s.Dir, url: s.URL()}
 }
 
@@ -113,7 +109,7 @@ func TestBR04WhatIsWrongWithABucketIsNamedBeforeAnythingIsWritten(t *testing.T) 
 				have.Message = ""
 			}
 			assert.Equal(t, c.want, have)
-			assert.Empty(t, files(t, filepath.Join(s.dir, "copies")))
+			assert.Empty(t, objectstore.Files(t, filepath.Join(s.dir, "copies")))
 		})
 	}
 }

@@ -8,8 +8,11 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -29,6 +32,29 @@ func Run(t *testing.T, start func(context.Context) (ended <-chan error, err erro
 		cancel()
 		assert.Error(t, <-ended, "it was killed")
 	})
+}
+
+// Bucket starts a server of S3 in directories of its own, with one empty bucket, until the
+// test ends.
+func Bucket(t *testing.T, s Server, name string) Server {
+	t.Helper()
+	s.Dir, s.Beside = t.TempDir(), t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(s.Dir, name), 0o700))
+	Run(t, s.Start)
+	return s
+}
+
+// Files lists the files below a directory, by their paths in it.
+func Files(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			name, _ := filepath.Rel(dir, path)
+			out = append(out, name)
+		}
+		return err
+	}))
+	return out
 }
 
 // ServiceAccount is the JSON of a service account of Google, to which a server of the test
