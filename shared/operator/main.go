@@ -30,6 +30,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/credentials"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
 	"github.com/tidb-groups/tidb-groups/shared/httpclient"
+	"github.com/tidb-groups/tidb-groups/shared/index"
 	"github.com/tidb-groups/tidb-groups/shared/metrics"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
@@ -162,9 +163,10 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 	cfg.UserAgent = "tidb-groups/" + program.Name
 
 	manager, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: scheme,
-		Cache:  cacheOptions(flags.namespaces(), program.cached(), flags.RelistPeriod),
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Scheme:   scheme,
+		NewCache: index.New,
+		Cache:    cacheOptions(flags.namespaces(), program.cached(), flags.RelistPeriod),
+		Client:   client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 
 		Metrics:                       flags.metrics(),
 		HealthProbeBindAddress:        flags.ProbeAddress,
@@ -244,15 +246,15 @@ func addOperator(ctx context.Context, manager ctrl.Manager, definition Definitio
 		return fmt.Errorf("set up %s operator: %w", definition.Name, err)
 	}
 	for _, kind := range append([]Kind{{definition.Kind, definition.List}}, definition.Beside...) {
-		if err := metrics.Register(ctrlmetrics.Registry, source(env, definition, kind)); err != nil {
+		if err := metrics.Register(ctrlmetrics.Registry, metricsOf(env, definition, kind)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// source is what the metrics of a kind are read from.
-func source(env Env, definition Definition, kind Kind) metrics.Source {
+// metricsOf is what the metrics of a kind are read from.
+func metricsOf(env Env, definition Definition, kind Kind) metrics.Source {
 	out := metrics.Source{Kind: kind.Name, List: kind.List, Reader: env.Client, Expires: definition.Expires, Now: env.Now}
 	if env.PD != nil {
 		out.View = env.PD.View

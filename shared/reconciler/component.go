@@ -21,6 +21,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/execution"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
+	"github.com/tidb-groups/tidb-groups/shared/queueing"
 	"github.com/tidb-groups/tidb-groups/shared/reading"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/watch"
@@ -91,7 +92,7 @@ func (c Component[G, S, P, Status]) Setup(env operator.Env) error {
 	if err := c.check(); err != nil {
 		return fmt.Errorf("component %s: %w", c.Kind, err)
 	}
-	edits := operator.NewEdits()
+	edits := queueing.NewEdits()
 	b := edits.For(ctrl.NewControllerManagedBy(env.Manager), info.New(), watch.Own()).WithOptions(env.Controller)
 	b = b.WatchesRawSource(source.Channel(env.Credentials.Changes(c.Kind), &handler.EnqueueRequestForObject{}))
 	if c.AsksPD != nil {
@@ -101,7 +102,7 @@ func (c Component[G, S, P, Status]) Setup(env operator.Env) error {
 		b = c.Watch(b)
 	}
 	inner := &loop[G, S, P, Status]{env: env, info: info, component: c}
-	if err := reading.Watches(b, env, info).Complete(env.Fair(edits, edits.Paced(inner))); err != nil {
+	if err := reading.Watches(b, env, info).Complete(edits.Fair(env.PerNamespace, env.Now, edits.Paced(inner))); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil

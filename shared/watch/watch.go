@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/index"
 )
 
 // Own passes every change of a reconciler's own kind, its own status writes
@@ -90,7 +91,7 @@ func ByPDGroup(object client.Object) string {
 // that fails wakes nobody: the cache that it reads from is not there, and then
 // neither is the event. Nothing of the list leaves but names, so it is not copied.
 func requests(ctx context.Context, reader client.Reader, list client.ObjectList, namespace, pdGroup string) []reconcile.Request {
-	if err := reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, list, client.InNamespace(namespace), index.OfPDGroup(pdGroup), client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var out []reconcile.Request

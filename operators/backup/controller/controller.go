@@ -22,6 +22,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/backup/progress"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/queueing"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/watch"
 )
@@ -99,7 +100,7 @@ type runs struct {
 func (r *runs) setup() error {
 	changed := builder.WithPredicates(watch.Changed())
 	named := handler.EnqueueRequestsFromMapFunc(r.named)
-	edits := operator.NewEdits()
+	edits := queueing.NewEdits()
 	b := edits.For(ctrl.NewControllerManagedBy(r.Manager), r.new(), watch.Own()).
 		Watches(&batchv1.Job{}, named, changed).
 		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(r.queued), changed).
@@ -116,7 +117,7 @@ func (r *runs) setup() error {
 	if r.kind == v1alpha1.KindLogBackup {
 		b = b.Watches(&v1alpha1.Restore{}, reading, changed)
 	}
-	return b.Complete(r.Fair(edits, edits.Acted(r)))
+	return b.Complete(edits.Fair(r.PerNamespace, r.Now, edits.Acted(r)))
 }
 
 // named returns the run that a Job or a pod is of.
@@ -209,12 +210,12 @@ type schedules struct{ operator.Env }
 
 func (r *schedules) setup() error {
 	changed := builder.WithPredicates(watch.Changed())
-	edits := operator.NewEdits()
+	edits := queueing.NewEdits()
 	return edits.For(ctrl.NewControllerManagedBy(r.Manager), &v1alpha1.BackupSchedule{}, watch.Own()).
 		Watches(&v1alpha1.Backup{}, handler.EnqueueRequestsFromMapFunc(r.making), changed).
 		Watches(&v1alpha1.Restore{}, handler.EnqueueRequestsFromMapFunc(r.read), changed).
 		WithOptions(r.Controller).
-		Complete(r.Fair(edits, edits.Acted(r)))
+		Complete(edits.Fair(r.PerNamespace, r.Now, edits.Acted(r)))
 }
 
 // making returns the schedule that has made a Backup.

@@ -18,6 +18,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/expiry"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/queueing"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
@@ -51,7 +52,7 @@ type reconciler struct {
 
 func setup(_ context.Context, env operator.Env) error {
 	r := &reconciler{Env: env}
-	edits := operator.NewEdits()
+	edits := queueing.NewEdits()
 	b := edits.For(ctrl.NewControllerManagedBy(env.Manager).Named(env.Name), &v1alpha1.Instance{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(instanceOf)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(instanceOf)).
@@ -59,7 +60,7 @@ func setup(_ context.Context, env operator.Env) error {
 	if env.ClusterScoped {
 		b = b.Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.waitingForVolumes))
 	}
-	if err := b.Complete(r.Fair(edits, edits.Paced(r))); err != nil {
+	if err := b.Complete(edits.Fair(r.PerNamespace, r.Now, edits.Paced(r))); err != nil {
 		return fmt.Errorf("add controller: %w", err)
 	}
 	return expiry.Add(env)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
+	"github.com/tidb-groups/tidb-groups/shared/queueing"
 	"github.com/tidb-groups/tidb-groups/shared/step"
 	"github.com/tidb-groups/tidb-groups/shared/watch"
 )
@@ -43,14 +44,14 @@ func Definition() operator.Definition {
 
 func (r *Reconciler) setup() error {
 	changed, wants := builder.WithPredicates(watch.Changed()), watch.Gather(moment, r.clustersOf)
-	edits := operator.NewEdits()
+	edits := queueing.NewEdits()
 	b := edits.For(ctrl.NewControllerManagedBy(r.Manager), &v1alpha1.TidbCluster{}, watch.Own()).
 		Owns(&v1alpha1.Restore{}, changed).
 		WithOptions(r.Controller)
 	for _, component := range v1alpha1.ComponentTable() {
 		b = b.Watches(component.New(), wants, changed)
 	}
-	if err := b.Complete(r.Fair(edits, edits.Paced(r))); err != nil {
+	if err := b.Complete(edits.Fair(r.PerNamespace, r.Now, edits.Paced(r))); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package operator
+package queueing
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tidb-groups/tidb-groups/shared/watch"
 )
@@ -33,6 +34,8 @@ const (
 type Edits struct {
 	lock sync.Mutex
 	open map[reconcile.Request]struct{}
+	// queue is the controller's, from its start on.
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 // NewEdits returns the Edits of one controller.
@@ -43,7 +46,16 @@ func NewEdits() *Edits { return &Edits{open: map[reconcile.Request]struct{}{}} }
 func (e *Edits) For(b *builder.Builder, object client.Object, predicates ...predicate.Predicate) *builder.Builder {
 	edited := watch.Edited()
 	return b.For(object, builder.WithPredicates(append(predicates, predicate.Not(edited))...)).
-		Watches(object, e.handler(), builder.WithPredicates(edited))
+		Watches(object, e.handler(), builder.WithPredicates(edited)).
+		WatchesRawSource(source.Func(e.begin))
+}
+
+// begin takes the queue of the controller, which starts no worker before.
+func (e *Edits) begin(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	e.queue = queue
+	return nil
 }
 
 // handler queues what was edited before everything else.
@@ -64,15 +76,33 @@ func (e *Edits) prefer(object client.Object, q workqueue.TypedRateLimitingInterf
 	e.lock.Lock()
 	e.open[request] = struct{}{}
 	e.lock.Unlock()
+	add(q, request, editPriority)
+}
+
+// add queues an object with a priority.
+func add(q workqueue.TypedRateLimitingInterface[reconcile.Request], request reconcile.Request, priority int) {
 	if queue, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-		queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(editPriority)}, request)
+		queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(priority)}, request)
 		return
 	}
 	q.Add(request)
 }
 
-// has reports whether an object was edited and not reconciled since.
-func (e *Edits) has(request reconcile.Request) bool {
+// queueAgain queues an object that was handed out too early.
+func (e *Edits) queueAgain(request reconcile.Request) {
+	e.lock.Lock()
+	_, edited := e.open[request]
+	queue := e.queue
+	e.lock.Unlock()
+	priority := otherPriority
+	if edited {
+		priority = editPriority
+	}
+	add(queue, request, priority)
+}
+
+// Has reports whether an object was edited and not reconciled since.
+func (e *Edits) Has(request reconcile.Request) bool {
 	e.lock.Lock()
 	defer e.lock.Unlock()
 	_, open := e.open[request]

@@ -1,4 +1,4 @@
-package operator
+package queueing
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func (e *Edits) Paced(inner reconcile.Reconciler) reconcile.Reconciler {
 
 // Reconcile implements reconcile.Reconciler.
 func (p *paced) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if left := p.left(request, time.Now()); left > 0 && !p.edits.has(request) {
+	if left := p.left(request, time.Now()); left > 0 && !p.edits.Has(request) {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	defer func() { p.end(request, time.Now()) }()
