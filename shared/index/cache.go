@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -22,8 +23,11 @@ import (
 // field is the name of the index. Its values are what an object belongs to.
 const field = "belongs-to"
 
-// pdGroupKey begins the values of groups: which PDGroup they name.
-const pdGroupKey = "pdGroup"
+// What values of groups begin with, that are no labels.
+const (
+	pdGroupKey     = "pdGroup"
+	tidbClusterKey = "tidbCluster"
+)
 
 // labelled are the labels that are indexed, the one that fewest objects share first.
 func labelled() []string {
@@ -36,6 +40,33 @@ type OfPDGroup string
 
 // ApplyToList implements client.ListOption: what has no index does not know it.
 func (OfPDGroup) ApplyToList(*client.ListOptions) {}
+
+func (o OfPDGroup) value() string { return value(pdGroupKey, string(o)) }
+
+// OfTidbCluster asks a List for the groups that may matter to a TidbCluster. A reader
+// without the index returns the others too.
+type OfTidbCluster string
+
+// ApplyToList implements client.ListOption: what has no index does not know it.
+func (OfTidbCluster) ApplyToList(*client.ListOptions) {}
+
+func (o OfTidbCluster) value() string { return value(tidbClusterKey, string(o)) }
+
+// TidbClusters are the names of the TidbClusters that a group may matter to: of its owner,
+// and of each that gives its groups such names.
+func TidbClusters(group client.Object) []string {
+	var out []string
+	for at, letter := range group.GetName() {
+		if letter == '-' {
+			out = append(out, group.GetName()[:at])
+		}
+	}
+	owner := metav1.GetControllerOf(group)
+	if owner != nil && owner.Kind == v1alpha1.KindTidbCluster && !slices.Contains(out, owner.Name) {
+		out = append(out, owner.Name)
+	}
+	return out
+}
 
 // Cache is a cache with the index.
 type Cache struct {
@@ -127,8 +158,8 @@ func wanted(options []client.ListOption) string {
 		return ""
 	}
 	for _, o := range options {
-		if name, ok := o.(OfPDGroup); ok && name != "" {
-			return value(pdGroupKey, string(name))
+		if of, ok := o.(interface{ value() string }); ok && o != OfPDGroup("") {
+			return of.value()
 		}
 	}
 	return exact(asked.LabelSelector)
@@ -151,7 +182,10 @@ func exact(selector labels.Selector) string {
 func values(object client.Object) []string {
 	var out []string
 	if g, ok := object.(v1alpha1.Group); ok {
-		out = append(out, value(pdGroupKey, g.PDGroupName()))
+		out = append(out, OfPDGroup(g.PDGroupName()).value())
+		for _, name := range TidbClusters(g) {
+			out = append(out, OfTidbCluster(name).value())
+		}
 	}
 	has := object.GetLabels()
 	for _, label := range labelled() {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -112,6 +113,7 @@ func TestAListLooksAtItsOwnClusterOnly(t *testing.T) {
 	}
 	assert.Equal(t, []string{"c3-tikv"}, groups(client.InNamespace("many"), OfPDGroup("c3-pd")))
 	assert.Len(t, groups(client.InNamespace("many"), OfPDGroup("")), 5)
+	assert.Equal(t, []string{"c3-tikv"}, groups(client.InNamespace("many"), OfTidbCluster("c3")))
 	assert.Len(t, groups(OfPDGroup("c3-pd")), 5, "without a namespace the index is not used")
 
 	t.Run("what is not watched is listed without", func(t *testing.T) {
@@ -133,4 +135,25 @@ func tikv(cluster string) *v1alpha1.TiKVGroup {
 	out.Spec.Version = "v8.5.7"
 	out.Spec.Volumes = []v1alpha1.Volume{{Name: "data", Storage: resource.MustParse("1Gi")}}
 	return out
+}
+
+func TestTheTidbClustersThatAGroupMayMatterTo(t *testing.T) {
+	controlledBy := func(kind, name string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{Kind: kind, Name: name, Controller: ptr.To(true)}}
+	}
+	for name, c := range map[string]struct {
+		group string
+		owner []metav1.OwnerReference
+		want  []string
+	}{
+		"of a name with dashes":          {"a-b-pd", nil, []string{"a", "a-b"}},
+		"of a name without a dash":       {"pd", nil, nil},
+		"of one that names it otherwise": {"pd", controlledBy(v1alpha1.KindTidbCluster, "a"), []string{"a"}},
+		"once":                           {"a-pd", controlledBy(v1alpha1.KindTidbCluster, "a"), []string{"a"}},
+		"of somebody else":               {"pd", controlledBy("Deployment", "a"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, c.want, TidbClusters(&v1alpha1.PDGroup{ObjectMeta: metav1.ObjectMeta{Name: c.group, OwnerReferences: c.owner}}))
+		})
+	}
 }

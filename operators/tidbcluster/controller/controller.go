@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/index"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/queueing"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -60,16 +61,13 @@ func (r *Reconciler) setup() error {
 // clustersOf returns the clusters that a group matters to: the one that owns it,
 // and one that wants its name, because somebody else's group stands in its way.
 func (r *Reconciler) clustersOf(ctx context.Context, group client.Object) []reconcile.Request {
-	var list v1alpha1.TidbClusterList
-	if err := r.Client.List(ctx, &list, client.InNamespace(group.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		// The cache is not there, and then neither is the event.
-		return nil
-	}
 	var out []reconcile.Request
-	for i := range list.Items {
-		c := &list.Items[i]
-		if concerns(group, c) {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c)})
+	for _, name := range index.TidbClusters(group) {
+		c := &v1alpha1.TidbCluster{}
+		key := client.ObjectKey{Namespace: group.GetNamespace(), Name: name}
+		// If the cache is not there, neither is the event.
+		if err := r.Client.Get(ctx, key, c, client.UnsafeDisableDeepCopy); err == nil && concerns(group, c) {
+			out = append(out, reconcile.Request{NamespacedName: key})
 		}
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbcluster/bootstrap"
+	"github.com/tidb-groups/tidb-groups/shared/index"
 	"github.com/tidb-groups/tidb-groups/shared/reading"
 )
 
@@ -33,7 +34,8 @@ func keyOf(g v1alpha1.Group) groupKey { return groupKey{g.GroupKind(), g.GetName
 func (r *Reconciler) observe(ctx context.Context, c *v1alpha1.TidbCluster) (snapshot, error) {
 	s := snapshot{groups: map[groupKey]v1alpha1.Group{}, silent: map[groupKey]bool{}}
 	for _, component := range v1alpha1.ComponentTable() {
-		found, err := reading.Select(ctx, r.Client, c.Namespace, component.NewList(), func(g v1alpha1.Group) bool { return concerns(g, c) })
+		found, err := reading.Select(ctx, r.Client, c.Namespace, component.NewList(),
+			func(g v1alpha1.Group) bool { return concerns(g, c) }, index.OfTidbCluster(c.Name))
 		if err != nil {
 			return s, fmt.Errorf("list groups: %w", err)
 		}
