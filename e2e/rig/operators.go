@@ -116,18 +116,15 @@ func (r *Rig) launch(p operator.Program) error {
 	return nil
 }
 
-// dial is how each operator of a program reaches PD.
-func (r *Rig) dial(p operator.Program, store *credentials.Store) map[string]pd.Dialer {
-	out := map[string]pd.Dialer{}
-	for _, d := range p.Operators {
-		options := []pdclient.DialerOption{pdclient.WithTLS(store.PD)}
-		if d.Kind == v1alpha1.KindPDGroup {
-			options = append(options, pdclient.WithConfig())
-		}
-		out[d.Name] = r.dialer(options...)
-		if r.options.Dial != nil {
-			out[d.Name] = r.options.Dial(d.Name, out[d.Name])
-		}
+// dial is how a program reaches PD.
+func (r *Rig) dial(p operator.Program, store *credentials.Store) pd.Dialer {
+	options := []pdclient.DialerOption{pdclient.WithTLS(store.PD)}
+	if slices.ContainsFunc(p.Operators, func(d operator.Definition) bool { return d.Kind == v1alpha1.KindPDGroup }) {
+		options = append(options, pdclient.WithConfig())
+	}
+	out := r.dialer(options...)
+	if r.options.Dial != nil {
+		out = r.options.Dial(p.Name, out)
 	}
 	return out
 }

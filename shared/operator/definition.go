@@ -40,15 +40,17 @@ type Definition struct {
 	// Cached says which objects the cache holds besides the suite's own kinds, and by
 	// which selector; it may narrow those of a kind that every cache holds.
 	Cached map[client.Object]cache.ByObject
-	// Dialer reaches PD by a URL template, whose names it looks up in the cluster's
-	// domain, with the certificates of the clusters, and registers the metrics of the calls; nil for an operator that never
-	// asks PD. It is one of pdclient's.
-	Dialer func(urlTemplate, clusterDomain string, of pdclient.TLS, registry prometheus.Registerer) (pd.Dialer, error)
+	// Dialer is one of pdclient's; nil for an operator that never asks PD.
+	Dialer Dialer
 	// Tools says that the operator brings a program of its image into pods.
 	Tools bool
 	// Setup adds the controller to the manager.
 	Setup func(ctx context.Context, env Env) error
 }
+
+// Dialer reaches PD by a URL template, whose names it looks up in the cluster's domain, with
+// the certificates of the clusters, and registers the metrics of the calls.
+type Dialer func(urlTemplate, clusterDomain string, of pdclient.TLS, registry prometheus.Registerer) (pd.Dialer, error)
 
 // Kind is a kind that an operator reconciles, and how an empty list of it is made, for
 // metrics.
@@ -77,7 +79,7 @@ type Env struct {
 	Records *revision.Memory
 	// Recorder of Events.
 	Recorder events.EventRecorder
-	// PD polls PD; nil unless the Definition has a Dialer.
+	// PD polls PD, once for all operators of the process; nil unless the Definition has a Dialer.
 	PD *pd.Poller
 	// Credentials are what clusters are connected to with.
 	Credentials *credentials.Store

@@ -73,7 +73,7 @@ func MainOf(program Program) int {
 		logger.Error(err, "no connection to Kubernetes: run in a pod, or set KUBECONFIG")
 		return 1
 	}
-	if flags.ClusterDomain == "" && slices.ContainsFunc(program.Operators, func(d Definition) bool { return d.Dialer != nil }) {
+	if flags.ClusterDomain == "" && program.asksPD() != nil {
 		flags.ClusterDomain = clusterDomain(logger, httpclient.ResolvConf)
 	}
 	ctx := ctrl.SetupSignalHandler()
@@ -104,15 +104,13 @@ func clusterDomain(logger logr.Logger, resolvConf string) string {
 // Run runs a program until the context ends. Tests call it directly, several in one
 // process.
 func Run(ctx context.Context, cfg *rest.Config, program Program, flags Flags) error {
-	reach := Reach{Credentials: credentials.New(time.Now), Dial: map[string]pd.Dialer{}, Patience: status.Patience}
-	for _, definition := range program.Operators {
-		dial, unregister, err := dialer(definition, flags, reach.Credentials)
-		if err != nil {
-			return err
-		}
-		defer unregister()
-		reach.Dial[definition.Name] = dial
+	reach := Reach{Credentials: credentials.New(time.Now), Patience: status.Patience}
+	dial, unregister, err := dialer(program, flags, reach.Credentials)
+	if err != nil {
+		return err
 	}
+	defer unregister()
+	reach.Dial = dial
 	manager, err := NewManager(ctx, cfg, program, flags, reach)
 	if err != nil {
 		return err
@@ -123,19 +121,20 @@ func Run(ctx context.Context, cfg *rest.Config, program Program, flags Flags) er
 	return nil
 }
 
-// dialer returns how the operator reaches PD, nil if it never asks, and what
+// dialer returns how the program reaches PD, nil if it never asks, and what
 // gives its metrics back. They have a registry of their own, so that several
-// operators, and one after the other, can run in one process.
-func dialer(definition Definition, flags Flags, store *credentials.Store) (pd.Dialer, func(), error) {
-	if definition.Dialer == nil {
+// programs, and one after the other, can run in one process.
+func dialer(program Program, flags Flags, store *credentials.Store) (pd.Dialer, func(), error) {
+	asks := program.asksPD()
+	if asks == nil {
 		return nil, func() {}, nil
 	}
 	calls := prometheus.NewRegistry()
-	dial, err := definition.Dialer(flags.PDURL, flags.ClusterDomain, store.PD, calls)
+	dial, err := asks(flags.PDURL, flags.ClusterDomain, store.PD, calls)
 	if err != nil {
 		return nil, nil, err
 	}
-	all := prometheus.WrapRegistererWith(prometheus.Labels{"operator": definition.Name}, ctrlmetrics.Registry)
+	all := prometheus.WrapRegistererWith(prometheus.Labels{"operator": program.Name}, ctrlmetrics.Registry)
 	if err := all.Register(calls); err != nil {
 		return nil, nil, fmt.Errorf("register metrics of PD calls: %w", err)
 	}
@@ -144,8 +143,8 @@ func dialer(definition Definition, flags Flags, store *credentials.Store) (pd.Di
 
 // Reach is how a program reaches databases.
 type Reach struct {
-	// Dial reaches PD, by the names of the operators; none for one that does not ask it.
-	Dial map[string]pd.Dialer
+	// Dial reaches PD; nil for a program that does not ask it.
+	Dial pd.Dialer
 	// Credentials are what clusters are connected to with, by Dial too.
 	Credentials *credentials.Store
 	// Patience is for how long words of a status wait.
@@ -193,8 +192,15 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 			return nil, fmt.Errorf("add the look at Secrets: %w", err)
 		}
 	}
+	var poller *pd.Poller
+	if reach.Dial != nil {
+		poller = pd.NewPoller(reach.Dial)
+		if err := manager.Add(poller); err != nil {
+			return nil, fmt.Errorf("add PD poller: %w", err)
+		}
+	}
 	for _, definition := range program.Operators {
-		if err := addOperator(ctx, manager, definition, flags, reach); err != nil {
+		if err := addOperator(ctx, manager, definition, flags, reach, poller); err != nil {
 			return nil, err
 		}
 	}
@@ -207,8 +213,9 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 	return manager, nil
 }
 
-// addOperator adds an operator to a manager, with its metrics.
-func addOperator(ctx context.Context, manager ctrl.Manager, definition Definition, flags Flags, reach Reach) error {
+// addOperator adds an operator to a manager, with its metrics. All of a program ask PD
+// through one poller.
+func addOperator(ctx context.Context, manager ctrl.Manager, definition Definition, flags Flags, reach Reach, poller *pd.Poller) error {
 	env := Env{
 		Name:     definition.Name,
 		Manager:  manager,
@@ -236,11 +243,8 @@ func addOperator(ctx context.Context, manager ctrl.Manager, definition Definitio
 	if env.Outcomes, err = newOutcomes(ctrlmetrics.Registry, definition.Kind); err != nil {
 		return err
 	}
-	if dial := reach.Dial[definition.Name]; dial != nil {
-		env.PD = pd.NewPoller(dial)
-		if err := manager.Add(env.PD); err != nil {
-			return fmt.Errorf("add PD poller: %w", err)
-		}
+	if definition.Dialer != nil && poller != nil {
+		env.PD = poller.For(definition.Name)
 	}
 	if err := definition.Setup(ctx, env); err != nil {
 		return fmt.Errorf("set up %s operator: %w", definition.Name, err)

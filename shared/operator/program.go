@@ -10,7 +10,7 @@ import (
 )
 
 // Program is what one process runs: one operator, or several that share a cache, a
-// connection to the API server and a leader lease.
+// connection to the API server, a leader lease and what PD answers.
 type Program struct {
 	// Name of the program; the leader lease is named after it. Every write still has the
 	// name of the operator that makes it.
@@ -21,6 +21,18 @@ type Program struct {
 
 // Alone is the program that runs nothing but an operator.
 func Alone(d Definition) Program { return Program{Name: d.Name, Operators: []Definition{d}} }
+
+// asksPD is how the operators of the program ask PD, nil if none does. PDGroup's operator asks
+// for all that others ask for, and more.
+func (p Program) asksPD() Dialer {
+	var out Dialer
+	for _, d := range p.Operators {
+		if d.Dialer != nil && (out == nil || d.Kind == v1alpha1.KindPDGroup) {
+			out = d.Dialer
+		}
+	}
+	return out
+}
 
 // cached says what the cache of the program holds. That of one operator is narrowed to
 // what the operator reads. A cache for several holds all that the suite made.

@@ -2,13 +2,17 @@ package pd
 
 import "slices"
 
-// Keep stops polling those PDs of a namespace that are not among the names:
-// no group names them any more.
+// Keep says that the asker no longer asks for those PDs of a namespace that are not among
+// the names: no group names them any more. What nobody asks for is not polled, and what is
+// known of it is dropped.
 func (p *Poller) Keep(namespace string, names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, w := range p.watches {
 		if key.Namespace != namespace || slices.Contains(names, key.Name) {
+			continue
+		}
+		if delete(w.askers, p.asker); len(w.askers) > 0 {
 			continue
 		}
 		delete(p.watches, key)

@@ -20,6 +20,13 @@ var errStartedTwice = errors.New("the poller of PD has been started before")
 // A Poller is a Runnable of a controller-runtime manager; it polls from Start
 // on. All its methods return at once and may be used concurrently.
 type Poller struct {
+	*polls
+	// asker is who asks by this Poller.
+	asker string
+}
+
+// polls are what all askers of one process share.
+type polls struct {
 	dial   Dialer
 	timing Timing
 
@@ -45,12 +52,17 @@ func WithTiming(timing Timing) PollerOption {
 
 // NewPoller returns a Poller that watches nothing yet.
 func NewPoller(dial Dialer, options ...PollerOption) *Poller {
-	p := &Poller{dial: dial, timing: DefaultTiming(), watches: map[types.NamespacedName]*watch{}}
+	p := &Poller{polls: &polls{dial: dial, timing: DefaultTiming(), watches: map[types.NamespacedName]*watch{}}}
 	for _, option := range options {
 		option(p)
 	}
 	return p
 }
+
+// For returns the Poller of one of several operators in a process: what one asks for serves
+// the others too, and a PD is polled until none of them asks for it. Only one of the Pollers
+// is started.
+func (p *Poller) For(asker string) *Poller { return &Poller{polls: p.polls, asker: asker} }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: only who acts
 // asks.
@@ -81,35 +93,22 @@ func (p *Poller) Start(ctx context.Context) error {
 
 // Watch asks for a PD to be polled, at once for the first time. Moving says
 // that the caller waits for something to change in PD: it is then polled
-// often. Call it in every reconcile; it is cheap, and the latest call counts.
+// often. Call it in every reconcile; it is cheap, and each asker's latest call counts.
 func (p *Poller) Watch(pd types.NamespacedName, moving bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.watches[pd]
 	if w == nil {
 		w = newWatch(pd)
-		w.moving = moving
+		w.askers[p.asker] = moving
 		p.watches[pd] = w
 		p.run(w)
 		return
 	}
-	if moving && !w.moving {
+	if moving && !w.moving() {
 		w.kick()
 	}
-	w.moving = moving
-}
-
-// Forget stops polling a PD and drops what is known of it.
-func (p *Poller) Forget(pd types.NamespacedName) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	w := p.watches[pd]
-	if w == nil {
-		return
-	}
-	delete(p.watches, pd)
-	w.stop()
-	w.close()
+	w.askers[p.asker] = moving
 }
 
 // Kick polls a PD soon, because something was just done to it or to its pods.
@@ -224,7 +223,7 @@ func (p *Poller) poll(ctx context.Context, w *watch) poll {
 		return out
 	}
 	w.answered = question
-	out.moving = w.moving
+	out.moving = w.moving()
 	if out.late = w.missed(out.view, p.timing.Late); out.late {
 		p.mu.Unlock()
 		return out

@@ -325,6 +325,39 @@ func TestABrokenPDIsAskedLessAndLess(t *testing.T) {
 	})
 }
 
+// Two operators of a process that ask for the same PD have it polled once, as often as the
+// one that waits needs, until both have let go of it.
+func TestOperatorsOfAProcessSharePolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		f := b.fakes[basic]
+		asked := func() int {
+			pass(time.Minute) // until the pace is what it stays
+			f.take()
+			pass(time.Minute)
+			return len(f.take())
+		}
+		one, other := b.For("one"), b.For("other")
+		one.Watch(basic, false)
+		rest := asked()
+		other.Watch(basic, false)
+		assert.Equal(t, rest, asked(), "the same number of questions as one has")
+		one.Watch(basic, true)
+		moving := asked()
+		assert.Greater(t, moving, rest)
+		other.Watch(basic, false)
+		assert.Equal(t, moving, asked(), "the other one does not slow it down")
+		_, known := other.View(basic)
+		assert.True(t, known)
+
+		one.Keep(basic.Namespace, nil)
+		assert.Equal(t, rest, asked(), "nobody waits any more")
+		other.Keep(basic.Namespace, nil)
+		assert.Zero(t, asked())
+	})
+}
+
 func TestForgettingEndsPollsAndDropsTheView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -335,8 +368,8 @@ func TestForgettingEndsPollsAndDropsTheView(t *testing.T) {
 		c, err := b.Client(basic)
 		require.NoError(t, err)
 		assert.Same(t, f, c)
-		b.Forget(basic)
-		b.Forget(basic)
+		b.Keep(basic.Namespace, nil)
+		b.Keep(basic.Namespace, nil)
 		f.take()
 		pass(time.Minute)
 		assert.Empty(t, f.take())
@@ -348,7 +381,7 @@ func TestForgettingEndsPollsAndDropsTheView(t *testing.T) {
 		f.hang = true
 		b.Watch(basic, true)
 		pass(time.Second)
-		b.Forget(basic)
+		b.Keep(basic.Namespace, nil)
 		f.stall(false)
 		b.Watch(basic, true)
 		pass(time.Millisecond)
@@ -450,7 +483,7 @@ func TestManyCallersAtOnce(t *testing.T) {
 					b.Kick(basic)
 					b.View(basic)
 					if n%50 == i {
-						b.Forget(basic)
+						b.Keep(basic.Namespace, nil)
 					}
 					_, err := b.Client(basic)
 					assert.NoError(t, err)

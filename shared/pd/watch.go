@@ -9,8 +9,9 @@ import (
 
 // watch is the interest in one PD. The Poller's lock guards it.
 type watch struct {
-	pd     types.NamespacedName
-	moving bool
+	pd types.NamespacedName
+	// askers are those who ask for the PD, and whether each waits for something to change.
+	askers map[string]bool
 	kicked chan struct{} // holds at most one kick
 	stop   func()
 	client Client // nil until it is needed
@@ -24,7 +25,17 @@ type watch struct {
 }
 
 func newWatch(pd types.NamespacedName) *watch {
-	return &watch{pd: pd, kicked: make(chan struct{}, 1), stop: func() {}}
+	return &watch{pd: pd, askers: map[string]bool{}, kicked: make(chan struct{}, 1), stop: func() {}}
+}
+
+// moving reports whether anybody waits for something to change.
+func (w *watch) moving() bool {
+	for _, moving := range w.askers {
+		if moving {
+			return true
+		}
+	}
+	return false
 }
 
 // kick never blocks: a second kick before the first is heard adds nothing.

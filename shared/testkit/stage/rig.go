@@ -107,9 +107,9 @@ func flags(namespace string) operator.Flags {
 // for its end.
 func (r *Rig) start(ctx context.Context, config *rest.Config, definition operator.Definition, flags operator.Flags) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	dial := map[string]pd.Dialer{}
+	var dial pd.Dialer
 	if definition.Dialer != nil {
-		dial[definition.Name] = func(key types.NamespacedName) (pd.Client, error) { return r.pd(key), nil }
+		dial = func(key types.NamespacedName) (pd.Client, error) { return r.pd(key), nil }
 	}
 	r.starting.Lock()
 	manager, err := operator.NewManager(ctx, config, operator.Alone(definition), flags, operator.Reach{Dial: dial, Credentials: credentials.New(time.Now)})
