@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -47,7 +48,11 @@ func TestP12AReconcileEndsWhenItsNamespaceLeaves(t *testing.T) {
 	gate := s.Gate(reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 		s.left("shop")
 		if r.Namespace == "shop" {
-			<-ctx.Done()
+			select {
+			case <-ctx.Done():
+			case <-time.After(waitFor):
+				assert.Fail(t, "it was not ended")
+			}
 		}
 		return reconcile.Result{}, errors.Join(ctx.Err(), errors.New("not done"))
 	}))
