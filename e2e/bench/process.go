@@ -209,6 +209,8 @@ type process struct {
 	name string
 	cmd  *exec.Cmd
 	stop context.CancelFunc
+	// ended is closed when somebody has waited for its end; nil if nobody waits.
+	ended chan struct{}
 }
 
 type processes []process
@@ -249,6 +251,16 @@ func (p *processes) stop() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// end ends all of them, whose ends others wait for.
+func (p *processes) end() {
+	for _, one := range *p {
+		one.stop()
+	}
+	for _, one := range *p {
+		<-one.ended
+	}
 }
 
 // processor is the time that all of them have used.
