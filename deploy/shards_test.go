@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -64,6 +65,33 @@ func TestASetOfOperatorsIsTheDefaultOneForItsShard(t *testing.T) {
 			}
 			for name, binding := range every[rbacv1.ClusterRoleBinding](t, objects, "ClusterRoleBinding") {
 				assert.Equal(t, "tidb-groups-"+set, binding.Subjects[0].Namespace, name)
+			}
+		})
+	}
+}
+
+// A component that comes before shard may bring what shard has to change.
+func TestASetOfOperatorsMayHaveOtherComponents(t *testing.T) {
+	for _, component := range components() {
+		if slices.Contains([]string{"namespaced", "namespaces", "policies", "shard", "shards"}, component) {
+			continue // they say themselves where the operators act, or are for all sets
+		}
+		t.Run(component, func(t *testing.T) {
+			objects := renderKustomization(t, "namespace: own\nresources: [../shards/operators]\ncomponents: [../../components/"+component+", ../../components/shard]\n"+
+				"configMapGenerator: [{name: tidb-groups-shard, literals: [shard=c]}]\n")
+			bindingsHold(t, objects)
+			for name, d := range every[appsv1.Deployment](t, objects, "Deployment") {
+				assert.Contains(t, d.Spec.Template.Spec.Containers[0].Args, "--shard=$(SHARD)", name)
+			}
+			for _, o := range objects {
+				switch o.GetKind() {
+				case "ClusterRole", "ClusterRoleBinding":
+					assert.Regexp(t, "^tidb-groups-.*-c$", o.GetName())
+				case "Role":
+					leases, _, err := unstructured.NestedSlice(o.Object, "rules")
+					require.NoError(t, err)
+					assert.Regexp(t, `resourceNames:\[tidb-groups-[a-z]+-c\]`, fmt.Sprint(leases[1]), o.GetName())
+				}
 			}
 		})
 	}
