@@ -61,9 +61,13 @@ func TestTheAPIServerAcceptsEverythingThatIsRendered(t *testing.T) {
 	}
 	renderings["namespaces"] = render(t, "overlays/namespaces")
 	renderings["one process"] = render(t, "overlays/one-process")
+	for _, part := range []string{"shards", "shards/a", "shards/b"} {
+		renderings[part] = render(t, "overlays/"+part)
+		install(t, c, renderings[part], "Namespace")
+	}
 	for _, component := range components() {
-		if component == "policies" || component == "namespaces" {
-			continue // one is in the default overlay, the other needs a list
+		if slices.Contains([]string{"policies", "namespaces", "shard", "shards"}, component) {
+			continue // one is in the default overlay, the others need a list or a name
 		}
 		renderings["default with "+component] = renderKustomization(t, "namespace: "+installed+"\nresources: [../default]\ncomponents: [../../components/"+component+"]\n")
 	}

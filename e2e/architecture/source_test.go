@@ -143,6 +143,35 @@ func uses(file *ast.File, pkg, name string) []string {
 	return out
 }
 
+// A controller that forgets it would act in the namespaces of other sets of operators.
+func TestP12EveryControllerActsInItsShardOnly(t *testing.T) {
+	built := 0
+	eachSource(t, func(path string, file *ast.File) {
+		if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "e2e") || len(uses(file, "ctrl", "NewControllerManagedBy")) == 0 {
+			return
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || method(call) != "Complete" {
+				return true
+			}
+			built++
+			inner, ok := call.Args[len(call.Args)-1].(*ast.CallExpr)
+			assert.True(t, ok && method(inner) == "InScope", "%s completes a controller without InScope", path)
+			return true
+		})
+	})
+	assert.GreaterOrEqual(t, built, 6)
+}
+
+// method is the name of the method that a call calls; empty if it calls none.
+func method(call *ast.CallExpr) string {
+	if selector, ok := call.Fun.(*ast.SelectorExpr); ok {
+		return selector.Sel.Name
+	}
+	return ""
+}
+
 func TestEveryPackageHasADoc(t *testing.T) {
 	documented := map[string]bool{}
 	eachSource(t, func(path string, file *ast.File) {

@@ -1,7 +1,10 @@
 package bench
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"testing"
 	"time"
@@ -18,7 +21,21 @@ import (
 var plane *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 5 && os.Args[1] == OperatorCommand {
+		os.Exit(operate())
+	}
 	os.Exit(rig.Main(m, nil, func(cp *controlplane.ControlPlane) { plane = cp }))
+}
+
+// operate has this program be an operator until it is told to end.
+func operate() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := RunOperator(ctx, os.Args[2], os.Args[3], os.Args[4]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 // A new write has to be put into the budget, with what it is for.

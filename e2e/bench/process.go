@@ -178,11 +178,8 @@ func RunOperator(ctx context.Context, name, kubeconfig, databases string) error 
 	return operator.Run(ctx, config, program, flags)
 }
 
-// dialing is how an operator reaches PD by a URL, see operator.Definition.
-type dialing func(url, domain string, of pdclient.TLS, registry prometheus.Registerer) (pd.Dialer, error)
-
 // asking asks where PD is, and then does as the operator does by itself.
-func asking(databases string, own dialing) dialing {
+func asking(databases string, own operator.Dialer) operator.Dialer {
 	return func(_, domain string, of pdclient.TLS, _ prometheus.Registerer) (pd.Dialer, error) {
 		return func(group types.NamespacedName) (pd.Client, error) {
 			response, err := http.Get(databases + "/" + group.String()) //nolint:noctx // a Dialer has no context, and the answer is on this machine
@@ -209,6 +206,8 @@ type process struct {
 	name string
 	cmd  *exec.Cmd
 	stop context.CancelFunc
+	// ended is closed when somebody has waited for its end; nil if nobody waits.
+	ended chan struct{}
 }
 
 type processes []process
@@ -249,6 +248,16 @@ func (p *processes) stop() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// end ends all of them, whose ends others wait for.
+func (p *processes) end() {
+	for _, one := range *p {
+		one.stop()
+	}
+	for _, one := range *p {
+		<-one.ended
+	}
 }
 
 // processor is the time that all of them have used.

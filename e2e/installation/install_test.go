@@ -49,10 +49,10 @@ type installed struct {
 	hosts map[string]string
 }
 
-// install applies kustomizations as a user does: files, by their names below the
-// directory that kubectl is given. DEPLOY in them is the directory deploy. What another
-// test has installed loses its rights before, as docs/tasks/install.md says.
-func install(t *testing.T, files map[string]string) *installed {
+// install applies kustomizations as a user does, one after the other: files, by their names
+// below the directory that kubectl is given. DEPLOY in them is the directory deploy. What
+// another test has installed loses its rights before, as docs/tasks/install.md says.
+func install(t *testing.T, kustomizations ...map[string]string) *installed {
 	t.Helper()
 	c, err := client.New(plane.Config, client.Options{})
 	require.NoError(t, err)
@@ -60,24 +60,33 @@ func install(t *testing.T, files map[string]string) *installed {
 	require.NoError(t, err)
 	_, err = plane.Kubectl(t.Context(), "delete", "leases", "--all", "--namespace", system)
 	require.NoError(t, err)
-	root, err := binaries.Root()
-	require.NoError(t, err)
-	top, err := filepath.EvalSymlinks(t.TempDir()) // kustomize follows relative paths only
-	require.NoError(t, err)
-	for name, text := range files {
-		path := filepath.Join(top, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		deploy, err := filepath.Rel(filepath.Dir(path), filepath.Join(root, "deploy"))
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "DEPLOY", deploy)), 0o600))
+	in := &installed{t: t, admin: c, hosts: map[string]string{}}
+	for _, files := range kustomizations {
+		in.apply(files)
 	}
-	out, err := plane.Kubectl(t.Context(), "apply", "--kustomize", top, "--output=json")
-	require.NoError(t, err)
-	var list unstructured.UnstructuredList
-	require.NoError(t, list.UnmarshalJSON([]byte(out)))
-	in := &installed{t: t, admin: c, objects: list.Items, hosts: map[string]string{}}
 	in.awaitRights()
 	return in
+}
+
+// apply applies one kustomization.
+func (in *installed) apply(files map[string]string) {
+	in.t.Helper()
+	root, err := binaries.Root()
+	require.NoError(in.t, err)
+	top, err := filepath.EvalSymlinks(in.t.TempDir()) // kustomize follows relative paths only
+	require.NoError(in.t, err)
+	for name, text := range files {
+		path := filepath.Join(top, name)
+		require.NoError(in.t, os.MkdirAll(filepath.Dir(path), 0o755))
+		deploy, err := filepath.Rel(filepath.Dir(path), filepath.Join(root, "deploy"))
+		require.NoError(in.t, err)
+		require.NoError(in.t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "DEPLOY", deploy)), 0o600))
+	}
+	out, err := plane.Kubectl(in.t.Context(), "apply", "--kustomize", top, "--output=json")
+	require.NoError(in.t, err)
+	var list unstructured.UnstructuredList
+	require.NoError(in.t, list.UnmarshalJSON([]byte(out)))
+	in.objects = append(in.objects, list.Items...)
 }
 
 // find returns an applied object, typed.
@@ -108,23 +117,34 @@ func (in *installed) awaitRights() {
 		if b.RoleRef.Kind == "Role" {
 			within = b.Namespace
 		}
-		require.Len(in.t, b.Subjects, 1)
-		for _, rule := range find[rbacv1.Role](in.t, in.objects, b.RoleRef.Kind, within, b.RoleRef.Name).Rules {
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:               "system:serviceaccount:" + b.Subjects[0].Namespace + ":" + b.Subjects[0].Name,
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: b.Namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: rule.Resources[0]},
-			}}
-			if len(rule.ResourceNames) > 0 {
-				review.Spec.ResourceAttributes.Name = rule.ResourceNames[0]
+		require.NotEmpty(in.t, b.Subjects)
+		for _, subject := range b.Subjects {
+			for _, rule := range find[rbacv1.Role](in.t, in.objects, b.RoleRef.Kind, within, b.RoleRef.Name).Rules {
+				in.awaitRight(subject, b.Namespace, rule)
 			}
-			review.Spec.ResourceAttributes.Resource, review.Spec.ResourceAttributes.Subresource, _ = strings.Cut(rule.Resources[0], "/")
-			require.Eventually(in.t, func() bool {
-				asked := review.DeepCopy()
-				return in.admin.Create(in.t.Context(), asked) == nil && asked.Status.Allowed
-			}, waitFor, tick, "%s", review.Spec)
 		}
 	}
 	require.GreaterOrEqual(in.t, bindings, 2*len(rig.Operators()))
+}
+
+// awaitRight waits until the authorizer knows a right.
+func (in *installed) awaitRight(subject rbacv1.Subject, namespace string, rule rbacv1.PolicyRule) {
+	in.t.Helper()
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:" + subject.Namespace + ":" + subject.Name,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: rule.Resources[0]},
+	}}
+	if subject.Kind == rbacv1.GroupKind {
+		review.Spec.User, review.Spec.Groups = "", []string{subject.Name}
+	}
+	if len(rule.ResourceNames) > 0 {
+		review.Spec.ResourceAttributes.Name = rule.ResourceNames[0]
+	}
+	review.Spec.ResourceAttributes.Resource, review.Spec.ResourceAttributes.Subresource, _ = strings.Cut(rule.Resources[0], "/")
+	require.Eventually(in.t, func() bool {
+		asked := review.DeepCopy()
+		return in.admin.Create(in.t.Context(), asked) == nil && asked.Status.Allowed
+	}, waitFor, tick, "%s", review.Spec)
 }
 
 // process is how an operator's container would run: see rig.Options.

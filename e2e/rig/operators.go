@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/all/suite"
@@ -20,6 +21,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
+	"github.com/tidb-groups/tidb-groups/shared/shard"
 )
 
 // Definitions returns all operators.
@@ -88,22 +90,21 @@ func (r *Rig) launch(p operator.Program) error {
 	ctx, out.cancel = context.WithCancel(r.ctx)
 	out.line = r.Requests.line(name, out.cancel)
 	cfg.Wrap(out.line.wrap)
-	store := credentials.New(time.Now)
-	manager, err := operator.NewManager(ctx, cfg, p, as.Flags, operator.Reach{
-		Dial: r.dial(p, store), Credentials: store, Patience: cmp.Or(r.options.Patience, r.options.Delays.seconds(1)),
-	})
+	labels := pprof.Labels(ProfileLabel, name)
+	if as.Flags.Shard != "" {
+		r.runs(p, out)
+		go pprof.Do(ctx, labels, func(ctx context.Context) { out.done <- r.serve(ctx, cfg, p, as.Flags) })
+		return nil
+	}
+	manager, err := r.manager(ctx, cfg, p, as.Flags, nil)
 	if err != nil {
 		out.cancel()
-		return fmt.Errorf("start %s operator: %w", name, err)
+		return err
 	}
-	r.mu.Lock()
-	for _, d := range p.Operators {
-		r.operators[d.Name] = out
-	}
-	r.mu.Unlock()
+	r.runs(p, out)
 	// Every goroutine that an operator starts carries its name, so that a profile of the
 	// process tells which operator used the processor.
-	go pprof.Do(ctx, pprof.Labels(ProfileLabel, name), func(ctx context.Context) { out.done <- manager.Start(ctx) })
+	go pprof.Do(ctx, labels, func(ctx context.Context) { out.done <- manager.Start(ctx) })
 	if !manager.GetCache().WaitForCacheSync(ctx) {
 		out.cancel()
 		r.mu.Lock()
@@ -114,6 +115,39 @@ func (r *Rig) launch(p operator.Program) error {
 		return fmt.Errorf("fill caches of %s operator: %w", name, errors.Join(ctx.Err(), <-out.done))
 	}
 	return nil
+}
+
+// runs notes that the operators of a program run.
+func (r *Rig) runs(p operator.Program, as *running) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range p.Operators {
+		r.operators[d.Name] = as
+	}
+}
+
+// serve runs a program for the namespaces of its shard. They may be none: it does not wait
+// for caches.
+func (r *Rig) serve(ctx context.Context, cfg *rest.Config, p operator.Program, flags operator.Flags) error {
+	return shard.Of{Shard: flags.Shard, Operator: p.Name}.Serve(ctx, cfg, func(ctx context.Context, scope *shard.Scope) error {
+		manager, err := r.manager(ctx, cfg, p, flags, scope)
+		if err != nil {
+			return err
+		}
+		return manager.Start(ctx)
+	})
+}
+
+// manager is that of a program, which reaches the databases of the rig.
+func (r *Rig) manager(ctx context.Context, cfg *rest.Config, p operator.Program, flags operator.Flags, scope *shard.Scope) (ctrl.Manager, error) {
+	store := credentials.New(time.Now)
+	manager, err := operator.NewManager(ctx, cfg, p, flags, operator.Reach{
+		Dial: r.dial(p, store), Credentials: store, Patience: cmp.Or(r.options.Patience, r.options.Delays.seconds(1)), Scope: scope,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start %s operator: %w", p.Name, err)
+	}
+	return manager, nil
 }
 
 // dial is how a program reaches PD.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/relist"
 )
 
 // NewScheme returns a scheme that knows Kubernetes' kinds and the suite's.
@@ -35,7 +36,7 @@ func Managed() labels.Selector {
 // cacheOptions keeps the caches small: only objects of the suite, without
 // managed fields, and of nodes only name and labels. Memory must not follow
 // what strangers keep in the cluster. They are filled anew every so often.
-func cacheOptions(namespaces []string, cached map[client.Object]cache.ByObject, relist time.Duration) cache.Options {
+func cacheOptions(namespaces []string, cached map[client.Object]cache.ByObject, period time.Duration) cache.Options {
 	managed := cache.ByObject{Label: Managed()}
 	byObject := map[client.Object]cache.ByObject{
 		&corev1.Pod{}:                   managed,
@@ -52,7 +53,7 @@ func cacheOptions(namespaces []string, cached map[client.Object]cache.ByObject, 
 		maps.DeleteFunc(byObject, func(held client.Object, _ cache.ByObject) bool { return reflect.TypeOf(held) == reflect.TypeOf(object) })
 		byObject[object] = options
 	}
-	out := cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields(), NewInformer: relisting(relist)}
+	out := cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields(), NewInformer: relist.Every(period)}
 	if len(namespaces) > 0 {
 		out.DefaultNamespaces = map[string]cache.Config{}
 		for _, n := range namespaces {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/credentials"
@@ -20,6 +21,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/shard"
 	"github.com/tidb-groups/tidb-groups/shared/status"
 )
 
@@ -92,12 +94,23 @@ type Env struct {
 	Controller controller.Options
 	// PerNamespace is how many of the operator's workers one namespace may have.
 	PerNamespace int
+	// Scope are the namespaces of the operator's shard; nil without one.
+	Scope *shard.Scope
 	// Waits remembers who has owed an answer since when.
 	Waits *gate.Waits
 	// Outcomes counts the ends of steps.
 	Outcomes Outcomes
 	// Now is the clock.
 	Now func() time.Time
+}
+
+// InScope returns a reconciler that acts only in the namespaces of the operator's shard.
+// Every controller has it outermost.
+func (e Env) InScope(inner reconcile.Reconciler) reconcile.Reconciler {
+	if e.Scope == nil {
+		return inner
+	}
+	return e.Scope.Gate(inner)
 }
 
 // Apply writes objects as the operator.

@@ -11,14 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/accessreview"
 	"github.com/tidb-groups/tidb-groups/shared/httpclient"
+	"github.com/tidb-groups/tidb-groups/shared/shard"
 )
 
 // Flags are the command line of every operator. docs/reference/operators.md lists them.
 type Flags struct {
 	// Namespaces to watch, comma-separated; empty means all.
 	Namespaces string
+	// Shard limits it to namespaces with its name in their label; empty means no limit.
+	Shard string
 	// MetricsAddress to serve Prometheus metrics on; "0" turns them off.
 	MetricsAddress string
 	// MetricsSecure serves them over TLS, to whom the API server lets read /metrics.
@@ -65,6 +69,7 @@ func Parse(name string, args []string) (Flags, error) {
 	var f Flags
 	set := flag.NewFlagSet(name+"-operator", flag.ContinueOnError)
 	set.StringVar(&f.Namespaces, "namespaces", "", "comma-separated namespaces to watch; empty means all")
+	set.StringVar(&f.Shard, "shard", "", "act only in namespaces with label "+v1alpha1.LabelShard+"=<this name>, which may change; empty means whatever their label")
 	set.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8080", "address to serve Prometheus metrics on; 0 turns them off")
 	set.BoolVar(&f.MetricsSecure, "metrics-secure", false, "serve metrics over TLS, with a certificate made at the start, to whom the API server authenticates and lets get /metrics")
 	set.StringVar(&f.ProbeAddress, "health-probe-bind-address", ":8081", "address to serve /healthz and /readyz on; 0 turns them off")
@@ -88,6 +93,9 @@ func Parse(name string, args []string) (Flags, error) {
 	if set.NArg() > 0 {
 		return f, fmt.Errorf("parse flags: unexpected argument %q", set.Arg(0))
 	}
+	if err := f.checkShard(); err != nil {
+		return f, err
+	}
 	if f.Concurrency < 1 {
 		return f, fmt.Errorf("flag --concurrency is %d: it must be at least 1", f.Concurrency)
 	}
@@ -104,6 +112,20 @@ func Parse(name string, args []string) (Flags, error) {
 		return f, err
 	}
 	return f, nil
+}
+
+// checkShard says what is wrong with the shard.
+func (f Flags) checkShard() error {
+	if f.Shard == "" {
+		return nil
+	}
+	if len(f.namespaces()) > 0 {
+		return fmt.Errorf("flag --shard is %q and --namespaces is %q: leave one of them out, for the label %s says which namespaces belong to a shard", f.Shard, f.Namespaces, v1alpha1.LabelShard)
+	}
+	if err := shard.Check(f.Shard); err != nil {
+		return fmt.Errorf("flag --shard is %q: %w", f.Shard, err)
+	}
+	return nil
 }
 
 // perNamespace is how many workers a namespace may have.

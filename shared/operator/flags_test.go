@@ -42,17 +42,21 @@ func TestFlags(t *testing.T) {
 			assert.Equal(t, ":8080", f.MetricsAddress)
 			assert.Equal(t, ":8081", f.ProbeAddress)
 		}, ""},
-		"the cluster's domain can be named":                  {[]string{"--cluster-domain=k8s.example.com"}, func(t *testing.T, f Flags) { assert.Equal(t, "k8s.example.com", f.ClusterDomain) }, ""},
-		"a cluster's domain that ends with a dot is refused": {[]string{"--cluster-domain=cluster.local."}, nil, `--cluster-domain is "cluster.local.": it must be a DNS name such as cluster.local`},
-		"text at debug level can be logged":                  {[]string{"--log-format=text", "--log-level=debug"}, func(t *testing.T, f Flags) { assert.Equal(t, "text", f.LogFormat) }, ""},
-		"an unknown flag is refused":                         {[]string{"--nope"}, nil, "flag provided but not defined: -nope"},
-		"an argument is refused":                             {[]string{"start"}, nil, `unexpected argument "start"`},
-		"no concurrency is refused":                          {[]string{"--concurrency=0"}, nil, "--concurrency is 0: it must be at least 1"},
-		"an unknown log format is refused":                   {[]string{"--log-format=xml"}, nil, `--log-format is "xml": it must be json or text`},
-		"an unknown log level is refused":                    {[]string{"--log-level=loud"}, nil, `--log-level is "loud": it must be debug, info or error`},
-		"a duration without unit is refused":                 {[]string{"--reconcile-timeout=5"}, nil, "reconcile-timeout"},
-		"a negative period is refused":                       {[]string{"--relist-period=-1s"}, nil, "--relist-period is -1s: it must not be negative"},
-		"help is no failure but no run either":               {[]string{"--help"}, nil, flag.ErrHelp.Error()},
+		"the cluster's domain can be named":                   {[]string{"--cluster-domain=k8s.example.com"}, func(t *testing.T, f Flags) { assert.Equal(t, "k8s.example.com", f.ClusterDomain) }, ""},
+		"a cluster's domain that ends with a dot is refused":  {[]string{"--cluster-domain=cluster.local."}, nil, `--cluster-domain is "cluster.local.": it must be a DNS name such as cluster.local`},
+		"text at debug level can be logged":                   {[]string{"--log-format=text", "--log-level=debug"}, func(t *testing.T, f Flags) { assert.Equal(t, "text", f.LogFormat) }, ""},
+		"an unknown flag is refused":                          {[]string{"--nope"}, nil, "flag provided but not defined: -nope"},
+		"an argument is refused":                              {[]string{"start"}, nil, `unexpected argument "start"`},
+		"no concurrency is refused":                           {[]string{"--concurrency=0"}, nil, "--concurrency is 0: it must be at least 1"},
+		"an unknown log format is refused":                    {[]string{"--log-format=xml"}, nil, `--log-format is "xml": it must be json or text`},
+		"an unknown log level is refused":                     {[]string{"--log-level=loud"}, nil, `--log-level is "loud": it must be debug, info or error`},
+		"a duration without unit is refused":                  {[]string{"--reconcile-timeout=5"}, nil, "reconcile-timeout"},
+		"a negative period is refused":                        {[]string{"--relist-period=-1s"}, nil, "--relist-period is -1s: it must not be negative"},
+		"by default no label of a namespace counts":           {nil, func(t *testing.T, f Flags) { assert.Empty(t, f.Shard) }, ""},
+		"a shard can be named":                                {[]string{"--shard=shop-1"}, func(t *testing.T, f Flags) { assert.Equal(t, "shop-1", f.Shard) }, ""},
+		"a shard that no Lease can be named after is refused": {[]string{"--shard=Shop_1"}, nil, `flag --shard is "Shop_1": it must have at most 63 of a-z, 0-9 and -, as in shop-1`},
+		"a shard beside a list of namespaces is refused":      {[]string{"--shard=a", "--namespaces=x,y"}, nil, `flag --shard is "a" and --namespaces is "x,y": leave one of them out`},
+		"help is no failure but no run either":                {[]string{"--help"}, nil, flag.ErrHelp.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, err := Parse("test", c.args)

@@ -34,6 +34,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/metrics"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
+	"github.com/tidb-groups/tidb-groups/shared/shard"
 	"github.com/tidb-groups/tidb-groups/shared/status"
 )
 
@@ -104,7 +105,17 @@ func clusterDomain(logger logr.Logger, resolvConf string) string {
 // Run runs a program until the context ends. Tests call it directly, several in one
 // process.
 func Run(ctx context.Context, cfg *rest.Config, program Program, flags Flags) error {
-	reach := Reach{Credentials: credentials.New(time.Now), Patience: status.Patience}
+	if flags.Shard == "" {
+		return serve(ctx, cfg, program, flags, nil)
+	}
+	return shard.Of{Shard: flags.Shard, Operator: program.Name}.Serve(ctx, cfg, func(ctx context.Context, scope *shard.Scope) error {
+		return serve(ctx, cfg, program, flags, scope)
+	})
+}
+
+// serve runs a program in the namespaces of the scope, or if nil of the flags.
+func serve(ctx context.Context, cfg *rest.Config, program Program, flags Flags, scope *shard.Scope) error {
+	reach := Reach{Credentials: credentials.New(time.Now), Patience: status.Patience, Scope: scope}
 	dial, unregister, err := dialer(program, flags, reach.Credentials)
 	if err != nil {
 		return err
@@ -141,7 +152,7 @@ func dialer(program Program, flags Flags, store *credentials.Store) (pd.Dialer, 
 	return dial, func() { all.Unregister(calls) }, nil
 }
 
-// Reach is how a program reaches databases.
+// Reach is how a program reaches databases, and where it acts.
 type Reach struct {
 	// Dial reaches PD; nil for a program that does not ask it.
 	Dial pd.Dialer
@@ -149,6 +160,8 @@ type Reach struct {
 	Credentials *credentials.Store
 	// Patience is for how long words of a status wait.
 	Patience time.Duration
+	// Scope are the namespaces of its shard; nil for those of the flags.
+	Scope *shard.Scope
 }
 
 // NewManager builds the manager of a program with its controllers.
@@ -161,16 +174,20 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 	cfg.QPS, cfg.Burst = float32(flags.ClientQPS), flags.ClientBurst
 	cfg.UserAgent = "tidb-groups/" + program.Name
 
+	lease, namespaces := "tidb-groups-"+program.Name, flags.namespaces()
+	if reach.Scope != nil {
+		lease, namespaces = lease+"-"+flags.Shard, reach.Scope.Namespaces()
+	}
 	manager, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:   scheme,
 		NewCache: index.New,
-		Cache:    cacheOptions(flags.namespaces(), program.cached(), flags.RelistPeriod),
+		Cache:    cacheOptions(namespaces, program.cached(), flags.RelistPeriod),
 		Client:   client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 
 		Metrics:                       flags.metrics(),
 		HealthProbeBindAddress:        flags.ProbeAddress,
 		LeaderElection:                flags.LeaderElect,
-		LeaderElectionID:              "tidb-groups-" + program.Name,
+		LeaderElectionID:              lease,
 		LeaderElectionNamespace:       flags.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(gracefulShutdown),
@@ -232,6 +249,7 @@ func addOperator(ctx context.Context, manager ctrl.Manager, definition Definitio
 			RateLimiter:             rateLimiter(),
 		},
 		PerNamespace: flags.perNamespace(),
+		Scope:        reach.Scope,
 
 		Waits:   &gate.Waits{},
 		Applied: apply.NewMemory(),

@@ -102,7 +102,7 @@ func (c Component[G, S, P, Status]) Setup(env operator.Env) error {
 		b = c.Watch(b)
 	}
 	inner := &loop[G, S, P, Status]{env: env, info: info, component: c}
-	if err := reading.Watches(b, env, info).Complete(edits.Fair(env.PerNamespace, env.Now, edits.Paced(inner))); err != nil {
+	if err := reading.Watches(b, env, info).Complete(env.InScope(edits.Fair(env.PerNamespace, env.Now, edits.Paced(inner)))); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil

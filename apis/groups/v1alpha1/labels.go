@@ -32,6 +32,10 @@ const (
 	// LabelUmbrella is, on a group, the name of the TidbCluster that made it.
 	LabelUmbrella = LabelPrefix + "tidbcluster"
 
+	// LabelShard is set by a person on a namespace: the name of the set of operators, by
+	// its --shard, that acts there.
+	LabelShard = LabelPrefix + "shard"
+
 	// LabelRun is, on a Job of a Backup, a LogBackup or a Restore and on its pod, the UID of that object.
 	LabelRun = LabelPrefix + "run"
 	// AnnotationRun is, on such a Job and its pod, the kind and the name of that object.

@@ -6,6 +6,7 @@
 //	bench -draw                             no measurement: docs/performance.md again, from its figures
 //	bench -clusters 10 -bad 10              one in ten never becomes Ready
 //	bench -clusters 20 -edits 50            how soon an edit is acted on while 20 clusters start
+//	bench -clusters 8 -adapter other.yaml   another operator and ours, side by side
 //	bench -clusters 4 -foreign 200          among objects of nobody, and without; -processes for memory
 package main
 
@@ -51,6 +52,7 @@ type options struct {
 	edits     int
 	stores    int
 	base      string
+	adapter   string
 }
 
 func run() int {
@@ -81,6 +83,7 @@ func run() int {
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")
 	flag.BoolVar(&o.draw, "draw", false, "write tables and pictures of docs/performance.md again from docs/performance.json, and measure nothing")
 	flag.StringVar(&o.base, "base", "", "compare with the last run in this performance.json, and fail for more than 10 % more writes or reads")
+	flag.StringVar(&o.adapter, "adapter", "", "measure our operators and then those of these adapters (files, with a comma between) in the same way, and print both in a table; see bench.Adapter")
 	flag.Parse()
 	if err := o.do(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: FAILED:", err)
@@ -106,6 +109,9 @@ func (o options) do(ctx context.Context) error {
 	if o.edits != 0 && (o.edits < 0 || o.processes || o.foreign != 0 || o.bad != 0 || o.restart || o.idle != 0 || o.base != "") {
 		return errors.New("-edits is a number of edits, and measured alone: try -clusters 20 -edits 50, without -processes, -foreign, -bad, -restart, -idle and -base")
 	}
+	if o.adapter != "" && (o.processes || o.restart || o.tls || o.floor || o.stores != 0 || o.bad != 0 || o.edits != 0 || o.base != "" || o.record != "") {
+		return errors.New("-adapter is measured alone and not recorded: leave all flags but -clusters, -idle and -foreign out")
+	}
 	rig.NewJournal(nil)
 	run, err := describe(ctx, o.record)
 	if err != nil {
@@ -117,6 +123,9 @@ func (o options) do(ctx context.Context) error {
 	cases, err := o.cases()
 	if err != nil {
 		return err
+	}
+	if o.adapter != "" {
+		return o.sideBySide(ctx, cases)
 	}
 	for _, c := range cases {
 		if err := o.measure(ctx, c, &run); err != nil {
@@ -132,6 +141,31 @@ func (o options) do(ctx context.Context) error {
 		return nil
 	}
 	return bench.Record(docs, run)
+}
+
+// sideBySide measures our operators and those of the adapters in the same way.
+func (o options) sideBySide(ctx context.Context, cases []bench.Case) error {
+	adapters := []bench.Adapter{bench.Ours()}
+	for file := range strings.SplitSeq(o.adapter, ",") {
+		a, err := bench.ReadAdapter(file)
+		if err != nil {
+			return err
+		}
+		adapters = append(adapters, a)
+	}
+	var all []bench.Adapted
+	for _, c := range cases {
+		c.Foreign = max(o.foreign, 0)
+		for _, a := range adapters {
+			found, err := bench.MeasureAdapter(ctx, a, c)
+			if err != nil {
+				return err
+			}
+			all = append(all, found)
+		}
+	}
+	fmt.Print(bench.SideBySide(all))
+	return nil
 }
 
 // cases are those that are asked for. It is an error if the machine lacks something for one.

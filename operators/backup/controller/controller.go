@@ -117,7 +117,7 @@ func (r *runs) setup() error {
 	if r.kind == v1alpha1.KindLogBackup {
 		b = b.Watches(&v1alpha1.Restore{}, reading, changed)
 	}
-	return b.Complete(edits.Fair(r.PerNamespace, r.Now, edits.Acted(r)))
+	return b.Complete(r.InScope(edits.Fair(r.PerNamespace, r.Now, edits.Acted(r))))
 }
 
 // named returns the run that a Job or a pod is of.
@@ -215,7 +215,7 @@ func (r *schedules) setup() error {
 		Watches(&v1alpha1.Backup{}, handler.EnqueueRequestsFromMapFunc(r.making), changed).
 		Watches(&v1alpha1.Restore{}, handler.EnqueueRequestsFromMapFunc(r.read), changed).
 		WithOptions(r.Controller).
-		Complete(edits.Fair(r.PerNamespace, r.Now, edits.Acted(r)))
+		Complete(r.InScope(edits.Fair(r.PerNamespace, r.Now, edits.Acted(r))))
 }
 
 // making returns the schedule that has made a Backup.

@@ -60,7 +60,7 @@ func setup(_ context.Context, env operator.Env) error {
 	if env.ClusterScoped {
 		b = b.Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.waitingForVolumes))
 	}
-	if err := b.Complete(edits.Fair(r.PerNamespace, r.Now, edits.Paced(r))); err != nil {
+	if err := b.Complete(r.InScope(edits.Fair(r.PerNamespace, r.Now, edits.Paced(r)))); err != nil {
 		return fmt.Errorf("add controller: %w", err)
 	}
 	return expiry.Add(env)

@@ -38,7 +38,7 @@ func Add(env operator.Env) error {
 		Named(env.Name+"-expiry").
 		For(&corev1.PersistentVolumeClaim{}, builder.WithPredicates(marked)).
 		WithOptions(env.Controller).
-		Complete(&Reconciler{Env: env})
+		Complete(env.InScope(&Reconciler{Env: env}))
 	if err != nil {
 		return fmt.Errorf("add controller of claims that expire: %w", err)
 	}

@@ -52,7 +52,7 @@ func (r *Reconciler) setup() error {
 	for _, component := range v1alpha1.ComponentTable() {
 		b = b.Watches(component.New(), wants, changed)
 	}
-	if err := b.Complete(edits.Fair(r.PerNamespace, r.Now, edits.Paced(r))); err != nil {
+	if err := b.Complete(r.InScope(edits.Fair(r.PerNamespace, r.Now, edits.Paced(r)))); err != nil {
 		return fmt.Errorf("build controller: %w", err)
 	}
 	return nil

@@ -1,4 +1,5 @@
-package operator
+// Package relist makes informers that list all their objects anew every so often.
+package relist
 
 import (
 	"context"
@@ -17,14 +18,14 @@ import (
 // lists anew, so that not all do at the same time.
 const spread = 0.2
 
-// newInformer makes the informer of one kind.
-type newInformer func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
+// Informer makes the informer of one kind.
+type Informer func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
 
-// relisting makes informers that list all their objects anew every so often. A
+// Every makes informers that list all their objects anew every so often. A
 // watch goes on from the last version that was seen: an event that was lost on
 // the way, of an object that nobody writes any more, would be missing for ever,
 // and what waits for it would wait as long. Never for a period of zero.
-func relisting(period time.Duration) newInformer {
+func Every(period time.Duration) Informer {
 	if period <= 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package operator
+package relist
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func TestWhatAWatchHasLostIsListed(t *testing.T) {
 	pod := func(name string) corev1.Pod { return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 	list <- &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []corev1.Pod{pod("gone")}}
 	watches := make(chan *watch.FakeWatcher, 1)
-	informer := relisting(50*time.Millisecond)(&toolscache.ListWatch{
+	informer := Every(50*time.Millisecond)(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 			select {
 			case l := <-list:
@@ -64,5 +64,5 @@ func TestAWatchThatIsNotDueIsHandedOn(t *testing.T) {
 	_, open := <-outer.ResultChan()
 	assert.False(t, open, "it ends when the API server ends it")
 	outer.Stop()
-	assert.Nil(t, relisting(0))
+	assert.Nil(t, Every(0))
 }

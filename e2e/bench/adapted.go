@@ -1,0 +1,294 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+)
+
+// Adapted is what an operator has cost that was measured by an Adapter.
+type Adapted struct {
+	// Name of the operator.
+	Name string
+	// Clusters that came up at once.
+	Clusters int
+	// Took is the time from the first cluster's creation until all were ready.
+	Took time.Duration
+	// Start is what was used until then and in the 10 s that follow, in which an operator may
+	// still write what it found; Idle afterwards within IdleFor.
+	Start, Idle Usage
+	IdleFor     time.Duration
+	// Memory is what all processes keep for themselves in the end, in bytes, without their code.
+	Memory int64
+}
+
+// Usage is what the processes of an operator have asked and used.
+type Usage struct {
+	// Writes and Reads are requests to the API server, by its audit log.
+	Writes, Reads int
+	// Processor is their time, by the kernel.
+	Processor time.Duration
+}
+
+// since is what was used after a former moment.
+func (u Usage) since(before Usage) Usage {
+	return Usage{Writes: u.Writes - before.Writes, Reads: u.Reads - before.Reads, Processor: u.Processor - before.Processor}
+}
+
+// SideBySide is a table of operators that were measured alike.
+func SideBySide(all []Adapted) string {
+	var out strings.Builder
+	out.WriteString("| operator | clusters | all ready, s | writes per cluster | reads per cluster | processor per cluster, ms | memory, MiB | idle: writes, reads, ms |\n|---|---|---|---|---|---|---|---|\n")
+	for _, a := range all {
+		n := float64(a.Clusters)
+		idle := "–"
+		if a.IdleFor > 0 {
+			idle = fmt.Sprintf("%d, %d, %.0f in %s", a.Idle.Writes, a.Idle.Reads, ms(a.Idle.Processor), a.IdleFor)
+		}
+		fmt.Fprintf(&out, "| %s | %d | %.1f | %.1f | %.1f | %.0f | %d | %s |\n", a.Name, a.Clusters, a.Took.Seconds(),
+			float64(a.Start.Writes)/n, float64(a.Start.Reads)/n, ms(a.Start.Processor)/n, a.Memory>>20, idle)
+	}
+	return out.String()
+}
+
+// adapted is an operator that is being measured.
+type adapted struct {
+	adapter   Adapter
+	rig       *rig.Rig
+	plane     *controlplane.ControlPlane
+	dir       string // for kubeconfigs and what the processes print
+	databases string // the address at which databases are asked for
+	audit     audit
+	all       processes
+	ended     chan error // what a process ends with before it is told to
+}
+
+// MeasureAdapter brings clusters up with the operator of an adapter, on a control plane of
+// its own whose audit log tells what the operator asks.
+func MeasureAdapter(ctx context.Context, a Adapter, c Case) (out Adapted, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.deadline())
+	defer cancel()
+	m := adapted{adapter: a, ended: make(chan error, len(a.Processes))}
+	if m.dir, err = os.MkdirTemp("", "tidb-groups-bench-"); err != nil {
+		return out, fmt.Errorf("make a directory for the measurement: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(m.dir)) }()
+	planeOptions, err := rig.PlaneOptions()
+	if err != nil {
+		return out, err
+	}
+	if m.audit, planeOptions.APIServerFlags, err = newAudit(m.dir); err != nil {
+		return out, err
+	}
+	if m.plane, err = controlplane.Start(ctx, planeOptions); err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, m.plane.Stop()) }()
+	if err := m.apply(ctx); err != nil {
+		return out, err
+	}
+	if m.rig, err = openForeign(ctx, m.plane, c.options("bench"), c); err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, m.rig.Close()) }()
+	var stop func()
+	if m.databases, stop, err = serveAddresses(ctx, m.rig.Databases); err != nil {
+		return out, err
+	}
+	defer stop()
+	defer m.all.end()
+	if err := m.start(ctx); err != nil {
+		return out, err
+	}
+	return m.measure(ctx, c)
+}
+
+// apply applies the manifests, and waits for kinds among them.
+func (m *adapted) apply(ctx context.Context) error {
+	for _, file := range m.adapter.Apply {
+		if _, err := m.plane.Kubectl(ctx, "apply", "--server-side", "--filename", file); err != nil {
+			return fmt.Errorf("apply the manifests of %s: %w", m.adapter.Name, err)
+		}
+	}
+	if _, err := m.plane.Kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"); err != nil {
+		return fmt.Errorf("wait for the kinds of %s: %w", m.adapter.Name, err)
+	}
+	return nil
+}
+
+// start starts the processes.
+func (m *adapted) start(ctx context.Context) error {
+	itself, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	for _, p := range m.adapter.Processes {
+		kubeconfig, err := m.access(p.Name)
+		if err != nil {
+			return err
+		}
+		places := strings.NewReplacer(placeKubeconfig, kubeconfig, placeDatabases, m.databases, placeBench, itself)
+		var args []string
+		for _, arg := range p.Command {
+			args = append(args, places.Replace(arg))
+		}
+		within, cancel := context.WithCancel(ctx)
+		cmd := exec.CommandContext(within, args[0], args[1:]...) //nolint:gosec // who runs the bench names it
+		cmd.Env = os.Environ()
+		for name, value := range p.Env {
+			cmd.Env = append(cmd.Env, name+"="+places.Replace(value))
+		}
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &said
+		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+		cmd.WaitDelay = stopTime
+		if err := cmd.Start(); err != nil {
+			cancel()
+			return fmt.Errorf("start process %s: %w", p.Name, err)
+		}
+		one := process{name: p.Name, cmd: cmd, stop: cancel, ended: make(chan struct{})}
+		m.all = append(m.all, one)
+		go m.watch(within, one, &said)
+	}
+	return nil
+}
+
+// watch tells when a process ends that was not told to, with the end of what it said.
+func (m *adapted) watch(ctx context.Context, p process, said *bytes.Buffer) {
+	defer close(p.ended)
+	err := p.cmd.Wait()
+	if ctx.Err() == nil {
+		text := said.String()
+		m.ended <- fmt.Errorf("process %s has ended: %w: %s", p.name, errors.Join(err, errEnded), strings.TrimSpace(text[max(0, len(text)-saidBytes):]))
+	}
+}
+
+// saidBytes is how much is shown of what a process has said.
+const saidBytes = 2000
+
+// errEnded is what a process ends with that has no error.
+var errEnded = errors.New("it was not told to")
+
+// access writes a kubeconfig for a process, which may do everything, as a user of its own.
+func (m *adapted) access(name string) (string, error) {
+	config, err := m.plane.User("bench-"+name, "system:masters", auditedGroup)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(m.dir, name+".kubeconfig")
+	if err := clientcmd.WriteToFile(kubeconfig(config), file); err != nil {
+		return "", fmt.Errorf("write kubeconfig of process %s: %w", name, err)
+	}
+	return file, nil
+}
+
+// kubeconfig is the file that says what a configuration says.
+func kubeconfig(config *rest.Config) clientcmdapi.Config {
+	const name = "bench"
+	out := *clientcmdapi.NewConfig()
+	out.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	out.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
+	out.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	out.CurrentContext = name
+	return out
+}
+
+// measure brings clusters up and watches the processes.
+func (m *adapted) measure(ctx context.Context, c Case) (Adapted, error) {
+	out := Adapted{Name: m.adapter.Name, Clusters: c.Clusters, IdleFor: c.Idle}
+	if err := m.meanwhile(ctx, func(ctx context.Context) error { return idle(ctx, warm) }); err != nil {
+		return out, err
+	}
+	before, err := m.used()
+	if err != nil {
+		return out, err
+	}
+	began := time.Now()
+	if err := m.meanwhile(ctx, func(ctx context.Context) error { return m.bringUp(ctx, c) }); err != nil {
+		return out, err
+	}
+	out.Took = time.Since(began)
+	if err := m.meanwhile(ctx, func(ctx context.Context) error { return idle(ctx, settled) }); err != nil {
+		return out, err
+	}
+	up, err := m.used()
+	if err != nil {
+		return out, err
+	}
+	if err := m.meanwhile(ctx, func(ctx context.Context) error { return idle(ctx, c.Idle) }); err != nil {
+		return out, err
+	}
+	after, err := m.used()
+	if err != nil {
+		return out, err
+	}
+	out.Start, out.Idle = up.since(before), after.since(up)
+	for _, p := range m.all {
+		bytes, err := p.memory()
+		if err != nil {
+			return out, err
+		}
+		out.Memory += bytes
+	}
+	return out, nil
+}
+
+// meanwhile does something, unless a process ends.
+func (m *adapted) meanwhile(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case err := <-m.ended:
+		cancel()
+		<-done
+		return err
+	}
+}
+
+// used is what all processes have asked and used so far.
+func (m *adapted) used() (out Usage, err error) {
+	if out.Writes, out.Reads, err = m.audit.counts(m.adapter.UserAgents); err != nil {
+		return out, err
+	}
+	out.Processor, err = m.all.processor()
+	return out, err
+}
+
+// bringUp creates clusters and waits until all are ready.
+func (m *adapted) bringUp(ctx context.Context, c Case) error {
+	ready, err := watchReady(ctx, m.plane.Config, m.adapter, m.rig.Namespace())
+	if err != nil {
+		return err
+	}
+	for at := range c.Clusters {
+		o, err := m.adapter.object(clusterName(at), m.rig.Namespace())
+		if err != nil {
+			return err
+		}
+		if err := m.rig.User().Create(ctx, o, client.FieldOwner("user")); err != nil {
+			return fmt.Errorf("create %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	if err := ready.await(ctx, c.Clusters); err != nil {
+		return fmt.Errorf("wait for %d clusters of %s: %w", c.Clusters, m.adapter.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tidb-groups/tidb-groups/e2e/apirequest"
+	"github.com/tidb-groups/tidb-groups/e2e/scenario"
+)
+
+// auditedGroup is the group of users whose requests the API server writes down.
+const auditedGroup = "tidb-groups:bench"
+
+// auditPolicy has requests of the processes that are measured written down, and no others.
+const auditPolicy = `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  userGroups: ["` + auditedGroup + `"]
+- level: None
+`
+
+// audit is the API server's log of requests.
+type audit struct{ file string }
+
+// newAudit returns the log in a directory, and the flags of an API server that writes it.
+func newAudit(dir string) (audit, map[string]string, error) {
+	policy, out := filepath.Join(dir, "audit-policy.yaml"), audit{filepath.Join(dir, "audit.log")}
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		return out, nil, fmt.Errorf("write audit policy: %w", err)
+	}
+	return out, map[string]string{"audit-policy-file": policy, "audit-log-path": out.file}, nil
+}
+
+// audited is what is read of an entry of the log (audit.k8s.io/v1, Event).
+type audited struct {
+	Stage     string `json:"stage"`
+	Verb      string `json:"verb"`
+	UserAgent string `json:"userAgent"`
+	ObjectRef *struct {
+		Resource string `json:"resource"`
+	} `json:"objectRef"`
+}
+
+// of reports whether the user agent begins as one of these; as any if there are none.
+func (e audited) of(agents []string) bool {
+	return len(agents) == 0 || slices.ContainsFunc(agents, func(begin string) bool { return strings.HasPrefix(e.UserAgent, begin) })
+}
+
+// counts are the requests so far, of user agents that begin as one of these; of all if
+// there are none. A watch counts when it begins.
+func (a audit) counts(agents []string) (writes, reads int, err error) {
+	text, err := os.ReadFile(a.file)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the API server's audit log: %w", err)
+	}
+	for line := range bytes.Lines(text) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break // it is being written
+		}
+		var e audited
+		if err := json.Unmarshal(line, &e); err != nil {
+			return 0, 0, fmt.Errorf("read the API server's audit log: %w", err)
+		}
+		if e.Verb == "deletecollection" {
+			e.Verb = apirequest.Delete
+		}
+		if e.ObjectRef == nil || e.Stage != stageOf(e.Verb) || !e.of(agents) {
+			continue
+		}
+		request := scenario.Request{Verb: e.Verb, Resource: e.ObjectRef.Resource}
+		switch {
+		case request.Writes():
+			writes++
+		case !apirequest.Writes(e.Verb):
+			reads++
+		}
+	}
+	return writes, reads, nil
+}
+
+// stageOf is the stage at which a request counts.
+func stageOf(verb string) string {
+	if verb == apirequest.Watch {
+		return "ResponseStarted"
+	}
+	return "ResponseComplete"
+}
