@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidb-groups/tidb-groups/e2e/standin/pd"
+	"github.com/tidb-groups/tidb-groups/e2e/standin/ticdc"
 	"github.com/tidb-groups/tidb-groups/e2e/standin/tidb"
 	"github.com/tidb-groups/tidb-groups/e2e/standin/tiflash"
 	"github.com/tidb-groups/tidb-groups/e2e/standin/tikv"
@@ -147,7 +148,7 @@ func TestSEC01StandInsSpeakTLS(t *testing.T) {
 	other, err := pki.New(time.Now())
 	require.NoError(t, err)
 	s := &standins{dir: t.TempDir(), addresses: map[string]string{}, hosts: []string{"127.0.0.1"}}
-	for _, what := range []string{"pd", "peer", "tikv", "tikv status", "flash", "proxy", "proxy status", "mysql", "tiproxy", "tiproxy api"} {
+	for _, what := range []string{"pd", "peer", "tikv", "tikv status", "flash", "proxy", "proxy status", "mysql", "tiproxy", "tiproxy api", "ticdc"} {
 		s.at(t, what)
 	}
 	// TiDB's ports are at one address, and so are TiFlash's own.
@@ -203,8 +204,14 @@ key = 'FILES/tls.key'
 	require.NoError(t, err)
 	background(t, func(ctx context.Context) error { return tiproxy.Run(ctx, slog.New(slog.DiscardHandler), proxy) })
 
+	files := func(name string) string { return filepath.Join(members, name) }
+	capture, err := ticdc.ParseArgs([]string{"server", "--addr=" + s.at(t, "ticdc"), "--advertise-addr=" + s.at(t, "ticdc"), "--pd=https://" + s.at(t, "pd"),
+		"--ca=" + files("ca.crt"), "--cert=" + files("tls.crt"), "--key=" + files("tls.key")}, io.Discard)
+	require.NoError(t, err)
+	background(t, func(ctx context.Context) error { return ticdc.Run(ctx, slog.New(slog.DiscardHandler), capture) })
+
 	for what, path := range map[string]string{
-		"pd": "/pd/api/v1/members", "tikv status": "/status", "proxy status": "/tiflash/store-status", "tidb status": "/status", "tiproxy api": "/api/debug/health",
+		"pd": "/pd/api/v1/members", "tikv status": "/status", "proxy status": "/tiflash/store-status", "tidb status": "/status", "tiproxy api": "/api/debug/health", "ticdc": "/status",
 	} {
 		address := s.at(t, what)
 		require.Eventually(t, func() bool { return get(shown, "https://"+address+path) == nil }, patience, 50*time.Millisecond, "%s", what)

@@ -51,6 +51,8 @@ const (
 	// SetTiProxy is a stand-in of TiProxy, of which no source can be had here, and which
 	// no demo needs.
 	SetTiProxy = "tiproxy"
+	// SetTiCDC is a stand-in of TiCDC, as SetTiProxy.
+	SetTiCDC = "ticdc"
 	// SetBackup are Dumpling and TiDB Lightning of the real TiDB and a server of S3, which no
 	// demo needs.
 	SetBackup = "backup"
@@ -58,7 +60,7 @@ const (
 
 // Sets returns the names of all sets.
 func Sets() []string {
-	return []string{SetBase, SetOperators, SetReal, SetOlder, SetStandins, SetTiProxy, SetBackup}
+	return []string{SetBase, SetOperators, SetReal, SetOlder, SetStandins, SetTiProxy, SetTiCDC, SetBackup}
 }
 
 // recipe makes one image. Exactly one of the sources is set.
@@ -128,8 +130,9 @@ func catalog() []recipe {
 		})
 	}
 	recipes = append(recipes, real(SetReal, binaries.Release, "")...)
-	recipes = append(recipes, recipe{set: SetTiProxy, ref: "pingcap/tiproxy:" + TiProxyVersion, pkg: "./e2e/standin/cmd/tiproxy", path: "/bin/tiproxy"})
 	recipes = append(recipes,
+		recipe{set: SetTiProxy, ref: "pingcap/tiproxy:" + TiProxyVersion, pkg: "./e2e/standin/cmd/tiproxy", path: "/bin/tiproxy"},
+		recipe{set: SetTiCDC, ref: "pingcap/ticdc:" + binaries.Release, pkg: "./e2e/standin/cmd/cdc", path: "/cdc"},
 		recipe{set: SetBackup, ref: "pingcap/dumpling:" + binaries.Release, program: "dumpling", path: "/dumpling"},
 		recipe{set: SetBackup, ref: "pingcap/tidb-lightning:" + binaries.Release, program: "tidb-lightning", path: "/tidb-lightning"},
 		recipe{set: SetBackup, ref: "versity/versitygw:dev", program: "versitygw", path: "/versitygw"},

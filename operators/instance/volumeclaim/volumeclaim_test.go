@@ -1,0 +1,216 @@
+package volumeclaim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
+	"github.com/tidb-groups/tidb-groups/operators/instance/planning"
+)
+
+func clock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+func instance(changes ...func(*v1alpha1.Instance)) *v1alpha1.Instance {
+	i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Name: "basic-tikv-0", Namespace: "db", UID: "instance"}}
+	for _, change := range changes {
+		change(i)
+	}
+	return i
+}
+
+// claim is one that an operator has made for the Instance, changed.
+func claim(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "tikv-basic-tikv-0", Namespace: "db", UID: "claim"}}
+	c.Labels = map[string]string{v1alpha1.LabelInstance: "basic-tikv-0", v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
+	c.Annotations = map[string]string{v1alpha1.AnnotationMadeBy: "instance"}
+	for _, change := range changes {
+		change(c)
+	}
+	return c
+}
+
+// bare is a claim that says nothing of anybody.
+func bare(c *corev1.PersistentVolumeClaim) { c.Labels, c.Annotations = nil, nil }
+
+func labelled(instance, manager string) func(*corev1.PersistentVolumeClaim) {
+	return func(c *corev1.PersistentVolumeClaim) {
+		c.Labels = map[string]string{v1alpha1.LabelInstance: instance, v1alpha1.LabelManagedBy: manager}
+	}
+}
+
+func annotated(key, value string) func(*corev1.PersistentVolumeClaim) {
+	return func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{key: value} }
+}
+
+func owned(c *corev1.PersistentVolumeClaim) {
+	c.OwnerReferences = []metav1.OwnerReference{{Kind: "StatefulSet"}}
+}
+
+// P3: the table "Whose claim it is" of docs/tasks/volumes.md.
+func TestP3WhoseClaimItIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		claim    *corev1.PersistentVolumeClaim
+		recorded types.UID
+		ours     bool
+	}{
+		"one that an operator has made":                 {claim(), "", true},
+		"one of our labels alone":                       {claim(annotated("a", "b")), "", true},
+		"one of our labels that somebody owns":          {claim(owned), "", true},
+		"the recorded one that has lost its labels":     {claim(bare), "claim", true},
+		"the recorded one that somebody owns":           {claim(bare, owned), "claim", true},
+		"one in place of the recorded one":              {claim(bare), "lost", true},
+		"one in its place that somebody owns":           {claim(bare, owned), "lost", false},
+		"one in its place that Helm manages":            {claim(bare, labelled("", "helm")), "lost", false},
+		"one that a person has given by name":           {claim(bare, annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "", true},
+		"one that a person has given to another member": {claim(bare, annotated(v1alpha1.AnnotationAdopt, "basic-tikv-1")), "", false},
+		"one that was given and somebody owns":          {claim(bare, owned, annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "", false},
+		"one that says nothing":                         {claim(bare), "", false},
+		"one of the name of a manager alone":            {claim(labelled("", v1alpha1.ManagedBy)), "", false},
+		"one of another member":                         {claim(labelled("basic-tikv-1", v1alpha1.ManagedBy)), "claim", false},
+		"one of another member that was given":          {claim(labelled("basic-tikv-1", ""), annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "claim", false},
+	} {
+		assert.Equal(t, c.ours, ours(instance(), c.claim, c.recorded), name)
+	}
+}
+
+// P3: a claim is made anew only while there can be no data in it.
+func TestP3AClaimIsMadeAnewOnlyIfItNeverHadAVolume(t *testing.T) {
+	class := func(name *string) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = name }
+	}
+	slow, fast := class(ptr.To("slow")), ptr.To("fast")
+	classes := map[string]*storagev1.StorageClass{"fast": {}, "there": {}}
+	for name, c := range map[string]struct {
+		claim   *corev1.PersistentVolumeClaim
+		wanted  *string
+		node    string
+		classes map[string]*storagev1.StorageClass
+		want    bool
+	}{
+		"of another class":                          {claim(slow), fast, "", classes, true},
+		"of the same class":                         {claim(class(fast)), fast, "", classes, false},
+		"without a class, if one is wanted":         {claim(class(nil)), fast, "", classes, true},
+		"of a class that is not there, if none is":  {claim(slow), nil, "", classes, true},
+		"of one that is there, perhaps the default": {claim(class(ptr.To("there"))), nil, "", classes, false},
+		"of one of which nobody may know":           {claim(slow), nil, "", nil, false},
+		"of a static volume, if none is wanted":     {claim(class(ptr.To(""))), nil, "", classes, false},
+		"with a volume":                             {claim(slow, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv" }), fast, "", classes, false},
+		"that is bound":                             {claim(slow, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimBound }), fast, "", classes, false},
+		"that goes already":                         {claim(slow, func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) }), fast, "", classes, false},
+		"that nobody of us has made":                {claim(slow, annotated("a", "b")), fast, "", classes, false},
+		"that a person has given":                   {claim(slow, func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationAdopt] = "basic-tikv-0" }), fast, "", classes, false},
+		"of another member":                         {claim(slow, labelled("basic-tikv-1", v1alpha1.ManagedBy)), fast, "", classes, false},
+		"whose pod has a node that mounts it":       {claim(slow), fast, "n1", classes, false},
+		"whose pod has none yet":                    {claim(slow), fast, "-", classes, true},
+		"that does not exist":                       {nil, fast, "", classes, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &observation.Snapshot{Instance: instance(), Classes: c.classes, Now: clock()}
+			if c.node != "" {
+				s.Pod = &corev1.Pod{}
+			}
+			if c.node == "n1" {
+				s.Pod.Spec.NodeName = c.node
+			}
+			assert.Equal(t, c.want, Replaceable(s, observation.Volume{Template: v1alpha1.VolumeClaimTemplate{StorageClassName: c.wanted}, Claim: c.claim}))
+		})
+	}
+}
+
+// What becomes of the claim of a deleted Instance.
+const (
+	kept    = "kept"
+	retired = "retired"
+	deleted = "deleted"
+)
+
+// P3: data is deleted only where the policy says so, and the operators have made the claim.
+func TestP3WhatBecomesOfAClaimOfADeletedInstance(t *testing.T) {
+	policy := func(whenDeleted, whenScaled v1alpha1.ClaimPolicy) func(*v1alpha1.Instance) {
+		return func(i *v1alpha1.Instance) {
+			i.Spec.ClaimRetention.WhenDeleted, i.Spec.ClaimRetention.WhenScaled = whenDeleted, whenScaled
+		}
+	}
+	retain := policy(v1alpha1.RetainClaim, v1alpha1.RetainClaim)
+	discard := policy(v1alpha1.DeleteClaim, v1alpha1.RetainClaim)
+	scaled := policy(v1alpha1.RetainClaim, v1alpha1.DeleteClaim)
+	leaves := func(i *v1alpha1.Instance) { i.Spec.Retire = true }
+	left := func(i *v1alpha1.Instance) {
+		i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDrained, Status: metav1.ConditionTrue}}
+	}
+	for name, c := range map[string]struct {
+		instance  *v1alpha1.Instance
+		ownerless bool
+		claim     *corev1.PersistentVolumeClaim
+		recorded  types.UID
+		want      string
+	}{
+		"its member stays in the cluster":                  {instance(retain), false, claim(), "claim", kept},
+		"and it is not wanted":                             {instance(discard), false, claim(), "claim", deleted},
+		"its member has left":                              {instance(retain, left), false, claim(), "claim", retired},
+		"its member was replaced, and it is not wanted":    {instance(discard, left), false, claim(), "claim", deleted},
+		"a scale-in":                                       {instance(retain, leaves), false, claim(), "claim", retired},
+		"a scale-in, and it is not wanted then":            {instance(scaled, leaves), false, claim(), "claim", deleted},
+		"a scale-in, which whenDeleted does not count for": {instance(discard, leaves), false, claim(), "claim", retired},
+		"a scale-in that its group's end has cut short":    {instance(scaled, leaves), true, claim(), "claim", kept},
+		"one that was over before the group went":          {instance(scaled, leaves, left), true, claim(), "claim", deleted},
+		"a person has given it":                            {instance(discard, left), false, claim(func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationAdopt] = "basic-tikv-0" }), "claim", retired},
+		"a person has given it, and the member stays":      {instance(discard), false, claim(annotated(v1alpha1.AnnotationAdopt, "basic-tikv-0")), "claim", kept},
+		"it has come in place of a lost one":               {instance(discard), false, claim(), "lost", kept},
+		"a version without marks has made it":              {instance(discard), false, claim(annotated("a", "b")), "claim", deleted},
+		"nobody knows who has made it":                     {instance(discard), false, claim(annotated("a", "b")), "", kept},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &observation.Snapshot{Instance: c.instance, Ownerless: c.ownerless, Now: clock(), Volumes: []observation.Volume{{Claim: c.claim, Recorded: c.recorded}}}
+			p := &planning.Plan{}
+			PlanRetention(s, c.claim, p)
+			got := kept
+			if len(p.DeleteClaims) > 0 {
+				got = deleted
+			}
+			if len(p.PatchClaims) > 0 {
+				got = retired
+				metadata, _ := p.PatchClaims[0].Body["metadata"].(map[string]any)
+				assert.EqualValues(t, "claim", metadata["uid"], "no other claim of the name is marked")
+			}
+			assert.Equal(t, c.want, got)
+			assert.LessOrEqual(t, len(p.DeleteClaims)+len(p.PatchClaims), 1)
+		})
+	}
+}
+
+// Which claims of an Instance its retention is about: those that carry its name, also of a volume
+// that its spec does not name any more, and neither those that have left already nor those that go.
+func TestP3WhichClaimsGoWithTheirInstance(t *testing.T) {
+	named := func(name string, changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+		c := claim(changes...)
+		c.Name = name
+		return c
+	}
+	// With room for more, so that appending to it would write into what others read.
+	strays := make([]*corev1.PersistentVolumeClaim, 0, 9)
+	strays = append(strays, named("stray-retired", annotated(v1alpha1.AnnotationRetired, "it left")), named("stray"))
+	s := &observation.Snapshot{
+		Instance: instance(),
+		Strays:   strays,
+		Volumes: []observation.Volume{
+			{Claim: named("own")}, {Claim: nil}, {Claim: named("bare", bare)},
+			{Claim: named("another", labelled("basic-tikv-1", v1alpha1.ManagedBy))},
+			{Claim: named("going", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(metav1.NewTime(clock())) })},
+		},
+	}
+	var names []string
+	for _, c := range Of(s) {
+		names = append(names, c.Name)
+	}
+	assert.Equal(t, []string{"stray", "own"}, names)
+	assert.Equal(t, "stray-retired", strays[0].Name, "the snapshot is not changed")
+}

@@ -1,0 +1,124 @@
+package pdanswer
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/shared/pd"
+)
+
+// repeated is a list of n equal elements.
+func repeated(n int, element string) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
+}
+
+func health(members int) string { return repeated(members, `{"member_id":1,"health":true}`) }
+
+// peers is an answer of one region.
+func peers(n int) string {
+	return fmt.Sprintf(`{"count":1,"regions":[{"id":7,"peers":%s}]}`, repeated(n, `{"id":1,"store_id":1}`))
+}
+
+func regions(most int, counted bool) *Regions {
+	return &Regions{Bytes: 1 << 20, Most: most, Counted: counted, Each: func(int64, pd.Region) error { return nil }}
+}
+
+// P10: what an answer may hold is counted while it is read, to the last one that may be.
+func TestP10WhichAnswersAreBelieved(t *testing.T) {
+	for name, c := range map[string]struct {
+		body  string
+		into  any
+		wrong string
+	}{
+		"as many members as there may be":       {health(maxMembers), &Health{}, ""},
+		"one more":                              {health(maxMembers + 1), &Health{}, "it has more than 64 members"},
+		"as many peers as a region may have":    {peers(maxLabels), regions(1, true), ""},
+		"one more peer":                         {peers(maxLabels + 1), regions(1, true), "it has something with 65 peers, more than 64"},
+		"no list at all":                        {`{"kvs":null}`, &Keys{}, ""},
+		"something else than a list":            {`{"kvs":{}}`, &Keys{}, "its keys are no list"},
+		"something else than an object":         {`[]`, &Keys{}, "it is no object"},
+		"what nobody asked for is passed over":  {`{"header":{"revision":"9"},"kvs":[],"more":[[1]]}`, &Keys{}, ""},
+		"one element that is too long":          {`{"kvs":[{"key":"` + strings.Repeat("A", 2*maxPiece) + `"}]}`, &Keys{}, "a part of it is longer than 65536 bytes"},
+		"more after the answer":                 {`{"kvs":[]} {}`, &Keys{}, "there is more after it"},
+		"only its beginning":                    {`{"kvs":[`, &Keys{}, io.ErrUnexpectedEOF.Error()},
+		"nothing":                               {``, &Keys{}, io.ErrUnexpectedEOF.Error()},
+		"fewer regions than it says":            {`{"count":2,"regions":[{"id":7}]}`, regions(9, true), "it has 1 regions and says 2"},
+		"fewer where a part was asked for":      {`{"count":2,"regions":[{"id":7}]}`, regions(9, false), ""},
+		"a configuration that is read at once":  {`{"max-replicas":3}`, &Replicate{}, ""},
+		"a longer one than anybody has":         {`{"location-labels":"` + strings.Repeat("A", maxConfig) + `"}`, &Replicate{}, "it is too long"},
+		"placement rules that are neither":      {`{"enable-placement-rules":"maybe"}`, &Replicate{}, `read "maybe" as a boolean`},
+		"a list that is longer than was wanted": {`{"count":2,"regions":[{"id":7},{"id":8}]}`, regions(1, true), "it has more than 1 regions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken, err := Decode(strings.NewReader(c.body), c.into)
+			require.NoError(t, broken, "the connection is whole")
+			if c.wrong == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.wrong)
+		})
+	}
+}
+
+// A connection that breaks says nothing against the answer.
+func TestABrokenConnectionIsTold(t *testing.T) {
+	broken, err := Decode(io.MultiReader(strings.NewReader(`{"kvs":[`), brokenPipe{}), &Keys{})
+	require.ErrorIs(t, broken, io.ErrClosedPipe)
+	require.Error(t, err)
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// PD gives no regions to a store with less than a fifth of its disk free. Of what
+// cannot be read nothing is said, so that no store is taken for full by mistake.
+func TestWhenADiskIsFull(t *testing.T) {
+	for name, c := range map[string]struct {
+		capacity, available string
+		full                bool
+	}{
+		"a fifth is free":          {"100GiB", "20GiB", false},
+		"less than a fifth":        {"100GiB", "19.9GiB", true},
+		"nothing":                  {"1TiB", "0B", true},
+		"sizes of other units":     {"1TiB", "300GiB", false},
+		"a disk without a size":    {"0B", "0B", false},
+		"a size that is not there": {"", "", false},
+		"free space of no size":    {"100GiB", "little", false},
+	} {
+		assert.Equal(t, c.full, lowSpace(c.capacity, c.available), name)
+	}
+}
+
+// PD-21: what PD stores is compared item by item, so each has a key and its own value.
+func TestPD21ItemsOfAConfigurationHaveKeysWithDots(t *testing.T) {
+	var answer map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal([]byte(`{
+		"schedule": {"max-snapshot-count": 64, "store-limit": {"1": {"add-peer": 15}}, "schedulers-v2": [{"type": "hot-region"}], "nothing": null},
+		"log": {"level": "info"}
+	}`), &answer))
+	var v pd.View
+	AddConfig(&v, answer)
+	assert.Equal(t, map[string]string{
+		"schedule.max-snapshot-count":     "64",
+		"schedule.store-limit.1.add-peer": "15",
+		"schedule.schedulers-v2":          `[{"type": "hot-region"}]`,
+		"schedule.nothing":                "null",
+	}, v.Config, "and nothing of tables that PD reads from its file")
+}
+
+func TestLabelsOfPlacesAreReadInTheirOrder(t *testing.T) {
+	for text, want := range map[string][]string{"zone,host": {"zone", "host"}, " zone , host ,": {"zone", "host"}, "": nil} {
+		var v pd.View
+		AddReplicate(&v, Replicate{LocationLabels: text, PlacementRules: true})
+		assert.Equal(t, want, v.LocationLabels, "%q", text)
+		assert.True(t, v.PlacementRules)
+	}
+}
