@@ -108,6 +108,8 @@ type Cost struct {
 	PodsReplaced int `json:"podsReplaced"`
 	// Processor time by operator; what the simulated world used has no name.
 	Processor map[string]time.Duration `json:"processor"`
+	// ControlPlane is the processor time of the API server's process and of etcd's.
+	ControlPlane map[string]time.Duration `json:"controlPlane,omitempty"`
 	// Functions are the operators' time by the function that was running, the most first.
 	Functions []Function `json:"-"`
 	// Profile of the processor, for go tool pprof.
@@ -125,6 +127,9 @@ func (c Cost) Operators() time.Duration {
 	return out
 }
 
+// World is the processor time of what stands for pods, databases and people.
+func (c Cost) World() time.Duration { return c.Processor[""] }
+
 // Measure runs a case on a control plane.
 func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (result Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.deadline())
@@ -137,7 +142,7 @@ func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (res
 	if err := r.StartOperators(ctx, rig.Operators()...); err != nil {
 		return result, err
 	}
-	m := meter{rig: r}
+	m := meter{rig: r, plane: plane}
 	result.Clusters, result.Stores = c.Clusters, c.Stores
 	r.Watcher.CountChanges()
 	began := time.Now()

@@ -45,6 +45,8 @@ func TestTheStartOfAClusterStaysWithinItsBudget(t *testing.T) {
 	assert.Empty(t, Excess(result.Start))
 	assert.Positive(t, result.Start.Operators())
 	assert.Less(t, result.Start.Operators(), result.Took*4)
+	assert.Positive(t, result.Start.ControlPlane["kube-apiserver"])
+	assert.Positive(t, result.Start.ControlPlane["etcd"])
 
 	assert.Zero(t, result.Idle.Writes, "nothing is written when nothing happens")
 	assert.Zero(t, result.Idle.Reads, "nothing is read either")
@@ -144,7 +146,8 @@ func TestRunsAreKeptBesideEachOther(t *testing.T) {
 	page := filepath.Join(docs, "performance.md")
 	require.NoError(t, os.WriteFile(page, []byte("# Performance\n\n<!-- written by make bench: begin -->\n<!-- written by make bench: end -->\n"), 0o600))
 	run := func(commit string, writes int) Run {
-		cost := Cost{Writes: 2 * writes, Reads: 10, Reconciles: map[string]int{"pdgroup": 40}, Processor: map[string]time.Duration{"pdgroup": time.Second, "": time.Minute}}
+		cost := Cost{Writes: 2 * writes, Reads: 10, Reconciles: map[string]int{"pdgroup": 40}, Processor: map[string]time.Duration{"pdgroup": time.Second, "": time.Minute},
+			ControlPlane: map[string]time.Duration{"etcd": 4 * time.Second}}
 		return Run{What: "of " + commit, Commit: commit, Machine: "m", Results: []Result{{Clusters: 2, Took: 5 * time.Second, Start: cost, Idle: &Cost{Took: time.Minute}}}}
 	}
 	require.NoError(t, Record(docs, run("one", 200)))
@@ -157,7 +160,8 @@ func TestRunsAreKeptBesideEachOther(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "| one | of one | 2 | 5.0 | 200 | 5 | 20 | 500 | 0 |\n"+
 		"| two | of two (on a loaded machine, 99.0 processes wanted a processor: only counts can be compared) | 2 | 5.0 | 100 | 5 | 20 | 500 | 0 |\n\n")
-	assert.Contains(t, string(text), "### 2 clusters, by operator\n\nCommit two.\n")
+	assert.Contains(t, string(text), "### 2 clusters, by who used the processor\n\nCommit two.\n")
+	assert.Contains(t, string(text), "| pdgroup | 500 | 20 |\n| etcd | 2000 | |\n| simulated pods and databases, and the benchmark | 30000 | |\n")
 	assert.Contains(t, string(text), "| nothing to do, 1m0s | 0 | 0 | 0 | 0 |")
 	assert.Contains(t, string(text), "| instance | create pods | 8 | one for each member |")
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
 // collector stands for the garbage collector among those that use the processor.
@@ -26,17 +27,39 @@ type Function struct {
 }
 
 // meter measures phases of a rig.
-type meter struct{ rig *rig.Rig }
+type meter struct {
+	rig   *rig.Rig
+	plane *controlplane.ControlPlane
+}
+
+// used is the processor time that each process of the control plane has used.
+func (m meter) used() (map[string]time.Duration, error) {
+	pids, err := m.plane.Processes()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]time.Duration{}
+	for name, pid := range pids {
+		if out[name], err = processor(pid); err != nil {
+			return nil, fmt.Errorf("read what %s has used: %w", name, err)
+		}
+	}
+	return out, nil
+}
 
 // measure does something and returns what the operators asked and used meanwhile.
 func (m meter) measure(do func() error) (Cost, error) {
+	used, err := m.used()
+	if err != nil {
+		return Cost{}, err
+	}
 	before, replaced, reconciled := m.rig.Requests.Counts(), m.replaced(), reconciles()
 	var profiled bytes.Buffer
 	if err := pprof.StartCPUProfile(&profiled); err != nil {
 		return Cost{}, fmt.Errorf("profile the processor: %w", err)
 	}
 	began := time.Now()
-	err := do()
+	err = do()
 	pprof.StopCPUProfile()
 	cost := Cost{Took: time.Since(began), Conflicts: m.rig.Requests.Conflicts(), Requests: m.rig.Requests.Since(before), PodsReplaced: m.replaced() - replaced}
 	cost.Reconciles = map[string]int{}
@@ -52,6 +75,12 @@ func (m meter) measure(do func() error) (Cost, error) {
 	}
 	if err != nil {
 		return cost, err
+	}
+	if cost.ControlPlane, err = m.used(); err != nil {
+		return cost, err
+	}
+	for name := range cost.ControlPlane {
+		cost.ControlPlane[name] -= used[name]
 	}
 	cost.Profile = bytes.Clone(profiled.Bytes())
 	p, err := profile.Parse(&profiled)

@@ -185,12 +185,13 @@ func Tables(runs []Run) string {
 	last := lastMeasured(runs)
 	fmt.Fprintf(&out, "\nMachine: %s.\n", last.Machine)
 	for _, r := range last.Results {
-		fmt.Fprintf(&out, "\n### %d clusters, by operator\n\nCommit %s.\n\n| operator | processor time, ms per cluster | reconciles per cluster |\n|---|---|---|\n", r.Clusters, last.Commit)
+		fmt.Fprintf(&out, "\n### %d clusters, by who used the processor\n\nCommit %s.\n\n| | processor time, ms per cluster | reconciles per cluster |\n|---|---|---|\n", r.Clusters, last.Commit)
 		for _, name := range slices.Sorted(maps.Keys(r.Start.Processor)) {
 			if name != "" {
 				fmt.Fprintf(&out, "| %s | %.0f | %.0f |\n", name, ms(r.Start.Processor[name])/float64(r.Clusters), float64(r.Start.Reconciles[name])/float64(r.Clusters))
 			}
 		}
+		boundTable(&out, r)
 		phaseTable(&out, r)
 	}
 	out.WriteString("\n### The budget of writes\n\nEvery write of the start of a cluster of 3 PD, 3 TiKV and 2 TiDB. A test holds it.\n\n| operator | writes | how many | why |\n|---|---|---|---|\n")
@@ -198,6 +199,19 @@ func Tables(runs []Run) string {
 		fmt.Fprintf(&out, "| %s | %s %s | %s | %s |\n", w.Operator, w.Verb, w.Resource, w.span(), w.Why)
 	}
 	return out.String()
+}
+
+// boundTable tells what others than the operators used. All of it and the operators' own
+// together cannot be faster than the processors are.
+func boundTable(out *strings.Builder, r Result) {
+	if r.Start.ControlPlane == nil {
+		return
+	}
+	n := float64(r.Clusters)
+	for _, name := range slices.Sorted(maps.Keys(r.Start.ControlPlane)) {
+		fmt.Fprintf(out, "| %s | %.0f | |\n", name, ms(r.Start.ControlPlane[name])/n)
+	}
+	fmt.Fprintf(out, "| simulated pods and databases, and the benchmark | %.0f | |\n", ms(r.Start.World())/n)
 }
 
 // lastMeasured is the last run that looked at each operator.

@@ -9,12 +9,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/procfs"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -264,39 +263,34 @@ func (p *processes) end() {
 func (p *processes) processor() (time.Duration, error) {
 	var out time.Duration
 	for _, one := range *p {
-		text, err := os.ReadFile(one.file("stat"))
+		used, err := processor(one.cmd.Process.Pid)
 		if err != nil {
 			return 0, fmt.Errorf("read what the %s operator has used: %w", one.name, err)
 		}
-		// The second field is a name in brackets. Of those after it the 12th and 13th are
-		// the time in the program and in the kernel, in hundredths of a second: proc(5).
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		for _, field := range fields[11:13] {
-			n, err := strconv.ParseInt(field, 10, 64)
-			if err != nil {
-				return 0, fmt.Errorf("read what the %s operator has used: %w", one.name, err)
-			}
-			out += time.Duration(n) * 10 * time.Millisecond
-		}
+		out += used
 	}
 	return out, nil
 }
 
+// processor is the time that a process has used.
+func processor(pid int) (time.Duration, error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, err
+	}
+	stat, err := p.Stat()
+	return time.Duration(stat.CPUTime() * float64(time.Second)), err
+}
+
 // memory is what the process holds that no file could give back: its heap and stacks.
 func (p process) memory() (int64, error) {
-	text, err := os.ReadFile(p.file("status"))
+	proc, err := procfs.NewProc(p.cmd.Process.Pid)
 	if err != nil {
 		return 0, fmt.Errorf("read the memory of the %s operator: %w", p.name, err)
 	}
-	for line := range strings.Lines(string(text)) {
-		if value, found := strings.CutPrefix(line, "RssAnon:"); found {
-			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
-			return n << 10, err
-		}
+	status, err := proc.NewStatus()
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of the %s operator: %w", p.name, err)
 	}
-	return 0, fmt.Errorf("read the memory of the %s operator: the kernel does not tell it", p.name)
-}
-
-func (p process) file(name string) string {
-	return filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), name)
+	return int64(status.RssAnon), nil //nolint:gosec // no process has so much
 }

@@ -376,6 +376,9 @@ func (o options) print(r bench.Result) {
 	for _, name := range slices.Sorted(maps.Keys(r.Start.Processor)) {
 		fmt.Printf("  %-18s %8s %5d reconciles\n", name, r.Start.Processor[name].Round(time.Millisecond), r.Start.Reconciles[name])
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.Start.ControlPlane)) {
+		fmt.Printf("  %-18s %8s\n", name, r.Start.ControlPlane[name].Round(time.Millisecond))
+	}
 	phase("idle", r.Idle)
 	phase("restart", r.Restart)
 	phase("roll", r.Roll)

@@ -150,6 +150,9 @@ func (cp *ControlPlane) start(ctx context.Context, programs string, options Opti
 	return nil
 }
 
+// Processes are the numbers of the control plane's processes, by their names, etcd's too.
+func (cp *ControlPlane) Processes() (map[string]int, error) { return cp.guardian.noted() }
+
 // configure prepares envtest's environment: all files below root, all output
 // in log files, all processes known to the guardian.
 func (cp *ControlPlane) configure(programs string, options Options) error {

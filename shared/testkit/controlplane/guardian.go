@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -62,6 +63,26 @@ func (g *guardian) wrap(name, program string) (string, error) {
 		return "", fmt.Errorf("wrap %s: %w", name, err)
 	}
 	return path, nil
+}
+
+// noted are the processes that were noted, by their names.
+func (g *guardian) noted() (map[string]int, error) {
+	notes, err := filepath.Glob(g.notePath("*"))
+	if err != nil {
+		return nil, fmt.Errorf("list notes: %w", err)
+	}
+	out := map[string]int{}
+	for _, note := range notes {
+		text, err := os.ReadFile(filepath.Clean(note))
+		if err != nil {
+			return nil, fmt.Errorf("read note: %w", err)
+		}
+		name := strings.TrimSuffix(filepath.Base(note), filepath.Ext(note))
+		if out[name], err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
+			return nil, fmt.Errorf("read note of %s: %w", name, err)
+		}
+	}
+	return out, nil
 }
 
 // forget withdraws all notes: the processes have ended, and the kernel may give
