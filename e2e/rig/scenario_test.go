@@ -14,6 +14,7 @@ import (
 // play runs a scenario, in which nothing bad may happen.
 func play(t *testing.T, s scenario.Scenario, options rig.Options) scenario.Result {
 	t.Helper()
+	options.Remedies = kubectl
 	r := rig.New(t, plane, options.For(s))
 	result, err := scenario.Run(t.Context(), r.Rig, s)
 	require.NoError(t, err)
@@ -48,7 +49,6 @@ func TestScenariosInOneProcess(t *testing.T) {
 func TestScenarios(t *testing.T) {
 	all, err := scenario.Load()
 	require.NoError(t, err)
-	kubectl := rig.NewKubectl()
 	run := func(clusterWide bool, also func(*testing.T)) {
 		for _, family := range all {
 			for _, s := range family.Variants(false) {
@@ -57,7 +57,7 @@ func TestScenarios(t *testing.T) {
 				}
 				t.Run(s.Name, func(t *testing.T) {
 					also(t)
-					result := play(t, s, rig.Options{Remedies: kubectl})
+					result := play(t, s, rig.Options{})
 					assert.NoError(t, result.Unproved())
 				})
 			}
