@@ -1,6 +1,7 @@
 package rig_test
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
@@ -44,11 +45,23 @@ func TestScenariosInOneProcess(t *testing.T) {
 	assert.Empty(t, wanted, "no scenario has this name")
 }
 
+// lasting are the scenarios that wait for a clock, for a minute or longer.
+func lasting() []string { return []string{"backup-log", "backup-schedule", "tls-bad-certificates"} }
+
+// lastingLast moves them to the end of the list: of tests that wait for their turn, Go begins
+// with those that came last. At the end of the run the others would leave the processor idle.
+func lastingLast(all []scenario.Scenario) {
+	slices.SortStableFunc(all, func(a, b scenario.Scenario) int {
+		return cmp.Compare(slices.Index(lasting(), a.Name), slices.Index(lasting(), b.Name))
+	})
+}
+
 // Every scenario that the rig can run, those with many orders in a sample. Operators that see
 // the whole cluster would see the other scenarios: theirs come first, one at a time.
 func TestScenarios(t *testing.T) {
 	all, err := scenario.Load()
 	require.NoError(t, err)
+	lastingLast(all)
 	run := func(clusterWide bool, also func(*testing.T)) {
 		for _, family := range all {
 			for _, s := range family.Variants(false) {
