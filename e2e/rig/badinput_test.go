@@ -211,7 +211,7 @@ func mistakes() []mistake {
 // P7, P11: whatever blocks is named in time, with the object and what to do, and
 // undoing the mistake mends it.
 func TestMistakesAreNamedAndMended(t *testing.T) {
-	r := rig.New(t, plane, rig.Options{Tolerate: takingDown(), ClusterWide: true})
+	r := rig.New(t, plane, rig.Options{Tolerate: takingDown(), ClusterWide: true, Remedies: kubectl})
 	r.Start(rig.Operators()...)
 	t.Cleanup(func() {
 		r.Delete(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "k3-class"}})

@@ -9,7 +9,11 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
-var plane *controlplane.ControlPlane
+var (
+	plane *controlplane.ControlPlane
+	// kubectl is what all tests of the package have shown that it takes.
+	kubectl = rig.NewKubectl()
+)
 
 func TestMain(m *testing.M) {
 	var loud io.Writer

@@ -26,7 +26,7 @@ import (
 const trialTime = 30 * time.Second
 
 // Kubectl is what kubectl has shown it takes, of all rigs that share it: another command
-// that reads the same of another object only needs that object to be there.
+// that reads or edits another object in the same way only needs that object to be there.
 type Kubectl struct {
 	schemas func() (schemas, error) // read when a field is looked for first
 
@@ -39,16 +39,17 @@ func NewKubectl() *Kubectl {
 	return &Kubectl{schemas: sync.OnceValues(loadSchemas), takes: map[string]bool{}}
 }
 
-// known reports whether kubectl takes a command that reads.
+// known reports whether kubectl takes a command.
 func (k *Kubectl) known(c remedy.Command) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.takes[c.Shape()]
 }
 
-// learn notes that kubectl takes a command that describes or gets objects, or a log.
+// learn notes that kubectl takes a command that describes or gets objects, or a log, or
+// opens the editor: what it would change it asks the API server about each time.
 func (k *Kubectl) learn(c remedy.Command) {
-	if _, names := c.Targets(); c.Effect() != remedy.Reads || len(names) == 0 {
+	if _, names := c.Targets(); c.Effect() != remedy.Reads && c.Effect() != remedy.Edits || len(names) == 0 {
 		return
 	}
 	k.mu.Lock()
@@ -63,7 +64,7 @@ type remedies struct {
 	watcher *Watcher
 	shell   shell
 	kubectl *Kubectl
-	one     sync.Mutex // held while a command is tried: they cost more than what they look at
+	one     sync.Mutex // held while kubectl runs
 
 	// Under the watcher's lock: the messages that were seen, by the shapes of their
 	// commands, and whether a command of a shape was found to be right, false while
@@ -218,17 +219,13 @@ func (r *remedies) stays(ctx context.Context, key Key, command remedy.Command) b
 // judge says what is wrong with a command: it cannot be run as it is, a field that the
 // message names does not exist, or it changes what is changed back.
 func (r *remedies) judge(ctx context.Context, key Key, message string, command remedy.Command) error {
-	if r.kubectl.known(command) && r.there(ctx, command) {
-		return nil
+	if !r.kubectl.known(command) || !r.there(ctx, command) {
+		if err := r.run(ctx, command); err != nil {
+			return err
+		}
 	}
-	r.one.Lock()
-	defer r.one.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()
-	if err := r.shell.try(ctx, command); err != nil {
-		return err
-	}
-	r.kubectl.learn(command)
 	resource, targets := command.Targets()
 	kind := remedy.Kind(resource)
 	if resource != "" && kind == "" && command.Verb() != "explain" {
@@ -242,7 +239,20 @@ func (r *remedies) judge(ctx context.Context, key Key, message string, command r
 	return r.fieldExists(key, message, command)
 }
 
-// there reports whether the objects of a command that reads are there, and the container.
+// run has kubectl try a command, one at a time: it costs more than what it looks at.
+func (r *remedies) run(ctx context.Context, command remedy.Command) error {
+	r.one.Lock()
+	defer r.one.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, trialTime)
+	defer cancel()
+	if err := r.shell.try(ctx, command); err != nil {
+		return err
+	}
+	r.kubectl.learn(command)
+	return nil
+}
+
+// there reports whether the objects of a command are there, and the container.
 func (r *remedies) there(ctx context.Context, command remedy.Command) bool {
 	resource, targets := command.Targets()
 	at := slices.Index(command.Words, "-n")

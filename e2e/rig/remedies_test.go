@@ -2,12 +2,16 @@ package rig_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/remedy"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
@@ -85,6 +89,37 @@ func TestP11KubectlTakesEveryCommandOfAMessage(t *testing.T) {
 		}
 	}
 	t.Logf("%d texts, %d commands", len(texts), len(tried))
+}
+
+// That kubectl takes a command says nothing of objects that are not there, nor of fields.
+func TestACommandThatIsKnownIsStillJudged(t *testing.T) {
+	t.Parallel()
+	r, err := rig.Open(t.Context(), plane, rig.Options{Name: "known", Silence: time.Second, Remedies: rig.NewKubectl()})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, r.Close()) })
+	say := func(by, words, edit string) string {
+		g := pdGroup(by, 1)
+		g.Namespace = r.Namespace()
+		require.NoError(t, r.User().Create(t.Context(), g))
+		message := words + ": kubectl -n " + r.Namespace() + " edit pdgroup " + edit
+		g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonInvalidSpec, Message: message, LastTransitionTime: metav1.Now()}}
+		require.NoError(t, r.User().Status().Update(t.Context(), g))
+		return message
+	}
+	soon := func(what string, holds func() bool) {
+		require.Eventually(t, holds, rig.Patience, 50*time.Millisecond, what)
+	}
+	wrong := func(words string) bool {
+		return slices.ContainsFunc(r.Watcher.Violations(), func(v string) bool { return strings.Contains(v, words) })
+	}
+
+	right := say("a", "set spec.replicas", "a")
+	soon("it is right", func() bool { return slices.Contains(r.Watcher.Tried(), right) })
+	say("b", "reduce spec.replicas", "nobody")
+	soon("no such object", func() bool { return wrong(`pdgroups.groups.tidb.dev "nobody" not found`) })
+	say("c", "remove spec.replica", "c")
+	soon("no such field", func() bool { return wrong("a PDGroup has no field spec.replica,") })
+	assert.False(t, wrong(right))
 }
 
 func TestWhatKubectlDoesNotTakeIsNotTaken(t *testing.T) {

@@ -90,10 +90,8 @@ func (s *Set) Was(conditionType string) bool {
 
 // List returns the conditions in the order of the table.
 func (s *Set) List() []metav1.Condition {
-	table := v1alpha1.ConditionTable()
-	rank := func(c metav1.Condition) int {
-		return slices.IndexFunc(table, func(i v1alpha1.ConditionInfo) bool { return i.Type == c.Type })
-	}
+	types := v1alpha1.ConditionTypes()
+	rank := func(c metav1.Condition) int { return slices.Index(types, c.Type) }
 	out := slices.Clone(s.list)
 	slices.SortStableFunc(out, func(a, b metav1.Condition) int { return rank(a) - rank(b) })
 	return out

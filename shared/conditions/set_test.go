@@ -152,3 +152,11 @@ func TestTransitionsAreWhatAPersonWantsToHear(t *testing.T) {
 		})
 	}
 }
+
+func TestTheOrderOfAStatusIsTheOrderOfTheTable(t *testing.T) {
+	var table []string
+	for _, row := range v1alpha1.ConditionTable() {
+		table = append(table, row.Type)
+	}
+	assert.Equal(t, table, v1alpha1.ConditionTypes())
+}

@@ -305,6 +305,16 @@ func (i ConditionInfo) Has(reason string) bool { return slices.Contains(i.Reason
 // On reports whether the condition may stand on a kind.
 func (i ConditionInfo) On(kind string) bool { return slices.Contains(i.Kinds, kind) }
 
+// ConditionTypes returns the types of all conditions in the order in which a status has them,
+// which is the table's: the whole table takes long to make for every status.
+func ConditionTypes() []string {
+	return []string{
+		ConditionReady, ConditionUpToDate, ConditionReconciling, ConditionStalled, ConditionPaused,
+		ConditionDependenciesReady, ConditionBootstrapped, ConditionQuorumHealthy, ConditionStoresHealthy, ConditionHoldsRegions,
+		ConditionPodReady, ConditionVolumesReady, ConditionJoined, ConditionHealthy, ConditionDrained,
+	}
+}
+
 // ConditionTable returns what every condition means, who sets it and which
 // reasons it may carry: the writers, the status checker of the tests and
 // docs/conditions.md all read it.

@@ -36,7 +36,7 @@ func sent(writes []string) map[string]int {
 func TestABackupTakesFewWritesAndLittleTime(t *testing.T) {
 	for _, policy := range []v1alpha1.CleanupPolicy{v1alpha1.CleanupRetain, v1alpha1.CleanupDelete} {
 		t.Run(string(policy), func(t *testing.T) {
-			w := begin(t)
+			w := beginAlone(t)
 			w.serve()
 			b := w.backup("monday")
 			b.Spec.CleanupPolicy = policy
@@ -63,7 +63,7 @@ func TestABackupTakesFewWritesAndLittleTime(t *testing.T) {
 // Issue 21: 500 schedules cost nothing while none is due.
 func TestManySchedulesAreIdle(t *testing.T) {
 	const many, watched = 500, 10 * time.Second
-	w := begin(t)
+	w := beginAlone(t)
 	before := heap()
 	for n := range many {
 		s := &v1alpha1.BackupSchedule{ObjectMeta: w.Meta(fmt.Sprintf("s-%d", n))}

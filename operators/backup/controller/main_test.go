@@ -40,7 +40,15 @@ type world struct {
 	operator *stage.Operator
 }
 
+// begin makes a world and starts the operator in it, beside the worlds of other tests.
 func begin(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	return beginAlone(t)
+}
+
+// beginAlone is begin for a test that measures what the process uses.
+func beginAlone(t *testing.T) *world {
 	t.Helper()
 	w := &world{Stage: rig.Stage(t)}
 	w.group = &v1alpha1.TiDBGroup{ObjectMeta: w.Meta("basic-tidb"), Spec: v1alpha1.TiDBGroupSpec{

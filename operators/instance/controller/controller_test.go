@@ -91,7 +91,7 @@ func runTests(m *testing.M) (code int, err error) {
 			MetricsAddress: "0", ProbeAddress: "0", Concurrency: 8, ReconcileTimeout: time.Minute, ClientQPS: -1,
 		})
 	}()
-	code = m.Run()
+	code = controlplane.RunTests(m)
 	stop()
 	return code, <-stopped
 }

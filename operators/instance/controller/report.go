@@ -205,9 +205,9 @@ func partOf(instance *v1alpha1.Instance) part {
 		ObservedGeneration: status.ObservedGeneration, OperatorVersion: status.OperatorVersion, Reason: status.Reason, Message: status.Message, PodUID: status.PodUID, PodIP: status.PodIP, NodeName: status.NodeName,
 		Revision: status.Revision, MadeFrom: status.MadeFrom, Volumes: slices.Clone(status.Volumes),
 	}
-	table, types := v1alpha1.ConditionTable(), own()
-	for _, info := range table {
-		if c := meta.FindStatusCondition(status.Conditions, info.Type); c != nil && slices.Contains(types, info.Type) {
+	types := own()
+	for _, kind := range v1alpha1.ConditionTypes() {
+		if c := meta.FindStatusCondition(status.Conditions, kind); c != nil && slices.Contains(types, kind) {
 			out.Conditions = append(out.Conditions, *c)
 		}
 	}

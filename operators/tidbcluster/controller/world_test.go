@@ -21,6 +21,7 @@ type world struct {
 // begin makes a world and starts the operator in it.
 func begin(t *testing.T) *world {
 	t.Helper()
+	t.Parallel()
 	w := &world{Subject: stage.Try(rig.Stage(t), "basic", func() *v1alpha1.TidbCluster { return &v1alpha1.TidbCluster{} })}
 	w.operator = w.Operate(Definition())
 	w.Follow(&v1alpha1.TidbClusterList{}, nil)

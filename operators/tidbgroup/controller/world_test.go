@@ -68,6 +68,7 @@ type world struct {
 // begin makes a world with an instance operator, and starts the operator in it.
 func begin(t *testing.T) *world {
 	t.Helper()
+	t.Parallel()
 	w := &world{Subject: stage.Try(rig.Stage(t), "basic-tidb", func() *v1alpha1.TiDBGroup { return &v1alpha1.TiDBGroup{} })}
 	w.operator, w.labelled = w.operate()
 	w.Break("typo")

@@ -69,6 +69,7 @@ type world struct {
 // begin makes a world with an instance operator and a PDGroup, and starts the operator.
 func begin(t *testing.T) *world {
 	t.Helper()
+	t.Parallel()
 	w := &world{Subject: stage.Try(rig.Stage(t), "basic-tiproxy", func() *v1alpha1.TiProxyGroup { return &v1alpha1.TiProxyGroup{} }), config: &runningConfig{level: "info"}}
 	definition := Definition()
 	definition.Setup = func(ctx context.Context, env operator.Env) error {

@@ -1,6 +1,8 @@
 package stage
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"time"
 
@@ -10,36 +12,52 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
-// Versions returns the resourceVersion of everything in the namespace that an
-// operator may write, Events aside, by kind and name.
-func (s *Stage) Versions() map[string]string {
-	s.Helper()
-	out := map[string]string{}
+// written are the kinds that an operator may write, Events aside.
+func written() []schema.GroupVersionKind {
+	var out []schema.GroupVersionKind
 	for version, kinds := range map[schema.GroupVersion][]string{
 		v1alpha1.GroupVersion():   v1alpha1.Kinds(),
 		corev1.SchemeGroupVersion: {"Service", "ConfigMap"},
 		appsv1.SchemeGroupVersion: {"ControllerRevision"},
 	} {
 		for _, kind := range kinds {
-			s.addVersions(out, version.WithKind(kind))
+			out = append(out, version.WithKind(kind))
 		}
 	}
 	return out
 }
 
-func (s *Stage) addVersions(out map[string]string, kind schema.GroupVersionKind) {
+// Versions returns the resourceVersion of everything in the namespace that an
+// operator may write, Events aside, by kind and name.
+func (s *Stage) Versions() map[string]string {
 	s.Helper()
+	out := map[string]string{}
+	for _, kind := range written() {
+		for _, o := range s.metadata(kind).Items {
+			out[kind.Kind+" "+o.Name] = o.ResourceVersion
+		}
+	}
+	return out
+}
+
+// metadata returns that of all objects of a kind.
+func (s *Stage) metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
+	s.Helper()
+	list := metadataOf(kind)
+	require.NoError(s, s.Client.List(s.Context(), list, client.InNamespace(s.Namespace)))
+	return list
+}
+
+func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	require.NoError(s, s.Client.List(s.Context(), list, client.InNamespace(s.Namespace)))
-	for _, o := range list.Items {
-		out[kind.Kind+" "+o.Name] = o.ResourceVersion
-	}
+	return list
 }
 
 // Settled waits until nobody writes any more, and returns the Versions. PD is polled
@@ -60,20 +78,37 @@ func (s *Stage) Settled() map[string]string {
 func (s *Stage) Still(d time.Duration) {
 	s.Helper()
 	s.Settled()
-	look := func() map[string]string {
-		versions := s.Versions()
-		s.addVersions(versions, eventsv1.SchemeGroupVersion.WithKind("Event"))
-		return versions
+	ctx, cancel := context.WithCancel(s.Context())
+	defer cancel()
+	writes := make(chan string, 1) // the first one is enough
+	for _, kind := range append(written(), eventsv1.SchemeGroupVersion.WithKind("Event")) {
+		s.report(ctx, kind, writes)
 	}
-	before, end := look(), time.After(d)
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-end:
-			return
-		case <-ticker.C:
-			require.Equal(s, before, look(), "somebody writes while nothing changes")
+	end := time.NewTimer(d)
+	defer end.Stop()
+	select {
+	case what := <-writes:
+		require.Fail(s, "somebody writes while nothing changes", what)
+	case <-end.C:
+	}
+}
+
+// report tells of a write of an object of a kind from now on.
+func (s *Stage) report(ctx context.Context, kind schema.GroupVersionKind, writes chan<- string) {
+	s.Helper()
+	from := &metav1.ListOptions{ResourceVersion: s.metadata(kind).ResourceVersion}
+	events, err := s.Client.Watch(ctx, metadataOf(kind), client.InNamespace(s.Namespace), &client.ListOptions{Raw: from})
+	require.NoError(s, err)
+	go func() {
+		defer events.Stop()
+		for e := range events.ResultChan() {
+			if e.Type == watch.Bookmark {
+				continue
+			}
+			select {
+			case writes <- fmt.Sprintf("%s %s: %v", e.Type, kind.Kind, e.Object):
+			default:
+			}
 		}
-	}
+	}()
 }
