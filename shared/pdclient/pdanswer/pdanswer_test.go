@@ -115,10 +115,13 @@ func TestPD21ItemsOfAConfigurationHaveKeysWithDots(t *testing.T) {
 }
 
 func TestLabelsOfPlacesAreReadInTheirOrder(t *testing.T) {
-	for text, want := range map[string][]string{"zone,host": {"zone", "host"}, " zone , host ,": {"zone", "host"}, "": nil} {
+	for _, c := range []struct {
+		text string
+		want []string
+	}{{"zone,host", []string{"zone", "host"}}, {" zone , host ,", []string{"zone", "host"}}, {"", nil}} {
 		var v pd.View
-		AddReplicate(&v, Replicate{LocationLabels: text, PlacementRules: true})
-		assert.Equal(t, want, v.LocationLabels, "%q", text)
+		AddReplicate(&v, Replicate{LocationLabels: c.text, PlacementRules: true})
+		assert.Equal(t, c.want, v.LocationLabels, "%q", c.text)
 		assert.True(t, v.PlacementRules)
 	}
 }
