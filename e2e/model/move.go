@@ -272,7 +272,10 @@ func (c *Cluster) balancePeer(rules []Rule, idx index, now time.Time) bool {
 			continue
 		}
 		for _, r := range c.st.Regions {
-			if slices.ContainsFunc(r.Peers, func(p Peer) bool { return p.StoreID == to }) || !c.admits(r, s, rules) {
+			// Numbers first: most regions gain nothing, and the rest costs much more.
+			gains := func(p Peer) bool { return idx.peers[p.StoreID]-idx.peers[to] > gain }
+			there := func(p Peer) bool { return p.StoreID == to }
+			if !slices.ContainsFunc(r.Peers, gains) || slices.ContainsFunc(r.Peers, there) || !c.admits(r, s, rules) {
 				continue
 			}
 			for i, p := range r.Peers {

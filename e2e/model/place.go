@@ -22,7 +22,7 @@ func (c *Cluster) voterRules() []Rule {
 
 // ruled reports whether PD places regions by rules, and so looks at exclusive labels.
 func (c *Cluster) ruled() bool {
-	return c.section("replication")["enable-placement-rules"] == "true"
+	return c.parsed("replication")["enable-placement-rules"] == "true"
 }
 
 // admits reports whether a voter of a region may lie on a store: where a rule sends
