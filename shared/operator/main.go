@@ -162,6 +162,8 @@ type Reach struct {
 	Patience time.Duration
 	// Scope are the namespaces of its shard; nil for those of the flags.
 	Scope *shard.Scope
+
+	poller *pd.Poller // of all operators of the program
 }
 
 // NewManager builds the manager of a program with its controllers.
@@ -209,15 +211,14 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 			return nil, fmt.Errorf("add the look at Secrets: %w", err)
 		}
 	}
-	var poller *pd.Poller
 	if reach.Dial != nil {
-		poller = pd.NewPoller(reach.Dial)
-		if err := manager.Add(poller); err != nil {
+		reach.poller = pd.NewPoller(reach.Dial)
+		if err := manager.Add(reach.poller); err != nil {
 			return nil, fmt.Errorf("add PD poller: %w", err)
 		}
 	}
 	for _, definition := range program.Operators {
-		if err := addOperator(ctx, manager, definition, flags, reach, poller); err != nil {
+		if err := addOperator(ctx, manager, definition, flags, reach); err != nil {
 			return nil, err
 		}
 	}
@@ -232,7 +233,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 
 // addOperator adds an operator to a manager, with its metrics. All of a program ask PD
 // through one poller.
-func addOperator(ctx context.Context, manager ctrl.Manager, definition Definition, flags Flags, reach Reach, poller *pd.Poller) error {
+func addOperator(ctx context.Context, manager ctrl.Manager, definition Definition, flags Flags, reach Reach) error {
 	env := Env{
 		Name:     definition.Name,
 		Manager:  manager,
@@ -261,8 +262,8 @@ func addOperator(ctx context.Context, manager ctrl.Manager, definition Definitio
 	if env.Outcomes, err = newOutcomes(ctrlmetrics.Registry, definition.Kind); err != nil {
 		return err
 	}
-	if definition.Dialer != nil && poller != nil {
-		env.PD = poller.For(definition.Name)
+	if definition.Dialer != nil && reach.poller != nil {
+		env.PD = reach.poller.For(definition.Name)
 	}
 	if err := definition.Setup(ctx, env); err != nil {
 		return fmt.Errorf("set up %s operator: %w", definition.Name, err)

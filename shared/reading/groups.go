@@ -36,19 +36,19 @@ func ObserveGroups(ctx context.Context, c client.Reader, g v1alpha1.Group, s *ob
 
 // groupsOf reads the groups of a kind that share a group's PD.
 func groupsOf(ctx context.Context, c client.Reader, g v1alpha1.Group, list client.ObjectList) ([]v1alpha1.Group, error) {
-	out, err := Select(ctx, c, g.GetNamespace(), list,
-		func(other v1alpha1.Group) bool { return other.PDGroupName() == g.PDGroupName() }, index.OfPDGroup(g.PDGroupName()))
+	out, err := Select(ctx, c, list,
+		func(other v1alpha1.Group) bool { return other.PDGroupName() == g.PDGroupName() }, client.InNamespace(g.GetNamespace()), index.OfPDGroup(g.PDGroupName()))
 	if err != nil {
 		return nil, fmt.Errorf("list groups of PDGroup %s: %w", g.PDGroupName(), err)
 	}
 	return out, nil
 }
 
-// Select reads the groups of a kind and a namespace that are wanted. list is an
-// empty list of the kind. The namespace may hold hundreds of others: they are
-// looked at in the cache, unless an option finds what is wanted, and only that is copied.
-func Select(ctx context.Context, c client.Reader, namespace string, list client.ObjectList, wanted func(v1alpha1.Group) bool, options ...client.ListOption) ([]v1alpha1.Group, error) {
-	if err := c.List(ctx, list, append(options, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)...); err != nil {
+// Select reads the groups of a kind that are wanted among those that options find. list is an
+// empty list of the kind. There may be hundreds of others: they are looked at in the
+// cache, and only what is wanted is copied.
+func Select(ctx context.Context, c client.Reader, list client.ObjectList, wanted func(v1alpha1.Group) bool, options ...client.ListOption) ([]v1alpha1.Group, error) {
+	if err := c.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, err
 	}
 	var out []v1alpha1.Group

@@ -34,8 +34,8 @@ func keyOf(g v1alpha1.Group) groupKey { return groupKey{g.GroupKind(), g.GetName
 func (r *Reconciler) observe(ctx context.Context, c *v1alpha1.TidbCluster) (snapshot, error) {
 	s := snapshot{groups: map[groupKey]v1alpha1.Group{}, silent: map[groupKey]bool{}}
 	for _, component := range v1alpha1.ComponentTable() {
-		found, err := reading.Select(ctx, r.Client, c.Namespace, component.NewList(),
-			func(g v1alpha1.Group) bool { return concerns(g, c) }, index.OfTidbCluster(c.Name))
+		found, err := reading.Select(ctx, r.Client, component.NewList(),
+			func(g v1alpha1.Group) bool { return concerns(g, c) }, client.InNamespace(c.Namespace), index.OfTidbCluster(c.Name))
 		if err != nil {
 			return s, fmt.Errorf("list groups: %w", err)
 		}

@@ -114,7 +114,8 @@ func (r *steps) makeSecret(ctx context.Context, secret *corev1.Secret) (made boo
 // end the groups are read from the API server: another one may just have begun an upgrade.
 func (r *steps) order(ctx context.Context, g *v1alpha1.TiDBGroup, s snapshot, o statusport.Order) step.Outcome {
 	if o.Verb == statusport.Finish {
-		others, err := reading.Select(ctx, r.Live, g.Namespace, &v1alpha1.TiDBGroupList{}, func(other v1alpha1.Group) bool { return other.PDGroupName() == g.PDGroupName() })
+		others, err := reading.Select(ctx, r.Live, &v1alpha1.TiDBGroupList{},
+			func(other v1alpha1.Group) bool { return other.PDGroupName() == g.PDGroupName() }, client.InNamespace(g.Namespace))
 		if err != nil {
 			return step.Fail(v1alpha1.ReasonRequestFailed, fmt.Errorf("list TiDBGroups of PDGroup %s: %w", g.PDGroupName(), err))
 		}
