@@ -258,7 +258,9 @@ func (m *adapted) meanwhile(ctx context.Context, do func(context.Context) error)
 		return err
 	case err := <-m.ended:
 		cancel()
-		<-done
+		if late := <-done; late != nil && !errors.Is(late, context.Canceled) {
+			err = errors.Join(err, late)
+		}
 		return err
 	}
 }

@@ -97,6 +97,9 @@ func (o options) do(ctx context.Context) error {
 	if o.draw {
 		return bench.Draw(docs)
 	}
+	if o.adapter != "" {
+		return o.sideBySide(ctx)
+	}
 	if o.tls && o.processes {
 		return errors.New("-tls is measured with the operators in this process: leave -processes out")
 	}
@@ -109,23 +112,15 @@ func (o options) do(ctx context.Context) error {
 	if o.edits != 0 && (o.edits < 0 || o.processes || o.foreign != 0 || o.bad != 0 || o.restart || o.idle != 0 || o.base != "") {
 		return errors.New("-edits is a number of edits, and measured alone: try -clusters 20 -edits 50, without -processes, -foreign, -bad, -restart, -idle and -base")
 	}
-	if o.adapter != "" && (o.processes || o.restart || o.tls || o.floor || o.stores != 0 || o.bad != 0 || o.edits != 0 || o.base != "" || o.record != "") {
-		return errors.New("-adapter is measured alone and not recorded: leave all flags but -clusters, -idle and -foreign out")
-	}
 	rig.NewJournal(nil)
 	run, err := describe(ctx, o.record)
 	if err != nil {
 		return err
 	}
-	if run.Loaded() {
-		fmt.Printf("%.1f processes want a processor already: times will be too long, only counts can be compared\n", run.Load)
-	}
+	warn(run)
 	cases, err := o.cases()
 	if err != nil {
 		return err
-	}
-	if o.adapter != "" {
-		return o.sideBySide(ctx, cases)
 	}
 	for _, c := range cases {
 		if err := o.measure(ctx, c, &run); err != nil {
@@ -143,8 +138,38 @@ func (o options) do(ctx context.Context) error {
 	return bench.Record(docs, run)
 }
 
+// warn says that the machine is loaded, if it is.
+func warn(run bench.Run) {
+	if run.Loaded() {
+		fmt.Printf("%.1f processes want a processor already: times will be too long, only counts can be compared\n", run.Load)
+	}
+}
+
+// checkAdapter says what does not go with -adapter.
+func (o options) checkAdapter() error {
+	others := o.processes || o.restart || o.tls || o.floor || o.stores != 0 || o.bad != 0 || o.edits != 0
+	prints := o.requests || o.changes || o.functions != 0 || o.profile != "" || o.base != "" || o.record != ""
+	if others || prints {
+		return errors.New("-adapter is measured alone and not recorded: leave all flags but -clusters, -idle and -foreign out")
+	}
+	return nil
+}
+
 // sideBySide measures our operators and those of the adapters in the same way.
-func (o options) sideBySide(ctx context.Context, cases []bench.Case) error {
+func (o options) sideBySide(ctx context.Context) error {
+	if err := o.checkAdapter(); err != nil {
+		return err
+	}
+	rig.NewJournal(nil)
+	run, err := describe(ctx, "")
+	if err != nil {
+		return err
+	}
+	warn(run)
+	cases, err := o.cases()
+	if err != nil {
+		return err
+	}
 	adapters := []bench.Adapter{bench.Ours()}
 	for file := range strings.SplitSeq(o.adapter, ",") {
 		a, err := bench.ReadAdapter(file)
