@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -142,20 +141,18 @@ func (m *adapted) start(ctx context.Context) error {
 			return err
 		}
 		places := strings.NewReplacer(placeKubeconfig, kubeconfig, placeDatabases, m.databases, placeBench, itself)
-		var args []string
-		for _, arg := range p.Command {
-			args = append(args, places.Replace(arg))
+		var program []string
+		for _, word := range p.Command {
+			program = append(program, places.Replace(word))
+		}
+		env := map[string]string{}
+		for name, value := range p.Env {
+			env[name] = places.Replace(value)
 		}
 		within, cancel := context.WithCancel(ctx)
-		cmd := exec.CommandContext(within, args[0], args[1:]...) //nolint:gosec // who runs the bench names it
-		cmd.Env = os.Environ()
-		for name, value := range p.Env {
-			cmd.Env = append(cmd.Env, name+"="+places.Replace(value))
-		}
+		cmd := command(within, program, env)
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
-		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-		cmd.WaitDelay = stopTime
 		if err := cmd.Start(); err != nil {
 			cancel()
 			return fmt.Errorf("start process %s: %w", p.Name, err)

@@ -197,7 +197,7 @@ func Ours() Adapter {
 		a.Processes = append(a.Processes, AdapterProcess{
 			Name:    name,
 			Command: []string{placeBench, OperatorCommand, name, placeKubeconfig, placeDatabases},
-			Env:     map[string]string{"GOGC": "40", "GOMEMLIMIT": "100MiB"},
+			Env:     heap(name),
 		})
 	}
 	return a

@@ -218,21 +218,35 @@ func (p *processes) start(ctx context.Context, name, kubeconfig, databases strin
 		return fmt.Errorf("find this program: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, itself, OperatorCommand, name, kubeconfig, databases)
-	limit := "GOMEMLIMIT=100MiB"
-	if name == v1alpha1.OperatorAll {
-		limit = "GOMEMLIMIT=300MiB"
-	}
-	cmd.Env = append(os.Environ(), "GOGC=40", limit)
+	cmd := command(ctx, []string{itself, OperatorCommand, name, kubeconfig, databases}, heap(name))
 	cmd.Stderr = os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = stopTime
 	if err := cmd.Start(); err != nil {
 		cancel()
 		return fmt.Errorf("start %s operator: %w", name, err)
 	}
 	*p = append(*p, process{name: name, cmd: cmd, stop: cancel})
 	return nil
+}
+
+// heap is the environment of an operator that has the heap that its Deployment gives it.
+func heap(operator string) map[string]string {
+	out := map[string]string{"GOGC": "40", "GOMEMLIMIT": "100MiB"}
+	if operator == v1alpha1.OperatorAll {
+		out["GOMEMLIMIT"] = "300MiB"
+	}
+	return out
+}
+
+// command is a program with its arguments that is interrupted when the context ends.
+func command(ctx context.Context, program []string, env map[string]string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program[0], program[1:]...) //nolint:gosec // who runs the bench names it
+	cmd.Env = os.Environ()
+	for name, value := range env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = stopTime
+	return cmd
 }
 
 // stop ends all of them.

@@ -112,13 +112,7 @@ func (o options) do(ctx context.Context) error {
 	if o.edits != 0 && (o.edits < 0 || o.processes || o.foreign != 0 || o.bad != 0 || o.restart || o.idle != 0 || o.base != "") {
 		return errors.New("-edits is a number of edits, and measured alone: try -clusters 20 -edits 50, without -processes, -foreign, -bad, -restart, -idle and -base")
 	}
-	rig.NewJournal(nil)
-	run, err := describe(ctx, o.record)
-	if err != nil {
-		return err
-	}
-	warn(run)
-	cases, err := o.cases()
+	run, cases, err := o.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,11 +132,18 @@ func (o options) do(ctx context.Context) error {
 	return bench.Record(docs, run)
 }
 
-// warn says that the machine is loaded, if it is.
-func warn(run bench.Run) {
+// begin says what is measured and where, warns if the machine is loaded, and returns the cases.
+func (o options) begin(ctx context.Context) (bench.Run, []bench.Case, error) {
+	rig.NewJournal(nil)
+	run, err := describe(ctx, o.record)
+	if err != nil {
+		return run, nil, err
+	}
 	if run.Loaded() {
 		fmt.Printf("%.1f processes want a processor already: times will be too long, only counts can be compared\n", run.Load)
 	}
+	cases, err := o.cases()
+	return run, cases, err
 }
 
 // checkAdapter says what does not go with -adapter.
@@ -160,13 +161,7 @@ func (o options) sideBySide(ctx context.Context) error {
 	if err := o.checkAdapter(); err != nil {
 		return err
 	}
-	rig.NewJournal(nil)
-	run, err := describe(ctx, "")
-	if err != nil {
-		return err
-	}
-	warn(run)
-	cases, err := o.cases()
+	_, cases, err := o.begin(ctx)
 	if err != nil {
 		return err
 	}
