@@ -86,7 +86,7 @@ func MeasureAdapter(ctx context.Context, a Adapter, c Case) (out Adapted, err er
 		return out, fmt.Errorf("make a directory for the measurement: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(m.dir)) }()
-	planeOptions, err := rig.PlaneOptions()
+	planeOptions, err := c.Plane()
 	if err != nil {
 		return out, err
 	}

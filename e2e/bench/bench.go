@@ -35,6 +35,9 @@ type Case struct {
 	Idle time.Duration
 	// Restart has the operators stopped and started again in the end.
 	Restart bool
+	// Changes has what the versions of objects change counted, for which each is compared with
+	// the one before.
+	Changes bool
 	// TLS has each cluster speak TLS, MySQL too, with certificates of a CA of its own.
 	TLS bool
 	// Foreign is how many ConfigMaps, Secrets and Pods of 100 KiB of nobody there are, of
@@ -57,11 +60,10 @@ func (c Case) deadline() time.Duration {
 }
 
 // options are those of a rig in which a case is measured: with the operators' own patience, and
-// as much time to be silent as so many clusters take.
+// nobody who judges each version.
 func (c Case) options(name string) rig.Options {
 	out := rig.Options{
-		Name: name, ClusterWide: true, Delays: rig.Delays{Ready: ready}, Patience: status.Patience,
-		Silence: time.Duration(c.Clusters) * (clusterTime + time.Duration(c.Stores)*storeTime),
+		Name: name, ClusterWide: true, Unjudged: true, Delays: rig.Delays{Ready: ready}, Patience: status.Patience,
 	}
 	if c.Stores > 0 {
 		out.Nodes, out.Database = zoneNodes, scenario.Database{Speed: 20, Regions: c.Stores}
@@ -85,7 +87,7 @@ type Result struct {
 	Idle    *Cost `json:"idle,omitempty"`
 	Restart *Cost `json:"restart,omitempty"`
 	Roll    *Cost `json:"roll,omitempty"`
-	// Changes are what the versions of objects changed during the start.
+	// Changes are what the versions of objects changed during the start, if they were counted.
 	Changes map[rig.Change]int `json:"-"`
 }
 
@@ -144,7 +146,9 @@ func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (res
 	}
 	m := meter{rig: r, plane: plane}
 	result.Clusters, result.Stores = c.Clusters, c.Stores
-	r.Watcher.CountChanges()
+	if c.Changes {
+		r.Watcher.CountChanges()
+	}
 	began := time.Now()
 	result.Start, err = m.measure(func() error { return bringUp(ctx, r, c) })
 	result.Took, result.Changes = time.Since(began), r.Watcher.Changes()

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/tidb-groups/tidb-groups/e2e/rig"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
 // What runs took at most, of all processes together: 784 MiB and 41 files of this process
@@ -15,10 +17,14 @@ import (
 // of each kind. The files are those of the process that has most.
 const (
 	baseMemory    = 768 << 20
-	clusterMemory = 48 << 20
+	clusterMemory = 20 << 20
 	foreignMemory = 2560 << 10
 	baseFiles     = 128
 	clusterFiles  = 20
+	// baseHeap and clusterHeap are how much etcd and the API server may each take before they
+	// collect garbage more often.
+	baseHeap    = 2 << 30
+	clusterHeap = 4 << 20
 	// clusterMembers is how many members a cluster has that is measured without -stores.
 	clusterMembers = 8
 	// mostForeign is how many objects of nobody etcd has room for, of each kind: it takes 2 GiB.
@@ -35,6 +41,13 @@ type Machine struct {
 func Need(c Case) Machine {
 	n := int64(c.Clusters) + int64(c.Clusters*c.Stores)/clusterMembers
 	return Machine{Memory: baseMemory + n*clusterMemory + int64(c.Foreign)*foreignMemory, Files: baseFiles + n*clusterFiles}
+}
+
+// Plane is what the control plane of a case needs.
+func (c Case) Plane() (controlplane.Options, error) {
+	out, err := rig.PlaneOptions()
+	out.HeapLimit = baseHeap + int64(c.Clusters)*clusterHeap
+	return out, err
 }
 
 // Here is what this machine has.

@@ -13,6 +13,9 @@ func (c *Cluster) advance(now time.Time) {
 		c.lastStep = now
 		return
 	}
+	if now.Sub(c.lastStep) < shortest {
+		return
+	}
 	step := finest
 	for c.lastStep.Before(now) {
 		next := c.lastStep.Add(step)
@@ -45,6 +48,9 @@ func (c *Cluster) advance(now time.Time) {
 		}
 	}
 }
+
+// shortest is the shortest step through time: many questions at one moment are one step.
+const shortest = 10 * time.Millisecond
 
 // coarsest is the longest step through time in which nothing happens. A test
 // that lets days pass does not look at minutes.

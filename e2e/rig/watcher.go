@@ -14,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/objects"
@@ -78,6 +80,7 @@ type Watcher struct {
 	client    dynamic.Interface
 	namespace string
 	patience  time.Duration // with an operator that keeps silent
+	unjudged  bool          // only the newest version of each object is kept
 
 	mu         sync.Mutex
 	objects    map[Key]*unstructured.Unstructured
@@ -108,7 +111,7 @@ type silence struct {
 // WatchNamespace starts a watcher of a namespace whose operators are not this
 // process's: what they keep silent about is not held against them.
 func WatchNamespace(ctx context.Context, cfg *rest.Config, namespace string) (*Watcher, error) {
-	return watchNamespace(ctx, cfg, namespace, reasonDeadline)
+	return watchNamespace(ctx, cfg, newWatcher(namespace, reasonDeadline))
 }
 
 // newWatcher returns a watcher that sees nothing yet.
@@ -125,14 +128,17 @@ func newWatcher(namespace string, patience time.Duration) *Watcher {
 }
 
 // watchNamespace starts a watcher and returns when it sees all there is.
-func watchNamespace(ctx context.Context, cfg *rest.Config, namespace string, patience time.Duration) (*Watcher, error) {
+func watchNamespace(ctx context.Context, cfg *rest.Config, w *Watcher) (*Watcher, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("build watcher: %w", err)
 	}
-	w := newWatcher(namespace, patience)
 	w.client = client
 	arrivals := make(chan arrival, batch)
+	if w.unjudged {
+		go w.receive(ctx, arrivals)
+		return w, w.keep(ctx, arrivals)
+	}
 	for kind, resource := range watched() {
 		if err := w.watch(ctx, kind, resource, arrivals); err != nil {
 			return nil, err
@@ -212,6 +218,44 @@ func (w *Watcher) watch(ctx context.Context, kind string, resource schema.GroupV
 	return nil
 }
 
+// keep lets an informer of each kind bring the newest versions. Unlike a watch it lists anew when
+// the API server has forgotten where it was, so versions may be missed.
+func (w *Watcher) keep(ctx context.Context, arrivals chan<- arrival) error {
+	informers := dynamicinformer.NewFilteredDynamicSharedInformerFactory(w.client, 0, w.namespace, nil)
+	bring := func(event watch.EventType, object any) {
+		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = last.Obj
+		}
+		if object, ok := object.(*unstructured.Unstructured); ok {
+			select {
+			case arrivals <- arrival{event, object}:
+			case <-ctx.Done():
+			}
+		}
+	}
+	for kind, resource := range watched() {
+		informer := informers.ForResource(resource).Informer()
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { bring(watch.Added, o) },
+			UpdateFunc: func(_, o any) { bring(watch.Modified, o) },
+			DeleteFunc: func(o any) { bring(watch.Deleted, o) },
+		})
+		if err == nil {
+			err = informer.SetTransform(ctrlcache.TransformStripManagedFields())
+		}
+		if err != nil {
+			return fmt.Errorf("watch %s: %w", kind, err)
+		}
+	}
+	informers.Start(ctx.Done())
+	for resource, full := range informers.WaitForCacheSync(ctx.Done()) {
+		if !full {
+			return fmt.Errorf("list %s: %w", resource.Resource, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
 // see takes versions of objects in.
 func (w *Watcher) see(ctx context.Context, all ...arrival) {
 	if ctx.Err() != nil {
@@ -235,6 +279,9 @@ func (w *Watcher) see(ctx context.Context, all ...arrival) {
 			w.remedies.try(ctx, t)
 		}()
 	}
+	if w.unjudged {
+		return
+	}
 	for _, one := range all {
 		w.ask(ctx, one.event, one.object)
 	}
@@ -252,6 +299,10 @@ func (w *Watcher) take(event watch.EventType, object *unstructured.Unstructured)
 		delete(w.objects, key)
 	} else {
 		w.objects[key] = object
+		w.identify(key, object)
+	}
+	if w.unjudged {
+		return
 	}
 	for _, broken := range slices.Concat(invariants.Check(object), w.history.judge(event, object, time.Now())) {
 		w.note(object, broken)
@@ -279,8 +330,15 @@ func (w *Watcher) wake() {
 	w.changed = make(chan struct{})
 }
 
+// identify keeps every UID that a pod or claim of a name ever had.
+func (w *Watcher) identify(key Key, object *unstructured.Unstructured) {
+	if (key.Kind == kindPod || key.Kind == kindClaim) && !slices.Contains(w.uids[key], object.GetUID()) {
+		w.uids[key] = append(w.uids[key], object.GetUID())
+	}
+}
+
 // mark keeps the first time at which an object existed and each of its
-// conditions was True, and every UID that a pod or claim of a name ever had.
+// conditions was True.
 func (w *Watcher) mark(event watch.EventType, object *unstructured.Unstructured) {
 	if event == watch.Deleted {
 		return
@@ -296,10 +354,6 @@ func (w *Watcher) mark(event watch.EventType, object *unstructured.Unstructured)
 		if c.Status == metav1.ConditionTrue {
 			first(c.Type)
 		}
-	}
-	key := Key{Kind: object.GetKind(), Name: object.GetName()}
-	if (key.Kind == kindPod || key.Kind == kindClaim) && !slices.Contains(w.uids[key], object.GetUID()) {
-		w.uids[key] = append(w.uids[key], object.GetUID())
 	}
 }
 

@@ -200,7 +200,7 @@ func (o options) cases() ([]bench.Case, error) {
 		if err != nil || n < 1 {
 			return nil, fmt.Errorf("-clusters %q: %q is no number of clusters: try -clusters 1,20", o.clusters, field)
 		}
-		c := bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart, TLS: o.tls, Stores: max(o.stores, 0)}
+		c := bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart, TLS: o.tls, Changes: o.changes, Stores: max(o.stores, 0)}
 		out = append(out, c)
 		c.Foreign = max(o.foreign, 0)
 		if err := here.Lacks(c); err != nil {
@@ -222,7 +222,7 @@ func (o options) cases() ([]bench.Case, error) {
 // measure measures a case in the way that is asked for, prints the figures and adds them to a run.
 func (o options) measure(ctx context.Context, c bench.Case, to *bench.Run) error {
 	if o.bad > 0 {
-		found, err := on(ctx, func(plane *controlplane.ControlPlane) (bench.Bad, error) {
+		found, err := on(ctx, c, func(plane *controlplane.ControlPlane) (bench.Bad, error) {
 			return bench.MeasureBad(ctx, plane, c, o.bad)
 		})
 		if err != nil {
@@ -233,7 +233,7 @@ func (o options) measure(ctx context.Context, c bench.Case, to *bench.Run) error
 		return found.Check()
 	}
 	if o.edits > 0 {
-		found, err := on(ctx, func(plane *controlplane.ControlPlane) (bench.Edits, error) {
+		found, err := on(ctx, c, func(plane *controlplane.ControlPlane) (bench.Edits, error) {
 			return bench.MeasureEdits(ctx, plane, c, o.edits)
 		})
 		if err == nil {
@@ -265,7 +265,7 @@ func (o options) measureHere(ctx context.Context, c bench.Case) (bench.Result, e
 	var floor time.Duration
 	if o.floor {
 		var err error
-		floor, err = on(ctx, func(plane *controlplane.ControlPlane) (time.Duration, error) {
+		floor, err = on(ctx, c, func(plane *controlplane.ControlPlane) (time.Duration, error) {
 			return bench.MeasureFloor(ctx, plane, c)
 		}, bench.FloorController)
 		if err != nil {
@@ -273,7 +273,7 @@ func (o options) measureHere(ctx context.Context, c bench.Case) (bench.Result, e
 		}
 		fmt.Printf("%d clusters of bare StatefulSets Ready in %s\n", c.Clusters, floor.Round(100*time.Millisecond))
 	}
-	result, err := on(ctx, func(plane *controlplane.ControlPlane) (bench.Result, error) { return bench.Measure(ctx, plane, c) })
+	result, err := on(ctx, c, func(plane *controlplane.ControlPlane) (bench.Result, error) { return bench.Measure(ctx, plane, c) })
 	if err != nil {
 		return result, err
 	}
@@ -362,7 +362,7 @@ func describe(ctx context.Context, what string) (bench.Run, error) {
 func measureProcesses(ctx context.Context, c bench.Case) ([]bench.Processes, error) {
 	var out []bench.Processes
 	for _, together := range []bool{false, true} {
-		found, err := on(ctx, func(plane *controlplane.ControlPlane) (bench.Processes, error) {
+		found, err := on(ctx, c, func(plane *controlplane.ControlPlane) (bench.Processes, error) {
 			return bench.MeasureProcesses(ctx, plane, c, together)
 		})
 		if err != nil {
@@ -374,9 +374,9 @@ func measureProcesses(ctx context.Context, c bench.Case) ([]bench.Processes, err
 	return out, nil
 }
 
-// on measures something on a control plane of its own.
-func on[T any](ctx context.Context, measure func(*controlplane.ControlPlane) (T, error), controllers ...string) (result T, err error) {
-	planeOptions, err := rig.PlaneOptions()
+// on measures something of a case on a control plane of its own.
+func on[T any](ctx context.Context, c bench.Case, measure func(*controlplane.ControlPlane) (T, error), controllers ...string) (result T, err error) {
+	planeOptions, err := c.Plane()
 	if err != nil {
 		return result, err
 	}

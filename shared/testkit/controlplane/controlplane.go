@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -36,7 +37,7 @@ const (
 const (
 	// heapGrowth of each process, in percent of what was in use after the last collection.
 	heapGrowth = 400
-	// heapLimit of the control plane's processes, in bytes, from which on they collect more often.
+	// heapLimit of etcd and of the API server, in bytes, from which on they collect more often.
 	heapLimit = 2 << 30
 )
 
@@ -57,6 +58,9 @@ type Options struct {
 	// APIServerFlags are passed to kube-apiserver, without the leading dashes,
 	// and win over what this package sets.
 	APIServerFlags map[string]string
+	// HeapLimit is from how many bytes on etcd and the API server collect garbage more often;
+	// 2 GiB if zero. A limit below what they must keep has them do little else.
+	HeapLimit int64
 }
 
 // ControlPlane is a running Kubernetes API. Its methods may be called from
@@ -172,7 +176,8 @@ func (cp *ControlPlane) configure(programs string, options Options) error {
 	existing := false // a stray $USE_EXISTING_CLUSTER must not lead tests to a real cluster
 	cp.env.UseExistingCluster = &existing
 
-	etcdPath, err := cp.guardian.wrap("etcd", filepath.Join(programs, "etcd"))
+	limit := cmp.Or(options.HeapLimit, heapLimit)
+	etcdPath, err := cp.guardian.wrap("etcd", filepath.Join(programs, "etcd"), limit)
 	if err != nil {
 		return err
 	}
@@ -182,7 +187,7 @@ func (cp *ControlPlane) configure(programs string, options Options) error {
 	}
 	cp.env.ControlPlane.Etcd = &envtest.Etcd{Path: etcdPath, DataDir: dirs["etcd"], Out: etcdLog, Err: etcdLog}
 
-	serverPath, err := cp.guardian.wrap("kube-apiserver", filepath.Join(programs, "kube-apiserver"))
+	serverPath, err := cp.guardian.wrap("kube-apiserver", filepath.Join(programs, "kube-apiserver"), limit)
 	if err != nil {
 		return err
 	}

@@ -55,10 +55,10 @@ func (g *guardian) note(name string, pid int) error {
 func (g *guardian) notePath(name string) string { return filepath.Join(g.root, name+".pid") }
 
 // wrap returns the path of a script that notes its own process and then becomes
-// the program. It is for programs that others start.
-func (g *guardian) wrap(name, program string) (string, error) {
+// the program, with a heap of limit bytes. It is for programs that others start.
+func (g *guardian) wrap(name, program string, limit int64) (string, error) {
 	path := filepath.Join(g.root, name+".sh")
-	script := fmt.Sprintf("#!/bin/sh\necho $$ >%s\nexport GOGC=%d GOMEMLIMIT=%d\nexec %s \"$@\"\n", quote(g.notePath(name)), heapGrowth, heapLimit, quote(program))
+	script := fmt.Sprintf("#!/bin/sh\necho $$ >%s\nexport GOGC=%d GOMEMLIMIT=%d\nexec %s \"$@\"\n", quote(g.notePath(name)), heapGrowth, limit, quote(program))
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		return "", fmt.Errorf("wrap %s: %w", name, err)
 	}
