@@ -13,14 +13,17 @@ import (
 )
 
 // What runs took at most, of all processes together: 784 MiB and 41 files of this process
-// with one cluster, 1070 MiB and 159 with 8, and 2364 MiB more among 1000 objects of nobody
-// of each kind. The files are those of the process that has most.
+// with one cluster, 1070 MiB and 159 with 8, 3.4 GiB with 100, 4.8 GiB and 4501 with 300, and
+// 2364 MiB more among 1000 objects of nobody of each kind. The files are those of the process
+// that has most.
 const (
-	baseMemory    = 768 << 20
-	clusterMemory = 20 << 20
-	foreignMemory = 2560 << 10
-	baseFiles     = 128
-	clusterFiles  = 20
+	baseMemory    = 896 << 20
+	clusterMemory = 12 << 20
+	// clusterGarbage is what the API server does not collect until its heap is at baseHeap.
+	clusterGarbage = 16 << 20
+	foreignMemory  = 2560 << 10
+	baseFiles      = 128
+	clusterFiles   = 16
 	// baseHeap and clusterHeap are how much etcd and the API server may each take before they
 	// collect garbage more often.
 	baseHeap    = 2 << 30
@@ -40,7 +43,8 @@ type Machine struct {
 // Need is what a case needs.
 func Need(c Case) Machine {
 	n := int64(c.Clusters) + int64(c.Clusters*c.Stores)/clusterMembers
-	return Machine{Memory: baseMemory + n*clusterMemory + int64(c.Foreign)*foreignMemory, Files: baseFiles + n*clusterFiles}
+	garbage := min(n*clusterGarbage, baseHeap)
+	return Machine{Memory: baseMemory + garbage + n*clusterMemory + int64(c.Foreign)*foreignMemory, Files: baseFiles + n*clusterFiles}
 }
 
 // Plane is what the control plane of a case needs.

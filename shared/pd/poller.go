@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -29,6 +30,8 @@ type Poller struct {
 type polls struct {
 	dial   Dialer
 	timing Timing
+	// turns to poll while something moves, and while nothing does
+	moving, steady flowcontrol.RateLimiter
 
 	mu          sync.Mutex
 	ctx         context.Context // of Start; nil before
@@ -56,6 +59,7 @@ func NewPoller(dial Dialer, options ...PollerOption) *Poller {
 	for _, option := range options {
 		option(p)
 	}
+	p.moving, p.steady = p.timing.turns(), p.timing.turns()
 	return p
 }
 
@@ -183,19 +187,35 @@ func (p *Poller) loop(ctx context.Context, w *watch) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	begin := time.Time{}
+	kicked := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.kicked:
+			kicked = true
 			timer.Reset(time.Until(begin.Add(pace.kicked())))
 			continue
 		case <-timer.C:
 		}
+		if err := p.turn(w, kicked).Wait(ctx); err != nil {
+			return // the context has ended
+		}
+		kicked = false
 		begin = time.Now()
 		polled := p.poll(ctx, w)
 		timer.Reset(pace.next(polled, time.Since(begin)))
 	}
+}
+
+// turn is who says when the next poll may begin.
+func (p *Poller) turn(w *watch, kicked bool) flowcontrol.RateLimiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if kicked || w.moving() {
+		return p.moving
+	}
+	return p.steady
 }
 
 // poll is what came of one question to a PD.

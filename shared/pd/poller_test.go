@@ -3,6 +3,7 @@ package pd_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"testing"
@@ -227,6 +228,48 @@ func TestABlackHoleDelaysNobodyElse(t *testing.T) {
 		v, ok := b.View(basic)
 		assert.True(t, ok, "the deadline of a poll is two seconds")
 		assert.ErrorIs(t, v.Err, context.DeadlineExceeded)
+	})
+}
+
+func TestManyPDsThatMoveShareTheTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		name := func(kind string, at int) types.NamespacedName {
+			return types.NamespacedName{Namespace: "default", Name: fmt.Sprint(kind, at)}
+		}
+		const moving, steady = 300, 40
+		for at := range moving {
+			b.fakes[name("moving", at)] = &fake{begin: time.Now()}
+		}
+		for at := range steady {
+			b.fakes[name("steady", at)] = &fake{begin: time.Now()}
+		}
+		for at := range moving {
+			b.Watch(name("moving", at), true)
+		}
+		for at := range steady {
+			b.Watch(name("steady", at), false)
+		}
+		pass(500 * time.Millisecond)
+		for at := range steady {
+			assert.Equal(t, seconds(0), b.fakes[name("steady", at)].take(), "who moves takes no turn of who does not")
+		}
+		asked := b.Ask(t.Context(), name("moving", moving-1))
+		require.NoError(t, asked.Err)
+		assert.Equal(t, seconds(0.5), b.fakes[name("moving", moving-1)].take(), "who is about to act does not wait")
+
+		pass(60*time.Second - 500*time.Millisecond)
+		all, least, most := 0, 1000, 0
+		for at := range moving {
+			n := len(b.fakes[name("moving", at)].take())
+			all, least, most = all+n, min(least, n), max(most, n)
+		}
+		assert.InDelta(t, 50+50*60, all, 50, "fifty in a second, and fifty at once in the beginning")
+		assert.LessOrEqual(t, most-least, 2, "each as often as the others")
+		for at := range steady {
+			assert.Len(t, b.fakes[name("steady", at)].take(), 6, "at 10 s, 20 s … 60 s")
+		}
 	})
 }
 

@@ -1,6 +1,10 @@
 package pd
 
-import "time"
+import (
+	"time"
+
+	"k8s.io/client-go/util/flowcontrol"
+)
 
 // Timing says how often a PD is polled.
 type Timing struct {
@@ -25,14 +29,19 @@ type Timing struct {
 	// Late is how many polls in a row may miss the Deadline, after one that was
 	// answered, before PD counts as silent. They are repeated after Fast.
 	Late int
+	// PerSecond is how many polls of PDs of which something moves a process begins in a second,
+	// and how many of all others, each in the order in which they are due: of hundreds each is
+	// asked less often. Who is about to act (Ask) does not wait.
+	PerSecond int
 	// Handover is after how long a poll that met no leader asks once more. A leader
 	// that hands over leaves the members without one for some milliseconds.
 	Handover time.Duration
 }
 
 // DefaultTiming polls every 10 s when steady and, while something moves, from
-// every 200 ms to every second. A PD that does not answer is named within 4.2 s,
-// so that a condition can tell of it within 5 s.
+// every 200 ms to every second, as long as no more than 500 are steady and 50 move in one
+// process. A PD that does not answer is named within 4.2 s, so that a condition can tell of
+// it within 5 s.
 func DefaultTiming() Timing {
 	return Timing{
 		Deadline: 2 * time.Second,
@@ -44,7 +53,14 @@ func DefaultTiming() Timing {
 		Ease:     1,
 		Late:     1,
 		Handover: 300 * time.Millisecond,
+
+		PerSecond: 50, // a poll costs an operator some 2 ms of processor time
 	}
+}
+
+// turns are handed out PerSecond; the first of them at once.
+func (t Timing) turns() flowcontrol.RateLimiter {
+	return flowcontrol.NewTokenBucketRateLimiter(float32(t.PerSecond), t.PerSecond)
 }
 
 // pace is the course of the polls of one PD.
