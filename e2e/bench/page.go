@@ -35,6 +35,8 @@ type Run struct {
 	Bad []Bad `json:"bad,omitempty"`
 	// Edits are runs in which a person edited a cluster under load.
 	Edits []Edits `json:"edits,omitempty"`
+	// Growth are runs in which clusters came some at a time.
+	Growth []Growth `json:"growth,omitempty"`
 }
 
 // kind of a run: runs of one commit and different kinds stand beside each other.
@@ -48,6 +50,8 @@ func (r Run) kind() string {
 		return "bad"
 	case len(r.Edits) > 0:
 		return "edits"
+	case len(r.Growth) > 0:
+		return "growth"
 	default:
 		return "results"
 	}
@@ -178,6 +182,7 @@ func Tables(runs []Run) string {
 		return out.String()
 	}
 	floorTable(&out, runs)
+	growthTable(&out, runs)
 	processTable(&out, runs)
 	foreignTable(&out, runs)
 	badTable(&out, runs)

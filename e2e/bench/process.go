@@ -298,13 +298,19 @@ func processor(pid int) (time.Duration, error) {
 
 // memory is what the process holds that no file could give back: its heap and stacks.
 func (p process) memory() (int64, error) {
-	proc, err := procfs.NewProc(p.cmd.Process.Pid)
+	bytes, err := memory(p.cmd.Process.Pid)
 	if err != nil {
 		return 0, fmt.Errorf("read the memory of the %s operator: %w", p.name, err)
+	}
+	return bytes, nil
+}
+
+// memory is what a process keeps for itself, in bytes, without its code.
+func memory(pid int) (int64, error) {
+	proc, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, err
 	}
 	status, err := proc.NewStatus()
-	if err != nil {
-		return 0, fmt.Errorf("read the memory of the %s operator: %w", p.name, err)
-	}
-	return int64(status.RssAnon), nil //nolint:gosec // no process has so much
+	return int64(status.RssAnon), err //nolint:gosec // no process has so much
 }

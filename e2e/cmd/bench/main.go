@@ -6,6 +6,7 @@
 //	bench -draw                             no measurement: docs/performance.md again, from its figures
 //	bench -clusters 10 -bad 10              one in ten never becomes Ready
 //	bench -clusters 20 -edits 50            how soon an edit is acted on while 20 clusters start
+//	bench -clusters 300 -at-a-time 100      what clusters cost among those that are there
 //	bench -clusters 8 -adapter other.yaml   another operator and ours, side by side
 //	bench -clusters 4 -foreign 200          among objects of nobody, and without; -processes for memory
 package main
@@ -50,6 +51,7 @@ type options struct {
 	bad       int
 	floor     bool
 	edits     int
+	atATime   int
 	stores    int
 	base      string
 	adapter   string
@@ -79,6 +81,7 @@ func run() int {
 	flag.IntVar(&o.bad, "bad", 0, "have one cluster in so many never become Ready, print what both kinds cost, and fail if something is written in a loop")
 	flag.BoolVar(&o.floor, "floor", false, "measure first how long bare StatefulSets of as many pods take, in no order")
 	flag.IntVar(&o.edits, "edits", 0, "have a person edit one more cluster, at most so many times while the others start and once after each of five restarts, and print how soon the operators act on it")
+	flag.IntVar(&o.atATime, "at-a-time", 0, "create so many of the clusters at a time, the next ones when these are Ready, and print what each wave costs among those that are there")
 	flag.IntVar(&o.stores, "stores", 0, "give each cluster so many TiKV stores over three zones, and roll them in the end")
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")
 	flag.BoolVar(&o.draw, "draw", false, "write tables and pictures of docs/performance.md again from docs/performance.json, and measure nothing")
@@ -111,6 +114,9 @@ func (o options) do(ctx context.Context) error {
 	}
 	if o.edits != 0 && (o.edits < 0 || o.processes || o.foreign != 0 || o.bad != 0 || o.restart || o.idle != 0 || o.base != "") {
 		return errors.New("-edits is a number of edits, and measured alone: try -clusters 20 -edits 50, without -processes, -foreign, -bad, -restart, -idle and -base")
+	}
+	if o.atATime != 0 && (o.atATime < 0 || o.processes || o.foreign != 0 || o.bad != 0 || o.edits != 0 || o.restart || o.floor || o.stores != 0 || o.base != "") {
+		return errors.New("-at-a-time is a number of clusters, and measured alone: try -clusters 300 -at-a-time 100 -idle 1m, without -processes, -foreign, -bad, -edits, -restart, -floor, -stores and -base")
 	}
 	run, cases, err := o.begin(ctx)
 	if err != nil {
@@ -239,6 +245,16 @@ func (o options) measure(ctx context.Context, c bench.Case, to *bench.Run) error
 		if err == nil {
 			fmt.Println(found)
 			to.Edits = append(to.Edits, found)
+		}
+		return err
+	}
+	if o.atATime > 0 {
+		found, err := on(ctx, c, func(plane *controlplane.ControlPlane) (bench.Growth, error) {
+			return bench.MeasureGrowth(ctx, plane, c, o.atATime, func(w bench.Wave) { fmt.Println(w) })
+		})
+		if err == nil {
+			phase("idle", found.Idle)
+			to.Growth = append(to.Growth, found)
 		}
 		return err
 	}

@@ -1,0 +1,147 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/shared/status"
+	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
+)
+
+// afterwards is for how long what a wave still writes is counted as its own: words of a status
+// wait, and then there is nothing left.
+const afterwards = 2 * status.Patience
+
+// Growth tells what clusters cost among those that are there already.
+type Growth struct {
+	// Waves of clusters, one after the other.
+	Waves []Wave `json:"waves"`
+	// Idle is what all clusters used in the end, when nothing was left to do; nil if not measured.
+	Idle *Cost `json:"idle,omitempty"`
+}
+
+// Wave are clusters that were created at once when all others were Ready.
+type Wave struct {
+	// There were so many clusters before, and Clusters came.
+	There    int `json:"there"`
+	Clusters int `json:"clusters"`
+	// Took is the time from the first one's creation until all were Ready.
+	Took time.Duration `json:"took"`
+	// Cost is what was asked and used until then and for two seconds more, by the others too.
+	Cost Cost `json:"cost"`
+	// Memory is what each process keeps for itself in the end, without its code, in bytes.
+	Memory map[string]int64 `json:"memory"`
+}
+
+// here is the process of the benchmark among those whose memory is told.
+const here = "benchmark"
+
+// String tells it on a line.
+func (w Wave) String() string {
+	n := float64(w.Clusters)
+	return fmt.Sprintf("%4d clusters beside %4d: Ready in %5.1f s, per cluster %.1f writes, %.1f reads, %.0f reconciles, %.0f ms of operators, %.0f ms of kube-apiserver; it keeps %d MiB, etcd %d, the benchmark with its operators %d",
+		w.Clusters, w.There, w.Took.Seconds(), float64(w.Cost.Writes)/n, float64(w.Cost.Reads)/n, float64(w.Cost.reconciled())/n, ms(w.Cost.Operators())/n, ms(w.Cost.ControlPlane[apiserver])/n,
+		w.Memory[apiserver]>>20, w.Memory[etcd]>>20, w.Memory[here]>>20)
+}
+
+// Names of the control plane's processes.
+const (
+	apiserver = "kube-apiserver"
+	etcd      = "etcd"
+)
+
+// MeasureGrowth creates the clusters of a case so many at a time, the next ones when these are
+// Ready, and tells of each wave when it is.
+func MeasureGrowth(ctx context.Context, plane *controlplane.ControlPlane, c Case, atATime int, tell func(Wave)) (out Growth, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.deadline())
+	defer cancel()
+	r, err := rig.Open(ctx, plane, c.options("growth"))
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if err := r.StartOperators(ctx, rig.Operators()...); err != nil {
+		return out, err
+	}
+	m := meter{rig: r, plane: plane}
+	for there := 0; there < c.Clusters; there += atATime {
+		w, err := m.wave(ctx, there, min(atATime, c.Clusters-there))
+		if err != nil {
+			return out, err
+		}
+		tell(w)
+		out.Waves = append(out.Waves, w)
+	}
+	if c.Idle > 0 {
+		if out.Idle, err = optional(m.measure(func() error { return idle(ctx, c.Idle) })); err != nil {
+			return out, err
+		}
+	}
+	for _, alarm := range r.Alarms() {
+		err = errors.Join(err, errors.New(alarm.String()))
+	}
+	return out, err
+}
+
+// wave creates clusters and measures them.
+func (m meter) wave(ctx context.Context, there, clusters int) (w Wave, err error) {
+	w = Wave{There: there, Clusters: clusters, Memory: map[string]int64{}}
+	began := time.Now()
+	w.Cost, err = m.measure(func() error {
+		for at := range clusters {
+			if err := create(ctx, m.rig, cluster(clusterName(there+at), m.rig.Namespace())); err != nil {
+				return err
+			}
+		}
+		err := m.rig.Await(ctx, eachOnce(clusters, func(o rig.Objects, at int) error {
+			return o.Converged(v1alpha1.KindTidbCluster, clusterName(there+at))
+		}))
+		w.Took = time.Since(began)
+		return errors.Join(err, idle(ctx, afterwards))
+	})
+	if err != nil {
+		return w, err
+	}
+	w.Cost.Functions, w.Cost.Profile = nil, nil
+	pids, err := m.plane.Processes()
+	if err != nil {
+		return w, err
+	}
+	pids[here] = os.Getpid()
+	for name, pid := range pids {
+		if w.Memory[name], err = memory(pid); err != nil {
+			return w, fmt.Errorf("read the memory of %s: %w", name, err)
+		}
+	}
+	return w, nil
+}
+
+// growthTable tells what clusters cost among others.
+func growthTable(out *strings.Builder, runs []Run) {
+	if !slices.ContainsFunc(runs, func(r Run) bool { return len(r.Growth) > 0 }) {
+		return
+	}
+	out.WriteString("\n### Growth\n\n" +
+		"Clusters are created some at a time, in one namespace, the next ones when these are Ready. What they cost has in it what all that are there cost meanwhile. Memory is what the processes keep for themselves after each wave, without their code; the benchmark has all operators and the simulated databases in it.\n\n" +
+		"| commit | clusters there | created | all Ready, s | writes | reads | reconciles | operators, ms | kube-apiserver, ms | memory of kube-apiserver, etcd, benchmark, MiB |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, run := range runs {
+		for _, g := range run.Growth {
+			for _, w := range g.Waves {
+				n := float64(w.Clusters)
+				fmt.Fprintf(out, "| %s | %d | %d | %.1f | %.0f | %.0f | %.0f | %.0f | %.0f | %d, %d, %d |\n", run.label(), w.There, w.Clusters, w.Took.Seconds(),
+					float64(w.Cost.Writes)/n, float64(w.Cost.Reads)/n, float64(w.Cost.reconciled())/n, ms(w.Cost.Operators())/n, ms(w.Cost.ControlPlane[apiserver])/n,
+					w.Memory[apiserver]>>20, w.Memory[etcd]>>20, w.Memory[here]>>20)
+			}
+			if g.Idle != nil {
+				fmt.Fprintf(out, "| | | nothing to do for %s | | %d in all | %d in all | | %.0f in all | %.0f in all | |\n", g.Idle.Took.Round(time.Second), g.Idle.Writes, g.Idle.Reads, ms(g.Idle.Operators()), ms(g.Idle.ControlPlane[apiserver]))
+			}
+		}
+	}
+}
