@@ -5,6 +5,8 @@
 MODULES   = apis shared operators deploy e2e
 # The test double of TiKV stands apart: it needs TiDB's requirements, and a cold build takes minutes.
 APART     = e2e/tikv
+# The packages of e2e whose tests take minutes, the longest first.
+LASTING   = ./rig ./installation ./bench ./campaign
 OPERATORS = $(notdir $(patsubst %/controller,%,$(wildcard operators/*/controller)))
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  ?= -s -w -X github.com/tidb-groups/tidb-groups/shared/operator.version=$(VERSION)
@@ -69,7 +71,8 @@ vulncheck: ## Look for known vulnerabilities that code can reach; fails if the d
 
 test: ## Run every test that needs neither root nor containers
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
-	$(call each,test,go test -timeout 30m ./...)
+	@# Packages that take minutes come first, and three at a time: they wait for a third of their time or more.
+	$(call each,test,go test -p 3 -timeout 30m $$([ $$module != e2e ] || echo $(LASTING)) ./...)
 	go -C $(APART) test -ldflags=-checklinkname=0 -timeout 15m ./...
 	@# These read files of other modules, by which Go does not tell that a result is outdated.
 	go -C e2e test -count=1 ./mutants ./architecture ./remedy

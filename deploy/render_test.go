@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -22,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
-	"sigs.k8s.io/yaml"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
@@ -98,10 +98,10 @@ func build(t *testing.T, files filesys.FileSystem, dir string) []*unstructured.U
 	require.NoError(t, err)
 	var out []*unstructured.Unstructured
 	for _, resource := range rendered.Resources() {
-		text, err := resource.AsYAML()
+		text, err := resource.MarshalJSON() // what AsYAML writes as YAML
 		require.NoError(t, err)
 		o := &unstructured.Unstructured{}
-		require.NoError(t, yaml.Unmarshal(text, &o.Object))
+		require.NoError(t, json.Unmarshal(text, &o.Object))
 		out = append(out, o)
 	}
 	return out

@@ -14,6 +14,7 @@ import (
 
 // The programs of this package's tests can be our operators, as the bench can.
 func TestAnotherOperatorIsMeasuredByItsAdapter(t *testing.T) {
+	t.Parallel()
 	a, err := ReadAdapter("adapters/one-process.yaml")
 	require.NoError(t, err)
 	got, err := MeasureAdapter(t.Context(), a, Case{Clusters: 1, Idle: 5 * time.Second})
@@ -35,6 +36,7 @@ func TestAnotherOperatorIsMeasuredByItsAdapter(t *testing.T) {
 }
 
 func TestAProcessThatEndsEndsTheMeasurement(t *testing.T) {
+	t.Parallel()
 	a, err := ReadAdapter("adapters/one-process.yaml")
 	require.NoError(t, err)
 	a.Processes = []AdapterProcess{{Name: "all", Command: []string{"/bin/sh", "-c", "echo no such flag: {kubeconfig} >&2; exit 3"}}}

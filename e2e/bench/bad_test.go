@@ -13,6 +13,7 @@ import (
 // P9, P10: a cluster that crashes for ever costs its neighbour nothing, and itself no writes
 // once it has said why.
 func TestABadClusterWritesNothingInALoop(t *testing.T) {
+	t.Parallel()
 	found, err := measureBad(t.Context(), plane, Case{Clusters: 2, Idle: 15 * time.Second}, 2, settleBad)
 	require.NoError(t, err)
 	require.NoError(t, found.Check())

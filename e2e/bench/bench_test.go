@@ -17,7 +17,8 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
-// plane is the control plane of this package's tests.
+// plane is the control plane of this package's tests. Those that measure the processor time of
+// this process or how soon something happens run alone, before those that mostly wait.
 var plane *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestTheFloorIsTimedUntilThePodsOfAllStatefulSetsAreReady(t *testing.T) {
+	t.Parallel()
 	options, err := rig.PlaneOptions()
 	require.NoError(t, err)
 	options.Controllers = append(options.Controllers, FloorController)
