@@ -165,13 +165,18 @@ func foreignTable(out *strings.Builder, runs []Run) {
 	}
 }
 
-// openForeign opens a rig among so many objects of nobody as a case asks for.
+// openForeign opens a rig among so many objects of nobody as a case asks for, when no kind is
+// just made any more.
 func openForeign(ctx context.Context, plane *controlplane.ControlPlane, options rig.Options, c Case) (*rig.Rig, error) {
 	r, err := rig.Open(ctx, plane, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := fillForeign(ctx, plane, r.Namespace(), c.Foreign); err != nil {
+	err = fillForeign(ctx, plane, r.Namespace(), c.Foreign)
+	if err == nil {
+		err = awaitKinds(ctx, plane.Config)
+	}
+	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil

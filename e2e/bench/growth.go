@@ -62,7 +62,7 @@ const (
 func MeasureGrowth(ctx context.Context, plane *controlplane.ControlPlane, c Case, atATime int, tell func(Wave)) (out Growth, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.deadline())
 	defer cancel()
-	r, err := rig.Open(ctx, plane, c.options("growth"))
+	r, err := openForeign(ctx, plane, c.options("growth"), c)
 	if err != nil {
 		return out, err
 	}

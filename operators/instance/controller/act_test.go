@@ -20,7 +20,7 @@ import (
 // as it is after it, so that nobody takes the Instance for up to date in between.
 func TestAVolumeThatHasJustBeenAskedToGrowIsNotUpToDate(t *testing.T) {
 	s := world(t, func(s *observation.Snapshot) { s.Volumes[0].Template.Storage = resource.MustParse("2Gi") })
-	r := &reconciler{operator.Env{
+	r := &reconciler{Env: operator.Env{
 		Client:   fake.NewClientBuilder().WithObjects(s.Volumes[0].Claim.DeepCopy()).Build(),
 		Recorder: events.NewFakeRecorder(1),
 	}}

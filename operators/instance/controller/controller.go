@@ -17,6 +17,8 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/expiry"
+	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
+	"github.com/tidb-groups/tidb-groups/operators/instance/volumeclaim"
 	"github.com/tidb-groups/tidb-groups/shared/operator"
 	"github.com/tidb-groups/tidb-groups/shared/queueing"
 	"github.com/tidb-groups/tidb-groups/shared/step"
@@ -48,6 +50,7 @@ func Definition() operator.Definition {
 
 type reconciler struct {
 	operator.Env
+	places observation.Places
 }
 
 func setup(_ context.Context, env operator.Env) error {
@@ -70,30 +73,49 @@ func setup(_ context.Context, env operator.Env) error {
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	instance := &v1alpha1.Instance{}
 	if err := r.Client.Get(ctx, request.NamespacedName, instance); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.places.Forget(request.NamespacedName)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	s := r.observe(ctx, instance)
 	if s.Gone {
 		return reconcile.Result{}, nil
 	}
+	result, recorded, err := r.pass(ctx, s)
+	if err != nil || !recorded {
+		return result, err
+	}
+	// Nothing but the pod is left to do: it does not wait until the caches show the claims.
+	if same, err := r.readAgain(ctx, s); err != nil || !same {
+		return result, err
+	}
+	result, _, err = r.pass(ctx, s)
+	return result, err
+}
+
+// pass plans for a snapshot, carries the plan out and reports. recorded says that the status
+// has just recorded the claims which a pod waited for.
+func (r *reconciler) pass(ctx context.Context, s *observation.Snapshot) (result reconcile.Result, recorded bool, err error) {
 	p := makePlan(s)
 	acted := r.act(ctx, s, p)
 	switch {
 	case acted.Err != nil && apierrors.IsConflict(acted.Err):
 		// What was planned rests on an old version: plan again, say nothing.
-		return reconcile.Result{RequeueAfter: step.ConflictDelay}, nil
+		return reconcile.Result{RequeueAfter: step.ConflictDelay}, false, nil
 	case p.RemoveFinalizer && acted.Kind == step.KindDone:
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, false, nil
 	}
 	found := report(s, p, acted, r.Now())
 	wait, err := r.Status.Write(ctx, s.Instance, &found.before, &found.after, found.transitions)
 	switch {
 	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: step.ConflictDelay}, nil
+		return reconcile.Result{RequeueAfter: step.ConflictDelay}, false, nil
 	case err != nil:
-		return reconcile.Result{}, err
+		return reconcile.Result{}, false, err
 	}
-	return found.outcome.ResultWithin(found.lookAgain(), wait)
+	result, err = found.outcome.ResultWithin(found.lookAgain(), wait)
+	return result, s.Pod == nil && acted.Kind == step.KindDone && volumeclaim.Records(found.before.Volumes, found.after.Volumes), err
 }
 
 // instanceOf returns the Instance that a pod or claim belongs to, by its

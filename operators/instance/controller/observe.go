@@ -76,6 +76,27 @@ func (r *reconciler) observe(ctx context.Context, instance *v1alpha1.Instance) *
 	return s
 }
 
+// readAgain reads the Instance whose claims have just been recorded from the API server, and
+// reports whether its spec is still the one that they were made for: a pod is made of what is
+// recorded there, and of no older spec. The claims and that there is no pod were read, or made,
+// right before.
+func (r *reconciler) readAgain(ctx context.Context, s *observation.Snapshot) (same bool, err error) {
+	live := &v1alpha1.Instance{}
+	switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Instance), live); {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read Instance %s: %w", s.Instance.Name, err)
+	case live.UID != s.Instance.UID || live.Generation != s.Instance.Generation:
+		return false, nil // a deletion is another generation, too
+	}
+	s.Instance, s.Now = live, r.Now()
+	for at := range s.Volumes {
+		s.Volumes[at].Recorded = observation.RecordedClaim(live, s.Volumes[at].Template.Name)
+	}
+	return true, nil
+}
+
 // observeNode looks at a node.
 func (r *reconciler) observeNode(ctx context.Context, name string) (observation.NodeState, error) {
 	node := &corev1.Node{}
@@ -124,20 +145,25 @@ func get[T client.Object](ctx context.Context, read reader, instance *v1alpha1.I
 // observeVolume finds out whether the volume of a claim is tied to nodes. A
 // volume's place never changes: what status says of it already is not asked
 // again, unless the pod finds no place and an earlier version may not have
-// noted which nodes are the volume's. Volumes belong to no namespace; a
-// namespaced installation may not read them and goes without.
+// noted which nodes are the volume's; what status is to say is remembered until it does.
+// Volumes belong to no namespace; a namespaced installation may not read them and goes
+// without.
 func (r *reconciler) observeVolume(ctx context.Context, s *observation.Snapshot, v *observation.Volume) error {
 	if v.Claim == nil || v.Claim.Spec.VolumeName == "" || !r.ClusterScoped {
 		return nil
 	}
-	name := v.Claim.Spec.VolumeName
-	for _, known := range s.Instance.Status.Volumes {
-		if known.Name == v.Template.Name && known.PersistentVolume == name {
-			v.Bound, v.Place = name, observation.Place{Bound: known.NodeBound, Nodes: known.Nodes}
-			if len(known.Nodes) > 0 || s.Pod == nil || !podstate.FindsNoNode(s.Pod) {
-				return nil
-			}
+	name, instance := v.Claim.Spec.VolumeName, client.ObjectKeyFromObject(s.Instance)
+	place, said := observation.SaidPlace(s.Instance, v.Template.Name, name)
+	if said {
+		r.places.Forget(instance)
+		v.Bound, v.Place = name, place
+		if len(place.Nodes) > 0 || s.Pod == nil || !podstate.FindsNoNode(s.Pod) {
+			return nil
 		}
+	}
+	if place, noted := r.places.Find(instance, v.Claim.UID); noted {
+		v.Bound, v.Place = name, place
+		return nil
 	}
 	pv := &corev1.PersistentVolume{}
 	err := r.Live.Get(ctx, client.ObjectKey{Name: name}, pv)
@@ -148,6 +174,9 @@ func (r *reconciler) observeVolume(ctx context.Context, s *observation.Snapshot,
 		return fmt.Errorf("read PersistentVolume %s: %w", name, err)
 	}
 	v.Bound, v.Place = name, observation.PlaceOf(pv, v.Claim)
+	if !said {
+		r.places.Note(instance, v.Claim.UID, v.Place)
+	}
 	return nil
 }
 

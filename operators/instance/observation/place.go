@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
 // selectedNode is the annotation by which Kubernetes' scheduler tells for which
@@ -70,4 +72,15 @@ func pinned(term corev1.NodeSelectorTerm, made string) (bool, []string) {
 // Tied finds a volume that can be used on some nodes only; -1 if there is none.
 func Tied(s *Snapshot) int {
 	return slices.IndexFunc(s.Volumes, func(v Volume) bool { return len(v.Place.Nodes) > 0 })
+}
+
+// SaidPlace returns where a PersistentVolume can be used by what an Instance's status says of
+// the volume that has it, and whether it says so.
+func SaidPlace(instance *v1alpha1.Instance, volume, pv string) (Place, bool) {
+	for _, v := range instance.Status.Volumes {
+		if v.Name == volume && v.PersistentVolume == pv {
+			return Place{Bound: v.NodeBound, Nodes: v.Nodes}, true
+		}
+	}
+	return Place{}, false
 }

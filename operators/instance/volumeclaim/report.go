@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
@@ -52,6 +53,18 @@ func Status(s *observation.Snapshot, p *planning.Plan) []v1alpha1.VolumeStatus {
 		out = append(out, status)
 	}
 	return out
+}
+
+// Records reports whether a status records the claim of each volume, and the one before did not.
+func Records(before, after []v1alpha1.VolumeStatus) bool {
+	claims := func(volumes []v1alpha1.VolumeStatus) (out []types.UID) {
+		for _, v := range volumes {
+			out = append(out, v.ClaimUID)
+		}
+		return out
+	}
+	now := claims(after)
+	return !slices.Contains(now, "") && !slices.Equal(claims(before), now)
 }
 
 // isRefusal reports whether a reason is one for which the API server does not take
