@@ -93,8 +93,8 @@ func MeasureGrowth(ctx context.Context, plane *controlplane.ControlPlane, c Case
 // wave creates clusters and measures them.
 func (m meter) wave(ctx context.Context, there, clusters int) (w Wave, err error) {
 	w = Wave{There: there, Clusters: clusters, Memory: map[string]int64{}}
-	began := time.Now()
 	w.Cost, err = m.measure(func() error {
+		began := time.Now()
 		for at := range clusters {
 			if err := create(ctx, m.rig, cluster(clusterName(there+at), m.rig.Namespace())); err != nil {
 				return err

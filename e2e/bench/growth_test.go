@@ -19,7 +19,7 @@ func TestClustersThatComeAreMeasuredAmongThoseThatAreThere(t *testing.T) {
 	for at, w := range found.Waves {
 		assert.Equal(t, at, w.There)
 		assert.Equal(t, 1, w.Clusters)
-		assert.Greater(t, w.Cost.Took, w.Took+afterwards-time.Millisecond, "what comes afterwards counts too")
+		assert.GreaterOrEqual(t, w.Cost.Took, w.Took+afterwards, "what comes afterwards counts too")
 		assert.Greater(t, w.Cost.Writes, 100)
 		for _, name := range []string{apiserver, etcd, here} {
 			assert.Positive(t, w.Memory[name], name)
