@@ -103,20 +103,8 @@ func (o options) do(ctx context.Context) error {
 	if o.adapter != "" {
 		return o.sideBySide(ctx)
 	}
-	if o.tls && o.processes {
-		return errors.New("-tls is measured with the operators in this process: leave -processes out")
-	}
-	if (o.floor || o.stores != 0) && (o.processes || o.foreign != 0 || o.bad != 0) {
-		return errors.New("-floor and -stores are measured with the operators in this process: leave -processes, -foreign and -bad out")
-	}
-	if o.bad != 0 && (o.processes || o.foreign != 0 || o.restart || o.base != "") {
-		return errors.New("-bad is measured alone: leave -processes, -foreign, -restart and -base out")
-	}
-	if o.edits != 0 && (o.edits < 0 || o.processes || o.foreign != 0 || o.bad != 0 || o.restart || o.idle != 0 || o.base != "") {
-		return errors.New("-edits is a number of edits, and measured alone: try -clusters 20 -edits 50, without -processes, -foreign, -bad, -restart, -idle and -base")
-	}
-	if o.atATime != 0 && (o.atATime < 0 || o.processes || o.foreign != 0 || o.bad != 0 || o.edits != 0 || o.restart || o.floor || o.stores != 0 || o.base != "") {
-		return errors.New("-at-a-time is a number of clusters, and measured alone: try -clusters 300 -at-a-time 100 -idle 1m, without -processes, -foreign, -bad, -edits, -restart, -floor, -stores and -base")
+	if err := o.check(); err != nil {
+		return err
 	}
 	run, cases, err := o.begin(ctx)
 	if err != nil {
@@ -136,6 +124,27 @@ func (o options) do(ctx context.Context) error {
 		return nil
 	}
 	return bench.Record(docs, run)
+}
+
+// check says which flags do not go together.
+func (o options) check() error {
+	if o.tls && o.processes {
+		return errors.New("-tls is measured with the operators in this process: leave -processes out")
+	}
+	if (o.floor || o.stores != 0) && (o.processes || o.foreign != 0 || o.bad != 0) {
+		return errors.New("-floor and -stores are measured with the operators in this process: leave -processes, -foreign and -bad out")
+	}
+	if o.bad != 0 && (o.processes || o.foreign != 0 || o.restart || o.base != "") {
+		return errors.New("-bad is measured alone: leave -processes, -foreign, -restart and -base out")
+	}
+	others := o.processes || o.foreign != 0 || o.bad != 0 || o.restart || o.base != ""
+	if o.edits != 0 && (o.edits < 0 || others || o.idle != 0) {
+		return errors.New("-edits is a number of edits, and measured alone: try -clusters 20 -edits 50, without -processes, -foreign, -bad, -restart, -idle and -base")
+	}
+	if o.atATime != 0 && (o.atATime < 0 || others || o.edits != 0 || o.floor || o.stores != 0) {
+		return errors.New("-at-a-time is a number of clusters, and measured alone: try -clusters 300 -at-a-time 100 -idle 1m, without -processes, -foreign, -bad, -edits, -restart, -floor, -stores and -base")
+	}
+	return nil
 }
 
 // begin says what is measured and where, warns if the machine is loaded, and returns the cases.
