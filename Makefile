@@ -71,7 +71,7 @@ vulncheck: ## Look for known vulnerabilities that code can reach; fails if the d
 
 test: ## Run every test that needs neither root nor containers
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
-	@# Packages that take minutes come first, and three at a time: they wait for a third of their time or more.
+	@# Packages that take minutes come first, and three run at a time: many of them wait more than they compute.
 	$(call each,test,go test -p 3 -timeout 30m $$([ $$module != e2e ] || echo $(LASTING)) ./...)
 	go -C $(APART) test -ldflags=-checklinkname=0 -timeout 15m ./...
 	@# These read files of other modules, by which Go does not tell that a result is outdated.

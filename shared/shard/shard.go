@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ const (
 	// gather is how long a run goes on after a first change, so that labels which are set
 	// together are one change.
 	gather = time.Second
-	// shortest is how long a run lasts at least: each begins with full lists.
+	// shortest is how long a run lasts at least, unless Of says it: each begins with full lists.
 	shortest = 10 * time.Second
 	// patience bounds the first list of namespaces, and the write of an Event.
 	patience = 30 * time.Second
@@ -44,6 +45,9 @@ type Of struct {
 	Shard string
 	// Operator is the name of the program.
 	Operator string
+
+	// shortest is how long a run lasts at least; 10 s if zero.
+	shortest time.Duration
 }
 
 // Serve runs an operator for the namespaces of a shard until the context ends: run returns
@@ -83,7 +87,7 @@ func (o Of) once(ctx context.Context, changed <-chan struct{}, run func(context.
 		return o.early(ctx, err)
 	case <-changed:
 	}
-	more := time.NewTimer(max(gather, time.Until(began.Add(shortest))))
+	more := time.NewTimer(max(gather, time.Until(began.Add(cmp.Or(o.shortest, shortest)))))
 	defer more.Stop()
 	select {
 	case err := <-ended:

@@ -57,9 +57,11 @@ func TestP12AnOperatorRunsForTheNamespacesOfItsShard(t *testing.T) {
 	require.NoError(t, err)
 
 	ctx, cancel := context.WithCancel(t.Context())
+	const shortest = 2 * time.Second
 	runs, ended := make(chan *Scope), make(chan error, 1)
+	began := time.Now()
 	go func() {
-		ended <- Of{Shard: "a", Operator: "pdgroup"}.Serve(ctx, plane.Config, func(ctx context.Context, s *Scope) error {
+		ended <- Of{Shard: "a", Operator: "pdgroup", shortest: shortest}.Serve(ctx, plane.Config, func(ctx context.Context, s *Scope) error {
 			runs <- s
 			<-ctx.Done()
 			return nil
@@ -82,6 +84,7 @@ func TestP12AnOperatorRunsForTheNamespacesOfItsShard(t *testing.T) {
 	label(t, c, blog, "a")
 	label(t, c, shop, "a")
 	second := <-runs
+	assert.GreaterOrEqual(t, time.Since(began), shortest, "a run lasts for some time, whatever changes")
 	assert.ElementsMatch(t, []string{blog, shop}, second.Namespaces(), "labels that are set together are one change")
 	assert.False(t, reconciled(first, shop), "what has left comes back in the next run only")
 	assert.True(t, reconciled(second, blog))

@@ -14,6 +14,7 @@ import (
 // PD-22: etcd itself keeps the cluster's ID and the member's, forgets the others,
 // and takes none of them back with its old data.
 func TestAForcedMemberForgetsTheOthersAndKeepsTheCluster(t *testing.T) {
+	t.Parallel()
 	first, second, survivor := config(t, "pd-0"), config(t, "pd-1"), config(t, "pd-2")
 	s0 := start(t, first)
 	lead(t, s0)

@@ -187,6 +187,7 @@ func TestARestartKeepsClusterStoresAndIdsAndIgnoresTheFirstMembersFlag(t *testin
 }
 
 func TestJoining(t *testing.T) {
+	t.Parallel()
 	cfg := config(t, "pd-0")
 	s := start(t, cfg)
 	defer s.Close()
