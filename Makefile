@@ -71,6 +71,7 @@ vulncheck: ## Look for known vulnerabilities that code can reach; fails if the d
 
 test: ## Run every test that needs neither root nor containers
 	@$(TOOL) etcd kube-apiserver kube-controller-manager kubectl >/dev/null
+	@echo "testing $(MODULES), in this order; e2e begins with $(LASTING), and tells nothing for some ten minutes on two cores"
 	@# Packages that take minutes come first, and three run at a time: many of them wait more than they compute.
 	$(call each,test,go test -p 3 -timeout 30m $$([ $$module != e2e ] || echo $(LASTING)) ./...)
 	go -C $(APART) test -ldflags=-checklinkname=0 -timeout 15m ./...

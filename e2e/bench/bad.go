@@ -118,13 +118,7 @@ func measureBad(ctx context.Context, plane *controlplane.ControlPlane, c Case, e
 	if err := out.measure(ctx, beside{good, bad}, c, settle); err != nil {
 		return out, err
 	}
-	for _, r := range []*rig.Rig{good, bad} {
-		seen := r.Observed()
-		for _, wrong := range append(seen.Alarms, seen.Violations...) {
-			err = errors.Join(err, errors.New(wrong))
-		}
-	}
-	return out, err
+	return out, errors.Join(wrong(good.Observed()), wrong(bad.Observed()))
 }
 
 // beside are the rigs of clusters that can and that cannot become Ready.

@@ -163,17 +163,29 @@ func Measure(ctx context.Context, plane *controlplane.ControlPlane, c Case) (res
 	}
 	seen := r.Observed()
 	err = errors.Join(err, r.StopOperators(context.WithoutCancel(ctx), r.Running()...))
-	for _, bad := range append(seen.Alarms, seen.Violations...) {
-		err = errors.Join(err, errors.New(bad))
-	}
+	return result, judge(err, seen, c.Clusters)
+}
+
+// judge adds to how a run with so many clusters ended what should not have been.
+func judge(err error, seen scenario.Observed, clusters int) error {
+	err = errors.Join(err, wrong(seen))
 	births := 0
 	for _, n := range seen.Births {
 		births += n
 	}
-	if err == nil && births != c.Clusters {
-		err = fmt.Errorf("%d cluster IDs were born for %d clusters", births, c.Clusters)
+	if err == nil && births != clusters {
+		err = fmt.Errorf("%d cluster IDs were born for %d clusters", births, clusters)
 	}
-	return result, err
+	return err
+}
+
+// wrong is an error that names the alarms and violations that were seen.
+func wrong(seen scenario.Observed) error {
+	var errs []error
+	for _, what := range append(seen.Alarms, seen.Violations...) {
+		errs = append(errs, errors.New(what))
+	}
+	return errors.Join(errs...)
 }
 
 func optional(c Cost, err error) (*Cost, error) { return &c, err }

@@ -45,9 +45,15 @@ const here = "benchmark"
 
 // String tells it on a line.
 func (w Wave) String() string {
+	return fmt.Sprintf("%4d clusters beside %4d: ", w.Clusters, w.There) + w.figures("Ready in %5.1f s, per cluster %.1f writes, %.1f reads, %.0f reconciles, %.0f ms of operators, %.0f ms of kube-apiserver; it keeps %d MiB, etcd %d, the benchmark with its operators %d")
+}
+
+// figures puts what a wave took, what each of its clusters cost and what the processes keep
+// into a format.
+func (w Wave) figures(format string) string {
 	n := float64(w.Clusters)
-	return fmt.Sprintf("%4d clusters beside %4d: Ready in %5.1f s, per cluster %.1f writes, %.1f reads, %.0f reconciles, %.0f ms of operators, %.0f ms of kube-apiserver; it keeps %d MiB, etcd %d, the benchmark with its operators %d",
-		w.Clusters, w.There, w.Took.Seconds(), float64(w.Cost.Writes)/n, float64(w.Cost.Reads)/n, float64(w.Cost.reconciled())/n, ms(w.Cost.Operators())/n, ms(w.Cost.ControlPlane[apiserver])/n,
+	return fmt.Sprintf(format, w.Took.Seconds(),
+		float64(w.Cost.Writes)/n, float64(w.Cost.Reads)/n, float64(w.Cost.reconciled())/n, ms(w.Cost.Operators())/n, ms(w.Cost.ControlPlane[apiserver])/n,
 		w.Memory[apiserver]>>20, w.Memory[etcd]>>20, w.Memory[here]>>20)
 }
 
@@ -84,10 +90,7 @@ func MeasureGrowth(ctx context.Context, plane *controlplane.ControlPlane, c Case
 			return out, err
 		}
 	}
-	for _, alarm := range r.Alarms() {
-		err = errors.Join(err, errors.New(alarm.String()))
-	}
-	return out, err
+	return out, judge(nil, r.Observed(), c.Clusters)
 }
 
 // wave creates clusters and measures them.
@@ -134,10 +137,7 @@ func growthTable(out *strings.Builder, runs []Run) {
 	for _, run := range runs {
 		for _, g := range run.Growth {
 			for _, w := range g.Waves {
-				n := float64(w.Clusters)
-				fmt.Fprintf(out, "| %s | %d | %d | %.1f | %.0f | %.0f | %.0f | %.0f | %.0f | %d, %d, %d |\n", run.label(), w.There, w.Clusters, w.Took.Seconds(),
-					float64(w.Cost.Writes)/n, float64(w.Cost.Reads)/n, float64(w.Cost.reconciled())/n, ms(w.Cost.Operators())/n, ms(w.Cost.ControlPlane[apiserver])/n,
-					w.Memory[apiserver]>>20, w.Memory[etcd]>>20, w.Memory[here]>>20)
+				fmt.Fprintf(out, "| %s | %d | %d | %s |\n", run.label(), w.There, w.Clusters, w.figures("%.1f | %.0f | %.0f | %.0f | %.0f | %.0f | %d, %d, %d"))
 			}
 			if g.Idle != nil {
 				fmt.Fprintf(out, "| | | nothing to do for %s | | %d in all | %d in all | | %.0f in all | %.0f in all | |\n", g.Idle.Took.Round(time.Second), g.Idle.Writes, g.Idle.Reads, ms(g.Idle.Operators()), ms(g.Idle.ControlPlane[apiserver]))

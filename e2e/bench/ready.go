@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/tidb-groups/tidb-groups/e2e/objects"
 )
 
 // readiness knows which clusters and pods of a namespace are ready.
@@ -64,14 +66,7 @@ func watchReady(ctx context.Context, config *rest.Config, a Adapter, namespace s
 
 // handler notes each version of an object.
 func (r *readiness) handler(note func(o *unstructured.Unstructured, there bool)) toolscache.ResourceEventHandler {
-	see := func(object any, there bool) {
-		if deleted, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-			object = deleted.Obj
-		}
-		o, ok := object.(*unstructured.Unstructured)
-		if !ok {
-			return
-		}
+	return objects.Handler(func(o *unstructured.Unstructured, there bool) {
 		r.lock.Lock()
 		defer r.lock.Unlock()
 		note(o, there)
@@ -79,12 +74,7 @@ func (r *readiness) handler(note func(o *unstructured.Unstructured, there bool))
 		case r.changed <- struct{}{}:
 		default: // one look will do for both
 		}
-	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { see(o, true) },
-		UpdateFunc: func(_, o any) { see(o, true) },
-		DeleteFunc: func(o any) { see(o, false) },
-	}
+	})
 }
 
 // await waits until so many clusters, and the pods of so many, are ready.

@@ -236,16 +236,18 @@ func (r *Rig) Alarms() []model.Alarm {
 func (r *Rig) Consent(claims ...string) { r.Watcher.Consent(claims...) }
 
 // Await implements scenario.World: it looks at every version of every object,
-// and gives up as soon as there is an alarm or a violation. An unjudged rig does neither:
-// [Rig.Observed] tells in the end.
+// and gives up as soon as there is an alarm or a violation. An unjudged rig asks the databases
+// for alarms in the end only: with hundreds, each look would take as long as all.
 func (r *Rig) Await(ctx context.Context, holds func(Objects) error) error {
-	if r.options.Unjudged {
-		return r.Watcher.Await(ctx, holds)
-	}
 	var bad error // the watcher is locked while it calls
-	err := r.Watcher.Await(ctx, func(o Objects) error {
+	alarmed := func() bool {
 		if alarms := r.Alarms(); len(alarms) > 0 {
 			bad = fmt.Errorf("alarm: %s", alarms[0])
+		}
+		return bad != nil
+	}
+	err := r.Watcher.Await(ctx, func(o Objects) error {
+		if !r.options.Unjudged && alarmed() {
 			return nil
 		}
 		if violations := r.Watcher.violations; len(violations) > 0 {
@@ -254,6 +256,9 @@ func (r *Rig) Await(ctx context.Context, holds func(Objects) error) error {
 		}
 		return holds(o)
 	})
+	if r.options.Unjudged && bad == nil {
+		alarmed()
+	}
 	return errors.Join(err, bad)
 }
 

@@ -15,15 +15,6 @@ import (
 )
 
 func TestAnUnjudgedWatcherKeepsTheNewestVersionsAndJudgesNone(t *testing.T) {
-	claim := func() *corev1.PersistentVolumeClaim {
-		return &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: "data", Labels: map[string]string{"version": "first"}},
-			Spec: corev1.PersistentVolumeClaimSpec{
-				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "lost",
-				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-			},
-		}
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 	t.Cleanup(cancel)
 	r, err := rig.Open(ctx, plane, rig.Options{Name: "unjudged", Unjudged: true})
@@ -38,10 +29,20 @@ func TestAnUnjudgedWatcherKeepsTheNewestVersionsAndJudgesNone(t *testing.T) {
 		}
 	}
 
-	one := claim()
-	one.Namespace = r.Namespace()
-	require.NoError(t, r.User().Create(ctx, one))
-	require.NoError(t, r.Await(ctx, version("first")))
+	create := func() *corev1.PersistentVolumeClaim {
+		claim := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: "data", Labels: map[string]string{"version": "first"}},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "lost",
+				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			},
+		}
+		require.NoError(t, r.User().Create(ctx, claim))
+		require.NoError(t, r.Await(ctx, version("first")))
+		return claim
+	}
+
+	one := create()
 	one.Labels["version"] = "second"
 	require.NoError(t, r.User().Update(ctx, one))
 	require.NoError(t, r.Await(ctx, version("second")))
@@ -52,10 +53,7 @@ func TestAnUnjudgedWatcherKeepsTheNewestVersionsAndJudgesNone(t *testing.T) {
 		}
 		return nil
 	}))
-	another := claim()
-	another.Namespace = r.Namespace()
-	require.NoError(t, r.User().Create(ctx, another))
-	require.NoError(t, r.Await(ctx, version("first")))
+	create()
 
 	assert.Len(t, r.Watcher.UIDs()[rig.Key{Kind: "PersistentVolumeClaim", Name: "data"}], 2, "both claims of the name")
 	assert.Empty(t, r.Watcher.Violations(), "that a claim was deleted is nobody's business")

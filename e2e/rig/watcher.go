@@ -222,24 +222,19 @@ func (w *Watcher) watch(ctx context.Context, kind string, resource schema.GroupV
 // the API server has forgotten where it was, so versions may be missed.
 func (w *Watcher) keep(ctx context.Context, arrivals chan<- arrival) error {
 	informers := dynamicinformer.NewFilteredDynamicSharedInformerFactory(w.client, 0, w.namespace, nil)
-	bring := func(event watch.EventType, object any) {
-		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = last.Obj
+	bring := objects.Handler(func(object *unstructured.Unstructured, there bool) {
+		event := watch.Modified
+		if !there {
+			event = watch.Deleted
 		}
-		if object, ok := object.(*unstructured.Unstructured); ok {
-			select {
-			case arrivals <- arrival{event, object}:
-			case <-ctx.Done():
-			}
+		select {
+		case arrivals <- arrival{event, object}:
+		case <-ctx.Done():
 		}
-	}
+	})
 	for kind, resource := range watched() {
 		informer := informers.ForResource(resource).Informer()
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { bring(watch.Added, o) },
-			UpdateFunc: func(_, o any) { bring(watch.Modified, o) },
-			DeleteFunc: func(o any) { bring(watch.Deleted, o) },
-		})
+		_, err := informer.AddEventHandler(bring)
 		if err == nil {
 			err = informer.SetTransform(ctrlcache.TransformStripManagedFields())
 		}

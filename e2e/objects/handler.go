@@ -1,0 +1,24 @@
+package objects
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Handler has an informer show each newest version of an object, and the last one, after which
+// it is no longer there.
+func Handler(see func(object *unstructured.Unstructured, there bool)) cache.ResourceEventHandler {
+	show := func(object any, there bool) {
+		if deleted, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = deleted.Obj
+		}
+		if o, ok := object.(*unstructured.Unstructured); ok {
+			see(o, there)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { show(o, true) },
+		UpdateFunc: func(_, o any) { show(o, true) },
+		DeleteFunc: func(o any) { show(o, false) },
+	}
+}
