@@ -18,16 +18,16 @@ import (
 // that has most.
 const (
 	baseMemory    = 896 << 20
-	clusterMemory = 12 << 20
+	clusterMemory = 18 << 20
 	// clusterGarbage is what the API server does not collect until its heap is at baseHeap.
-	clusterGarbage = 16 << 20
+	clusterGarbage = 20 << 20
 	foreignMemory  = 2560 << 10
 	baseFiles      = 128
 	clusterFiles   = 16
 	// baseHeap and clusterHeap are how much etcd and the API server may each take before they
 	// collect garbage more often.
 	baseHeap    = 2 << 30
-	clusterHeap = 4 << 20
+	clusterHeap = 8 << 20
 	// clusterMembers is how many members a cluster has that is measured without -stores.
 	clusterMembers = 8
 	// mostForeign is how many objects of nobody etcd has room for, of each kind: it takes 2 GiB.

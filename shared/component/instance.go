@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
 	"github.com/tidb-groups/tidb-groups/shared/workload"
@@ -28,7 +29,7 @@ func NewInstance(g v1alpha1.Group, r Rendering, target revision.Target, slot int
 	if owner := metav1.GetControllerOf(g); owner != nil && owner.Kind == v1alpha1.KindTidbCluster {
 		i.Labels[v1alpha1.LabelUmbrella] = owner.Name // what its messages have a person edit
 	}
-	i.Finalizers = []string{v1alpha1.FinalizerMember}
+	i.Finalizers = member.Finalizers(nil)
 	i.Spec = v1alpha1.InstanceSpec{
 		Group:                v1alpha1.InstanceGroup{Kind: g.GroupKind(), Name: g.GetName()},
 		Slot:                 slot,

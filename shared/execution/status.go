@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,7 +35,8 @@ type Findings[Status any] struct {
 // Conclude ends a reconcile. It writes the members' part into the status of their
 // Instances and the rest into the status of the group, which g carries afterwards.
 func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Group, status *Status, found Findings[Status]) (ctrl.Result, error) {
-	end := step.Worst(found.End, env.Outcomes.Count("report", WriteMembers(ctx, env, found.Members)))
+	members, later := writeMembers(ctx, env, found.Members)
+	end := step.Worst(found.End, env.Outcomes.Count("report", members))
 	write, was := env.Status.Write, *g.GetGroupStatus()
 	if found.Once {
 		write = env.Status.WriteSeen
@@ -49,7 +51,7 @@ func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Grou
 		*status = found.Status
 		tellRollout(env, g, was, found.Changes)
 	}
-	return end.ResultWithin(wait)
+	return end.ResultWithin(wait, later)
 }
 
 // tellRollout records an Event when a group's members begin to get another revision, and
@@ -68,12 +70,16 @@ func tellRollout(env operator.Env, g v1alpha1.Group, was v1alpha1.GroupStatus, c
 	}
 }
 
-// WriteMembers writes the members' part of the Instances' status.
-func WriteMembers(ctx context.Context, env operator.Env, members []groupstatus.Member) step.Outcome {
+// writeMembers writes the members' part of the Instances' status. Later is how soon what it
+// has not written yet is to be written, 0 for nothing.
+func writeMembers(ctx context.Context, env operator.Env, members []groupstatus.Member) (o step.Outcome, later time.Duration) {
 	var work []func() step.Outcome
-	for _, m := range members {
+	waits := make([]time.Duration, len(members))
+	for at, m := range members {
 		work = append(work, func() step.Outcome {
-			switch err := env.Status.WriteMember(ctx, m.Instance, m.Status, m.Conditions); {
+			var err error
+			waits[at], err = env.Status.WriteMember(ctx, m.Instance, m.Status, m.Conditions)
+			switch {
 			case apierrors.IsConflict(err):
 				return step.Conflict(v1alpha1.ReasonProgressing, "Instance "+m.Instance.Name+" has changed meanwhile")
 			case err != nil:
@@ -82,5 +88,11 @@ func WriteMembers(ctx context.Context, env operator.Env, members []groupstatus.M
 			return step.Done()
 		})
 	}
-	return step.Parallel(work...)
+	o = step.Parallel(work...)
+	for _, wait := range waits {
+		if wait > 0 && (later == 0 || wait < later) {
+			later = wait
+		}
+	}
+	return o, later
 }

@@ -185,7 +185,7 @@ func deletingInstance(live *v1alpha1.Instance, task planning.Task, eviction comp
 	desired := &v1alpha1.Instance{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: live.Namespace, Name: live.Name, Labels: live.Labels, OwnerReferences: live.OwnerReferences,
-			Finalizers: []string{v1alpha1.FinalizerMember},
+			Finalizers: member.Finalizers(live),
 		},
 		Spec: *live.Spec.DeepCopy(),
 	}
@@ -193,7 +193,7 @@ func deletingInstance(live *v1alpha1.Instance, task planning.Task, eviction comp
 	deferSuspension(desired, live, task.Rendering)
 	recordDisruption(desired, live, task, eviction)
 	if task.Released[live.Name] {
-		desired.Finalizers = nil
+		member.Release(desired)
 	}
 	return desired
 }

@@ -35,6 +35,22 @@ func HasMemberFinalizer(i *v1alpha1.Instance) bool {
 	return slices.Contains(i.Finalizers, v1alpha1.FinalizerMember)
 }
 
+// Finalizers are those that the operator of a group writes on an Instance, of which live is
+// what it has seen, nil if it has yet to be made: its own, and that of the instance operator,
+// which then needs no write of its own. An Instance that is being deleted takes no new ones.
+func Finalizers(live *v1alpha1.Instance) []string {
+	out := []string{v1alpha1.FinalizerMember, v1alpha1.FinalizerInstance}
+	if live == nil || live.DeletionTimestamp == nil {
+		return out
+	}
+	return slices.DeleteFunc(out, func(f string) bool { return !slices.Contains(live.Finalizers, f) })
+}
+
+// Release takes the finalizer of the group's operator off an Instance whose member has left.
+func Release(desired *v1alpha1.Instance) {
+	desired.Finalizers = slices.DeleteFunc(desired.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerMember })
+}
+
 // IsDrained reports whether the Instance's status says that its member has left.
 func IsDrained(i *v1alpha1.Instance) bool {
 	return meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionDrained)

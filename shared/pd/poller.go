@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/tidb-groups/tidb-groups/shared/turns"
 )
 
 // errStartedTwice is a mistake in the wiring of an operator.
@@ -30,8 +31,7 @@ type Poller struct {
 type polls struct {
 	dial   Dialer
 	timing Timing
-	// turns to poll while something moves, and while nothing does
-	moving, steady flowcontrol.RateLimiter
+	turns  *turns.Turns
 
 	mu          sync.Mutex
 	ctx         context.Context // of Start; nil before
@@ -59,7 +59,7 @@ func NewPoller(dial Dialer, options ...PollerOption) *Poller {
 	for _, option := range options {
 		option(p)
 	}
-	p.moving, p.steady = p.timing.turns(), p.timing.turns()
+	p.turns = turns.New(p.timing.PerSecond, p.timing.AtOnce)
 	return p
 }
 
@@ -198,24 +198,31 @@ func (p *Poller) loop(ctx context.Context, w *watch) {
 			continue
 		case <-timer.C:
 		}
-		if err := p.turn(w, kicked).Wait(ctx); err != nil {
+		end, err := p.turns.Wait(ctx, kicked || p.waits(w), func() bool { return p.failed(w) })
+		if err != nil {
 			return // the context has ended
 		}
+		w.hear()
 		kicked = false
 		begin = time.Now()
 		polled := p.poll(ctx, w)
+		end()
 		timer.Reset(pace.next(polled, time.Since(begin)))
 	}
 }
 
-// turn is who says when the next poll may begin.
-func (p *Poller) turn(w *watch, kicked bool) flowcontrol.RateLimiter {
+// waits reports whether somebody waits for something to change in a PD.
+func (p *Poller) waits(w *watch) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if kicked || w.moving() {
-		return p.moving
-	}
-	return p.steady
+	return w.moving()
+}
+
+// failed reports whether the last poll of a PD failed.
+func (p *Poller) failed(w *watch) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return w.late > 0 || w.view.Err != nil
 }
 
 // poll is what came of one question to a PD.

@@ -32,6 +32,8 @@ type fake struct {
 	polls  []time.Duration // since begin
 	begin  time.Time
 	closed int
+
+	running *concurrency // nil if nobody counts
 }
 
 func (f *fake) View(ctx context.Context) (pd.View, error) {
@@ -39,6 +41,10 @@ func (f *fake) View(ctx context.Context) (pd.View, error) {
 	f.polls = append(f.polls, time.Since(f.begin))
 	view, hang, late := f.view, f.hang, f.late
 	f.mu.Unlock()
+	if f.running != nil {
+		f.running.begin()
+		defer f.running.end()
+	}
 	if late > 0 {
 		timer := time.NewTimer(late)
 		defer timer.Stop()
@@ -271,6 +277,87 @@ func TestManyPDsThatMoveShareTheTurns(t *testing.T) {
 			assert.Len(t, b.fakes[name("steady", at)].take(), 6, "at 10 s, 20 s … 60 s")
 		}
 	})
+}
+
+func TestPollsThatGoOnAtOnceAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		name := func(at int) types.NamespacedName {
+			return types.NamespacedName{Namespace: "default", Name: fmt.Sprint("pd-", at)}
+		}
+		const slow, all = 100, 160
+		running := &concurrency{}
+		for at := range all {
+			b.fakes[name(at)] = &fake{begin: time.Now(), late: 1900 * time.Millisecond, hang: at >= slow, running: running}
+		}
+		for at := range all {
+			b.Watch(name(at), true)
+		}
+		pass(60 * time.Second)
+		assert.Equal(t, 2*16, running.peak(), "sixteen that fail beside as many that answer")
+		for at := range slow {
+			assert.InDelta(t, 5, len(b.fakes[name(at)].take()), 1, "each as often as the others")
+			v, known := b.View(name(at))
+			assert.True(t, known)
+			require.NoError(t, v.Err, "the time of waiting is no part of the deadline")
+		}
+		for at := slow; at < all; at++ {
+			v, _ := b.View(name(at))
+			require.ErrorIs(t, v.Err, context.DeadlineExceeded)
+		}
+
+		before := time.Now()
+		require.NoError(t, b.Ask(t.Context(), name(0)).Err)
+		assert.Equal(t, 1900*time.Millisecond, time.Since(before), "who is about to act does not wait")
+	})
+}
+
+func TestAKickWhileAPollWaitsMakesNoSecondOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		name := func(at int) types.NamespacedName {
+			return types.NamespacedName{Namespace: "default", Name: fmt.Sprint("pd-", at)}
+		}
+		for at := range 16 {
+			b.fakes[name(at)] = &fake{begin: time.Now(), hang: true}
+		}
+		for at := range 16 {
+			b.Watch(name(at), false)
+		}
+		pass(0)
+		b.Watch(basic, false)
+		pass(time.Second)
+		b.Kick(basic)
+		pass(9 * time.Second)
+		assert.Equal(t, seconds(2), b.fakes[basic].take(), "it waited for a place")
+	})
+}
+
+// concurrency counts what goes on at the same time.
+type concurrency struct {
+	mu        sync.Mutex
+	now, most int
+}
+
+func (c *concurrency) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now++
+	c.most = max(c.most, c.now)
+}
+
+func (c *concurrency) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now--
+}
+
+func (c *concurrency) peak() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.most
 }
 
 // answered watches a PD that answers, and returns it.

@@ -1,10 +1,6 @@
 package pd
 
-import (
-	"time"
-
-	"k8s.io/client-go/util/flowcontrol"
-)
+import "time"
 
 // Timing says how often a PD is polled.
 type Timing struct {
@@ -33,6 +29,10 @@ type Timing struct {
 	// and how many of all others, each in the order in which they are due: of hundreds each is
 	// asked less often. Who is about to act (Ask) does not wait.
 	PerSecond int
+	// AtOnce is how many polls of PDs that failed last time go on at the same time in a
+	// process, and how many of all others. Its Deadline begins when a poll does. Who is about
+	// to act (Ask) does not wait.
+	AtOnce int
 	// Handover is after how long a poll that met no leader asks once more. A leader
 	// that hands over leaves the members without one for some milliseconds.
 	Handover time.Duration
@@ -55,12 +55,8 @@ func DefaultTiming() Timing {
 		Handover: 300 * time.Millisecond,
 
 		PerSecond: 50, // a poll costs an operator some 2 ms of processor time
+		AtOnce:    16, // and takes some 10 ms where processors have time
 	}
-}
-
-// turns are handed out PerSecond; the first of them at once.
-func (t Timing) turns() flowcontrol.RateLimiter {
-	return flowcontrol.NewTokenBucketRateLimiter(float32(t.PerSecond), t.PerSecond)
 }
 
 // pace is the course of the polls of one PD.

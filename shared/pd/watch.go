@@ -46,6 +46,14 @@ func (w *watch) kick() {
 	}
 }
 
+// hear takes a kick that came while a poll waited: that poll begins after it.
+func (w *watch) hear() {
+	select {
+	case <-w.kicked:
+	default:
+	}
+}
+
 // missed counts an answer that did not come in time, and reports whether what
 // was known before goes on to count.
 func (w *watch) missed(view View, most int) bool {

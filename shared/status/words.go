@@ -7,12 +7,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
 const (
 	// Patience is for how long words wait. While a cluster starts or rolls they change with
 	// each step of each member, and a person reads none of them within a second.
 	Patience = time.Second
+	// unmade is how many times as long the first words about a member wait whose pod has yet
+	// to be made.
+	unmade = 5
 	// forgotten is after how long words are forgotten that nobody asks for: their object is gone.
 	forgotten = time.Minute
 )
@@ -42,6 +47,21 @@ func (w *Words) wait(of types.UID, differ bool) time.Duration {
 	if w == nil {
 		return 0
 	}
+	return w.waitAtMost(w.patience, of, differ)
+}
+
+// waitForMember is wait for the first words about a member.
+func (w *Words) waitForMember(instance *v1alpha1.Instance, differ bool) time.Duration {
+	switch {
+	case w == nil:
+		return 0
+	case instance.Status.PodUID == "":
+		return w.waitAtMost(unmade*w.patience, instance.UID, differ)
+	}
+	return w.waitAtMost(w.patience, instance.UID+"/"+instance.Status.PodUID, differ)
+}
+
+func (w *Words) waitAtMost(patience time.Duration, of types.UID, differ bool) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
@@ -53,9 +73,9 @@ func (w *Words) wait(of types.UID, differ bool) time.Duration {
 		return 0
 	case !waits:
 		w.since[of] = now
-		return w.patience
+		return patience
 	}
-	left := since.Add(w.patience).Sub(now)
+	left := since.Add(patience).Sub(now)
 	if left <= 0 {
 		delete(w.since, of)
 	}

@@ -39,7 +39,8 @@ func TestOnlyWordsWait(t *testing.T) {
 		"one condition fewer":    {change: func(s *v1alpha1.PDGroupStatus) { s.Conditions = nil }},
 		"the generation":         {change: func(s *v1alpha1.PDGroupStatus) { s.ObservedGeneration = 2 }},
 		"that of a condition":    {change: func(s *v1alpha1.PDGroupStatus) { s.Conditions[0].ObservedGeneration = 2 }},
-		"members that are ready": {change: func(s *v1alpha1.PDGroupStatus) { s.ReadyReplicas = 2 }},
+		"members that are ready": {change: func(s *v1alpha1.PDGroupStatus) { s.ReadyReplicas = 2 }, waits: true},
+		"that none is ready":     {change: func(s *v1alpha1.PDGroupStatus) { s.ReadyReplicas = 0 }},
 		"a revision":             {change: func(s *v1alpha1.PDGroupStatus) { s.UpdateRevision = "b" }},
 	} {
 		g := group()

@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -73,7 +74,11 @@ func (w Writer) write(ctx context.Context, send send, c change) (time.Duration, 
 	if _, err := send(ctx, c.object, c.after); err != nil {
 		return 0, client.IgnoreNotFound(err)
 	}
+	ready := meta.IsStatusConditionTrue(c.transitions, v1alpha1.ConditionReady)
 	for _, t := range c.transitions {
+		if ready && t.Type == v1alpha1.ConditionUpToDate && t.Status == metav1.ConditionTrue {
+			continue // what has started is so, and one Event tells it
+		}
 		w.transition(ctx, c.object, t)
 	}
 	return 0, nil
@@ -108,8 +113,9 @@ type memberPart struct {
 }
 
 // WriteMember applies the group operator's part of an Instance's status: the
-// member and the member conditions.
-func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, member *v1alpha1.MemberStatus, conditions []metav1.Condition) error {
+// member and the member conditions. That a new member is not there yet waits: WriteMember
+// returns how soon it is to be called again.
+func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, member *v1alpha1.MemberStatus, conditions []metav1.Condition) (time.Duration, error) {
 	before := memberPart{Member: instance.Status.Member}
 	for _, c := range conditions {
 		if have := meta.FindStatusCondition(instance.Status.Conditions, c.Type); have != nil {
@@ -124,11 +130,21 @@ func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, me
 		}
 	}
 	after := memberPart{Conditions: conditions, Member: member}
-	if equality.Semantic.DeepEqual(before, after) {
-		return nil
+	same := equality.Semantic.DeepEqual(before, after)
+	if wait := w.Words.waitForMember(instance, !same && before.silent() && after.absent()); wait > 0 {
+		return wait, nil
 	}
-	if _, err := w.Apply.Status(ctx, instance, after); err != nil {
-		return client.IgnoreNotFound(err)
+	if same {
+		return 0, nil
 	}
-	return nil
+	_, err := w.Apply.Status(ctx, instance, after)
+	return 0, client.IgnoreNotFound(err)
+}
+
+// silent reports whether nothing is said of a member.
+func (p memberPart) silent() bool { return p.Member == nil && len(p.Conditions) == 0 }
+
+// absent reports whether no more is said of a member than that the database does not know it.
+func (p memberPart) absent() bool {
+	return p.Member == nil && !slices.ContainsFunc(p.Conditions, func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue })
 }

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -150,7 +152,9 @@ func TestAMembersConditionThatIsNotSaidAnyMoreGoes(t *testing.T) {
 				conditions[n] = *have
 			}
 		}
-		require.NoError(t, d.WriteMember(t.Context(), i, i.Status.Member, conditions))
+		wait, err := d.WriteMember(t.Context(), i, i.Status.Member, conditions)
+		require.NoError(t, err)
+		assert.Zero(t, wait)
 		require.NoError(t, d.Apply.Client.Get(t.Context(), client.ObjectKeyFromObject(i), i))
 		return i.Status.Conditions
 	}
@@ -159,4 +163,43 @@ func TestAMembersConditionThatIsNotSaidAnyMoreGoes(t *testing.T) {
 	sent := d.sent
 	write(joined)
 	assert.Equal(t, sent, d.sent, "and then nothing is written")
+}
+
+// Nobody acts on that a member is not there yet: it is told once its pod has had a second.
+func TestThatANewMemberIsNotThereYetWaits(t *testing.T) {
+	now := time.Unix(1800000000, 0)
+	absent, joined := condition(v1alpha1.ConditionJoined, "False", v1alpha1.ReasonMemberNotListed), condition(v1alpha1.ConditionJoined, "True", v1alpha1.ReasonMemberJoined)
+	begin := func(pod types.UID) (*desk, func(c metav1.Condition) time.Duration) {
+		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-0", UID: "i"}, Status: v1alpha1.InstanceStatus{PodUID: pod}}
+		d := newDesk(t, i)
+		d.Words = status.NewWords(func() time.Time { return now }, time.Second)
+		return d, func(c metav1.Condition) time.Duration {
+			wait, err := d.WriteMember(t.Context(), i, nil, []metav1.Condition{c})
+			require.NoError(t, err)
+			return wait
+		}
+	}
+	d, write := begin("")
+	assert.Equal(t, 5*time.Second, write(absent))
+	now = now.Add(4 * time.Second)
+	assert.Equal(t, time.Second, write(absent))
+	now = now.Add(time.Second)
+	assert.Zero(t, write(absent))
+	assert.Equal(t, 1, d.sent, "a pod that is not made is not waited for indefinitely")
+
+	d, write = begin("pod")
+	assert.Equal(t, time.Second, write(absent))
+	assert.Zero(t, write(joined))
+	assert.Equal(t, 1, d.sent, "that it is there is said at once")
+}
+
+// What has started is up to date, and one Event tells both.
+func TestReadyAndUpToDateAtOnceAreOneEvent(t *testing.T) {
+	g := group()
+	d := newDesk(t, g)
+	ready, updated := condition(v1alpha1.ConditionReady, "True", "Ready"), condition(v1alpha1.ConditionUpToDate, "True", "UpToDate")
+	require.NoError(t, d.write(t.Context(), g, &v1alpha1.PDGroupStatus{ClusterID: "1"}, ready, updated))
+	assert.Len(t, d.events(), 1)
+	require.NoError(t, d.write(t.Context(), g, &v1alpha1.PDGroupStatus{ClusterID: "2"}, updated))
+	assert.Len(t, d.events(), 1, "the end of a roll is told")
 }

@@ -578,8 +578,10 @@ type GroupStatus struct {
 // SetOperatorVersion says which version of the operator writes the status.
 func (s *GroupStatus) SetOperatorVersion(version string) { s.OperatorVersion = version }
 
-// DropWords empties what of the status only people read.
+// DropWords empties what of the status only people read. Operators ask whether a member is
+// ready, and not how many.
 func (s *GroupStatus) DropWords() {
+	s.ReadyReplicas = min(s.ReadyReplicas, 1)
 	s.Reason, s.Message, s.Updated, s.Replicas, s.UpdatedReplicas = "", "", "", 0, 0
 	s.Conditions = withoutWords(s.Conditions)
 }

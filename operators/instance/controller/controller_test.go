@@ -353,7 +353,8 @@ func TestReadyWaitsForTheGatesOfTheGroupsOperator(t *testing.T) {
 
 	group := status.Writer{Apply: apply.Writer{Client: api, Owner: "pdgroup"}}
 	healthy := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMemberHealthy, Message: "healthy", ObservedGeneration: i.Generation, LastTransitionTime: metav1.Now()}
-	require.NoError(t, group.WriteMember(t.Context(), i, &v1alpha1.MemberStatus{ID: "1", State: "Leader"}, []metav1.Condition{healthy}))
+	_, err := group.WriteMember(t.Context(), i, &v1alpha1.MemberStatus{ID: "1", State: "Leader"}, []metav1.Condition{healthy})
+	require.NoError(t, err)
 	i = s.reason(v1alpha1.ConditionReady, v1alpha1.ReasonReady)
 	assert.Equal(t, "1", i.Status.Member.ID, "the member is the other writer's")
 	assert.True(t, meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionHealthy))

@@ -33,15 +33,20 @@ type part struct {
 	Revision           string                  `json:"revision,omitempty"`
 	MadeFrom           string                  `json:"madeFrom,omitempty"`
 	Volumes            []v1alpha1.VolumeStatus `json:"volumes,omitempty"`
+	// PodIsNew says that the Instance had no pod, and that this one is not Ready: nobody acts on it.
+	PodIsNew bool `json:"-"`
 }
 
 // SetOperatorVersion says which version of the operator writes the status.
 func (p *part) SetOperatorVersion(version string) { p.OperatorVersion = version }
 
 // DropWords empties what only people read while a pod starts: the reasons that its start passes
-// through, its node, its address, and its claims until they are bound.
+// through, its node, its address, its claims until they are bound, and a new pod itself.
 func (p *part) DropWords() {
 	p.Reason, p.Message, p.PodIP, p.NodeName = "", "", "", ""
+	if p.PodIsNew {
+		p.PodUID, p.Revision, p.MadeFrom = "", "", ""
+	}
 	p.Conditions = slices.Clone(p.Conditions)
 	for i := range p.Conditions {
 		dropWords(&p.Conditions[i])
@@ -103,7 +108,7 @@ func report(s *observation.Snapshot, p *planning.Plan, acted step.Outcome, now t
 		Unpause: observation.OriginOf(s).Unset("paused"), Resume: resume(s),
 		Serving:   set.Is(v1alpha1.ConditionPodReady) && set.Is(v1alpha1.ConditionVolumesReady) && podstate.Gates(s).Kind == step.KindDone,
 		Summary:   podstate.Summary(s),
-		Outcome:   mend(set, outcome, now),
+		Outcome:   podstate.Mend(set, outcome, now),
 		Paused:    instance.Spec.Paused && (!deleting || observation.Draining(s)),
 		Suspended: suspended,
 	})
@@ -116,7 +121,9 @@ func report(s *observation.Snapshot, p *planning.Plan, acted step.Outcome, now t
 			after.Revision, after.MadeFrom = instance.Spec.Revision, podtemplate.MadeFrom(instance, pod)
 		}
 	}
-	if left := mendable(set, outcome, now); left > 0 && (outcome.After == 0 || left < outcome.After) {
+	after.PodIsNew = before.PodUID == "" && !set.Is(v1alpha1.ConditionPodReady) && !deleting && !suspended
+	before.PodIsNew = after.PodIsNew
+	if left := podstate.Mendable(set, outcome, now); left > 0 && (outcome.After == 0 || left < outcome.After) {
 		outcome.After = left
 	}
 	return finding{before: before, after: after, transitions: set.Transitions(), outcome: outcome, again: again}
@@ -233,34 +240,4 @@ func resume(s *observation.Snapshot) string {
 		return "its member has left, and the Instance is about to go"
 	}
 	return observation.OriginOf(s).Unset("suspended")
-}
-
-// mendDelay is for how long what only a person can mend may look as if it went by
-// itself: an image that a registry has just not delivered, a crash that is the only one.
-const mendDelay = 30 * time.Second
-
-// mendable returns how long it takes until a wait counts as one for a person; zero if
-// it does, negative if it never will.
-func mendable(set *conditions.Set, o step.Outcome, now time.Time) time.Duration {
-	part := v1alpha1.ConditionPodReady
-	switch o.Reason {
-	case v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonContainerCrashing, v1alpha1.ReasonContainerConfig, v1alpha1.ReasonMissingReference, v1alpha1.ReasonPodRejected:
-	case v1alpha1.ReasonStorageClassAbsent, v1alpha1.ReasonClaimRejected, v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonLimitRangeExceeded:
-		part = v1alpha1.ConditionVolumesReady
-	default:
-		return -1
-	}
-	c := set.Get(part)
-	if c.Status != metav1.ConditionFalse || c.Reason != o.Reason || o.Kind != step.KindWait && o.Kind != step.KindFail {
-		return -1
-	}
-	return max(mendDelay-now.Sub(c.LastTransitionTime.Time), 0)
-}
-
-// mend makes a wait that has lasted a stall, which is what a pipeline goes by.
-func mend(set *conditions.Set, o step.Outcome, now time.Time) step.Outcome {
-	if mendable(set, o, now) == 0 {
-		o.Kind = step.KindStall
-	}
-	return o
 }

@@ -699,7 +699,7 @@ func TestPD03InitialMembersAreNotForgotten(t *testing.T) {
 			assert.Equal(t, c.does, does(p), "%v: %s", p.Notes, p.Outcome.Message)
 			var released []string
 			for _, change := range p.Instances {
-				if change.Live != nil && change.Live.DeletionTimestamp != nil && len(change.Desired.Finalizers) == 0 {
+				if change.Live != nil && change.Live.DeletionTimestamp != nil && !member.HasMemberFinalizer(change.Desired) {
 					released = append(released, change.Live.Name)
 				}
 			}

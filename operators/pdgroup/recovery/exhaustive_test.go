@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
@@ -235,7 +236,7 @@ func (w *seats) apply(c planning.InstanceChange) {
 	m := &w.m[c.Desired.Spec.Slot]
 	after := *m
 	after.suspended, after.forced = c.Desired.Spec.Suspended, Forced(c.Desired)
-	after.letGo = len(c.Desired.Finalizers) == 0
+	after.letGo = !member.HasMemberFinalizer(c.Desired)
 	if after != *m {
 		after.seen = false
 		*m = after

@@ -64,7 +64,7 @@ func discard(plan *planning.Plan, g *v1alpha1.PDGroup, s observation.Snapshot, i
 	plan.Drained[i.Name] = deleted || rebuilt
 	switch {
 	case said && deleted:
-		desired.Finalizers = nil
+		member.Release(desired)
 	case said && rebuilt && member.HasStopped(i):
 		plan.Deletes = append(plan.Deletes, i)
 	}
@@ -75,9 +75,7 @@ func discard(plan *planning.Plan, g *v1alpha1.PDGroup, s observation.Snapshot, i
 func same(g *v1alpha1.PDGroup, live *v1alpha1.Instance) *v1alpha1.Instance {
 	out := &v1alpha1.Instance{ObjectMeta: workload.Meta(g, live.Name), Spec: *live.Spec.DeepCopy()}
 	out.OwnerReferences = live.OwnerReferences
-	if live.DeletionTimestamp == nil || slices.Contains(live.Finalizers, v1alpha1.FinalizerMember) {
-		out.Finalizers = []string{v1alpha1.FinalizerMember}
-	}
+	out.Finalizers = member.Finalizers(live)
 	for _, key := range []string{v1alpha1.AnnotationDisruption, v1alpha1.AnnotationRestarted, v1alpha1.AnnotationLeadersEvicted} {
 		if value, there := live.Annotations[key]; there {
 			metav1.SetMetaDataAnnotation(&out.ObjectMeta, key, value)

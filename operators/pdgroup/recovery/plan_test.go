@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/observation"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/planning"
@@ -58,7 +59,7 @@ func TestTheOthersStopFirstAndKeepTheirClaims(t *testing.T) {
 	for _, name := range []string{"a-1", "a-2"} {
 		assert.True(t, desired[name].Spec.Suspended)
 		assert.Equal(t, v1alpha1.ClaimRetention{WhenDeleted: v1alpha1.RetainClaim, WhenScaled: v1alpha1.RetainClaim}, desired[name].Spec.ClaimRetention)
-		assert.Equal(t, []string{v1alpha1.FinalizerMember}, desired[name].Finalizers)
+		assert.Equal(t, []string{v1alpha1.FinalizerMember, v1alpha1.FinalizerInstance}, desired[name].Finalizers)
 	}
 	next, o := Next(g, s)
 	assert.Equal(t, v1alpha1.RecoveryStopping, next.Phase)
@@ -123,11 +124,11 @@ func TestTheOthersAreLetGoWhenPDServesWithoutThem(t *testing.T) {
 	s.Instances[1].Status.Conditions = append(s.Instances[1].Status.Conditions, said)
 	p, desired := changed(t, g, s)
 	assert.Equal(t, []*v1alpha1.Instance{s.Instances[1]}, p.Deletes)
-	assert.NotEmpty(t, desired["a-1"].Finalizers)
+	assert.True(t, member.HasMemberFinalizer(desired["a-1"]))
 	s.Instances[1].DeletionTimestamp = ptr.To(metav1.NewTime(clock()))
 	p, desired = changed(t, g, s)
 	assert.Empty(t, p.Deletes)
-	assert.Empty(t, desired["a-1"].Finalizers)
+	assert.False(t, member.HasMemberFinalizer(desired["a-1"]))
 	s.Instances = s.Instances[:1]
 	next, o := Next(g, s)
 	assert.Equal(t, v1alpha1.RecoveryRetiring, next.Phase, "a new member would start with old data")

@@ -69,7 +69,7 @@ func judge(st state, s snapshot, p groupPlan) judgement {
 		if c.Desired.Spec.Retire && member.WasReady(c.Live) {
 			j.leaving = append(j.leaving, c.Live.Name)
 		}
-		j.changed = j.changed || c.Desired.Spec.Retire != c.Live.Spec.Retire || len(c.Desired.Finalizers) < 1
+		j.changed = j.changed || c.Desired.Spec.Retire != c.Live.Spec.Retire || !member.HasMemberFinalizer(c.Desired)
 	}
 	return j
 }
@@ -174,7 +174,7 @@ func (j judgement) removals() []string {
 	for _, c := range j.plan.Instances {
 		i := c.Desired
 		if c.Live != nil && c.Live.DeletionTimestamp != nil {
-			if drained := slices.ContainsFunc(c.Live.Status.Conditions, func(x metav1.Condition) bool { return x.Type == v1alpha1.ConditionDrained && x.Status == "True" }); len(i.Finalizers) == 0 && !drained {
+			if drained := slices.ContainsFunc(c.Live.Status.Conditions, func(x metav1.Condition) bool { return x.Type == v1alpha1.ConditionDrained && x.Status == "True" }); !member.HasMemberFinalizer(i) && !drained {
 				out = append(out, fmt.Sprintf("%s is let go before anybody could see that it may", i.Name))
 			}
 			continue

@@ -62,7 +62,7 @@ func judge(st state, s observation.Snapshot, p groupPlan) judgement {
 			j.made = append(j.made, c.Desired.Name)
 			continue
 		}
-		stops := c.Desired.Spec.Revision != c.Live.Spec.Revision || c.Desired.Spec.StopPod != c.Live.Spec.StopPod || c.Desired.Spec.Suspended && !c.Live.Spec.Suspended || len(c.Desired.Finalizers) == 0
+		stops := c.Desired.Spec.Revision != c.Live.Spec.Revision || c.Desired.Spec.StopPod != c.Live.Spec.StopPod || c.Desired.Spec.Suspended && !c.Live.Spec.Suspended || !member.HasMemberFinalizer(c.Desired)
 		switch {
 		case stops && c.Live.DeletionTimestamp != nil:
 			j.parted = append(j.parted, c.Live.Name)
@@ -256,7 +256,7 @@ func (j judgement) departures() []string {
 		}
 	}
 	for _, c := range j.plan.Instances {
-		if c.Live == nil || c.Live.DeletionTimestamp == nil || len(c.Desired.Finalizers) > 0 {
+		if c.Live == nil || c.Live.DeletionTimestamp == nil || member.HasMemberFinalizer(c.Desired) {
 			continue
 		}
 		if store := j.store(c.Live); store.State == pd.StateOffline {

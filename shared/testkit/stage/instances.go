@@ -24,6 +24,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
+	"github.com/tidb-groups/tidb-groups/shared/member"
 	"github.com/tidb-groups/tidb-groups/shared/names"
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/revision"
@@ -38,7 +39,7 @@ func (s *Stage) PlayInstances(then func(context.Context, *v1alpha1.Instance)) {
 	s.Helper()
 	s.Follow(&v1alpha1.InstanceList{}, func(ctx context.Context, o client.Object) {
 		i, ok := o.(*v1alpha1.Instance)
-		if !ok || i.DeletionTimestamp != nil && s.letGo(ctx, i) {
+		if !ok || i.DeletionTimestamp != nil && s.goes(ctx, i) {
 			return
 		}
 		s.play(ctx, i)
@@ -92,19 +93,22 @@ func (s *Stage) SetDown(instance string, down bool) {
 	}
 }
 
-// letGo reports whether a deleted Instance goes because its group is gone or
-// going; nobody else will let it go then.
-func (s *Stage) letGo(ctx context.Context, i *v1alpha1.Instance) bool {
+// goes reports whether a deleted Instance goes, as its member has left or its group is gone
+// or going: nobody else releases it then.
+func (s *Stage) goes(ctx context.Context, i *v1alpha1.Instance) bool {
 	s.Helper()
-	group := &metav1.PartialObjectMetadata{}
-	group.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(i.Spec.Group.Kind))
-	err := s.Client.Get(ctx, s.Key(i.Spec.Group.Name), group)
-	if err == nil && group.DeletionTimestamp == nil {
-		return false
+	if member.HasMemberFinalizer(i) {
+		group := &metav1.PartialObjectMetadata{}
+		group.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(i.Spec.Group.Kind))
+		err := s.Client.Get(ctx, s.Key(i.Spec.Group.Name), group)
+		if err == nil && group.DeletionTimestamp == nil {
+			return false
+		}
+		s.tolerate(ctx, client.IgnoreNotFound(err))
 	}
 	gone := i.DeepCopy()
 	controllerutil.RemoveFinalizer(gone, v1alpha1.FinalizerMember)
-	s.tolerate(ctx, client.IgnoreNotFound(err))
+	controllerutil.RemoveFinalizer(gone, v1alpha1.FinalizerInstance)
 	s.tolerate(ctx, s.Client.Patch(ctx, gone, client.MergeFromWithOptions(i, client.MergeFromWithOptimisticLock{})))
 	return true
 }

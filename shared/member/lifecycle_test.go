@@ -1,0 +1,31 @@
+package member_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/shared/member"
+)
+
+func TestFinalizersOfAnInstance(t *testing.T) {
+	both := []string{v1alpha1.FinalizerMember, v1alpha1.FinalizerInstance}
+	assert.Equal(t, both, member.Finalizers(nil), "it is made with both")
+
+	live := &v1alpha1.Instance{}
+	assert.Equal(t, both, member.Finalizers(live), "one made by an older version gets them")
+
+	now := metav1.Now()
+	live.DeletionTimestamp = &now
+	live.Finalizers = []string{metav1.FinalizerDeleteDependents}
+	assert.Empty(t, member.Finalizers(live), "an Instance that is being deleted takes no new ones")
+
+	live.Finalizers = append(both[:2:2], metav1.FinalizerDeleteDependents)
+	assert.Equal(t, both, member.Finalizers(live))
+
+	desired := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Finalizers: member.Finalizers(live)}}
+	member.Release(desired)
+	assert.Equal(t, []string{v1alpha1.FinalizerInstance}, desired.Finalizers, "its pod has yet to stop")
+}
