@@ -46,6 +46,8 @@ type Case struct {
 	// Stores is how many TiKV stores each cluster has over three zones, which are rolled in
 	// the end; zero for 3 stores and no roll.
 	Stores int
+	// Edits is how often somebody edits one more cluster while others start, at most.
+	Edits int
 }
 
 // storeTime is how long the start or restart of one store may take.

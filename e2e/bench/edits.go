@@ -71,7 +71,7 @@ func row(all []time.Duration) string {
 
 // loads are the edits by what went on meanwhile.
 func (e Edits) loads() []underLoad {
-	return []underLoad{{"they start", e.Starting}, {"the operators were restarted", e.Restarted}}
+	return slices.DeleteFunc([]underLoad{{"they start", e.Starting}, {"the operators were restarted", e.Restarted}}, func(l underLoad) bool { return len(l.found.Cluster) == 0 })
 }
 
 // underLoad is what goes on while somebody edits.
@@ -158,9 +158,9 @@ func (r *reactions) reach(operator string, config *rest.Config) {
 	})
 }
 
-// MeasureEdits has somebody edit one cluster again and again, at most so many times, while
-// others start, and then after each of some restarts.
-func MeasureEdits(ctx context.Context, plane *controlplane.ControlPlane, c Case, most int) (out Edits, err error) {
+// MeasureEdits has somebody edit one cluster again and again, while others start, and then
+// after each of some restarts.
+func MeasureEdits(ctx context.Context, plane *controlplane.ControlPlane, c Case) (out Edits, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.deadline()+(editRestarts+1)*clusterTime)
 	defer cancel()
 	seen := newReactions()
@@ -175,14 +175,11 @@ func MeasureEdits(ctx context.Context, plane *controlplane.ControlPlane, c Case,
 		return out, err
 	}
 	out.Clusters = c.Clusters
-	if err := create(ctx, r, cluster(edited, r.Namespace())); err != nil {
+	e := editor{rig: r, seen: seen}
+	if err := e.begin(ctx); err != nil {
 		return out, err
 	}
-	e := editor{rig: r, seen: seen}
-	if err := r.Await(ctx, func(o rig.Objects) error { return o.Converged(v1alpha1.KindTidbCluster, edited) }); err != nil {
-		return out, fmt.Errorf("wait for the cluster that is edited: %w", err)
-	}
-	if out.Starting, err = e.whileStarting(ctx, c, most); err != nil {
+	if out.Starting, err = e.during(ctx, c.Edits, func() error { return bringUp(ctx, r, c) }); err != nil {
 		return out, err
 	}
 	for range editRestarts {
@@ -203,10 +200,21 @@ type editor struct {
 	made int
 }
 
-// whileStarting edits until all clusters of a case are there, or often enough.
-func (e *editor) whileStarting(ctx context.Context, c Case, most int) (out Reactions, err error) {
+// begin makes the cluster that is edited.
+func (e *editor) begin(ctx context.Context) error {
+	if err := create(ctx, e.rig, cluster(edited, e.rig.Namespace())); err != nil {
+		return err
+	}
+	if err := e.rig.Await(ctx, func(o rig.Objects) error { return o.Converged(v1alpha1.KindTidbCluster, edited) }); err != nil {
+		return fmt.Errorf("wait for the cluster that is edited: %w", err)
+	}
+	return nil
+}
+
+// during edits until something has been done, or often enough.
+func (e *editor) during(ctx context.Context, most int, do func() error) (out Reactions, err error) {
 	came := make(chan error, 1)
-	go func() { came <- bringUp(ctx, e.rig, c) }()
+	go func() { came <- do() }()
 	for len(out.Cluster) < most {
 		select {
 		case err := <-came:

@@ -12,7 +12,7 @@ import (
 
 // User edits first: somebody edits one cluster while another one starts.
 func TestEditsAreMeasuredUnderLoad(t *testing.T) {
-	found, err := MeasureEdits(t.Context(), plane, Case{Clusters: 1}, 3)
+	found, err := MeasureEdits(t.Context(), plane, Case{Clusters: 1, Edits: 3})
 	require.NoError(t, err)
 	for _, l := range found.loads() {
 		for _, all := range [][]time.Duration{l.found.Cluster, l.found.Group, l.found.Pod, l.found.Acted} {

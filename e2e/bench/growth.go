@@ -25,6 +25,8 @@ type Growth struct {
 	Waves []Wave `json:"waves"`
 	// Idle is what all clusters used in the end, when nothing was left to do; nil if not measured.
 	Idle *Cost `json:"idle,omitempty"`
+	// Edits were made while one more wave came in the end; nil if none.
+	Edits *Edits `json:"-"`
 }
 
 // Wave are clusters that were created at once when all others were Ready.
@@ -68,7 +70,11 @@ const (
 func MeasureGrowth(ctx context.Context, plane *controlplane.ControlPlane, c Case, atATime int, tell func(Wave)) (out Growth, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.deadline())
 	defer cancel()
-	r, err := openForeign(ctx, plane, c.options("growth"), c)
+	seen, options := newReactions(), c.options("growth")
+	if c.Edits > 0 {
+		options.Reach = seen.reach
+	}
+	r, err := openForeign(ctx, plane, options, c)
 	if err != nil {
 		return out, err
 	}
@@ -84,6 +90,21 @@ func MeasureGrowth(ctx context.Context, plane *controlplane.ControlPlane, c Case
 		}
 		tell(w)
 		out.Waves = append(out.Waves, w)
+	}
+	if c.Edits > 0 {
+		e := editor{rig: r, seen: seen}
+		if err := e.begin(ctx); err != nil {
+			return out, err
+		}
+		out.Edits = &Edits{Clusters: c.Clusters + atATime}
+		out.Edits.Starting, err = e.during(ctx, c.Edits, func() error {
+			_, err := m.wave(ctx, c.Clusters, atATime)
+			return err
+		})
+		if err != nil {
+			return out, err
+		}
+		c.Clusters += atATime + 1
 	}
 	if c.Idle > 0 {
 		if out.Idle, err = optional(m.measure(func() error { return idle(ctx, c.Idle) })); err != nil {

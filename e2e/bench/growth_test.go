@@ -11,11 +11,15 @@ import (
 
 func TestClustersThatComeAreMeasuredAmongThoseThatAreThere(t *testing.T) {
 	var told []Wave
-	found, err := MeasureGrowth(t.Context(), plane, Case{Clusters: 2}, 1, func(w Wave) { told = append(told, w) })
+	found, err := MeasureGrowth(t.Context(), plane, Case{Clusters: 2, Edits: 2}, 1, func(w Wave) { told = append(told, w) })
 	require.NoError(t, err)
 	require.Len(t, found.Waves, 2)
 	assert.Equal(t, found.Waves, told)
 	assert.Nil(t, found.Idle)
+	require.NotNil(t, found.Edits)
+	assert.Equal(t, 3, found.Edits.Clusters, "one more comes while somebody edits")
+	assert.NotEmpty(t, found.Edits.Starting.Pod)
+	assert.Len(t, found.Edits.loads(), 1, "nothing is restarted")
 	for at, w := range found.Waves {
 		assert.Equal(t, at, w.There)
 		assert.Equal(t, 1, w.Clusters)

@@ -37,6 +37,38 @@ type Run struct {
 	Edits []Edits `json:"edits,omitempty"`
 	// Growth are runs in which clusters came some at a time.
 	Growth []Growth `json:"growth,omitempty"`
+
+	// letter of the machine among those of several; empty where all are of one.
+	letter string
+}
+
+// lettered names the machines of runs by letters, if there are several. Counts of several can be
+// compared, times cannot.
+func lettered(runs []Run) []Run {
+	all := machines(runs)
+	out := slices.Clone(runs)
+	for i := range out {
+		if len(all) > 1 {
+			out[i].letter = string(rune('A' + slices.Index(all, out[i].Machine)))
+		}
+	}
+	return out
+}
+
+// machines are those of runs, in the order in which they come.
+func machines(runs []Run) []string {
+	var out []string
+	for _, r := range runs {
+		if !slices.Contains(out, r.Machine) {
+			out = append(out, r.Machine)
+		}
+	}
+	return out
+}
+
+// ofLast are the runs on the machine of the last one.
+func ofLast(runs []Run) []Run {
+	return slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Machine != runs[len(runs)-1].Machine })
 }
 
 // kind of a run: runs of one commit and different kinds stand beside each other.
@@ -100,8 +132,7 @@ func Describe() (machine string, load float64, err error) {
 const writer = "make bench"
 
 // Record puts a run into performance.json and the tables and pictures of all runs into
-// performance.md of a folder of docs. A run of the same commit is replaced. It refuses a run of another
-// machine than those that are there.
+// performance.md of a folder of docs. A run of the same commit on the same machine is replaced.
 func Record(docs string, run Run) error {
 	file := filepath.Join(docs, figures)
 	runs, err := load(file)
@@ -109,11 +140,8 @@ func Record(docs string, run Run) error {
 		return err
 	}
 	runs = slices.DeleteFunc(runs, func(old Run) bool {
-		return old.Commit == run.Commit && old.kind() == run.kind()
+		return old.Commit == run.Commit && old.Machine == run.Machine && old.kind() == run.kind()
 	})
-	if len(runs) > 0 && runs[0].Machine != run.Machine {
-		return fmt.Errorf("%s has runs on %q, which this machine (%q) cannot be compared with: move the file away to begin anew", file, runs[0].Machine, run.Machine)
-	}
 	runs = append(runs, run)
 	text, err := json.MarshalIndent(runs, "", "  ")
 	if err != nil {
@@ -152,6 +180,7 @@ func Draw(docs string) error {
 }
 
 func write(docs string, runs []Run) error {
+	runs = lettered(runs)
 	all := pictures(runs)
 	if err := draw(docs, all); err != nil {
 		return err
@@ -167,6 +196,9 @@ func Tables(runs []Run) string {
 	for _, run := range runs {
 		for i, r := range run.Results {
 			commit, what := run.Commit, run.What
+			if run.letter != "" {
+				commit += ", " + run.letter
+			}
 			if run.Loaded() {
 				what += fmt.Sprintf(" (on a loaded machine, %.1f processes wanted a processor: only counts can be compared)", run.Load)
 			}
@@ -188,7 +220,14 @@ func Tables(runs []Run) string {
 	badTable(&out, runs)
 	editTable(&out, runs)
 	last := lastMeasured(runs)
-	fmt.Fprintf(&out, "\nMachine: %s.\n", last.Machine)
+	if last.letter == "" {
+		fmt.Fprintf(&out, "\nMachine: %s.\n", last.Machine)
+	} else {
+		out.WriteString("\nMachines, of which counts can be compared and times cannot:\n\n")
+		for i, machine := range machines(runs) {
+			fmt.Fprintf(&out, "- %c: %s\n", 'A'+i, machine)
+		}
+	}
 	for _, r := range last.Results {
 		fmt.Fprintf(&out, "\n### %d clusters, by who used the processor\n\nCommit %s.\n\n| | processor time, ms per cluster | reconciles per cluster |\n|---|---|---|\n", r.Clusters, last.Commit)
 		for _, name := range slices.Sorted(maps.Keys(r.Start.Processor)) {

@@ -28,10 +28,13 @@ type picture struct {
 
 // pictures are those of the page. Those that have no figures are left out.
 func pictures(runs []Run) []picture {
+	if len(runs) == 0 {
+		return nil
+	}
 	all := []picture{
 		{"performance-writes.svg", "Writes of all operators per cluster, over the recorded runs", overRuns(runs, "writes per cluster", func(c Cost) float64 { return float64(c.Writes) })},
-		{"performance-ready.svg", "Time until all clusters are Ready, over their number", overClusters(runs)},
-		{"performance-processor.svg", "Processor time of all operators per cluster, over the recorded runs", overRuns(runs, "processor time per cluster, ms", func(c Cost) float64 { return ms(c.Operators()) })},
+		{"performance-ready.svg", "Time until all clusters are Ready, over their number, on the last machine", overClusters(ofLast(runs))},
+		{"performance-processor.svg", "Processor time of all operators per cluster, over the runs on the last machine", overRuns(ofLast(runs), "processor time per cluster, ms", func(c Cost) float64 { return ms(c.Operators()) })},
 	}
 	return slices.DeleteFunc(all, func(p picture) bool { return len(p.chart.Lines) == 0 })
 }
@@ -120,10 +123,14 @@ func clusters(n int) string {
 
 // label names a run in a picture.
 func (r Run) label() string {
-	if r.Loaded() {
-		return r.Commit + " (loaded)"
+	out := r.Commit
+	if r.letter != "" {
+		out += ", " + r.letter
 	}
-	return r.Commit
+	if r.Loaded() {
+		out += " (loaded)"
+	}
+	return out
 }
 
 // folder of the pictures below that of the page.

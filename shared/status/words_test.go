@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -62,6 +63,18 @@ func TestOnlyWordsWait(t *testing.T) {
 		require.NoError(t, err, name)
 		assert.Zero(t, wait, name)
 		assert.Equal(t, differs, d.sent == 1, name)
+	}
+}
+
+func TestTheListOfStoresIsWords(t *testing.T) {
+	for _, of := range []status.Described{
+		&v1alpha1.TiKVGroupStatus{StoreGroupStatus: v1alpha1.StoreGroupStatus{Stores: []v1alpha1.StoreStatus{{ID: "1"}}}},
+		&v1alpha1.TiFlashGroupStatus{StoreGroupStatus: v1alpha1.StoreGroupStatus{Stores: []v1alpha1.StoreStatus{{ID: "1"}}}},
+	} {
+		of.DropWords()
+		text, err := json.Marshal(of)
+		require.NoError(t, err)
+		assert.NotContains(t, string(text), "stores", "%T", of)
 	}
 }
 

@@ -86,6 +86,12 @@ type TiFlashGroupStatus struct {
 	StoreGroupStatus `json:",inline"`
 }
 
+// DropWords empties what of the status only people read.
+func (s *TiFlashGroupStatus) DropWords() {
+	s.GroupStatus.DropWords()
+	s.Stores = nil
+}
+
 // TiFlashGroup is a group of TiFlash stores with one configuration.
 //
 // +kubebuilder:object:root=true

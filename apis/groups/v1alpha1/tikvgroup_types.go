@@ -141,6 +141,12 @@ type StoreGroupStatus struct {
 	Stores []StoreStatus `json:"stores,omitempty"`
 }
 
+// DropWords empties what of the status only people read.
+func (s *TiKVGroupStatus) DropWords() {
+	s.GroupStatus.DropWords()
+	s.Stores = nil
+}
+
 // TiKVGroupStatus is what the tikvgroup operator has found.
 type TiKVGroupStatus struct {
 	GroupStatus      `json:",inline"`

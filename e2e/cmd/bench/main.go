@@ -81,7 +81,7 @@ func run() int {
 	flag.IntVar(&o.bad, "bad", 0, "have one cluster in so many never become Ready, print what both kinds cost, and fail if something is written in a loop")
 	flag.BoolVar(&o.floor, "floor", false, "measure first how long bare StatefulSets of as many pods take, in no order")
 	flag.IntVar(&o.edits, "edits", 0, "have a person edit one more cluster, at most so many times while the others start and once after each of five restarts, and print how soon the operators act on it")
-	flag.IntVar(&o.atATime, "at-a-time", 0, "create so many of the clusters at a time, the next ones when these are Ready, and print what each wave costs among those that are there")
+	flag.IntVar(&o.atATime, "at-a-time", 0, "create so many of the clusters at a time, the next ones when these are Ready, and print what each wave costs among those that are there; with -edits somebody edits while one more wave comes in the end")
 	flag.IntVar(&o.stores, "stores", 0, "give each cluster so many TiKV stores over three zones, and roll them in the end")
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")
 	flag.BoolVar(&o.draw, "draw", false, "write tables and pictures of docs/performance.md again from docs/performance.json, and measure nothing")
@@ -138,11 +138,11 @@ func (o options) check() error {
 		return errors.New("-bad is measured alone: leave -processes, -foreign, -restart and -base out")
 	}
 	others := o.processes || o.foreign != 0 || o.bad != 0 || o.restart || o.base != ""
-	if o.edits != 0 && (o.edits < 0 || others || o.idle != 0) {
+	if o.edits != 0 && (o.edits < 0 || others || o.idle != 0 && o.atATime == 0) {
 		return errors.New("-edits is a number of edits, and measured alone: try -clusters 20 -edits 50, without -processes, -foreign, -bad, -restart, -idle and -base")
 	}
-	if o.atATime != 0 && (o.atATime < 0 || others || o.edits != 0 || o.floor || o.stores != 0) {
-		return errors.New("-at-a-time is a number of clusters, and measured alone: try -clusters 300 -at-a-time 100 -idle 1m, without -processes, -foreign, -bad, -edits, -restart, -floor, -stores and -base")
+	if o.atATime != 0 && (o.atATime < 0 || others || o.floor || o.stores != 0) {
+		return errors.New("-at-a-time is a number of clusters, and measured alone: try -clusters 300 -at-a-time 100 -idle 1m, without -processes, -foreign, -bad, -restart, -floor, -stores and -base")
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (o options) cases() ([]bench.Case, error) {
 		if err != nil || n < 1 {
 			return nil, fmt.Errorf("-clusters %q: %q is no number of clusters: try -clusters 1,20", o.clusters, field)
 		}
-		c := bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart, TLS: o.tls, Changes: o.changes, Stores: max(o.stores, 0)}
+		c := bench.Case{Clusters: n, Idle: o.idle, Restart: o.restart, TLS: o.tls, Changes: o.changes, Stores: max(o.stores, 0), Edits: o.edits}
 		out = append(out, c)
 		c.Foreign = max(o.foreign, 0)
 		if err := here.Lacks(c); err != nil {
@@ -247,9 +247,9 @@ func (o options) measure(ctx context.Context, c bench.Case, to *bench.Run) error
 		to.Bad = append(to.Bad, found)
 		return found.Check()
 	}
-	if o.edits > 0 {
+	if o.edits > 0 && o.atATime == 0 {
 		found, err := on(ctx, c, func(plane *controlplane.ControlPlane) (bench.Edits, error) {
-			return bench.MeasureEdits(ctx, plane, c, o.edits)
+			return bench.MeasureEdits(ctx, plane, c)
 		})
 		if err == nil {
 			fmt.Println(found)
@@ -264,6 +264,10 @@ func (o options) measure(ctx context.Context, c bench.Case, to *bench.Run) error
 		if err == nil {
 			phase("idle", found.Idle)
 			to.Growth = append(to.Growth, found)
+			if found.Edits != nil {
+				fmt.Println(*found.Edits)
+				to.Edits = append(to.Edits, *found.Edits)
+			}
 		}
 		return err
 	}
