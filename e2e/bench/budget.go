@@ -33,7 +33,6 @@ func Budget() []Write {
 		{"instance", "create", "pods", 8, 8, "one for each member"},
 		{"instance", "patch", "instances/status", 16, 40, "for each member: its claims, before the pod is made; its pod, with its node and address, if it is not Ready within a second; Ready"},
 		{"instance", "patch", "pods", 3, 3, "an initial member of PD's cluster that was bootstrapped joins from now on, whatever becomes of its volume"},
-		{"instance", "create", "events", 3, 3, "the same"},
 		{"pdgroup", "patch", "instances", 6, 6, "3 Instances, and that initial members join from now on"},
 		{"pdgroup", "patch", "services", 2, 2, "the client Service and that of the peers"},
 	}

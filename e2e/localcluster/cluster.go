@@ -173,6 +173,9 @@ func (c *Cluster) prepare(ctx context.Context) (base []images.Archive, err error
 	if err := c.layout.create(); err != nil {
 		return nil, err
 	}
+	if err := c.layout.checkRoom(); err != nil {
+		return nil, err
+	}
 	if err := c.ensurePackages(ctx); err != nil {
 		return nil, err
 	}

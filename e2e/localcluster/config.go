@@ -74,7 +74,7 @@ func (l layout) kubeletConfig(n Node) object {
 		// The kubelet's disk is its own. The rest is above zero because zero is
 		// refused, and small because the machine is shared with three nodes and
 		// whatever else it does.
-		"evictionHard": object{"memory.available": "50Mi", "nodefs.available": diskLow, "imagefs.available": "1%"},
+		"evictionHard": object{"memory.available": "50Mi", "nodefs.available": diskLow, "imagefs.available": imagesLow},
 		// Five minutes if it is not said.
 		"evictionPressureTransitionPeriod": "5s",
 		// Images come from archives, so a collected one could not be pulled again.

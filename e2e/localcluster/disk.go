@@ -20,6 +20,11 @@ const (
 	// diskLow is below which part of it a kubelet calls its disk full: Kubernetes'
 	// own default.
 	diskLow = "10%"
+	// imagesLow is how much of the machine's disk must be free for a kubelet to keep its images:
+	// the base of all of them comes from an archive that nobody brings again.
+	imagesLow = "100Mi"
+	// roomNeeded is what images, logs and claims take, and what is left for others.
+	roomNeeded = 10 << 30
 	// diskLeft is what FillDisk leaves, so that the kubelet can still write down
 	// what it does.
 	diskLeft = 8 << 20
@@ -45,6 +50,27 @@ func (l layout) mountDisk(node string) error {
 		return fmt.Errorf("mount disk of node %s: %w", node, err)
 	}
 	return nil
+}
+
+// checkRoom refuses a machine whose disk images and claims would fill. A cluster that has been
+// there before has taken its room.
+func (l layout) checkRoom() error {
+	if _, err := os.Stat(l.volumes()); err == nil {
+		return nil
+	}
+	var disk unix.Statfs_t
+	if err := unix.Statfs(l.root, &disk); err != nil {
+		return fmt.Errorf("measure the disk of %s: %w", l.root, err)
+	}
+	return enough(l.root, int64(disk.Bavail)*disk.Bsize) //nolint:gosec // a number of blocks
+}
+
+// enough is content with enough free room, in bytes.
+func enough(dir string, free int64) error {
+	if free >= roomNeeded {
+		return nil
+	}
+	return fmt.Errorf("the disk of %s has %d MiB free, and images, logs and claims take up to %d: remove what is not needed, such as compiled code: go clean -cache", dir, free>>20, roomNeeded>>20)
 }
 
 // FillDisk fills the disk of a node, as a pod that writes without end would. Its

@@ -169,3 +169,12 @@ func TestStraysAreOnlyRemovedIfTheyPointIntoTheStateDirectory(t *testing.T) {
 	require.NoError(t, removeEmpty(dir))
 	assert.NoDirExists(t, dir)
 }
+
+func TestADiskWithoutRoomIsNamedBeforeItIsFull(t *testing.T) {
+	require.NoError(t, enough("/srv", roomNeeded))
+	require.ErrorContains(t, enough("/srv", roomNeeded-1), "the disk of /srv has 10239 MiB free, and images, logs and claims take up to 10240: remove")
+
+	l := layout{root: t.TempDir()}
+	require.NoError(t, os.MkdirAll(l.volumes(), 0o755))
+	require.NoError(t, l.checkRoom(), "a cluster that has been there before has taken its room")
+}

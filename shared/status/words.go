@@ -15,9 +15,10 @@ const (
 	// Patience is for how long words wait. While a cluster starts or rolls they change with
 	// each step of each member, and a person reads none of them within a second.
 	Patience = time.Second
-	// unmade is how many times as long the first words about a member wait whose pod has yet
-	// to be made.
-	unmade = 5
+	// unmade and begun are how many times as long the first words about a member wait, while its
+	// pod has yet to be made and from then on. What blocks its start, the Instance tells, and
+	// its group.
+	unmade, begun = 5, 3
 	// forgotten is after how long words are forgotten that nobody asks for: their object is gone.
 	forgotten = time.Minute
 )
@@ -58,7 +59,7 @@ func (w *Words) waitForMember(instance *v1alpha1.Instance, differ bool) time.Dur
 	case instance.Status.PodUID == "":
 		return w.waitAtMost(unmade*w.patience, instance.UID, differ)
 	}
-	return w.waitAtMost(w.patience, instance.UID+"/"+instance.Status.PodUID, differ)
+	return w.waitAtMost(begun*w.patience, instance.UID+"/"+instance.Status.PodUID, differ)
 }
 
 func (w *Words) waitAtMost(patience time.Duration, of types.UID, differ bool) time.Duration {

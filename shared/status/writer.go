@@ -113,7 +113,7 @@ type memberPart struct {
 }
 
 // WriteMember applies the group operator's part of an Instance's status: the
-// member and the member conditions. That a new member is not there yet waits: WriteMember
+// member and the member conditions. That a new member does not serve yet waits: WriteMember
 // returns how soon it is to be called again.
 func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, member *v1alpha1.MemberStatus, conditions []metav1.Condition) (time.Duration, error) {
 	before := memberPart{Member: instance.Status.Member}
@@ -131,7 +131,7 @@ func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, me
 	}
 	after := memberPart{Conditions: conditions, Member: member}
 	same := equality.Semantic.DeepEqual(before, after)
-	if wait := w.Words.waitForMember(instance, !same && before.silent() && after.absent()); wait > 0 {
+	if wait := w.Words.waitForMember(instance, !same && before.silent() && after.starting()); wait > 0 {
 		return wait, nil
 	}
 	if same {
@@ -144,7 +144,8 @@ func (w Writer) WriteMember(ctx context.Context, instance *v1alpha1.Instance, me
 // silent reports whether nothing is said of a member.
 func (p memberPart) silent() bool { return p.Member == nil && len(p.Conditions) == 0 }
 
-// absent reports whether no more is said of a member than that the database does not know it.
-func (p memberPart) absent() bool {
-	return p.Member == nil && !slices.ContainsFunc(p.Conditions, func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue })
+// starting reports whether no more is said of a member than that it does not serve yet.
+func (p memberPart) starting() bool {
+	return meta.FindStatusCondition(p.Conditions, v1alpha1.ConditionDrained) == nil &&
+		slices.ContainsFunc(p.Conditions, func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue })
 }

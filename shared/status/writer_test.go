@@ -165,16 +165,17 @@ func TestAMembersConditionThatIsNotSaidAnyMoreGoes(t *testing.T) {
 	assert.Equal(t, sent, d.sent, "and then nothing is written")
 }
 
-// Nobody acts on that a member is not there yet: it is told once its pod has had a second.
-func TestThatANewMemberIsNotThereYetWaits(t *testing.T) {
+// Nobody acts on that a new member does not serve yet: it is told once its pod has had three seconds.
+func TestThatANewMemberDoesNotServeYetWaits(t *testing.T) {
 	now := time.Unix(1800000000, 0)
 	absent, joined := condition(v1alpha1.ConditionJoined, "False", v1alpha1.ReasonMemberNotListed), condition(v1alpha1.ConditionJoined, "True", v1alpha1.ReasonMemberJoined)
-	begin := func(pod types.UID) (*desk, func(c metav1.Condition) time.Duration) {
+	unhealthy := condition(v1alpha1.ConditionHealthy, "False", v1alpha1.ReasonMemberUnhealthy)
+	begin := func(pod types.UID) (*desk, func(c ...metav1.Condition) time.Duration) {
 		i := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-0", UID: "i"}, Status: v1alpha1.InstanceStatus{PodUID: pod}}
 		d := newDesk(t, i)
 		d.Words = status.NewWords(func() time.Time { return now }, time.Second)
-		return d, func(c metav1.Condition) time.Duration {
-			wait, err := d.WriteMember(t.Context(), i, nil, []metav1.Condition{c})
+		return d, func(c ...metav1.Condition) time.Duration {
+			wait, err := d.WriteMember(t.Context(), i, nil, c)
 			require.NoError(t, err)
 			return wait
 		}
@@ -188,9 +189,14 @@ func TestThatANewMemberIsNotThereYetWaits(t *testing.T) {
 	assert.Equal(t, 1, d.sent, "a pod that is not made is not waited for indefinitely")
 
 	d, write = begin("pod")
-	assert.Equal(t, time.Second, write(absent))
+	assert.Equal(t, 3*time.Second, write(absent))
+	assert.Equal(t, 3*time.Second, write(joined, unhealthy))
 	assert.Zero(t, write(joined))
-	assert.Equal(t, 1, d.sent, "that it is there is said at once")
+	assert.Equal(t, 1, d.sent, "that it serves is said at once")
+
+	d, write = begin("pod")
+	assert.Zero(t, write(absent, condition(v1alpha1.ConditionDrained, "True", v1alpha1.ReasonMemberLeft)))
+	assert.Equal(t, 1, d.sent, "that it has left is said at once")
 }
 
 // What has started is up to date, and one Event tells both.

@@ -184,8 +184,8 @@ const (
 	// although its group asks for batches: the holder's UID, a space, and the reason.
 	AnnotationRestartBatchBlocked = LabelPrefix + "restart-batch-blocked"
 
-	// FinalizerInstance is held by the instance operator on Instances until
-	// the pod is gone and the claim retention has been applied.
+	// FinalizerInstance is on every Instance, which its group's operator makes with it, until
+	// the instance operator sees that the pod is gone and has applied the claim retention.
 	FinalizerInstance = LabelPrefix + "instance"
 	// FinalizerMember is held by a group's operator on an Instance whose member
 	// has to leave the database before its pod may stop.

@@ -157,7 +157,8 @@ func (r *reconciler) patchPod(ctx context.Context, s *observation.Snapshot, p *p
 	if err := r.patch(ctx, p.Pod.DeepCopy(), p.Body); err != nil {
 		return refusal.Rejected(s, v1alpha1.ReasonPodRejected, fmt.Errorf("change pod %s: %w", p.Pod.Name, err))
 	}
-	r.tell(s, p.Pod, "PodUpdated", "changed pod %s in place: %s", p.Pod.Name, p.Why)
+	// No Event: a person acts on none of it, and the pod shows it.
+	status.Note(ctrl.LoggerFrom(ctx), status.About{Object: s.Instance, Related: p.Pod, Reason: "PodUpdated"}, "changed pod %s in place: %s", p.Pod.Name, p.Why)
 	return step.Done()
 }
 

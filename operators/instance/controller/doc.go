@@ -4,8 +4,8 @@
 // Reads: Instances, their pods and claims, StorageClasses, VolumeAttributesClasses.
 //
 // Writes: one pod per Instance, of the same name; the claims of its volumes,
-// named <volume>-<instance>; its finalizer on the Instance; of the Instance's
-// status everything but the member and the member conditions.
+// named <volume>-<instance>; its finalizer on an Instance that was made without it; of the
+// Instance's status everything but the member and the member conditions.
 //
 // Sets: PodReady, VolumesReady and, from them and the readiness gates, Ready,
 // UpToDate, Reconciling, Stalled and Paused.
@@ -20,7 +20,7 @@
 // claims that it retains as retired.
 //
 // Events, on the Instance: PodDeleted (with the difference that
-// made a restart necessary), PodUpdated, ClaimUpdated,
+// made a restart necessary), ClaimUpdated,
 // ClaimDeleted, ClaimRetired, and a transition of each condition.
 //
 // A claim that a pod is to use is recorded in status.volumes, by UID, before

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
+	"github.com/tidb-groups/tidb-groups/operators/instance/observation"
+	"github.com/tidb-groups/tidb-groups/shared/step"
 )
 
 // Of a pod's start operators act on the pod, its readiness, and which claims it was started with.
@@ -51,5 +53,27 @@ func TestOnlyTheWordsOfAPodsStartWait(t *testing.T) {
 		before.DropWords()
 		after.DropWords()
 		assert.Equal(t, c.waits, equality.Semantic.DeepEqual(before, after), name)
+	}
+}
+
+// Others rely on it that a suspended Instance without a pod has stopped, and one that is deleted.
+func TestOnlyANewPodThatStartsIsRecordedLater(t *testing.T) {
+	unrecordedPod := func(s *observation.Snapshot) { s.Instance.Status.PodUID = "" }
+	another := func(s *observation.Snapshot) { s.Instance.Status.PodUID = "another" }
+	starts := waitingPod("ContainerCreating", "")
+	for name, c := range map[string]struct {
+		changes []func(*observation.Snapshot)
+		later   bool
+	}{
+		"that starts":              {[]func(*observation.Snapshot){unrecordedPod, starts}, true},
+		"that is ready":            {[]func(*observation.Snapshot){unrecordedPod}, false},
+		"in the place of another":  {[]func(*observation.Snapshot){another, starts}, false},
+		"of a suspended Instance":  {[]func(*observation.Snapshot){unrecordedPod, starts, suspended}, false},
+		"of one that is deleted":   {[]func(*observation.Snapshot){unrecordedPod, starts, deleting}, false},
+		"of one that drains first": {[]func(*observation.Snapshot){unrecordedPod, starts, deleting, member}, false},
+	} {
+		_, found := judge(t, step.Done(), c.changes...)
+		assert.Equal(t, c.later, found.after.PodIsNew, name)
+		assert.Equal(t, c.later, found.before.PodIsNew, name)
 	}
 }
