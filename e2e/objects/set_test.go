@@ -36,5 +36,7 @@ func TestConditionsAreReadAsTheyWereWritten(t *testing.T) {
 	for _, none := range []string{"Number", "Date", "Text", "Paused"} {
 		assert.Nil(t, objects.Condition(object, none))
 	}
+	entries[0].(map[string]any)["observedGeneration"] = float64(7) //nolint:forcetypeassert // made above
+	assert.Equal(t, want, objects.Conditions(object), "as encoding/json decodes numbers")
 	assert.Empty(t, objects.Conditions(&unstructured.Unstructured{Object: map[string]any{"status": "none"}}))
 }

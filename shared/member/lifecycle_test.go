@@ -1,6 +1,7 @@
 package member_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,7 +23,7 @@ func TestFinalizersOfAnInstance(t *testing.T) {
 	live.Finalizers = []string{metav1.FinalizerDeleteDependents}
 	assert.Empty(t, member.Finalizers(live), "an Instance that is being deleted takes no new ones")
 
-	live.Finalizers = append(both[:2:2], metav1.FinalizerDeleteDependents)
+	live.Finalizers = slices.Concat(both, []string{metav1.FinalizerDeleteDependents})
 	assert.Equal(t, both, member.Finalizers(live))
 
 	desired := &v1alpha1.Instance{ObjectMeta: metav1.ObjectMeta{Finalizers: member.Finalizers(live)}}

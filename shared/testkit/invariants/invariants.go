@@ -105,6 +105,8 @@ func Read(fields map[string]any) (c metav1.Condition, err error) {
 	case nil:
 	case int64:
 		c.ObservedGeneration = generation
+	case float64: // as encoding/json decodes numbers
+		c.ObservedGeneration = int64(generation)
 	default:
 		err = fmt.Errorf("observedGeneration is a %T", generation)
 	}
