@@ -107,7 +107,7 @@ func TestWhatIsNotBudgetedIsNamed(t *testing.T) {
 	assert.Equal(t, []string{
 		"instance: create pods: 0 times, not 8",
 		"tikvgroup: patch instances: 4 times, not 3",
-		"tidbgroup: patch tidbgroups/status: 100 times, not 4 to 12",
+		"tidbgroup: patch tidbgroups/status: 100 times, not 3 to 12",
 		"tidbgroup: delete pods: 1 times, which no line of the budget allows",
 	}, Excess(Cost{Requests: requests}))
 

@@ -42,9 +42,9 @@ func Budget() []Write {
 		memberStatus          [2]int
 		groupStatus, recorded [2]int
 	}{
-		{"pdgroup", 0, 0, [2]int{3, 9}, [2]int{4, 12}, [2]int{3, 6}},
-		{"tikvgroup", 3, 1, [2]int{3, 9}, [2]int{4, 14}, [2]int{2, 5}},
-		{"tidbgroup", 2, 2, [2]int{2, 5}, [2]int{4, 12}, [2]int{2, 5}},
+		{"pdgroup", 0, 0, [2]int{3, 9}, [2]int{3, 12}, [2]int{3, 6}},
+		{"tikvgroup", 3, 1, [2]int{3, 9}, [2]int{3, 14}, [2]int{2, 5}},
+		{"tidbgroup", 2, 2, [2]int{2, 5}, [2]int{3, 12}, [2]int{2, 5}},
 	} {
 		if g.instances > 0 {
 			out = append(out, Write{g.name, "patch", "instances", g.instances, g.instances, "the Instances"})

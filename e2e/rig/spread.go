@@ -1,8 +1,6 @@
 package rig
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -134,11 +132,12 @@ func (p placement) score(pod *corev1.Pod, node *corev1.Node) int64 {
 
 // domain is the value of a topology key on a node; empty if there is none.
 func (p placement) domain(node, key string) string {
-	at := slices.IndexFunc(p.nodes, func(n corev1.Node) bool { return n.Name == node })
-	if at < 0 {
-		return ""
+	for i := range p.nodes {
+		if p.nodes[i].Name == node {
+			return domainOf(&p.nodes[i], key)
+		}
 	}
-	return domainOf(&p.nodes[at], key)
+	return ""
 }
 
 func domainOf(node *corev1.Node, key string) string { return node.Labels[key] }
