@@ -195,10 +195,7 @@ func Tables(runs []Run) string {
 		"| commit | what it changed | clusters | all Ready, s | writes | reads | reconciles | operators, ms | garbage collector, ms |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, run := range runs {
 		for i, r := range run.Results {
-			commit, what := run.Commit, run.What
-			if run.letter != "" {
-				commit += ", " + run.letter
-			}
+			commit, what := run.name(), run.What
 			if run.Loaded() {
 				what += fmt.Sprintf(" (on a loaded machine, %.1f processes wanted a processor: only counts can be compared)", run.Load)
 			}

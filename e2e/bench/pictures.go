@@ -123,14 +123,18 @@ func clusters(n int) string {
 
 // label names a run in a picture.
 func (r Run) label() string {
-	out := r.Commit
-	if r.letter != "" {
-		out += ", " + r.letter
-	}
 	if r.Loaded() {
-		out += " (loaded)"
+		return r.name() + " (loaded)"
 	}
-	return out
+	return r.name()
+}
+
+// name is the commit of a run, and the letter of its machine if there are several.
+func (r Run) name() string {
+	if r.letter != "" {
+		return r.Commit + ", " + r.letter
+	}
+	return r.Commit
 }
 
 // folder of the pictures below that of the page.

@@ -3,6 +3,7 @@ package objects
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -135,8 +136,8 @@ func Describe(object *unstructured.Unstructured) string {
 // invariants to tell.
 func Conditions(object *unstructured.Unstructured) []metav1.Condition {
 	var out []metav1.Condition
-	for _, entry := range entries(object) {
-		if c, ok := read(entry); ok {
+	for fields := range entries(object) {
+		if c, err := invariants.Read(fields); err == nil {
 			out = append(out, c)
 		}
 	}
@@ -145,34 +146,30 @@ func Conditions(object *unstructured.Unstructured) []metav1.Condition {
 
 // Condition returns a condition of an object, nil if there is none.
 func Condition(object *unstructured.Unstructured, conditionType string) *metav1.Condition {
-	for _, entry := range entries(object) {
-		if fields, ok := entry.(map[string]any); !ok || fields["type"] != conditionType {
+	for fields := range entries(object) {
+		if fields["type"] != conditionType {
 			continue
 		}
-		if c, ok := read(entry); ok {
+		if c, err := invariants.Read(fields); err == nil {
 			return &c
 		}
 	}
 	return nil
 }
 
-// entries are what an object has in status.conditions, not copied: who waits looks at all
-// objects at each version of one.
-func entries(object *unstructured.Unstructured) []any {
+// entries are the objects in status.conditions, not copied: who waits looks at all objects at
+// each version of one.
+func entries(object *unstructured.Unstructured) iter.Seq[map[string]any] {
 	value, _, err := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions")
 	list, ok := value.([]any)
-	if err != nil || !ok {
-		return nil
+	return func(yield func(map[string]any) bool) {
+		if err != nil || !ok {
+			return
+		}
+		for _, entry := range list {
+			if fields, ok := entry.(map[string]any); ok && !yield(fields) {
+				return
+			}
+		}
 	}
-	return list
-}
-
-// read reads a condition.
-func read(entry any) (c metav1.Condition, ok bool) {
-	fields, ok := entry.(map[string]any)
-	if !ok {
-		return c, false
-	}
-	c, err := invariants.Read(fields)
-	return c, err == nil
 }

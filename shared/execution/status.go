@@ -35,7 +35,7 @@ type Findings[Status any] struct {
 // Conclude ends a reconcile. It writes the members' part into the status of their
 // Instances and the rest into the status of the group, which g carries afterwards.
 func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Group, status *Status, found Findings[Status]) (ctrl.Result, error) {
-	members, later := writeMembers(ctx, env, found.Members)
+	members, waits := writeMembers(ctx, env, found.Members)
 	end := step.Worst(found.End, env.Outcomes.Count("report", members))
 	write, was := env.Status.Write, *g.GetGroupStatus()
 	if found.Once {
@@ -51,7 +51,7 @@ func Conclude[Status any](ctx context.Context, env operator.Env, g v1alpha1.Grou
 		*status = found.Status
 		tellRollout(env, g, was, found.Changes)
 	}
-	return end.ResultWithin(wait, later)
+	return end.ResultWithin(append(waits, wait)...)
 }
 
 // tellRollout records an Event when a group's members begin to get another revision, and
@@ -70,11 +70,11 @@ func tellRollout(env operator.Env, g v1alpha1.Group, was v1alpha1.GroupStatus, c
 	}
 }
 
-// writeMembers writes the members' part of the Instances' status. Later is how soon what it
-// has not written yet is to be written, 0 for nothing.
-func writeMembers(ctx context.Context, env operator.Env, members []groupstatus.Member) (o step.Outcome, later time.Duration) {
+// writeMembers writes the members' part of the Instances' status, and returns how soon what it
+// has not written yet of each is to be written, 0 for nothing.
+func writeMembers(ctx context.Context, env operator.Env, members []groupstatus.Member) (o step.Outcome, waits []time.Duration) {
 	var work []func() step.Outcome
-	waits := make([]time.Duration, len(members))
+	waits = make([]time.Duration, len(members))
 	for at, m := range members {
 		work = append(work, func() step.Outcome {
 			var err error
@@ -88,11 +88,5 @@ func writeMembers(ctx context.Context, env operator.Env, members []groupstatus.M
 			return step.Done()
 		})
 	}
-	o = step.Parallel(work...)
-	for _, wait := range waits {
-		if wait > 0 && (later == 0 || wait < later) {
-			later = wait
-		}
-	}
-	return o, later
+	return step.Parallel(work...), waits
 }

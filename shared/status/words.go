@@ -42,27 +42,21 @@ func NewWords(now func() time.Time, patience time.Duration) *Words {
 	return &Words{now: now, patience: patience, since: map[types.UID]time.Time{}}
 }
 
-// wait returns for how long words of an object have to wait; differ says that nothing but
-// these has changed.
-func (w *Words) wait(of types.UID, differ bool) time.Duration {
+// waitForMember is wait for the first words about a member.
+func (w *Words) waitForMember(instance *v1alpha1.Instance, differ bool) time.Duration {
+	if instance.Status.PodUID == "" {
+		return w.wait(instance.UID, differ, unmade)
+	}
+	return w.wait(instance.UID+"/"+instance.Status.PodUID, differ, begun)
+}
+
+// wait returns for how long words of an object have to wait, so many times as long as any do;
+// differ says that nothing but these has changed.
+func (w *Words) wait(of types.UID, differ bool, times time.Duration) time.Duration {
 	if w == nil {
 		return 0
 	}
-	return w.waitAtMost(w.patience, of, differ)
-}
-
-// waitForMember is wait for the first words about a member.
-func (w *Words) waitForMember(instance *v1alpha1.Instance, differ bool) time.Duration {
-	switch {
-	case w == nil:
-		return 0
-	case instance.Status.PodUID == "":
-		return w.waitAtMost(unmade*w.patience, instance.UID, differ)
-	}
-	return w.waitAtMost(begun*w.patience, instance.UID+"/"+instance.Status.PodUID, differ)
-}
-
-func (w *Words) waitAtMost(patience time.Duration, of types.UID, differ bool) time.Duration {
+	patience := times * w.patience
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
