@@ -46,21 +46,12 @@ type history struct {
 	// admitted are the resourceVersions at which the first Service of a TidbCluster led clients
 	// to its servers, and restored those at which its Restore was complete, by its name.
 	admitted, restored map[string]uint64
-	// latches are the types of conditions that never go back.
-	latches []string
 	// tikv are the TiKVGroups that there ever were, by the PDGroup that each named.
 	tikv map[Key]string
 }
 
 func newHistory() *history {
-	var latches []string
-	for _, c := range v1alpha1.ConditionTable() {
-		if c.Latch {
-			latches = append(latches, c.Type)
-		}
-	}
 	return &history{
-		latches: latches,
 		latched: map[types.UID]map[string]bool{}, written: map[types.UID]map[string]string{}, bound: map[types.UID]bool{},
 		strangers: map[types.UID]bool{}, gone: map[types.UID]uint64{}, podGone: map[types.UID]uint64{}, times: map[types.UID][]time.Time{}, ready: map[Key]bool{}, closed: map[Key]time.Time{}, admitted: map[string]uint64{}, restored: map[string]uint64{}, tikv: map[Key]string{},
 	}
@@ -107,7 +98,7 @@ func (h *history) leave(object *unstructured.Unstructured) []string {
 // latch: a condition that never goes back does not.
 func (h *history) latch(object *unstructured.Unstructured) string {
 	for _, c := range objects.Conditions(object) {
-		if !slices.Contains(h.latches, c.Type) {
+		if info, _ := v1alpha1.LookupCondition(c.Type); !info.Latch {
 			continue
 		}
 		if c.Status == metav1.ConditionTrue {

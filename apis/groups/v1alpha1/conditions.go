@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Condition types. The core types stand on every kind; the others on the kinds
@@ -318,7 +319,11 @@ func ConditionTypes() []string {
 // ConditionTable returns what every condition means, who sets it and which
 // reasons it may carry: the writers, the status checker of the tests and
 // docs/conditions.md all read it.
-func ConditionTable() []ConditionInfo {
+func ConditionTable() []ConditionInfo { return slices.Clone(conditionTable()) }
+
+// conditionTable makes the table once: with each status and each scrape of metrics, conditions
+// are looked up in it. Nobody changes it.
+var conditionTable = sync.OnceValue(func() []ConditionInfo {
 	own := "the operator of the object's kind"
 	// What keeps an object from its goal is the same list for Ready, UpToDate
 	// and Reconciling: they repeat the most pressing one.
@@ -380,11 +385,11 @@ func ConditionTable() []ConditionInfo {
 			Reasons: []string{ReasonMemberLeft, ReasonNotDrained},
 			Meaning: "The member has left the database: its pod may stop for good. False says why a member that leaves, or whose Instance was deleted, has to go on."},
 	}
-}
+})
 
 // LookupCondition returns the row of a condition type, and whether there is one.
 func LookupCondition(conditionType string) (ConditionInfo, bool) {
-	for _, info := range ConditionTable() {
+	for _, info := range conditionTable() {
 		if info.Type == conditionType {
 			return info, true
 		}

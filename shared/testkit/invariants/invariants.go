@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -124,7 +123,7 @@ var reasonPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 
 // each checks every condition on its own.
 func (c *checker) each(conditions []metav1.Condition) {
-	table := documented()
+	table := groups.ConditionTable()
 	seen := map[string]bool{}
 	for _, condition := range conditions {
 		if seen[condition.Type] {
@@ -159,9 +158,6 @@ func (c *checker) each(conditions []metav1.Condition) {
 		c.documented(table, condition)
 	}
 }
-
-// documented is the table of all conditions, made once: it is asked at each version of an object.
-var documented = sync.OnceValue(groups.ConditionTable)
 
 // documented checks a condition against the table that the documentation is
 // generated from.
