@@ -7,8 +7,12 @@ import (
 
 // place names where a store is down to the isolation level, empty without one.
 func (c *Cluster) place(s *Store) string {
+	isolated := c.isolationLevel()
+	if isolated == "" {
+		return ""
+	}
 	labels := c.locationLabels()
-	level := slices.Index(labels, c.isolationLevel())
+	level := slices.Index(labels, isolated)
 	var path []string
 	for _, key := range labels[:level+1] {
 		path = append(path, labelOf(s, key))
@@ -29,6 +33,9 @@ func (c *Cluster) crowds(r *Region, s *Store, without uint64) bool {
 // crowded returns a voter of a region that shares its place with another one; -1
 // if none does.
 func (c *Cluster) crowded(r *Region) int {
+	if c.isolationLevel() == "" {
+		return -1
+	}
 	return slices.IndexFunc(r.Peers, func(p Peer) bool {
 		s := c.st.Stores[p.StoreID]
 		return !p.Learner && s != nil && c.crowds(r, s, 0)

@@ -159,6 +159,10 @@ func (c *Cluster) moveLeader(now time.Time) bool {
 func (c *Cluster) movePeer(now time.Time) bool {
 	idx := c.index()
 	want, rules, sent := c.maxReplicas(), c.learnerRules(), c.voterRules()
+	leaving := map[uint64]bool{}
+	for id := range c.st.Stores {
+		leaving[id] = c.leaving(id, now)
+	}
 	for _, r := range c.st.Regions {
 		if n := voters(r); n < want {
 			if to := c.bestTarget(r, 0, sent, idx, now); to != nil {
@@ -167,7 +171,7 @@ func (c *Cluster) movePeer(now time.Time) bool {
 			}
 		}
 		for i, p := range r.Peers {
-			if p.Learner || !c.leaving(p.StoreID, now) && c.admits(r, c.st.Stores[p.StoreID], sent) {
+			if s := c.st.Stores[p.StoreID]; p.Learner || s != nil && !leaving[p.StoreID] && c.admits(r, s, sent) {
 				continue
 			}
 			if voters(r) > want {

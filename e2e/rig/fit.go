@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
@@ -25,11 +27,46 @@ type placement struct {
 	neighbours []neighbour
 	// volumes are the node affinities of the pod's bound volumes.
 	volumes []*corev1.NodeSelector
+
+	// What pick looks up many times for one pod, where neighbours may be thousands.
+	labelsOf map[string]labels.Set
+	at       map[string][]*corev1.Pod
+	meant    map[string][]neighbour
+}
+
+// indexed returns a placement that pick can look things up in.
+func (p placement) indexed() placement {
+	p.labelsOf, p.at, p.meant = map[string]labels.Set{}, map[string][]*corev1.Pod{}, map[string][]neighbour{}
+	for i := range p.nodes {
+		p.labelsOf[p.nodes[i].Name] = p.nodes[i].Labels
+	}
+	for _, n := range p.neighbours {
+		p.at[n.node] = append(p.at[n.node], n.pod)
+	}
+	return p
+}
+
+// means returns the neighbours that a selector means.
+func (p placement) means(s *metav1.LabelSelector) []neighbour {
+	means := selector(s)
+	key := means.String()
+	if out, known := p.meant[key]; known {
+		return out
+	}
+	var out []neighbour
+	for _, n := range p.neighbours {
+		if means.Matches(labels.Set(n.pod.Labels)) {
+			out = append(out, n)
+		}
+	}
+	p.meant[key] = out
+	return out
 }
 
 // pick takes the fitting node with the best score, or says why none fits. Of
 // equal nodes it takes the one with the fewest pods, and then the first.
 func (p placement) pick(pod *corev1.Pod) (node, why string) {
+	p = p.indexed()
 	reasons := map[string]int{}
 	best, fewest := int64(0), 0
 	for i := range p.nodes {
@@ -37,7 +74,7 @@ func (p placement) pick(pod *corev1.Pod) (node, why string) {
 			reasons[reason]++
 			continue
 		}
-		score, have := p.score(pod, &p.nodes[i]), len(p.on(p.nodes[i].Name))
+		score, have := p.score(pod, &p.nodes[i]), len(p.at[p.nodes[i].Name])
 		if node == "" || score > best || score == best && have < fewest {
 			node, best, fewest = p.nodes[i].Name, score, have
 		}
@@ -50,17 +87,6 @@ func (p placement) pick(pod *corev1.Pod) (node, why string) {
 		parts = append(parts, fmt.Sprintf("%d %s", reasons[reason], reason))
 	}
 	return "", fmt.Sprintf("0/%d nodes are available: %s.", len(p.nodes), strings.Join(parts, ", "))
-}
-
-// on returns the pods on a node.
-func (p placement) on(node string) []*corev1.Pod {
-	var out []*corev1.Pod
-	for _, n := range p.neighbours {
-		if n.node == node {
-			out = append(out, n.pod)
-		}
-	}
-	return out
 }
 
 // unfit says why a pod does not fit on a node, in the scheduler's words.
@@ -97,7 +123,7 @@ func (p placement) unfit(pod *corev1.Pod, node *corev1.Node) string {
 func (p placement) full(pod *corev1.Pod, node *corev1.Node) string {
 	for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		left := node.Status.Allocatable[resource]
-		for _, each := range append(p.on(node.Name), pod) {
+		for _, each := range append(slices.Clip(p.at[node.Name]), pod) {
 			for i := range each.Spec.Containers {
 				left.Sub(each.Spec.Containers[i].Resources.Requests[resource])
 			}

@@ -42,10 +42,10 @@ func antiAffinity(pod *corev1.Pod) []corev1.PodAffinityTerm {
 
 // near counts the pods that a term means in the domain of a node.
 func (p placement) near(term corev1.PodAffinityTerm, pod *corev1.Pod, node *corev1.Node) int {
-	here, means := domainOf(node, term.TopologyKey), selector(term.LabelSelector)
+	here := domainOf(node, term.TopologyKey)
 	count := 0
-	for _, n := range p.neighbours {
-		if n.pod.UID != pod.UID && here != "" && p.domain(n.node, term.TopologyKey) == here && means.Matches(labels.Set(n.pod.Labels)) {
+	for _, n := range p.means(term.LabelSelector) {
+		if n.pod.UID != pod.UID && here != "" && p.domain(n.node, term.TopologyKey) == here {
 			count++
 		}
 	}
@@ -54,9 +54,9 @@ func (p placement) near(term corev1.PodAffinityTerm, pod *corev1.Pod, node *core
 
 // anywhere counts the pods that a term means on all nodes.
 func (p placement) anywhere(term corev1.PodAffinityTerm, pod *corev1.Pod) int {
-	count, means := 0, selector(term.LabelSelector)
-	for _, n := range p.neighbours {
-		if n.pod.UID != pod.UID && means.Matches(labels.Set(n.pod.Labels)) {
+	count := 0
+	for _, n := range p.means(term.LabelSelector) {
+		if n.pod.UID != pod.UID {
 			count++
 		}
 	}
@@ -88,16 +88,16 @@ func (p placement) uneven(pod *corev1.Pod, node *corev1.Node) string {
 // spread counts the pods that a constraint means in each domain that the pod
 // could go to by its own node affinity.
 func (p placement) spread(c corev1.TopologySpreadConstraint, pod *corev1.Pod) map[string]int {
-	out, means := map[string]int{}, selector(c.LabelSelector)
+	out := map[string]int{}
 	for i := range p.nodes {
 		fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(&p.nodes[i])
 		if domain := domainOf(&p.nodes[i], c.TopologyKey); err == nil && fits && domain != "" {
 			out[domain] += 0
 		}
 	}
-	for _, n := range p.neighbours {
+	for _, n := range p.means(c.LabelSelector) {
 		domain := p.domain(n.node, c.TopologyKey)
-		if _, counts := out[domain]; counts && n.pod.UID != pod.UID && n.pod.DeletionTimestamp == nil && means.Matches(labels.Set(n.pod.Labels)) {
+		if _, counts := out[domain]; counts && n.pod.UID != pod.UID && n.pod.DeletionTimestamp == nil {
 			out[domain]++
 		}
 	}
@@ -131,14 +131,7 @@ func (p placement) score(pod *corev1.Pod, node *corev1.Node) int64 {
 }
 
 // domain is the value of a topology key on a node; empty if there is none.
-func (p placement) domain(node, key string) string {
-	for i := range p.nodes {
-		if p.nodes[i].Name == node {
-			return domainOf(&p.nodes[i], key)
-		}
-	}
-	return ""
-}
+func (p placement) domain(node, key string) string { return p.labelsOf[node][key] }
 
 func domainOf(node *corev1.Node, key string) string { return node.Labels[key] }
 
