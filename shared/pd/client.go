@@ -13,6 +13,9 @@ type Client interface {
 	// View asks for everything that a View holds. The returned View carries
 	// the error too.
 	View(ctx context.Context) (View, error)
+	// Refresh asks who is there, how they are, and for the stores. Settings are those of
+	// before, unless PD is another one by now: then it is View.
+	Refresh(ctx context.Context, before View) (View, error)
 	// SetStoreLabels sets labels of a store and leaves its others alone. One
 	// without a value is removed.
 	SetStoreLabels(ctx context.Context, storeID string, labels map[string]string) error

@@ -30,7 +30,7 @@ type Poller struct {
 // polls are what all askers of one process share.
 type polls struct {
 	dial   Dialer
-	timing Timing
+	timing turns.Timing
 	turns  *turns.Turns
 
 	mu          sync.Mutex
@@ -48,14 +48,14 @@ var (
 // PollerOption changes a new Poller.
 type PollerOption func(*Poller)
 
-// WithTiming polls at other times than DefaultTiming.
-func WithTiming(timing Timing) PollerOption {
+// WithTiming polls at other times than turns.DefaultTiming.
+func WithTiming(timing turns.Timing) PollerOption {
 	return func(p *Poller) { p.timing = timing }
 }
 
 // NewPoller returns a Poller that watches nothing yet.
 func NewPoller(dial Dialer, options ...PollerOption) *Poller {
-	p := &Poller{polls: &polls{dial: dial, timing: DefaultTiming(), watches: map[types.NamespacedName]*watch{}}}
+	p := &Poller{polls: &polls{dial: dial, timing: turns.DefaultTiming(), watches: map[types.NamespacedName]*watch{}}}
 	for _, option := range options {
 		option(p)
 	}
@@ -153,7 +153,7 @@ func (p *Poller) Ask(ctx context.Context, pd types.NamespacedName) View {
 			w.close()
 		}()
 	}
-	return p.poll(ctx, w).view
+	return p.poll(ctx, w, nil).view
 }
 
 // Client returns the client that a PD is polled with; of a PD that is not
@@ -183,7 +183,7 @@ func (p *Poller) run(w *watch) {
 
 // loop polls one PD until the context ends.
 func (p *Poller) loop(ctx context.Context, w *watch) {
-	pace := p.timing.pace()
+	pace := p.timing.Pace()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	begin := time.Time{}
@@ -194,7 +194,7 @@ func (p *Poller) loop(ctx context.Context, w *watch) {
 			return
 		case <-w.kicked:
 			kicked = true
-			timer.Reset(time.Until(begin.Add(pace.kicked())))
+			timer.Reset(time.Until(begin.Add(pace.Kicked())))
 			continue
 		case <-timer.C:
 		}
@@ -203,11 +203,12 @@ func (p *Poller) loop(ctx context.Context, w *watch) {
 			return // the context has ended
 		}
 		w.hear()
+		before := p.settled(w, kicked)
 		kicked = false
 		begin = time.Now()
-		polled := p.poll(ctx, w)
+		polled := p.poll(ctx, w, before)
 		end()
-		timer.Reset(pace.next(polled, time.Since(begin)))
+		timer.Reset(pace.Next(polled.Poll, time.Since(begin)))
 	}
 }
 
@@ -218,6 +219,19 @@ func (p *Poller) waits(w *watch) bool {
 	return w.moving()
 }
 
+// settled returns the View of which a poll need not ask for the settings again; nil if it has
+// to: what is known of them is too old, or somebody waits for something, or has just done
+// something.
+func (p *Poller) settled(w *watch, kicked bool) *View {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if kicked || !w.known || w.moving() || w.late > 0 || w.view.Err != nil || time.Since(w.set) >= p.timing.Settings {
+		return nil
+	}
+	view := w.view
+	return &view
+}
+
 // failed reports whether the last poll of a PD failed.
 func (p *Poller) failed(w *watch) bool {
 	p.mu.Lock()
@@ -225,24 +239,24 @@ func (p *Poller) failed(w *watch) bool {
 	return w.late > 0 || w.view.Err != nil
 }
 
-// poll is what came of one question to a PD.
+// poll is what came of one question to a PD, and the answer.
 type poll struct {
-	view    View // the answer
-	changed bool // the answer differs from what was known
-	moving  bool // somebody waits for something to change
-	late    bool // there was no answer in time, and that is not believed yet
+	turns.Poll
+	view View
 }
 
 // poll asks one PD once, keeps the answer and tells the subscribers if it
 // differs from the one before. Of two polls at the same time the answer to the
 // later question counts. The first answers that do not come in time leave what
-// is known as it is: a moment without a processor is no reason to wake everybody.
-func (p *Poller) poll(ctx context.Context, w *watch) poll {
+// is known as it is: a moment without a processor is no reason to wake everybody. If before
+// is not nil, its settings are taken over.
+func (p *Poller) poll(ctx context.Context, w *watch, before *View) poll {
 	p.mu.Lock()
 	w.asked++
-	question := w.asked
+	question, begin := w.asked, time.Now()
 	p.mu.Unlock()
-	out := poll{view: p.ask(ctx, w)}
+	out := poll{view: p.ask(ctx, w, before)}
+	out.Failed = out.view.Err != nil
 	p.mu.Lock()
 	if p.watches[w.pd] != w || ctx.Err() != nil || question < w.answered {
 		// Forgotten, stopping, or overtaken: a poll that was cut off says nothing.
@@ -250,22 +264,31 @@ func (p *Poller) poll(ctx context.Context, w *watch) poll {
 		return out
 	}
 	w.answered = question
-	out.moving = w.moving()
-	if out.late = w.missed(out.view, p.timing.Late); out.late {
+	out.Moving = w.moving()
+	if out.Late = w.missed(out.view, p.timing.Late); out.Late {
 		p.mu.Unlock()
 		return out
 	}
+	if before != nil && out.view.Err == nil && w.view.Err == nil {
+		// Somebody may have asked for the settings meanwhile.
+		if newest, holds := out.view.WithSettings(w.view); holds {
+			out.view = newest
+		}
+	}
 	p.judge(w, &out.view)
-	out.changed = !w.known || !w.view.Equal(out.view)
+	out.Changed = !w.known || !w.view.Equal(out.view)
 	w.view, w.known = out.view, true
+	if before == nil {
+		w.set = begin
+	}
 	p.mu.Unlock()
-	if out.changed {
+	if out.Changed {
 		p.tell(w.pd)
 	}
 	return out
 }
 
-func (p *Poller) ask(ctx context.Context, w *watch) View {
+func (p *Poller) ask(ctx context.Context, w *watch, before *View) View {
 	p.mu.Lock()
 	client, err := w.open(p.dial)
 	p.mu.Unlock()
@@ -274,7 +297,7 @@ func (p *Poller) ask(ctx context.Context, w *watch) View {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.timing.Deadline)
 	defer cancel()
-	view, err := client.View(ctx)
+	view, err := viewed(ctx, client, before)
 	if errors.Is(err, ErrNoLeader) {
 		select {
 		case <-time.After(p.timing.Handover):
@@ -286,4 +309,12 @@ func (p *Poller) ask(ctx context.Context, w *watch) View {
 		return View{Err: err}
 	}
 	return view
+}
+
+// viewed asks for everything, or for what changes by itself if before is not nil.
+func viewed(ctx context.Context, client Client, before *View) (View, error) {
+	if before == nil {
+		return client.View(ctx)
+	}
+	return client.Refresh(ctx, *before)
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tidb-groups/tidb-groups/shared/pd"
+	"github.com/tidb-groups/tidb-groups/shared/turns"
 )
 
 // fake is a PD whose answers the test decides. The tests run in a bubble in
@@ -30,6 +31,7 @@ type fake struct {
 	hang   bool
 	late   time.Duration
 	polls  []time.Duration // since begin
+	light  []time.Duration // those of polls that did not ask for the settings
 	begin  time.Time
 	closed int
 
@@ -55,6 +57,17 @@ func (f *fake) View(ctx context.Context) (pd.View, error) {
 		return pd.View{}, ctx.Err()
 	}
 	return view, view.Err
+}
+
+func (f *fake) Refresh(ctx context.Context, before pd.View) (pd.View, error) {
+	f.mu.Lock()
+	f.light = append(f.light, time.Since(f.begin))
+	f.mu.Unlock()
+	v, err := f.View(ctx)
+	if refreshed, holds := v.WithSettings(before); err == nil && holds {
+		return refreshed, nil
+	}
+	return v, err
 }
 
 func (f *fake) Close() {
@@ -544,7 +557,7 @@ func TestWhatIsWatchedBeforeTheStartIsPolledFromTheStartOn(t *testing.T) {
 func TestTheTimingCanBeChosen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{begin: time.Now()}
-		timing := pd.DefaultTiming()
+		timing := turns.DefaultTiming()
 		timing.Steady = time.Minute
 		p := pd.NewPoller(func(types.NamespacedName) (pd.Client, error) { return f, nil }, pd.WithTiming(timing))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -555,6 +568,85 @@ func TestTheTimingCanBeChosen(t *testing.T) {
 		assert.Equal(t, seconds(0, 60), f.take())
 		cancel()
 		require.NoError(t, <-ended)
+	})
+}
+
+// set is what b says with stores, and so many replicas.
+func set(leader string, replicas int) pd.View {
+	v := view(leader)
+	v.ClusterID, v.Bootstrapped, v.MaxReplicas = "1", true, replicas
+	return v
+}
+
+func TestSettingsAreAskedForRarelyAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		f := b.fakes[basic]
+		replicas := func() int {
+			v, _ := b.View(basic)
+			return v.MaxReplicas
+		}
+		light := func() []time.Duration {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			out := f.light
+			f.light = nil
+			return out
+		}
+		f.set(set("a", 3))
+		b.Watch(basic, false)
+		pass(5 * time.Second)
+		f.set(set("a", 5))
+		pass(40 * time.Second)
+		assert.Equal(t, 3, replicas())
+		assert.Equal(t, seconds(10, 20, 30, 40), light())
+		pass(10 * time.Second)
+		assert.Equal(t, 5, replicas(), "the fifth poll asks again")
+		assert.Empty(t, light())
+
+		f.set(set("a", 7))
+		assert.Equal(t, 7, b.Ask(t.Context(), basic).MaxReplicas, "who is about to act is told all")
+		f.set(set("a", 9))
+		b.Kick(basic)
+		pass(time.Second)
+		assert.Equal(t, 9, replicas(), "something was done to PD")
+		f.set(set("a", 11))
+		pass(5 * time.Second)
+		b.Watch(basic, true)
+		pass(time.Second)
+		assert.Equal(t, 11, replicas(), "somebody waits for something")
+		b.Watch(basic, false)
+		pass(20 * time.Second)
+		f.set(set("b", 13))
+		light()
+		pass(10 * time.Second)
+		assert.Equal(t, 13, replicas(), "another member leads")
+	})
+}
+
+func TestSettingsThatWereAskedForMeanwhileStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.stop()
+		f := b.fakes[basic]
+		f.set(set("a", 3))
+		b.Watch(basic, false)
+		pass(9 * time.Second)
+		f.lag(time.Second)
+		asked := make(chan pd.View, 1)
+		go func() {
+			time.Sleep(500 * time.Millisecond)
+			f.set(set("a", 5))
+			asked <- b.Ask(t.Context(), basic) // from 9.5 to 10.5 s, and the poll from 10 to 11 s
+		}()
+		pass(3 * time.Second)
+		assert.Equal(t, 5, (<-asked).MaxReplicas)
+		v, _ := b.View(basic)
+		assert.Equal(t, 5, v.MaxReplicas)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		assert.Equal(t, seconds(10), f.light)
 	})
 }
 

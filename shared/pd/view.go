@@ -113,6 +113,14 @@ func StoredSections() []string {
 	return []string{"schedule", "replication", "pd-server", "replication-mode", "keyspace", "micro-service"}
 }
 
+// WithSettings returns a View with what people and operators set in PD, as another one has
+// it, and whether that may hold: both are of the same cluster with stores.
+func (v View) WithSettings(of View) (View, bool) {
+	v.LocationLabels, v.IsolationLevel, v.MaxReplicas = of.LocationLabels, of.IsolationLevel, of.MaxReplicas
+	v.PlacementRules, v.EvictLeader, v.Rules, v.Config = of.PlacementRules, of.EvictLeader, of.Rules, of.Config
+	return v, v.Bootstrapped && of.Bootstrapped && v.ClusterID == of.ClusterID && v.Leader == of.Leader
+}
+
 // HasQuorum reports whether there is a leader and a majority of the members
 // is healthy.
 func (v View) HasQuorum() bool {

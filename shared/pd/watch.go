@@ -3,6 +3,7 @@ package pd
 import (
 	"context"
 	"errors"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -16,7 +17,8 @@ type watch struct {
 	stop   func()
 	client Client // nil until it is needed
 	view   View
-	known  bool // view has been polled
+	known  bool      // view has been polled
+	set    time.Time // when the settings in view were asked for
 	outage outage
 
 	asked    int // polls begun

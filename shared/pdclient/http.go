@@ -166,21 +166,38 @@ func newClient(address string, d dialer, group types.NamespacedName) (*httpClien
 // member. The next View takes the same connection, unless this one failed: then it goes to a
 // member that the Service lists by that time. A member without a leader fails: it passes every
 // question on to the leader.
-func (c *httpClient) View(ctx context.Context) (pd.View, error) {
+func (c *httpClient) View(ctx context.Context) (pd.View, error) { return c.viewed(ctx, nil) }
+
+// Refresh implements pd.Client.
+func (c *httpClient) Refresh(ctx context.Context, before pd.View) (pd.View, error) {
+	return c.viewed(ctx, &before)
+}
+
+// viewed returns a View, with the settings of before if that is not nil and they may hold.
+func (c *httpClient) viewed(ctx context.Context, before *pd.View) (pd.View, error) {
 	view := pd.View{}
-	if err := c.ask(ctx, &view); err != nil {
+	err := c.askState(ctx, &view)
+	if err == nil && before != nil {
+		if refreshed, holds := view.WithSettings(*before); holds {
+			return refreshed, nil
+		}
+	}
+	if err == nil {
+		err = c.askSettings(ctx, &view)
+	}
+	if err != nil {
 		c.transport.CloseIdleConnections()
 		return pd.View{Err: err}, err
 	}
 	return view, nil
 }
 
-func (c *httpClient) ask(ctx context.Context, view *pd.View) error {
+// askState asks for what changes by itself.
+func (c *httpClient) askState(ctx context.Context, view *pd.View) error {
 	var (
-		members   pdanswer.Members
-		health    pdanswer.Health
-		stores    pdanswer.Stores
-		replicate pdanswer.Replicate
+		members pdanswer.Members
+		health  pdanswer.Health
+		stores  pdanswer.Stores
 	)
 	if err := fetch(ctx, c, callMembers, &members, pdhttp.Client.GetMembers); err != nil {
 		return err
@@ -199,6 +216,12 @@ func (c *httpClient) ask(ctx context.Context, view *pd.View) error {
 	case !errors.Is(err, pd.ErrNotBootstrapped):
 		return err
 	}
+	return nil
+}
+
+// askSettings asks for what people and operators set.
+func (c *httpClient) askSettings(ctx context.Context, view *pd.View) error {
+	var replicate pdanswer.Replicate
 	if err := fetch(ctx, c, callReplicate, &replicate, pdhttp.Client.GetReplicateConfig); err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/pd"
 	"github.com/tidb-groups/tidb-groups/shared/pdclient"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/loopback"
+	"github.com/tidb-groups/tidb-groups/shared/turns"
 )
 
 func TestViewOfRecordedAnswers(t *testing.T) {
@@ -150,6 +151,42 @@ func TestAfterALeaderChangeEveryStoreIsDisconnectedButStarted(t *testing.T) {
 	for _, s := range view.Stores {
 		assert.Equal(t, pd.StateDisconnected, s.State)
 		assert.True(t, s.Started)
+	}
+}
+
+func TestARefreshTakesSettingsOver(t *testing.T) {
+	server := replay(t, "10-up3-members", "10-up3-health", "10-up3-stores", "10-up3-config-replicate")
+	client := dial(t, server.URL)
+	before, err := client.View(within(t, 20*time.Second))
+	require.NoError(t, err)
+	asked := func() []string {
+		server.mu.Lock()
+		defer server.mu.Unlock()
+		out := server.requests
+		server.requests = nil
+		return out
+	}
+	all := asked()
+	state := []string{"GET " + membersPath, "GET " + healthPath, "GET " + storesPath}
+	assert.Equal(t, append(state, "GET "+replicatePath, "GET "+evictedPath, "GET "+rulesPath), all)
+
+	after, err := client.Refresh(within(t, 20*time.Second), before)
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	assert.Equal(t, state, asked())
+
+	for name, other := range map[string]func(*pd.View){
+		"another cluster":         func(v *pd.View) { v.ClusterID = "1" },
+		"another leader":          func(v *pd.View) { v.Leader = "pd-2" },
+		"no store had registered": func(v *pd.View) { v.Bootstrapped = false },
+	} {
+		changed := before
+		changed.MaxReplicas = 5
+		other(&changed)
+		after, err = client.Refresh(within(t, 20*time.Second), changed)
+		require.NoError(t, err, name)
+		assert.Equal(t, before, after, name)
+		assert.Equal(t, all, asked(), name)
 	}
 }
 
@@ -304,7 +341,7 @@ func TestSEC01TheConnectionToPDIsKeptUntilSomethingFails(t *testing.T) {
 		}
 	}
 	order := func() error { return client.EvictLeaders(ctx, "4") }
-	assert.Greater(t, httpclient.Transport("").IdleConnTimeout, 2*pd.DefaultTiming().Steady, "it outlasts a poll that is late")
+	assert.Greater(t, httpclient.Transport("").IdleConnTimeout, 2*turns.DefaultTiming().Steady, "it outlasts a poll that is late")
 	for _, c := range []struct {
 		name  string
 		ask   func() error

@@ -1,6 +1,6 @@
-// Package turns says when a process may poll the next of many PDs, so that hundreds of them
-// leave it, and the machine, time to answer.
+// Package turns says when a process polls which PD: when one is due, and when the next of
+// many may begin, so that hundreds of them leave the process, and the machine, time to answer.
 //
-// In go whether something moves in a PD, and whether its last poll failed; a turn is over when
+// In goes what came of the last poll, and whether something moves in a PD; a turn is over when
 // the poll has ended. It knows neither PD nor who asks.
 package turns

@@ -148,6 +148,15 @@ func (p *PD) View(context.Context) (pd.View, error) {
 	return v, nil
 }
 
+// Refresh implements pd.Client.
+func (p *PD) Refresh(ctx context.Context, before pd.View) (pd.View, error) {
+	v, err := p.View(ctx)
+	if refreshed, holds := v.WithSettings(before); err == nil && holds {
+		return refreshed, nil
+	}
+	return v, err
+}
+
 // UnhealthyRegions implements pd.Client.
 func (p *PD) UnhealthyRegions(context.Context) ([]pd.Region, error) {
 	p.mu.Lock()

@@ -1,4 +1,4 @@
-package pd
+package turns
 
 import "time"
 
@@ -10,6 +10,9 @@ type Timing struct {
 	Spacing time.Duration
 	// Steady is the time between polls while nothing is expected to change.
 	Steady time.Duration
+	// Settings is for how long what is set in PD is not asked for again while nothing is
+	// expected to change.
+	Settings time.Duration
 	// Fast is the time between polls while something moves, at first.
 	Fast time.Duration
 	// Slow is the time between polls while something moves but does not
@@ -38,7 +41,7 @@ type Timing struct {
 	Handover time.Duration
 }
 
-// DefaultTiming polls every 10 s when steady and, while something moves, from
+// DefaultTiming polls every 10 s when steady, every fifth time with the settings, and, while something moves, from
 // every 200 ms to every second, as long as no more than 500 are steady and 50 move in one
 // process. A PD that does not answer is named within 4.2 s, so that a condition can tell of
 // it within 5 s.
@@ -47,6 +50,7 @@ func DefaultTiming() Timing {
 		Deadline: 2 * time.Second,
 		Spacing:  100 * time.Millisecond,
 		Steady:   10 * time.Second,
+		Settings: 45 * time.Second,
 		Fast:     200 * time.Millisecond,
 		Slow:     time.Second,
 		Breaker:  5,
@@ -59,19 +63,30 @@ func DefaultTiming() Timing {
 	}
 }
 
-// pace is the course of the polls of one PD.
-type pace struct {
+// Poll is what came of one question to a PD.
+type Poll struct {
+	// Moving says that somebody waits for something to change, and Changed that the answer
+	// differs from what was known.
+	Moving, Changed bool
+	// Late says that there was no answer in time, and that this is not believed yet, and Failed
+	// that there was none.
+	Late, Failed bool
+}
+
+// Pace is the course of the polls of one PD.
+type Pace struct {
 	Timing
 	moved    time.Duration // the last wait while something moved; 0 if none
 	failures int           // in a row
 	apart    time.Duration // least time from the beginning of the last poll to the next
 }
 
-func (t Timing) pace() *pace { return &pace{Timing: t} }
+// Pace returns the course of polls that have yet to begin.
+func (t Timing) Pace() *Pace { return &Pace{Timing: t} }
 
-// kicked returns the least time from the beginning of one poll to that of one
+// Kicked returns the least time from the beginning of one poll to that of one
 // that was asked for, and polls fast from there on.
-func (p *pace) kicked() time.Duration {
+func (p *Pace) Kicked() time.Duration {
 	p.moved = 0
 	if p.failures >= p.Breaker {
 		return max(p.Slow, p.apart)
@@ -79,16 +94,16 @@ func (p *pace) kicked() time.Duration {
 	return max(p.Spacing, p.apart)
 }
 
-// next returns how long to wait after a poll.
-func (p *pace) next(polled poll, took time.Duration) time.Duration {
-	if polled.late {
+// Next returns how long to wait after a poll.
+func (p *Pace) Next(polled Poll, took time.Duration) time.Duration {
+	if polled.Late {
 		// Whether it is silent the next one tells, and soon.
 		p.apart = took
 		return p.Fast
 	}
 	ease := min(time.Duration(p.Ease)*took, p.Steady)
 	p.apart = took + ease
-	if polled.view.Err != nil {
+	if polled.Failed {
 		p.failures++
 	} else {
 		p.failures = 0
@@ -97,15 +112,15 @@ func (p *pace) next(polled poll, took time.Duration) time.Duration {
 }
 
 // planned returns how long to wait after a poll that did not take long.
-func (p *pace) planned(polled poll) time.Duration {
+func (p *Pace) planned(polled Poll) time.Duration {
 	switch {
-	case polled.moving && (polled.changed || p.moved == 0):
+	case polled.Moving && (polled.Changed || p.moved == 0):
 		p.moved = p.Fast
 		return p.moved
-	case polled.moving:
+	case polled.Moving:
 		p.moved = min(p.moved*3/2, p.Slow)
 		return p.moved
-	case polled.view.Err != nil:
+	case polled.Failed:
 		// 1 s, 2 s, 4 s, … : a failure is often over soon.
 		p.moved = 0
 		return min(p.Slow<<min(p.failures-1, 16), p.Steady)
