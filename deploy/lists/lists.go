@@ -130,6 +130,14 @@ data:
 	return b.String()
 }
 
+// Conditions returns a CRD in which each condition has one owner, who writes it as a whole:
+// the API server then keeps no account of its fields, which is longer than they are. The type
+// of a condition is not ours, so no marker can say it.
+func Conditions(text string) string {
+	const keys = "x-kubernetes-list-map-keys:\n                - type\n"
+	return regexp.MustCompile(`( {18})type: object\n((?: {16}[a-zA-Z]+: .*\n)+ {16}`+keys+`)`).ReplaceAllString(text, "${1}type: object\n${1}x-kubernetes-map-type: atomic\n${2}")
+}
+
 // WriteAll completes every list below the root of the repository.
 func WriteAll(root string) error {
 	health, err := os.ReadFile(filepath.Join(root, "deploy/argocd/health.lua")) //nolint:gosec // a file of the repository
@@ -149,6 +157,7 @@ func WriteAll(root string) error {
 	for pattern, change := range map[string]func(string) string{
 		"deploy/components/*/*.yaml":  Manifest,
 		"deploy/bases/access/*.yaml":  Manifest,
+		"deploy/crds/groups*.yaml":    Conditions,
 		"operators/*/controller/*.go": Markers,
 		"shared/reconciler/rbac.go":   Markers,
 	} {

@@ -1,6 +1,7 @@
 package lists_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -29,6 +30,19 @@ func TestAMarkerThatNamesTheFirstGroupsNamesAll(t *testing.T) {
 	const marker = "// +kubebuilder:rbac:groups=groups.tidb.dev,resources=pdgroups;"
 	assert.Equal(t, marker+"ticdcgroups;tidbgroups;tiflashgroups;tikvgroups;tiproxygroups,verbs=get\nx", lists.Markers(marker+"tikvgroups;tidbgroups,verbs=get\nx"))
 	assert.Equal(t, marker+",verbs=get", lists.Markers(marker+",verbs=get"))
+}
+
+func TestEachConditionIsWrittenAsAWhole(t *testing.T) {
+	const (
+		before = "                conditions:\n                items:\n                  required:\n                  - type\n"
+		whole  = "                  x-kubernetes-map-type: atomic\n"
+		after  = "                maxItems: 32\n                type: array\n                x-kubernetes-list-map-keys:\n                - type\n                x-kubernetes-list-type: map\n"
+	)
+	want := before + "                  type: object\n" + whole + after
+	assert.Equal(t, want, lists.Conditions(before+"                  type: object\n"+after))
+	assert.Equal(t, want, lists.Conditions(want), "and is left alone then")
+	other := before + "                  type: object\n" + strings.Replace(after, "- type", "- name", 1)
+	assert.Equal(t, other, lists.Conditions(other), "a list of something else")
 }
 
 func TestEveryKindIsInstalledAndEveryOperatorBound(t *testing.T) {

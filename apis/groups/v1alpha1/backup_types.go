@@ -372,6 +372,9 @@ func (s *RunStatus) SetOperatorVersion(version string) { s.OperatorVersion = ver
 func (s *RunStatus) Ended() bool { return s.State == RunComplete || s.State == RunFailed }
 
 // BackupStatus is what the backup operator has found.
+//
+// It has one writer, which writes it as a whole.
+// +structType=atomic
 type BackupStatus struct {
 	RunStatus `json:",inline"`
 }

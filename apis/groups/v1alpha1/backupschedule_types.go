@@ -79,6 +79,9 @@ type BackupScheduleSpec struct {
 }
 
 // BackupScheduleStatus is what the backup operator has found.
+//
+// It has one writer, which writes it as a whole.
+// +structType=atomic
 type BackupScheduleStatus struct {
 	// ObservedGeneration is the generation that this status was computed for.
 	// +optional

@@ -64,6 +64,9 @@ type LogBackupSpec struct {
 
 // LogBackupStatus is what the backup operator has found. Its state is Waiting until the task
 // was seen, and then that of the task.
+//
+// It has one writer, which writes it as a whole.
+// +structType=atomic
 type LogBackupStatus struct {
 	RunStatus `json:",inline"`
 	// LogStart is the time stamp of TiDB that the log begins at.

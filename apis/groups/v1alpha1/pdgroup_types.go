@@ -64,6 +64,9 @@ type PDGroupSpec struct {
 }
 
 // PDGroupStatus is what the pdgroup operator has found.
+//
+// It has one writer, which writes it as a whole.
+// +structType=atomic
 type PDGroupStatus struct {
 	GroupStatus `json:",inline"`
 	// ClusterID of PD, written once. A PD that answers with another one is

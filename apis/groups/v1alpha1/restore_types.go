@@ -111,6 +111,9 @@ type RestoreSpec struct {
 }
 
 // RestoreStatus is what the backup operator has found.
+//
+// It has one writer, which writes it as a whole.
+// +structType=atomic
 type RestoreStatus struct {
 	RunStatus `json:",inline"`
 	// Backup that is restored before the log, if spec.from.logBackup is set.

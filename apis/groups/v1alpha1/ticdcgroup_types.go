@@ -78,6 +78,9 @@ type TiCDCGroupSpec struct {
 }
 
 // TiCDCGroupStatus is what the ticdcgroup operator has found.
+//
+// It has one writer, which writes it as a whole.
+// +structType=atomic
 type TiCDCGroupStatus struct {
 	GroupStatus `json:",inline"`
 }

@@ -98,6 +98,9 @@ type BootstrapFrom struct {
 }
 
 // TidbClusterStatus mirrors the groups.
+//
+// It has one writer, which writes it as a whole.
+// +structType=atomic
 type TidbClusterStatus struct {
 	// ObservedGeneration is the generation that this status was computed for.
 	// +optional

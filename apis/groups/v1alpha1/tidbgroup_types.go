@@ -323,6 +323,9 @@ type Shutdown struct {
 }
 
 // TiDBGroupStatus is what the tidbgroup operator has found.
+//
+// It has one writer, which writes it as a whole.
+// +structType=atomic
 type TiDBGroupStatus struct {
 	GroupStatus `json:",inline"`
 	// Endpoint that MySQL clients connect to, host:port.

@@ -81,6 +81,9 @@ type TiFlashGroupSpec struct {
 }
 
 // TiFlashGroupStatus is what the tiflashgroup operator has found.
+//
+// It has one writer, which writes it as a whole.
+// +structType=atomic
 type TiFlashGroupStatus struct {
 	GroupStatus      `json:",inline"`
 	StoreGroupStatus `json:",inline"`

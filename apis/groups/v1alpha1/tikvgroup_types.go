@@ -148,6 +148,9 @@ func (s *TiKVGroupStatus) DropWords() {
 }
 
 // TiKVGroupStatus is what the tikvgroup operator has found.
+//
+// It has one writer, which writes it as a whole.
+// +structType=atomic
 type TiKVGroupStatus struct {
 	GroupStatus      `json:",inline"`
 	StoreGroupStatus `json:",inline"`

@@ -116,6 +116,9 @@ type TiProxyGroupSpec struct {
 }
 
 // TiProxyGroupStatus is what the tiproxygroup operator has found.
+//
+// It has one writer, which writes it as a whole.
+// +structType=atomic
 type TiProxyGroupStatus struct {
 	GroupStatus `json:",inline"`
 	// Endpoint that MySQL clients connect to, host:port.
