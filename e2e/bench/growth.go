@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/e2e/scenario"
 	"github.com/tidb-groups/tidb-groups/shared/status"
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
@@ -71,24 +72,41 @@ func MeasureGrowth(ctx context.Context, plane *controlplane.ControlPlane, c Case
 	ctx, cancel := context.WithTimeout(ctx, c.deadline())
 	defer cancel()
 	seen, options := newReactions(), c.options("growth")
+	waves := (c.Clusters + atATime - 1) / atATime
 	if c.Edits > 0 {
+		waves++
 		options.Reach = seen.reach
 	}
+	in := make([]*rig.Rig, waves)
+	defer func() {
+		for _, r := range in {
+			if r != nil {
+				err = errors.Join(err, r.Close())
+			}
+		}
+	}()
+	for at := 1; at < waves; at++ {
+		if in[at], err = rig.Open(ctx, plane, c.options("growth")); err != nil {
+			return out, err
+		}
+	}
+	options.Neighbours = in[1:]
 	r, err := openForeign(ctx, plane, options, c)
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
+	in[0] = r
 	if err := r.StartOperators(ctx, rig.Operators()...); err != nil {
 		return out, err
 	}
-	m := meter{rig: r, plane: plane}
-	for there := 0; there < c.Clusters; there += atATime {
-		w, err := m.wave(ctx, there, min(atATime, c.Clusters-there))
+	m := meter{rig: r, others: in[1:], plane: plane}
+	for at, there := 0, 0; there < c.Clusters; at, there = at+1, there+atATime {
+		w, err := m.wave(ctx, in[at], there, min(atATime, c.Clusters-there))
 		if err != nil {
 			return out, err
 		}
 		tell(w)
+		w.Cost.Functions, w.Cost.Profile = nil, nil // nobody reads them of hundreds any more
 		out.Waves = append(out.Waves, w)
 	}
 	if c.Edits > 0 {
@@ -98,7 +116,7 @@ func MeasureGrowth(ctx context.Context, plane *controlplane.ControlPlane, c Case
 		}
 		out.Edits = &Edits{Clusters: c.Clusters + atATime}
 		out.Edits.Starting, err = e.during(ctx, c.Edits, func() error {
-			_, err := m.wave(ctx, c.Clusters, atATime)
+			_, err := m.wave(ctx, in[waves-1], c.Clusters, atATime)
 			return err
 		})
 		if err != nil {
@@ -111,20 +129,33 @@ func MeasureGrowth(ctx context.Context, plane *controlplane.ControlPlane, c Case
 			return out, err
 		}
 	}
-	return out, judge(nil, r.Observed(), c.Clusters)
+	return out, judge(nil, together(in), c.Clusters)
 }
 
-// wave creates clusters and measures them.
-func (m meter) wave(ctx context.Context, there, clusters int) (w Wave, err error) {
+// together is what was seen in several rigs.
+func together(rigs []*rig.Rig) scenario.Observed {
+	out := scenario.Observed{Births: map[string]int{}}
+	for _, r := range rigs {
+		seen := r.Observed()
+		out.Alarms, out.Violations = append(out.Alarms, seen.Alarms...), append(out.Violations, seen.Violations...)
+		for name, births := range seen.Births {
+			out.Births[name] += births
+		}
+	}
+	return out
+}
+
+// wave creates clusters in a namespace and measures them.
+func (m meter) wave(ctx context.Context, in *rig.Rig, there, clusters int) (w Wave, err error) {
 	w = Wave{There: there, Clusters: clusters, Memory: map[string]int64{}}
 	w.Cost, err = m.measure(func() error {
 		began := time.Now()
 		for at := range clusters {
-			if err := create(ctx, m.rig, cluster(clusterName(there+at), m.rig.Namespace())); err != nil {
+			if err := create(ctx, in, cluster(clusterName(there+at), in.Namespace())); err != nil {
 				return err
 			}
 		}
-		err := m.rig.Await(ctx, eachOnce(clusters, func(o rig.Objects, at int) error {
+		err := in.Await(ctx, eachOnce(clusters, func(o rig.Objects, at int) error {
 			return o.Converged(v1alpha1.KindTidbCluster, clusterName(there+at))
 		}))
 		w.Took = time.Since(began)
@@ -133,7 +164,6 @@ func (m meter) wave(ctx context.Context, there, clusters int) (w Wave, err error
 	if err != nil {
 		return w, err
 	}
-	w.Cost.Functions, w.Cost.Profile = nil, nil
 	pids, err := m.plane.Processes()
 	if err != nil {
 		return w, err
@@ -153,7 +183,7 @@ func growthTable(out *strings.Builder, runs []Run) {
 		return
 	}
 	out.WriteString("\n### Growth\n\n" +
-		"Clusters are created some at a time, in one namespace, the next ones when these are Ready. What they cost has in it what all that are there cost meanwhile. Memory is what the processes keep for themselves after each wave, without their code; the benchmark has all operators and the simulated databases in it.\n\n" +
+		"Clusters are created some at a time, the next ones when these are Ready, in a namespace of their own (up to 3dde3055 all in one, where Kubernetes' disruption controller looks through the PodDisruptionBudgets of all clusters each time that a pod changes). What they cost has in it what all that are there cost meanwhile. Memory is what the processes keep for themselves after each wave, without their code; the benchmark has all operators and the simulated databases in it.\n\n" +
 		"| commit | clusters there | created | all Ready, s | writes | reads | reconciles | operators, ms | kube-apiserver, ms | memory of kube-apiserver, etcd, benchmark, MiB |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, run := range runs {
 		for _, g := range run.Growth {

@@ -28,8 +28,10 @@ type Function struct {
 
 // meter measures phases of a rig.
 type meter struct {
-	rig   *rig.Rig
-	plane *controlplane.ControlPlane
+	rig *rig.Rig
+	// others have pods of the operators' too.
+	others []*rig.Rig
+	plane  *controlplane.ControlPlane
 }
 
 // used is the processor time that each process of the control plane has used.
@@ -116,9 +118,11 @@ func reconciles() map[string]int {
 // replaced is how many pods were made again under their name.
 func (m meter) replaced() int {
 	n := 0
-	for key, uids := range m.rig.Watcher.UIDs() {
-		if key.Kind == "Pod" {
-			n += len(uids) - 1
+	for _, r := range append([]*rig.Rig{m.rig}, m.others...) {
+		for key, uids := range r.Watcher.UIDs() {
+			if key.Kind == "Pod" {
+				n += len(uids) - 1
+			}
 		}
 	}
 	return n

@@ -75,7 +75,7 @@ func run() int {
 	flag.BoolVar(&o.requests, "requests", false, "print every kind of request")
 	flag.BoolVar(&o.changes, "changes", false, "print what the versions of all objects changed")
 	flag.IntVar(&o.functions, "functions", 0, "print so many functions of the operators by their processor time")
-	flag.StringVar(&o.profile, "profile", "", "write the start's profile of the processor to this file, and that of -idle to one with .idle at its end, for go tool pprof -tagfocus=operator=tikvgroup")
+	flag.StringVar(&o.profile, "profile", "", "write the start's profile of the processor to this file, that of -idle to one with .idle at its end, and with -at-a-time those of the starts among N clusters to files with .N, for go tool pprof -tagfocus=operator=tikvgroup")
 	flag.BoolVar(&o.processes, "processes", false, "run the operators in processes of their own, and then in one, and print what these use")
 	flag.IntVar(&o.foreign, "foreign", 0, "measure each run again among so many ConfigMaps, Secrets and Pods of 100 KiB of nobody, and fail if the operators read or, with -processes, hold them")
 	flag.IntVar(&o.bad, "bad", 0, "have one cluster in so many never become Ready, print what both kinds cost, and fail if something is written in a loop")
@@ -259,7 +259,12 @@ func (o options) measure(ctx context.Context, c bench.Case, to *bench.Run) error
 	}
 	if o.atATime > 0 {
 		found, err := on(ctx, c, func(plane *controlplane.ControlPlane) (bench.Growth, error) {
-			return bench.MeasureGrowth(ctx, plane, c, o.atATime, func(w bench.Wave) { fmt.Println(w) })
+			var unwritten error
+			found, err := bench.MeasureGrowth(ctx, plane, c, o.atATime, func(w bench.Wave) {
+				fmt.Println(w)
+				unwritten = errors.Join(unwritten, o.keep(fmt.Sprint(".", w.There), w.Cost.Profile))
+			})
+			return found, errors.Join(err, unwritten)
 		})
 		if err == nil {
 			phase("idle", found.Idle)
@@ -457,16 +462,19 @@ func phase(name string, c *bench.Cost) {
 
 // write writes the profiles of a result.
 func (o options) write(result bench.Result) error {
+	err := o.keep("", result.Start.Profile)
+	if result.Idle != nil {
+		err = errors.Join(err, o.keep(".idle", result.Idle.Profile))
+	}
+	return err
+}
+
+// keep writes a profile, if profiles are asked for.
+func (o options) keep(suffix string, profile []byte) error {
 	if o.profile == "" {
 		return nil
 	}
-	if err := os.WriteFile(o.profile, result.Start.Profile, 0o600); err != nil {
-		return fmt.Errorf("write profile: %w", err)
-	}
-	if result.Idle == nil {
-		return nil
-	}
-	if err := os.WriteFile(o.profile+".idle", result.Idle.Profile, 0o600); err != nil {
+	if err := os.WriteFile(o.profile+suffix, profile, 0o600); err != nil {
 		return fmt.Errorf("write profile: %w", err)
 	}
 	return nil
