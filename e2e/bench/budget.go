@@ -31,7 +31,7 @@ func Budget() []Write {
 		{"tidbcluster", "create", "events", 4, 6, "one for each group, Ready; UpToDate, if later"},
 		{"instance", "create", "persistentvolumeclaims", 6, 6, "one for each volume"},
 		{"instance", "create", "pods", 8, 8, "one for each member"},
-		{"instance", "patch", "instances/status", 16, 40, "for each member: its claims, before the pod is made; its pod, with its node and address, if it is not Ready within a second; Ready"},
+		{"instance", "patch", "instances/status", 16, 40, "for each member: its claims, before the pod is made; its pod, with its node and address, if it is not Ready within two seconds; Ready"},
 		{"instance", "patch", "pods", 3, 3, "an initial member of PD's cluster that was bootstrapped joins from now on, whatever becomes of its volume"},
 		{"pdgroup", "patch", "instances", 6, 6, "3 Instances, and that initial members join from now on"},
 		{"pdgroup", "patch", "services", 2, 2, "the client Service and that of the peers"},

@@ -636,7 +636,7 @@ func TestSettingsThatWereAskedForMeanwhileStay(t *testing.T) {
 		f.lag(time.Second)
 		asked := make(chan pd.View, 1)
 		go func() {
-			time.Sleep(500 * time.Millisecond)
+			pass(500 * time.Millisecond)
 			f.set(set("a", 5))
 			asked <- b.Ask(t.Context(), basic) // from 9.5 to 10.5 s, and the poll from 10 to 11 s
 		}()

@@ -19,12 +19,26 @@ const (
 	// pod has yet to be made and from then on. What blocks its start, the Instance tells, and
 	// its group.
 	unmade, begun = 5, 3
+	// made is how many times as long words wait until a pod that was just made is Ready: many
+	// are by then, and one write tells both.
+	made = 2
 	// forgotten is after how long words are forgotten that nobody asks for: their object is gone.
 	forgotten = time.Minute
 )
 
 // Described is a pointer to a status of which a part is words for people.
 type Described interface{ DropWords() }
+
+// Starting is a pointer to a status that says whether it is that of a pod which was just made.
+type Starting interface{ IsStarting() bool }
+
+// times is how many times as long as others words of a status wait.
+func times(of any) time.Duration {
+	if s, ok := of.(Starting); ok && s.IsStarting() {
+		return made
+	}
+	return 1
+}
 
 // Words remembers since when the words of an object differ from what its status says. Its
 // methods may be used concurrently.

@@ -66,6 +66,26 @@ func TestOnlyWordsWait(t *testing.T) {
 	}
 }
 
+// begun is a status of which all is words, of a pod that was just made or not.
+type begun struct {
+	v1alpha1.PDGroupStatus
+	New bool `json:"-"`
+}
+
+func (s *begun) IsStarting() bool { return s.New }
+
+func TestThatAPodWasMadeWaitsTwiceAsLong(t *testing.T) {
+	for starting, want := range map[bool]time.Duration{true: 2 * time.Second, false: time.Second} {
+		g := group()
+		d := newDesk(t, g)
+		d.Words = status.NewWords(func() time.Time { return time.Unix(1800000000, 0) }, time.Second)
+		wait, err := d.Write(t.Context(), g, &begun{New: starting}, &begun{PDGroupStatus: v1alpha1.PDGroupStatus{GroupStatus: v1alpha1.GroupStatus{OperatorVersion: d.Version, Message: "it was made"}}, New: starting}, nil)
+		require.NoError(t, err)
+		assert.Equal(t, want, wait)
+		assert.Zero(t, d.sent)
+	}
+}
+
 func TestTheListOfStoresIsWords(t *testing.T) {
 	for _, of := range []status.Described{
 		&v1alpha1.TiKVGroupStatus{StoreGroupStatus: v1alpha1.StoreGroupStatus{Stores: []v1alpha1.StoreStatus{{ID: "1"}}}},

@@ -65,7 +65,7 @@ func (w Writer) write(ctx context.Context, send send, c change) (time.Duration, 
 	}
 	versioned.SetOperatorVersion(w.Version)
 	same := equality.Semantic.DeepEqual(c.before, c.after)
-	if wait := w.Words.wait(c.object.GetUID(), !same && len(c.transitions) == 0 && inWords(c.before, c.after), 1); wait > 0 {
+	if wait := w.Words.wait(c.object.GetUID(), !same && len(c.transitions) == 0 && inWords(c.before, c.after), times(c.after)); wait > 0 {
 		return wait, nil
 	}
 	if same {

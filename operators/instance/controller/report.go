@@ -40,6 +40,9 @@ type part struct {
 // SetOperatorVersion says which version of the operator writes the status.
 func (p *part) SetOperatorVersion(version string) { p.OperatorVersion = version }
 
+// IsStarting reports whether the status is that of a pod that was just made.
+func (p *part) IsStarting() bool { return p.PodIsNew }
+
 // DropWords empties what only people read while a pod starts: the reasons that its start passes
 // through, its node, its address, its claims until they are bound, and a new pod itself.
 func (p *part) DropWords() {
