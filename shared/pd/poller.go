@@ -269,11 +269,9 @@ func (p *Poller) poll(ctx context.Context, w *watch, before *View) poll {
 		p.mu.Unlock()
 		return out
 	}
-	if before != nil && out.view.Err == nil && w.view.Err == nil {
+	if before != nil {
 		// Somebody may have asked for the settings meanwhile.
-		if newest, holds := out.view.WithSettings(w.view); holds {
-			out.view = newest
-		}
+		out.view, _ = out.view.WithSettings(w.view)
 	}
 	p.judge(w, &out.view)
 	out.Changed = !w.known || !w.view.Equal(out.view)

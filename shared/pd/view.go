@@ -114,11 +114,15 @@ func StoredSections() []string {
 }
 
 // WithSettings returns a View with what people and operators set in PD, as another one has
-// it, and whether that may hold: both are of the same cluster with stores.
+// it, and whether that may hold: both are of the same cluster with stores, and of the same
+// leader. If it may not, or one of them is an error, the View is returned as it is.
 func (v View) WithSettings(of View) (View, bool) {
+	if !v.Bootstrapped || !of.Bootstrapped || v.ClusterID != of.ClusterID || v.Leader != of.Leader {
+		return v, false
+	}
 	v.LocationLabels, v.IsolationLevel, v.MaxReplicas = of.LocationLabels, of.IsolationLevel, of.MaxReplicas
 	v.PlacementRules, v.EvictLeader, v.Rules, v.Config = of.PlacementRules, of.EvictLeader, of.Rules, of.Config
-	return v, v.Bootstrapped && of.Bootstrapped && v.ClusterID == of.ClusterID && v.Leader == of.Leader
+	return v, true
 }
 
 // HasQuorum reports whether there is a leader and a majority of the members

@@ -151,9 +151,7 @@ func (p *PD) View(context.Context) (pd.View, error) {
 // Refresh implements pd.Client.
 func (p *PD) Refresh(ctx context.Context, before pd.View) (pd.View, error) {
 	v, err := p.View(ctx)
-	if refreshed, holds := v.WithSettings(before); err == nil && holds {
-		return refreshed, nil
-	}
+	v, _ = v.WithSettings(before)
 	return v, err
 }
 
