@@ -12,11 +12,10 @@ import (
 	"github.com/tidb-groups/tidb-groups/shared/testkit/controlplane"
 )
 
-// What runs took at most, of all processes together: 784 MiB and 41 files of this process
-// with one cluster, 1070 MiB and 159 with 8, 4.5 GiB with 100, 6.6 GiB with 300, 13.6 GiB and
-// 20,000 files with 750, for connections to members are kept, and both ends are here; and
-// 2364 MiB more among 1000 objects of nobody of each kind. The files are those of the process
-// that has most.
+// What runs took at most, of all processes together: 784 MiB with one cluster, 1070 MiB with
+// 8, 4.5 GiB with 100, 6.6 GiB with 300, 13.6 GiB with 750; and 2364 MiB more among 1000
+// objects of nobody of each kind. The files are those of the process that has most: 285 with
+// 20 clusters, the ports of members and both ends of each connection to PD that is kept.
 const (
 	baseMemory    = 896 << 20
 	clusterMemory = 18 << 20
@@ -24,7 +23,7 @@ const (
 	clusterGarbage = 20 << 20
 	foreignMemory  = 2560 << 10
 	baseFiles      = 128
-	clusterFiles   = 28
+	clusterFiles   = 16
 	// baseHeap and clusterHeap are how much etcd and the API server may each take before they
 	// collect garbage more often.
 	baseHeap    = 2 << 30

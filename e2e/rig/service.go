@@ -4,12 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"net"
 	"runtime/pprof"
 )
 
-// listen opens the client Service of a PDGroup on loopback, and carries each
+// listen opens the client Service of a PDGroup on loopback, and gives each
 // connection to a member that lives. Without one it closes the connection.
 func listen(ctx context.Context, db *Database) (string, error) {
 	var config net.ListenConfig
@@ -27,31 +26,18 @@ func listen(ctx context.Context, db *Database) (string, error) {
 			if err != nil {
 				return // closed
 			}
-			go carry(ctx, db, client)
+			carry(db, client)
 		}
 	}()
 	return listener.Addr().String(), nil
 }
 
-func carry(ctx context.Context, db *Database, client net.Conn) {
-	defer func() { _ = client.Close() }() // the other end may have closed it
+// carry gives a connection to a member that lives.
+func carry(db *Database, client net.Conn) {
 	if identity := db.identity(); identity != nil {
 		client = tls.Server(client, identity)
 	}
-	pd := db.Model()
-	if pd == nil {
-		return
+	if pd := db.Model(); pd == nil || pd.Serve(client, db.serviceName()) != nil {
+		_ = client.Close() // the other end may have closed it
 	}
-	member, err := pd.DialContext(ctx, "tcp", db.serviceName())
-	if err != nil {
-		return
-	}
-	defer func() { _ = member.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = client.Close() })
-	defer stop()
-	go func() {
-		_, _ = io.Copy(member, client) // ends with either connection
-		_ = member.Close()
-	}()
-	_, _ = io.Copy(client, member)
 }

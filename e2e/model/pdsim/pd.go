@@ -1,13 +1,10 @@
 package pdsim
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"net"
-	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -106,14 +103,14 @@ type node struct {
 	old     int
 	haunts  bool // it runs although it was forgotten
 	upSince time.Time
-	known   *node // the leader that it last knew
-	addr    string
+	known   *node  // the leader that it last knew
+	addr    string // on loopback; empty with Options.ClientURL
 	peerURL string // of one that was never started
 	// peers are the URLs that it was given later; empty if none were.
 	peers []string
 	// unpublished initial members have never run.
 	unpublished bool
-	server      *http.Server
+	port        *port // nil while it does not run
 	started     time.Time
 }
 
@@ -157,23 +154,22 @@ func New(opts Options) (*PD, error) {
 	for _, n := range p.nodes {
 		if slices.Contains(opts.Unstarted, n.name) {
 			n.alive, n.unpublished, n.known = false, true, nil
-			closing = errors.Join(closing, n.server.Close())
-			n.server = nil
+			closing = errors.Join(closing, n.port.close())
+			n.port = nil
 		}
 	}
 	p.setLeader(p.candidate())
 	return p, closing
 }
 
-// Close stops all listeners.
+// Close stops all members.
 func (p *PD) Close() error {
 	p.mu.Lock()
-	nodes := slices.Clone(p.nodes)
-	p.mu.Unlock()
+	defer p.mu.Unlock()
 	var errs []error
-	for _, n := range nodes {
-		if n.server != nil {
-			errs = append(errs, n.server.Close())
+	for _, n := range p.nodes {
+		if n.port != nil {
+			errs = append(errs, n.port.close())
 		}
 	}
 	return errors.Join(errs...)
@@ -245,7 +241,7 @@ func (p *PD) Leader() string {
 	return p.leader.name
 }
 
-// URL is where a member's listener is reached on loopback: that of the latest
+// URL is where a member is reached on loopback, without Options.ClientURL: the latest
 // one of the name, which may have been removed and still run.
 func (p *PD) URL(name string) string {
 	p.mu.Lock()
@@ -258,14 +254,14 @@ func (p *PD) URL(name string) string {
 	return ""
 }
 
-// URLs are the loopback URLs of all members, in the order in which they joined.
+// URLs are the client URLs of all members, in the order in which they joined.
 func (p *PD) URLs() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []string
 	for _, n := range p.nodes {
 		if !n.removed {
-			out = append(out, "http://"+n.addr)
+			out = append(out, n.clientURL())
 		}
 	}
 	return out
@@ -287,16 +283,16 @@ func (p *PD) SetHealthy(name string, healthy bool) error {
 	n.alive = healthy
 	n.unpublished = n.unpublished && !healthy
 	n.upSince = p.clock.Now()
-	server := n.server
-	n.server = nil
+	port := n.port
+	n.port = nil
 	p.settle()
 	p.checkMajority()
 	p.mu.Unlock()
-	if !healthy && server == nil {
+	if !healthy && port == nil {
 		return nil
 	}
 	if !healthy {
-		if err := server.Close(); err != nil {
+		if err := port.close(); err != nil {
 			return fmt.Errorf("stop PD member %s: %w", name, err)
 		}
 		return nil
@@ -399,35 +395,6 @@ func (p *PD) Alarms() []model.Alarm {
 	return append(out, p.cluster.Alarms()...)
 }
 
-// DialContext connects to the members by the names that they advertise, and to
-// any live one by the names of Options.Services. A dead one refuses.
-func (p *PD) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
-	p.mu.Lock()
-	target := ""
-	for _, n := range p.nodes {
-		u, err := url.Parse(n.clientURL())
-		service := slices.Contains(p.opts.Services, addr) && n.alive && !n.removed
-		if (err == nil && u.Host == addr) || service {
-			target = n.addr
-			if n.alive {
-				break
-			}
-		}
-	}
-	p.mu.Unlock()
-	if target == "" {
-		return nil, &net.OpError{Op: "dial", Net: network, Err: fmt.Errorf("no PD member at %s", addr)}
-	}
-	var d net.Dialer
-	return d.DialContext(ctx, network, target)
-}
-
-// Transport carries HTTP requests by DialContext, also to members that advertise https: TLS
-// is added before them, by who listens for them. It keeps no connection.
-func (p *PD) Transport() *http.Transport {
-	return &http.Transport{DialContext: p.DialContext, DialTLSContext: p.DialContext, DisableKeepAlives: true}
-}
-
 func (p *PD) start(name string) error {
 	p.mu.Lock()
 	now := p.clock.Now()
@@ -437,33 +404,23 @@ func (p *PD) start(name string) error {
 	return n.listen()
 }
 
+// listen lets a member answer: within the process, and on loopback where nothing else is
+// advertised.
 func (n *node) listen() error {
-	at := n.addr
-	if at == "" {
-		at = "127.0.0.1:0"
-	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(context.Background(), "tcp", at)
-	if err != nil && at != "127.0.0.1:0" {
-		// Somebody else has the port by now. Nobody depends on it: members are
-		// reached by the names that they advertise.
-		l, err = lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
-	}
-	if err != nil {
-		return fmt.Errorf("listen for PD member %s: %w", n.name, err)
+	var listeners []net.Listener
+	if n.pd.opts.ClientURL == nil {
+		l, err := loopback(n.addr)
+		if err != nil {
+			return fmt.Errorf("listen for PD member %s: %w", n.name, err)
+		}
+		listeners = append(listeners, l)
 	}
 	n.pd.mu.Lock()
-	n.addr = l.Addr().String()
-	server := &http.Server{Handler: n.handler(), ReadHeaderTimeout: 10 * time.Second}
-	n.server = server
-	n.pd.mu.Unlock()
-	go func() {
-		if err := server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			n.pd.mu.Lock()
-			n.alive = false
-			n.pd.mu.Unlock()
-		}
-	}()
+	defer n.pd.mu.Unlock()
+	for _, l := range listeners {
+		n.addr = l.Addr().String()
+	}
+	n.port = open(n.handler(), listeners...)
 	return nil
 }
 
