@@ -84,7 +84,10 @@ func (r *steps) component() reconciler.Component[*v1alpha1.TiDBGroup, snapshot, 
 			return execution.Findings[v1alpha1.TiDBGroupStatus]{Status: status, Set: set, Members: members(g, s, p, now), Changes: p.Changes, End: end(g, p, acted), Once: true}
 		},
 		Announce: func(g *v1alpha1.TiDBGroup, before v1alpha1.TiDBGroupStatus) { r.tellSQL(g, before.SQL) },
-		Forget:   r.sweeper.Forget,
+		Forget: func(group types.NamespacedName) {
+			r.sweeper.Forget(group)
+			r.servers.Forget(group)
+		},
 		Watch: func(b *builder.Builder) *builder.Builder {
 			list := func() client.ObjectList { return &v1alpha1.TiDBGroupList{} }
 			answers := &handler.EnqueueRequestForObject{}

@@ -43,7 +43,8 @@ func (r *steps) observe(ctx context.Context, g *v1alpha1.TiDBGroup) (snapshot, e
 	if err != nil {
 		return snapshot{}, err
 	}
-	s := snapshot{Snapshot: common, Labelled: r.servers.Known(), Answer: r.orders.Last(client.ObjectKeyFromObject(g))}
+	key := client.ObjectKeyFromObject(g)
+	s := snapshot{Snapshot: common, Labelled: r.servers.Known(key, common.Instances), Answer: r.orders.Last(key)}
 	s.Running, s.RunningPending = r.members.Look(g, s.Instances)
 	if g.Spec.BootstrapSQL != nil && len(s.Instances) == 0 {
 		if s.SQL, s.BootstrapSQL, err = r.bootstrapSQL(ctx, g); err != nil {

@@ -295,7 +295,7 @@ func labels(g *v1alpha1.TiDBGroup, s snapshot) []statusport.Labelling {
 		}
 		want := topology.ServerLabels(s.Nodes[i.Status.NodeName], user)
 		next := statusport.Labelling{
-			Instance: i.Namespace + "/" + i.Name, Host: i.Status.PodIP, Labels: want,
+			Group: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}, Instance: i.Name, Host: i.Status.PodIP, Labels: want,
 			Pod: string(i.Status.PodUID), Since: ready.LastTransitionTime.UTC().Format(time.RFC3339),
 		}
 		last := s.Labelled[next.Instance]

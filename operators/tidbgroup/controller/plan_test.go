@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/operators/tidbgroup/keyset"
@@ -316,7 +317,8 @@ func TestDB14LabelsAreGivenOncePerPodAndAgainWhenItForgot(t *testing.T) {
 	first := mustPlan(t, g, started(t, g, zone)).Labels
 	require.Len(t, first, 1)
 	assert.Equal(t, map[string]string{"zone": "a", "rack": "r1"}, first[0].Labels)
-	assert.Equal(t, "ns/basic-tidb-0", first[0].Instance)
+	assert.Equal(t, client.ObjectKeyFromObject(g), first[0].Group)
+	assert.Equal(t, "basic-tidb-0", first[0].Instance)
 	assert.Equal(t, "10.0.0.1", first[0].Host)
 	known := func(s *snapshot) {
 		zone(s)
@@ -364,11 +366,18 @@ func TestLabelsAreRememberedOnlyIfTheServerTookThem(t *testing.T) {
 		}
 		return nil
 	})
-	require.ErrorIs(t, servers.Give(t.Context(), statusport.Labelling{Instance: "ns/a", Host: "bad"}), refuse)
-	assert.Empty(t, servers.Known())
-	good := statusport.Labelling{Instance: "ns/a", Host: "good"}
-	require.NoError(t, servers.Give(t.Context(), good))
-	assert.Equal(t, map[string]statusport.Labelling{"ns/a": good}, servers.Known())
+	group, other := types.NamespacedName{Namespace: "ns", Name: "basic"}, types.NamespacedName{Namespace: "ns", Name: "other"}
+	instances := []*v1alpha1.Instance{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}}
+	require.ErrorIs(t, servers.Give(t.Context(), statusport.Labelling{Group: group, Instance: "a", Host: "bad"}), refuse)
+	assert.Empty(t, servers.Known(group, instances))
+	good := statusport.Labelling{Group: group, Instance: "a", Host: "good"}
+	for _, l := range []statusport.Labelling{good, {Group: group, Instance: "gone", Host: "good"}, {Group: other, Instance: "b", Host: "good"}} {
+		require.NoError(t, servers.Give(t.Context(), l))
+	}
+	assert.Equal(t, map[string]statusport.Labelling{"a": good}, servers.Known(group, instances))
+
+	servers.Forget(group)
+	assert.Empty(t, servers.Known(group, instances))
 }
 
 func TestEndpoint(t *testing.T) {

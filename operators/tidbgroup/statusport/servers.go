@@ -7,6 +7,10 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 )
 
 // labelTimeout bounds one request to a server's status port.
@@ -14,7 +18,8 @@ const labelTimeout = 5 * time.Second
 
 // Labelling is one server's labels.
 type Labelling struct {
-	// Instance of the server, namespace/name.
+	// Group of the server, and Instance, the name of its own.
+	Group    types.NamespacedName
 	Instance string
 	// Pod of the server by UID, and since when it is ready: a server that
 	// restarts in either sense has forgotten its labels.
@@ -35,19 +40,34 @@ type Servers struct {
 	set Set
 
 	mu     sync.Mutex
-	labels map[string]Labelling
+	labels map[types.NamespacedName]map[string]Labelling
 }
 
 // New returns an empty memory that labels servers by set.
 func New(set Set) *Servers {
-	return &Servers{set: set, labels: map[string]Labelling{}}
+	return &Servers{set: set, labels: map[types.NamespacedName]map[string]Labelling{}}
 }
 
-// Known returns what every server was given, by Instance.
-func (s *Servers) Known() map[string]Labelling {
+// Known returns what the servers of a group's Instances were given, by Instance, and forgets
+// its others.
+func (s *Servers) Known(group types.NamespacedName, instances []*v1alpha1.Instance) map[string]Labelling {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.labels)
+	known := map[string]Labelling{}
+	for _, i := range instances {
+		if l, given := s.labels[group][i.Name]; given {
+			known[i.Name] = l
+		}
+	}
+	s.labels[group] = known
+	return maps.Clone(known)
+}
+
+// Forget forgets all servers of a group.
+func (s *Servers) Forget(group types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.labels, group)
 }
 
 // Give sets the labels of a server and remembers it.
@@ -55,11 +75,14 @@ func (s *Servers) Give(ctx context.Context, l Labelling) error {
 	ctx, cancel := context.WithTimeout(ctx, labelTimeout)
 	defer cancel()
 	if err := s.set(ctx, l.Host, l.Labels); err != nil {
-		return fmt.Errorf("label TiDB server %s: %w", l.Instance, err)
+		return fmt.Errorf("label TiDB server %s/%s: %w", l.Group.Namespace, l.Instance, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.labels[l.Instance] = l
+	if s.labels[l.Group] == nil {
+		s.labels[l.Group] = map[string]Labelling{}
+	}
+	s.labels[l.Group][l.Instance] = l
 	return nil
 }
 
