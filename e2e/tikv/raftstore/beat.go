@@ -74,7 +74,7 @@ func (p *peer) beat() {
 	p.store.pd.Heartbeat(beat)
 }
 
-// askWhetherGone asks PD about a region that has had no leader for long: this peer
+// askWhetherGone asks PD about a region whose leader was not heard of for long: this peer
 // may have been removed while it could not hear of it.
 func (p *peer) askWhetherGone(now time.Time) {
 	wait := p.store.config.MaxLeaderMissing
@@ -89,7 +89,7 @@ func (p *peer) askWhetherGone(now time.Time) {
 			return
 		}
 		s.post(func() {
-			if p.gone || s.peers[region] != p || p.lead != raft.None {
+			if p.gone || s.peers[region] != p || time.Since(p.leaderAt) < wait {
 				return
 			}
 			if known.GetRegionEpoch().GetConfVer() > p.region.GetRegionEpoch().GetConfVer() && peerByID(known, p.id) == nil {

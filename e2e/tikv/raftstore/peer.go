@@ -46,7 +46,7 @@ type peer struct {
 	incoming  *metapb.Region          // of a snapshot that was received and not yet applied
 	others    map[uint64]*metapb.Peer // who sent messages, for answers to peers that are not in region
 	heard     map[uint64]time.Time    // when a peer was last heard of
-	leaderAt  time.Time               // when there was last a leader
+	leaderAt  time.Time               // when the leader was last heard of
 	askedPD   time.Time
 	beats     beats
 	splitting bool
@@ -316,8 +316,11 @@ func (p *peer) finish() {
 // look notes who leads. What was asked of a leader that is none any more is refused.
 func (p *peer) look() {
 	now := p.raft.BasicStatus()
-	if now.Lead != raft.None {
+	// A learner never campaigns, so that its leader stays the same when no word comes any more.
+	if now.RaftState == raft.StateLeader {
 		p.leaderAt = time.Now()
+	} else if heard := p.heard[now.Lead]; heard.After(p.leaderAt) {
+		p.leaderAt = heard
 	}
 	if now.Term == p.term && now.Lead == p.lead && now.RaftState == p.state {
 		return
@@ -363,9 +366,7 @@ func (p *peer) tick() {
 		p.splitInTime(now)
 		return
 	}
-	if p.lead == raft.None {
-		p.askWhetherGone(now)
-	}
+	p.askWhetherGone(now)
 }
 
 func (p *peer) measure() error {

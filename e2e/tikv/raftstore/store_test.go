@@ -168,24 +168,38 @@ func TestAPeerMovesToAnotherStore(t *testing.T) {
 }
 
 func TestAPeerThatWasRemovedWhileItCouldNotHearIsTold(t *testing.T) {
-	c := newCluster(t, 4)
-	c.three()
-	c.addPeer(1, 4)
-	c.transfer(1, 1)
-	c.must("t1", "x")
-	c.agree()
-	c.network(0, 4)
-	c.order(1, "remove the peer", &pdpb.RegionHeartbeatResponse{ChangePeer: &pdpb.ChangePeer{
-		ChangeType: eraftpb.ConfChangeType_RemoveNode, Peer: peerOn(c.region(1), 4),
-	}}, func(r *metapb.Region, _ *metapb.Peer) bool { return peerOn(r, 4) == nil })
-	c.network(0)
-	c.until("the peer is gone", func() bool {
-		reports, err := c.nodes[4].current().Reports(t.Context(), false)
-		return err == nil && len(reports) == 0
-	})
-	c.agree()
-	c.nodes[4].restart()
-	c.agree()
+	for name, before := range map[string]eraftpb.ConfChangeType{"a voter": eraftpb.ConfChangeType_AddNode, "a learner": eraftpb.ConfChangeType_AddLearnerNode} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 4)
+			c.three()
+			c.addPeer(1, 4)
+			c.transfer(1, 1)
+			c.must("t1", "x")
+			change := func(what string, kind eraftpb.ConfChangeType, until func(*metapb.Peer) bool) {
+				peer := *peerOn(c.region(1), 4)
+				peer.Role = metapb.PeerRole_Voter
+				if kind == eraftpb.ConfChangeType_AddLearnerNode {
+					peer.Role = metapb.PeerRole_Learner
+				}
+				c.order(1, what, &pdpb.RegionHeartbeatResponse{ChangePeer: &pdpb.ChangePeer{ChangeType: kind, Peer: &peer}},
+					func(r *metapb.Region, _ *metapb.Peer) bool { return until(peerOn(r, 4)) })
+			}
+			change("make it "+name, before, func(p *metapb.Peer) bool {
+				return p != nil && (p.Role == metapb.PeerRole_Learner) == (before == eraftpb.ConfChangeType_AddLearnerNode)
+			})
+			c.agree()
+			c.network(0, 4)
+			change("remove the peer", eraftpb.ConfChangeType_RemoveNode, func(p *metapb.Peer) bool { return p == nil })
+			c.network(0)
+			c.until("the peer is gone", func() bool {
+				reports, err := c.nodes[4].current().Reports(t.Context(), false)
+				return err == nil && len(reports) == 0
+			})
+			c.agree()
+			c.nodes[4].restart()
+			c.agree()
+		})
+	}
 }
 
 // TestNothingIsLostOrDecidedTwice lets clients count while messages are lost, stores
