@@ -407,18 +407,15 @@ func (p *PD) start(name string) error {
 // listen lets a member answer: within the process, and on loopback where nothing else is
 // advertised.
 func (n *node) listen() error {
+	n.pd.mu.Lock()
+	defer n.pd.mu.Unlock()
 	var listeners []net.Listener
 	if n.pd.opts.ClientURL == nil {
 		l, err := loopback(n.addr)
 		if err != nil {
 			return fmt.Errorf("listen for PD member %s: %w", n.name, err)
 		}
-		listeners = append(listeners, l)
-	}
-	n.pd.mu.Lock()
-	defer n.pd.mu.Unlock()
-	for _, l := range listeners {
-		n.addr = l.Addr().String()
+		listeners, n.addr = append(listeners, l), l.Addr().String()
 	}
 	n.port = open(n.handler(), listeners...)
 	return nil

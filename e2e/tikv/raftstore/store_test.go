@@ -19,13 +19,18 @@ import (
 	"github.com/tidb-groups/tidb-groups/e2e/tikv/engine"
 )
 
-func (c *cluster) addPeer(region, store uint64) {
+func (c *cluster) addLearner(region, store uint64) {
 	c.t.Helper()
-	peer := &metapb.Peer{Id: c.newID(), StoreId: store}
-	learner := &metapb.Peer{Id: peer.Id, StoreId: store, Role: metapb.PeerRole_Learner}
+	learner := &metapb.Peer{Id: c.newID(), StoreId: store, Role: metapb.PeerRole_Learner}
 	c.order(region, "add a learner", &pdpb.RegionHeartbeatResponse{
 		ChangePeer: &pdpb.ChangePeer{ChangeType: eraftpb.ConfChangeType_AddLearnerNode, Peer: learner},
 	}, func(r *metapb.Region, _ *metapb.Peer) bool { return peerOn(r, store) != nil })
+}
+
+func (c *cluster) addPeer(region, store uint64) {
+	c.t.Helper()
+	c.addLearner(region, store)
+	peer := &metapb.Peer{Id: peerOn(c.region(region), store).Id, StoreId: store}
 	c.order(region, "make it a voter", &pdpb.RegionHeartbeatResponse{
 		ChangePeer: &pdpb.ChangePeer{ChangeType: eraftpb.ConfChangeType_AddNode, Peer: peer},
 	}, func(r *metapb.Region, _ *metapb.Peer) bool {
@@ -44,11 +49,8 @@ func (c *cluster) transfer(region, store uint64) {
 // joint consensus.
 func (c *cluster) move(region, from, to uint64) {
 	c.t.Helper()
-	learner := &metapb.Peer{Id: c.newID(), StoreId: to, Role: metapb.PeerRole_Learner}
-	old := peerOn(c.region(region), from)
-	c.order(region, "add a learner", &pdpb.RegionHeartbeatResponse{
-		ChangePeer: &pdpb.ChangePeer{ChangeType: eraftpb.ConfChangeType_AddLearnerNode, Peer: learner},
-	}, func(r *metapb.Region, _ *metapb.Peer) bool { return peerOn(r, to) != nil })
+	c.addLearner(region, to)
+	learner, old := peerOn(c.region(region), to), peerOn(c.region(region), from)
 	c.order(region, "enter the joint configuration", &pdpb.RegionHeartbeatResponse{ChangePeerV2: &pdpb.ChangePeerV2{Changes: []*pdpb.ChangePeer{
 		{ChangeType: eraftpb.ConfChangeType_AddNode, Peer: &metapb.Peer{Id: learner.Id, StoreId: to}},
 		{ChangeType: eraftpb.ConfChangeType_AddLearnerNode, Peer: &metapb.Peer{Id: old.Id, StoreId: from, Role: metapb.PeerRole_Learner}},
@@ -168,28 +170,18 @@ func TestAPeerMovesToAnotherStore(t *testing.T) {
 }
 
 func TestAPeerThatWasRemovedWhileItCouldNotHearIsTold(t *testing.T) {
-	for name, before := range map[string]eraftpb.ConfChangeType{"a voter": eraftpb.ConfChangeType_AddNode, "a learner": eraftpb.ConfChangeType_AddLearnerNode} {
+	for name, add := range map[string]func(c *cluster, region, store uint64){"a voter": (*cluster).addPeer, "a learner": (*cluster).addLearner} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 4)
 			c.three()
-			c.addPeer(1, 4)
+			add(c, 1, 4)
 			c.transfer(1, 1)
 			c.must("t1", "x")
-			change := func(what string, kind eraftpb.ConfChangeType, until func(*metapb.Peer) bool) {
-				peer := *peerOn(c.region(1), 4)
-				peer.Role = metapb.PeerRole_Voter
-				if kind == eraftpb.ConfChangeType_AddLearnerNode {
-					peer.Role = metapb.PeerRole_Learner
-				}
-				c.order(1, what, &pdpb.RegionHeartbeatResponse{ChangePeer: &pdpb.ChangePeer{ChangeType: kind, Peer: &peer}},
-					func(r *metapb.Region, _ *metapb.Peer) bool { return until(peerOn(r, 4)) })
-			}
-			change("make it "+name, before, func(p *metapb.Peer) bool {
-				return p != nil && (p.Role == metapb.PeerRole_Learner) == (before == eraftpb.ConfChangeType_AddLearnerNode)
-			})
 			c.agree()
 			c.network(0, 4)
-			change("remove the peer", eraftpb.ConfChangeType_RemoveNode, func(p *metapb.Peer) bool { return p == nil })
+			c.order(1, "remove the peer", &pdpb.RegionHeartbeatResponse{ChangePeer: &pdpb.ChangePeer{
+				ChangeType: eraftpb.ConfChangeType_RemoveNode, Peer: peerOn(c.region(1), 4),
+			}}, func(r *metapb.Region, _ *metapb.Peer) bool { return peerOn(r, 4) == nil })
 			c.network(0)
 			c.until("the peer is gone", func() bool {
 				reports, err := c.nodes[4].current().Reports(t.Context(), false)
