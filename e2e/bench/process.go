@@ -160,7 +160,8 @@ func RunOperator(ctx context.Context, name, kubeconfig, databases string) error 
 	if err != nil {
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
-	flags, err := operator.Parse(name, []string{"--metrics-bind-address=0", "--health-probe-bind-address=0", "--image=none", "--log-level=error"})
+	flags, err := operator.Parse(name, []string{"--metrics-bind-address=0", "--health-probe-bind-address=0", "--image=none", "--log-level=error",
+		"--leader-elect", "--leader-election-namespace=default"}) // as its Deployment has it: Leases are part of what it costs
 	if err != nil {
 		return err
 	}
