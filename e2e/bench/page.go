@@ -35,6 +35,8 @@ type Run struct {
 	Bad []Bad `json:"bad,omitempty"`
 	// Edits are runs in which a person edited a cluster under load.
 	Edits []Edits `json:"edits,omitempty"`
+	// Kinds is what the API server keeps for the suite's kinds.
+	Kinds *KindMemory `json:"kinds,omitempty"`
 	// Growth are runs in which clusters came some at a time.
 	Growth []Growth `json:"growth,omitempty"`
 
@@ -84,6 +86,8 @@ func (r Run) kind() string {
 		return "edits"
 	case len(r.Growth) > 0:
 		return "growth"
+	case r.Kinds != nil:
+		return "kinds"
 	default:
 		return "results"
 	}
@@ -213,6 +217,7 @@ func Tables(runs []Run) string {
 	floorTable(&out, runs)
 	growthTable(&out, runs)
 	processTable(&out, runs)
+	kindLines(&out, runs)
 	foreignTable(&out, runs)
 	badTable(&out, runs)
 	editTable(&out, runs)
@@ -271,16 +276,22 @@ func processTable(out *strings.Builder, runs []Run) {
 		return
 	}
 	out.WriteString("\n### Processes and memory\n\n" +
-		"Memory is what the processes keep for themselves in the end, without their code.\n\n" +
+		"Operators in processes of their own, or all in one. Memory is what the processes keep for themselves in the end, without their code.\n\n" +
 		"| commit | clusters | processes | all Ready, s | processor time per cluster, ms | idle | processor time idle, ms | memory, MiB |\n|---|---|---|---|---|---|---|---|\n")
 	for _, run := range runs {
-		commit := run.Commit
-		if run.Loaded() {
-			commit += fmt.Sprintf(" (%.0f processes wanted a processor already)", run.Load)
-		}
+		commit := run.label()
 		for _, p := range run.Processes {
 			fmt.Fprintf(out, "| %s | %d | %d | %.1f | %.0f | %s | %.0f | %d |\n",
 				commit, p.Clusters, len(p.Memory), p.Took.Seconds(), ms(p.Start)/float64(p.Clusters), p.IdleFor, ms(p.Idle), p.Total()>>20)
+		}
+	}
+}
+
+// kindLines tell what the API server keeps for the suite's kinds.
+func kindLines(out *strings.Builder, runs []Run) {
+	for _, run := range runs {
+		if run.Kinds != nil {
+			fmt.Fprintf(out, "\nAt %s, %s.\n", run.label(), run.Kinds)
 		}
 	}
 }

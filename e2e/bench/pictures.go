@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,12 +103,33 @@ func overClusters(runs []Run) chart.Chart {
 	if len(lines) == 0 {
 		return out
 	}
+	out.Lines = append(lines, bound(runs, least, most))
+	return out
+}
+
+// bound is what Kubernetes alone takes for so many clusters: as measured last, and where it was
+// not, the time that the pods of a cluster take one after the other.
+func bound(runs []Run, least, most int) chart.Line {
+	measured := map[int]time.Duration{}
+	for _, run := range runs {
+		for _, r := range run.Results {
+			if r.Floor > 0 {
+				measured[r.Clusters] = r.Floor
+			}
+		}
+	}
+	if len(measured) > 1 {
+		out := chart.Line{Bound: true, Name: "bare StatefulSets of as many pods, without order"}
+		for _, n := range slices.Sorted(maps.Keys(measured)) {
+			out.Points = append(out.Points, place(n, measured[n]))
+		}
+		return out
+	}
 	floor := inOrder * ready
-	out.Lines = slices.Concat(lines, []chart.Line{{
+	return chart.Line{
 		Bound: true, Points: plotter.XYs{place(least, floor), place(most, floor)},
 		Name: fmt.Sprintf("floor: %d components in order, %s each from scheduled to Ready", inOrder, ready),
-	}})
-	return out
+	}
 }
 
 func place(clusters int, took time.Duration) plotter.XY {

@@ -20,6 +20,13 @@ func TestAnImageThatGoesElsewhereTellsItsVersion(t *testing.T) {
 	assert.Contains(t, buildArgs("/out", "", []string{"./pdgroup"}), "-ldflags=-s -w", "a commit that changes nothing makes no new image")
 }
 
+func TestOperatorsImagesAreLabelledWithTheirVersion(t *testing.T) {
+	of := func(set, version string) map[string]string { return recipe{set: set}.labels(version) }
+	assert.Equal(t, map[string]string{"org.opencontainers.image.version": "v1.2.3"}, of(SetOperators, "v1.2.3"))
+	assert.Nil(t, of(SetOperators, ""))
+	assert.Nil(t, of(SetStandins, "v1.2.3"), "a stand-in tells the version of what it stands for")
+}
+
 // Two images may bring the same program.
 func TestAProgramOfTwoImagesIsCompiledOnce(t *testing.T) {
 	assert.Equal(t, []string{"./b", "./a", "./c"}, packagesFor([]recipe{

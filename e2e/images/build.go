@@ -55,6 +55,7 @@ func Build(ctx context.Context, names ...string) ([]Archive, error) {
 			if err != nil {
 				return err
 			}
+			spec.Labels = r.labels(os.Getenv(versionVariable))
 			archives[i], err = Write(filepath.Join(cache, "images"), spec)
 			return err
 		})
@@ -63,6 +64,18 @@ func Build(ctx context.Context, names ...string) ([]Archive, error) {
 		return nil, err
 	}
 	return archives, nil
+}
+
+// LabelVersion is the label of an image that tells the version of what it holds.
+const LabelVersion = "org.opencontainers.image.version"
+
+// labels of an image. One that stays on this machine has none, as its programs have no version:
+// a commit that changes nothing makes no new image.
+func (r recipe) labels(version string) map[string]string {
+	if r.set != SetOperators || version == "" {
+		return nil
+	}
+	return map[string]string{LabelVersion: version}
 }
 
 // Write packs a spec into an archive below dir and removes the archives of the

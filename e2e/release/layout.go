@@ -88,7 +88,7 @@ func pack(op operator, o Options) (v1.ImageIndex, error) {
 func labels(title string, o Options) map[string]string {
 	const prefix = "org.opencontainers.image."
 	return map[string]string{
-		prefix + "title": title, prefix + "version": o.Version, prefix + "revision": o.Revision,
+		prefix + "title": title, images.LabelVersion: o.Version, prefix + "revision": o.Revision,
 		prefix + "source": source, prefix + "licenses": license,
 	}
 }

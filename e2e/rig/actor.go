@@ -33,6 +33,9 @@ import (
 // again is how soon a process that ended with an error is started again.
 const again = 50 * time.Millisecond
 
+// ActorSuffix ends the names of the controllers that play what is no operator.
+const ActorSuffix = "-actor"
+
 // actor plays scheduler, kubelet and volume binder for one namespace. It
 // watches; what it is told of, it does at once.
 type actor struct {
@@ -109,7 +112,7 @@ func newActor(ctx context.Context, cfg *rest.Config, namespace string, a *actor)
 	a.speaks, a.stores = sync.OnceValues(talking(ctx)), sync.OnceValues(storing(ctx, a.records))
 	context.AfterFunc(ctx, func() { _ = os.RemoveAll(a.records) }) // the rig ends
 	err = ctrl.NewControllerManagedBy(manager).
-		Named("pod-actor").
+		Named("pod"+ActorSuffix).
 		For(&corev1.Pod{}).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.Funcs{DeleteFunc: a.claimGone}).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(a.waiting)).

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/e2e/rig"
+	"github.com/tidb-groups/tidb-groups/shared/status"
 )
 
 // named is how soon a mistake is named in status.
@@ -209,9 +210,9 @@ func mistakes() []mistake {
 }
 
 // P7, P11: whatever blocks is named in time, with the object and what to do, and
-// undoing the mistake mends it.
+// undoing the mistake mends it. Words of a status wait as long as they do in production.
 func TestMistakesAreNamedAndMended(t *testing.T) {
-	r := rig.New(t, plane, rig.Options{Tolerate: takingDown(), ClusterWide: true, Remedies: kubectl})
+	r := rig.New(t, plane, rig.Options{Tolerate: takingDown(), ClusterWide: true, Remedies: kubectl, Patience: status.Patience})
 	r.Start(rig.Operators()...)
 	t.Cleanup(func() {
 		r.Delete(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "k3-class"}})

@@ -38,7 +38,7 @@ type nodeActor struct{ *actor }
 
 func (n *nodeActor) setUp(manager ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(manager).
-		Named("node-actor").
+		Named("node" + ActorSuffix).
 		For(&corev1.Node{}).
 		WatchesRawSource(source.Channel(n.nodeWake, &handler.EnqueueRequestForObject{})).
 		Complete(n)

@@ -18,7 +18,7 @@ import (
 type claimActor struct{ *actor }
 
 func (c *claimActor) setUp(manager ctrl.Manager) error {
-	if err := ctrl.NewControllerManagedBy(manager).Named("claim-actor").For(&corev1.PersistentVolumeClaim{}).Complete(c); err != nil {
+	if err := ctrl.NewControllerManagedBy(manager).Named("claim" + ActorSuffix).For(&corev1.PersistentVolumeClaim{}).Complete(c); err != nil {
 		return fmt.Errorf("build claim actor: %w", err)
 	}
 	return nil

@@ -50,6 +50,7 @@ type options struct {
 	foreign   int
 	bad       int
 	floor     bool
+	kinds     bool
 	edits     int
 	atATime   int
 	stores    int
@@ -79,6 +80,7 @@ func run() int {
 	flag.BoolVar(&o.processes, "processes", false, "run the operators in processes of their own, and then in one, and print what these use")
 	flag.IntVar(&o.foreign, "foreign", 0, "measure each run again among so many ConfigMaps, Secrets and Pods of 100 KiB of nobody, and fail if the operators read or, with -processes, hold them")
 	flag.IntVar(&o.bad, "bad", 0, "have one cluster in so many never become Ready, print what both kinds cost, and fail if something is written in a loop")
+	flag.BoolVar(&o.kinds, "kinds", false, "print what kube-apiserver keeps in memory for our kinds, and measure nothing else")
 	flag.BoolVar(&o.floor, "floor", false, "measure first how long bare StatefulSets of as many pods take, in no order")
 	flag.IntVar(&o.edits, "edits", 0, "have a person edit one more cluster, at most so many times while the others start and once after each of five restarts, and print how soon the operators act on it")
 	flag.IntVar(&o.atATime, "at-a-time", 0, "create so many of the clusters at a time, the next ones when these are Ready, and print what each wave costs among those that are there; with -edits somebody edits while one more wave comes in the end")
@@ -109,6 +111,12 @@ func (o options) do(ctx context.Context) error {
 	run, cases, err := o.begin(ctx)
 	if err != nil {
 		return err
+	}
+	if o.kinds {
+		cases = nil
+		if err := measureKinds(ctx, &run); err != nil {
+			return err
+		}
 	}
 	for _, c := range cases {
 		if err := o.measure(ctx, c, &run); err != nil {
@@ -406,6 +414,21 @@ func measureProcesses(ctx context.Context, c bench.Case) ([]bench.Processes, err
 		out = append(out, found)
 	}
 	return out, nil
+}
+
+// measureKinds measures what our kinds cost the API server.
+func measureKinds(ctx context.Context, to *bench.Run) error {
+	options, err := rig.PlaneOptions()
+	if err != nil {
+		return err
+	}
+	found, err := bench.MeasureKindMemory(ctx, options)
+	if err != nil {
+		return err
+	}
+	fmt.Println(found)
+	to.Kinds = &found
+	return nil
 }
 
 // on measures something of a case on a control plane of its own.
