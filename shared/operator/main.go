@@ -188,6 +188,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 
 		Metrics:                       flags.metrics(),
 		HealthProbeBindAddress:        flags.ProbeAddress,
+		PprofBindAddress:              flags.ProfilingAddress,
 		LeaderElection:                flags.LeaderElect,
 		LeaderElectionID:              lease,
 		LeaderElectionNamespace:       flags.LeaderElectionNamespace,
