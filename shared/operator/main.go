@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +69,7 @@ func MainOf(program Program) int {
 	logger := zap.New(options...)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
+	limitHeap(logger, memlimit.FromCgroup)
 
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
