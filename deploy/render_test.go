@@ -203,6 +203,14 @@ func TestOneProcessHasTheRightsOfAllAndNothingRunsBesideIt(t *testing.T) {
 		assert.Equal(t, names(apart, kind), names(objects, kind))
 	}
 	bindingsHold(t, objects)
+	c := every[appsv1.Deployment](t, objects, "Deployment")["all-operator"].Spec.Template.Spec.Containers[0]
+	assert.Equal(t, "384Mi", c.Resources.Limits.Memory().String())
+	assert.False(t, namesHeap(c), "the heap follows the limit on memory")
+}
+
+// namesHeap says that a container has a heap that does not follow its limit on memory.
+func namesHeap(c corev1.Container) bool {
+	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
 }
 
 func TestEverySubsetOfOperatorsRenders(t *testing.T) {
@@ -257,6 +265,7 @@ func TestOperatorsRunUnprivilegedWithProbesAndLimits(t *testing.T) {
 			assert.Equal(t, "32Mi", c.Resources.Requests.Memory().String())
 			assert.Equal(t, "128Mi", c.Resources.Limits.Memory().String())
 			assert.True(t, c.Resources.Limits.Cpu().IsZero(), "a limit on CPU only makes it slow")
+			assert.False(t, namesHeap(c), "the heap follows the limit on memory")
 
 			service := services[name+"-metrics"]
 			require.NotEmpty(t, service.Spec.Selector)

@@ -41,8 +41,10 @@ func kinds(t *testing.T) map[string]map[string]any {
 }
 
 func TestCommandsOfThePagesFitTheKinds(t *testing.T) {
-	kinds, n := kinds(t), 0
-	for name, page := range pages(t) {
+	kinds, all, n := kinds(t), pages(t), 0
+	flags := all["docs/reference/operators.md"]
+	require.NotEmpty(t, flags)
+	for name, page := range all {
 		if strings.HasPrefix(name, "docs/decisions/") {
 			continue
 		}
@@ -50,7 +52,7 @@ func TestCommandsOfThePagesFitTheKinds(t *testing.T) {
 		require.NoError(t, err, name)
 		for _, args := range commands {
 			n++
-			if what := wrong(kinds, args); what != "" {
+			if what := wrong(kinds, flags, args); what != "" {
 				t.Errorf("%s: kubectl %q: %s", name, args, what)
 			}
 		}
@@ -59,12 +61,12 @@ func TestCommandsOfThePagesFitTheKinds(t *testing.T) {
 }
 
 // wrong says what is wrong with a command, as far as that can be told without an API
-// server.
-func wrong(kinds map[string]map[string]any, args []string) string {
+// server. flags is the page that lists those of the operators.
+func wrong(kinds map[string]map[string]any, flags string, args []string) string {
 	if len(args) > 2 && args[0] == "-n" {
 		args = args[2:]
 	}
-	verbs := []string{"annotate", "apply", "cordon", "create", "delete", "describe", "drain", "edit", "events", "exec", "get", "label", "logs", "patch", "port-forward", "scale", "wait"}
+	verbs := []string{"annotate", "apply", "cordon", "create", "delete", "describe", "drain", "edit", "events", "exec", "get", "label", "logs", "patch", "port-forward", "rollout", "scale", "wait"}
 	if len(args) == 0 || !slices.Contains(verbs, args[0]) {
 		return "no verb of kubectl"
 	}
@@ -74,6 +76,10 @@ func wrong(kinds map[string]map[string]any, args []string) string {
 			value = args[i+1]
 		}
 		switch {
+		case a == "-p" && args[1] == "deployment":
+			if what := wrongArgument(flags, value); what != "" {
+				return what
+			}
 		case a == "-p":
 			if what := wrongPatch(kinds[args[1]], args, value); what != "" {
 				return what
@@ -98,6 +104,24 @@ func wrong(kinds map[string]map[string]any, args []string) string {
 				v1alpha1.AnnotationStopAnyway, v1alpha1.AnnotationRecoverQuorum, v1alpha1.AnnotationAllowRemoval, v1alpha1.AnnotationAdopt, v1alpha1.AnnotationExpires}, key) {
 				return "no annotation of a user: " + key
 			}
+		}
+	}
+	return ""
+}
+
+// wrongArgument says what is wrong with a patch that gives operators arguments, the only
+// one that a Deployment gets.
+func wrongArgument(flags, patch string) string {
+	var steps []struct{ Op, Path, Value string }
+	if err := json.Unmarshal([]byte(patch), &steps); err != nil {
+		return err.Error()
+	}
+	for _, s := range steps {
+		if s.Op != "add" || s.Path != "/spec/template/spec/containers/0/args/-" {
+			return "a patch of a Deployment that adds no argument: " + s.Op + " " + s.Path
+		}
+		if flag, _, _ := strings.Cut(s.Value, "="); !strings.Contains(flags, "| `"+flag+"` |") {
+			return "no flag " + flag
 		}
 	}
 	return ""

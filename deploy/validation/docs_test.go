@@ -95,7 +95,7 @@ func TestTheAPIServerTakesThePatchesOfThePages(t *testing.T) {
 			if args[0] == "-n" {
 				args = args[2:]
 			}
-			if args[0] != "patch" || args[1] == "instance" || len(args) != 6 || args[4] != "-p" {
+			if args[0] != "patch" || args[1] == "instance" || args[1] == "deployment" || len(args) != 6 || args[4] != "-p" {
 				continue
 			}
 			n++

@@ -30,7 +30,8 @@ func table() []module {
 			name:     "shared",
 			siblings: []string{"apis"},
 			external: []string{
-				"github.com/go-logr/logr", // controller-runtime's own logging interface
+				"github.com/KimMachineGun/automemlimit", // the memory limit of the container
+				"github.com/go-logr/logr",               // controller-runtime's own logging interface
 				"github.com/pelletier/go-toml/v2",
 				"github.com/pingcap/kvproto", // types of PD's client
 				"github.com/pingcap/log",     // the logger of PD's client, to be silenced

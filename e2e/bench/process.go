@@ -229,7 +229,8 @@ func (p *processes) start(ctx context.Context, name, kubeconfig, databases strin
 	return nil
 }
 
-// heap is the environment of an operator that has the heap that its Deployment gives it.
+// heap is the environment of an operator that has the heap that its Deployment gives it,
+// nearly: no container says here how much memory there is, of which it would take 80 %.
 func heap(operator string) map[string]string {
 	out := map[string]string{"GOGC": "40", "GOMEMLIMIT": "100MiB"}
 	if operator == v1alpha1.OperatorAll {

@@ -3,6 +3,7 @@ package operator
 import (
 	"flag"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -29,6 +30,9 @@ type Flags struct {
 	MetricsSecure bool
 	// ProbeAddress to serve /healthz and /readyz on; "0" turns them off.
 	ProbeAddress string
+	// ProfilingAddress to serve profiles of the processor, heap and goroutines on, to
+	// whoever connects; empty or "0" is none.
+	ProfilingAddress string
 	// LeaderElect lets only one of several replicas act.
 	LeaderElect bool
 	// LeaderElectionNamespace holds the lease; empty means the pod's own.
@@ -73,6 +77,7 @@ func Parse(name string, args []string) (Flags, error) {
 	set.StringVar(&f.MetricsAddress, "metrics-bind-address", ":8080", "address to serve Prometheus metrics on; 0 turns them off")
 	set.BoolVar(&f.MetricsSecure, "metrics-secure", false, "serve metrics over TLS, with a certificate made at the start, to whom the API server authenticates and lets get /metrics")
 	set.StringVar(&f.ProbeAddress, "health-probe-bind-address", ":8081", "address to serve /healthz and /readyz on; 0 turns them off")
+	set.StringVar(&f.ProfilingAddress, "profiling-address", "", "address to serve profiles of the processor, heap and goroutines on below /debug/pprof/, without authentication: take a loopback address such as 127.0.0.1:6060, which a port-forward to the pod reaches; empty or 0 serves none")
 	set.BoolVar(&f.LeaderElect, "leader-elect", false, "let only one of several replicas act")
 	set.StringVar(&f.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the leader lease; empty means the pod's own")
 	set.IntVar(&f.Concurrency, "concurrency", 32, "how many objects are reconciled at once")
@@ -94,6 +99,9 @@ func Parse(name string, args []string) (Flags, error) {
 		return f, fmt.Errorf("parse flags: unexpected argument %q", set.Arg(0))
 	}
 	if err := f.checkShard(); err != nil {
+		return f, err
+	}
+	if err := f.checkProfiling(); err != nil {
 		return f, err
 	}
 	if f.Concurrency < 1 {
@@ -124,6 +132,17 @@ func (f Flags) checkShard() error {
 	}
 	if err := shard.Check(f.Shard); err != nil {
 		return fmt.Errorf("flag --shard is %q: %w", f.Shard, err)
+	}
+	return nil
+}
+
+// checkProfiling says what is wrong with the address of the profiles.
+func (f Flags) checkProfiling() error {
+	if f.ProfilingAddress == "" || f.ProfilingAddress == "0" {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(f.ProfilingAddress); err != nil {
+		return fmt.Errorf("flag --profiling-address is %q: it must be host:port, such as 127.0.0.1:6060, or 0 for none", f.ProfilingAddress)
 	}
 	return nil
 }

@@ -42,6 +42,12 @@ func TestFlags(t *testing.T) {
 			assert.Equal(t, ":8080", f.MetricsAddress)
 			assert.Equal(t, ":8081", f.ProbeAddress)
 		}, ""},
+		"by default no profiles are served":                   {nil, func(t *testing.T, f Flags) { assert.Empty(t, f.ProfilingAddress) }, ""},
+		"profiles can be served at an address of a pod alone": {[]string{"--profiling-address=127.0.0.1:6060"}, func(t *testing.T, f Flags) { assert.Equal(t, "127.0.0.1:6060", f.ProfilingAddress) }, ""},
+		"profiles can be served at an address of IPv6":        {[]string{"--profiling-address=[::1]:6060"}, func(t *testing.T, f Flags) { assert.Equal(t, "[::1]:6060", f.ProfilingAddress) }, ""},
+		"profiles can be turned off":                          {[]string{"--profiling-address=0"}, func(t *testing.T, f Flags) { assert.Equal(t, "0", f.ProfilingAddress) }, ""},
+		"an address of profiles without host is refused":      {[]string{"--profiling-address=6060"}, nil, `flag --profiling-address is "6060": it must be host:port, such as 127.0.0.1:6060, or 0 for none`},
+		"an address of profiles without port is refused":      {[]string{"--profiling-address=127.0.0.1"}, nil, `flag --profiling-address is "127.0.0.1": it must be host:port`},
 		"the cluster's domain can be named":                   {[]string{"--cluster-domain=k8s.example.com"}, func(t *testing.T, f Flags) { assert.Equal(t, "k8s.example.com", f.ClusterDomain) }, ""},
 		"a cluster's domain that ends with a dot is refused":  {[]string{"--cluster-domain=cluster.local."}, nil, `--cluster-domain is "cluster.local.": it must be a DNS name such as cluster.local`},
 		"text at debug level can be logged":                   {[]string{"--log-format=text", "--log-level=debug"}, func(t *testing.T, f Flags) { assert.Equal(t, "text", f.LogFormat) }, ""},
@@ -94,7 +100,7 @@ func TestP12TheClusterDomainIsThatOfThePod(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	args := os.Args
 	t.Cleanup(func() { os.Args = args })
-	for arg, code := range map[string]int{"--version": 0, "--help": 0, "--nope": 2, "--log-level=loud": 2} {
+	for arg, code := range map[string]int{"--version": 0, "--help": 0, "--nope": 2, "--log-level=loud": 2, "--profiling-address=6060": 2} {
 		os.Args = []string{"test-operator", arg}
 		assert.Equal(t, code, Main(Definition{Name: "test"}), arg)
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +69,7 @@ func MainOf(program Program) int {
 	logger := zap.New(options...)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
+	limitHeap(logger, memlimit.FromCgroup)
 
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
@@ -188,6 +190,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, program Program, flags Fl
 
 		Metrics:                       flags.metrics(),
 		HealthProbeBindAddress:        flags.ProbeAddress,
+		PprofBindAddress:              flags.ProfilingAddress,
 		LeaderElection:                flags.LeaderElect,
 		LeaderElectionID:              lease,
 		LeaderElectionNamespace:       flags.LeaderElectionNamespace,

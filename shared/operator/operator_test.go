@@ -240,25 +240,28 @@ func TestAnIdleOperatorLogsNothing(t *testing.T) {
 	assert.NotContains(t, logs.after(line), namespace)
 }
 
+// get returns the status and text that a URL answers with; status 0 if nothing answers.
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	response, err := http.Get(url) //nolint:noctx // a test
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(body)
+}
+
 func TestMetricsAndProbesAreServed(t *testing.T) {
 	namespace := controlplane.Namespace(t, api)
 	scraped, probes := loopback.Address(t), loopback.Address(t)
 	run(t, namespace, "measured", func(f *Flags) { f.MetricsAddress, f.ProbeAddress = scraped, probes })
 	create(t, namespace, "a")
 	isReady(t, namespace, "a")
-	get := func(url string) (int, string) {
-		response, err := http.Get(url) //nolint:noctx // a test
-		if err != nil {
-			return 0, err.Error()
-		}
-		defer func() { _ = response.Body.Close() }()
-		body, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		return response.StatusCode, string(body)
-	}
 	var text string
 	require.Eventually(t, func() bool {
-		_, text = get("http://" + scraped + "/metrics")
+		_, text = get(t, "http://"+scraped+"/metrics")
 		return strings.Contains(text, `tidb_groups_condition{cluster="a",condition="Ready",kind="PDGroup",name="a",namespace="`+namespace+`",reason="Ready",status="True"} 1`)
 	}, patience, tick)
 	assert.Equal(t, 1, strings.Count(text, "# TYPE tidb_groups_condition gauge"))
@@ -271,9 +274,33 @@ func TestMetricsAndProbesAreServed(t *testing.T) {
 	}
 	assert.Contains(t, text, `tidb_groups_reconcile_outcomes_total{kind="PDGroup",outcome="Done",step="plan"}`)
 	for _, path := range []string{"/healthz", "/readyz"} {
-		code, body := get("http://" + probes + path)
+		code, body := get(t, "http://"+probes+path)
 		assert.Equal(t, http.StatusOK, code, body)
 	}
+}
+
+func TestProfilesAreServedToWhoAsksForThemAlone(t *testing.T) {
+	namespace, profiles, probes := controlplane.Namespace(t, api), loopback.Address(t), loopback.Address(t)
+	_, stop := run(t, namespace, "profiled", func(f *Flags) { f.ProfilingAddress = profiles })
+	for path, says := range map[string]string{"heap": "heap profile:", "goroutine": "goroutine profile:"} {
+		var code int
+		var text string
+		require.Eventually(t, func() bool {
+			code, text = get(t, "http://"+profiles+"/debug/pprof/"+path+"?debug=1")
+			return code == http.StatusOK
+		}, patience, tick)
+		assert.Contains(t, text, says)
+	}
+	code, text := get(t, "http://"+profiles+"/debug/pprof/profile?seconds=1")
+	assert.Equal(t, http.StatusOK, code, text)
+	stop()
+
+	run(t, namespace, "not-profiled", func(f *Flags) { f.ProbeAddress = probes })
+	require.Eventually(t, func() bool { code, _ := get(t, "http://"+probes+"/readyz"); return code == http.StatusOK }, patience, tick)
+	code, text = get(t, "http://"+profiles+"/debug/pprof/heap")
+	assert.Zero(t, code, text)
+	code, text = get(t, "http://"+probes+"/debug/pprof/heap")
+	assert.Equal(t, http.StatusNotFound, code, text)
 }
 
 // S M5: over TLS, to whom the API server knows and lets read.
