@@ -27,6 +27,7 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/shared/apply"
 	"github.com/tidb-groups/tidb-groups/shared/credentials"
 	"github.com/tidb-groups/tidb-groups/shared/gate"
@@ -107,6 +108,9 @@ func clusterDomain(logger logr.Logger, resolvConf string) string {
 // Run runs a program until the context ends. Tests call it directly, several in one
 // process.
 func Run(ctx context.Context, cfg *rest.Config, program Program, flags Flags) error {
+	if err := complete(v1alpha1.ComponentTable()); err != nil {
+		return err
+	}
 	if flags.Shard == "" {
 		return serve(ctx, cfg, program, flags, nil)
 	}
@@ -117,6 +121,9 @@ func Run(ctx context.Context, cfg *rest.Config, program Program, flags Flags) er
 
 // serve runs a program in the namespaces of the scope, or if nil of the flags.
 func serve(ctx context.Context, cfg *rest.Config, program Program, flags Flags, scope *shard.Scope) error {
+	if err := installed(ctx, cfg); err != nil {
+		return err
+	}
 	reach := Reach{Credentials: credentials.New(time.Now), Patience: status.Patience, Scope: scope}
 	dial, unregister, err := dialer(program, flags, reach.Credentials)
 	if err != nil {

@@ -2,6 +2,8 @@ package v1alpha1
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -88,6 +90,24 @@ type ComponentInfo struct {
 	NewList func() GroupList
 	// Entries are the groups that a TidbCluster asks for, of the PDGroup that is given.
 	Entries func(c *TidbClusterSpec, pd LocalReference) []Entry
+}
+
+// Check names every field that is not set and has to be.
+func (c ComponentInfo) Check() error {
+	var missing []error
+	for _, field := range []struct {
+		name  string
+		isSet bool
+	}{
+		{"Kind", c.Kind != ""}, {"Component", c.Component != ""}, {"Resource", c.Resource != ""},
+		{"Rollout", c.Rollout > 0 || c.OwnReleases},
+		{"New", c.New != nil}, {"NewList", c.NewList != nil}, {"Entries", c.Entries != nil},
+	} {
+		if !field.isSet {
+			missing = append(missing, fmt.Errorf("field %s is not set", field.name))
+		}
+	}
+	return errors.Join(missing...)
 }
 
 // Entry is a group as an entry of a TidbCluster describes it.

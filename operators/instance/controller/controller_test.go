@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 func runTests(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute) // may build Kubernetes
 	defer cancel()
-	cp, err := controlplane.Start(ctx, controlplane.Options{CRDPaths: []string{"../../../deploy/crds/groups.tidb.dev_instances.yaml", "../../../deploy/crds/groups.tidb.dev_pdgroups.yaml"}})
+	cp, err := controlplane.Start(ctx, controlplane.Options{CRDPaths: []string{"../../../deploy/crds"}})
 	if err != nil {
 		return 1, err
 	}
