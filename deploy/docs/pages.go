@@ -83,7 +83,7 @@ const (
 
 // programs are those, beside kubectl, date and bash, that pages may name. None is run.
 func programs() []string {
-	return []string{"base64", "curl", "git", "grep", "make", "mysql", "openssl", "sort", "tail"}
+	return []string{"base64", "curl", "git", "go", "grep", "make", "mysql", "openssl", "sort", "tail"}
 }
 
 // Commands runs every sh and bash block of a page with a kubectl that only writes down its
