@@ -72,7 +72,9 @@ func eventReasons(file *ast.File) []string {
 			case name == "Eventf" && len(n.Args) > 5:
 				out = append(out, source(n.Args[3]))
 			case name == "tell" && len(n.Args) > 3:
-				out = append(out, source(n.Args[2]))
+				if _, format := n.Args[3].(*ast.BasicLit); format { // not a metric
+					out = append(out, source(n.Args[2]))
+				}
 			}
 		case *ast.CompositeLit: // an Event that is made by hand
 			if source(n.Type) != "eventsv1.Event" {
