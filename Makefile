@@ -79,7 +79,7 @@ test: ## Run every test that needs neither root nor containers
 	go -C e2e test -count=1 ./mutants ./architecture ./remedy
 
 check: ## Test a package and what depends on it, without what needs a control plane; PKG=./shared/store
-	@go -C shared run ./testkit/affected/cmd/check "$(PKG)" $(MODULES)
+	@go -C shared run ./testkit/affected/cmd/check -apart $(APART) "$(PKG)" $(MODULES)
 
 conformance: ## Hold the stand-ins for PD and a real PD, which is built once, to recorded answers
 	CONFORMANCE=real go -C e2e test -count=1 -timeout 30m ./conformance

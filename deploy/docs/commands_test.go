@@ -2,46 +2,19 @@ package docs_test
 
 import (
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/util/jsonpath"
-	"sigs.k8s.io/yaml"
 
 	"github.com/tidb-groups/tidb-groups/apis/groups/v1alpha1"
 	"github.com/tidb-groups/tidb-groups/deploy/docs"
 )
 
-// kinds are our kinds by the names that kubectl takes, each with its schema.
-func kinds(t *testing.T) map[string]map[string]any {
-	t.Helper()
-	out := map[string]map[string]any{}
-	for _, kind := range v1alpha1.Kinds() {
-		text, err := os.ReadFile("../crds/groups.tidb.dev_" + strings.ToLower(kind) + "s.yaml")
-		require.NoError(t, err)
-		var crd struct {
-			Spec struct {
-				Versions []struct {
-					Schema struct {
-						Root map[string]any `json:"openAPIV3Schema"`
-					} `json:"schema"`
-				} `json:"versions"`
-			} `json:"spec"`
-		}
-		require.NoError(t, yaml.Unmarshal(text, &crd))
-		root := crd.Spec.Versions[0].Schema.Root
-		out[strings.ToLower(kind)] = root
-		out[strings.ToLower(kind)+"s"] = root
-	}
-	return out
-}
-
 func TestCommandsOfThePagesFitTheKinds(t *testing.T) {
-	kinds, all, n := kinds(t), pages(t), 0
+	known, all, n := resources(t), pages(t), 0
 	flags := all["docs/reference/operators.md"]
 	require.NotEmpty(t, flags)
 	for name, page := range all {
@@ -50,25 +23,84 @@ func TestCommandsOfThePagesFitTheKinds(t *testing.T) {
 		}
 		commands, err := docs.Commands(t.Context(), page)
 		require.NoError(t, err, name)
-		for _, args := range commands {
+		for _, c := range commands {
 			n++
-			if what := wrong(kinds, flags, args); what != "" {
-				t.Errorf("%s: kubectl %q: %s", name, args, what)
+			if what := wrong(known, flags, c.Args); what != "" {
+				t.Errorf("%s:%d: kubectl %q: %s", name, c.Line, c.Args, what)
 			}
 		}
 	}
 	assert.Greater(t, n, 150)
 }
 
+func TestAWrongCommandIsFound(t *testing.T) {
+	known := resources(t)
+	for command, want := range map[string]string{
+		"get tikvgrups":                                      "no resource tikvgrups",
+		"-n prod get tgkv,podz":                              "no resource podz",
+		"describe instance/basic-pd-0 nod/a":                 "no resource nod",
+		"wait --for=condition=Ready tidbcluser":              "no resource tidbcluser",
+		"logs deploymentt/pdgroup-operator":                  "no resource deploymentt",
+		"events --for=tikvgrup/basic":                        "no resource tikvgrup",
+		"create sercet generic a":                            "no resource sercet",
+		"delete -l a=b -A pvcs":                              "no resource pvcs",
+		"gett pods":                                          "no verb of kubectl",
+		"get pdgroup -o custom-columns=A:.status.clusterIDs": "no field .status.clusterIDs",
+		"get pdgroup a -o jsonpath={.spec.replica}":          "no field .spec.replica",
+		"get pdgroup a -o jsonpath={.spec.replicas":          "unclosed action",
+		"get tidb-groups -o custom-columns=A:{.metadata":     "unclosed action",
+	} {
+		assert.Contains(t, wrong(known, "", strings.Fields(command)), want, command)
+	}
+	ranged := func(field string) []string {
+		return []string{"get", "pdgroup", "-o", "jsonpath={range .status.members[*]}{" + field + "}{end}{.status.clusterID}"}
+	}
+	assert.Empty(t, wrong(known, "", ranged(".healthy")))
+	assert.Equal(t, "no field .health", wrong(known, "", ranged(".health")))
+	for _, command := range []string{
+		"get tidb-all -A", "get tgkv,pvc -l a=b", "-n prod get tikvgroups.groups.tidb.dev basic", "delete pod a b", "describe node", "apply -f file", "delete -k overlay",
+		"logs -l a=b", "exec basic-pd-0 -- sh -c x", "port-forward svc/basic-tidb 4000", "get pdgroup a -o jsonpath={.status.clusterID}",
+		"get pdgroup -o custom-columns=NAME:.metadata.name,ID:.status.clusterID", "create secret generic a",
+	} {
+		assert.Empty(t, wrong(known, "", strings.Fields(command)), command)
+	}
+}
+
+func TestBlocksOfAShellAreAllRead(t *testing.T) {
+	page := "text\n\n```sh\nkubectl get pods\n\nkubectl get \\\n  nodes\n```\n\n1. step\n\n   ```bash\n   kubectl get $(kubectl get pvc) &\n   ```\n"
+	got, err := docs.Commands(t.Context(), page)
+	require.NoError(t, err)
+	for i, want := range []struct {
+		from, to int // bash counts a command of several lines by one of them
+		args     string
+	}{{4, 4, "get pods"}, {6, 7, "get nodes"}, {13, 13, "get pvc"}, {13, 13, "get"}} {
+		require.Greater(t, len(got), i)
+		assert.Equal(t, want.args, strings.Join(got[i].Args, " "))
+		assert.GreaterOrEqual(t, got[i].Line, want.from, want.args)
+		assert.LessOrEqual(t, got[i].Line, want.to, want.args)
+	}
+
+	_, err = docs.Commands(t.Context(), "\n```sh\nkubectl get pods | nosuchprogram\n```\n")
+	require.ErrorContains(t, err, "line 3: no program nosuchprogram")
+	_, err = docs.Commands(t.Context(), "```sh\nif\n```\n")
+	require.Error(t, err)
+}
+
 // wrong says what is wrong with a command, as far as that can be told without an API
 // server. flags is the page that lists those of the operators.
-func wrong(kinds map[string]map[string]any, flags string, args []string) string {
+func wrong(known catalog, flags string, args []string) string {
 	if len(args) > 2 && args[0] == "-n" {
 		args = args[2:]
 	}
 	verbs := []string{"annotate", "apply", "cordon", "create", "delete", "describe", "drain", "edit", "events", "exec", "get", "label", "logs", "patch", "port-forward", "rollout", "scale", "wait"}
 	if len(args) == 0 || !slices.Contains(verbs, args[0]) {
 		return "no verb of kubectl"
+	}
+	types := typesOf(args)
+	for _, name := range types {
+		if !known.has(name) {
+			return "no resource " + name
+		}
 	}
 	for i, a := range args {
 		value := ""
@@ -81,17 +113,12 @@ func wrong(kinds map[string]map[string]any, flags string, args []string) string 
 				return what
 			}
 		case a == "-p":
-			if what := wrongPatch(kinds[args[1]], args, value); what != "" {
+			if what := wrongPatch(known.only(types), args, value); what != "" {
 				return what
 			}
-		case strings.HasPrefix(value, "jsonpath=") && a == "-o", strings.HasPrefix(a, "--for=jsonpath="):
-			path := strings.TrimPrefix(strings.TrimPrefix(value, "jsonpath="), "--for=jsonpath=")
-			if a != "-o" {
-				path, _, _ = strings.Cut(strings.TrimPrefix(a, "--for=jsonpath="), "}=")
-				path += "}"
-			}
-			if err := jsonpath.New("").Parse(path); err != nil {
-				return err.Error()
+		case a == "-o", strings.HasPrefix(a, "--for=jsonpath="):
+			if what := wrongPaths(known.only(types), pathsOf(a, value)); what != "" {
+				return what
 			}
 		case strings.HasPrefix(a, "--for=condition="):
 			condition := strings.TrimPrefix(a, "--for=condition=")

@@ -37,12 +37,12 @@ func TestTheAPIServerTakesTheExamplesOfThePages(t *testing.T) {
 	c, namespace, n := newClient(t), newNamespace(t), 0
 	for name, page := range pages {
 		for _, block := range docs.Blocks(page, "yaml") {
-			if !strings.HasPrefix(block, "apiVersion: "+v1alpha1.GroupName+"/") {
+			if !strings.HasPrefix(block.Text, "apiVersion: "+v1alpha1.GroupName+"/") {
 				continue
 			}
-			for _, o := range objects(t, namespace, block) {
+			for _, o := range objects(t, namespace, block.Text) {
 				n++
-				assert.NoError(t, c.Create(t.Context(), o, client.DryRunAll), "%s: %s", name, block)
+				assert.NoError(t, c.Create(t.Context(), o, client.DryRunAll), "%s:%d: %s", name, block.Line, block.Text)
 			}
 		}
 	}
@@ -91,7 +91,8 @@ func TestTheAPIServerTakesThePatchesOfThePages(t *testing.T) {
 	for name, page := range pages {
 		commands, err := docs.Commands(t.Context(), page)
 		require.NoError(t, err, name)
-		for _, args := range commands {
+		for _, c := range commands {
+			args := c.Args
 			if args[0] == "-n" {
 				args = args[2:]
 			}
@@ -99,7 +100,7 @@ func TestTheAPIServerTakesThePatchesOfThePages(t *testing.T) {
 				continue
 			}
 			n++
-			assert.NoError(t, patch(args[1], args[2], args[3], args[5], client.DryRunAll), "%s: kubectl %q", name, args)
+			assert.NoError(t, patch(args[1], args[2], args[3], args[5], client.DryRunAll), "%s:%d: kubectl %q", name, c.Line, args)
 		}
 	}
 	assert.Greater(t, n, 30)

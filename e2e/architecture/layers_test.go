@@ -20,24 +20,42 @@ func TestThePlannersPackagesAreAsTheyAreDrawn(t *testing.T) {
 	root, err := binaries.Root()
 	require.NoError(t, err)
 	all := layers()
-	checkLayers(t, root, "shared", all)
+	checkLayers(t, root, "shared", all, besideLayers())
 	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), drawing(all), "docs/architecture.md does not draw the layers like this")
 }
 
-// What an operator decides beside its controller imports downward only and is pure.
+// What an operator decides beside its controller imports downward only, and is pure where the
+// table says so.
 func TestThePackagesOfOperatorsAreAsTheTableHasThem(t *testing.T) {
 	root, err := binaries.Root()
 	require.NoError(t, err)
-	checkLayers(t, root, "operators", operatorLayers())
+	checkLayers(t, root, "operators", operatorLayers(), besideOperatorLayers())
 }
 
-// checkLayers compares the packages of a module with a table of layers.
-func checkLayers(t *testing.T, root, module string, all []layer) {
+// checkLayers compares the packages of a module with tables of layers. Every package is in
+// one of them, but for tests' own, programs and controllers, which have rules of their own.
+func checkLayers(t *testing.T, root, module string, tables ...[]layer) {
 	t.Helper()
 	packages, err := list(t.Context(), filepath.Join(root, module))
 	require.NoError(t, err)
+	for _, all := range tables {
+		checkTable(t, packages, module, all)
+	}
+	for _, p := range packages {
+		name, ours := strings.CutPrefix(p.ImportPath, prefix+module+"/")
+		if !ours || p.Name == "main" || under(name, "testkit") || strings.HasSuffix(name, "test") || strings.HasSuffix(name, "/controller") {
+			continue
+		}
+		named := slices.ContainsFunc(slices.Concat(tables...), func(l layer) bool { return l.name == name })
+		assert.True(t, named, "%s is in no table of layers.go or beside.go: add it below those that use it", p.ImportPath)
+	}
+}
+
+// checkTable compares the packages of a module with one table.
+func checkTable(t *testing.T, packages []pkg, module string, all []layer) {
+	t.Helper()
 	above := []string{}
 	for _, l := range slices.Backward(all) {
 		path := prefix + module + "/" + l.name

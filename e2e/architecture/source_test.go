@@ -173,16 +173,29 @@ func method(call *ast.CallExpr) string {
 }
 
 func TestEveryPackageHasADoc(t *testing.T) {
-	documented := map[string]bool{}
+	documented, inFile, program := map[string]bool{}, map[string]string{}, map[string]bool{}
 	eachSource(t, func(path string, file *ast.File) {
 		if strings.HasSuffix(path, "_test.go") {
 			return
 		}
-		dir := filepath.Dir(path)
+		dir := filepath.ToSlash(filepath.Dir(path))
 		documented[dir] = documented[dir] || file.Doc != nil
+		program[dir] = file.Name.Name == "main"
+		if filepath.Base(path) == "doc.go" && file.Doc != nil {
+			inFile[dir] = file.Doc.Text()
+		}
 	})
 	for dir, ok := range documented {
 		assert.True(t, ok, "%s has no package comment", dir)
+		if module, _, _ := strings.Cut(dir, "/"); program[dir] || module != "shared" && module != "operators" {
+			continue
+		}
+		text, ok := inFile[dir]
+		if !assert.True(t, ok, "%s has no doc.go with its package comment", dir) || strings.HasSuffix(dir, "/controller") {
+			continue // a controller says what it reads, writes and sets
+		}
+		assert.LessOrEqual(t, strings.Count(text, "\n"), docLines, "lines of %s/doc.go", dir)
+		assert.Regexp(t, `(In:|In goe?s?|Nothing goes in)(?s:.)*(Out:|[Oo]ut comes?)\s`, strings.Join(strings.Fields(text), " "), "%s/doc.go does not say what goes in and what comes out", dir)
 	}
 }
 

@@ -115,6 +115,9 @@ func controllerFiles() []string {
 // mainLines is how long an operator's main.go may be.
 const mainLines = 40
 
+// docLines is how long the doc.go of a package may be, but for a controller's.
+const docLines = 10
+
 // emptyNames say nothing about what a package is for.
 func emptyNames() []string {
 	return []string{"common", "helper", "helpers", "manager", "misc", "util", "utils"}

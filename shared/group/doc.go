@@ -1,7 +1,8 @@
-// Package group is what the four group operators do alike: reading what a group
-// owns, planning its children from a rendering, carrying the plan out and
-// reporting it. What is particular to a component stays in its own operator:
-// the rendering, the gate, the safety function and what it asks of PD.
+// Package group plans the children of a group, for every kind of group. steps.go lists the
+// steps of a plan in their order.
 //
-// Planning and reporting are pure.
+// In go a group, its Snapshot and its Rendering; out comes the plan: what to create, change and
+// delete, who may stop, and why the group is not yet what its spec asks for. Reading, carrying
+// out and reporting are in reading, execution and groupstatus. What is particular to a
+// component comes in the Rendering. It is pure.
 package group

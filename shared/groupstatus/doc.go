@@ -1,6 +1,6 @@
-// Package groupstatus reports what became of a group: its conditions, its counts, the
-// members in the status of its Instances, and the Events of a rollout.
+// Package groupstatus reports what became of a group: its conditions, its counts, and the state
+// of its members.
 //
-// Report is pure: in go Snapshot, plan and outcome, out comes the status, which
-// package execution writes.
+// In go a group, its Snapshot, its plan and what became of it; out come the status and its
+// conditions, which package execution writes. It is pure.
 package groupstatus

@@ -1,7 +1,3 @@
-// Package httpclient makes the clients by which operators speak HTTP to what runs in
-// a namespace: PD and the status ports of members. Whoever owns the namespace decides
-// what answers there, so that a client goes where it was sent and nowhere else, and
-// takes no more than it was told to.
 package httpclient
 
 import (

@@ -1,5 +1,6 @@
 // Package index finds the objects of one cluster in a cache without a look at all others.
-// Of each kind that is watched, the cache keeps an index by the labels that name a cluster, a
-// group and an Instance, and of groups by their PDGroup and TidbCluster. A List of a namespace that asks
-// for one of them takes its candidates from the index; all other Lists are as before.
+//
+// In goes a List of a namespace by the labels of a cluster, a group or an Instance, or of
+// groups by their PDGroup or TidbCluster. Out come the objects, with candidates from an index
+// that the cache keeps of each watched kind. All other Lists are as before.
 package index

@@ -1,4 +1,6 @@
-// Package queueing decides when an object is reconciled: what a person changed before all
-// else, a burst of events as one, and no more objects of a namespace at once than leaves
-// workers for the others.
+// Package queueing decides when an object is reconciled.
+//
+// In go requests of a controller's queue, and which of them a person's edit caused; out come
+// calls of the inner reconciler, or a delay. A person's edit goes first, a burst of events is
+// one reconcile, and no namespace takes all workers from the others.
 package queueing

@@ -1,4 +1,3 @@
-// Package relist makes informers that list all their objects anew every so often.
 package relist
 
 import (

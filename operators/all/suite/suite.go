@@ -1,4 +1,3 @@
-// Package suite lists the operators of the suite.
 package suite
 
 import (

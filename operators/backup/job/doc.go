@@ -2,11 +2,10 @@
 //
 // In go the object and what is seen of it: its Jobs with their pods, the TiDBGroup, other runs,
 // and what a running pod tells. Out come a Job to make, Jobs to delete, the finalizer, and what
-// status says. plan.go has the order, end.go how a Job ended, log.go the task of a LogBackup,
-// point.go what is restored to a moment.
+// status says. A Job's name says object and attempt, so that making it twice makes one. One
+// that failed before it wrote anything is tried again; one that had begun is not. A Job is kept
+// until its end stands in status.
 //
-// A Job's name says object and attempt, so that making it twice makes one. Its pod leaves a
-// result (package runner). One that failed before it wrote anything is tried again; one that
-// had begun is not. A Job is kept until its end stands in status. It is pure, and imports
-// jobtemplate, which renders.
+// plan.go has the order, end.go how a Job ended, log.go the task of a LogBackup, point.go what
+// is restored to a moment. It is pure.
 package job

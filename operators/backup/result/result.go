@@ -1,5 +1,3 @@
-// Package result is what the pod of a run leaves for the backup operator: the message of its
-// container.
 package result
 
 import (

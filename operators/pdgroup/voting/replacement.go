@@ -31,7 +31,7 @@ const (
 	defaultReplaceAfter = 30 * time.Minute
 )
 
-// ReplacedWhenDeleted implements group.Component: a member that works goes when another one
+// ReplacedWhenDeleted implements component.Component: a member that works goes when another one
 // has taken its place; what does not work is removed first, because every further
 // member makes the majority larger. The pod of one that
 // PD has let go may take for ever to stop: after a while its slot is left alone.
@@ -46,7 +46,7 @@ func (v Voters) lingers(i *v1alpha1.Instance) bool {
 	return i.DeletionTimestamp != nil && membership.Left(v.g, v.s, i) && v.s.Now.Sub(i.DeletionTimestamp.Time) >= replacementPause
 }
 
-// ReasonDead implements group.Component. A member is only given up while the others
+// ReasonDead implements component.Component. A member is only given up while the others
 // make a majority without it and none of them is on its way in or out.
 func (v Voters) ReasonDead(i *v1alpha1.Instance) string {
 	m, listed := membership.Of(v.g, v.s, i)

@@ -43,6 +43,38 @@ func Split(tests []Test, changed string) (run, left []string) {
 	return run, left
 }
 
+// Untested tells a person which tests were left out, and how to run them. Left are import
+// paths, by module.
+func Untested(changed string, modules []string, left map[string][]string) string {
+	var out strings.Builder
+	for _, module := range modules {
+		if len(left[module]) == 0 {
+			continue
+		}
+		if out.Len() == 0 {
+			fmt.Fprintf(&out, "NOT TESTED: these use %s too, but start a control plane, which takes minutes. Test them with:\n", strings.TrimPrefix(changed, repository))
+		}
+		fmt.Fprintf(&out, "  GOWORK=off go -C %s test -timeout 30m", module)
+		for _, name := range left[module] {
+			fmt.Fprintf(&out, " ./%s", strings.TrimPrefix(name, repository+module+"/"))
+		}
+		out.WriteString("\n")
+	}
+	if out.Len() > 0 {
+		out.WriteString("or all of them with: make test\n")
+	}
+	return out.String()
+}
+
+// Modules are those in which dependents of a package are looked for. A module that stands
+// apart is used by no other one, and is looked at alone for a package of its own.
+func Modules(changed, apart string, modules []string) []string {
+	if apart != "" && (changed == repository+apart || strings.HasPrefix(changed, repository+apart+"/")) {
+		return []string{apart}
+	}
+	return modules
+}
+
 // ImportPath is the import path of a package, as a person names it from the root of the
 // repository: ./shared/store or shared/store/.
 func ImportPath(root, name string) (string, error) {

@@ -41,6 +41,23 @@ func TestATestIsRunIfItUsesThePackageAndNoControlPlane(t *testing.T) {
 	}
 }
 
+func TestWhatIsNotTestedIsSaidWithTheCommandThatTestsIt(t *testing.T) {
+	modules := []string{"shared", "e2e"}
+	assert.Equal(t, `NOT TESTED: these use shared/store too, but start a control plane, which takes minutes. Test them with:
+  GOWORK=off go -C e2e test -timeout 30m ./rig ./bench
+or all of them with: make test
+`, Untested(store, modules, map[string][]string{"shared": nil, "e2e": {rig, repository + "e2e/bench"}}))
+	assert.Empty(t, Untested(store, modules, map[string][]string{"shared": nil}))
+}
+
+func TestAModuleThatStandsApartIsLookedAtForItsOwnPackages(t *testing.T) {
+	modules := []string{"shared", "e2e"}
+	assert.Equal(t, []string{"e2e/tikv"}, Modules(repository+"e2e/tikv/raftstore", "e2e/tikv", modules))
+	assert.Equal(t, []string{"e2e/tikv"}, Modules(repository+"e2e/tikv", "e2e/tikv", modules))
+	assert.Equal(t, modules, Modules(repository+"e2e/tikvs", "e2e/tikv", modules))
+	assert.Equal(t, modules, Modules(store, "", modules))
+}
+
 func TestAPackageIsNamedFromTheRoot(t *testing.T) {
 	const root = "../../.."
 	for _, name := range []string{"./shared/budget", "shared/budget", "shared/budget/"} {

@@ -251,6 +251,10 @@ const sideBySide = "6"
 
 // Main is the body of a TestMain: it starts a control plane, hands it to ready,
 // runs the tests, stops the control plane and returns the exit code.
+//
+//	func TestMain(m *testing.M) {
+//		os.Exit(controlplane.Main(m, controlplane.Options{}, func(cp *controlplane.ControlPlane) { plane = cp }))
+//	}
 func Main(m *testing.M, options Options, ready func(*ControlPlane)) (code int) {
 	// Long enough for building Kubernetes on a slow machine.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)

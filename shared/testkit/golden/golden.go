@@ -1,4 +1,3 @@
-// Package golden compares values with recorded ones.
 package golden
 
 import (

@@ -1,5 +1,3 @@
-// Package objectstore runs servers of object storage for tests, whose buckets are folders: of S3
-// versitygw, of Google Cloud Storage fake-gcs-server.
 package objectstore
 
 import (

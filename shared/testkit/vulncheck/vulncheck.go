@@ -1,5 +1,3 @@
-// Package vulncheck asks the Go vulnerability database about modules, with
-// govulncheck, and says so when the database cannot be asked.
 package vulncheck
 
 import (

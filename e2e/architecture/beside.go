@@ -1,0 +1,71 @@
+package architecture
+
+// besideLayers are the packages of shared that are no part of the planner, each below those
+// that use it. What each is for stands in its doc.go.
+func besideLayers() []layer {
+	return []layer{
+		{name: "accessreview"},
+		{name: "apply"},
+		{name: "cause"},
+		{name: "httpclient"},
+		{name: "hook", uses: []string{"httpclient"}},
+		{name: "index"},
+		{name: "lease", pure: true},
+		{name: "leaseclient", uses: []string{"lease"}},
+		{name: "names"},
+		{name: "origin", uses: []string{"names"}, pure: true},
+		{name: "relist"},
+		{name: "shard"},
+		{name: "statusports", uses: []string{"httpclient"}},
+		{name: "step"},
+		{name: "certificate", uses: []string{"names", "origin", "step"}},
+		{name: "conditions", uses: []string{"step"}, pure: true},
+		{name: "credentials", uses: []string{"certificate", "names"}},
+		{name: "gate", uses: []string{"conditions"}, pure: true},
+		{name: "timetable", pure: true},
+		{name: "tomlconfig", pure: true},
+		{name: "revision", uses: []string{"apply", "names", "tomlconfig"}, pure: true},
+		{name: "topology", pure: true},
+		{name: "turns"},
+		{name: "pd", uses: []string{"cause", "turns"}},
+		{name: "pdclient/pdanswer", uses: []string{"pd"}, pure: true},
+		{name: "pdclient", uses: []string{"httpclient", "pd", "pdclient/pdanswer"}},
+		{name: "verdict", pure: true},
+		{name: "settings", uses: []string{"cause", "httpclient", "origin", "step", "tomlconfig", "verdict"}},
+		{name: "stateless", uses: []string{"conditions", "gate", "lease", "names", "verdict"}, pure: true},
+		{name: "watch", uses: []string{"apply", "index", "lease"}},
+		{name: "queueing", uses: []string{"watch"}},
+		{name: "workload", uses: []string{"names", "revision"}, pure: true},
+		{name: "metrics", uses: []string{"conditions", "leaseclient", "pd", "workload"}},
+		{name: "status", uses: []string{"apply", "conditions", "workload"}},
+		{name: "operator", uses: []string{"accessreview", "apply", "credentials", "gate", "httpclient", "index", "metrics", "pd", "pdclient", "relist", "revision", "shard", "status", "step"}},
+	}
+}
+
+// besideOperatorLayers are the packages of operators that speak to something outside, or
+// that stand alone.
+func besideOperatorLayers() []layer {
+	return []layer{
+		{name: "all/suite"},
+		{name: "backup/schedule", pure: true},
+		{name: "instance/expiry"},
+		{name: "pdgroup/issuance"},
+		{name: "pdgroup/resign"},
+		{name: "ticdcgroup/drain"},
+		{name: "ticdcgroup/statusport"},
+		{name: "tidbcluster/bootstrap", pure: true},
+		{name: "tidbgroup/initialsql", pure: true},
+		{name: "tidbgroup/keyset"},
+		{name: "tidbgroup/registry"},
+		{name: "tidbgroup/sqljob", uses: []string{"tidbgroup/initialsql"}, pure: true},
+		{name: "tidbgroup/sqlrun"},
+		{name: "tidbgroup/statusport"},
+		{name: "tidbgroup/upgrade", pure: true},
+		{name: "tiflashgroup/statusport"},
+		{name: "tikvgroup/handover"},
+		{name: "tikvgroup/logbackup"},
+		{name: "tikvgroup/statusport"},
+		{name: "tiproxygroup/drain"},
+		{name: "tiproxygroup/statusport"},
+	}
+}

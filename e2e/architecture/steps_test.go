@@ -1,0 +1,58 @@
+package architecture
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidb-groups/tidb-groups/shared/testkit/binaries"
+)
+
+// The page lists the steps of a plan as "1. `compare`: …", in the order in which
+// shared/group/steps.go returns them.
+func TestTheStepsOfAPlanAreDescribedInTheirOrder(t *testing.T) {
+	root, err := binaries.Root()
+	require.NoError(t, err)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "shared", "group", "steps.go"), nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	page, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	require.NoError(t, err)
+	var described []string
+	for _, m := range regexp.MustCompile("(?m)^\\d+\\. `([a-z]+)`: .").FindAllStringSubmatch(string(page), -1) {
+		described = append(described, m[1])
+	}
+	want := stepsOf(file)
+	require.Greater(t, len(want), 5)
+	assert.Equal(t, want, described, "the steps of a plan in docs/architecture.md")
+}
+
+// stepsOf are the names in the list that the method steps returns.
+func stepsOf(file *ast.File) []string {
+	var names []string
+	for _, declared := range file.Decls {
+		f, ok := declared.(*ast.FuncDecl)
+		if !ok || f.Name.Name != "steps" {
+			continue
+		}
+		ast.Inspect(f.Body, func(node ast.Node) bool {
+			list, ok := node.(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			for _, element := range list.Elts {
+				if selector, ok := element.(*ast.SelectorExpr); ok {
+					names = append(names, selector.Sel.Name)
+				}
+			}
+			return false
+		})
+	}
+	return names
+}
