@@ -27,7 +27,7 @@ func TestAnotherOperatorIsMeasuredByItsAdapter(t *testing.T) {
 	assert.GreaterOrEqual(t, got.Start.Writes, least, "the audit log has all that the budget names")
 	assert.Less(t, got.Start.Writes, 2*least, "and nothing of others")
 	assert.Positive(t, got.Start.Reads)
-	assert.Zero(t, got.Idle.Writes)
+	assert.LessOrEqual(t, got.Idle.Writes, 3, "its Lease is renewed every 2 s, and nothing else is written")
 	assert.Positive(t, got.Start.Processor)
 	assert.Less(t, got.Start.Processor, (got.Took+settled)*4)
 	assert.Greater(t, got.Memory, int64(10<<20))
