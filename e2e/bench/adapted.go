@@ -48,6 +48,35 @@ func (u Usage) since(before Usage) Usage {
 	return Usage{Writes: u.Writes - before.Writes, Reads: u.Reads - before.Reads, Processor: u.Processor - before.Processor}
 }
 
+// Adapters are ours, and then those of files.
+func Adapters(files ...string) ([]Adapter, error) {
+	out := []Adapter{Ours()}
+	for _, file := range files {
+		a, err := ReadAdapter(file)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// MeasureSideBySide measures each case with one adapter after the other. With an error comes
+// what was measured until then.
+func MeasureSideBySide(ctx context.Context, adapters []Adapter, cases []Case) ([]Adapted, error) {
+	var out []Adapted
+	for _, c := range cases {
+		for _, a := range adapters {
+			found, err := MeasureAdapter(ctx, a, c)
+			if err != nil {
+				return out, fmt.Errorf("measure %d clusters of %s: %w", c.Clusters, a.Name, err)
+			}
+			out = append(out, found)
+		}
+	}
+	return out, nil
+}
+
 // SideBySide is a table of operators that were measured alike.
 func SideBySide(all []Adapted) string {
 	var out strings.Builder
@@ -90,6 +119,7 @@ func MeasureAdapter(ctx context.Context, a Adapter, c Case) (out Adapted, err er
 	if err != nil {
 		return out, err
 	}
+	planeOptions.Controllers = append(planeOptions.Controllers, a.Controllers...)
 	if m.audit, planeOptions.APIServerFlags, err = newAudit(m.dir); err != nil {
 		return out, err
 	}
@@ -273,20 +303,26 @@ func (m *adapted) used() (out Usage, err error) {
 
 // bringUp creates clusters and waits until all are ready.
 func (m *adapted) bringUp(ctx context.Context, c Case) error {
-	ready, err := watchReady(ctx, m.plane.Config, m.adapter, m.rig.Namespace())
-	if err != nil {
-		return err
-	}
+	var clusters []clusterObjects
 	for at := range c.Clusters {
-		o, err := m.adapter.object(clusterName(at), m.rig.Namespace())
+		one, err := m.adapter.objects(clusterName(at), m.rig.Namespace())
 		if err != nil {
 			return err
 		}
-		if err := m.rig.User().Create(ctx, o, client.FieldOwner("user")); err != nil {
-			return fmt.Errorf("create %s %s: %w", o.GetKind(), o.GetName(), err)
+		clusters = append(clusters, one)
+	}
+	ready, err := watchReady(ctx, m.plane.Config, m.adapter.Ready, clusters)
+	if err != nil {
+		return err
+	}
+	for _, one := range clusters {
+		for _, o := range one.all {
+			if err := m.rig.User().Create(ctx, o, client.FieldOwner("user")); err != nil {
+				return fmt.Errorf("create %s %s: %w", o.GetKind(), o.GetName(), err)
+			}
 		}
 	}
-	if err := ready.await(ctx, c.Clusters); err != nil {
+	if err := ready.await(ctx); err != nil {
 		return fmt.Errorf("wait for %d clusters of %s: %w", c.Clusters, m.adapter.Name, err)
 	}
 	return nil

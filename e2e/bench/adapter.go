@@ -1,8 +1,10 @@
 package bench
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 
@@ -24,9 +27,13 @@ type Adapter struct {
 	Name string `json:"name"`
 	// Apply are manifests that are applied first, such as CRDs: files, from the adapter's on.
 	Apply []string `json:"apply,omitempty"`
+	// Controllers of Kubernetes that the operator needs beside those that run for all, as
+	// statefulset-controller. What these ask and use is not counted.
+	Controllers []string `json:"controllers,omitempty"`
 	// Processes are the operator.
 	Processes []AdapterProcess `json:"processes"`
-	// Cluster is the manifest of one cluster, in which {name} and {namespace} stand for its own.
+	// Cluster is the manifest of one cluster, in which {name} and {namespace} stand for its own:
+	// one object, or several with --- between them, which are created in this order.
 	Cluster string `json:"cluster"`
 	// Ready says when a cluster is ready. All that it names must hold.
 	Ready AdapterReady `json:"ready"`
@@ -49,7 +56,10 @@ type AdapterProcess struct {
 
 // AdapterReady says when a cluster is ready.
 type AdapterReady struct {
-	// Condition of the cluster's object that is True.
+	// Kind of the object of a cluster whose condition and field are looked at; its first
+	// object if empty, and the first of the kind if there are several.
+	Kind string `json:"kind,omitempty"`
+	// Condition of the object that is True.
 	Condition string `json:"condition,omitempty"`
 	// Path of a field of the object, as in {.status.phase}, and its value.
 	Path  string `json:"path,omitempty"`
@@ -65,6 +75,15 @@ const (
 	placeName       = "{name}"
 	placeNamespace  = "{namespace}"
 )
+
+// adapterControllers are what an adapter may have run. All others run for all, or would do what
+// a rig does itself: it binds claims and runs pods, and the kubelets of its nodes are silent.
+func adapterControllers() []string {
+	return []string{
+		"cronjob-controller", "daemonset-controller", "deployment-controller", "endpoints-controller", "endpointslice-controller",
+		"replicaset-controller", "replicationcontroller-controller", FloorController, "ttl-after-finished-controller",
+	}
+}
 
 // ReadAdapter reads an adapter from a file.
 func ReadAdapter(file string) (Adapter, error) {
@@ -98,6 +117,7 @@ func (a Adapter) check() error {
 			errs = append(errs, fmt.Errorf("apply[%d]: %w", i, err))
 		}
 	}
+	errs = append(errs, a.checkControllers())
 	if len(a.Processes) == 0 {
 		errs = append(errs, errors.New("processes is missing: what runs the operator, each with name and command"))
 	}
@@ -106,10 +126,21 @@ func (a Adapter) check() error {
 		errs = append(errs, p.check(fmt.Sprintf("processes[%d]", i), names))
 		names = append(names, p.Name)
 	}
-	if _, err := a.object("name", "namespace"); err != nil {
+	if _, err := a.objects(clusterName(0), "namespace"); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, a.Ready.check())...)
+}
+
+// checkControllers names those that may not be run.
+func (a Adapter) checkControllers() error {
+	var errs []error
+	for i, name := range a.Controllers {
+		if !slices.Contains(adapterControllers(), name) {
+			errs = append(errs, fmt.Errorf("controllers[%d] is %q: it may be %s; those for jobs, quotas, disruptions, garbage, namespaces and service accounts run for all", i, name, strings.Join(adapterControllers(), ", ")))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // check names what is missing or wrong of a process. others are the names of those before it.
@@ -137,7 +168,7 @@ func (p AdapterProcess) check(field string, others []string) error {
 // check names what is missing or wrong.
 func (r AdapterReady) check() error {
 	var errs []error
-	if r == (AdapterReady{}) {
+	if (r == AdapterReady{Kind: r.Kind}) {
 		errs = append(errs, errors.New("ready is missing: condition, path with value, or pods, which all must hold"))
 	}
 	if (r.Path == "") != (r.Value == "") {
@@ -152,25 +183,58 @@ func (r AdapterReady) check() error {
 	return errors.Join(errs...)
 }
 
-// object is one cluster.
-func (a Adapter) object(name, namespace string) (*unstructured.Unstructured, error) {
-	if a.Cluster == "" {
-		return nil, fmt.Errorf("cluster is missing: the manifest of one cluster, with %s and %s for its name and namespace", placeName, placeNamespace)
-	}
-	o := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(strings.NewReplacer(placeName, name, placeNamespace, namespace).Replace(a.Cluster)), &o.Object); err != nil {
-		return nil, fmt.Errorf("cluster is no manifest of one object: %w", err)
-	}
-	if o.GetAPIVersion() == "" || o.GetKind() == "" {
-		return nil, errors.New("cluster has no apiVersion or no kind: write both")
-	}
-	if o.GetName() != name || o.GetNamespace() != namespace {
-		return nil, fmt.Errorf("cluster.metadata has no name: %q or no namespace: %q: write both, for the bench creates many", placeName, placeNamespace)
-	}
-	return o, nil
+// clusterObjects are the objects of one cluster.
+type clusterObjects struct {
+	all []*unstructured.Unstructured
+	// looked is that of them which is looked at.
+	looked *unstructured.Unstructured
 }
 
-// ready reports whether a cluster's object says so.
+// objects are those of a cluster of a name.
+func (a Adapter) objects(name, namespace string) (clusterObjects, error) {
+	var out clusterObjects
+	text := strings.NewReplacer(placeName, name, placeNamespace, namespace).Replace(a.Cluster)
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		o := &unstructured.Unstructured{}
+		if err = errors.Join(err, yaml.Unmarshal(document, &o.Object)); err != nil {
+			return out, fmt.Errorf("cluster is no manifest of objects with --- between them: %w", err)
+		}
+		if len(o.Object) == 0 { // comments
+			continue
+		}
+		if err := checkObject(o, name, namespace); err != nil {
+			return out, fmt.Errorf("object %d of %w", len(out.all), err)
+		}
+		out.all = append(out.all, o)
+	}
+	if len(out.all) == 0 {
+		return out, fmt.Errorf("cluster is missing: the manifest of one cluster, with %s and %s for its name and namespace", placeName, placeNamespace)
+	}
+	at := slices.IndexFunc(out.all, func(o *unstructured.Unstructured) bool { return a.Ready.Kind == "" || a.Ready.Kind == o.GetKind() })
+	if at < 0 {
+		return out, fmt.Errorf("ready.kind is %q, and no object of cluster is of this kind: name one of them, or leave it out for the first", a.Ready.Kind)
+	}
+	out.looked = out.all[at]
+	return out, nil
+}
+
+// checkObject says what an object of a cluster lacks.
+func checkObject(o *unstructured.Unstructured, name, namespace string) error {
+	if o.GetAPIVersion() == "" || o.GetKind() == "" {
+		return errors.New("cluster has no apiVersion or no kind: write both")
+	}
+	if !strings.Contains(o.GetName(), name) || o.GetNamespace() != namespace {
+		return fmt.Errorf("cluster has no %s in metadata.name or no namespace: %q: write both, for the bench creates many", placeName, placeNamespace)
+	}
+	return nil
+}
+
+// ready reports whether the object of a cluster that is looked at says so.
 func (r AdapterReady) ready(o *unstructured.Unstructured) bool {
 	if o == nil {
 		return false

@@ -23,16 +23,19 @@ var plane *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 5 && os.Args[1] == OperatorCommand {
-		os.Exit(operate())
+		os.Exit(operate(func(ctx context.Context) error { return RunOperator(ctx, os.Args[2], os.Args[3], os.Args[4]) }))
+	}
+	if len(os.Args) == 4 && os.Args[1] == acmeCommand {
+		os.Exit(operate(func(ctx context.Context) error { return runAcme(ctx, os.Args[2], os.Args[3]) }))
 	}
 	os.Exit(rig.Main(m, nil, func(cp *controlplane.ControlPlane) { plane = cp }))
 }
 
 // operate has this program be an operator until it is told to end.
-func operate() int {
+func operate(run func(context.Context) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := RunOperator(ctx, os.Args[2], os.Args[3], os.Args[4]); err != nil {
+	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

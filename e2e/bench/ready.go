@@ -18,20 +18,28 @@ import (
 
 // readiness knows which clusters and pods of a namespace are ready.
 type readiness struct {
-	adapter Adapter
+	when    AdapterReady
 	changed chan struct{}
 
-	lock     sync.Mutex
+	lock sync.Mutex
+	// clusters are those that are awaited, by the names of the objects that are looked at.
 	clusters map[string]bool
 	pods     map[string]bool
 }
 
-// watchReady watches the clusters of an adapter and the pods of a namespace.
-func watchReady(ctx context.Context, config *rest.Config, a Adapter, namespace string) (*readiness, error) {
-	one, err := a.object("any", namespace)
-	if err != nil {
-		return nil, err
+// newReadiness awaits clusters.
+func newReadiness(when AdapterReady, clusters []clusterObjects) *readiness {
+	r := &readiness{when: when, changed: make(chan struct{}, 1), clusters: map[string]bool{}, pods: map[string]bool{}}
+	for _, c := range clusters {
+		r.clusters[c.looked.GetName()] = false
 	}
+	return r
+}
+
+// watchReady watches the objects of clusters, of which there is at least one, and the pods of
+// their namespace.
+func watchReady(ctx context.Context, config *rest.Config, when AdapterReady, clusters []clusterObjects) (*readiness, error) {
+	one := clusters[0].looked
 	http, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("watch clusters: %w", err)
@@ -49,11 +57,11 @@ func watchReady(ctx context.Context, config *rest.Config, a Adapter, namespace s
 	if err != nil {
 		return nil, fmt.Errorf("watch clusters: %w", err)
 	}
-	r := &readiness{adapter: a, changed: make(chan struct{}, 1), clusters: map[string]bool{}, pods: map[string]bool{}}
-	informers := dynamicinformer.NewFilteredDynamicSharedInformerFactory(reader, 0, namespace, nil)
+	r := newReadiness(when, clusters)
+	informers := dynamicinformer.NewFilteredDynamicSharedInformerFactory(reader, 0, one.GetNamespace(), nil)
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	for resource, note := range map[toolscache.SharedIndexInformer]func(*unstructured.Unstructured, bool){
-		informers.ForResource(mapping.Resource).Informer(): func(o *unstructured.Unstructured, there bool) { r.clusters[o.GetName()] = there && a.Ready.ready(o) },
+		informers.ForResource(mapping.Resource).Informer(): r.noteCluster,
 		informers.ForResource(pods).Informer():             func(o *unstructured.Unstructured, there bool) { r.pods[o.GetName()] = there && podReady(o) },
 	} {
 		if _, err := resource.AddEventHandler(r.handler(note)); err != nil {
@@ -62,6 +70,13 @@ func watchReady(ctx context.Context, config *rest.Config, a Adapter, namespace s
 	}
 	informers.Start(ctx.Done())
 	return r, nil
+}
+
+// noteCluster notes an object of the kind that is looked at. An operator may make more of it.
+func (r *readiness) noteCluster(o *unstructured.Unstructured, there bool) {
+	if _, awaited := r.clusters[o.GetName()]; awaited {
+		r.clusters[o.GetName()] = there && r.when.ready(o)
+	}
 }
 
 // handler notes each version of an object.
@@ -77,11 +92,11 @@ func (r *readiness) handler(note func(o *unstructured.Unstructured, there bool))
 	})
 }
 
-// await waits until so many clusters, and the pods of so many, are ready.
-func (r *readiness) await(ctx context.Context, clusters int) error {
+// await waits until all clusters, and the pods of so many, are ready.
+func (r *readiness) await(ctx context.Context) error {
 	for {
 		have, pods := r.count()
-		if have >= clusters && pods >= clusters*r.adapter.Ready.Pods {
+		if have >= len(r.clusters) && pods >= len(r.clusters)*r.when.Pods {
 			return nil
 		}
 		select {

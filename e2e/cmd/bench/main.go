@@ -188,27 +188,16 @@ func (o options) sideBySide(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	adapters := []bench.Adapter{bench.Ours()}
-	for file := range strings.SplitSeq(o.adapter, ",") {
-		a, err := bench.ReadAdapter(file)
-		if err != nil {
-			return err
-		}
-		adapters = append(adapters, a)
+	adapters, err := bench.Adapters(strings.Split(o.adapter, ",")...)
+	if err != nil {
+		return err
 	}
-	var all []bench.Adapted
-	for _, c := range cases {
-		c.Foreign = max(o.foreign, 0)
-		for _, a := range adapters {
-			found, err := bench.MeasureAdapter(ctx, a, c)
-			if err != nil {
-				return err
-			}
-			all = append(all, found)
-		}
+	for i := range cases {
+		cases[i].Foreign = max(o.foreign, 0)
 	}
-	fmt.Print(bench.SideBySide(all))
-	return nil
+	all, err := bench.MeasureSideBySide(ctx, adapters, cases)
+	fmt.Print(bench.SideBySide(all)) // what was measured, whatever failed then
+	return err
 }
 
 // cases are those that are asked for. It is an error if the machine lacks something for one.
