@@ -33,7 +33,7 @@ type Run struct {
 	Foreign []Foreign `json:"foreign,omitempty"`
 	// Bad are runs in which some clusters could not become Ready.
 	Bad []Bad `json:"bad,omitempty"`
-	// Edits are runs in which a person edited a cluster under load.
+	// Edits are runs in which a user edited a cluster under load.
 	Edits []Edits `json:"edits,omitempty"`
 	// Growth are runs in which clusters came some at a time.
 	Growth []Growth `json:"growth,omitempty"`

@@ -1,7 +1,7 @@
 // Package httpclient makes the clients by which operators speak HTTP to what runs in
-// a namespace: PD and the status ports of members. Whoever owns the namespace decides
+// a namespace: PD and the status ports of members. The owner of the namespace decides
 // what answers there, so that a client goes where it was sent and nowhere else, and
-// takes no more than it was told to.
+// takes no more than it was allowed to.
 package httpclient
 
 import (
@@ -20,7 +20,7 @@ import (
 const (
 	// dialTimeout leaves time within a call to be answered.
 	dialTimeout = time.Second
-	// idleTimeout closes connections that nobody uses. PD is asked every ten seconds at rest:
+	// idleTimeout closes unused connections. PD is asked every ten seconds at rest:
 	// its connection lasts from one question to the next, so that no TLS handshake is needed.
 	idleTimeout = 30 * time.Second
 	// maxHeader bounds the header of an answer, in bytes; net/http's own bound is 10 MiB.

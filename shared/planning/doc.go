@@ -1,5 +1,5 @@
 // Package planning is the plan for the children of a group: the objects to apply, the
-// change of the Lease, the calls to PD, and what a user is told. It also holds what the
+// change of the Lease, the calls to PD, and messages for the user. It also holds what the
 // steps of the planner hand to each other: the difference of every Instance to its spec
 // (InstanceDiff), and the members that leave (Removal).
 //

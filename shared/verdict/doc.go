@@ -1,3 +1,3 @@
 // Package verdict has the answer to whether something may be done to a member: yes, or no and
-// why. What nobody has judged is not done.
+// why. What was not judged is not done.
 package verdict

@@ -80,7 +80,7 @@ func run() int {
 	flag.IntVar(&o.foreign, "foreign", 0, "measure each run again among so many ConfigMaps, Secrets and Pods of 100 KiB of nobody, and fail if the operators read or, with -processes, hold them")
 	flag.IntVar(&o.bad, "bad", 0, "have one cluster in so many never become Ready, print what both kinds cost, and fail if something is written in a loop")
 	flag.BoolVar(&o.floor, "floor", false, "measure first how long bare StatefulSets of as many pods take, in no order")
-	flag.IntVar(&o.edits, "edits", 0, "have a person edit one more cluster, at most so many times while the others start and once after each of five restarts, and print how soon the operators act on it")
+	flag.IntVar(&o.edits, "edits", 0, "have a user edit one more cluster, at most so many times while the others start and once after each of five restarts, and print how soon the operators act on it")
 	flag.IntVar(&o.atATime, "at-a-time", 0, "create so many of the clusters at a time, the next ones when these are Ready, and print what each wave costs among those that are there; with -edits somebody edits while one more wave comes in the end")
 	flag.IntVar(&o.stores, "stores", 0, "give each cluster so many TiKV stores over three zones, and roll them in the end")
 	flag.StringVar(&o.record, "record", "", "write the figures into docs/performance.md, with these words on what was changed")

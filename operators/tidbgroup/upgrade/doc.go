@@ -1,3 +1,3 @@
-// Package upgrade knows between which versions TiDB can be told of an upgrade,
+// Package upgrade knows between which versions TiDB can be notified of an upgrade,
 // and whose servers are in the middle of one.
 package upgrade

@@ -8,7 +8,7 @@
 //	$TIDB_GROUPS_CACHE/bin/<tool module>-<version>-<hash>/<program>
 //
 // ($TIDB_GROUPS_CACHE defaults to tidb-groups below [os.UserCacheDir]). The hash
-// covers the pins and the build flags, so that changing either builds anew and
+// covers the pins and the build flags, so that changing either builds again and
 // never overwrites a program that something still runs. A file lock serialises
 // builds of one tool module between processes, and a program appears under its
 // name only once it is complete.

@@ -1,4 +1,4 @@
-// Package hostile gives the fuzz tests of the operators what a person or a program that
+// Package hostile gives the fuzz tests of the operators what a user or a program that
 // means harm may hand to one: a spec, a text of configuration and the answers of a PD.
 // It also judges what an operator makes of them: no panic, no more memory than one
 // object may take, and an answer in status.

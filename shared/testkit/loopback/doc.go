@@ -1,6 +1,6 @@
 // Package loopback gives tests addresses to listen on that are theirs alone.
 //
-// A port that was free a moment ago may be somebody else's by now: the kernel
+// A port that was free a moment ago may be another process's by now: the kernel
 // gives it to the next connection or listener that asks for any. So nothing is
 // looked for here. Every call gets an IP address of its own out of 127.224.0.0
 // to 127.254.255.255, where every port is free, and stays free while it is
